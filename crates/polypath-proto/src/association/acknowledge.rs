@@ -1,0 +1,256 @@
+//! SACKs that arrive: what they acknowledge, what they report missing, and what follows
+//! (RFC 9260 6.2.1, 6.3, 7.2).
+
+use super::Association;
+use crate::event::Event;
+use crate::policy::PathsView;
+use crate::policy::congestion::PathAck;
+use crate::policy::loss::{MissingChunk, SackView};
+use crate::policy::retransmission::LossCause;
+use crate::send::Fate;
+use crate::wire::{GapBlock, Sack};
+use crate::{PathId, Time, Tsn};
+
+/// What a SACK did to one path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PathTally {
+    acked: u32,
+    in_flight_before: u32,
+    highest_newly_acked: Option<Tsn>,
+    /// Losses were found by missing reports.
+    lost: bool,
+    touched: bool,
+}
+
+/// Memory for one SACK's tally, kept from one to the next.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    paths: Vec<PathTally>,
+    highest_on: Vec<Option<Tsn>>,
+}
+
+impl Association {
+    /// RFC 9260 6.2.1.
+    pub(super) fn handle_sack(&mut self, now: Time, sack: &Sack<'_>) {
+        self.stats.sacks_received += 1;
+        let cumulative = sack.cumulative_tsn_ack;
+        let outstanding = self.sender.flight.next_tsn().offset_from(cumulative);
+        // RFC 9260 6.2.1 (D i): "If Cumulative TSN Ack is less than the Cumulative TSN Ack Point, then
+        // drop the SACK chunk": it came late.
+        if cumulative.is_before(self.sender.flight.ack_point()) {
+            self.stats.dropped += 1;
+            return;
+        }
+        let above = cumulative.is_after(self.sender.flight.highest());
+        if above || sack.gaps().any(|g| u32::from(g.end) >= outstanding && g.is_sound()) {
+            return self.violation("it acknowledged data that was never sent");
+        }
+        self.acknowledge(now, cumulative, Some(sack.gaps()));
+        if self.is_closed() {
+            return;
+        }
+        self.sender.set_window(sack.a_rwnd);
+        self.sender.heard = true;
+        self.advance_shutdown(now);
+    }
+
+    /// A SHUTDOWN's cumulative TSN ack: it says nothing of gaps (RFC 9260 9.2).
+    pub(super) fn handle_shutdown_ack_point(&mut self, now: Time, cumulative: Tsn) {
+        let flight = &self.sender.flight;
+        if cumulative.is_before(flight.ack_point()) {
+            return;
+        }
+        if cumulative.is_after(flight.highest()) {
+            return self.violation("it acknowledged data that was never sent");
+        }
+        self.acknowledge(now, cumulative, None::<std::iter::Empty<GapBlock>>);
+    }
+
+    fn acknowledge(
+        &mut self,
+        now: Time,
+        cumulative: Tsn,
+        gaps: Option<impl Iterator<Item = GapBlock>>,
+    ) {
+        let was_done = self.sender.is_done();
+        let advanced = cumulative.is_after(self.sender.flight.ack_point());
+        let mut tally = std::mem::take(&mut self.tally);
+        tally.paths.clear();
+        tally.paths.extend(
+            self.paths
+                .iter()
+                .map(|p| PathTally { in_flight_before: p.in_flight(), ..Default::default() }),
+        );
+        let highest = self.take_acknowledged(now, cumulative, gaps, &mut tally.paths);
+        tally.highest_on.clear();
+        tally.highest_on.extend(tally.paths.iter().map(|p| p.highest_newly_acked));
+        let view = SackView {
+            cumulative,
+            advanced,
+            highest_newly_acked: highest,
+            highest_newly_acked_on: &tally.highest_on,
+            highest_acked: self.sender.flight.highest_acked(),
+        };
+        self.policies.cwnd_update.on_sack(&view);
+        self.count_missing_reports(&view, &mut tally.paths);
+        self.update_windows(&view, &tally.paths);
+        for i in 0..self.paths.len() {
+            self.update_t3(now, PathId(i as u8));
+            if tally.paths[i].highest_newly_acked.is_some() {
+                self.answered(now, PathId(i as u8));
+            }
+            // Max.Burst counts from what was in flight before the SACK: what it took out may be
+            // replaced, and so many packets more.
+            self.burst_from[i] = self.burst_from[i].max(tally.paths[i].in_flight_before);
+        }
+        self.tally = tally;
+        self.tell_if_writable();
+        self.tell_if_drained(was_done);
+    }
+
+    /// Takes what is acknowledged out of flight; the highest TSN acknowledged for the first time.
+    fn take_acknowledged(
+        &mut self,
+        now: Time,
+        cumulative: Tsn,
+        gaps: Option<impl Iterator<Item = GapBlock>>,
+        tally: &mut [PathTally],
+    ) -> Option<Tsn> {
+        let Self { paths, sender, policies, stats, .. } = self;
+        let mut highest: Option<Tsn> = None;
+        let mut newly =
+            |paths: &mut [crate::path::Path], tsn: Tsn, chunk: &crate::send::Outstanding, fate| {
+                let path = &mut paths[chunk.path.index()];
+                let t = &mut tally[chunk.path.index()];
+                t.acked += chunk.size();
+                t.touched = true;
+                if t.highest_newly_acked.is_none_or(|h| tsn.is_after(h)) {
+                    t.highest_newly_acked = Some(tsn);
+                }
+                if highest.is_none_or(|h| tsn.is_after(h)) {
+                    highest = Some(tsn);
+                }
+                if fate == Fate::InFlight {
+                    path.data_gone(chunk.size());
+                }
+                path.end_rtt_probe(now, tsn, policies.rtt_sampling.counts(chunk.transmissions));
+            };
+        let buffered = &mut sender.buffered;
+        sender.flight.ack_cumulative(cumulative, |tsn, chunk, fate| {
+            *buffered -= chunk.payload.len();
+            if fate != Fate::Acked {
+                newly(paths, tsn, &chunk, fate);
+            }
+        });
+        if let Some(gaps) = gaps {
+            let mut reneged = Vec::new();
+            sender.flight.ack_gaps(
+                gaps,
+                |tsn, chunk, fate| newly(paths, tsn, chunk, fate),
+                |tsn, chunk| {
+                    chunk.reports = 0;
+                    reneged.push((tsn, chunk.path, chunk.transmissions, chunk.size()));
+                },
+            );
+            // RFC 9260 6.2.1 (D iii): what was acknowledged before and no longer is, is outstanding
+            // again; T3-rtx runs for it (R4).
+            for (tsn, path, transmissions, size) in reneged {
+                stats.reneged += 1;
+                paths[path.index()].data_back(tsn, transmissions, size);
+                paths[path.index()].start_t3(now);
+            }
+        }
+        highest
+    }
+
+    /// RFC 9260 7.2.4: missing reports, and fast retransmission of what they find lost.
+    fn count_missing_reports(&mut self, view: &SackView<'_>, tally: &mut [PathTally]) {
+        let Self { sender, policies, missing, .. } = self;
+        missing.clear();
+        sender.flight.for_each_missing(|tsn, chunk| {
+            let mut c = MissingChunk {
+                tsn,
+                path: chunk.path,
+                reports: chunk.reports,
+                fast_retransmitted: chunk.fast_retransmitted,
+                transmissions: chunk.transmissions,
+                in_fast_recovery: policies.cwnd_update.in_fast_recovery(chunk.path),
+            };
+            c.reports += policies.loss.reports(&c, view);
+            chunk.reports = c.reports;
+            if policies.loss.is_lost(&c) {
+                missing.push((tsn, chunk.path, chunk.size()));
+            }
+        });
+        if missing.is_empty() {
+            return;
+        }
+        let highest = sender.flight.highest();
+        let lost = std::mem::take(missing);
+        for &(tsn, path, size) in &lost {
+            self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
+            let p = &mut self.paths[path.index()];
+            p.data_gone(size);
+            p.drop_rtt_probe(tsn);
+            tally[path.index()].touched = true;
+            if !tally[path.index()].lost {
+                tally[path.index()].lost = true;
+                let cut = self.policies.cwnd_update.on_fast_retransmit(path, highest);
+                if cut {
+                    // RFC 9260 7.2.4 (2): the windows of those paths are cut once a window.
+                    let view = PathsView {
+                        paths: &self.paths,
+                        primary: self.primary,
+                        current: self.current,
+                    };
+                    let w = self.policies.congestion.on_fast_retransmit(&view.path(path), view);
+                    self.paths[path.index()].set_window(w);
+                    // RFC 9260 7.2.4 (3): the first packet leaves whatever the window.
+                    self.sender.forced = true;
+                }
+            }
+        }
+        self.missing = lost;
+    }
+
+    /// RFC 9260 7.2.1, 7.2.2.
+    fn update_windows(&mut self, view: &SackView<'_>, tally: &[PathTally]) {
+        for (i, t) in tally.iter().enumerate() {
+            if t.acked == 0 || t.lost {
+                continue;
+            }
+            let path = PathId(i as u8);
+            let ack = PathAck {
+                acked: t.acked,
+                in_flight_before: t.in_flight_before,
+                may_grow: self.policies.cwnd_update.may_grow(path, view),
+            };
+            let paths =
+                PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+            let window = self.policies.congestion.on_ack(&paths.path(path), &ack, paths);
+            self.paths[i].set_window(window);
+        }
+    }
+
+    /// RFC 9260 6.3.2: R2 stops the timer when nothing is outstanding on the path, R3 restarts it
+    /// when the chunk that was outstanding for the longest time no longer is.
+    fn update_t3(&mut self, now: Time, path: PathId) {
+        let flight = &self.sender.flight;
+        let p = &mut self.paths[path.index()];
+        let gone = p.oldest_is_gone(|s| {
+            flight.get(s.tsn).is_some_and(|c| {
+                c.fate == Fate::InFlight && c.path == path && c.transmissions == s.transmissions
+            })
+        });
+        if gone {
+            p.restart_t3(now);
+        }
+    }
+
+    fn tell_if_writable(&mut self) {
+        if self.sender.starved && self.send_room() * 2 >= self.config.send_buffer() as usize {
+            self.sender.starved = false;
+            self.events.push_back(Event::Writable);
+        }
+    }
+}

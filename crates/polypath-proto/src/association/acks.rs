@@ -1,0 +1,62 @@
+//! The SACK that this side owes the peer (RFC 9260 6.2).
+
+use crate::policy::ack::{AckTime, Arrival};
+use crate::{PathId, Time};
+
+/// When it leaves, and where to.
+#[derive(Debug)]
+pub(super) struct PendingAck {
+    /// Packets with DATA since the last SACK.
+    packets: u32,
+    /// At the latest then.
+    deadline: Option<Time>,
+    due: bool,
+    /// Where the last DATA came from.
+    pub(super) last_path: PathId,
+}
+
+impl PendingAck {
+    pub(super) const fn new() -> Self {
+        Self { packets: 0, deadline: None, due: false, last_path: PathId(0) }
+    }
+
+    /// Counts a packet with DATA: how many there are now.
+    pub(super) const fn count(&mut self, path: PathId) -> u32 {
+        self.last_path = path;
+        self.packets += 1;
+        self.packets
+    }
+
+    pub(super) fn decide(&mut self, now: Time, arrival: &Arrival, when: AckTime) {
+        debug_assert_eq!(arrival.packets, self.packets);
+        match when {
+            AckTime::Now => self.due = true,
+            AckTime::Within(delay) => {
+                self.deadline.get_or_insert(now + delay);
+            }
+        }
+    }
+
+    pub(super) const fn demand(&mut self) {
+        self.due = true;
+    }
+
+    pub(super) const fn is_due(&self) -> bool {
+        self.due
+    }
+
+    /// A packet that leaves anyway should carry it.
+    pub(super) const fn is_pending(&self) -> bool {
+        self.due || self.packets > 0
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Time> {
+        if self.due { None } else { self.deadline }
+    }
+
+    pub(super) const fn clear(&mut self) {
+        self.packets = 0;
+        self.deadline = None;
+        self.due = false;
+    }
+}

@@ -1,0 +1,183 @@
+//! INIT, INIT ACK, COOKIE ECHO, COOKIE ACK: the side that opens the association (RFC 9260 5.1).
+
+use bytes::Bytes;
+
+use super::Association;
+use super::control::{Control, OwnedCause};
+use super::init::{self, InitError};
+use super::state::{CookieEchoed, CookieWait, State};
+use crate::event::CloseReason;
+use crate::receive::Receiver;
+use crate::wire::Init;
+use crate::{FourTuple, PathId, Time, Tsn};
+
+impl Association {
+    /// Sends the first INIT.
+    pub(super) fn begin_connect(&mut self, now: Time) {
+        let path = self.primary;
+        let t1 = now + self.paths[path.index()].rto();
+        self.become_cookie_wait(CookieWait {
+            t1,
+            retransmits: 0,
+            path,
+            preservative: None,
+            stale: 0,
+        });
+        self.control.push(path, Control::Init);
+    }
+
+    /// RFC 9260 5.1 B: the peer is willing.
+    pub(super) fn handle_init_ack(
+        &mut self,
+        now: Time,
+        path: PathId,
+        init: &Init<'_>,
+        from: FourTuple,
+    ) {
+        let State::CookieWait(wait) = &self.state else {
+            // RFC 9260 5.2.3: unexpected INIT ACKs are discarded.
+            self.stats.dropped += 1;
+            return;
+        };
+        let stale = wait.stale;
+        let parameters = match init::read(init, from.remote.ip(), &self.config, true) {
+            Ok(parameters) => parameters,
+            Err(error) => return self.refuse_init_ack(path, init, error),
+        };
+        self.peer_tag = init.initiate_tag;
+        self.set_streams(
+            self.config.outbound_streams().min(init.inbound_streams),
+            self.config.inbound_streams().min(init.outbound_streams),
+        );
+        self.start_receiving(init.initial_tsn, init.a_rwnd);
+        self.paths[path.index()].heard_from(from.local, from.remote);
+        self.learn_addresses(now, &parameters.addresses, from.remote.port());
+        // Where the INIT ACK comes from, the cookie goes.
+        let t1 = now + self.paths[path.index()].rto();
+        let cookie = Bytes::from(parameters.cookie.unwrap_or_default());
+        self.become_cookie_echoed(CookieEchoed { t1, retransmits: 0, path, cookie, stale });
+        self.control.clear();
+        self.control.push(path, Control::CookieEcho);
+        if !parameters.unrecognized.is_empty() {
+            // RFC 9260 5.1.2: bundled with the COOKIE ECHO.
+            let raw = Bytes::from(parameters.unrecognized);
+            self.control.push(path, Control::Error(OwnedCause::UnrecognizedParameters(raw)));
+        }
+    }
+
+    fn refuse_init_ack(&mut self, path: PathId, init: &Init<'_>, error: InitError) {
+        // RFC 9260 3.3.3: an INIT ACK without a usable tag cannot be answered.
+        let what = error.words();
+        if init.initiate_tag.0 != 0 {
+            self.peer_tag = init.initiate_tag;
+            self.control.clear();
+            self.control.push(path, Control::Abort(Some(OwnedCause::Init(error))));
+        }
+        self.become_closed(CloseReason::ProtocolViolation { what });
+    }
+
+    pub(super) fn set_streams(&mut self, outbound: u16, inbound: u16) {
+        self.outbound_streams = outbound;
+        self.inbound_streams = inbound;
+    }
+
+    /// The peer's first TSN and its window are known.
+    pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
+        self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
+        self.sender.set_window(a_rwnd);
+        if self.config.initial_ssthresh().is_none() {
+            // RFC 9260 7.2.1: "The initial value of ssthresh MAY be arbitrarily high (e.g., the size
+            // of the largest possible advertised window)."
+            for path in &mut self.paths {
+                path.set_initial_ssthresh(a_rwnd);
+            }
+            self.ssthresh = a_rwnd;
+        }
+    }
+
+    /// RFC 9260 5.1 E: the association is up.
+    pub(super) fn handle_cookie_ack(&mut self, now: Time, path: PathId) {
+        let State::CookieEchoed(echoed) = &self.state else {
+            // RFC 9260 5.2.5: silently discarded in any other state.
+            return;
+        };
+        let echoed_on = echoed.path;
+        self.control.clear();
+        self.confirm(now, echoed_on);
+        self.confirm(now, path);
+        self.become_established(now, false);
+    }
+
+    /// RFC 9260 5.2.6: the peer says that the cookie was too old. Asks for a longer-lived one.
+    pub(super) fn handle_stale_cookie(&mut self, now: Time, staleness_us: u32) {
+        let State::CookieEchoed(echoed) = &self.state else { return };
+        let (path, stale) = (echoed.path, echoed.stale + 1);
+        if stale > self.config.max_init_retransmits() {
+            return self.become_closed(CloseReason::NoAnswer);
+        }
+        // As long as it was late, and some more for the way.
+        let rto = self.paths[path.index()].rto().as_millis() as u32;
+        let preservative = Some((staleness_us / 1000).saturating_add(2 * rto));
+        let t1 = now + self.paths[path.index()].rto();
+        self.become_cookie_wait(CookieWait { t1, retransmits: 0, path, preservative, stale });
+        self.control.clear();
+        self.control.push(path, Control::Init);
+    }
+
+    /// T1-init or T1-cookie has expired (RFC 9260 4, 5.1).
+    pub(super) fn handle_t1(&mut self, now: Time) {
+        let most = self.config.max_init_retransmits();
+        let (old, retransmits, init) = match &self.state {
+            State::CookieWait(s) if s.t1 <= now => (s.path, s.retransmits, true),
+            State::CookieEchoed(s) if s.t1 <= now => (s.path, s.retransmits, false),
+            _ => return,
+        };
+        if retransmits >= most {
+            return self.become_closed(CloseReason::NoAnswer);
+        }
+        // RFC 9260 6.3.3 (E2) holds for T1 too. The next attempt tries another address, for the
+        // first may be the one that is down.
+        self.paths[old.index()].back_off();
+        let rto = self.paths[old.index()].rto();
+        let next = self.next_remote(old);
+        match &mut self.state {
+            State::CookieWait(s) => {
+                (s.path, s.t1, s.retransmits) = (next, now + rto, retransmits + 1);
+            }
+            State::CookieEchoed(s) => {
+                (s.path, s.t1, s.retransmits) = (next, now + rto, retransmits + 1);
+            }
+            _ => {}
+        }
+        while self.paths[next.index()].rto() < rto {
+            self.paths[next.index()].back_off();
+        }
+        self.control.clear();
+        self.control.push(next, if init { Control::Init } else { Control::CookieEcho });
+    }
+
+    fn next_remote(&self, path: PathId) -> PathId {
+        PathId(((path.index() + 1) % self.paths.len()) as u8)
+    }
+
+    /// The network says that nothing speaks SCTP at a remote address (RFC 9260 10). Heeded only
+    /// while the first answer is awaited: later it may be a lie or a passing state.
+    pub(crate) fn handle_unreachable(
+        &mut self,
+        now: Time,
+        remote: std::net::IpAddr,
+        what: &'static str,
+    ) {
+        let State::CookieWait(wait) = &mut self.state else { return };
+        let path = wait.path;
+        if self.paths[path.index()].remote().ip() != remote {
+            return;
+        }
+        self.refusals += 1;
+        if self.refusals >= self.paths.len() as u32 {
+            return self.become_closed(CloseReason::Unreachable { what });
+        }
+        wait.t1 = now;
+        self.handle_t1(now);
+    }
+}

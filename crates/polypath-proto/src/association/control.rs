@@ -1,0 +1,93 @@
+//! Control chunks that wait for a packet, and error causes to be told to the peer.
+
+use bytes::Bytes;
+
+use crate::wire::{CauseWriter, DoesNotFit, Parameters};
+use crate::{FourTuple, PathId, StreamId, Tsn};
+
+/// A chunk for the next packet on a path.
+#[derive(Debug)]
+pub(super) enum Control {
+    Init,
+    CookieEcho,
+    CookieAck,
+    Heartbeat,
+    HeartbeatAck(Bytes),
+    Error(OwnedCause),
+    Shutdown,
+    ShutdownAck,
+    ShutdownComplete,
+    Abort(Option<OwnedCause>),
+}
+
+/// An error cause of ours (RFC 9260 3.3.10).
+#[derive(Clone, Debug)]
+pub(super) enum OwnedCause {
+    InvalidStream(StreamId),
+    UnrecognizedChunk(Bytes),
+    UnrecognizedParameters(Bytes),
+    CookieWhileShuttingDown,
+    NoUserData(Tsn),
+    UserAbort(Bytes),
+    ProtocolViolation(&'static str),
+    Init(super::init::InitError),
+}
+
+impl OwnedCause {
+    pub(super) fn write(&self, c: &mut CauseWriter<'_>) -> Result<(), DoesNotFit> {
+        match self {
+            Self::InvalidStream(stream) => c.invalid_stream_identifier(*stream),
+            Self::UnrecognizedChunk(raw) => c.unrecognized_chunk(raw),
+            Self::UnrecognizedParameters(raw) => {
+                c.unrecognized_parameters(|p| p.append(Parameters::new(raw)))
+            }
+            Self::CookieWhileShuttingDown => c.cookie_received_while_shutting_down(),
+            Self::NoUserData(tsn) => c.no_user_data(*tsn),
+            Self::UserAbort(reason) => c.user_initiated_abort(reason),
+            Self::ProtocolViolation(what) => c.protocol_violation(what.as_bytes()),
+            Self::Init(error) => error.write(c),
+        }
+    }
+}
+
+/// A whole packet that waits to be sent, with a tag or address that is not a path's.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) four_tuple: FourTuple,
+    pub(crate) packet: Vec<u8>,
+}
+
+/// Control chunks in the order in which they leave.
+#[derive(Debug, Default)]
+pub(super) struct ControlQueue(std::collections::VecDeque<(PathId, Control)>);
+
+/// Answers beyond this are dropped: a peer that asks faster than packets leave gets no memory.
+const MOST: usize = 64;
+
+impl ControlQueue {
+    pub(super) fn push(&mut self, path: PathId, control: Control) {
+        if self.0.len() < MOST {
+            self.0.push_back((path, control));
+        }
+    }
+
+    pub(super) fn front_path(&self) -> Option<PathId> {
+        self.0.front().map(|(path, _)| *path)
+    }
+
+    pub(super) fn front(&self) -> Option<&(PathId, Control)> {
+        self.0.front()
+    }
+
+    pub(super) fn pop(&mut self) {
+        self.0.pop_front();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}

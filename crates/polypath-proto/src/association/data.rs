@@ -1,0 +1,150 @@
+//! DATA that arrives, and the SACKs for it (RFC 9260 6.2, 6.5 to 6.9).
+
+use bytes::Bytes;
+
+use super::Association;
+use super::control::{Control, OwnedCause};
+use super::state::State;
+use crate::event::{Event, Received};
+use crate::policy::PathsView;
+use crate::policy::ack::Arrival;
+use crate::receive::Outcome;
+use crate::wire::{Data, DoesNotFit, PacketWriter};
+use crate::{PathId, StreamId, Time};
+
+/// What the DATA chunks of one packet amounted to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DataSeen {
+    any: bool,
+    duplicate: bool,
+    immediate: bool,
+    dropped: bool,
+}
+
+impl Association {
+    /// Takes the next message, or piece of one, of any stream.
+    pub fn recv(&mut self, now: Time) -> Option<Received> {
+        let received = self.receiver.recv()?;
+        Some(self.received(now, received))
+    }
+
+    /// Takes the next message, or piece of one, of this stream.
+    pub(super) fn recv_from(&mut self, now: Time, stream: StreamId) -> Option<Received> {
+        let received = self.receiver.recv_from(stream)?;
+        Some(self.received(now, received))
+    }
+
+    fn received(&mut self, _: Time, received: Received) -> Received {
+        self.stats.bytes_received += received.payload.len() as u64;
+        self.stats.messages_received += u64::from(received.end);
+        if !self.receiver.has_ready() {
+            self.readable_told = false;
+        }
+        // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd".
+        if self.state.may_receive_data() && self.receiver.should_update(self.largest_chunk()) {
+            self.ack.demand();
+        }
+        received
+    }
+
+    fn largest_chunk(&self) -> u32 {
+        self.paths[self.ack.last_path.index()].max_chunk()
+    }
+
+    pub(super) fn handle_data(&mut self, path: PathId, data: &Data<'_>, seen: &mut DataSeen) {
+        if !self.state.may_receive_data() {
+            self.stats.dropped += 1;
+            return;
+        }
+        seen.any = true;
+        seen.immediate |= data.immediate;
+        let stats = &mut self.paths[path.index()].stats;
+        stats.data_chunks_received += 1;
+        match self.receiver.handle_data(data) {
+            Outcome::New => stats.data_bytes_received += data.payload.len() as u64,
+            Outcome::Duplicate => {
+                self.stats.duplicates_received += 1;
+                seen.duplicate = true;
+            }
+            Outcome::NoBuffer => {
+                self.stats.dropped_no_buffer += 1;
+                seen.dropped = true;
+            }
+            Outcome::OutOfWindow => {
+                self.stats.dropped += 1;
+                seen.dropped = true;
+            }
+            Outcome::InvalidStream => {
+                // RFC 9260 6.5: acknowledged, and reported.
+                self.stats.dropped += 1;
+                let cause = OwnedCause::InvalidStream(data.stream);
+                self.control.push(path, Control::Error(cause));
+            }
+            Outcome::Violation(what) => self.violation(what),
+        }
+    }
+
+    /// A DATA chunk without user data (RFC 9260 6.2, 3.3.10.9).
+    pub(super) fn handle_no_user_data(&mut self, tsn: crate::Tsn) {
+        if self.state.may_receive_data() {
+            self.send_abort(Some(OwnedCause::NoUserData(tsn)));
+            self.become_closed(crate::CloseReason::ProtocolViolation {
+                what: "a DATA chunk without user data",
+            });
+        }
+    }
+
+    /// All chunks of a packet have been seen: when is the peer told?
+    pub(super) fn after_data(&mut self, now: Time, path: PathId, seen: DataSeen) {
+        if !seen.any || self.is_closed() {
+            return;
+        }
+        if self.receiver.has_ready() && !self.readable_told {
+            self.readable_told = true;
+            self.events.push_back(Event::Readable);
+        }
+        let arrival = Arrival {
+            path,
+            packets: self.ack.count(path),
+            gap: self.receiver.tsns().has_gap(),
+            duplicate: seen.duplicate,
+            immediate: seen.immediate,
+            dropped: seen.dropped,
+        };
+        let when = self.policies.ack.when(&arrival);
+        self.ack.decide(now, &arrival, when);
+        if matches!(self.state, State::ShutdownSent(_)) {
+            self.repeat_shutdown(now);
+        }
+    }
+
+    /// The path for the SACK.
+    pub(super) fn ack_path(&self) -> PathId {
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        self.policies.ack.path(self.ack.last_path, view)
+    }
+
+    pub(super) fn write_sack(&mut self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
+        let a_rwnd = self.receiver.announce(self.largest_chunk());
+        let tsns = self.receiver.tsns();
+        w.sack(tsns.cumulative(), a_rwnd, 0, tsns.gaps(), tsns.duplicates())?;
+        self.receiver.duplicates_reported();
+        self.ack.clear();
+        self.stats.sacks_sent += 1;
+        Ok(())
+    }
+
+    /// The peer reported an error that leaves the association as it is (RFC 9260 6.10, 3.3.10).
+    pub(super) fn peer_error(&mut self, cause: String) {
+        const MOST_EVENTS: usize = 1024;
+        if self.events.len() < MOST_EVENTS {
+            self.events.push_back(Event::PeerError { cause });
+        }
+    }
+
+    pub(super) fn report_unrecognized_chunk(&mut self, path: PathId, raw: &[u8]) {
+        // As much of it as fits the answer; the cause's length says how much that is.
+        let raw = Bytes::copy_from_slice(&raw[..raw.len().min(256)]);
+        self.control.push(path, Control::Error(OwnedCause::UnrecognizedChunk(raw)));
+    }
+}

@@ -1,0 +1,140 @@
+//! HEARTBEATs: confirming paths (RFC 9260 5.4), watching idle ones (8.3), answering the peer's.
+
+use bytes::Bytes;
+
+use super::Association;
+use super::control::Control;
+use super::state::State;
+use crate::policy::PathState;
+use crate::policy::failover::PathErrorKind;
+use crate::rng::{hmac, hmac_verify};
+use crate::{PathError, PathId, Time};
+
+/// Path, instant and signature: who was asked, when, and that it was us (RFC 9260 5.4: "a 64-bit
+/// random nonce").
+const INFO_LEN: usize = 4 + 8 + 8;
+
+impl Association {
+    /// Asks the peer over this path now, for a new sample of its round-trip time
+    /// (RFC 9260 11.1.8, REQUESTHEARTBEAT).
+    ///
+    /// # Errors
+    ///
+    /// There is no such path, or the association is not established.
+    pub fn request_heartbeat(&mut self, now: Time, path: PathId) -> Result<(), PathError> {
+        if path.index() >= self.paths.len() {
+            return Err(PathError::NoSuchPath(path));
+        }
+        if !self.state.is_synchronised() {
+            return Err(PathError::NotEstablished);
+        }
+        self.send_heartbeat(now, path);
+        Ok(())
+    }
+
+    /// The association is up: unconfirmed paths are probed at once, the others' timers start.
+    pub(super) fn start_path_management(&mut self, now: Time) {
+        for i in 0..self.paths.len() {
+            let path = PathId(i as u8);
+            if path == self.current && self.paths[i].state() == PathState::Active {
+                self.schedule_heartbeat(now, path);
+            } else {
+                // RFC 9260 5.4 (4); a path that the application named is confirmed, but its RTT is
+                // worth knowing before it is needed.
+                self.paths[i].schedule_heartbeat(Some(now));
+            }
+        }
+    }
+
+    /// RFC 9260 8.3: one heartbeat period from now, "RTO of that destination address plus the protocol
+    /// parameter 'HB.interval', with jittering of +/- 50% of the RTO value".
+    pub(super) fn schedule_heartbeat(&mut self, now: Time, path: PathId) {
+        let p = &self.paths[path.index()];
+        let unconfirmed = p.state() == PathState::Unconfirmed;
+        // An unconfirmed path is probed once each RTO until it has had its chances (5.4).
+        let chances = p.error_count() <= p.path_max_retrans();
+        let interval = match self.config.heartbeat_interval() {
+            _ if unconfirmed && chances => std::time::Duration::ZERO,
+            Some(interval) => interval,
+            None => return self.paths[path.index()].schedule_heartbeat(None),
+        };
+        let rto = p.rto().as_nanos() as u64;
+        let jittered = std::time::Duration::from_nanos(rto / 2 + self.rng.below(rto + 1));
+        self.paths[path.index()].schedule_heartbeat(Some(now + interval + jittered));
+    }
+
+    /// The heartbeat timer of a path has expired.
+    pub(super) fn handle_heartbeat_timer(&mut self, now: Time, path: PathId) {
+        let p = &self.paths[path.index()];
+        let waiting = p.heartbeat_deadline().is_some();
+        // RFC 9260 8.3: only an idle path is asked: "if no new chunk that can be used for updating
+        // path RTT ... and no HEARTBEAT chunk has been sent to it within the current heartbeat
+        // period". One that has been given up is asked whatever is sent to it.
+        let period = self.config.heartbeat_interval().unwrap_or_default() + p.rto() / 2;
+        let idle = p.state() != PathState::Active || p.is_idle_since(now - period);
+        if idle && !waiting {
+            self.send_heartbeat(now, path);
+        }
+        self.schedule_heartbeat(now, path);
+    }
+
+    fn send_heartbeat(&mut self, now: Time, path: PathId) {
+        self.paths[path.index()].heartbeat_sent(now);
+        self.control.push(path, Control::Heartbeat);
+    }
+
+    /// What a HEARTBEAT to `path` carries that was asked for at `sent`.
+    pub(super) fn heartbeat_info(&self, path: PathId, sent: Time) -> [u8; INFO_LEN] {
+        let mut info = [0; INFO_LEN];
+        info[0] = path.0;
+        info[4..12].copy_from_slice(&sent.as_nanos().to_be_bytes());
+        let mac = hmac(&self.heartbeat_key, &[&info[..12]]);
+        info[12..].copy_from_slice(&mac[..8]);
+        info
+    }
+
+    fn read_heartbeat_info(&self, info: &[u8]) -> Option<(PathId, Time)> {
+        let info: &[u8; INFO_LEN] = info.try_into().ok()?;
+        if !hmac_verify(&self.heartbeat_key, &[&info[..12]], &info[12..]) {
+            return None;
+        }
+        let path = PathId(info[0]);
+        let nanos = u64::from_be_bytes(info[4..12].try_into().ok()?);
+        (path.index() < self.paths.len()).then_some((path, Time::from_nanos(nanos)))
+    }
+
+    /// RFC 9260 8.3: the peer's HEARTBEAT goes back the way it came.
+    pub(super) fn handle_heartbeat(&mut self, path: PathId, info: &[u8]) {
+        if self.state.is_synchronised() || matches!(self.state, State::CookieEchoed(_)) {
+            self.control.push(path, Control::HeartbeatAck(Bytes::copy_from_slice(info)));
+        }
+    }
+
+    /// RFC 9260 5.4, 8.3: the path works.
+    pub(super) fn handle_heartbeat_ack(&mut self, now: Time, info: &[u8]) {
+        let Some((path, sent)) = self.read_heartbeat_info(info) else {
+            self.stats.dropped += 1;
+            return;
+        };
+        let Some(rtt) = self.paths[path.index()].heartbeat_acked(now, sent) else {
+            self.stats.dropped += 1;
+            return;
+        };
+        self.paths[path.index()].sample_rtt(rtt);
+        self.confirm(now, path);
+        self.answered(now, path);
+    }
+
+    /// A HEARTBEAT was not answered within the RTO (RFC 9260 8.3).
+    pub(super) fn handle_heartbeat_timeout(&mut self, now: Time, path: PathId) {
+        let p = &mut self.paths[path.index()];
+        p.heartbeat_lost();
+        p.back_off();
+        if p.state() == PathState::Unconfirmed {
+            p.count_error();
+            self.schedule_heartbeat(now, path);
+        } else {
+            self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
+        }
+    }
+}

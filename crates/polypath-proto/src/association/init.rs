@@ -1,0 +1,258 @@
+//! The parameters of INIT and INIT ACK, for both roles (RFC 9260 3.3.2, 3.3.3, 5.1.2).
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::cookie::StateCookie;
+use crate::endpoint::Shared;
+use crate::wire::{
+    Causes, CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
+    ParameterWriter,
+};
+use crate::{Config, FourTuple, Time, Tsn, VerificationTag};
+
+/// What an INIT or INIT ACK says beyond its fixed fields.
+#[derive(Debug, Default)]
+pub(crate) struct PeerParameters {
+    /// Usable addresses in the peer's order.
+    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) cookie: Option<Vec<u8>>,
+    /// Parameters that are to be reported as not recognised: whole, padded, end to end.
+    pub(crate) unrecognized: Vec<u8>,
+    /// Milliseconds by which the cookie should live longer.
+    pub(crate) preservative: u32,
+}
+
+/// Why an INIT or INIT ACK is answered by an ABORT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InitError {
+    /// RFC 9260 3.3.2: zero streams or no initiate tag, or a parameter of the wrong length.
+    InvalidMandatoryParameter,
+    /// RFC 9260 3.3.2.1.4: host names are refused.
+    HostName(Vec<u8>),
+    /// RFC 9260 3.3.3: the state cookie is missing.
+    MissingCookie,
+    /// RFC 9260 3.3.2: a_rwnd below 1500 bytes.
+    SmallWindow,
+}
+
+impl InitError {
+    /// The error cause of the ABORT.
+    pub(crate) fn write(&self, c: &mut crate::wire::CauseWriter<'_>) -> Result<(), DoesNotFit> {
+        match self {
+            Self::InvalidMandatoryParameter => c.invalid_mandatory_parameter(),
+            Self::HostName(raw) => c.unresolvable_address(raw),
+            Self::MissingCookie => {
+                c.missing_mandatory_parameter(&[crate::wire::parameter_type::STATE_COOKIE])
+            }
+            Self::SmallWindow => c.protocol_violation(b"a_rwnd below 1500 bytes"),
+        }
+    }
+
+    pub(crate) const fn words(&self) -> &'static str {
+        match self {
+            Self::InvalidMandatoryParameter => "an INIT or INIT ACK with an invalid field",
+            Self::HostName(_) => "an INIT or INIT ACK with a host name",
+            Self::MissingCookie => "an INIT ACK without a state cookie",
+            Self::SmallWindow => "an INIT or INIT ACK with a window below 1500 bytes",
+        }
+    }
+}
+
+/// Checks the fixed fields and reads the parameters. `source` is where the packet came from: it is
+/// one of the peer's addresses, listed or not (RFC 9260 5.1.2 A to C).
+pub(crate) fn read(
+    init: &Init<'_>,
+    source: IpAddr,
+    config: &Config,
+    ack: bool,
+) -> Result<PeerParameters, InitError> {
+    // RFC 9260 3.3.2: "If the value of the Initiate Tag is found to be 0", "number of streams of 0".
+    if init.initiate_tag.0 == 0 || init.outbound_streams == 0 || init.inbound_streams == 0 {
+        return Err(InitError::InvalidMandatoryParameter);
+    }
+    if init.a_rwnd < 1500 {
+        return Err(InitError::SmallWindow);
+    }
+    let mut p = PeerParameters::default();
+    for parameter in init.parameters.iter() {
+        match parameter {
+            Ok(Parameter::Ipv4(ip)) => p.add(ip.into(), source),
+            Ok(Parameter::Ipv6(ip)) => p.add(ip.into(), source),
+            Ok(Parameter::StateCookie(cookie)) => p.cookie = Some(cookie.to_vec()),
+            Ok(Parameter::CookiePreservative(ms)) => p.preservative = ms,
+            Ok(Parameter::HostName(raw)) => return Err(InitError::HostName(raw.to_vec())),
+            Ok(Parameter::Unknown { ty, raw }) => {
+                let action = crate::wire::Action::of_parameter(ty);
+                if action.reports() && p.unrecognized.len() < 512 {
+                    p.unrecognized.extend(raw);
+                    p.unrecognized.resize(p.unrecognized.len().next_multiple_of(4), 0);
+                }
+                if action.stops() {
+                    break;
+                }
+            }
+            Err(ParameterError::Length) => return Err(InitError::InvalidMandatoryParameter),
+            // Those that say nothing to us, and those of a known type but the wrong length.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    if ack && p.cookie.is_none() {
+        return Err(InitError::MissingCookie);
+    }
+    if !p.addresses.contains(&source) {
+        p.addresses.insert(0, source);
+    }
+    p.addresses.truncate(config.max_paths().into());
+    Ok(p)
+}
+
+impl PeerParameters {
+    fn add(&mut self, ip: IpAddr, source: IpAddr) {
+        let unusable = ip.is_unspecified()
+            || ip.is_multicast()
+            || matches!(ip, IpAddr::V4(ip) if ip.is_broadcast())
+            // RFC 9260 5.1.2, notes on scope: a loopback address means this host's own loopback.
+            || (ip.is_loopback() && !source.is_loopback());
+        // `max_paths` is applied when the source has its place; this bounds the work before.
+        if !unusable && !self.addresses.contains(&ip) && self.addresses.len() < 64 {
+            self.addresses.push(ip);
+        }
+    }
+}
+
+/// Writes the addresses of this endpoint, unless there is but one (RFC 9260 5.1.2 A), and the
+/// parameters that every INIT and INIT ACK of ours has.
+pub(crate) fn write_common(
+    p: &mut ParameterWriter<'_>,
+    shared: &Shared,
+    destination: IpAddr,
+) -> Result<(), DoesNotFit> {
+    let locals: Vec<IpAddr> = shared
+        .config
+        .addresses
+        .iter()
+        .filter(|ip| !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback()))
+        .copied()
+        .collect();
+    if locals.len() > 1 {
+        for ip in &locals {
+            p.address(*ip)?;
+        }
+    }
+    Ok(())
+}
+
+/// The types of addresses that this endpoint can use (RFC 9260 3.3.2.1.5); only in an INIT.
+pub(crate) fn write_supported_types(
+    p: &mut ParameterWriter<'_>,
+    shared: &Shared,
+) -> Result<(), DoesNotFit> {
+    let v4 = shared.config.addresses.iter().any(IpAddr::is_ipv4);
+    let v6 = shared.config.addresses.iter().any(IpAddr::is_ipv6);
+    match (v4, v6) {
+        (true, true) => p.supported_address_types(&[5, 6]),
+        (true, false) => p.supported_address_types(&[5]),
+        (false, _) => p.supported_address_types(&[6]),
+    }
+}
+
+/// An INIT ACK, and all that its cookie remembers.
+#[derive(Debug)]
+pub(crate) struct InitAck<'a> {
+    pub(crate) init: &'a Init<'a>,
+    pub(crate) parameters: &'a PeerParameters,
+    pub(crate) peer_port: u16,
+    pub(crate) four_tuple: FourTuple,
+    pub(crate) local_tag: VerificationTag,
+    pub(crate) local_initial_tsn: Tsn,
+    /// Tags of the association that exists already (RFC 9260 5.2.2); 0 if there is none.
+    pub(crate) ties: (VerificationTag, VerificationTag),
+}
+
+impl InitAck<'_> {
+    /// The packet.
+    pub(crate) fn packet(&self, now: Time, shared: &Shared, config: &Config) -> Vec<u8> {
+        let wish = std::time::Duration::from_millis(self.parameters.preservative.into());
+        let cookie = StateCookie {
+            created: now,
+            // RFC 9260 5.2.6: the life is extended as asked, within reason.
+            life: config.cookie_life() + wish.min(config.cookie_life()),
+            local_tag: self.local_tag,
+            peer_tag: self.init.initiate_tag,
+            local_tie: self.ties.0,
+            peer_tie: self.ties.1,
+            local_initial_tsn: self.local_initial_tsn,
+            peer_initial_tsn: self.init.initial_tsn,
+            peer_rwnd: self.init.a_rwnd,
+            // RFC 9260 5.1.1: the lesser of what one side asks for and the other allows.
+            outbound_streams: config.outbound_streams().min(self.init.inbound_streams),
+            inbound_streams: config.inbound_streams().min(self.init.outbound_streams),
+            peer_port: self.peer_port,
+            local: self.four_tuple.local.ip(),
+            remote: SocketAddr::new(self.four_tuple.remote.ip(), self.four_tuple.remote.port()),
+            addresses: self.parameters.addresses.clone(),
+        };
+        let fields = InitFields {
+            initiate_tag: self.local_tag,
+            a_rwnd: config.receive_buffer(),
+            outbound_streams: config.outbound_streams().min(self.init.inbound_streams),
+            inbound_streams: config.inbound_streams(),
+            initial_tsn: self.local_initial_tsn,
+        };
+        let header = CommonHeader {
+            source_port: shared.config.port,
+            destination_port: self.peer_port,
+            verification_tag: self.init.initiate_tag,
+        };
+        let signed = cookie.sign(&shared.cookie_key);
+        let mut buf = vec![0; 4096];
+        let mut w = PacketWriter::new(&mut buf, header);
+        let written = w.init_ack(&fields, |p| {
+            p.state_cookie(&signed)?;
+            write_common(p, shared, self.four_tuple.remote.ip())?;
+            for raw in crate::wire::Parameters::new(&self.parameters.unrecognized).iter() {
+                if let Ok(Parameter::Unknown { raw, .. }) = raw {
+                    p.unrecognized_parameter(raw)?;
+                }
+            }
+            Ok(())
+        });
+        debug_assert!(written.is_ok(), "an INIT ACK of ours always fits 4096 bytes");
+        let len = w.finish(shared.config.checksum);
+        buf.truncate(len);
+        buf
+    }
+}
+
+/// A packet with an ABORT for a peer without an association (RFC 9260 5.1, 8.4).
+pub(crate) fn abort_packet(
+    header: CommonHeader,
+    t_bit: bool,
+    shared: &Shared,
+    causes: impl FnOnce(&mut crate::wire::CauseWriter<'_>) -> Result<(), DoesNotFit>,
+) -> Vec<u8> {
+    let mut buf = vec![0; 1400];
+    let mut w = PacketWriter::new(&mut buf, header);
+    if w.abort(t_bit, causes).is_err() {
+        // A cause that does not fit is left out.
+        let _ = w.abort(t_bit, |_| Ok(()));
+    }
+    let len = w.finish(shared.config.checksum);
+    buf.truncate(len);
+    buf
+}
+
+/// Error causes of an ABORT or ERROR in words.
+pub(crate) fn words(causes: Causes<'_>) -> String {
+    let mut words = String::new();
+    for cause in causes.iter().take(8) {
+        if !words.is_empty() {
+            words.push_str("; ");
+        }
+        match cause {
+            Ok(cause) => words.push_str(&cause.to_string()),
+            Err(error) => words.push_str(&error.to_string()),
+        }
+    }
+    words
+}

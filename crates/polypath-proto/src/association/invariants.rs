@@ -1,0 +1,69 @@
+//! What must be true of an association at any time; simulations ask after every event.
+
+use super::Association;
+use super::state::State;
+use crate::PathId;
+use crate::send::Fate;
+
+impl Association {
+    /// Checks the association's own accounting: the flight of each path is the sum of what is
+    /// unacknowledged there, T3-rtx runs if and only if something is outstanding, the RTO is within its
+    /// bounds, buffers are within theirs. Costs time in proportion to what is in flight.
+    ///
+    /// # Errors
+    ///
+    /// What does not hold, in words.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        self.sender.check()?;
+        self.receiver.check()?;
+        let mut bytes = vec![0u32; self.paths.len()];
+        let mut chunks = vec![0u32; self.paths.len()];
+        for (_, chunk) in self.sender.flight.iter() {
+            if chunk.fate == Fate::InFlight {
+                bytes[chunk.path.index()] += chunk.size();
+                chunks[chunk.path.index()] += 1;
+            }
+        }
+        for (i, p) in self.paths.iter().enumerate() {
+            let id = PathId(i as u8);
+            if (p.in_flight(), p.chunks_in_flight()) != (bytes[i], chunks[i]) {
+                return Err(format!(
+                    "path {id}: {} bytes in {} chunks counted in flight, but there are {} in {}",
+                    p.in_flight(),
+                    p.chunks_in_flight(),
+                    bytes[i],
+                    chunks[i]
+                ));
+            }
+            if p.t3().is_some() != (p.chunks_in_flight() > 0) {
+                return Err(format!(
+                    "path {id}: T3-rtx is {}, but {} chunks are outstanding",
+                    if p.t3().is_some() { "running" } else { "stopped" },
+                    p.chunks_in_flight()
+                ));
+            }
+            let rto = p.rto();
+            if rto < self.config.rto_min() || rto > self.config.rto_max() {
+                return Err(format!("path {id}: RTO {rto:?} is out of bounds"));
+            }
+            if p.window().cwnd < p.max_chunk() {
+                return Err(format!("path {id}: cwnd {} is below one chunk", p.window().cwnd));
+            }
+            // RFC 9260 6.1 B: the window may be exceeded by less than a packet. It may also have
+            // shrunk below what is in flight, so this is checked where data leaves; here only that
+            // the flight does not exceed everything the peer has ever allowed.
+        }
+        let waiting = !self.sender.queue.is_empty() || !self.sender.flight.is_empty();
+        let alive = self.state.may_send_data();
+        if alive && waiting && self.poll_timeout().is_none() && self.control.is_empty() {
+            return Err("data waits, but no timer runs".into());
+        }
+        if matches!(self.state, State::Closed(_)) && self.poll_timeout().is_some() {
+            return Err("closed, but a timer runs".into());
+        }
+        if self.events.len() > 4096 {
+            return Err(format!("{} events wait to be taken", self.events.len()));
+        }
+        Ok(())
+    }
+}

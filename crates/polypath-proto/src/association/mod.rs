@@ -1,0 +1,509 @@
+//! An association: ties the rooms together and dispatches what arrives.
+//!
+//! Each procedure of RFC 9260 has a file of its own beside this one: [`connect`] (5.1),
+//! [`collision`] (5.2), [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2),
+//! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9).
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::cookie::StateCookie;
+use crate::endpoint::Shared;
+use crate::event::{CloseReason, Event, Message, Received};
+use crate::path::Path;
+use crate::policy::{
+    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
+    RetransmissionPolicy, RttSampling, Scheduler,
+};
+use crate::receive::Receiver;
+use crate::rng::{Rng, Secret};
+use crate::send::Sender;
+use crate::stats::AssociationStats;
+use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
+use crate::{
+    AssociationId, Config, ConnectError, Ecn, FourTuple, PathId, Ppid, Remote, SendError, StreamId,
+    Time, Tsn, VerificationTag,
+};
+
+mod acknowledge;
+mod acks;
+mod collision;
+mod connect;
+mod control;
+mod data;
+mod heartbeat;
+pub(crate) mod init;
+mod invariants;
+mod paths;
+mod shutdown;
+mod state;
+mod timers;
+mod transmit;
+
+pub(crate) use collision::stale_cookie_packet;
+pub(crate) use control::Reply;
+pub(crate) use transmit::write_reply;
+
+use acks::PendingAck;
+use control::ControlQueue;
+use state::{CookieWait, State};
+
+/// The answers that this association was configured with.
+#[derive(Debug)]
+struct Policies {
+    retransmission: Box<dyn RetransmissionPolicy>,
+    loss: Box<dyn LossDetector>,
+    congestion: Box<dyn CongestionController>,
+    cwnd_update: Box<dyn CwndUpdate>,
+    scheduler: Box<dyn Scheduler>,
+    failover: Box<dyn FailoverPolicy>,
+    ack: Box<dyn AckPolicy>,
+    rtt_sampling: Box<dyn RttSampling>,
+}
+
+impl Policies {
+    fn new(c: &Config) -> Self {
+        Self {
+            retransmission: (c.retransmission().make)(c),
+            loss: (c.loss().make)(c),
+            congestion: (c.congestion().make)(c),
+            cwnd_update: (c.cwnd_update().make)(c),
+            scheduler: (c.scheduler().make)(c),
+            failover: (c.failover().make)(c),
+            ack: (c.ack().make)(c),
+            rtt_sampling: (c.rtt_sampling().make)(c),
+        }
+    }
+}
+
+/// One association with a peer, over all paths between the two.
+#[derive(Debug)]
+pub struct Association {
+    id: AssociationId,
+    shared: Arc<Shared>,
+    config: Config,
+    policies: Policies,
+    state: State,
+    local_tag: VerificationTag,
+    peer_tag: VerificationTag,
+    peer_port: u16,
+    local_initial_tsn: Tsn,
+    outbound_streams: u16,
+    inbound_streams: u16,
+    paths: Vec<Path>,
+    primary: PathId,
+    current: PathId,
+    /// Consecutive errors over all paths (RFC 9260 8.1).
+    error_count: u32,
+    /// The peer's first window, if new paths start with it as ssthresh; 0 while it is not known.
+    ssthresh: u32,
+    sender: Sender,
+    receiver: Receiver,
+    ack: PendingAck,
+    control: ControlQueue,
+    replies: Vec<Reply>,
+    /// For each path, what was in flight there when the burst at hand began (Max.Burst).
+    burst_from: Vec<u32>,
+    burst_over: bool,
+    /// Payload bytes of the largest DATA chunk that fits every path.
+    largest_payload: usize,
+    heartbeat_key: [u8; 32],
+    rng: Rng,
+    now: Time,
+    wants_shutdown: bool,
+    /// Times that the network has refused an INIT.
+    refusals: u32,
+    readable_told: bool,
+    events: VecDeque<Event>,
+    stats: AssociationStats,
+    tally: acknowledge::Tally,
+    missing: Vec<(Tsn, PathId, u32)>,
+}
+
+impl Association {
+    fn new(
+        id: AssociationId,
+        shared: Arc<Shared>,
+        config: Config,
+        secret: &mut Secret,
+        now: Time,
+        tags: (VerificationTag, Tsn),
+        peer_port: u16,
+    ) -> Self {
+        let wait = CookieWait {
+            t1: Time::FAR_FUTURE,
+            retransmits: 0,
+            path: PathId(0),
+            preservative: None,
+            stale: 0,
+        };
+        Self {
+            id,
+            policies: Policies::new(&config),
+            state: State::CookieWait(wait),
+            local_tag: tags.0,
+            peer_tag: VerificationTag(0),
+            peer_port,
+            local_initial_tsn: tags.1,
+            outbound_streams: config.outbound_streams(),
+            inbound_streams: config.inbound_streams(),
+            paths: Vec::new(),
+            primary: PathId(0),
+            current: PathId(0),
+            error_count: 0,
+            ssthresh: 0,
+            sender: Sender::new(tags.1),
+            receiver: Receiver::new(Tsn(0), config.inbound_streams(), config.receive_buffer()),
+            ack: PendingAck::new(),
+            control: ControlQueue::default(),
+            replies: Vec::new(),
+            burst_from: Vec::new(),
+            burst_over: true,
+            largest_payload: usize::MAX,
+            heartbeat_key: secret.next_bytes(),
+            rng: Rng::new(&secret.fork()),
+            now,
+            wants_shutdown: false,
+            refusals: 0,
+            readable_told: false,
+            events: VecDeque::new(),
+            stats: AssociationStats::default(),
+            tally: acknowledge::Tally::default(),
+            missing: Vec::new(),
+            shared,
+            config,
+        }
+    }
+
+    /// An association that this side opens.
+    #[expect(clippy::too_many_arguments, reason = "called in one place, each is another thing")]
+    pub(crate) fn connect(
+        id: AssociationId,
+        shared: Arc<Shared>,
+        config: Config,
+        secret: &mut Secret,
+        now: Time,
+        tags: (VerificationTag, Tsn),
+        peer_port: u16,
+        remotes: &[Remote],
+    ) -> Result<Self, ConnectError> {
+        let mut a = Self::new(id, shared, config, secret, now, tags, peer_port);
+        for (index, remote) in remotes.iter().enumerate() {
+            let ip = remote.address.ip();
+            let locals = &a.shared.config.addresses;
+            let by_route = || a.shared.config.routes.local_for(ip, index, locals);
+            if let Some(local) = remote.local.or_else(by_route) {
+                a.add_path(now, local, remote.address);
+            }
+        }
+        if a.config.full_mesh() {
+            for remote in remotes {
+                a.learn_addresses(now, &[remote.address.ip()], remote.address.port());
+            }
+        }
+        if a.paths.is_empty() {
+            return Err(ConnectError::NoPath);
+        }
+        a.begin_connect(now);
+        Ok(a)
+    }
+
+    /// The association that a valid cookie describes (RFC 9260 5.1 D).
+    pub(crate) fn accept(
+        id: AssociationId,
+        shared: Arc<Shared>,
+        secret: &mut Secret,
+        now: Time,
+        cookie: &StateCookie,
+        from: FourTuple,
+    ) -> Option<Self> {
+        let config = shared.config.association.clone();
+        let tags = (cookie.local_tag, cookie.local_initial_tsn);
+        let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
+        a.peer_tag = cookie.peer_tag;
+        a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
+        a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
+        // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, and the primary.
+        let remote = SocketAddr::new(cookie.remote.ip(), from.remote.port());
+        let path = a.add_path(now, cookie.local, remote)?;
+        a.learn_addresses(now, &cookie.addresses, from.remote.port());
+        a.paths[path.index()].heard_from(from.local, from.remote);
+        a.confirm(now, path);
+        a.become_established(now, true);
+        a.control.push(path, control::Control::CookieAck);
+        Some(a)
+    }
+
+    /// Its number in the endpoint.
+    pub const fn id(&self) -> AssociationId {
+        self.id
+    }
+
+    /// Its constants and policies.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Counters.
+    pub const fn stats(&self) -> AssociationStats {
+        self.stats
+    }
+
+    /// Data can be sent and received.
+    pub const fn is_established(&self) -> bool {
+        matches!(self.state, State::Established)
+    }
+
+    /// It is over.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed(_))
+    }
+
+    /// Why it is over.
+    pub const fn close_reason(&self) -> Option<&CloseReason> {
+        match &self.state {
+            State::Closed(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Streams that this side may send on; what both sides agreed to, once it is established.
+    pub const fn outbound_streams(&self) -> u16 {
+        self.outbound_streams
+    }
+
+    /// Streams that the peer may send on.
+    pub const fn inbound_streams(&self) -> u16 {
+        self.inbound_streams
+    }
+
+    /// What the peer's receive buffer still takes by this side's account, in bytes.
+    pub const fn peer_rwnd(&self) -> u32 {
+        self.sender.peer_rwnd
+    }
+
+    /// Payload bytes given to `send` that the peer has not yet acknowledged.
+    pub const fn buffered(&self) -> usize {
+        self.sender.buffered
+    }
+
+    /// Bytes that the send buffer still takes.
+    pub const fn send_room(&self) -> usize {
+        (self.config.send_buffer as usize).saturating_sub(self.sender.buffered)
+    }
+
+    /// Puts a message into the send buffer; its bytes are not copied. A message larger than the room
+    /// that is left is taken if there is any room.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; the message was not taken.
+    pub fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
+        self.now = now;
+        if self.wants_shutdown
+            || !(matches!(self.state, State::Established | State::CookieWait(_))
+                || matches!(self.state, State::CookieEchoed(_)))
+        {
+            return Err(SendError::Closed);
+        }
+        let (size, max) = (message.payload.len(), self.config.max_message_size as usize);
+        if size == 0 {
+            return Err(SendError::Empty);
+        }
+        if size > max {
+            return Err(SendError::TooLarge { size, max });
+        }
+        if message.stream.0 >= self.outbound_streams {
+            return Err(SendError::NoSuchStream {
+                stream: message.stream,
+                streams: self.outbound_streams,
+            });
+        }
+        if self.send_room() == 0 {
+            self.sender.starved = true;
+            return Err(SendError::WouldBlock);
+        }
+        self.sender.buffered += size;
+        self.sender.queue.push(message);
+        self.stats.messages_sent += 1;
+        Ok(())
+    }
+
+    /// One stream, for sending and receiving.
+    pub const fn stream(&mut self, id: StreamId) -> StreamMut<'_> {
+        StreamMut { association: self, id }
+    }
+
+    /// The next event. Call it until it gives `None`, after every other call.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    pub(crate) const fn local_tag(&self) -> VerificationTag {
+        self.local_tag
+    }
+
+    pub(crate) const fn peer_port(&self) -> u16 {
+        self.peer_port
+    }
+
+    pub(crate) const fn path_count(&self) -> usize {
+        self.paths.len()
+    }
+
+    pub(crate) fn remotes(&self) -> impl Iterator<Item = std::net::IpAddr> + '_ {
+        self.paths.iter().map(|p| p.remote().ip())
+    }
+
+    /// Something still has to leave: an ABORT, a SHUTDOWN COMPLETE.
+    pub(crate) fn has_last_words(&self) -> bool {
+        !self.control.is_empty() || !self.replies.is_empty()
+    }
+
+    /// A packet with this association's verification tag (RFC 9260 8.5). `ecn` is of no use yet: this
+    /// side does not announce that it understands it.
+    pub(crate) fn handle_packet(
+        &mut self,
+        now: Time,
+        from: FourTuple,
+        _ecn: Ecn,
+        packet: &Packet<'_>,
+    ) {
+        self.now = now;
+        if self.is_closed() {
+            self.stats.dropped += 1;
+            return;
+        }
+        let Some(path) = self.path_for(&from) else {
+            self.stats.dropped += 1;
+            return;
+        };
+        self.new_burst();
+        self.paths[path.index()].heard_from(from.local, from.remote);
+        let stats = &mut self.paths[path.index()].stats;
+        stats.packets_received += 1;
+        stats.bytes_received += packet.datagram().len() as u64;
+        let mut seen = data::DataSeen::default();
+        let tag = packet.header().verification_tag;
+        for chunk in packet.chunks() {
+            let go_on = match chunk {
+                Ok(chunk) => self.handle_chunk(now, path, from, tag, &chunk, &mut seen),
+                Err(error) => self.handle_malformed(&error),
+            };
+            if !go_on || self.is_closed() {
+                break;
+            }
+        }
+        self.after_data(now, path, seen);
+    }
+
+    /// True if the packet's next chunk is to be looked at.
+    fn handle_chunk(
+        &mut self,
+        now: Time,
+        path: PathId,
+        from: FourTuple,
+        tag: VerificationTag,
+        chunk: &Chunk<'_>,
+        seen: &mut data::DataSeen,
+    ) -> bool {
+        // RFC 9260 5.1: before the handshake is complete only its own chunks count, except that DATA
+        // and SACK may follow a COOKIE ACK in its packet.
+        match chunk {
+            Chunk::Data(data) => self.handle_data(path, data, seen),
+            Chunk::Sack(sack) if self.state.is_synchronised() => self.handle_sack(now, sack),
+            Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
+            Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {
+                self.handle_heartbeat_ack(now, h.info);
+            }
+            Chunk::InitAck(init) => self.handle_init_ack(now, path, init, from),
+            Chunk::CookieEcho(echo) => return self.handle_cookie_echo(now, tag, echo.cookie, from),
+            Chunk::CookieAck => self.handle_cookie_ack(now, path),
+            Chunk::Error(error) => self.handle_error(now, error.causes),
+            Chunk::Abort(abort) => self.handle_abort(init::words(abort.causes)),
+            Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),
+            Chunk::ShutdownAck => self.handle_shutdown_ack(path),
+            Chunk::ShutdownComplete(_) => self.handle_shutdown_complete(),
+            // RFC 9260 6.10: an INIT travels alone, with tag 0 (8.5.1 A).
+            Chunk::Init(_) => return false,
+            Chunk::Unknown(unknown) => {
+                let action = unknown.action();
+                if action.reports() && self.state.is_synchronised() {
+                    self.report_unrecognized_chunk(path, unknown.raw);
+                }
+                self.stats.dropped += 1;
+                return !matches!(action, Action::Stop | Action::StopAndReport);
+            }
+            // SACK and HEARTBEAT ACK before the handshake is complete; ECNE and CWR, which were not
+            // negotiated.
+            _ => self.stats.dropped += 1,
+        }
+        true
+    }
+
+    fn handle_malformed(&mut self, error: &ChunkError<'_>) -> bool {
+        match error {
+            ChunkError::NoUserData { tsn } => self.handle_no_user_data(*tsn),
+            _ => self.stats.dropped += 1,
+        }
+        !error.ends_packet()
+    }
+
+    /// An ERROR chunk (RFC 9260 3.3.10).
+    fn handle_error(&mut self, now: Time, causes: crate::wire::Causes<'_>) {
+        for cause in causes.iter() {
+            if let Ok(Cause::StaleCookie { staleness_us }) = cause {
+                return self.handle_stale_cookie(now, staleness_us);
+            }
+        }
+        if self.state.is_synchronised() {
+            self.peer_error(init::words(causes));
+        }
+    }
+
+    /// A packet whose tag is not ours: an ABORT or SHUTDOWN COMPLETE may carry the peer's own tag,
+    /// reflected (RFC 9260 8.5.1 B, C). True if it was one.
+    pub(crate) fn handle_reflected(&mut self, packet: &Packet<'_>) -> bool {
+        if packet.header().verification_tag != self.peer_tag || self.peer_tag.0 == 0 {
+            return false;
+        }
+        match packet.chunks().next() {
+            Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
+                self.handle_abort(init::words(abort.causes));
+                true
+            }
+            Some(Ok(Chunk::ShutdownComplete(s))) if s.t_bit => {
+                self.handle_shutdown_complete();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// One stream of an association.
+#[derive(Debug)]
+pub struct StreamMut<'a> {
+    association: &'a mut Association,
+    id: StreamId,
+}
+
+impl StreamMut<'_> {
+    /// Sends an ordered message on this stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`Association::send`].
+    pub fn send(&mut self, now: Time, ppid: Ppid, payload: Bytes) -> Result<(), SendError> {
+        let message = Message { stream: self.id, ppid, unordered: false, payload };
+        self.association.send(now, message)
+    }
+
+    /// Takes the next message, or piece of one, of this stream.
+    pub fn recv(&mut self, now: Time) -> Option<Received> {
+        self.association.recv_from(now, self.id)
+    }
+}

@@ -1,0 +1,206 @@
+//! Learning, confirming, losing and choosing paths (RFC 9260 5.4, 6.4, 8.1, 8.2).
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::Association;
+use crate::endpoint::Encapsulation;
+use crate::event::{CloseReason, Event};
+use crate::path::Path;
+use crate::policy::failover::PathErrorKind;
+use crate::policy::{PathState, PathView, PathsView};
+use crate::stats::PathStats;
+use crate::{FourTuple, PathError, PathId, Time};
+
+/// Bytes of an IPv4, an IPv6 and a UDP header.
+const IPV4_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+const UDP_HEADER: usize = 8;
+
+impl Association {
+    /// Every path as it stands, in the order of their numbers.
+    pub fn paths(&self) -> impl Iterator<Item = PathView> + '_ {
+        self.paths.iter().map(Path::view)
+    }
+
+    /// One path as it stands.
+    pub fn path(&self, id: PathId) -> Option<PathView> {
+        self.paths.get(id.index()).map(Path::view)
+    }
+
+    /// A path's counters.
+    pub fn path_stats(&self, id: PathId) -> Option<PathStats> {
+        self.paths.get(id.index()).map(|p| p.stats)
+    }
+
+    /// The primary path (RFC 9260 6.4).
+    pub const fn primary(&self) -> PathId {
+        self.primary
+    }
+
+    /// The path that new data goes to: the primary, or its stand-in.
+    pub const fn current_path(&self) -> PathId {
+        self.current
+    }
+
+    /// Makes another path the primary (RFC 9260 11.1.5, SETPRIMARY).
+    ///
+    /// # Errors
+    ///
+    /// There is no such path, or it is not confirmed yet.
+    pub fn set_primary(&mut self, now: Time, path: PathId) -> Result<(), PathError> {
+        let p = self.paths.get(path.index()).ok_or(PathError::NoSuchPath(path))?;
+        if p.state() == PathState::Unconfirmed {
+            return Err(PathError::Unconfirmed(path));
+        }
+        if self.primary != path {
+            self.primary = path;
+            self.events.push_back(Event::PrimaryChanged { path });
+            self.choose_current(now);
+        }
+        Ok(())
+    }
+
+    pub(super) fn paths_view(&self) -> PathsView<'_> {
+        PathsView { paths: &self.paths, primary: self.primary, current: self.current }
+    }
+
+    /// Adds a path unless it exists; `None` if there are too many.
+    pub(super) fn add_path(
+        &mut self,
+        now: Time,
+        local: IpAddr,
+        remote: SocketAddr,
+    ) -> Option<PathId> {
+        let exists = |p: &&Path| p.remote().ip() == remote.ip() && p.local() == local;
+        if let Some(path) = self.paths.iter().find(exists) {
+            return Some(path.id());
+        }
+        if self.paths.len() >= usize::from(self.config.max_paths()) {
+            return None;
+        }
+        let id = PathId(self.paths.len() as u8);
+        let ip = if remote.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
+        let udp = match self.shared.config.encapsulation {
+            Encapsulation::Udp { .. } => UDP_HEADER,
+            Encapsulation::RawIp => 0,
+        };
+        let max_packet = (usize::from(self.config.path_mtu()) - ip - udp) / 4 * 4;
+        let controller = &*self.policies.congestion;
+        let mut path = Path::new(id, local, remote, max_packet, &self.config, controller, now);
+        if self.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
+            path.set_initial_ssthresh(self.ssthresh);
+        }
+        self.paths.push(path);
+        let chunk =
+            (max_packet - crate::wire::COMMON_HEADER_LEN - crate::wire::DATA_HEADER_LEN) / 4 * 4;
+        self.largest_payload = self.largest_payload.min(chunk);
+        self.events.push_back(Event::PathAdded { path: id });
+        if self.state.is_synchronised() {
+            self.paths[id.index()].schedule_heartbeat(Some(now));
+        }
+        Some(id)
+    }
+
+    /// The peer has told its addresses (RFC 9260 5.1.2). `port` is the UDP port of the one that we
+    /// have heard from: the others are tried there until they say otherwise (RFC 6951 5.4).
+    pub(super) fn learn_addresses(&mut self, now: Time, addresses: &[IpAddr], port: u16) {
+        for (index, ip) in addresses.iter().enumerate() {
+            let known = self.paths.iter().any(|p| p.remote().ip() == *ip);
+            if known && !self.config.full_mesh() {
+                continue;
+            }
+            let remote = SocketAddr::new(*ip, port);
+            let shared = std::sync::Arc::clone(&self.shared);
+            let locals = &shared.config.addresses;
+            let by_route = shared.config.routes.local_for(*ip, index, locals);
+            if !known && let Some(local) = by_route {
+                self.add_path(now, local, remote);
+            }
+            if self.config.full_mesh() {
+                let others: Vec<IpAddr> =
+                    locals.iter().filter(|l| l.is_ipv4() == ip.is_ipv4()).copied().collect();
+                for local in others {
+                    self.add_path(now, local, remote);
+                }
+            }
+        }
+    }
+
+    /// The path that a packet came over: the pair of addresses, or else the remote address, for the
+    /// peer may have paired them otherwise.
+    pub(super) fn path_for(&self, from: &FourTuple) -> Option<PathId> {
+        let (local, remote) = (from.local.ip(), from.remote.ip());
+        let pair = |p: &&Path| p.remote().ip() == remote && p.local() == local;
+        let same_remote = |p: &&Path| p.remote().ip() == remote;
+        self.paths.iter().find(pair).or_else(|| self.paths.iter().find(same_remote)).map(Path::id)
+    }
+
+    /// The peer can be reached over this path (RFC 9260 5.4).
+    pub(super) fn confirm(&mut self, now: Time, path: PathId) {
+        if self.paths[path.index()].state() == PathState::Unconfirmed {
+            self.paths[path.index()].clear_errors();
+            self.set_path_state(now, path, PathState::Active);
+            if self.state.is_synchronised() {
+                self.schedule_heartbeat(now, path);
+            }
+        }
+    }
+
+    pub(super) fn set_path_state(&mut self, now: Time, path: PathId, to: PathState) {
+        let p = &mut self.paths[path.index()];
+        let from = p.set_state(to);
+        if from == to {
+            return;
+        }
+        if to == PathState::Inactive {
+            p.stats.failures += 1;
+        }
+        self.events.push_back(Event::PathState { path, from, to, at: now });
+        self.choose_current(now);
+    }
+
+    /// Asks the failover policy where new data goes.
+    pub(super) fn choose_current(&mut self, now: Time) {
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let path = self.policies.failover.current(view);
+        if path != self.current {
+            self.current = path;
+            self.events.push_back(Event::CurrentPath { path, at: now });
+        }
+    }
+
+    /// The peer acknowledged something that was sent to `path` (RFC 9260 8.1, 8.2).
+    pub(super) fn answered(&mut self, now: Time, path: PathId) {
+        self.error_count = 0;
+        let p = &mut self.paths[path.index()];
+        p.clear_errors();
+        // RFC 9260 5.4: only a HEARTBEAT ACK or the handshake confirms a path.
+        if matches!(p.state(), PathState::Unconfirmed | PathState::Active) {
+            return;
+        }
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let state = self.policies.failover.after_answer(&view.path(path), view);
+        self.set_path_state(now, path, state);
+    }
+
+    /// An error on `path` (RFC 9260 8.1, 8.2).
+    pub(super) fn count_error(&mut self, now: Time, path: PathId, error: PathErrorKind) {
+        let p = &mut self.paths[path.index()];
+        p.count_error();
+        let threshold = p.path_max_retrans();
+        self.error_count += 1;
+        if self.error_count > self.config.association_max_retrans() {
+            self.send_abort(None);
+            return self.become_closed(CloseReason::PeerUnreachable);
+        }
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let state = self.policies.failover.after_error(&view.path(path), error, threshold, view);
+        self.set_path_state(now, path, state);
+        self.choose_current(now);
+    }
+
+    /// Where a control chunk goes that was not answered on `old`.
+    pub(super) fn alternate_for_control(&self, old: PathId) -> PathId {
+        crate::policy::retransmission::alternate(old, self.paths_view())
+    }
+}

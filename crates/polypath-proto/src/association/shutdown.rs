@@ -1,0 +1,198 @@
+//! The graceful end (RFC 9260 9.2) and the abrupt one (9.1).
+
+use bytes::Bytes;
+
+use super::Association;
+use super::control::{Control, OwnedCause};
+use super::state::{ShutdownTimers, State};
+use crate::event::{CloseReason, Event};
+use crate::{PathId, Time, Tsn};
+
+impl Association {
+    /// Ends the association when everything sent has been acknowledged; nothing new is accepted.
+    ///
+    /// [`Event::Closed`] tells when it is done. Before the association is established, it waits for
+    /// that.
+    pub fn shutdown(&mut self, now: Time) {
+        self.wants_shutdown = true;
+        self.begin_shutdown(now);
+    }
+
+    pub(super) fn begin_shutdown(&mut self, now: Time) {
+        if matches!(self.state, State::Established) {
+            self.become_shutdown_pending();
+            self.advance_shutdown(now);
+        }
+    }
+
+    /// Ends the association at once. What is outstanding is lost; the peer is told `reason`.
+    pub fn abort(&mut self, now: Time, reason: &[u8]) {
+        if self.is_closed() {
+            return;
+        }
+        let _ = now;
+        let cause = (!reason.is_empty()).then(|| {
+            // What does not fit the smallest packet is cut off.
+            OwnedCause::UserAbort(Bytes::copy_from_slice(&reason[..reason.len().min(400)]))
+        });
+        self.send_abort(cause);
+        self.become_closed(CloseReason::LocalAbort);
+    }
+
+    /// The peer broke the protocol: ends the association (RFC 9260 3.3.10.13).
+    pub(super) fn violation(&mut self, what: &'static str) {
+        self.send_abort(Some(OwnedCause::ProtocolViolation(what)));
+        self.become_closed(CloseReason::ProtocolViolation { what });
+    }
+
+    pub(super) fn send_abort(&mut self, cause: Option<OwnedCause>) {
+        self.control.clear();
+        // RFC 9260 8.5.1 B: the ABORT carries the peer's tag; without one there is nobody to tell.
+        if self.peer_tag.0 != 0 {
+            self.control.push(self.current, Control::Abort(cause));
+        }
+    }
+
+    /// Takes the next step of a shutdown if everything is acknowledged.
+    pub(super) fn advance_shutdown(&mut self, now: Time) {
+        if !self.sender.is_done() {
+            return;
+        }
+        match self.state {
+            State::ShutdownPending => {
+                // RFC 9260 9.2: "start the T2-shutdown timer and enter the SHUTDOWN-SENT state".
+                let timers = self.shutdown_timers(now, self.current);
+                self.become_shutdown_sent(timers);
+                self.control.push(self.current, Control::Shutdown);
+            }
+            State::ShutdownReceived => self.send_shutdown_ack(now, self.current),
+            _ => {}
+        }
+    }
+
+    fn shutdown_timers(&self, now: Time, path: PathId) -> ShutdownTimers {
+        ShutdownTimers {
+            t2: now + self.paths[path.index()].rto(),
+            // RFC 9260 9.2: T5-shutdown-guard "SHOULD be set to 5 times RTO.Max".
+            t5: now + 5 * self.config.rto_max(),
+            path,
+        }
+    }
+
+    fn send_shutdown_ack(&mut self, now: Time, path: PathId) {
+        let timers = self.shutdown_timers(now, path);
+        self.become_shutdown_ack_sent(timers);
+        self.control.push(path, Control::ShutdownAck);
+    }
+
+    /// RFC 9260 9.2: the peer wants to end. Its cumulative TSN ack has been processed already.
+    pub(super) fn handle_shutdown(&mut self, now: Time, path: PathId, cumulative: Tsn) {
+        if !self.state.is_synchronised() {
+            return;
+        }
+        self.handle_shutdown_ack_point(now, cumulative);
+        match &self.state {
+            State::Established | State::ShutdownPending => {
+                self.become_shutdown_received();
+                self.advance_shutdown(now);
+            }
+            // Both sides began: RFC 9260 9.2, "SHUTDOWN chunk collision".
+            State::ShutdownSent(_) => self.send_shutdown_ack(now, path),
+            State::ShutdownReceived => self.advance_shutdown(now),
+            State::ShutdownAckSent(timers) => {
+                let path = timers.path;
+                self.control.push(path, Control::ShutdownAck);
+            }
+            State::CookieWait(_) | State::CookieEchoed(_) | State::Closed(_) => {}
+        }
+    }
+
+    pub(super) fn handle_shutdown_ack(&mut self, path: PathId) {
+        match self.state {
+            State::ShutdownSent(_) | State::ShutdownAckSent(_) => {
+                self.control.clear();
+                self.control.push(path, Control::ShutdownComplete);
+                self.become_closed(CloseReason::Graceful);
+            }
+            // RFC 9260 8.5.1 E: in COOKIE-WAIT and COOKIE-ECHOED the endpoint treats it as out of the
+            // blue; elsewhere it is dropped.
+            _ => self.stats.dropped += 1,
+        }
+    }
+
+    pub(super) fn handle_shutdown_complete(&mut self) {
+        match self.state {
+            State::ShutdownAckSent(_) => self.become_closed(CloseReason::Graceful),
+            // RFC 9260 8.5.1 C, 9.2: discarded in any other state.
+            _ => self.stats.dropped += 1,
+        }
+    }
+
+    pub(super) fn handle_abort(&mut self, cause: String) {
+        self.control.clear();
+        self.become_closed(CloseReason::PeerAbort { cause });
+    }
+
+    /// DATA in SHUTDOWN-SENT: the peer has not seen the SHUTDOWN yet (RFC 9260 9.2).
+    pub(super) fn repeat_shutdown(&mut self, now: Time) {
+        if let State::ShutdownSent(timers) = &mut self.state {
+            let path = timers.path;
+            timers.t2 = now + self.paths[path.index()].rto();
+            self.ack.demand();
+            self.control.push(path, Control::Shutdown);
+        }
+    }
+
+    /// T2-shutdown or T5-shutdown-guard has expired.
+    pub(super) fn handle_t2_t5(&mut self, now: Time) {
+        let (State::ShutdownSent(timers) | State::ShutdownAckSent(timers)) = &self.state else {
+            return;
+        };
+        let (t2, t5, old) = (timers.t2, timers.t5, timers.path);
+        if t5 <= now {
+            self.send_abort(None);
+            return self.become_closed(CloseReason::ShutdownTimeout);
+        }
+        if t2 > now {
+            return;
+        }
+        // RFC 9260 9.2: resent, counted as an error of the path and of the association (8.1, 8.2).
+        self.paths[old.index()].back_off();
+        self.count_error(now, old, crate::policy::failover::PathErrorKind::DataTimeout);
+        if self.is_closed() {
+            return;
+        }
+        let path = self.alternate_for_control(old);
+        let rto = self.paths[path.index()].rto();
+        let control = match &mut self.state {
+            State::ShutdownSent(timers) => {
+                (timers.t2, timers.path) = (now + rto, path);
+                Control::Shutdown
+            }
+            State::ShutdownAckSent(timers) => {
+                (timers.t2, timers.path) = (now + rto, path);
+                Control::ShutdownAck
+            }
+            _ => return,
+        };
+        self.control.push(path, control);
+    }
+
+    /// What was not acknowledged will not be.
+    pub(super) fn drop_outstanding(&mut self) {
+        for path in &mut self.paths {
+            path.flight_dropped();
+        }
+        self.sender.flight.restart(self.sender.flight.next_tsn());
+        self.sender.queue.clear();
+        self.sender.buffered = 0;
+        self.sender.forced = false;
+    }
+
+    /// Tells the application that everything sent was acknowledged.
+    pub(super) fn tell_if_drained(&mut self, was_done: bool) {
+        if !was_done && self.sender.is_done() {
+            self.events.push_back(Event::Drained);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The states of an association (RFC 9260 4). A state owns its timers: a timer that cannot run in a
+//! state does not exist in it. All transitions stand here.
+//!
+//! ```text
+//!            connect                    INIT ACK                   COOKIE ACK
+//!   (new) -----------> CookieWait ------------------> CookieEchoed -----------+
+//!                                                                             v
+//!   (new) <cookie of the peer's COOKIE ECHO> ---------------------------> Established
+//!                                                       shutdown |            | SHUTDOWN
+//!                                                                v            v
+//!                                                    ShutdownPending   ShutdownReceived
+//!                                              all acked |                    | all acked
+//!                                                        v                    v
+//!                                                  ShutdownSent -------> ShutdownAckSent
+//!                                             SHUTDOWN ACK |  SHUTDOWN        | SHUTDOWN COMPLETE
+//!                                                          v                  v
+//!                                                             Closed (reason)
+//! ```
+//! An ABORT, an error threshold (8.1) or a timer that gave up leads from every state to `Closed`.
+
+use bytes::Bytes;
+
+use super::Association;
+use crate::event::{CloseReason, Event};
+use crate::{PathId, Time};
+
+/// T1-init runs (RFC 9260 5.1 A).
+#[derive(Debug)]
+pub(super) struct CookieWait {
+    /// T1-init.
+    pub(super) t1: Time,
+    /// INITs sent after the first.
+    pub(super) retransmits: u32,
+    /// The path that carried the last INIT.
+    pub(super) path: PathId,
+    /// Milliseconds by which the peer's cookie should live longer (5.2.6).
+    pub(super) preservative: Option<u32>,
+    /// How often the peer has called the cookie stale.
+    pub(super) stale: u32,
+}
+
+/// T1-cookie runs (RFC 9260 5.1 C).
+#[derive(Debug)]
+pub(super) struct CookieEchoed {
+    /// T1-cookie.
+    pub(super) t1: Time,
+    /// COOKIE ECHOs sent after the first.
+    pub(super) retransmits: u32,
+    pub(super) path: PathId,
+    pub(super) cookie: Bytes,
+    pub(super) stale: u32,
+}
+
+/// T2-shutdown runs, and T5-shutdown-guard (RFC 9260 9.2).
+#[derive(Debug)]
+pub(super) struct ShutdownTimers {
+    pub(super) t2: Time,
+    pub(super) t5: Time,
+    /// The path that carried the last SHUTDOWN or SHUTDOWN ACK.
+    pub(super) path: PathId,
+}
+
+#[derive(Debug)]
+pub(super) enum State {
+    CookieWait(CookieWait),
+    CookieEchoed(CookieEchoed),
+    Established,
+    /// Waits until everything is acknowledged.
+    ShutdownPending,
+    /// The SHUTDOWN has left.
+    ShutdownSent(ShutdownTimers),
+    /// The peer's SHUTDOWN has come; what is outstanding is still sent.
+    ShutdownReceived,
+    /// The SHUTDOWN ACK has left.
+    ShutdownAckSent(ShutdownTimers),
+    Closed(CloseReason),
+}
+
+impl State {
+    /// The next instant at which a timer of the state expires.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        match self {
+            Self::CookieWait(s) => Some(s.t1),
+            Self::CookieEchoed(s) => Some(s.t1),
+            Self::ShutdownSent(s) | Self::ShutdownAckSent(s) => Some(s.t2.min(s.t5)),
+            Self::Established
+            | Self::ShutdownPending
+            | Self::ShutdownReceived
+            | Self::Closed(_) => None,
+        }
+    }
+
+    /// The peer's INIT parameters are known and its cookie or ours has been accepted.
+    pub(super) const fn is_synchronised(&self) -> bool {
+        !matches!(self, Self::CookieWait(_) | Self::CookieEchoed(_) | Self::Closed(_))
+    }
+
+    /// DATA may leave, new or again (RFC 9260 6, 9.2).
+    pub(super) const fn may_send_data(&self) -> bool {
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived)
+    }
+
+    /// DATA is accepted (RFC 9260 6: until the peer has sent its SHUTDOWN).
+    pub(super) const fn may_receive_data(&self) -> bool {
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownSent(_))
+    }
+}
+
+impl Association {
+    /// The handshake is complete.
+    pub(super) fn become_established(&mut self, now: Time, inbound: bool) {
+        debug_assert!(!self.state.is_synchronised(), "established twice");
+        self.state = State::Established;
+        self.error_count = 0;
+        self.events.push_back(Event::Established { inbound });
+        self.start_path_management(now);
+        if self.wants_shutdown {
+            self.begin_shutdown(now);
+        }
+    }
+
+    /// The handshake begins again with another cookie (RFC 9260 5.2.6).
+    pub(super) fn become_cookie_wait(&mut self, wait: CookieWait) {
+        self.state = State::CookieWait(wait);
+    }
+
+    pub(super) fn become_cookie_echoed(&mut self, echoed: CookieEchoed) {
+        debug_assert!(matches!(self.state, State::CookieWait(_)), "cookie echoed twice");
+        self.state = State::CookieEchoed(echoed);
+    }
+
+    pub(super) fn become_shutdown_pending(&mut self) {
+        debug_assert!(matches!(self.state, State::Established), "shutdown pending twice");
+        self.state = State::ShutdownPending;
+    }
+
+    pub(super) fn become_shutdown_sent(&mut self, timers: ShutdownTimers) {
+        debug_assert!(matches!(self.state, State::ShutdownPending), "shutdown sent twice");
+        self.state = State::ShutdownSent(timers);
+    }
+
+    pub(super) fn become_shutdown_received(&mut self) {
+        debug_assert!(
+            matches!(self.state, State::Established | State::ShutdownPending),
+            "shutdown received twice"
+        );
+        self.state = State::ShutdownReceived;
+        self.events.push_back(Event::PeerShutdown);
+    }
+
+    pub(super) fn become_shutdown_ack_sent(&mut self, timers: ShutdownTimers) {
+        debug_assert!(
+            matches!(self.state, State::ShutdownReceived | State::ShutdownSent(_)),
+            "shutdown acked twice"
+        );
+        self.state = State::ShutdownAckSent(timers);
+    }
+
+    /// The association is over. What has been received stays readable.
+    pub(super) fn become_closed(&mut self, reason: CloseReason) {
+        if self.is_closed() {
+            return;
+        }
+        self.state = State::Closed(reason.clone());
+        for path in &mut self.paths {
+            path.stop_timers();
+        }
+        self.ack.clear();
+        self.drop_outstanding();
+        self.events.push_back(Event::Closed(reason));
+    }
+}

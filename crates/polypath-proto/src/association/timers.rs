@@ -1,0 +1,78 @@
+//! What happens when nothing happens: the timers (RFC 9260 6.3.3, 8, 9.2).
+
+use super::Association;
+use crate::policy::PathsView;
+use crate::policy::failover::PathErrorKind;
+use crate::policy::retransmission::LossCause;
+use crate::{PathId, Time};
+
+impl Association {
+    /// The instant at which [`handle_timeout`](Self::handle_timeout) wants to be called.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        if self.is_closed() {
+            return None;
+        }
+        let paths = self.paths.iter().filter_map(crate::path::Path::next_timeout);
+        paths.chain(self.state.next_timeout()).chain(self.ack.deadline()).min()
+    }
+
+    /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.is_closed() {
+            return;
+        }
+        self.now = now;
+        self.new_burst();
+        if self.ack.deadline().is_some_and(|t| t <= now) {
+            self.ack.demand();
+        }
+        self.handle_t1(now);
+        self.handle_t2_t5(now);
+        for i in 0..self.paths.len() {
+            let path = PathId(i as u8);
+            if self.paths[i].t3().is_some_and(|t| t <= now) && !self.is_closed() {
+                self.handle_t3(now, path);
+            }
+            if self.paths[i].heartbeat_deadline().is_some_and(|t| t <= now) && !self.is_closed() {
+                self.handle_heartbeat_timeout(now, path);
+            }
+            if self.paths[i].heartbeat_due().is_some_and(|t| t <= now) && !self.is_closed() {
+                self.handle_heartbeat_timer(now, path);
+            }
+        }
+    }
+
+    /// T3-rtx has expired on a path (RFC 9260 6.3.3).
+    fn handle_t3(&mut self, now: Time, path: PathId) {
+        let i = path.index();
+        self.paths[i].stats.timeouts += 1;
+        // E1: the window (7.2.3).
+        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let window = self.policies.congestion.on_timeout(&paths.path(path), paths);
+        self.paths[i].set_window(window);
+        // E2: the RTO.
+        self.paths[i].back_off();
+        // E3: everything outstanding on this path is to be sent again; the lowest chunks, as many as
+        // fit one packet, leave at once. The timer runs again when they do (E4).
+        self.paths[i].stop_t3();
+        for sent in self.paths[i].take_sent_here() {
+            let Some(chunk) = self.sender.flight.get(sent.tsn) else { continue };
+            let here = chunk.path == path && chunk.transmissions == sent.transmissions;
+            let size = chunk.size();
+            if here && self.sender.flight.mark_lost(sent.tsn, LossCause::Timeout) {
+                self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
+                self.paths[i].data_gone(size);
+                self.paths[i].drop_rtt_probe(sent.tsn);
+            }
+        }
+        self.sender.forced = self.sender.flight.has_lost();
+        // RFC 9260 6.1 A: a receiver that keeps its window closed but answers is not counted as an
+        // error: "... MUST NOT increment the association error counter ... [while it] continues to
+        // receive SACK chunks".
+        let probing = self.sender.announced == 0 && self.sender.heard;
+        self.sender.heard = false;
+        if !probing {
+            self.count_error(now, path, PathErrorKind::DataTimeout);
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! Building packets: what leaves next, over which path, and how much of it (RFC 9260 6.1, 6.10).
+
+use super::Association;
+use super::control::Control;
+use super::init;
+use super::state::State;
+use crate::path::Path;
+use crate::policy::PathsView;
+use crate::policy::retransmission::{LossCause, LostChunk};
+use crate::transmit::{Ecn, Transmit};
+use crate::wire::{
+    COMMON_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields, PacketWriter,
+};
+use crate::{PathId, Time, VerificationTag};
+
+/// What the next packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Control,
+    Retransmission,
+    NewData,
+    Sack,
+}
+
+impl Association {
+    /// Writes the next datagram, or several of one size for one path if the buffer has room for them,
+    /// and says where they go. Call it until it gives `None`, after every other call.
+    ///
+    /// `buf` holds one packet of the largest path MTU at least.
+    pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8]) -> Option<Transmit> {
+        self.now = now;
+        if let Some(reply) = self.replies.pop() {
+            return Some(write_reply(&reply, buf));
+        }
+        let (path, segment) = loop {
+            let Some((path, purpose)) = self.next_packet(now) else {
+                self.burst_over = true;
+                return None;
+            };
+            let max_packet = self.packet_limit(path, purpose).min(buf.len());
+            let segment = self.write_packet(now, path, purpose, &mut buf[..max_packet]);
+            if segment > 0 {
+                break (path, segment);
+            }
+            // A control chunk that could not be written has left the queue; anything else waits for a
+            // larger buffer.
+            if purpose != Purpose::Control {
+                return None;
+            }
+        };
+        let mut size = segment;
+        let mut segments = 1;
+        // Datagrams of one size after another, for segmentation offload.
+        while segments < MAX_SEGMENTS && buf.len() - size >= segment {
+            let Some((next, purpose)) = self.next_packet(now) else { break };
+            if next != path || purpose == Purpose::Control || purpose == Purpose::Sack {
+                break;
+            }
+            // A long message is not cut to the size of a short packet before it.
+            let full = self.paths[path.index()].max_packet() < segment + SLACK;
+            if !full && !self.sender.queue.next_is_whole(self.largest_payload) {
+                break;
+            }
+            let written = self.write_packet(now, path, purpose, &mut buf[size..size + segment]);
+            if written == 0 {
+                break;
+            }
+            size += written;
+            segments += 1;
+            if written < segment {
+                break;
+            }
+        }
+        let p = &mut self.paths[path.index()];
+        p.stats.packets_sent += segments as u64;
+        p.stats.bytes_sent += size as u64;
+        Some(Transmit {
+            path: Some((self.id, path)),
+            source: p.local(),
+            destination: p.remote(),
+            ecn: Ecn::NotEct,
+            size,
+            segment_size: (segments > 1).then_some(segment),
+        })
+    }
+
+    /// Bytes that the packet may have. A chunk that was cut for larger packets, before a path with
+    /// smaller ones was known, still has to get through: IP fragments it (RFC 9260 6.9).
+    fn packet_limit(&self, path: PathId, purpose: Purpose) -> usize {
+        let limit = self.paths[path.index()].max_packet();
+        match self.sender.flight.first_lost() {
+            Some((_, chunk, _)) if purpose == Purpose::Retransmission => {
+                limit.max(COMMON_HEADER_LEN + Data::chunk_len(chunk.payload.len()))
+            }
+            _ => limit,
+        }
+    }
+
+    /// The path and the purpose of the next packet; `None` if nothing may leave now.
+    fn next_packet(&mut self, now: Time) -> Option<(PathId, Purpose)> {
+        if let Some(path) = self.control.front_path() {
+            return Some((path, Purpose::Control));
+        }
+        if self.is_closed() {
+            return None;
+        }
+        if self.state.may_send_data() {
+            // RFC 9260 6.1 C: retransmissions before new data.
+            if self.sender.flight.has_lost() {
+                if let Some(path) = self.retransmission_path(now) {
+                    return Some((path, Purpose::Retransmission));
+                }
+            } else if let Some(path) = self.new_data_path(now) {
+                return Some((path, Purpose::NewData));
+            }
+        }
+        (self.ack.is_due() && self.state.is_synchronised())
+            .then(|| (self.ack_path(), Purpose::Sack))
+    }
+
+    /// Where the lowest lost chunk goes, if it may leave now.
+    fn retransmission_path(&mut self, now: Time) -> Option<PathId> {
+        let (tsn, chunk, cause) = self.sender.flight.first_lost()?;
+        let size = chunk.size();
+        let lost =
+            LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let path = self.policies.retransmission.path(&lost, view, &mut self.rng);
+        if !self.sender.forced {
+            self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
+            if !self.may_burst(path) || !self.peer_has_room(size) {
+                return None;
+            }
+        }
+        Some(path)
+    }
+
+    /// Where the next new data goes, if it may leave now.
+    fn new_data_path(&mut self, now: Time) -> Option<PathId> {
+        // The size in a packet of its own: the first question is whether the peer has room for it.
+        let size = self.sender.queue.next_size(self.largest_payload, self.largest_payload)?;
+        if !self.peer_has_room((size + DATA_HEADER_LEN) as u32) {
+            return None;
+        }
+        for path in &mut self.paths {
+            path.decay_if_idle(now, &mut *self.policies.congestion);
+        }
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let path = self.policies.scheduler.path(view)?;
+        self.may_burst(path).then_some(path)
+    }
+
+    /// RFC 9260 6.1 A: the peer's window has room for `size` bytes, or nothing is in flight: then one
+    /// packet may probe it.
+    fn peer_has_room(&self, size: u32) -> bool {
+        size <= self.sender.peer_rwnd || self.sender.flight.bytes() == 0
+    }
+
+    /// RFC 9260 6.1 B and D: the window has room, and the burst is not over.
+    fn may_burst(&self, path: PathId) -> bool {
+        let p = &self.paths[path.index()];
+        let burst = self.config.max_burst().saturating_mul(p.max_chunk());
+        p.has_room() && p.in_flight() < self.burst_from[path.index()].saturating_add(burst)
+    }
+
+    /// Something has happened that may be answered by a burst: it counts from what is in flight now,
+    /// unless what happened before has not had its answer yet.
+    pub(super) fn new_burst(&mut self) {
+        if !self.burst_over && self.burst_from.len() == self.paths.len() {
+            return;
+        }
+        self.burst_over = false;
+        self.burst_from.clear();
+        self.burst_from.extend(self.paths.iter().map(Path::in_flight));
+    }
+
+    /// Writes a packet; gives its length.
+    fn write_packet(&mut self, now: Time, path: PathId, purpose: Purpose, buf: &mut [u8]) -> usize {
+        let verification_tag = match self.control.front() {
+            Some((_, Control::Init)) => VerificationTag(0),
+            _ => self.peer_tag,
+        };
+        let header = CommonHeader {
+            source_port: self.shared.config.port,
+            destination_port: self.peer_port,
+            verification_tag,
+        };
+        let checksum = self.shared.config.checksum;
+        let mut w = PacketWriter::new(buf, header);
+        self.write_controls(path, &mut w);
+        let alone = self.is_closed() || verification_tag.0 == 0;
+        if !alone && self.state.is_synchronised() {
+            // RFC 9260 6.10: control chunks before DATA. A SACK that waits for its time goes along
+            // with what leaves on its path anyway.
+            let due = self.ack.is_due() || purpose != Purpose::Sack;
+            if self.ack.is_pending() && due && self.ack_path() == path {
+                // Without room for it here, it leaves in the next packet.
+                let _ = self.write_sack(&mut w);
+            }
+            if self.state.may_send_data() {
+                if self.sender.flight.has_lost() {
+                    self.write_retransmissions(now, path, purpose, &mut w);
+                } else {
+                    self.write_new_data(now, path, purpose, &mut w);
+                }
+            }
+        }
+        if w.is_empty() { 0 } else { w.finish(checksum) }
+    }
+
+    /// Writes the control chunks that wait for this path, as many as fit.
+    fn write_controls(&mut self, path: PathId, w: &mut PacketWriter<'_>) {
+        while let Some((p, control)) = self.control.front() {
+            if *p != path {
+                return;
+            }
+            let alone =
+                matches!(control, Control::Init | Control::ShutdownComplete | Control::Abort(_));
+            // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE travel alone.
+            if alone && !w.is_empty() {
+                return;
+            }
+            if self.write_control(path, w).is_err() && !w.is_empty() {
+                return;
+            }
+            // What does not even fit an empty packet is dropped.
+            self.control.pop();
+            if alone {
+                return;
+            }
+        }
+    }
+
+    fn write_control(&self, path: PathId, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
+        let Some((_, control)) = self.control.front() else { return Ok(()) };
+        match control {
+            Control::Init => self.write_init(path, w),
+            Control::CookieEcho => match &self.state {
+                State::CookieEchoed(s) => w.cookie_echo(&s.cookie),
+                _ => Ok(()),
+            },
+            Control::CookieAck => w.cookie_ack(),
+            Control::Heartbeat => w.heartbeat(&self.heartbeat_info(path, self.now)),
+            Control::HeartbeatAck(info) => w.heartbeat_ack(info),
+            Control::Error(cause) => w.error(|c| cause.write(c)),
+            Control::Shutdown => w.shutdown(self.receiver.tsns().cumulative()),
+            Control::ShutdownAck => w.shutdown_ack(),
+            Control::ShutdownComplete => w.shutdown_complete(false),
+            Control::Abort(cause) => w.abort(false, |c| match cause {
+                Some(cause) => cause.write(c),
+                None => Ok(()),
+            }),
+        }
+    }
+
+    fn write_init(&self, path: PathId, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
+        let fields = InitFields {
+            initiate_tag: self.local_tag,
+            a_rwnd: self.config.receive_buffer(),
+            outbound_streams: self.config.outbound_streams(),
+            inbound_streams: self.config.inbound_streams(),
+            initial_tsn: self.local_initial_tsn,
+        };
+        let destination = self.paths[path.index()].remote().ip();
+        let preservative = match &self.state {
+            State::CookieWait(s) => s.preservative,
+            _ => None,
+        };
+        w.init(&fields, |p| {
+            init::write_common(p, &self.shared, destination)?;
+            if let Some(ms) = preservative {
+                p.cookie_preservative(ms)?;
+            }
+            init::write_supported_types(p, &self.shared)
+        })
+    }
+
+    /// RFC 9260 6.3.3 (E3), 7.2.4 (3): the lowest lost chunks, as many as fit one packet.
+    fn write_retransmissions(
+        &mut self,
+        now: Time,
+        path: PathId,
+        purpose: Purpose,
+        w: &mut PacketWriter<'_>,
+    ) {
+        let forced = std::mem::take(&mut self.sender.forced);
+        let mut from = self.sender.flight.ack_point().next();
+        let mut first = true;
+        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+            from = tsn.next();
+            let size = chunk.size();
+            let lost =
+                LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+            let view =
+                PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+            let to = self.policies.retransmission.path(&lost, view, &mut self.rng);
+            let allowed = (forced || (first && purpose == Purpose::Retransmission))
+                || (self.may_burst(path) && self.peer_has_room(size));
+            if to != path || !allowed || w.remaining() < size as usize {
+                break;
+            }
+            let chunk = self.sender.flight.resend(tsn, path);
+            // The room was checked.
+            let _ = w.data(&chunk.data(tsn));
+            let transmissions = chunk.transmissions;
+            let p = &mut self.paths[path.index()];
+            match cause {
+                LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
+                LossCause::Timeout => p.stats.timeout_retransmissions += 1,
+            }
+            self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(size);
+            self.data_left(now, path, tsn, transmissions, size);
+            first = false;
+        }
+        if first {
+            // Nothing left after all: the permission stays.
+            self.sender.forced = forced;
+        }
+    }
+
+    fn write_new_data(
+        &mut self,
+        now: Time,
+        path: PathId,
+        purpose: Purpose,
+        w: &mut PacketWriter<'_>,
+    ) {
+        if purpose != Purpose::NewData && self.new_data_path(now) != Some(path) {
+            return;
+        }
+        loop {
+            let room = w.remaining() / 4 * 4;
+            let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { return };
+            let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { return };
+            let size = (n + DATA_HEADER_LEN) as u32;
+            if !self.may_burst(path) || !self.peer_has_room(size) {
+                return;
+            }
+            let Some(chunk) = self.sender.queue.take(n) else { return };
+            let (tsn, out) = self.sender.flight.push(chunk, path);
+            let data: Data<'_> = out.data(tsn);
+            // The room was checked.
+            let _ = w.data(&data);
+            self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(size);
+            let stats = &mut self.paths[path.index()].stats;
+            stats.data_chunks_sent += 1;
+            stats.data_bytes_sent += n as u64;
+            self.data_left(now, path, tsn, 1, size);
+        }
+    }
+
+    /// A chunk has left on `path`: flight, round-trip time, T3-rtx.
+    fn data_left(
+        &mut self,
+        now: Time,
+        path: PathId,
+        tsn: crate::Tsn,
+        transmissions: u32,
+        size: u32,
+    ) {
+        let p = &mut self.paths[path.index()];
+        p.data_sent(now, tsn, transmissions, size);
+        if !p.has_rtt_probe() && self.policies.rtt_sampling.may_start(transmissions) {
+            p.start_rtt_probe(now, tsn);
+        }
+        // RFC 9260 6.3.2 (R1).
+        p.start_t3(now);
+    }
+}
+
+/// A packet that lacks no more than this to the largest one counts as full, in bytes.
+const SLACK: usize = 64;
+
+/// Most datagrams in one buffer; Linux takes no more in one call.
+const MAX_SEGMENTS: usize = 64;
+
+/// A whole packet that was written before.
+pub(crate) fn write_reply(reply: &super::control::Reply, buf: &mut [u8]) -> Transmit {
+    let size = reply.packet.len().min(buf.len());
+    buf[..size].copy_from_slice(&reply.packet[..size]);
+    Transmit {
+        path: None,
+        source: reply.four_tuple.local.ip(),
+        destination: reply.four_tuple.remote,
+        ecn: Ecn::NotEct,
+        size,
+        segment_size: None,
+    }
+}

@@ -1,0 +1,228 @@
+//! Every constant of the protocol and every choice of policy, in one place.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::policy::{
+    AckPolicy, Answer, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
+    RetransmissionPolicy, RttSampling, Scheduler, ack, congestion, cwnd_update, failover, loss,
+    retransmission, rtt_sampling, scheduler,
+};
+
+/// A value that [`ConfigBuilder::build`] refuses.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{parameter} is {value}, but must be {allowed}")]
+pub struct ConfigError {
+    /// The parameter, named as its setter.
+    pub parameter: &'static str,
+    /// What was asked for.
+    pub value: String,
+    /// What is allowed.
+    pub allowed: String,
+}
+
+macro_rules! parameters {
+    ($( $(#[$doc:meta])* $name:ident: $ty:ty = $default:expr; )*) => {
+        /// Constants and policies of an association. Built by [`Config::builder`], or taken whole
+        /// as a named [`profile`](Config::profile).
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $( pub(crate) $name: $ty, )*
+        }
+
+        impl Config {
+            $( $(#[$doc])* pub fn $name(&self) -> $ty { self.$name } )*
+
+            /// The constants of RFC 9260, section 16.
+            pub fn rfc9260() -> Self {
+                Self { $( $name: $default, )* }
+            }
+        }
+
+        impl ConfigBuilder {
+            $( $(#[$doc])* #[must_use] pub fn $name(mut self, value: $ty) -> Self {
+                self.config.$name = value;
+                self
+            } )*
+        }
+    };
+}
+
+parameters! {
+    /// RTO.Initial: retransmission timeout before the first RTT sample (RFC 9260 16; 1 s).
+    rto_initial: Duration = Duration::from_secs(1);
+    /// RTO.Min: lower bound of the retransmission timeout (RFC 9260 16; 1 s).
+    rto_min: Duration = Duration::from_secs(1);
+    /// RTO.Max: upper bound of the retransmission timeout (RFC 9260 16; 60 s).
+    rto_max: Duration = Duration::from_secs(60);
+    /// Max.Burst: packets that one event may add to what is in flight on a path
+    /// (RFC 9260 6.1 D, 16; 4). What a SACK newly acknowledges may be replaced besides.
+    max_burst: u32 = 4;
+    /// Valid.Cookie.Life: how long a state cookie is accepted (RFC 9260 16; 60 s).
+    cookie_life: Duration = Duration::from_secs(60);
+    /// Association.Max.Retrans: consecutive errors over all paths that end the association
+    /// (RFC 9260 8.1, 16; 10). ns-2: associationMaxRetrans_.
+    association_max_retrans: u32 = 10;
+    /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this
+    /// (RFC 9260 8.2, 16; 5). ns-2: pathMaxRetrans_.
+    path_max_retrans: u32 = 5;
+    /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first (RFC 9260 16; 8).
+    max_init_retransmits: u32 = 8;
+    /// HB.interval: added to the RTO between heartbeats on an idle path (RFC 9260 8.3, 16; 30 s).
+    /// `None` sends no heartbeats but those that confirm a path (5.4).
+    heartbeat_interval: Option<Duration> = Some(Duration::from_secs(30));
+    /// SACK.Delay: longest wait before data is acknowledged (RFC 9260 6.2, 16; 200 ms, at most
+    /// 500 ms).
+    sack_delay: Duration = Duration::from_millis(200);
+    /// A SACK at the latest after this many packets with DATA (RFC 9260 6.2; 2).
+    sack_every: u32 = 2;
+    /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
+    fast_retransmit_reports: u32 = 3;
+    /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
+    /// Each chunk is charged with its header of 16 bytes.
+    receive_buffer: u32 = 1 << 20;
+    /// Send buffer in bytes: messages not yet sent and not yet acknowledged (1 MiB).
+    send_buffer: u32 = 1 << 20;
+    /// Largest message accepted for sending, in bytes (16 MiB).
+    max_message_size: u32 = 1 << 24;
+    /// Outgoing streams asked for (RFC 9260 3.3.2; 64 by default, at least 1).
+    outbound_streams: u16 = 64;
+    /// Incoming streams allowed (RFC 9260 3.3.2; 2048 by default, at least 1).
+    inbound_streams: u16 = 2048;
+    /// Slow start threshold at the beginning, in bytes; `None` is the peer's a_rwnd
+    /// (RFC 9260 7.2.1). ns-2: initialSsthresh_.
+    initial_ssthresh: Option<u32> = None;
+    /// Largest IP packet of a path in bytes, headers included (1500).
+    path_mtu: u16 = 1500;
+    /// Most paths of an association; more addresses of a peer are left aside (16).
+    max_paths: u8 = 16;
+    /// Pair every local with every remote address, rather than one local for each remote one.
+    full_mesh: bool = false;
+    /// Where a retransmission goes.
+    retransmission: &'static Answer<dyn RetransmissionPolicy> = &retransmission::HYBRID;
+    /// When a chunk counts as lost.
+    loss: &'static Answer<dyn LossDetector> = &loss::STANDARD;
+    /// How a congestion window grows and shrinks.
+    congestion: &'static Answer<dyn CongestionController> = &congestion::RFC9260;
+    /// When an acknowledgement may make a window grow.
+    cwnd_update: &'static Answer<dyn CwndUpdate> = &cwnd_update::STANDARD;
+    /// Which path takes new data.
+    scheduler: &'static Answer<dyn Scheduler> = &scheduler::PRIMARY;
+    /// When a path is given up and taken back.
+    failover: &'static Answer<dyn FailoverPolicy> = &failover::STANDARD;
+    /// When and where an acknowledgement is sent.
+    ack: &'static Answer<dyn AckPolicy> = &ack::DELAYED;
+    /// What counts as a sample of the round-trip time.
+    rtt_sampling: &'static Answer<dyn RttSampling> = &rtt_sampling::KARN;
+}
+
+/// A named set of constants and policies.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// How the command line and scenario files call it.
+    pub name: &'static str,
+    /// Where its values come from, in one line.
+    pub summary: &'static str,
+    /// Makes the configuration.
+    pub make: fn() -> Config,
+}
+
+/// Every profile.
+pub static PROFILES: &[Profile] = &[Profile {
+    name: "rfc9260",
+    summary: "the constants of RFC 9260, section 16, and its standard answers (default)",
+    make: Config::rfc9260,
+}];
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::rfc9260()
+    }
+}
+
+impl Config {
+    /// The profile of this name, or `None`; [`PROFILES`] lists them.
+    pub fn profile(name: &str) -> Option<Self> {
+        PROFILES.iter().find(|p| p.name == name).map(|p| (p.make)())
+    }
+
+    /// A builder that starts from `rfc9260`.
+    pub fn builder() -> ConfigBuilder {
+        Self::rfc9260().to_builder()
+    }
+
+    /// A builder that starts from this configuration.
+    pub fn to_builder(&self) -> ConfigBuilder {
+        ConfigBuilder { config: self.clone() }
+    }
+}
+
+/// Sets parameters and refuses combinations that make no sense.
+#[derive(Clone, Debug)]
+pub struct ConfigBuilder {
+    config: Config,
+}
+
+impl ConfigBuilder {
+    /// The configuration, if every value is allowed.
+    pub fn build(self) -> Result<Config, ConfigError> {
+        let c = self.config;
+        let refuse = |parameter, value: String, allowed: String| {
+            Err(ConfigError { parameter, value, allowed })
+        };
+        if c.rto_min.is_zero() {
+            return refuse("rto_min", format!("{:?}", c.rto_min), "above zero".into());
+        }
+        if c.rto_max < c.rto_min {
+            let allowed = format!("at least rto_min ({:?})", c.rto_min);
+            return refuse("rto_max", format!("{:?}", c.rto_max), allowed);
+        }
+        if c.rto_initial < c.rto_min || c.rto_initial > c.rto_max {
+            let allowed = format!("from rto_min ({:?}) to rto_max ({:?})", c.rto_min, c.rto_max);
+            return refuse("rto_initial", format!("{:?}", c.rto_initial), allowed);
+        }
+        if c.rto_max > Duration::from_secs(3600) {
+            return refuse("rto_max", format!("{:?}", c.rto_max), "at most 3600 s".into());
+        }
+        // RFC 9260 6.2: "SACK.Delay ... MUST NOT be more than 500 ms".
+        if c.sack_delay > Duration::from_millis(500) {
+            return refuse("sack_delay", format!("{:?}", c.sack_delay), "at most 500 ms".into());
+        }
+        if c.cookie_life.is_zero() || c.cookie_life > Duration::from_secs(86_400) {
+            let allowed = "above zero, at most a day".into();
+            return refuse("cookie_life", format!("{:?}", c.cookie_life), allowed);
+        }
+        if c.heartbeat_interval.is_some_and(|d| d > Duration::from_secs(86_400)) {
+            let value = format!("{:?}", c.heartbeat_interval);
+            return refuse("heartbeat_interval", value, "at most a day".into());
+        }
+        let from = |parameter, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                return Ok(());
+            }
+            Err(ConfigError {
+                parameter,
+                value: value.to_string(),
+                allowed: format!("from {low} to {high}"),
+            })
+        };
+        from("max_burst", c.max_burst.into(), 1, 1 << 20)?;
+        from("association_max_retrans", c.association_max_retrans.into(), 0, 1 << 20)?;
+        from("path_max_retrans", c.path_max_retrans.into(), 0, 1 << 20)?;
+        from("max_init_retransmits", c.max_init_retransmits.into(), 0, 1 << 20)?;
+        from("sack_every", c.sack_every.into(), 1, 64)?;
+        from("fast_retransmit_reports", c.fast_retransmit_reports.into(), 1, 64)?;
+        from("receive_buffer", c.receive_buffer.into(), 1500, 1 << 30)?;
+        from("send_buffer", c.send_buffer.into(), 1, 1 << 30)?;
+        from("max_message_size", c.max_message_size.into(), 1, 1 << 30)?;
+        from("outbound_streams", c.outbound_streams.into(), 1, 65_535)?;
+        from("inbound_streams", c.inbound_streams.into(), 1, 65_535)?;
+        from("path_mtu", c.path_mtu.into(), 576, 65_535)?;
+        from("max_paths", c.max_paths.into(), 1, 64)?;
+        if let Some(ssthresh) = c.initial_ssthresh {
+            from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
+        }
+        Ok(c)
+    }
+}

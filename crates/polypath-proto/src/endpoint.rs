@@ -1,0 +1,698 @@
+//! An endpoint: who is a packet for? Stateless replies, cookies, and the associations.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use crate::association::init::{self, InitAck};
+use crate::association::{Reply, stale_cookie_packet, write_reply};
+use crate::cookie::{CookieError, StateCookie};
+use crate::rng::Secret;
+use crate::wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketError, PacketWriter};
+use crate::{
+    Association, AssociationId, Config, ConnectError, Ecn, EndpointStats, Event, FourTuple,
+    PrefixRoutes, RouteTable, Seed, Time, Transmit, Tsn, VerificationTag,
+};
+
+/// How SCTP packets travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encapsulation {
+    /// In UDP datagrams (RFC 6951).
+    Udp {
+        /// This side's UDP port.
+        port: u16,
+    },
+    /// Directly in IP, as protocol 132.
+    RawIp,
+}
+
+/// What an endpoint is made from.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// SCTP port.
+    pub port: u16,
+    /// Local addresses; an unspecified one leaves the choice to the operating system.
+    pub addresses: Vec<IpAddr>,
+    /// How packets travel.
+    pub encapsulation: Encapsulation,
+    /// Associations may be opened by peers.
+    pub listen: bool,
+    /// Most associations at a time; more are refused.
+    pub max_associations: usize,
+    /// Constants and policies of associations that peers open, and the default for our own.
+    pub association: Config,
+    /// Pairs local with remote addresses.
+    pub routes: Arc<dyn RouteTable>,
+    /// Whether packets carry and need a CRC32c; without it only where nothing damages them.
+    pub checksum: Checksum,
+}
+
+impl EndpointConfig {
+    /// An endpoint that does not listen, with the `rfc9260` profile.
+    pub fn new(port: u16, addresses: Vec<IpAddr>, encapsulation: Encapsulation) -> Self {
+        Self {
+            port,
+            addresses,
+            encapsulation,
+            listen: false,
+            max_associations: 4096,
+            association: Config::rfc9260(),
+            routes: Arc::new(PrefixRoutes),
+            checksum: Checksum::Verify,
+        }
+    }
+}
+
+/// An address of a peer to connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// IP address and UDP encapsulation port (0 on raw IP).
+    pub address: SocketAddr,
+    /// The local address to reach it from; `None` leaves it to the route table.
+    pub local: Option<IpAddr>,
+}
+
+/// What the network reported about a datagram of ours (ICMP; RFC 9260 10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unreachable {
+    /// Nothing listens on the UDP port.
+    Port,
+    /// The host does not know protocol 132.
+    Protocol,
+    /// The host does not answer.
+    Host,
+    /// There is no route.
+    Network,
+    /// The datagram was larger than a link of the path takes.
+    TooBig {
+        /// What the link takes, in bytes.
+        mtu: u16,
+    },
+}
+
+/// What an endpoint and its associations have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: EndpointConfig,
+    pub(crate) cookie_key: [u8; 32],
+}
+
+#[derive(Debug)]
+struct Entry {
+    association: Association,
+    /// As indexed in `by_tag`, `by_peer` and `timeouts`.
+    tag: VerificationTag,
+    paths: usize,
+    timeout: Option<Time>,
+    released: bool,
+    /// In the queues below.
+    transmits: bool,
+    tells: bool,
+    stale: bool,
+}
+
+/// Many associations over one SCTP port.
+#[derive(Debug)]
+pub struct Endpoint {
+    shared: Arc<Shared>,
+    listening: bool,
+    secret: Secret,
+    next_id: u64,
+    entries: BTreeMap<AssociationId, Entry>,
+    by_tag: BTreeMap<u32, AssociationId>,
+    by_peer: BTreeMap<(IpAddr, u16), AssociationId>,
+    timeouts: BTreeSet<(Time, AssociationId)>,
+    /// Associations that may have something to send, to tell, or another timeout than is indexed.
+    transmitting: VecDeque<AssociationId>,
+    telling: VecDeque<AssociationId>,
+    stale: Vec<AssociationId>,
+    replies: VecDeque<Reply>,
+    stats: EndpointStats,
+}
+
+/// Stateless replies that wait; more are dropped.
+const MOST_REPLIES: usize = 256;
+
+impl Endpoint {
+    /// An endpoint; all its randomness comes from `seed`.
+    pub fn new(config: EndpointConfig, seed: Seed) -> Self {
+        let mut secret = Secret::new(&seed, "polypath endpoint");
+        let cookie_key = secret.next_bytes();
+        Self {
+            listening: config.listen,
+            shared: Arc::new(Shared { config, cookie_key }),
+            secret,
+            next_id: 0,
+            entries: BTreeMap::new(),
+            by_tag: BTreeMap::new(),
+            by_peer: BTreeMap::new(),
+            timeouts: BTreeSet::new(),
+            transmitting: VecDeque::new(),
+            telling: VecDeque::new(),
+            stale: Vec::new(),
+            replies: VecDeque::new(),
+            stats: EndpointStats::default(),
+        }
+    }
+
+    /// What it was made from.
+    pub fn config(&self) -> &EndpointConfig {
+        &self.shared.config
+    }
+
+    /// Counters.
+    pub const fn stats(&self) -> EndpointStats {
+        self.stats
+    }
+
+    /// Lets peers open associations, or no longer.
+    pub const fn set_listening(&mut self, listening: bool) {
+        self.listening = listening;
+    }
+
+    /// Opens an association with the SCTP port `peer_port` at these addresses; the first one is the
+    /// primary. Data may be sent at once and waits for the handshake.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConnectError`].
+    pub fn connect(
+        &mut self,
+        now: Time,
+        peer_port: u16,
+        remotes: &[Remote],
+    ) -> Result<AssociationId, ConnectError> {
+        self.connect_with(now, peer_port, remotes, self.shared.config.association.clone())
+    }
+
+    /// As [`connect`](Self::connect), with other constants and policies than the endpoint's.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConnectError`].
+    pub fn connect_with(
+        &mut self,
+        now: Time,
+        peer_port: u16,
+        remotes: &[Remote],
+        config: Config,
+    ) -> Result<AssociationId, ConnectError> {
+        if remotes.is_empty() {
+            return Err(ConnectError::NoAddress);
+        }
+        let max = self.shared.config.max_associations;
+        if self.entries.len() >= max {
+            return Err(ConnectError::TooMany { max });
+        }
+        if remotes.iter().any(|r| self.by_peer.contains_key(&(r.address.ip(), peer_port))) {
+            return Err(ConnectError::Exists);
+        }
+        let id = self.new_id();
+        let tags = self.fresh_tags();
+        let shared = Arc::clone(&self.shared);
+        let association = Association::connect(
+            id,
+            shared,
+            config,
+            &mut self.secret,
+            now,
+            tags,
+            peer_port,
+            remotes,
+        )?;
+        self.insert(association);
+        Ok(id)
+    }
+
+    /// A datagram has arrived.
+    pub fn handle_datagram(&mut self, now: Time, from: FourTuple, ecn: Ecn, datagram: &[u8]) {
+        self.stats.datagrams_received += 1;
+        let packet = match Packet::parse(datagram, self.shared.config.checksum) {
+            Ok(packet) => packet,
+            Err(PacketError::Checksum { .. }) => {
+                self.stats.bad_checksum += 1;
+                return;
+            }
+            Err(_) => {
+                self.stats.malformed += 1;
+                return;
+            }
+        };
+        let header = packet.header();
+        if header.destination_port != self.shared.config.port {
+            return self.handle_out_of_the_blue(from, &packet);
+        }
+        let by_tag = self.by_tag.get(&header.verification_tag.0).copied();
+        if let Some(id) = by_tag
+            && let Some(entry) = self.entries.get_mut(&id)
+            && entry.association.peer_port() == header.source_port
+        {
+            entry.association.handle_packet(now, from, ecn, &packet);
+            return self.touch(id);
+        }
+        let peer = (from.remote.ip(), header.source_port);
+        let by_peer = self.by_peer.get(&peer).copied();
+        match (packet.chunks().next(), by_peer) {
+            (Some(Ok(Chunk::Init(init))), _) if header.verification_tag.0 == 0 => {
+                // RFC 9260 6.10: an INIT travels alone.
+                if packet.chunks().count() == 1 {
+                    self.handle_init(now, from, header, &init, by_peer);
+                } else {
+                    self.stats.malformed += 1;
+                }
+            }
+            (Some(Ok(Chunk::CookieEcho(echo))), Some(id)) => {
+                let Some(entry) = self.entries.get_mut(&id) else { return };
+                let tag = header.verification_tag;
+                if entry.association.handle_cookie_echo(now, tag, echo.cookie, from) {
+                    // What follows the cookie in the packet is the new association's already; the
+                    // cookie itself is then seen a second time, as a repetition.
+                    if packet.chunks().count() > 1 {
+                        entry.association.handle_packet(now, from, ecn, &packet);
+                    }
+                }
+                self.touch(id);
+            }
+            (Some(Ok(Chunk::CookieEcho(echo))), None) => {
+                self.handle_cookie_echo(now, from, ecn, &packet, echo.cookie);
+            }
+            (_, Some(id)) => {
+                let Some(entry) = self.entries.get_mut(&id) else { return };
+                if entry.association.handle_reflected(&packet) {
+                    self.touch(id);
+                } else {
+                    // RFC 9260 8.5: the tag is wrong: silently discarded. What belongs to no
+                    // association of this peer any more is answered as out of the blue.
+                    self.stats.bad_tag += 1;
+                    if entry.association.is_closed() {
+                        self.handle_out_of_the_blue(from, &packet);
+                    }
+                }
+            }
+            (_, None) => self.handle_out_of_the_blue(from, &packet),
+        }
+    }
+
+    /// RFC 9260 5.1 B, 5.2.
+    fn handle_init(
+        &mut self,
+        now: Time,
+        from: FourTuple,
+        header: CommonHeader,
+        init: &Init<'_>,
+        existing: Option<AssociationId>,
+    ) {
+        let fresh = self.fresh_tags();
+        if let Some(id) = existing
+            && let Some(entry) = self.entries.get_mut(&id)
+            && !entry.association.is_closed()
+        {
+            entry.association.handle_init(now, init, from, fresh);
+            return self.touch(id);
+        }
+        let reply_header = CommonHeader {
+            source_port: header.destination_port,
+            destination_port: header.source_port,
+            verification_tag: init.initiate_tag,
+        };
+        if !self.listening {
+            // RFC 9260 8.4 (3): an INIT that cannot be taken is answered by an ABORT.
+            self.stats.refused += 1;
+            let packet = init::abort_packet(reply_header, false, &self.shared, |_| Ok(()));
+            return self.reply(from, packet);
+        }
+        if self.entries.len() >= self.shared.config.max_associations {
+            self.stats.refused += 1;
+            let packet =
+                init::abort_packet(reply_header, false, &self.shared, |c| c.out_of_resource());
+            return self.reply(from, packet);
+        }
+        let config = &self.shared.config.association;
+        let packet = match init::read(init, from.remote.ip(), config, false) {
+            Ok(parameters) => InitAck {
+                init,
+                parameters: &parameters,
+                peer_port: header.source_port,
+                four_tuple: from,
+                local_tag: fresh.0,
+                local_initial_tsn: fresh.1,
+                ties: Default::default(),
+            }
+            .packet(now, &self.shared, config),
+            // Without a tag there is nobody to answer (RFC 9260 3.3.2).
+            Err(_) if init.initiate_tag.0 == 0 => return,
+            Err(error) => init::abort_packet(reply_header, false, &self.shared, |c| error.write(c)),
+        };
+        self.reply(from, packet);
+    }
+
+    /// RFC 9260 5.1 D, 5.1.5: a peer without an association brings a cookie.
+    fn handle_cookie_echo(
+        &mut self,
+        now: Time,
+        from: FourTuple,
+        ecn: Ecn,
+        packet: &Packet<'_>,
+        bytes: &[u8],
+    ) {
+        let header = packet.header();
+        let cookie = match StateCookie::verify(bytes, &self.shared.cookie_key, now) {
+            Ok(cookie) => cookie,
+            Err(CookieError::Forged) => {
+                // RFC 9260 5.1.5 (2): silently discarded.
+                self.stats.bad_cookies += 1;
+                return;
+            }
+            Err(CookieError::Stale(by)) => {
+                self.stats.stale_cookies += 1;
+                let ours = StateCookie::verify(bytes, &self.shared.cookie_key, Time::ZERO);
+                if let Ok(cookie) = ours {
+                    let header = CommonHeader {
+                        source_port: header.destination_port,
+                        destination_port: header.source_port,
+                        verification_tag: cookie.peer_tag,
+                    };
+                    let packet = stale_cookie_packet(header, by, &self.shared);
+                    self.reply(from, packet);
+                }
+                return;
+            }
+        };
+        // RFC 9260 5.1.5 (3): ports and tag must be those of the cookie.
+        if cookie.local_tag != header.verification_tag
+            || cookie.peer_port != header.source_port
+            || self.by_tag.contains_key(&cookie.local_tag.0)
+        {
+            self.stats.bad_cookies += 1;
+            return;
+        }
+        if !self.listening || self.entries.len() >= self.shared.config.max_associations {
+            self.stats.refused += 1;
+            let header = CommonHeader {
+                source_port: header.destination_port,
+                destination_port: header.source_port,
+                verification_tag: cookie.peer_tag,
+            };
+            let packet = init::abort_packet(header, false, &self.shared, |c| c.out_of_resource());
+            return self.reply(from, packet);
+        }
+        let id = self.new_id();
+        let shared = Arc::clone(&self.shared);
+        let accepted = Association::accept(id, shared, &mut self.secret, now, &cookie, from);
+        let Some(mut association) = accepted else {
+            self.stats.refused += 1;
+            return;
+        };
+        self.stats.established += 1;
+        if packet.chunks().count() > 1 {
+            association.handle_packet(now, from, ecn, packet);
+        }
+        self.insert(association);
+    }
+
+    /// A packet for no association of ours (RFC 9260 8.4).
+    fn handle_out_of_the_blue(&mut self, from: FourTuple, packet: &Packet<'_>) {
+        self.stats.out_of_the_blue += 1;
+        let unicast = |ip: IpAddr| !ip.is_multicast() && !ip.is_unspecified();
+        // (1)
+        if !unicast(from.remote.ip()) || from.local.ip().is_multicast() {
+            return;
+        }
+        let header = packet.header();
+        let reply_header = CommonHeader {
+            source_port: header.destination_port,
+            destination_port: header.source_port,
+            verification_tag: header.verification_tag,
+        };
+        let mut chunks = packet.chunks();
+        let first = chunks.next();
+        let discard = std::iter::once(first).flatten().chain(chunks).any(|c| {
+            // (2), (6), (7)
+            matches!(c, Ok(Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck))
+                || matches!(c, Ok(Chunk::Error(e)) if e.causes.iter().any(|c| {
+                    matches!(c, Ok(crate::wire::Cause::StaleCookie { .. }))
+                }))
+        });
+        if discard {
+            return;
+        }
+        let packet = match first {
+            // (3) with a port that is not ours: nobody listens there.
+            Some(Ok(Chunk::Init(init))) if header.verification_tag.0 == 0 => {
+                if init.initiate_tag.0 == 0 {
+                    return;
+                }
+                let header = CommonHeader { verification_tag: init.initiate_tag, ..reply_header };
+                init::abort_packet(header, false, &self.shared, |_| Ok(()))
+            }
+            Some(Ok(Chunk::Init(_)) | Err(_)) | None => return,
+            // (5)
+            Some(Ok(Chunk::ShutdownAck)) => {
+                let mut buf = vec![0; 16];
+                let mut w = PacketWriter::new(&mut buf, reply_header);
+                let written = w.shutdown_complete(true);
+                debug_assert!(written.is_ok(), "a SHUTDOWN COMPLETE always fits 16 bytes");
+                let len = w.finish(self.shared.config.checksum);
+                buf.truncate(len);
+                buf
+            }
+            // (8)
+            Some(Ok(_)) => init::abort_packet(reply_header, true, &self.shared, |_| Ok(())),
+        };
+        self.reply(from, packet);
+    }
+
+    fn reply(&mut self, four_tuple: FourTuple, packet: Vec<u8>) {
+        if self.replies.len() < MOST_REPLIES {
+            self.replies.push_back(Reply { four_tuple, packet });
+        } else {
+            self.stats.replies_dropped += 1;
+        }
+    }
+
+    /// The network could not deliver a datagram to `four_tuple.remote` (RFC 9260 10). It may be lying,
+    /// so this ends only associations that have not had an answer yet.
+    pub fn handle_unreachable(&mut self, now: Time, four_tuple: FourTuple, what: Unreachable) {
+        let words = match what {
+            Unreachable::Port => "nothing listens on that UDP port",
+            Unreachable::Protocol => "the host does not speak SCTP",
+            Unreachable::Host => "the host does not answer",
+            Unreachable::Network => "there is no route to it",
+            Unreachable::TooBig { .. } => return,
+        };
+        let remote = four_tuple.remote.ip();
+        let ids: Vec<AssociationId> =
+            self.by_peer.range((remote, 0)..=(remote, u16::MAX)).map(|(_, id)| *id).collect();
+        for id in ids {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.association.handle_unreachable(now, remote, words);
+                self.touch(id);
+            }
+        }
+    }
+
+    /// The instant at which [`handle_timeout`](Self::handle_timeout) wants to be called.
+    pub fn poll_timeout(&mut self) -> Option<Time> {
+        self.settle();
+        self.timeouts.first().map(|(time, _)| *time)
+    }
+
+    /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.settle();
+        while let Some(&(time, id)) = self.timeouts.first() {
+            if time > now {
+                break;
+            }
+            self.timeouts.pop_first();
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.timeout = None;
+                entry.association.handle_timeout(now);
+                self.touch(id);
+            }
+        }
+    }
+
+    /// Writes the next datagram, or several of one size for one path if the buffer has room for them,
+    /// and says where they go. Call it until it gives `None`, after every other call.
+    ///
+    /// `buf` holds one packet of the largest path MTU at least; 64 KiB allow for batches.
+    pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8]) -> Option<Transmit> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Some(write_reply(&reply, buf));
+        }
+        while let Some(&id) = self.transmitting.front() {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                if let Some(transmit) = entry.association.poll_transmit(now, buf) {
+                    // Its timers may have changed.
+                    if !entry.stale {
+                        entry.stale = true;
+                        self.stale.push(id);
+                    }
+                    return Some(transmit);
+                }
+                entry.transmits = false;
+            }
+            self.transmitting.pop_front();
+        }
+        None
+    }
+
+    /// The next event of an association. Call it until it gives `None`, after every other call.
+    pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
+        while let Some(&id) = self.telling.front() {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                if let Some(event) = entry.association.poll_event() {
+                    if matches!(event, Event::Established { inbound: false }) {
+                        self.stats.established += 1;
+                    }
+                    return Some((id, event));
+                }
+                entry.tells = false;
+            }
+            self.telling.pop_front();
+        }
+        None
+    }
+
+    /// An association, to look at.
+    pub fn association(&self, id: AssociationId) -> Option<&Association> {
+        self.entries.get(&id).filter(|e| !e.released).map(|e| &e.association)
+    }
+
+    /// An association, to use.
+    pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
+        self.touch(id);
+        self.entries.get_mut(&id).filter(|e| !e.released).map(|e| &mut e.association)
+    }
+
+    /// Every association that has not been released, closed ones included.
+    pub fn associations(&self) -> impl Iterator<Item = AssociationId> + '_ {
+        self.entries.iter().filter(|(_, e)| !e.released).map(|(id, _)| *id)
+    }
+
+    /// Nobody wants anything more of this association. One that is not closed is aborted.
+    pub fn release(&mut self, now: Time, id: AssociationId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.association.abort(now, b"");
+            entry.released = true;
+            self.touch(id);
+        }
+    }
+
+    /// Checks the accounting of every association; see [`Association::check_invariants`].
+    ///
+    /// # Errors
+    ///
+    /// What does not hold, in words.
+    pub fn check_invariants(&self) -> Result<(), String> {
+        for (id, entry) in &self.entries {
+            let found = entry.association.check_invariants();
+            found.map_err(|what| format!("association {id}: {what}"))?;
+        }
+        Ok(())
+    }
+
+    const fn new_id(&mut self) -> AssociationId {
+        self.next_id += 1;
+        AssociationId(self.next_id)
+    }
+
+    /// A verification tag that no association has, and an initial TSN (RFC 9260 5.3.1).
+    fn fresh_tags(&mut self) -> (VerificationTag, Tsn) {
+        loop {
+            let tag = self.secret.next_u32();
+            if tag != 0 && !self.by_tag.contains_key(&tag) {
+                return (VerificationTag(tag), Tsn(self.secret.next_u32()));
+            }
+        }
+    }
+
+    fn insert(&mut self, association: Association) {
+        let id = association.id();
+        let entry = Entry {
+            tag: VerificationTag(0),
+            paths: 0,
+            timeout: None,
+            released: false,
+            transmits: false,
+            tells: false,
+            stale: false,
+            association,
+        };
+        self.entries.insert(id, entry);
+        self.index(id);
+        self.touch(id);
+    }
+
+    /// Brings the indices up to date with an association's tag and addresses.
+    fn index(&mut self, id: AssociationId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let a = &entry.association;
+        if entry.tag != a.local_tag() {
+            self.by_tag.remove(&entry.tag.0);
+            entry.tag = a.local_tag();
+            self.by_tag.insert(entry.tag.0, id);
+        }
+        if entry.paths != a.path_count() {
+            entry.paths = a.path_count();
+            for ip in a.remotes() {
+                self.by_peer.entry((ip, a.peer_port())).or_insert(id);
+            }
+        }
+    }
+
+    /// Something may have changed in an association.
+    fn touch(&mut self, id: AssociationId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if !std::mem::replace(&mut entry.transmits, true) {
+            self.transmitting.push_back(id);
+        }
+        if !std::mem::replace(&mut entry.tells, true) {
+            self.telling.push_back(id);
+        }
+        if !std::mem::replace(&mut entry.stale, true) {
+            self.stale.push(id);
+        }
+        self.index(id);
+    }
+
+    /// Brings the timeouts up to date, and drops associations that nobody wants any more.
+    fn settle(&mut self) {
+        while let Some(id) = self.stale.pop() {
+            let Some(entry) = self.entries.get_mut(&id) else { continue };
+            entry.stale = false;
+            let timeout = entry.association.poll_timeout();
+            if timeout != entry.timeout {
+                if let Some(old) = entry.timeout {
+                    self.timeouts.remove(&(old, id));
+                }
+                if let Some(new) = timeout {
+                    self.timeouts.insert((new, id));
+                }
+                entry.timeout = timeout;
+            }
+            if entry.released
+                && entry.association.is_closed()
+                && !entry.association.has_last_words()
+            {
+                self.remove(id);
+            }
+        }
+    }
+
+    fn remove(&mut self, id: AssociationId) {
+        let Some(entry) = self.entries.remove(&id) else { return };
+        self.by_tag.remove(&entry.tag.0);
+        for ip in entry.association.remotes() {
+            let key = (ip, entry.association.peer_port());
+            if self.by_peer.get(&key) == Some(&id) {
+                self.by_peer.remove(&key);
+            }
+        }
+        if let Some(old) = entry.timeout {
+            self.timeouts.remove(&(old, id));
+        }
+    }
+}

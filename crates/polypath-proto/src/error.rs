@@ -1,0 +1,72 @@
+//! One error for each operation that the application starts.
+
+use thiserror::Error;
+
+use crate::{PathId, StreamId};
+
+/// Why a message was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The send buffer is full; [`Event::Writable`](crate::Event::Writable) tells when to try again.
+    #[error("the send buffer is full")]
+    WouldBlock,
+    /// Messages have at least one byte (RFC 9260 3.3.1).
+    #[error("a message has at least one byte")]
+    Empty,
+    /// Larger than `max_message_size`.
+    #[error("the message has {size} bytes, but at most {max} are allowed")]
+    TooLarge {
+        /// Bytes of the message.
+        size: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The peer takes fewer streams.
+    #[error("stream {stream} does not exist, the association has {streams} outgoing streams")]
+    NoSuchStream {
+        /// The stream asked for.
+        stream: StreamId,
+        /// How many there are.
+        streams: u16,
+    },
+    /// The association is shutting down or closed.
+    #[error("the association is closing or closed")]
+    Closed,
+}
+
+/// Why a connection could not be started.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// No address of the peer was given.
+    #[error("no address of the peer was given")]
+    NoAddress,
+    /// No local address has the family of any of the peer's addresses.
+    #[error("no local address can reach the peer's addresses (IPv4 and IPv6 do not mix)")]
+    NoPath,
+    /// An association with this peer exists (RFC 9260 10.1, ASSOCIATE).
+    #[error("an association with this peer exists already")]
+    Exists,
+    /// `max_associations` are in use.
+    #[error("all {max} associations that the endpoint may have are in use")]
+    TooMany {
+        /// The limit.
+        max: usize,
+    },
+}
+
+/// Why a path operation was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// There is no such path.
+    #[error("there is no path {0}")]
+    NoSuchPath(PathId),
+    /// The path has not been confirmed yet (RFC 9260 5.4).
+    #[error("path {0} is not confirmed yet")]
+    Unconfirmed(PathId),
+    /// The association is not established.
+    #[error("the association is not established")]
+    NotEstablished,
+}

@@ -1,0 +1,157 @@
+//! What the association tells its user.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::{PathId, PathState, Ppid, StreamId, Time};
+
+/// Something that the application may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The association can carry data in both directions.
+    Established {
+        /// The peer asked for it.
+        inbound: bool,
+    },
+    /// [`recv`](crate::Association::recv) has something.
+    Readable,
+    /// The send buffer has room again after a send was refused.
+    Writable,
+    /// Everything that was given to `send` has been acknowledged by the peer's SCTP.
+    Drained,
+    /// A path became known.
+    PathAdded {
+        /// The new path.
+        path: PathId,
+    },
+    /// A path changed its state.
+    PathState {
+        /// The path.
+        path: PathId,
+        /// Its state before.
+        from: PathState,
+        /// Its state now.
+        to: PathState,
+        /// When it changed.
+        at: Time,
+    },
+    /// New data goes to another path from now on.
+    CurrentPath {
+        /// The path that takes new data.
+        path: PathId,
+        /// When it changed.
+        at: Time,
+    },
+    /// Another path became the primary.
+    PrimaryChanged {
+        /// The new primary.
+        path: PathId,
+    },
+    /// The peer restarted (RFC 9260 5.2): what was not acknowledged before is lost.
+    Restarted,
+    /// The peer reported an error and the association goes on.
+    PeerError {
+        /// The error in words.
+        cause: String,
+    },
+    /// The peer sends nothing new any more and waits for what is outstanding (RFC 9260 9.2).
+    PeerShutdown,
+    /// The association is over. The last event.
+    Closed(CloseReason),
+}
+
+/// Why an association ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CloseReason {
+    /// Both sides agreed; all data was delivered (RFC 9260 9.2).
+    Graceful,
+    /// This side aborted.
+    LocalAbort,
+    /// The peer aborted, with its reason in words.
+    PeerAbort {
+        /// The error causes in words; empty if the peer gave none.
+        cause: String,
+    },
+    /// No answer to INIT or COOKIE ECHO (RFC 9260 4, 5.1).
+    NoAnswer,
+    /// Too many errors in a row over all paths (RFC 9260 8.1).
+    PeerUnreachable,
+    /// The peer did not finish the shutdown in time (RFC 9260 9.2, T5-shutdown-guard).
+    ShutdownTimeout,
+    /// The peer broke the protocol.
+    ProtocolViolation {
+        /// What it did.
+        what: &'static str,
+    },
+    /// The network says that nothing speaks SCTP there (ICMP unreachable, RFC 9260 10).
+    Unreachable {
+        /// What the network said.
+        what: &'static str,
+    },
+}
+
+impl CloseReason {
+    /// All that was given to `send` has reached the peer's SCTP.
+    pub const fn is_graceful(&self) -> bool {
+        matches!(self, Self::Graceful)
+    }
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Graceful => f.write_str("closed gracefully"),
+            Self::LocalAbort => f.write_str("aborted by this side"),
+            Self::PeerAbort { cause } if cause.is_empty() => {
+                f.write_str("aborted by the peer without a reason")
+            }
+            Self::PeerAbort { cause } => write!(f, "aborted by the peer: {cause}"),
+            Self::NoAnswer => f.write_str("no answer from the peer"),
+            Self::PeerUnreachable => f.write_str("the peer can no longer be reached over any path"),
+            Self::ShutdownTimeout => f.write_str("the peer did not finish the shutdown in time"),
+            Self::ProtocolViolation { what } => write!(f, "the peer broke the protocol: {what}"),
+            Self::Unreachable { what } => write!(f, "the peer cannot be reached: {what}"),
+        }
+    }
+}
+
+/// A message to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Stream to send on.
+    pub stream: StreamId,
+    /// The application's mark.
+    pub ppid: Ppid,
+    /// Deliver as soon as complete, in no order (RFC 9260 6.6).
+    pub unordered: bool,
+    /// The bytes; at least one.
+    pub payload: Bytes,
+}
+
+impl Message {
+    /// An ordered message with payload protocol identifier 0.
+    pub fn new(stream: StreamId, payload: impl Into<Bytes>) -> Self {
+        Self { stream, ppid: Ppid(0), unordered: false, payload: payload.into() }
+    }
+}
+
+/// A message received, or a piece of one that is larger than the receive buffer
+/// (partial delivery, RFC 9260 6.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Stream that it came on.
+    pub stream: StreamId,
+    /// The sender's mark.
+    pub ppid: Ppid,
+    /// It was sent unordered.
+    pub unordered: bool,
+    /// The message starts with this piece.
+    pub beginning: bool,
+    /// The message ends with this piece; `beginning && end` is a whole message.
+    pub end: bool,
+    /// The bytes.
+    pub payload: Bytes,
+}

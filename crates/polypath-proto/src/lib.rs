@@ -1,0 +1,91 @@
+//! SCTP (RFC 9260) over many paths, as a state machine: bytes in, bytes out, deadlines and events.
+//!
+//! There is no socket, no clock, no thread and no global state in here. A driver hands in datagrams
+//! and the time, and takes datagrams, deadlines and events; the simulator, the emulator and the
+//! sockets of polypath are three drivers of this one core. All randomness comes from a [`Seed`]: the
+//! same calls give the same bytes.
+//!
+//! Two objects: an [`Endpoint`] knows who a packet is for and answers strangers without keeping
+//! state; an [`Association`] is the connection with one peer over all [paths](PathView).
+//!
+//! What the multihoming literature disagrees about stands in [`policy`]: one seam for each decision,
+//! one file for each answer. Constants and choices of policy are in [`Config`].
+//!
+//! # Driving an endpoint
+//!
+//! After any of [`handle_datagram`](Endpoint::handle_datagram),
+//! [`handle_timeout`](Endpoint::handle_timeout) or a call of the application: call
+//! [`poll_transmit`](Endpoint::poll_transmit) and [`poll_event`](Endpoint::poll_event) until they
+//! give `None`, then set one timer to [`poll_timeout`](Endpoint::poll_timeout).
+//!
+//! ```
+//! use polypath_proto::*;
+//!
+//! let ip = |s: &str| s.parse::<std::net::IpAddr>().unwrap();
+//! let config = |addr| EndpointConfig::new(9260, vec![ip(addr)], Encapsulation::RawIp);
+//! let mut a = Endpoint::new(config("10.0.0.1"), Seed::from_u64(1));
+//! let mut b = Endpoint::new(EndpointConfig { listen: true, ..config("10.0.0.2") }, Seed::from_u64(2));
+//!
+//! let now = Time::ZERO;
+//! let remote = Remote { address: "10.0.0.2:0".parse().unwrap(), local: None };
+//! let id = a.connect(now, 9260, &[remote]).unwrap();
+//! let message = Message::new(StreamId(0), &b"hello"[..]);
+//! a.association_mut(id).unwrap().send(now, message).unwrap();
+//!
+//! // A network without delay: what one side transmits, the other one gets.
+//! let mut buf = [0; 1500];
+//! loop {
+//!     let mut quiet = true;
+//!     for (from, to) in [(0, 1), (1, 0)] {
+//!         let ends = [&mut a, &mut b];
+//!         let [x, y] = ends;
+//!         let (x, y) = if from < to { (x, y) } else { (y, x) };
+//!         while let Some(t) = x.poll_transmit(now, &mut buf) {
+//!             quiet = false;
+//!             let four_tuple =
+//!                 FourTuple { local: t.destination, remote: (t.source, 0).into() };
+//!             y.handle_datagram(now, four_tuple, t.ecn, &buf[..t.size]);
+//!         }
+//!     }
+//!     if quiet {
+//!         break;
+//!     }
+//! }
+//! let (id, event) = b.poll_event().unwrap();
+//! assert!(matches!(event, Event::PathAdded { .. }));
+//! let message = b.association_mut(id).unwrap().recv(now).unwrap();
+//! assert_eq!(&message.payload[..], b"hello");
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod association;
+mod config;
+mod cookie;
+mod endpoint;
+mod error;
+mod event;
+mod ids;
+mod path;
+pub mod policy;
+mod receive;
+mod rng;
+mod routes;
+mod send;
+mod stats;
+mod time;
+mod transmit;
+pub mod wire;
+
+pub use association::{Association, StreamMut};
+pub use config::{Config, ConfigBuilder, ConfigError, PROFILES, Profile};
+pub use endpoint::{Encapsulation, Endpoint, EndpointConfig, Remote, Unreachable};
+pub use error::{ConnectError, PathError, SendError};
+pub use event::{CloseReason, Event, Message, Received};
+pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
+pub use policy::{PathState, PathView, PathsView, Window};
+pub use rng::{Rng, Seed};
+pub use routes::{PrefixRoutes, RouteTable};
+pub use stats::{AssociationStats, EndpointStats, PathStats};
+pub use time::Time;
+pub use transmit::{Ecn, FourTuple, Transmit};

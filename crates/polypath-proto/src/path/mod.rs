@@ -1,0 +1,407 @@
+//! A path: a pair of a local and a remote address, and all that belongs to it alone.
+//!
+//! The association touches a path only through its methods.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::policy::{CongestionController, PathState, PathView, Window};
+use crate::stats::PathStats;
+use crate::{Config, PathId, Time, Tsn};
+
+mod rtt;
+
+use rtt::RttEstimator;
+
+/// A HEARTBEAT on its way.
+#[derive(Clone, Copy, Debug)]
+struct HeartbeatOut {
+    sent: Time,
+    /// The answer is due.
+    deadline: Time,
+}
+
+/// A round-trip time measurement under way.
+#[derive(Clone, Copy, Debug)]
+struct RttProbe {
+    tsn: Tsn,
+    sent: Time,
+}
+
+/// One transmission of a chunk on this path: a chunk that was sent again, here or elsewhere, has
+/// another number of transmissions in the ring and its old entry here is void.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentHere {
+    pub(crate) tsn: Tsn,
+    pub(crate) transmissions: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct Path {
+    id: PathId,
+    local: IpAddr,
+    remote: SocketAddr,
+    state: PathState,
+    error_count: u32,
+    path_max_retrans: u32,
+    window: Window,
+    rtt: RttEstimator,
+    rtt_probe: Option<RttProbe>,
+    /// Largest SCTP packet, common header included, a multiple of 4.
+    max_packet: usize,
+    /// Bytes and chunks outstanding here, chunk headers included.
+    in_flight: u32,
+    chunks_in_flight: u32,
+    /// In the order of sending; may hold void entries.
+    sent_here: VecDeque<SentHere>,
+    t3: Option<Time>,
+    heartbeat_due: Option<Time>,
+    heartbeat_out: Option<HeartbeatOut>,
+    /// When the last answered HEARTBEAT was sent; an older answer is a repetition.
+    heartbeat_answered: Option<Time>,
+    /// When DATA that may measure the round-trip time, or a HEARTBEAT, was last sent.
+    last_measured: Time,
+    /// When DATA was last sent, for the decay of an idle window.
+    last_data: Option<Time>,
+    pub(crate) stats: PathStats,
+}
+
+impl Path {
+    pub(crate) fn new(
+        id: PathId,
+        local: IpAddr,
+        remote: SocketAddr,
+        max_packet: usize,
+        config: &Config,
+        controller: &dyn CongestionController,
+        now: Time,
+    ) -> Self {
+        let max_chunk = (max_packet - crate::wire::COMMON_HEADER_LEN) as u32;
+        let ssthresh = config.initial_ssthresh().unwrap_or(u32::MAX);
+        Self {
+            id,
+            local,
+            remote,
+            state: PathState::Unconfirmed,
+            error_count: 0,
+            path_max_retrans: config.path_max_retrans(),
+            window: controller.initial(max_chunk, ssthresh),
+            rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
+            rtt_probe: None,
+            max_packet,
+            in_flight: 0,
+            chunks_in_flight: 0,
+            sent_here: VecDeque::new(),
+            t3: None,
+            heartbeat_due: None,
+            heartbeat_out: None,
+            heartbeat_answered: None,
+            last_measured: now,
+            last_data: None,
+            stats: PathStats::default(),
+        }
+    }
+
+    pub(crate) const fn view(&self) -> PathView {
+        PathView {
+            id: self.id,
+            local: self.local,
+            remote: self.remote.ip(),
+            remote_port: self.remote.port(),
+            state: self.state,
+            error_count: self.error_count,
+            window: self.window,
+            in_flight: self.in_flight,
+            max_chunk: self.max_chunk(),
+            rto: self.rtt.rto(),
+            srtt: self.rtt.srtt(),
+            rttvar: self.rtt.rttvar(),
+        }
+    }
+
+    pub(crate) const fn id(&self) -> PathId {
+        self.id
+    }
+
+    pub(crate) const fn local(&self) -> IpAddr {
+        self.local
+    }
+
+    pub(crate) const fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    pub(crate) const fn state(&self) -> PathState {
+        self.state
+    }
+
+    pub(crate) const fn max_packet(&self) -> usize {
+        self.max_packet
+    }
+
+    pub(crate) const fn rto(&self) -> Duration {
+        self.rtt.rto()
+    }
+
+    pub(crate) const fn error_count(&self) -> u32 {
+        self.error_count
+    }
+
+    pub(crate) const fn path_max_retrans(&self) -> u32 {
+        self.path_max_retrans
+    }
+
+    pub(crate) const fn window(&self) -> Window {
+        self.window
+    }
+
+    pub(crate) const fn set_window(&mut self, window: Window) {
+        self.window = window;
+    }
+
+    /// PMDCS, the largest DATA chunk, header included (RFC 9260 1.3).
+    pub(crate) const fn max_chunk(&self) -> u32 {
+        (self.max_packet - crate::wire::COMMON_HEADER_LEN) as u32
+    }
+
+    pub(crate) const fn has_room(&self) -> bool {
+        self.in_flight < self.window.cwnd
+    }
+
+    pub(crate) const fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    pub(crate) const fn chunks_in_flight(&self) -> u32 {
+        self.chunks_in_flight
+    }
+
+    /// The state changed; the caller tells the world.
+    pub(crate) const fn set_state(&mut self, state: PathState) -> PathState {
+        std::mem::replace(&mut self.state, state)
+    }
+
+    /// The peer answered from where we thought, or from elsewhere: a NAT may have given it another
+    /// port (RFC 6951 5.4), and an unconfirmed path may have been paired with another local address.
+    pub(crate) fn heard_from(&mut self, local: SocketAddr, remote: SocketAddr) {
+        self.remote.set_port(remote.port());
+        if self.state == PathState::Unconfirmed || self.local.is_unspecified() {
+            self.local = local.ip();
+        }
+    }
+
+    pub(crate) const fn set_initial_ssthresh(&mut self, ssthresh: u32) {
+        self.window.ssthresh = ssthresh;
+    }
+
+    // Errors (RFC 9260 8.2).
+
+    pub(crate) const fn count_error(&mut self) {
+        self.error_count = self.error_count.saturating_add(1);
+    }
+
+    pub(crate) const fn clear_errors(&mut self) {
+        self.error_count = 0;
+    }
+
+    pub(crate) fn back_off(&mut self) {
+        self.rtt.back_off();
+    }
+
+    // DATA in flight. Sizes are those of chunks with their headers.
+
+    pub(crate) fn data_sent(&mut self, now: Time, tsn: Tsn, transmissions: u32, size: u32) {
+        self.in_flight += size;
+        self.chunks_in_flight += 1;
+        self.sent_here.push_back(SentHere { tsn, transmissions });
+        self.last_data = Some(now);
+    }
+
+    /// A chunk sent here left the flight: acknowledged, or found lost.
+    pub(crate) fn data_gone(&mut self, size: u32) {
+        debug_assert!(self.in_flight >= size && self.chunks_in_flight > 0, "flight underflow");
+        self.in_flight = self.in_flight.saturating_sub(size);
+        self.chunks_in_flight = self.chunks_in_flight.saturating_sub(1);
+        if self.chunks_in_flight == 0 {
+            self.sent_here.clear();
+        }
+    }
+
+    /// A chunk that was acknowledged by a gap block no longer is (RFC 9260 6.2.1).
+    pub(crate) fn data_back(&mut self, tsn: Tsn, transmissions: u32, size: u32) {
+        self.in_flight += size;
+        self.chunks_in_flight += 1;
+        self.sent_here.push_front(SentHere { tsn, transmissions });
+    }
+
+    /// Drops void entries at the front; true if there was one, that is if the chunk that had been
+    /// outstanding here for the longest time no longer is.
+    pub(crate) fn oldest_is_gone(&mut self, outstanding: impl Fn(&SentHere) -> bool) -> bool {
+        let mut gone = self.chunks_in_flight == 0;
+        while self.sent_here.front().is_some_and(|s| !outstanding(s)) {
+            self.sent_here.pop_front();
+            gone = true;
+        }
+        gone
+    }
+
+    /// Nothing that was sent here will be acknowledged any more.
+    pub(crate) fn flight_dropped(&mut self) {
+        self.in_flight = 0;
+        self.chunks_in_flight = 0;
+        self.sent_here.clear();
+        self.rtt_probe = None;
+        self.t3 = None;
+    }
+
+    /// Takes what was sent here; the caller sorts out the void entries.
+    pub(crate) fn take_sent_here(&mut self) -> VecDeque<SentHere> {
+        std::mem::take(&mut self.sent_here)
+    }
+
+    /// Halves an idle window once for each RTO without DATA (RFC 9260 7.2.1).
+    pub(crate) fn decay_if_idle(&mut self, now: Time, controller: &mut dyn CongestionController) {
+        let Some(last) = self.last_data else { return };
+        if self.in_flight > 0 {
+            return;
+        }
+        let rto = self.rtt.rto();
+        let idle = now.since(last);
+        if idle < rto {
+            return;
+        }
+        let times = idle.as_nanos() / rto.as_nanos().max(1);
+        for _ in 0..times.min(32) {
+            self.window = controller.on_idle(&self.view());
+        }
+        self.last_data = Some(now);
+    }
+
+    // Round-trip time (RFC 9260 6.3.1).
+
+    pub(crate) const fn has_rtt_probe(&self) -> bool {
+        self.rtt_probe.is_some()
+    }
+
+    pub(crate) const fn start_rtt_probe(&mut self, now: Time, tsn: Tsn) {
+        self.rtt_probe = Some(RttProbe { tsn, sent: now });
+        self.last_measured = now;
+    }
+
+    /// The chunk under measurement was acknowledged; it measures the RTT if `counts`.
+    pub(crate) fn end_rtt_probe(&mut self, now: Time, tsn: Tsn, counts: bool) {
+        let Some(probe) = self.rtt_probe else { return };
+        if probe.tsn != tsn {
+            return;
+        }
+        self.rtt_probe = None;
+        if counts {
+            self.sample_rtt(now.since(probe.sent));
+        }
+    }
+
+    /// The measurement is void: the chunk is to be sent again.
+    pub(crate) fn drop_rtt_probe(&mut self, tsn: Tsn) {
+        if self.rtt_probe.is_some_and(|p| p.tsn == tsn) {
+            self.rtt_probe = None;
+        }
+    }
+
+    pub(crate) fn sample_rtt(&mut self, r: Duration) {
+        self.rtt.sample(r);
+        self.stats.rtt_samples += 1;
+    }
+
+    // T3-rtx (RFC 9260 6.3.2).
+
+    pub(crate) const fn t3(&self) -> Option<Time> {
+        self.t3
+    }
+
+    /// R1: starts the timer unless it runs.
+    pub(crate) fn start_t3(&mut self, now: Time) {
+        if self.t3.is_none() {
+            self.restart_t3(now);
+        }
+    }
+
+    /// R3 if something is outstanding, R2 if not.
+    pub(crate) fn restart_t3(&mut self, now: Time) {
+        self.t3 = (self.chunks_in_flight > 0).then(|| now + self.rtt.rto());
+    }
+
+    pub(crate) const fn stop_t3(&mut self) {
+        self.t3 = None;
+    }
+
+    // HEARTBEAT (RFC 9260 8.3).
+
+    /// When the next HEARTBEAT is to be considered.
+    pub(crate) const fn heartbeat_due(&self) -> Option<Time> {
+        self.heartbeat_due
+    }
+
+    pub(crate) const fn schedule_heartbeat(&mut self, at: Option<Time>) {
+        self.heartbeat_due = at;
+    }
+
+    /// Nothing that measures the round-trip time was sent since `since`.
+    pub(crate) fn is_idle_since(&self, since: Time) -> bool {
+        self.last_measured <= since
+    }
+
+    pub(crate) fn heartbeat_sent(&mut self, now: Time) {
+        self.heartbeat_out = Some(HeartbeatOut { sent: now, deadline: now + self.rto() });
+        self.last_measured = now;
+        self.stats.heartbeats_sent += 1;
+    }
+
+    /// The answer to a HEARTBEAT that left at `sent`, perhaps one that was given up: its round-trip
+    /// time, unless it is a repetition.
+    pub(crate) fn heartbeat_acked(&mut self, now: Time, sent: Time) -> Option<Duration> {
+        if sent > now || self.heartbeat_answered.is_some_and(|last| sent <= last) {
+            return None;
+        }
+        self.heartbeat_answered = Some(sent);
+        if self.heartbeat_out.is_some_and(|h| h.sent <= sent) {
+            self.heartbeat_out = None;
+        }
+        self.stats.heartbeats_acked += 1;
+        Some(now.since(sent))
+    }
+
+    pub(crate) fn heartbeat_deadline(&self) -> Option<Time> {
+        self.heartbeat_out.map(|h| h.deadline)
+    }
+
+    pub(crate) const fn heartbeat_lost(&mut self) {
+        self.heartbeat_out = None;
+        self.stats.heartbeats_lost += 1;
+    }
+
+    /// The next instant at which a timer of this path expires.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        [self.t3, self.heartbeat_due, self.heartbeat_deadline()].into_iter().flatten().min()
+    }
+
+    /// Stops every timer.
+    pub(crate) fn stop_timers(&mut self) {
+        self.t3 = None;
+        self.heartbeat_due = None;
+        self.heartbeat_out = None;
+    }
+
+    /// The peer restarted: its view of the path starts anew (RFC 9260 5.2.4.1).
+    pub(crate) fn restart(&mut self, window: Window, config: &Config) {
+        self.window = window;
+        self.rtt = RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max());
+        self.rtt_probe = None;
+        self.error_count = 0;
+        self.in_flight = 0;
+        self.chunks_in_flight = 0;
+        self.sent_here.clear();
+        self.last_data = None;
+        self.stop_timers();
+    }
+}

@@ -1,0 +1,55 @@
+//! Delayed acknowledgement: every second packet or 200 ms, at once when something is missing.
+//!
+//! RFC 9260 6.2, 6.7.
+
+use std::time::Duration;
+
+use super::{AckPolicy, AckTime, Arrival};
+use crate::PathId;
+use crate::policy::{Answer, PathState, PathsView};
+
+/// See the [module](self).
+pub static DELAYED: Answer<dyn AckPolicy> = Answer {
+    name: "delayed",
+    summary: "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate \
+              (RFC 9260 6.2)",
+    make: |config| Box::new(Delayed { every: config.sack_every(), delay: config.sack_delay() }),
+};
+
+#[derive(Debug)]
+struct Delayed {
+    every: u32,
+    delay: Duration,
+}
+
+impl AckPolicy for Delayed {
+    fn when(&mut self, arrival: &Arrival) -> AckTime {
+        // RFC 9260 6.7: "Upon the reception of a new DATA chunk ... if there is one or more missing
+        // DATA chunks ... the endpoint SHOULD send a SACK chunk immediately"; 6.2: "When a packet
+        // arrives with duplicate DATA chunk(s) ... the endpoint MUST immediately send a SACK chunk
+        // with no delay" (there, if it brought no new data; here, in either case).
+        if arrival.gap
+            || arrival.duplicate
+            || arrival.immediate
+            || arrival.dropped
+            || arrival.packets >= self.every
+            || self.delay.is_zero()
+        {
+            AckTime::Now
+        } else {
+            AckTime::Within(self.delay)
+        }
+    }
+
+    fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId {
+        // RFC 9260 6.4: reply chunks go "to the same destination transport address from which it
+        // received the DATA or control chunk"; a path that this side has given up may still carry
+        // the peer's data, but then an active one is more likely to carry the answer.
+        // Unconfirmed ones carry HEARTBEATs only (5.4).
+        if matches!(paths.path(last).state, PathState::Inactive | PathState::Unconfirmed) {
+            paths.next_after(last, |p| p.state == PathState::Active).unwrap_or(last)
+        } else {
+            last
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! When is an acknowledgement sent, and where?
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use super::{Answer, PathsView};
+use crate::PathId;
+
+pub mod delayed;
+
+pub use delayed::DELAYED;
+
+/// Every answer, by name.
+pub static ANSWERS: &[&Answer<dyn AckPolicy>] = &[&DELAYED];
+
+/// A packet with DATA that has arrived.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Arrival {
+    /// The path that it came over.
+    pub path: PathId,
+    /// Packets with DATA since the last SACK, this one included.
+    pub packets: u32,
+    /// TSNs are missing below the highest one received.
+    pub gap: bool,
+    /// It carried a TSN received before.
+    pub duplicate: bool,
+    /// The sender asked for an answer at once (the I bit, RFC 9260 3.3.1).
+    pub immediate: bool,
+    /// Data had to be dropped for want of buffer space.
+    pub dropped: bool,
+}
+
+/// When the SACK is to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckTime {
+    /// At once.
+    Now,
+    /// After this time at the latest, counted from the first packet that waits for it.
+    Within(Duration),
+}
+
+/// Decides when a SACK is sent, and where.
+pub trait AckPolicy: Send + Debug {
+    /// When the packet is to be acknowledged.
+    fn when(&mut self, arrival: &Arrival) -> AckTime;
+
+    /// Which path carries the SACK; `last` is where the last DATA came from.
+    fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId;
+}

@@ -1,0 +1,42 @@
+//! How does a congestion window grow and shrink?
+
+use std::fmt::Debug;
+
+use super::{Answer, PathView, PathsView, Window};
+
+pub mod rfc9260;
+
+pub use rfc9260::RFC9260;
+
+/// Every answer, by name.
+pub static ANSWERS: &[&Answer<dyn CongestionController>] = &[&RFC9260];
+
+/// What a SACK newly acknowledged on one path.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct PathAck {
+    /// Bytes of chunks newly acknowledged, cumulatively or by gap blocks, headers included.
+    pub acked: u32,
+    /// Bytes in flight on the path before the SACK.
+    pub in_flight_before: u32,
+    /// The [`CwndUpdate`](super::CwndUpdate) rule lets the window grow.
+    pub may_grow: bool,
+}
+
+/// Does the arithmetic of congestion windows. Gets the path as it stands, gives the new window.
+pub trait CongestionController: Send + Debug {
+    /// The window of a new path whose largest chunk is `max_chunk` bytes.
+    fn initial(&self, max_chunk: u32, ssthresh: u32) -> Window;
+
+    /// A SACK newly acknowledged data on `path` (`path.in_flight` is what remains).
+    fn on_ack(&mut self, path: &PathView, ack: &PathAck, paths: PathsView<'_>) -> Window;
+
+    /// Losses were found by missing reports, for the first time in this fast recovery.
+    fn on_fast_retransmit(&mut self, path: &PathView, paths: PathsView<'_>) -> Window;
+
+    /// T3-rtx expired.
+    fn on_timeout(&mut self, path: &PathView, paths: PathsView<'_>) -> Window;
+
+    /// Nothing was sent on the path for one more RTO.
+    fn on_idle(&mut self, path: &PathView) -> Window;
+}

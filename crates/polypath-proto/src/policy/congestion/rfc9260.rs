@@ -1,0 +1,77 @@
+//! Slow start, congestion avoidance and their exits as RFC 9260 7.2 gives them.
+
+use super::{CongestionController, PathAck};
+use crate::policy::{Answer, PathView, PathsView, Window};
+
+/// See the [module](self).
+pub static RFC9260: Answer<dyn CongestionController> = Answer {
+    name: "rfc9260",
+    summary: "slow start and congestion avoidance for each path by itself (RFC 9260 7.2)",
+    make: |_| Box::new(Rfc9260),
+};
+
+#[derive(Debug)]
+struct Rfc9260;
+
+/// Half the window, but at least 4 PMDCS (RFC 9260 7.2.1, 7.2.3, 7.2.4).
+fn halved(path: &PathView) -> u32 {
+    (path.window.cwnd / 2).max(4 * path.max_chunk)
+}
+
+impl CongestionController for Rfc9260 {
+    fn initial(&self, max_chunk: u32, ssthresh: u32) -> Window {
+        // RFC 9260 7.2.1: "min(4 * PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an IPv4
+        // address"; 4404 bytes are three chunks of an Ethernet packet. IPv6's 4344 are three there.
+        let cwnd = (4 * max_chunk).min((2 * max_chunk).max(4404));
+        Window { cwnd, ssthresh, partial_bytes_acked: 0 }
+    }
+
+    fn on_ack(&mut self, path: &PathView, ack: &PathAck, _: PathsView<'_>) -> Window {
+        let mut w = path.window;
+        let full = ack.in_flight_before >= w.cwnd;
+        if w.cwnd <= w.ssthresh {
+            // RFC 9260 7.2.1: only if the window is fully used, the cumulative TSN ack point
+            // advances and the association is not in fast recovery; by the lesser of what was
+            // acknowledged and one PMDCS (L = 1).
+            if ack.may_grow && full {
+                w.cwnd = w.cwnd.saturating_add(ack.acked.min(path.max_chunk));
+            }
+        } else if ack.may_grow {
+            // RFC 9260 7.2.2: bytes newly acknowledged by a SACK that advances the cumulative TSN
+            // ack point, those of gap blocks included.
+            w.partial_bytes_acked = w.partial_bytes_acked.saturating_add(ack.acked);
+            if w.partial_bytes_acked > w.cwnd && !full {
+                w.partial_bytes_acked = w.cwnd;
+            }
+            if w.partial_bytes_acked >= w.cwnd && full {
+                w.partial_bytes_acked -= w.cwnd;
+                w.cwnd = w.cwnd.saturating_add(path.max_chunk);
+            }
+        }
+        if path.in_flight == 0 {
+            // RFC 9260 7.2.2: all data acknowledged resets partial_bytes_acked.
+            w.partial_bytes_acked = 0;
+        }
+        w
+    }
+
+    fn on_fast_retransmit(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
+        // RFC 9260 7.2.3, 7.2.4 (2).
+        let ssthresh = halved(path);
+        Window { cwnd: ssthresh, ssthresh, partial_bytes_acked: 0 }
+    }
+
+    fn on_timeout(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
+        // RFC 9260 7.2.3.
+        Window { cwnd: path.max_chunk, ssthresh: halved(path), partial_bytes_acked: 0 }
+    }
+
+    fn on_idle(&mut self, path: &PathView) -> Window {
+        // RFC 9260 7.2.1: "the cwnd of the transport address SHOULD be adjusted to
+        // max(cwnd / 2, 4 * PMDCS) once per RTO"; "Before the first cwnd adjustment, the ssthresh of
+        // the transport address SHOULD be set to the cwnd."
+        let w = path.window;
+        let cwnd = halved(path).min(w.cwnd);
+        Window { cwnd, ssthresh: w.ssthresh.max(w.cwnd), ..w }
+    }
+}

@@ -1,0 +1,35 @@
+//! Missing reports by the highest TSN newly acknowledged (RFC 9260 7.2.4).
+
+use super::{LossDetector, MissingChunk, SackView};
+use crate::policy::Answer;
+
+/// See the [module](self).
+pub static STANDARD: Answer<dyn LossDetector> = Answer {
+    name: "standard",
+    summary: "three missing reports, by the highest TSN newly acknowledged (RFC 9260 7.2.4)",
+    make: |config| Box::new(Standard { threshold: config.fast_retransmit_reports() }),
+};
+
+#[derive(Debug)]
+struct Standard {
+    threshold: u32,
+}
+
+impl LossDetector for Standard {
+    fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32 {
+        // RFC 9260 7.2.4: "If an endpoint is in Fast Recovery and a SACK chunk arrives that advances
+        // the Cumulative TSN Ack Point, the miss indications are incremented for all TSNs reported
+        // missing in the SACK chunk."
+        let all = chunk.in_fast_recovery && sack.advanced;
+        // "... miss indications are only incremented for missing TSNs prior to the highest TSN newly
+        // acknowledged in the SACK chunk."
+        let below = sack.highest_newly_acked.is_some_and(|h| chunk.tsn.is_before(h));
+        u32::from(all || below)
+    }
+
+    fn is_lost(&self, chunk: &MissingChunk) -> bool {
+        // RFC 9260 7.2.4 (5): a chunk that was fast retransmitted is "ineligible for a subsequent
+        // Fast Retransmit".
+        chunk.reports >= self.threshold && !chunk.fast_retransmitted
+    }
+}

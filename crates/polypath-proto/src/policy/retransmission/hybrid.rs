@@ -1,0 +1,29 @@
+//! Fast retransmissions to the same path, timeout retransmissions to an alternate one.
+//!
+//! RFC 9260 6.4.1: when data that timed out is retransmitted to a multihomed peer, each pair of
+//! source and destination address is considered and the most divergent one from the original is
+//! attempted. Caro 2006 (retransmission policies) calls it FrSameRtoAlt; ns-2: rtxToAlt_ 2.
+
+use super::{LossCause, LostChunk, RetransmissionPolicy, alternate, same_unless_failed};
+use crate::policy::{Answer, PathsView};
+use crate::{PathId, Rng};
+
+/// See the [module](self).
+pub static HYBRID: Answer<dyn RetransmissionPolicy> = Answer {
+    name: "hybrid",
+    summary: "fast retransmissions to the same path, after a timeout to an alternate one \
+              (RFC 9260 6.4.1; FrSameRtoAlt)",
+    make: |_| Box::new(Hybrid),
+};
+
+#[derive(Debug)]
+struct Hybrid;
+
+impl RetransmissionPolicy for Hybrid {
+    fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, _: &mut Rng) -> PathId {
+        match chunk.cause {
+            LossCause::FastRetransmit => same_unless_failed(chunk.last_path, paths),
+            LossCause::Timeout => alternate(chunk.last_path, paths),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Where does a retransmission go?
+
+use std::fmt::Debug;
+
+use super::{Answer, PathState, PathView, PathsView};
+use crate::{PathId, Rng, Tsn};
+
+pub mod hybrid;
+pub mod same;
+
+pub use hybrid::HYBRID;
+pub use same::SAME;
+
+/// Every answer, by name.
+pub static ANSWERS: &[&Answer<dyn RetransmissionPolicy>] = &[&HYBRID, &SAME];
+
+/// Why a chunk is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossCause {
+    /// Enough missing reports (RFC 9260 7.2.4).
+    FastRetransmit,
+    /// T3-rtx expired on the path that it was last sent to (RFC 9260 6.3.3).
+    Timeout,
+}
+
+/// A chunk that is to be sent again.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LostChunk {
+    /// Its TSN.
+    pub tsn: Tsn,
+    /// Why it is lost.
+    pub cause: LossCause,
+    /// The path that it was last sent to.
+    pub last_path: PathId,
+    /// How often it has been sent.
+    pub transmissions: u32,
+}
+
+/// Decides where a retransmission goes.
+pub trait RetransmissionPolicy: Send + Debug {
+    /// The path for `chunk`. Asked whenever the chunk could be sent; if the answer has no room in
+    /// its window, the retransmission waits.
+    fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId;
+}
+
+/// The path to use in place of `last`: the next active one in round robin, or a potentially failed
+/// one, or `last` itself if there is no other.
+pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
+    let other = |state: PathState| move |p: &PathView| p.id != last && p.state == state;
+    paths
+        .next_after(last, other(PathState::Active))
+        .or_else(|| paths.next_after(last, other(PathState::PotentiallyFailed)))
+        .unwrap_or(last)
+}
+
+/// `last` while it is active, else its [`alternate`]: failed paths are skipped.
+pub fn same_unless_failed(last: PathId, paths: PathsView<'_>) -> PathId {
+    if paths.path(last).state == PathState::Active { last } else { alternate(last, paths) }
+}

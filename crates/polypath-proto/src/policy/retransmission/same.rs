@@ -1,0 +1,23 @@
+//! Every retransmission to the path of the original transmission, while that is active.
+//!
+//! Caro 2006 (retransmission policies), 2.1: AllRtxSame; ns-2: rtxToAlt_ 0.
+
+use super::{LostChunk, RetransmissionPolicy, same_unless_failed};
+use crate::policy::{Answer, PathsView};
+use crate::{PathId, Rng};
+
+/// See the [module](self).
+pub static SAME: Answer<dyn RetransmissionPolicy> = Answer {
+    name: "same",
+    summary: "every retransmission to the path that it was sent to before (AllRtxSame)",
+    make: |_| Box::new(Same),
+};
+
+#[derive(Debug)]
+struct Same;
+
+impl RetransmissionPolicy for Same {
+    fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, _: &mut Rng) -> PathId {
+        same_unless_failed(chunk.last_path, paths)
+    }
+}

@@ -1,0 +1,22 @@
+//! All new data to one path: the primary, or its stand-in after a failover (RFC 9260 6.4).
+
+use super::Scheduler;
+use crate::PathId;
+use crate::policy::{Answer, PathsView};
+
+/// See the [module](self).
+pub static PRIMARY: Answer<dyn Scheduler> = Answer {
+    name: "primary",
+    summary: "all new data to the primary path or its stand-in (RFC 9260 6.4)",
+    make: |_| Box::new(Primary),
+};
+
+#[derive(Debug)]
+struct Primary;
+
+impl Scheduler for Primary {
+    fn path(&mut self, paths: PathsView<'_>) -> Option<PathId> {
+        let path = paths.path(paths.current());
+        path.has_room().then_some(path.id)
+    }
+}

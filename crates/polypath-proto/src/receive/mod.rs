@@ -1,0 +1,218 @@
+//! From DATA chunks to messages: TSNs, gaps, reassembly, streams, and the receive buffer.
+
+use crate::event::Received;
+use crate::wire::{DATA_HEADER_LEN, Data};
+use crate::{StreamId, Tsn};
+
+mod reassembly;
+mod streams;
+mod tsns;
+
+use reassembly::{Piece, Reassembly};
+use streams::InStreams;
+use tsns::{Arrived, TsnTracker};
+
+/// What became of a DATA chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// New and kept.
+    New,
+    /// Received before.
+    Duplicate,
+    /// No room for it; the peer will send it again.
+    NoBuffer,
+    /// Acknowledged and thrown away: there is no such stream (RFC 9260 6.5).
+    InvalidStream,
+    /// So far above what was received that no peer that respects the window would send it.
+    OutOfWindow,
+    /// The peer's fragments or sequence numbers contradict each other.
+    Violation(&'static str),
+}
+
+/// The receiving half of an association.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    tsns: TsnTracker,
+    reassembly: Reassembly,
+    streams: InStreams,
+    /// Bytes of payload and headers held; never above `limit`.
+    buffered: usize,
+    limit: usize,
+    /// The window announced last.
+    announced: u32,
+}
+
+const fn charge(payload: usize, chunks: u32) -> usize {
+    payload + chunks as usize * DATA_HEADER_LEN
+}
+
+impl Receiver {
+    pub(crate) fn new(initial: Tsn, streams: u16, limit: u32) -> Self {
+        Self {
+            tsns: TsnTracker::new(initial),
+            reassembly: Reassembly::default(),
+            streams: InStreams::new(streams),
+            buffered: 0,
+            limit: limit as usize,
+            announced: limit,
+        }
+    }
+
+    pub(crate) const fn tsns(&self) -> &TsnTracker {
+        &self.tsns
+    }
+
+    /// A SACK carries each duplicate once.
+    pub(crate) fn duplicates_reported(&mut self) {
+        self.tsns.duplicates_reported();
+    }
+
+    pub(crate) const fn has_ready(&self) -> bool {
+        self.streams.has_ready()
+    }
+
+    pub(crate) fn handle_data(&mut self, data: &Data<'_>) -> Outcome {
+        let arrived = self.tsns.judge(data.tsn);
+        if arrived == Arrived::Duplicate {
+            self.tsns.note_duplicate(data.tsn);
+            return Outcome::Duplicate;
+        }
+        // Each chunk costs a header and a byte at least: more TSNs than this do not fit the window.
+        let most = (self.limit / (DATA_HEADER_LEN + 1)) as u32;
+        if data.tsn.offset_from(self.tsns.cumulative()) > most {
+            return Outcome::OutOfWindow;
+        }
+        if data.stream.0 >= self.streams.limit() {
+            self.tsns.note(data.tsn);
+            return Outcome::InvalidStream;
+        }
+        let size = charge(data.payload.len(), 1);
+        if self.buffered + size > self.limit && !self.make_room(data.tsn, size) {
+            return Outcome::NoBuffer;
+        }
+        match self.reassembly.insert(data, arrived == Arrived::InSequence) {
+            Err(_) => return Outcome::Violation("fragments of a message contradict each other"),
+            Ok(None) => {}
+            Ok(Some(piece)) => {
+                if !self.streams.insert(piece) {
+                    return Outcome::Violation("a stream sequence number was used twice");
+                }
+            }
+        }
+        self.buffered += size;
+        self.tsns.note(data.tsn);
+        if self.buffered * 2 > self.limit {
+            self.deliver_in_part();
+        }
+        Outcome::New
+    }
+
+    /// Drops what has a gap below it, the highest TSNs first, for the sake of `tsn` (RFC 9260 6.2:
+    /// a receiver short of buffer may renege).
+    fn make_room(&mut self, tsn: Tsn, size: usize) -> bool {
+        while self.buffered + size > self.limit {
+            let cumulative = self.tsns.cumulative();
+            let fragments = self.reassembly.highest_above(cumulative).filter(|f| f.is_after(tsn));
+            let message = self
+                .streams
+                .highest_early()
+                .filter(|(_, first)| first.is_after(cumulative) && first.is_after(tsn));
+            match (fragments, message) {
+                (Some(first), m) if m.is_none_or(|(_, other)| first.is_after(other)) => {
+                    let Some((last, bytes, chunks)) = self.reassembly.evict_highest() else {
+                        return false;
+                    };
+                    self.tsns.forget(first, last);
+                    self.buffered -= charge(bytes, chunks);
+                }
+                (_, Some((stream, _))) => {
+                    let Some(piece) = self.streams.evict_early(stream) else { return false };
+                    self.tsns.forget(piece.tsns.0, piece.tsns.1);
+                    self.buffered -= charge(piece.payload.len(), piece.chunks);
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// The buffer runs full: hands over what there is of a message that does not fit it
+    /// (RFC 9260 6.9, partial delivery).
+    fn deliver_in_part(&mut self) {
+        let streams = &self.streams;
+        let ready = |stream, ssn, unordered| streams.is_next(stream, ssn, unordered);
+        if let Some(piece) = self.reassembly.take_partial(self.tsns.cumulative(), ready) {
+            self.streams.insert(piece);
+        }
+    }
+
+    pub(crate) fn recv(&mut self) -> Option<Received> {
+        let piece = self.streams.pop()?;
+        Some(self.hand_over(piece))
+    }
+
+    pub(crate) fn recv_from(&mut self, stream: StreamId) -> Option<Received> {
+        let piece = self.streams.pop_from(stream)?;
+        Some(self.hand_over(piece))
+    }
+
+    fn hand_over(&mut self, piece: Piece) -> Received {
+        self.buffered -= charge(piece.payload.len(), piece.chunks);
+        Received {
+            stream: piece.stream,
+            ppid: piece.ppid,
+            unordered: piece.unordered,
+            beginning: piece.beginning,
+            end: piece.end,
+            payload: piece.payload,
+        }
+    }
+
+    /// Free bytes of the buffer.
+    pub(crate) const fn window(&self) -> u32 {
+        (self.limit - self.buffered) as u32
+    }
+
+    /// The window to announce in a SACK. A window too small for a packet of `max_chunk` bytes is
+    /// announced as none (RFC 9260 6.2: silly window syndrome, RFC 1122 4.2.3.3).
+    pub(crate) const fn announce(&mut self, max_chunk: u32) -> u32 {
+        let window = self.window();
+        let small = (self.limit / 2) as u32;
+        let least = if max_chunk < small { max_chunk } else { small };
+        self.announced = if window < least { 0 } else { window };
+        self.announced
+    }
+
+    /// The application has read so much since the last SACK that the peer should know: the window
+    /// was closed or small, and has opened by a packet and by a good share of the buffer.
+    pub(crate) const fn should_update(&self, max_chunk: u32) -> bool {
+        let limit = self.limit as u32;
+        let step = if max_chunk < limit / 2 { max_chunk } else { limit / 2 };
+        let opened = self.window().saturating_sub(self.announced);
+        self.announced < limit / 2
+            && opened >= step
+            && (self.announced < 2 * step || opened >= limit / 4)
+    }
+
+    /// The peer starts anew; what the application has not read yet stays (RFC 9260 5.2.4.1).
+    pub(crate) fn restart(&mut self, initial: Tsn, streams: u16) {
+        let (bytes, chunks) = self.reassembly.held();
+        self.reassembly.clear();
+        let (early, early_chunks) = self.streams.restart(streams);
+        self.buffered -= charge(bytes + early, chunks + early_chunks);
+        self.tsns = TsnTracker::new(initial);
+        self.announced = self.window();
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let (a, b) = (self.reassembly.held(), self.streams.held());
+        let held = charge(a.0 + b.0, a.1 + b.1);
+        if held != self.buffered || held > self.limit {
+            return Err(format!(
+                "receive buffer: {held} bytes held, {} counted, {} allowed",
+                self.buffered, self.limit
+            ));
+        }
+        Ok(())
+    }
+}

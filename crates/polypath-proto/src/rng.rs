@@ -1,0 +1,127 @@
+//! Randomness that is handed in: a seed, what must not be guessed, and what only has to be fair.
+
+use hmac::{Hmac, KeyInit, Mac};
+use rand_core::Rng as _;
+use rand_pcg::Pcg64;
+use sha2::Sha256;
+
+/// Where all randomness of an endpoint comes from. Same seed, same run.
+///
+/// Drivers on real networks take it from the operating system; simulations from a number.
+#[derive(Clone)]
+pub struct Seed(pub [u8; 32]);
+
+impl Seed {
+    /// A seed for simulations. Not for real networks: tags and cookies would be predictable.
+    pub fn from_u64(n: u64) -> Self {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&n.to_le_bytes());
+        Self(bytes)
+    }
+}
+
+impl std::fmt::Debug for Seed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Seed(..)")
+    }
+}
+
+/// Numbers that a stranger must not guess (verification tags, initial TSNs, heartbeat nonces,
+/// cookie keys): HMAC-SHA-256 of a counter under the seed (RFC 9260 5.3.1, RFC 4086).
+#[derive(Clone)]
+pub(crate) struct Secret {
+    key: [u8; 32],
+    counter: u64,
+}
+
+impl Secret {
+    pub(crate) fn new(seed: &Seed, purpose: &str) -> Self {
+        Self { key: hmac(&seed.0, &[purpose.as_bytes()]), counter: 0 }
+    }
+
+    pub(crate) fn next_bytes(&mut self) -> [u8; 32] {
+        self.counter += 1;
+        hmac(&self.key, &[&self.counter.to_le_bytes()])
+    }
+
+    pub(crate) fn next_u32(&mut self) -> u32 {
+        let b = self.next_bytes();
+        u32::from_le_bytes([b[0], b[1], b[2], b[3]])
+    }
+
+    /// A seed for something that draws by itself from now on.
+    pub(crate) fn fork(&mut self) -> Seed {
+        Seed(self.next_bytes())
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// HMAC-SHA-256 over the concatenation of `parts`.
+pub(crate) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    mac(key, parts).finalize().into_bytes().into()
+}
+
+/// `tag` is the HMAC-SHA-256 of `parts`; takes the same time whether it is or not.
+pub(crate) fn hmac_verify(key: &[u8], parts: &[&[u8]], tag: &[u8]) -> bool {
+    mac(key, parts).verify_slice(tag).is_ok()
+}
+
+fn mac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    for part in parts {
+        mac.update(part);
+    }
+    mac
+}
+
+/// Fair dice for jitter and for ties. Predictable from its output: not for tags.
+#[derive(Clone, Debug)]
+pub struct Rng(Pcg64);
+
+impl Rng {
+    /// Dice from a seed.
+    pub fn new(seed: &Seed) -> Self {
+        let (a, b) = seed.0.split_at(16);
+        let word = |b: &[u8]| u128::from_le_bytes(b.try_into().expect("16 bytes"));
+        Self(Pcg64::new(word(a), word(b)))
+    }
+
+    /// Uniform in `0..n`; 0 if `n` is 0. The sampling is our own, so that runs can be repeated
+    /// whatever a library's next version does: the high half of a 64 x 64 bit product.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_seed_same_numbers() {
+        let seed = Seed::from_u64(7);
+        let (mut a, mut b) = (Secret::new(&seed, "x"), Secret::new(&seed, "x"));
+        assert_eq!(a.next_bytes(), b.next_bytes());
+        assert_ne!(a.next_u32(), a.next_u32());
+        assert_ne!(Secret::new(&seed, "y").next_u32(), Secret::new(&seed, "x").next_u32());
+        let (mut r, mut s) = (Rng::new(&seed), Rng::new(&seed));
+        assert!((0..1000).all(|_| {
+            let x = r.below(10);
+            x < 10 && x == s.below(10)
+        }));
+        assert_eq!(r.below(0), 0);
+    }
+
+    #[test]
+    fn a_wrong_tag_is_refused() {
+        let tag = hmac(b"key", &[b"ab", b"c"]);
+        assert!(hmac_verify(b"key", &[b"abc"], &tag));
+        assert!(!hmac_verify(b"key", &[b"abd"], &tag));
+        assert!(!hmac_verify(b"key", &[b"abc"], &tag[..31]));
+    }
+}

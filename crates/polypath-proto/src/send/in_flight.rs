@@ -1,0 +1,452 @@
+//! Chunks that have a TSN and are not yet cumulatively acknowledged: a ring indexed by TSN offset.
+//!
+//! Acknowledging costs O(acknowledged + gap blocks), never a walk over all that is in flight.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use bytes::Bytes;
+
+use super::queue::NewChunk;
+use crate::policy::retransmission::LossCause;
+use crate::wire::{DATA_HEADER_LEN, Data, GapBlock};
+use crate::{PathId, Ppid, Ssn, StreamId, Tsn};
+
+/// What the sender believes of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Sent, and nothing heard of it.
+    InFlight,
+    /// Acknowledged by a gap block; the receiver may still renege.
+    Acked,
+    /// To be sent again.
+    Lost(LossCause),
+}
+
+#[derive(Debug)]
+pub(crate) struct Outstanding {
+    pub(crate) payload: Bytes,
+    pub(crate) stream: StreamId,
+    pub(crate) ssn: Ssn,
+    pub(crate) ppid: Ppid,
+    unordered: bool,
+    beginning: bool,
+    end: bool,
+    pub(crate) fate: Fate,
+    pub(crate) fast_retransmitted: bool,
+    /// The path that it was last sent to.
+    pub(crate) path: PathId,
+    pub(crate) transmissions: u32,
+    /// Missing reports.
+    pub(crate) reports: u32,
+}
+
+impl Outstanding {
+    /// What it counts for in windows: chunk header and payload.
+    pub(crate) fn size(&self) -> u32 {
+        (DATA_HEADER_LEN + self.payload.len()) as u32
+    }
+
+    pub(crate) fn data(&self, tsn: Tsn) -> Data<'_> {
+        Data {
+            tsn,
+            stream: self.stream,
+            ssn: self.ssn,
+            ppid: self.ppid,
+            unordered: self.unordered,
+            beginning: self.beginning,
+            end: self.end,
+            immediate: false,
+            payload: &self.payload,
+        }
+    }
+}
+
+/// Both ends included; counted from the first TSN ever, so that nothing wraps.
+type Span = (u64, u64);
+
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    ring: VecDeque<Outstanding>,
+    /// TSN of the ring's first chunk (the cumulative TSN ack point plus one), and its place in the
+    /// count from the first TSN ever.
+    first: Tsn,
+    first_place: u64,
+    /// What gap blocks acknowledge, ascending.
+    acked: Vec<Span>,
+    /// Spare memory for the next list of gap blocks.
+    spare: Vec<Span>,
+    lost: BTreeSet<u64>,
+    /// Bytes with fate `InFlight`.
+    bytes: u32,
+}
+
+impl InFlight {
+    pub(crate) const fn new(initial: Tsn) -> Self {
+        Self {
+            ring: VecDeque::new(),
+            first: initial,
+            first_place: 0,
+            acked: Vec::new(),
+            spare: Vec::new(),
+            lost: BTreeSet::new(),
+            bytes: 0,
+        }
+    }
+
+    /// The TSN that the next new chunk gets.
+    pub(crate) fn next_tsn(&self) -> Tsn {
+        self.first.plus(self.ring.len() as u32)
+    }
+
+    /// The cumulative TSN ack point.
+    pub(crate) const fn ack_point(&self) -> Tsn {
+        self.first.prev()
+    }
+
+    /// The highest TSN sent.
+    pub(crate) fn highest(&self) -> Tsn {
+        self.next_tsn().prev()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// Bytes in flight over all paths, chunk headers included.
+    pub(crate) const fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    pub(crate) fn get(&self, tsn: Tsn) -> Option<&Outstanding> {
+        self.ring.get(tsn.offset_from(self.first) as usize)
+    }
+
+    fn tsn_at(&self, place: u64) -> Tsn {
+        self.first.plus((place - self.first_place) as u32)
+    }
+
+    /// A new chunk leaves on `path`.
+    pub(crate) fn push(&mut self, chunk: NewChunk, path: PathId) -> (Tsn, &Outstanding) {
+        let tsn = self.next_tsn();
+        let out = Outstanding {
+            payload: chunk.payload,
+            stream: chunk.stream,
+            ssn: chunk.ssn,
+            ppid: chunk.ppid,
+            unordered: chunk.unordered,
+            beginning: chunk.beginning,
+            end: chunk.end,
+            fate: Fate::InFlight,
+            fast_retransmitted: false,
+            path,
+            transmissions: 1,
+            reports: 0,
+        };
+        self.bytes += out.size();
+        self.ring.push_back(out);
+        let at = self.ring.len() - 1;
+        (tsn, &self.ring[at])
+    }
+
+    /// The lowest chunk that is to be sent again.
+    pub(crate) fn first_lost(&self) -> Option<(Tsn, &Outstanding, LossCause)> {
+        self.lost_from(self.first)
+    }
+
+    /// The lowest chunk at or above `tsn` that is to be sent again.
+    pub(crate) fn lost_from(&self, tsn: Tsn) -> Option<(Tsn, &Outstanding, LossCause)> {
+        let from = self.first_place + u64::from(tsn.offset_from(self.first));
+        let place = *self.lost.range(from..).next()?;
+        let chunk = &self.ring[(place - self.first_place) as usize];
+        let Fate::Lost(cause) = chunk.fate else { return None };
+        Some((self.tsn_at(place), chunk, cause))
+    }
+
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// A lost chunk leaves again, on `path`.
+    pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId) -> &Outstanding {
+        let offset = tsn.offset_from(self.first) as usize;
+        self.lost.remove(&(self.first_place + offset as u64));
+        let chunk = &mut self.ring[offset];
+        // RFC 9260 7.2.4 (5): what was fast retransmitted is not so again; after a timeout it may be.
+        chunk.fast_retransmitted = chunk.fate == Fate::Lost(LossCause::FastRetransmit);
+        chunk.fate = Fate::InFlight;
+        chunk.path = path;
+        chunk.transmissions += 1;
+        chunk.reports = 0;
+        self.bytes += chunk.size();
+        chunk
+    }
+
+    /// A chunk in flight is lost. True if it was in flight.
+    pub(crate) fn mark_lost(&mut self, tsn: Tsn, cause: LossCause) -> bool {
+        let offset = tsn.offset_from(self.first) as usize;
+        let Some(chunk) = self.ring.get_mut(offset) else { return false };
+        if chunk.fate != Fate::InFlight {
+            return false;
+        }
+        chunk.fate = Fate::Lost(cause);
+        chunk.reports = 0;
+        self.bytes -= chunk.size();
+        self.lost.insert(self.first_place + offset as u64);
+        true
+    }
+
+    /// Everything up to `cumulative` is acknowledged for good; calls `each` with what leaves and the
+    /// fate that it had.
+    pub(crate) fn ack_cumulative(
+        &mut self,
+        cumulative: Tsn,
+        mut each: impl FnMut(Tsn, Outstanding, Fate),
+    ) {
+        let n = (cumulative.next().offset_from(self.first) as usize).min(self.ring.len());
+        for _ in 0..n {
+            let Some(chunk) = self.ring.pop_front() else { break };
+            let (tsn, fate) = (self.first, chunk.fate);
+            match fate {
+                Fate::InFlight => self.bytes -= chunk.size(),
+                Fate::Lost(_) => {
+                    self.lost.remove(&self.first_place);
+                }
+                Fate::Acked => {}
+            }
+            self.first = self.first.next();
+            self.first_place += 1;
+            each(tsn, chunk, fate);
+        }
+        let first = self.first_place;
+        let below = self.acked.partition_point(|s| s.1 < first);
+        self.acked.drain(..below);
+        if let Some(span) = self.acked.first_mut() {
+            span.0 = span.0.max(first);
+        }
+    }
+
+    /// The gap blocks of a SACK whose cumulative TSN ack is the ack point: calls `acked` with what
+    /// they acknowledge for the first time and the fate that it had, and `reneged` with what an
+    /// earlier SACK acknowledged and this one does not. Blocks that do not ascend are passed over.
+    pub(crate) fn ack_gaps(
+        &mut self,
+        gaps: impl Iterator<Item = GapBlock>,
+        mut acked: impl FnMut(Tsn, &mut Outstanding, Fate),
+        mut reneged: impl FnMut(Tsn, &mut Outstanding),
+    ) {
+        let mut new = std::mem::take(&mut self.spare);
+        new.clear();
+        // A gap block counts from the ack point, which lies one below the ring.
+        let base = self.first_place.wrapping_sub(1);
+        for g in gaps.filter(|g| g.is_sound()) {
+            let first = base.wrapping_add(g.start.into());
+            let last = base.wrapping_add(g.end.into());
+            match new.last_mut() {
+                Some(l) if first <= l.1 => {}
+                Some(l) if first == l.1 + 1 => l.1 = last,
+                _ => new.push((first, last)),
+            }
+        }
+        let old = std::mem::take(&mut self.acked);
+        difference(&new, &old, |place| {
+            let offset = (place - self.first_place) as usize;
+            let chunk = &mut self.ring[offset];
+            let fate = std::mem::replace(&mut chunk.fate, Fate::Acked);
+            match fate {
+                Fate::InFlight => self.bytes -= chunk.size(),
+                Fate::Lost(_) => {
+                    self.lost.remove(&place);
+                }
+                Fate::Acked => {}
+            }
+            acked(self.first.plus(offset as u32), chunk, fate);
+        });
+        difference(&old, &new, |place| {
+            let offset = (place - self.first_place) as usize;
+            let chunk = &mut self.ring[offset];
+            chunk.fate = Fate::InFlight;
+            self.bytes += chunk.size();
+            reneged(self.first.plus(offset as u32), chunk);
+        });
+        self.acked = new;
+        self.spare = old;
+    }
+
+    /// The highest TSN that gap blocks acknowledge, or the ack point.
+    pub(crate) fn highest_acked(&self) -> Tsn {
+        self.acked.last().map_or_else(|| self.ack_point(), |s| self.tsn_at(s.1))
+    }
+
+    /// Calls `each` with every chunk in flight that the last SACK reported missing: those between its
+    /// gap blocks.
+    pub(crate) fn for_each_missing(&mut self, mut each: impl FnMut(Tsn, &mut Outstanding)) {
+        let mut place = self.first_place;
+        for &(first, last) in &self.acked {
+            for p in place..first {
+                let offset = (p - self.first_place) as usize;
+                let chunk = &mut self.ring[offset];
+                if chunk.fate == Fate::InFlight {
+                    each(self.first.plus(offset as u32), chunk);
+                }
+            }
+            place = last + 1;
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Tsn, &Outstanding)> {
+        self.ring.iter().enumerate().map(|(i, c)| (self.first.plus(i as u32), c))
+    }
+
+    /// Forgets everything; the next chunk has TSN `initial`.
+    pub(crate) fn restart(&mut self, initial: Tsn) {
+        *self = Self::new(initial);
+    }
+
+    /// The counts agree with the ring.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let bytes: u64 = self
+            .ring
+            .iter()
+            .filter(|c| c.fate == Fate::InFlight)
+            .map(|c| u64::from(c.size()))
+            .sum();
+        let lost = self.ring.iter().filter(|c| matches!(c.fate, Fate::Lost(_))).count();
+        let acked = self.ring.iter().filter(|c| c.fate == Fate::Acked).count() as u64;
+        let spans: u64 = self.acked.iter().map(|s| s.1 - s.0 + 1).sum();
+        if bytes != u64::from(self.bytes) || lost != self.lost.len() || acked != spans {
+            return Err(format!(
+                "in flight: {bytes} bytes, {lost} lost, {acked} acked, but counted {}, {}, {spans}",
+                self.bytes,
+                self.lost.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Calls `each` with every place in `a` that is not in `b`; both ascend.
+fn difference(a: &[Span], b: &[Span], mut each: impl FnMut(u64)) {
+    let mut b = b.iter().peekable();
+    for &(first, last) in a {
+        let mut place = first;
+        while place <= last {
+            while b.next_if(|s| s.1 < place).is_some() {}
+            let stop = match b.peek() {
+                Some(s) if s.0 <= place => {
+                    place = s.1 + 1;
+                    continue;
+                }
+                Some(s) => s.0.min(last + 1),
+                None => last + 1,
+            };
+            (place..stop).for_each(&mut each);
+            place = stop;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn chunk() -> NewChunk {
+        NewChunk {
+            stream: StreamId(0),
+            ssn: Ssn(0),
+            ppid: Ppid(0),
+            unordered: false,
+            beginning: true,
+            end: true,
+            payload: Bytes::from_static(b"1234"),
+        }
+    }
+
+    #[test]
+    fn gaps_come_and_go() {
+        let mut f = InFlight::new(Tsn(u32::MAX - 1));
+        for _ in 0..6 {
+            f.push(chunk(), PathId(0));
+        }
+        let gap = |start, end| GapBlock { start, end };
+        let (mut acked, mut reneged) = (vec![], vec![]);
+        f.ack_gaps(
+            [gap(2, 3), gap(5, 5)].into_iter(),
+            |t, _, _| acked.push(t.0),
+            |t, _| reneged.push(t.0),
+        );
+        assert_eq!((&acked[..], &reneged[..]), (&[u32::MAX, 0, 2][..], &[][..]));
+        assert_eq!(f.bytes(), 60);
+        let mut missing = vec![];
+        f.for_each_missing(|t, _| missing.push(t.0));
+        assert_eq!(missing, [u32::MAX - 1, 1]);
+        acked.clear();
+        f.ack_gaps([gap(3, 4)].into_iter(), |t, _, _| acked.push(t.0), |t, _| reneged.push(t.0));
+        assert_eq!((&acked[..], &reneged[..]), (&[1][..], &[u32::MAX, 2][..]));
+        f.check().unwrap();
+        let mut gone = 0;
+        f.ack_cumulative(Tsn(1), |_, _, _| gone += 1);
+        assert_eq!((gone, f.ack_point(), f.highest()), (4, Tsn(1), Tsn(3)));
+        f.check().unwrap();
+    }
+
+    proptest! {
+        /// Against a plain map: random SACKs, losses and retransmissions.
+        #[test]
+        fn agrees_with_a_map(start in any::<u32>(), steps in prop::collection::vec((0u8..5, any::<u16>(), any::<u32>()), 1..80)) {
+            let mut f = InFlight::new(Tsn(start));
+            let mut model: BTreeMap<u32, Fate> = BTreeMap::new();
+            let (mut first, mut next) = (0u32, 0u32);
+            for (what, a, bits) in steps {
+                match what {
+                    0 | 1 => for _ in 0..a % 8 {
+                        let (tsn, _) = f.push(chunk(), PathId(0));
+                        prop_assert_eq!(tsn, Tsn(start).plus(next));
+                        model.insert(next, Fate::InFlight);
+                        next += 1;
+                    },
+                    2 => {
+                        let n = u32::from(a) % (next - first + 1);
+                        if n == 0 { continue; }
+                        let mut seen = vec![];
+                        f.ack_cumulative(Tsn(start).plus(first + n - 1), |t, _, fate| seen.push((t.offset_from(Tsn(start)), fate)));
+                        let expected: Vec<_> = (first..first + n).map(|k| (k, model.remove(&k).unwrap())).collect();
+                        prop_assert_eq!(seen, expected);
+                        first += n;
+                    }
+                    3 => {
+                        // A SACK that acknowledges the chunks whose bit is set, never the first.
+                        let set: Vec<u32> = (first + 1..next).filter(|k| bits >> ((k - first) % 32) & 1 == 1).collect();
+                        let gaps = set.iter().map(|k| { let o = (k - first + 1) as u16; GapBlock { start: o, end: o } });
+                        let (mut acked, mut reneged) = (vec![], vec![]);
+                        f.ack_gaps(gaps, |t, _, fate| acked.push((t.offset_from(Tsn(start)), fate)), |t, _| reneged.push(t.offset_from(Tsn(start))));
+                        let mut expected = (vec![], vec![]);
+                        for (k, fate) in &mut model {
+                            let now = set.contains(k);
+                            if now && *fate != Fate::Acked { expected.0.push((*k, *fate)); *fate = Fate::Acked; }
+                            else if !now && *fate == Fate::Acked { expected.1.push(*k); *fate = Fate::InFlight; }
+                        }
+                        prop_assert_eq!((acked, reneged), expected);
+                    }
+                    _ => {
+                        if next == first { continue; }
+                        let k = first + u32::from(a) % (next - first);
+                        let tsn = Tsn(start).plus(k);
+                        if f.mark_lost(tsn, LossCause::Timeout) {
+                            prop_assert_eq!(model.insert(k, Fate::Lost(LossCause::Timeout)), Some(Fate::InFlight));
+                        } else if matches!(model[&k], Fate::Lost(_)) {
+                            f.resend(tsn, PathId(1));
+                            model.insert(k, Fate::InFlight);
+                        }
+                    }
+                }
+                prop_assert_eq!(f.check(), Ok(()));
+                let lowest = model.iter().find(|(_, v)| matches!(v, Fate::Lost(_))).map(|(k, _)| Tsn(start).plus(*k));
+                prop_assert_eq!(f.first_lost().map(|l| l.0), lowest);
+            }
+        }
+    }
+}

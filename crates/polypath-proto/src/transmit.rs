@@ -1,0 +1,49 @@
+//! What the driver is told about bytes to send and tells about bytes received.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::PathId;
+
+/// Explicit congestion notification bits of an IP header (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable transport.
+    #[default]
+    NotEct = 0b00,
+    /// ECN-capable, codepoint ECT(1).
+    Ect1 = 0b01,
+    /// ECN-capable, codepoint ECT(0).
+    Ect0 = 0b10,
+    /// Congestion experienced.
+    Ce = 0b11,
+}
+
+/// Where a datagram came from and where it arrived.
+///
+/// The ports are those of the UDP encapsulation (RFC 6951); on raw IP both are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FourTuple {
+    /// Address (and UDP port) of this host on which the datagram arrived.
+    pub local: SocketAddr,
+    /// Address (and UDP port) that the datagram came from.
+    pub remote: SocketAddr,
+}
+
+/// One or more datagrams that [`poll_transmit`](crate::Endpoint::poll_transmit) wrote into the
+/// driver's buffer, all for the same path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The association and its path; `None` for stateless replies.
+    pub path: Option<(crate::AssociationId, PathId)>,
+    /// Source address; the unspecified address leaves the choice to the operating system.
+    pub source: IpAddr,
+    /// Destination address and UDP encapsulation port (0 on raw IP).
+    pub destination: SocketAddr,
+    /// ECN bits for the IP header.
+    pub ecn: Ecn,
+    /// Bytes written to the buffer.
+    pub size: usize,
+    /// If the buffer holds several datagrams: the size of each but the last, in bytes.
+    pub segment_size: Option<usize>,
+}

@@ -1,0 +1,378 @@
+//! The chunks of a packet, RFC 9260 3.2.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +---------------+---------------+-------------------------------+
+//! |  Chunk Type   |  Chunk Flags  |         Chunk Length          |
+//! +---------------+---------------+-------------------------------+
+//! \                          Chunk Value                          \
+//! +---------------------------------------------------------------+
+//! ```
+
+use std::iter::FusedIterator;
+
+use crate::Tsn;
+
+use super::codec::{after, padded};
+use super::{
+    Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, HeartbeatInfo, Init,
+    Sack, Shutdown, ShutdownComplete,
+};
+
+/// The chunk types of RFC 9260 3.2.
+pub mod chunk_type {
+    /// Payload data (3.3.1).
+    pub const DATA: u8 = 0;
+    /// Initiation (3.3.2).
+    pub const INIT: u8 = 1;
+    /// Initiation acknowledgement (3.3.3).
+    pub const INIT_ACK: u8 = 2;
+    /// Selective acknowledgement (3.3.4).
+    pub const SACK: u8 = 3;
+    /// Heartbeat request (3.3.5).
+    pub const HEARTBEAT: u8 = 4;
+    /// Heartbeat acknowledgement (3.3.6).
+    pub const HEARTBEAT_ACK: u8 = 5;
+    /// Abort association (3.3.7).
+    pub const ABORT: u8 = 6;
+    /// Shutdown association (3.3.8).
+    pub const SHUTDOWN: u8 = 7;
+    /// Shutdown acknowledgement (3.3.9).
+    pub const SHUTDOWN_ACK: u8 = 8;
+    /// Operation error (3.3.10).
+    pub const ERROR: u8 = 9;
+    /// State cookie (3.3.11).
+    pub const COOKIE_ECHO: u8 = 10;
+    /// Cookie acknowledgement (3.3.12).
+    pub const COOKIE_ACK: u8 = 11;
+    /// Explicit congestion notification echo (reserved; RFC 4960 Appendix A).
+    pub const ECNE: u8 = 12;
+    /// Congestion window reduced (reserved; RFC 4960 Appendix A).
+    pub const CWR: u8 = 13;
+    /// Shutdown complete (3.3.13).
+    pub const SHUTDOWN_COMPLETE: u8 = 14;
+
+    /// The name which RFC 9260 gives to a chunk type.
+    pub const fn name(ty: u8) -> Option<&'static str> {
+        Some(match ty {
+            DATA => "DATA",
+            INIT => "INIT",
+            INIT_ACK => "INIT ACK",
+            SACK => "SACK",
+            HEARTBEAT => "HEARTBEAT",
+            HEARTBEAT_ACK => "HEARTBEAT ACK",
+            ABORT => "ABORT",
+            SHUTDOWN => "SHUTDOWN",
+            SHUTDOWN_ACK => "SHUTDOWN ACK",
+            ERROR => "ERROR",
+            COOKIE_ECHO => "COOKIE ECHO",
+            COOKIE_ACK => "COOKIE ACK",
+            ECNE => "ECNE",
+            CWR => "CWR",
+            SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
+            _ => return None,
+        })
+    }
+}
+
+/// One chunk of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Chunk<'a> {
+    /// User data.
+    Data(Data<'a>),
+    /// Opens an association.
+    Init(Init<'a>),
+    /// Answers an INIT, with the state cookie.
+    InitAck(Init<'a>),
+    /// Acknowledges DATA chunks.
+    Sack(Sack<'a>),
+    /// Asks whether a path works.
+    Heartbeat(HeartbeatInfo<'a>),
+    /// Answers a HEARTBEAT with the same information.
+    HeartbeatAck(HeartbeatInfo<'a>),
+    /// Ends the association at once.
+    Abort(Abort<'a>),
+    /// Begins the graceful end of the association.
+    Shutdown(Shutdown),
+    /// Answers a SHUTDOWN.
+    ShutdownAck,
+    /// Reports what is wrong with something received.
+    Error(ErrorChunk<'a>),
+    /// Brings the state cookie back.
+    CookieEcho(CookieEcho<'a>),
+    /// Answers a COOKIE ECHO.
+    CookieAck,
+    /// Echoes that a packet was marked with congestion experienced.
+    Ecne(Ecne),
+    /// Tells that the congestion window was reduced after an ECNE.
+    Cwr(Cwr),
+    /// Answers a SHUTDOWN ACK.
+    ShutdownComplete(ShutdownComplete),
+    /// A chunk of a type that this module does not know.
+    Unknown(UnknownChunk<'a>),
+}
+
+impl<'a> Chunk<'a> {
+    /// The chunk in `raw`, whose length is that of the chunk. `raw` has four bytes at least.
+    #[inline]
+    fn parse(raw: &'a [u8], ty: u8, flags: u8) -> Result<Self, ChunkError<'a>> {
+        Ok(match ty {
+            chunk_type::DATA => Self::Data(Data::parse(raw, flags)?),
+            chunk_type::SACK => Self::Sack(Sack::parse(raw, flags)?),
+            chunk_type::INIT => Self::Init(Init::parse(raw, ty)?),
+            chunk_type::INIT_ACK => Self::InitAck(Init::parse(raw, ty)?),
+            chunk_type::HEARTBEAT => Self::Heartbeat(HeartbeatInfo::parse(raw, ty)?),
+            chunk_type::HEARTBEAT_ACK => Self::HeartbeatAck(HeartbeatInfo::parse(raw, ty)?),
+            chunk_type::ABORT => Self::Abort(Abort::parse(raw, flags)),
+            chunk_type::SHUTDOWN => Self::Shutdown(Shutdown::parse(raw)?),
+            chunk_type::SHUTDOWN_ACK => Self::ShutdownAck,
+            chunk_type::ERROR => Self::Error(ErrorChunk::parse(raw)),
+            chunk_type::COOKIE_ECHO => Self::CookieEcho(CookieEcho::parse(raw)),
+            chunk_type::COOKIE_ACK => Self::CookieAck,
+            chunk_type::ECNE => Self::Ecne(Ecne::parse(raw)?),
+            chunk_type::CWR => Self::Cwr(Cwr::parse(raw)?),
+            chunk_type::SHUTDOWN_COMPLETE => Self::ShutdownComplete(ShutdownComplete::parse(flags)),
+            _ => Self::Unknown(UnknownChunk { ty, flags, raw }),
+        })
+    }
+
+    /// The chunk type (see [`chunk_type`]).
+    pub const fn ty(&self) -> u8 {
+        match self {
+            Self::Data(_) => chunk_type::DATA,
+            Self::Init(_) => chunk_type::INIT,
+            Self::InitAck(_) => chunk_type::INIT_ACK,
+            Self::Sack(_) => chunk_type::SACK,
+            Self::Heartbeat(_) => chunk_type::HEARTBEAT,
+            Self::HeartbeatAck(_) => chunk_type::HEARTBEAT_ACK,
+            Self::Abort(_) => chunk_type::ABORT,
+            Self::Shutdown(_) => chunk_type::SHUTDOWN,
+            Self::ShutdownAck => chunk_type::SHUTDOWN_ACK,
+            Self::Error(_) => chunk_type::ERROR,
+            Self::CookieEcho(_) => chunk_type::COOKIE_ECHO,
+            Self::CookieAck => chunk_type::COOKIE_ACK,
+            Self::Ecne(_) => chunk_type::ECNE,
+            Self::Cwr(_) => chunk_type::CWR,
+            Self::ShutdownComplete(_) => chunk_type::SHUTDOWN_COMPLETE,
+            Self::Unknown(unknown) => unknown.ty,
+        }
+    }
+}
+
+/// A chunk of a type that this module does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UnknownChunk<'a> {
+    /// Chunk type.
+    pub ty: u8,
+    /// Chunk flags.
+    pub flags: u8,
+    /// The whole chunk: type, flags, length and value, without padding, as the Unrecognized Chunk
+    /// Type cause (RFC 9260 3.3.10.6) repeats it.
+    pub raw: &'a [u8],
+}
+
+impl<'a> UnknownChunk<'a> {
+    /// What stands after type, flags and length.
+    pub fn value(&self) -> &'a [u8] {
+        after(self.raw, CHUNK_HEADER_LEN)
+    }
+
+    /// What the chunk type demands of a receiver that does not know it (RFC 9260 3.2).
+    pub const fn action(&self) -> Action {
+        Action::of_chunk(self.ty)
+    }
+}
+
+/// What is wrong with one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChunkError<'a> {
+    /// The chunk length is less than a chunk header or more than what is left of the packet. Where
+    /// the next chunk begins is unknown, and this is the last item of [`Chunks`]. RFC 9260 6.10: a
+    /// partial chunk must be dropped.
+    #[error(
+        "a chunk of type {ty} claims a length of {length} bytes where the packet has {}",
+        .rest.len()
+    )]
+    Length {
+        /// Chunk type.
+        ty: u8,
+        /// Chunk length, as the chunk says.
+        length: u16,
+        /// Everything from the first byte of the chunk on.
+        rest: &'a [u8],
+    },
+    /// The chunk is too short for the fixed part of its type. The other chunks are not concerned.
+    #[error("a chunk of type {ty} needs {minimum} bytes and has {}", .raw.len())]
+    TooShort {
+        /// Chunk type.
+        ty: u8,
+        /// The least length which a chunk of this type has, in bytes.
+        minimum: usize,
+        /// The whole chunk without padding.
+        raw: &'a [u8],
+    },
+    /// A DATA chunk without user data, to be answered by an ABORT with the No User Data cause
+    /// (RFC 9260 6.2).
+    #[error("the DATA chunk with TSN {tsn} has no user data")]
+    NoUserData {
+        /// The TSN of the chunk.
+        tsn: Tsn,
+    },
+    /// A SACK chunk that is shorter than its numbers of gap ack blocks and duplicates demand.
+    #[error(
+        "a SACK chunk of {} bytes cannot hold {gaps} gap ack blocks and {duplicates} duplicates",
+        .raw.len()
+    )]
+    SackCounts {
+        /// Number of gap ack blocks, as the chunk says.
+        gaps: u16,
+        /// Number of duplicate TSNs, as the chunk says.
+        duplicates: u16,
+        /// The whole chunk without padding.
+        raw: &'a [u8],
+    },
+    /// A HEARTBEAT or HEARTBEAT ACK chunk that does not begin with a Heartbeat Info parameter
+    /// (RFC 9260 3.3.5).
+    #[error("a chunk of type {ty} has no Heartbeat Info parameter")]
+    NoHeartbeatInfo {
+        /// Chunk type.
+        ty: u8,
+        /// The whole chunk without padding.
+        raw: &'a [u8],
+    },
+}
+
+impl ChunkError<'_> {
+    /// The type of the chunk.
+    pub const fn ty(&self) -> u8 {
+        match *self {
+            Self::Length { ty, .. }
+            | Self::TooShort { ty, .. }
+            | Self::NoHeartbeatInfo { ty, .. } => ty,
+            Self::NoUserData { .. } => chunk_type::DATA,
+            Self::SackCounts { .. } => chunk_type::SACK,
+        }
+    }
+
+    /// Nothing that follows in the packet can be read.
+    pub const fn ends_packet(&self) -> bool {
+        matches!(self, Self::Length { .. })
+    }
+}
+
+/// The chunks of a packet, in order; see [`Packet::chunks`](super::Packet::chunks).
+///
+/// A malformed chunk of sound length is an `Err`, and the next item is the chunk after it. After an
+/// error that [ends the packet](ChunkError::ends_packet) there is no further item.
+#[derive(Clone, Debug)]
+pub struct Chunks<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Chunks<'a> {
+    #[inline]
+    pub(super) const fn new(chunks: &'a [u8]) -> Self {
+        Self { rest: chunks }
+    }
+
+    /// The bytes of all chunks that have not been returned.
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Chunks<'a> {
+    type Item = Result<Chunk<'a>, ChunkError<'a>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.rest;
+        // What is left of a packet is a multiple of four long: no part of a header is lost here.
+        let &[ty, flags, l0, l1] = rest.first_chunk::<CHUNK_HEADER_LEN>()?;
+        let length = u16::from_be_bytes([l0, l1]);
+        let len = usize::from(length);
+        match rest.get(..len) {
+            Some(raw) if len >= CHUNK_HEADER_LEN => {
+                self.rest = after(rest, padded(len));
+                Some(Chunk::parse(raw, ty, flags))
+            }
+            _ => {
+                self.rest = &[];
+                Some(Err(ChunkError::Length { ty, length, rest }))
+            }
+        }
+    }
+}
+
+impl FusedIterator for Chunks<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_chunk() {
+        let mut chunks = Chunks::new(&[0xc1, 7, 0, 6, 0xaa, 0xbb, 0, 0, 11, 0, 0, 4]);
+        let Some(Ok(Chunk::Unknown(unknown))) = chunks.next() else { panic!("no unknown chunk") };
+        assert_eq!((unknown.ty, unknown.flags), (0xc1, 7));
+        assert_eq!(unknown.raw, [0xc1, 7, 0, 6, 0xaa, 0xbb]);
+        assert_eq!(unknown.value(), [0xaa, 0xbb]);
+        assert_eq!(unknown.action(), Action::SkipAndReport);
+        assert_eq!(chunks.as_bytes(), [11, 0, 0, 4]);
+        assert_eq!(chunks.next(), Some(Ok(Chunk::CookieAck)));
+        assert_eq!(chunks.next(), None);
+    }
+
+    #[test]
+    fn actions() {
+        let of = |ty| {
+            let action = Action::of_chunk(ty);
+            (action.stops(), action.reports())
+        };
+        assert_eq!(of(0x3f), (true, false));
+        assert_eq!(of(0x40), (true, true));
+        assert_eq!(of(0xbf), (false, false));
+        assert_eq!(of(0xc0), (false, true));
+        assert_eq!(Action::of_parameter(0x3fff), Action::Stop);
+        assert_eq!(Action::of_parameter(0x4000), Action::StopAndReport);
+        assert_eq!(Action::of_parameter(0x8001), Action::Skip);
+        assert_eq!(Action::of_parameter(0xc002), Action::SkipAndReport);
+    }
+
+    #[test]
+    fn a_malformed_chunk_does_not_hide_the_next() {
+        let mut chunks = Chunks::new(&[7, 0, 0, 6, 0, 0, 0, 0, 8, 0, 0, 4]);
+        assert_eq!(
+            chunks.next(),
+            Some(Err(ChunkError::TooShort { ty: 7, minimum: 8, raw: &[7, 0, 0, 6, 0, 0] }))
+        );
+        assert_eq!(chunks.next(), Some(Ok(Chunk::ShutdownAck)));
+        assert_eq!(chunks.next(), None);
+    }
+
+    #[test]
+    fn a_bad_length_ends_the_packet() {
+        for bytes in [[8, 0, 0, 3, 8, 0, 0, 4], [8, 0, 0, 0, 8, 0, 0, 4], [8, 0, 0, 9, 8, 0, 0, 4]]
+        {
+            let mut chunks = Chunks::new(&bytes);
+            let error = chunks.next().unwrap().unwrap_err();
+            assert!(error.ends_packet());
+            assert_eq!(error, ChunkError::Length { ty: 8, length: bytes[3].into(), rest: &bytes });
+            assert_eq!(chunks.next(), None);
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let raw = [7, 0, 0, 6, 0, 0];
+        assert_eq!(
+            ChunkError::TooShort { ty: 7, minimum: 8, raw: &raw }.to_string(),
+            "a chunk of type 7 needs 8 bytes and has 6"
+        );
+        assert_eq!(chunk_type::name(7), Some("SHUTDOWN"));
+        assert_eq!(chunk_type::name(0x40), None);
+    }
+}

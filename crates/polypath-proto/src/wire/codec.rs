@@ -1,0 +1,275 @@
+//! What all chunks, parameters and causes share: padding, fields, and type-length-value lists
+//! (RFC 9260 3.2, 3.2.1).
+
+use std::fmt;
+
+use super::DoesNotFit;
+
+/// Bytes of type and length at the head of a parameter or cause.
+pub(super) const TLV_HEADER_LEN: usize = 4;
+
+/// `len` rounded up to the multiple of four at which the next chunk, parameter or cause begins.
+///
+/// `len` is the length of something in memory, so that the sum cannot overflow.
+#[inline]
+pub(super) const fn padded(len: usize) -> usize {
+    (len + 3) & !3
+}
+
+/// The 16 bits at a constant place of a fixed part.
+#[inline(always)]
+pub(super) const fn u16_at<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// The 32 bits at a constant place of a fixed part.
+#[inline(always)]
+pub(super) const fn u32_at<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Everything after the first `n` bytes, or nothing if there are fewer.
+#[inline]
+pub(super) fn after(bytes: &[u8], n: usize) -> &[u8] {
+    bytes.get(n..).unwrap_or_default()
+}
+
+/// A list of 16-bit numbers in network byte order, borrowed from a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct U16List<'a>(&'a [[u8; 2]]);
+
+impl<'a> U16List<'a> {
+    /// The list in `bytes`; `None` if their number is odd.
+    pub const fn from_be_bytes(bytes: &'a [u8]) -> Option<Self> {
+        match bytes.as_chunks() {
+            (numbers, []) => Some(Self(numbers)),
+            _ => None,
+        }
+    }
+
+    /// Writes numbers in network byte order into `space` and returns how many bytes they take.
+    pub(super) fn write(
+        numbers: impl ExactSizeIterator<Item = u16>,
+        space: &mut [u8],
+    ) -> Result<usize, DoesNotFit> {
+        let len = 2 * numbers.len();
+        let (slots, _) = space.get_mut(..len).ok_or(DoesNotFit)?.as_chunks_mut();
+        for (slot, number) in slots.iter_mut().zip(numbers) {
+            *slot = number.to_be_bytes();
+        }
+        Ok(len)
+    }
+
+    /// The numbers, in order.
+    pub fn iter(
+        &self,
+    ) -> impl ExactSizeIterator<Item = u16> + DoubleEndedIterator + Clone + use<'a> {
+        self.0.iter().map(|&n| u16::from_be_bytes(n))
+    }
+
+    /// The list has this number in it.
+    pub fn contains(&self, number: u16) -> bool {
+        self.0.contains(&number.to_be_bytes())
+    }
+
+    /// How many numbers there are.
+    pub const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// There is no number.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The bytes of the list.
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.0.as_flattened()
+    }
+}
+
+impl fmt::Debug for U16List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// One element of a list of parameters or causes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tlv<'a> {
+    /// Parameter type or cause code.
+    pub(super) ty: u16,
+    /// The whole element: type, length and value, without padding. At least four bytes.
+    pub(super) raw: &'a [u8],
+}
+
+impl<'a> Tlv<'a> {
+    /// What stands after type and length.
+    pub(super) fn value(&self) -> &'a [u8] {
+        after(self.raw, TLV_HEADER_LEN)
+    }
+}
+
+/// The length of an element is less than four or more than what is left of the list: where the next
+/// one begins is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BadLength;
+
+/// Takes the first element off `rest`. After a bad length, `rest` is empty.
+///
+/// The padding of the last element may or may not be there: RFC 9260 3.2 does not count it in the
+/// chunk length, and asks to accept chunks which do count it.
+pub(super) fn next_tlv<'a>(rest: &mut &'a [u8]) -> Option<Result<Tlv<'a>, BadLength>> {
+    let list = *rest;
+    if list.is_empty() {
+        return None;
+    }
+    if let Some((head, _)) = list.split_first_chunk::<TLV_HEADER_LEN>() {
+        let length = usize::from(u16_at(head, 2));
+        if let (TLV_HEADER_LEN.., Some(raw)) = (length, list.get(..length)) {
+            *rest = after(list, padded(length));
+            return Some(Ok(Tlv { ty: u16_at(head, 0), raw }));
+        }
+    }
+    *rest = &[];
+    Some(Err(BadLength))
+}
+
+/// Writes a list of parameters or causes, padding between the elements but not after the last.
+#[derive(Debug)]
+pub(super) struct TlvWriter<'b> {
+    buf: &'b mut [u8],
+    /// Bytes written, without the padding of the last element.
+    len: usize,
+}
+
+impl<'b> TlvWriter<'b> {
+    pub(super) const fn new(buf: &'b mut [u8]) -> Self {
+        Self { buf, len: 0 }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How long the value of one more element may be.
+    pub(super) fn remaining(&self) -> usize {
+        self.buf
+            .len()
+            .saturating_sub(padded(self.len) + TLV_HEADER_LEN)
+            .min(usize::from(u16::MAX) - TLV_HEADER_LEN)
+    }
+
+    /// Writes bytes that are elements already.
+    pub(super) fn append(&mut self, elements: &[u8]) -> Result<(), DoesNotFit> {
+        let start = padded(self.len);
+        let slot = self.buf.get_mut(start..start + elements.len()).ok_or(DoesNotFit)?;
+        slot.copy_from_slice(elements);
+        self.commit(start, elements.len());
+        Ok(())
+    }
+
+    /// Writes one element whose value is the concatenation of `parts`.
+    pub(super) fn element(&mut self, ty: u16, parts: &[&[u8]]) -> Result<(), DoesNotFit> {
+        self.element_with(ty, |space| {
+            let mut len = 0;
+            for part in parts {
+                space.get_mut(len..len + part.len()).ok_or(DoesNotFit)?.copy_from_slice(part);
+                len += part.len();
+            }
+            Ok(len)
+        })
+    }
+
+    /// Writes one element whose value is written by `value`, which returns its length.
+    pub(super) fn element_with(
+        &mut self,
+        ty: u16,
+        value: impl FnOnce(&mut [u8]) -> Result<usize, DoesNotFit>,
+    ) -> Result<(), DoesNotFit> {
+        let start = padded(self.len);
+        let room = self.remaining();
+        let space = self.buf.get_mut(start..).ok_or(DoesNotFit)?;
+        let (head, space) = space.split_first_chunk_mut::<TLV_HEADER_LEN>().ok_or(DoesNotFit)?;
+        let length = TLV_HEADER_LEN + value(space.get_mut(..room).ok_or(DoesNotFit)?)?;
+        let [t0, t1] = ty.to_be_bytes();
+        // `room` keeps the length within 16 bits.
+        let [l0, l1] = u16::try_from(length).map_err(|_| DoesNotFit)?.to_be_bytes();
+        *head = [t0, t1, l0, l1];
+        self.commit(start, length);
+        Ok(())
+    }
+
+    /// The element at `start` is complete: pads the one before it.
+    fn commit(&mut self, start: usize, length: usize) {
+        if let Some(padding) = self.buf.get_mut(self.len..start) {
+            padding.fill(0);
+        }
+        self.len = start + length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding() {
+        assert_eq!([0, 1, 2, 3, 4, 5].map(padded), [0, 4, 4, 4, 4, 8]);
+    }
+
+    #[test]
+    fn list_of_numbers() {
+        let list = U16List::from_be_bytes(&[0, 5, 0, 6]).unwrap();
+        assert!(list.iter().eq([5, 6]));
+        assert!(list.contains(6) && !list.contains(0x0500));
+        assert_eq!((list.len(), list.is_empty()), (2, false));
+        assert_eq!(list.as_bytes(), [0, 5, 0, 6]);
+        assert!(U16List::from_be_bytes(&[0, 5, 0]).is_none());
+    }
+
+    #[test]
+    fn last_padding_may_be_there_or_not() {
+        for end in [9, 10, 11, 12] {
+            let bytes = [0, 1, 0, 4, 0, 2, 0, 5, 0xaa, 0, 0, 0];
+            let mut rest = &bytes[..end];
+            assert_eq!(next_tlv(&mut rest).unwrap().unwrap().ty, 1);
+            assert_eq!(next_tlv(&mut rest).unwrap().unwrap().value(), [0xaa]);
+            assert_eq!(next_tlv(&mut rest), None);
+        }
+    }
+
+    #[test]
+    fn bad_length_ends_the_list() {
+        for bytes in [&[0, 1, 0, 3, 0, 2, 0, 4][..], &[0, 1, 0, 9, 0, 2, 0, 4], &[0, 1, 0], &[0]] {
+            let mut rest = bytes;
+            assert_eq!(next_tlv(&mut rest), Some(Err(BadLength)));
+            assert_eq!(next_tlv(&mut rest), None);
+        }
+    }
+
+    #[test]
+    fn padding_is_zero_and_not_after_the_last() {
+        let mut buf = [0xff; 16];
+        let mut writer = TlvWriter::new(&mut buf);
+        writer.element(1, &[&[0xaa]]).unwrap();
+        assert_eq!(writer.len(), 5);
+        writer.element(2, &[&[0xbb], &[0xcc]]).unwrap();
+        assert_eq!(writer.len(), 14);
+        assert_eq!(writer.element(3, &[]), Err(DoesNotFit));
+        assert_eq!(writer.append(&[1]), Err(DoesNotFit));
+        assert_eq!(writer.len(), 14);
+        assert_eq!(buf, [0, 1, 0, 5, 0xaa, 0, 0, 0, 0, 2, 0, 6, 0xbb, 0xcc, 0xff, 0xff]);
+    }
+
+    #[test]
+    fn an_element_that_fails_changes_nothing() {
+        let mut buf = [0xff; 12];
+        let mut writer = TlvWriter::new(&mut buf);
+        writer.element(1, &[&[0xaa]]).unwrap();
+        assert_eq!(writer.element(2, &[&[0; 5]]), Err(DoesNotFit));
+        assert_eq!(writer.len(), 5);
+        writer.element(2, &[]).unwrap();
+        assert_eq!(buf, [0, 1, 0, 5, 0xaa, 0, 0, 0, 0, 2, 0, 4]);
+    }
+}

@@ -1,0 +1,113 @@
+//! The wire format: RFC 9260 section 3, parsed from and written to byte slices, and nothing else.
+//!
+//! A packet is a common header and a sequence of chunks. [`Packet::parse`] checks what concerns the
+//! packet as a whole, [`Packet::chunks`] walks its chunks, and [`PacketWriter`] writes a packet
+//! into a buffer of the caller's. Parsing borrows from the datagram and allocates nothing; neither
+//! does writing. No input makes either of them panic.
+//!
+//! What only an association can judge (is this chunk allowed in this state, is this tag ours, may
+//! an initiate tag be zero) is not judged here: such values parse, and the state machine refuses
+//! them.
+//!
+//! Chunks, parameters and causes that this module does not know come out as `Unknown`, with the
+//! bytes to report them and the [`Action`] which their type demands.
+
+mod abort;
+mod cause;
+mod checksum;
+mod chunk;
+mod codec;
+mod cookie;
+mod data;
+mod ecn;
+mod error;
+mod heartbeat;
+mod init;
+mod packet;
+mod parameter;
+mod sack;
+mod shutdown;
+mod writer;
+
+#[cfg(test)]
+mod proptests;
+#[cfg(test)]
+mod tests;
+
+pub use self::abort::Abort;
+pub use self::cause::{Cause, CauseError, CauseIter, CauseWriter, Causes, cause_code};
+pub use self::checksum::checksum;
+pub use self::chunk::{Chunk, ChunkError, Chunks, UnknownChunk, chunk_type};
+pub use self::codec::U16List;
+pub use self::cookie::CookieEcho;
+pub use self::data::Data;
+pub use self::ecn::{Cwr, Ecne};
+pub use self::error::ErrorChunk;
+pub use self::heartbeat::HeartbeatInfo;
+pub use self::init::{Init, InitFields};
+pub use self::packet::{Checksum, CommonHeader, Packet, PacketError};
+pub use self::parameter::{
+    Parameter, ParameterError, ParameterIter, ParameterWriter, Parameters, parameter_type,
+};
+pub use self::sack::{GapBlock, Sack};
+pub use self::shutdown::{Shutdown, ShutdownComplete};
+pub use self::writer::{DoesNotFit, PacketWriter};
+
+/// Bytes of the common header at the head of each packet (RFC 9260 3.1).
+pub const COMMON_HEADER_LEN: usize = 12;
+
+/// Bytes of type, flags and length at the head of each chunk (RFC 9260 3.2).
+pub const CHUNK_HEADER_LEN: usize = 4;
+
+/// Bytes of a DATA chunk before its user data, the chunk header included (RFC 9260 3.3.1).
+pub const DATA_HEADER_LEN: usize = 16;
+
+/// Bytes of a SACK chunk without gap ack blocks and duplicates, the chunk header included
+/// (RFC 9260 3.3.4).
+pub const SACK_HEADER_LEN: usize = 16;
+
+/// What the two highest bits of an unknown chunk type (RFC 9260 3.2) or parameter type
+/// (RFC 9260 3.2.1) demand of the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// `00`: process nothing that follows, in the packet for a chunk, in the chunk for a parameter.
+    Stop,
+    /// `01`: as [`Action::Stop`], and report what was not recognised.
+    StopAndReport,
+    /// `10`: skip it and go on.
+    Skip,
+    /// `11`: skip it, go on, and report what was not recognised.
+    SkipAndReport,
+}
+
+impl Action {
+    /// The action which an unknown chunk type demands.
+    pub const fn of_chunk(ty: u8) -> Self {
+        Self::of_high_bits(ty >> 6)
+    }
+
+    /// The action which an unknown parameter type demands.
+    pub const fn of_parameter(ty: u16) -> Self {
+        Self::of_high_bits((ty >> 14) as u8)
+    }
+
+    const fn of_high_bits(bits: u8) -> Self {
+        match bits {
+            0b00 => Self::Stop,
+            0b01 => Self::StopAndReport,
+            0b10 => Self::Skip,
+            _ => Self::SkipAndReport,
+        }
+    }
+
+    /// Nothing that follows is to be processed.
+    pub const fn stops(self) -> bool {
+        matches!(self, Self::Stop | Self::StopAndReport)
+    }
+
+    /// The peer is to be told: an Unrecognized Chunk Type cause for a chunk, an Unrecognized
+    /// Parameter in the INIT ACK or an Unrecognized Parameters cause for a parameter.
+    pub const fn reports(self) -> bool {
+        matches!(self, Self::StopAndReport | Self::SkipAndReport)
+    }
+}

@@ -1,0 +1,367 @@
+//! The parameters of INIT and INIT ACK chunks, RFC 9260 3.2.1.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-------------------------------+-------------------------------+
+//! |        Parameter Type         |       Parameter Length        |
+//! +-------------------------------+-------------------------------+
+//! \                        Parameter Value                        \
+//! +---------------------------------------------------------------+
+//! ```
+
+mod address;
+mod cookie;
+mod ecn_capable;
+mod heartbeat_info;
+mod host_name;
+mod supported_address_types;
+mod unrecognized;
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::codec::{BadLength, TLV_HEADER_LEN, Tlv, TlvWriter, next_tlv, u16_at};
+use super::{Action, DoesNotFit, U16List};
+
+/// The parameter types of RFC 9260 3.2.1 and 3.3.
+pub mod parameter_type {
+    /// Heartbeat Info (3.3.5).
+    pub const HEARTBEAT_INFO: u16 = 1;
+    /// IPv4 Address (3.3.2.1.1).
+    pub const IPV4: u16 = 5;
+    /// IPv6 Address (3.3.2.1.2).
+    pub const IPV6: u16 = 6;
+    /// State Cookie (3.3.3.1.1).
+    pub const STATE_COOKIE: u16 = 7;
+    /// Unrecognized Parameter (3.3.3.1.2).
+    pub const UNRECOGNIZED_PARAMETER: u16 = 8;
+    /// Cookie Preservative (3.3.2.1.3).
+    pub const COOKIE_PRESERVATIVE: u16 = 9;
+    /// Host Name Address (3.3.2.1.4; deprecated).
+    pub const HOST_NAME: u16 = 11;
+    /// Supported Address Types (3.3.2.1.5).
+    pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+    /// ECN Capable (reserved; RFC 4960 Appendix A).
+    pub const ECN_CAPABLE: u16 = 0x8000;
+
+    /// The name which RFC 9260 gives to a parameter type.
+    pub const fn name(ty: u16) -> Option<&'static str> {
+        Some(match ty {
+            HEARTBEAT_INFO => "Heartbeat Info",
+            IPV4 => "IPv4 Address",
+            IPV6 => "IPv6 Address",
+            STATE_COOKIE => "State Cookie",
+            UNRECOGNIZED_PARAMETER => "Unrecognized Parameter",
+            COOKIE_PRESERVATIVE => "Cookie Preservative",
+            HOST_NAME => "Host Name Address",
+            SUPPORTED_ADDRESS_TYPES => "Supported Address Types",
+            ECN_CAPABLE => "ECN Capable",
+            _ => return None,
+        })
+    }
+}
+
+/// One parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Parameter<'a> {
+    /// What a HEARTBEAT carries. It has no place in an INIT or INIT ACK.
+    HeartbeatInfo(&'a [u8]),
+    /// An IPv4 address of the sender.
+    Ipv4(Ipv4Addr),
+    /// An IPv6 address of the sender.
+    Ipv6(Ipv6Addr),
+    /// The state cookie of an INIT ACK.
+    StateCookie(&'a [u8]),
+    /// In an INIT ACK, a parameter of the INIT that was not recognised: its type, length and value.
+    UnrecognizedParameter(&'a [u8]),
+    /// By how many milliseconds the sender wants the life of the state cookie extended.
+    CookiePreservative(u32),
+    /// A host name: deprecated, and answered by an ABORT, to which an Unresolvable Address cause
+    /// may be added (RFC 9260 3.3.2.1.4). The bytes are the whole parameter (type, length and name),
+    /// as that cause repeats it.
+    HostName(&'a [u8]),
+    /// The types of address parameters which the sender can use.
+    SupportedAddressTypes(U16List<'a>),
+    /// The sender can do explicit congestion notification.
+    EcnCapable,
+    /// A parameter of a type that this module does not know.
+    Unknown {
+        /// Parameter type.
+        ty: u16,
+        /// The whole parameter: type, length and value, without padding, as the peer is to be told
+        /// of it.
+        raw: &'a [u8],
+    },
+}
+
+impl<'a> Parameter<'a> {
+    fn parse(tlv: Tlv<'a>) -> Result<Self, ParameterError> {
+        let value = tlv.value();
+        match tlv.ty {
+            parameter_type::HEARTBEAT_INFO => Some(Self::HeartbeatInfo(value)),
+            parameter_type::IPV4 => address::parse_ipv4(value),
+            parameter_type::IPV6 => address::parse_ipv6(value),
+            parameter_type::STATE_COOKIE => Some(Self::StateCookie(value)),
+            parameter_type::UNRECOGNIZED_PARAMETER => Some(Self::UnrecognizedParameter(value)),
+            parameter_type::COOKIE_PRESERVATIVE => cookie::parse_preservative(value),
+            parameter_type::HOST_NAME => Some(Self::HostName(tlv.raw)),
+            parameter_type::SUPPORTED_ADDRESS_TYPES => supported_address_types::parse(value),
+            parameter_type::ECN_CAPABLE => Some(Self::EcnCapable),
+            ty => Some(Self::Unknown { ty, raw: tlv.raw }),
+        }
+        .ok_or(ParameterError::Malformed { ty: tlv.ty, len: tlv.raw.len() })
+    }
+
+    /// The parameter type (see [`parameter_type`]).
+    pub const fn ty(&self) -> u16 {
+        match *self {
+            Self::HeartbeatInfo(_) => parameter_type::HEARTBEAT_INFO,
+            Self::Ipv4(_) => parameter_type::IPV4,
+            Self::Ipv6(_) => parameter_type::IPV6,
+            Self::StateCookie(_) => parameter_type::STATE_COOKIE,
+            Self::UnrecognizedParameter(_) => parameter_type::UNRECOGNIZED_PARAMETER,
+            Self::CookiePreservative(_) => parameter_type::COOKIE_PRESERVATIVE,
+            Self::HostName(_) => parameter_type::HOST_NAME,
+            Self::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
+            Self::EcnCapable => parameter_type::ECN_CAPABLE,
+            Self::Unknown { ty, .. } => ty,
+        }
+    }
+
+    /// What the type demands of a receiver that does not know it (RFC 9260 3.2.1).
+    pub const fn action(&self) -> Action {
+        Action::of_parameter(self.ty())
+    }
+}
+
+/// What is wrong with one parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// The parameter length is less than four or more than what is left of the chunk. Where the
+    /// next parameter begins is unknown, and this is the last item of [`Parameters`].
+    #[error("a parameter has a length that does not fit into its chunk")]
+    Length,
+    /// The value is not as long as its type demands. The other parameters are not concerned.
+    #[error("a parameter of type {ty} cannot have a length of {len} bytes")]
+    Malformed {
+        /// Parameter type.
+        ty: u16,
+        /// Bytes of the parameter, type and length included.
+        len: usize,
+    },
+}
+
+/// A list of parameters, borrowed from a packet; iterate it to parse them one by one.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Parameters<'a>(&'a [u8]);
+
+impl<'a> Parameters<'a> {
+    /// The parameters in `bytes`; nothing is checked yet.
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The parameters, in order.
+    pub const fn iter(&self) -> ParameterIter<'a> {
+        ParameterIter { rest: self.0 }
+    }
+
+    /// There is no parameter.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The bytes of the list.
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+}
+
+impl<'a> IntoIterator for Parameters<'a> {
+    type Item = Result<Parameter<'a>, ParameterError>;
+    type IntoIter = ParameterIter<'a>;
+
+    fn into_iter(self) -> ParameterIter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Parameters<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// The parameters of a list, in order.
+///
+/// A malformed parameter of sound length is an `Err`, and the next item is the parameter after it.
+/// After [`ParameterError::Length`] there is no further item.
+#[derive(Clone, Debug)]
+pub struct ParameterIter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for ParameterIter<'a> {
+    type Item = Result<Parameter<'a>, ParameterError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(match next_tlv(&mut self.rest)? {
+            Ok(tlv) => Parameter::parse(tlv),
+            Err(BadLength) => Err(ParameterError::Length),
+        })
+    }
+}
+
+impl FusedIterator for ParameterIter<'_> {}
+
+/// Writes parameters into a chunk or cause; see [`PacketWriter::init`](super::PacketWriter::init).
+///
+/// A parameter that does not fit leaves the list as it was. The methods for each parameter stand in
+/// the file of the parameter.
+#[derive(Debug)]
+pub struct ParameterWriter<'b> {
+    tlv: TlvWriter<'b>,
+}
+
+impl<'b> ParameterWriter<'b> {
+    /// Writes a list into `space` and returns its length.
+    pub(super) fn fill(
+        space: &'b mut [u8],
+        parameters: impl FnOnce(&mut Self) -> Result<(), DoesNotFit>,
+    ) -> Result<usize, DoesNotFit> {
+        let mut writer = Self { tlv: TlvWriter::new(space) };
+        parameters(&mut writer)?;
+        Ok(writer.tlv.len())
+    }
+
+    /// How long the value of one more parameter may be, in bytes.
+    pub fn remaining(&self) -> usize {
+        self.tlv.remaining()
+    }
+
+    /// Writes any parameter.
+    ///
+    /// # Errors
+    ///
+    /// The parameter does not fit, or its `raw` bytes are not those of one parameter.
+    pub fn parameter(&mut self, parameter: &Parameter<'_>) -> Result<(), DoesNotFit> {
+        match *parameter {
+            Parameter::HeartbeatInfo(info) => self.heartbeat_info(info),
+            Parameter::Ipv4(address) => self.ipv4(address),
+            Parameter::Ipv6(address) => self.ipv6(address),
+            Parameter::StateCookie(cookie) => self.state_cookie(cookie),
+            Parameter::UnrecognizedParameter(raw) => self.unrecognized_parameter(raw),
+            Parameter::CookiePreservative(ms) => self.cookie_preservative(ms),
+            Parameter::SupportedAddressTypes(types) => self.supported_address_type_list(types),
+            Parameter::EcnCapable => self.ecn_capable(),
+            Parameter::HostName(raw) | Parameter::Unknown { raw, .. } => self.raw(raw),
+        }
+    }
+
+    /// Writes a parameter that is bytes already: type, length and value, without padding.
+    ///
+    /// # Errors
+    ///
+    /// The parameter does not fit, or its length field does not say how many bytes there are.
+    pub fn raw(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
+        match raw.first_chunk::<TLV_HEADER_LEN>() {
+            Some(head) if usize::from(u16_at(head, 2)) == raw.len() => self.tlv.append(raw),
+            _ => Err(DoesNotFit),
+        }
+    }
+
+    /// Writes a parameter of any type and value.
+    ///
+    /// # Errors
+    ///
+    /// The parameter does not fit.
+    pub fn typed(&mut self, ty: u16, value: &[u8]) -> Result<(), DoesNotFit> {
+        self.tlv.element(ty, &[value])
+    }
+
+    /// Writes a list of parameters as it is.
+    ///
+    /// # Errors
+    ///
+    /// The list does not fit.
+    pub fn append(&mut self, parameters: Parameters<'_>) -> Result<(), DoesNotFit> {
+        self.tlv.append(parameters.as_bytes())
+    }
+}
+
+/// For the tests of the parameters: writes one, compares its bytes, and parses it again.
+#[cfg(test)]
+fn check(
+    write: impl Fn(&mut ParameterWriter<'_>) -> Result<(), DoesNotFit>,
+    parameter: Parameter<'_>,
+    bytes: &[u8],
+) {
+    for room in 0..bytes.len() {
+        assert_eq!(ParameterWriter::fill(&mut vec![0; room], &write), Err(DoesNotFit));
+    }
+    let mut buf = vec![0xff; bytes.len()];
+    assert_eq!(ParameterWriter::fill(&mut buf, &write), Ok(bytes.len()));
+    assert_eq!(buf, bytes);
+    buf.fill(0xff);
+    assert_eq!(ParameterWriter::fill(&mut buf, |p| p.parameter(&parameter)), Ok(bytes.len()));
+    assert_eq!(buf, bytes);
+    assert!(Parameters::new(bytes).iter().eq([Ok(parameter)]));
+    assert_eq!(parameter.ty().to_be_bytes(), bytes[..2]);
+}
+
+/// For the tests of the parameters: `bytes` is malformed, and the parameter after it is found.
+#[cfg(test)]
+fn check_malformed(bytes: &[u8]) {
+    let mut list = bytes.to_vec();
+    list.resize(super::codec::padded(bytes.len()), 0);
+    list.extend([0x80, 0, 0, 4]);
+    let error = ParameterError::Malformed {
+        ty: u16::from_be_bytes([bytes[0], bytes[1]]),
+        len: bytes.len(),
+    };
+    assert!(Parameters::new(&list).iter().eq([Err(error), Ok(Parameter::EcnCapable)]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown() {
+        let raw = &[0xc0, 1, 0, 5, 9];
+        let parameter = Parameter::Unknown { ty: 0xc001, raw };
+        assert_eq!(parameter.action(), Action::SkipAndReport);
+        check(|p| p.raw(raw), parameter, raw);
+        check(|p| p.typed(0xc001, &[9]), parameter, raw);
+        check(|p| p.append(Parameters::new(raw)), parameter, raw);
+    }
+
+    #[test]
+    fn raw_parameters_must_be_parameters() {
+        for raw in [&[][..], &[1, 2, 0], &[1, 2, 0, 3], &[1, 2, 0, 5], &[1, 2, 0, 4, 0]] {
+            assert_eq!(ParameterWriter::fill(&mut [0; 16], |p| p.raw(raw)), Err(DoesNotFit));
+        }
+    }
+
+    #[test]
+    fn a_bad_length_ends_the_list() {
+        let mut parameters =
+            Parameters::new(&[0x80, 0, 0, 4, 0, 7, 0, 9, 0x80, 0, 0, 4]).into_iter();
+        assert_eq!(parameters.next(), Some(Ok(Parameter::EcnCapable)));
+        assert_eq!(parameters.next(), Some(Err(ParameterError::Length)));
+        assert_eq!(parameters.next(), None);
+    }
+
+    #[test]
+    fn shows_its_parameters() {
+        let parameters = Parameters::new(&[0, 5, 0, 8, 10, 0, 0, 1, 0, 9, 0, 5, 0]);
+        assert_eq!(
+            format!("{parameters:?}"),
+            "[Ok(Ipv4(10.0.0.1)), Err(Malformed { ty: 9, len: 5 })]"
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! Unrecognized Parameter, RFC 9260 3.3.3.1.2: an INIT ACK returns what the INIT had of parameters
+//! that its receiver did not know and whose types ask for a report.
+//!
+//! ```text
+//! +-------------------------------+-------------------------------+
+//! |           Type = 8            |            Length             |
+//! +-------------------------------+-------------------------------+
+//! \       Unrecognized Parameter: type, length and value          \
+//! +---------------------------------------------------------------+
+//! ```
+
+use super::{DoesNotFit, ParameterWriter, parameter_type};
+
+impl ParameterWriter<'_> {
+    /// Writes an Unrecognized Parameter parameter with the bytes of a whole parameter, without
+    /// padding.
+    ///
+    /// # Errors
+    ///
+    /// The parameter does not fit.
+    pub fn unrecognized_parameter(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
+        self.typed(parameter_type::UNRECOGNIZED_PARAMETER, raw)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Parameter, check};
+
+    #[test]
+    fn bytes() {
+        let raw = &[0xc0, 1, 0, 5, 9];
+        check(
+            |p| p.unrecognized_parameter(raw),
+            Parameter::UnrecognizedParameter(raw),
+            &[0, 8, 0, 9, 0xc0, 1, 0, 5, 9],
+        );
+    }
+}

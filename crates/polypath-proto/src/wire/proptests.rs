@@ -1,0 +1,423 @@
+//! Properties: what is written parses to what was written, and no bytes make a parser panic.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::tests::{HEADER, walk};
+use super::*;
+use crate::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
+
+/// The bytes of one parameter or cause.
+fn tlv(ty: u16, value: &[u8]) -> Vec<u8> {
+    let mut raw = ty.to_be_bytes().to_vec();
+    raw.extend(u16::try_from(4 + value.len()).unwrap().to_be_bytes());
+    raw.extend(value);
+    raw
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), 0..40)
+}
+
+/// The bytes of a list of 16-bit numbers.
+fn numbers() -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<[u8; 2]>(), 0..8).prop_map(|list| list.concat())
+}
+
+/// A parameter that owns its bytes.
+#[derive(Clone, Debug)]
+enum OwnedParameter {
+    HeartbeatInfo(Vec<u8>),
+    Ipv4(Ipv4Addr),
+    Ipv6(Ipv6Addr),
+    StateCookie(Vec<u8>),
+    Unrecognized(Vec<u8>),
+    CookiePreservative(u32),
+    HostName(Vec<u8>),
+    SupportedAddressTypes(Vec<u8>),
+    EcnCapable,
+    Unknown(u16, Vec<u8>),
+}
+
+impl OwnedParameter {
+    fn borrow(&self) -> Parameter<'_> {
+        match self {
+            Self::HeartbeatInfo(info) => Parameter::HeartbeatInfo(info),
+            Self::Ipv4(address) => Parameter::Ipv4(*address),
+            Self::Ipv6(address) => Parameter::Ipv6(*address),
+            Self::StateCookie(cookie) => Parameter::StateCookie(cookie),
+            Self::Unrecognized(raw) => Parameter::UnrecognizedParameter(raw),
+            Self::CookiePreservative(ms) => Parameter::CookiePreservative(*ms),
+            Self::HostName(raw) => Parameter::HostName(raw),
+            Self::SupportedAddressTypes(types) => {
+                Parameter::SupportedAddressTypes(U16List::from_be_bytes(types).unwrap())
+            }
+            Self::EcnCapable => Parameter::EcnCapable,
+            Self::Unknown(ty, raw) => Parameter::Unknown { ty: *ty, raw },
+        }
+    }
+}
+
+fn parameter() -> impl Strategy<Value = OwnedParameter> {
+    let unknown = any::<u16>().prop_filter("known", |&ty| parameter_type::name(ty).is_none());
+    prop_oneof![
+        bytes().prop_map(OwnedParameter::HeartbeatInfo),
+        any::<Ipv4Addr>().prop_map(OwnedParameter::Ipv4),
+        any::<Ipv6Addr>().prop_map(OwnedParameter::Ipv6),
+        bytes().prop_map(OwnedParameter::StateCookie),
+        bytes().prop_map(OwnedParameter::Unrecognized),
+        any::<u32>().prop_map(OwnedParameter::CookiePreservative),
+        bytes().prop_map(|name| OwnedParameter::HostName(tlv(parameter_type::HOST_NAME, &name))),
+        numbers().prop_map(OwnedParameter::SupportedAddressTypes),
+        Just(OwnedParameter::EcnCapable),
+        (unknown, bytes()).prop_map(|(ty, v)| OwnedParameter::Unknown(ty, tlv(ty, &v))),
+    ]
+}
+
+/// A cause that owns its bytes.
+#[derive(Clone, Debug)]
+enum OwnedCause {
+    Stream(u16),
+    Missing(Vec<u8>),
+    Stale(u32),
+    OutOfResource,
+    Unresolvable(Vec<u8>),
+    Chunk(Vec<u8>),
+    Invalid,
+    Parameters(Vec<u8>),
+    NoUserData(u32),
+    ShuttingDown,
+    Restart(Vec<u8>),
+    User(Vec<u8>),
+    Violation(Vec<u8>),
+    Unknown(u16, Vec<u8>),
+}
+
+impl OwnedCause {
+    fn borrow(&self) -> Cause<'_> {
+        match self {
+            Self::Stream(stream) => Cause::InvalidStreamIdentifier(StreamId(*stream)),
+            Self::Missing(types) => {
+                Cause::MissingMandatoryParameter(U16List::from_be_bytes(types).unwrap())
+            }
+            Self::Stale(staleness_us) => Cause::StaleCookie { staleness_us: *staleness_us },
+            Self::OutOfResource => Cause::OutOfResource,
+            Self::Unresolvable(raw) => Cause::UnresolvableAddress(raw),
+            Self::Chunk(raw) => Cause::UnrecognizedChunk(raw),
+            Self::Invalid => Cause::InvalidMandatoryParameter,
+            Self::Parameters(list) => Cause::UnrecognizedParameters(Parameters::new(list)),
+            Self::NoUserData(tsn) => Cause::NoUserData(Tsn(*tsn)),
+            Self::ShuttingDown => Cause::CookieReceivedWhileShuttingDown,
+            Self::Restart(list) => Cause::RestartWithNewAddresses(Parameters::new(list)),
+            Self::User(reason) => Cause::UserInitiatedAbort(reason),
+            Self::Violation(info) => Cause::ProtocolViolation(info),
+            Self::Unknown(code, raw) => Cause::Unknown { code: *code, raw },
+        }
+    }
+}
+
+fn cause() -> impl Strategy<Value = OwnedCause> {
+    let unknown = any::<u16>().prop_filter("known", |&code| cause_code::name(code).is_none());
+    prop_oneof![
+        any::<u16>().prop_map(OwnedCause::Stream),
+        numbers().prop_map(OwnedCause::Missing),
+        any::<u32>().prop_map(OwnedCause::Stale),
+        Just(OwnedCause::OutOfResource),
+        bytes().prop_map(OwnedCause::Unresolvable),
+        bytes().prop_map(OwnedCause::Chunk),
+        Just(OwnedCause::Invalid),
+        bytes().prop_map(OwnedCause::Parameters),
+        any::<u32>().prop_map(OwnedCause::NoUserData),
+        Just(OwnedCause::ShuttingDown),
+        bytes().prop_map(OwnedCause::Restart),
+        bytes().prop_map(OwnedCause::User),
+        bytes().prop_map(OwnedCause::Violation),
+        (unknown, bytes()).prop_map(|(code, v)| OwnedCause::Unknown(code, tlv(code, &v))),
+    ]
+}
+
+/// A chunk that owns its bytes.
+#[derive(Clone, Debug)]
+enum OwnedChunk {
+    Data {
+        tsn: u32,
+        stream: u16,
+        ssn: u16,
+        ppid: u32,
+        flags: [bool; 4],
+        payload: Vec<u8>,
+    },
+    Init {
+        ack: bool,
+        fields: InitFields,
+        parameters: Vec<OwnedParameter>,
+    },
+    Sack {
+        tsn: u32,
+        a_rwnd: u32,
+        flags: u8,
+        gaps: Vec<(u16, u16)>,
+        duplicates: Vec<u32>,
+    },
+    Heartbeat {
+        ack: bool,
+        info: Vec<u8>,
+    },
+    Abort {
+        t_bit: bool,
+        causes: Vec<OwnedCause>,
+    },
+    Error(Vec<OwnedCause>),
+    CookieEcho(Vec<u8>),
+    /// A chunk that borrows nothing.
+    Plain(Chunk<'static>),
+    Unknown {
+        ty: u8,
+        flags: u8,
+        value: Vec<u8>,
+    },
+}
+
+fn init_fields() -> impl Strategy<Value = InitFields> {
+    any::<(u32, u32, u16, u16, u32)>().prop_map(|(tag, a_rwnd, outbound, inbound, tsn)| {
+        InitFields {
+            initiate_tag: VerificationTag(tag),
+            a_rwnd,
+            outbound_streams: outbound,
+            inbound_streams: inbound,
+            initial_tsn: Tsn(tsn),
+        }
+    })
+}
+
+fn plain() -> impl Strategy<Value = Chunk<'static>> {
+    let tsn = || any::<u32>().prop_map(Tsn);
+    prop_oneof![
+        tsn().prop_map(|tsn| Chunk::Shutdown(Shutdown { cumulative_tsn_ack: tsn })),
+        Just(Chunk::ShutdownAck),
+        any::<bool>().prop_map(|t_bit| Chunk::ShutdownComplete(ShutdownComplete { t_bit })),
+        Just(Chunk::CookieAck),
+        tsn().prop_map(|lowest_tsn| Chunk::Ecne(Ecne { lowest_tsn })),
+        tsn().prop_map(|lowest_tsn| Chunk::Cwr(Cwr { lowest_tsn })),
+    ]
+}
+
+fn chunk() -> impl Strategy<Value = OwnedChunk> {
+    let unknown = any::<u8>().prop_filter("known", |&ty| chunk_type::name(ty).is_none());
+    prop_oneof![
+        (any::<(u32, u16, u16, u32, [bool; 4])>(), vec(any::<u8>(), 1..60)).prop_map(
+            |((tsn, stream, ssn, ppid, flags), payload)| OwnedChunk::Data {
+                tsn,
+                stream,
+                ssn,
+                ppid,
+                flags,
+                payload
+            }
+        ),
+        (any::<bool>(), init_fields(), vec(parameter(), 0..6))
+            .prop_map(|(ack, fields, parameters)| OwnedChunk::Init { ack, fields, parameters }),
+        (any::<(u32, u32, u8)>(), vec(any::<(u16, u16)>(), 0..20), vec(any::<u32>(), 0..20))
+            .prop_map(|((tsn, a_rwnd, flags), gaps, duplicates)| OwnedChunk::Sack {
+                tsn,
+                a_rwnd,
+                flags,
+                gaps,
+                duplicates
+            }),
+        (any::<bool>(), bytes()).prop_map(|(ack, info)| OwnedChunk::Heartbeat { ack, info }),
+        (any::<bool>(), vec(cause(), 0..4))
+            .prop_map(|(t_bit, causes)| OwnedChunk::Abort { t_bit, causes }),
+        vec(cause(), 0..4).prop_map(OwnedChunk::Error),
+        bytes().prop_map(OwnedChunk::CookieEcho),
+        plain().prop_map(OwnedChunk::Plain),
+        (unknown, any::<u8>(), bytes()).prop_map(|(ty, flags, value)| OwnedChunk::Unknown {
+            ty,
+            flags,
+            value
+        }),
+    ]
+}
+
+impl OwnedChunk {
+    fn data(&self) -> Option<Data<'_>> {
+        let Self::Data { tsn, stream, ssn, ppid, flags, payload } = self else { return None };
+        let [unordered, beginning, end, immediate] = *flags;
+        Some(Data {
+            tsn: Tsn(*tsn),
+            stream: StreamId(*stream),
+            ssn: Ssn(*ssn),
+            ppid: Ppid(*ppid),
+            unordered,
+            beginning,
+            end,
+            immediate,
+            payload,
+        })
+    }
+
+    fn write(&self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
+        match self {
+            Self::Data { .. } => w.data(&self.data().unwrap()),
+            Self::Init { ack, fields, parameters } => {
+                let write = |p: &mut ParameterWriter<'_>| {
+                    parameters.iter().try_for_each(|x| p.parameter(&x.borrow()))
+                };
+                if *ack { w.init_ack(fields, write) } else { w.init(fields, write) }
+            }
+            Self::Sack { tsn, a_rwnd, flags, gaps, duplicates } => w.sack(
+                Tsn(*tsn),
+                *a_rwnd,
+                *flags,
+                gaps.iter().map(|&(start, end)| GapBlock { start, end }),
+                duplicates.iter().map(|&tsn| Tsn(tsn)),
+            ),
+            Self::Heartbeat { ack: false, info } => w.heartbeat(info),
+            Self::Heartbeat { ack: true, info } => w.heartbeat_ack(info),
+            Self::Abort { t_bit, causes } => {
+                w.abort(*t_bit, |c| causes.iter().try_for_each(|x| c.cause(&x.borrow())))
+            }
+            Self::Error(causes) => {
+                w.error(|c| causes.iter().try_for_each(|x| c.cause(&x.borrow())))
+            }
+            Self::CookieEcho(cookie) => w.cookie_echo(cookie),
+            Self::Plain(chunk) => w.chunk(chunk),
+            Self::Unknown { ty, flags, value } => w.typed_chunk(*ty, *flags, value),
+        }
+    }
+
+    /// What was parsed is this chunk.
+    fn is(&self, parsed: &Chunk<'_>) -> bool {
+        match (self, *parsed) {
+            (Self::Data { .. }, Chunk::Data(data)) => self.data() == Some(data),
+            (Self::Init { ack: false, fields, parameters }, Chunk::Init(init))
+            | (Self::Init { ack: true, fields, parameters }, Chunk::InitAck(init)) => {
+                *fields == InitFields::from(&init)
+                    && init.parameters.iter().eq(parameters.iter().map(|p| Ok(p.borrow())))
+            }
+            (Self::Sack { tsn, a_rwnd, flags, gaps, duplicates }, Chunk::Sack(sack)) => {
+                (Tsn(*tsn), *a_rwnd, *flags) == (sack.cumulative_tsn_ack, sack.a_rwnd, sack.flags)
+                    && sack.gaps().map(|gap| (gap.start, gap.end)).eq(gaps.iter().copied())
+                    && sack.duplicates().map(|tsn| tsn.0).eq(duplicates.iter().copied())
+            }
+            (Self::Heartbeat { ack: false, info }, Chunk::Heartbeat(heartbeat))
+            | (Self::Heartbeat { ack: true, info }, Chunk::HeartbeatAck(heartbeat)) => {
+                heartbeat.info == info
+            }
+            (Self::Abort { t_bit, causes }, Chunk::Abort(abort)) => {
+                abort.t_bit == *t_bit
+                    && abort.causes.iter().eq(causes.iter().map(|c| Ok(c.borrow())))
+            }
+            (Self::Error(causes), Chunk::Error(error)) => {
+                error.causes.iter().eq(causes.iter().map(|c| Ok(c.borrow())))
+            }
+            (Self::CookieEcho(cookie), Chunk::CookieEcho(echo)) => echo.cookie == cookie,
+            (Self::Plain(chunk), parsed) => *chunk == parsed,
+            (Self::Unknown { ty, flags, value }, Chunk::Unknown(unknown)) => {
+                (unknown.ty, unknown.flags, unknown.value()) == (*ty, *flags, value.as_slice())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Writes the chunks into a packet of at most `limit` bytes, leaving out what does not fit, and
+/// returns those that were written.
+fn bundle(chunks: &[OwnedChunk], limit: usize) -> (Vec<u8>, Vec<&OwnedChunk>) {
+    let mut buf = vec![0xff; limit];
+    let mut writer = PacketWriter::new(&mut buf, HEADER);
+    let mut written = Vec::new();
+    for chunk in chunks {
+        let before = (writer.len(), writer.chunk_count());
+        if chunk.write(&mut writer).is_ok() {
+            written.push(chunk);
+        } else {
+            assert_eq!(before, (writer.len(), writer.chunk_count()));
+        }
+        assert!(writer.len().is_multiple_of(4));
+        assert_eq!(writer.len() + writer.remaining(), limit & !3);
+    }
+    assert_eq!(writer.chunk_count(), written.len());
+    let len = writer.finish(Checksum::Verify);
+    assert!(buf[len..].iter().all(|&b| b == 0xff) || written.len() < chunks.len());
+    buf.truncate(len);
+    (buf, written)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_chunk_parses_to_what_was_written(chunk in chunk()) {
+        let (datagram, written) = bundle(std::slice::from_ref(&chunk), 1500);
+        prop_assert_eq!(written.len(), 1);
+        let packet = Packet::parse(&datagram, Checksum::Verify).unwrap();
+        prop_assert_eq!(packet.header(), HEADER);
+        let mut chunks = packet.chunks();
+        let parsed = chunks.next().unwrap().unwrap();
+        prop_assert!(chunk.is(&parsed), "{:?}", parsed);
+        prop_assert_eq!(chunks.next(), None);
+    }
+
+    #[test]
+    fn a_bundle_parses_to_what_was_written(chunks in vec(chunk(), 0..8), limit in 12..900_usize) {
+        let (datagram, written) = bundle(&chunks, limit);
+        let packet = Packet::parse(&datagram, Checksum::Verify).unwrap();
+        let parsed: Vec<_> = packet.chunks().map(Result::unwrap).collect();
+        prop_assert_eq!(parsed.len(), written.len());
+        for (written, parsed) in written.into_iter().zip(&parsed) {
+            // A SACK is cut to what fits.
+            let cut = datagram.len() + 4 > limit && matches!(written, OwnedChunk::Sack { .. });
+            prop_assert!(cut || written.is(parsed), "{:?}", parsed);
+        }
+    }
+
+    #[test]
+    fn a_parameter_parses_to_what_was_written(parameter in parameter()) {
+        let mut buf = [0xff; 200];
+        let len = ParameterWriter::fill(&mut buf, |p| p.parameter(&parameter.borrow())).unwrap();
+        prop_assert!(Parameters::new(&buf[..len]).iter().eq([Ok(parameter.borrow())]));
+    }
+
+    #[test]
+    fn a_cause_parses_to_what_was_written(cause in cause()) {
+        let mut buf = [0xff; 200];
+        let len = CauseWriter::fill(&mut buf, |c| c.cause(&cause.borrow())).unwrap();
+        prop_assert!(Causes::new(&buf[..len]).iter().eq([Ok(cause.borrow())]));
+        // What a peer sends must not move a terminal's cursor.
+        prop_assert!(!cause.borrow().to_string().contains(char::is_control));
+    }
+
+    #[test]
+    fn random_bytes_do_no_harm(mut datagram in vec(any::<u8>(), 0..300)) {
+        prop_assert!(walk(&datagram) <= datagram.len());
+        // The same with a length that parses, and with small numbers where lengths stand.
+        datagram.truncate(datagram.len() & !3);
+        prop_assert!(walk(&datagram) <= datagram.len());
+        for byte in datagram.iter_mut().skip(14).step_by(4) {
+            *byte = 0;
+        }
+        for byte in datagram.iter_mut().skip(12).step_by(4) {
+            *byte &= 0x0f;
+        }
+        prop_assert!(walk(&datagram) <= datagram.len());
+    }
+
+    #[test]
+    fn mutated_packets_do_no_harm(
+        chunks in vec(chunk(), 1..6),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let (mut datagram, _) = bundle(&chunks, 1500);
+        for (at, value) in changes {
+            let at = at.index(datagram.len());
+            datagram[at] = value;
+        }
+        prop_assert!(walk(&datagram) <= datagram.len());
+        datagram.truncate(cut.index(datagram.len()) & !3);
+        prop_assert!(walk(&datagram) <= datagram.len());
+    }
+}

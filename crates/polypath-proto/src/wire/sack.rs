@@ -1,0 +1,280 @@
+//! Selective Acknowledgement (SACK), RFC 9260 3.3.4.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +---------------+---------------+-------------------------------+
+//! |   Type = 3    |  Chunk Flags  |         Chunk Length          |
+//! +---------------+---------------+-------------------------------+
+//! |                      Cumulative TSN Ack                       |
+//! +---------------------------------------------------------------+
+//! |          Advertised Receiver Window Credit (a_rwnd)           |
+//! +-------------------------------+-------------------------------+
+//! | Number of Gap Ack Blocks = N  |  Number of Duplicate TSNs = M |
+//! +-------------------------------+-------------------------------+
+//! |    Gap Ack Block #1 Start     |     Gap Ack Block #1 End      |
+//! +-------------------------------+-------------------------------+
+//! \                              ...                              \
+//! +---------------------------------------------------------------+
+//! |                        Duplicate TSN 1                        |
+//! +---------------------------------------------------------------+
+//! \                              ...                              \
+//! +---------------------------------------------------------------+
+//! ```
+
+use std::fmt;
+
+use crate::Tsn;
+
+use super::codec::{u16_at, u32_at};
+use super::{CHUNK_HEADER_LEN, ChunkError, DoesNotFit, PacketWriter, SACK_HEADER_LEN, chunk_type};
+
+/// A run of TSNs that were received after a gap, as offsets from the cumulative TSN ack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GapBlock {
+    /// Offset of the first TSN of the run.
+    pub start: u16,
+    /// Offset of the last TSN of the run. A peer may send one before `start`.
+    pub end: u16,
+}
+
+impl GapBlock {
+    /// The first TSN of the run.
+    #[inline]
+    pub fn first(self, cumulative_tsn_ack: Tsn) -> Tsn {
+        cumulative_tsn_ack.plus(self.start.into())
+    }
+
+    /// The last TSN of the run.
+    #[inline]
+    pub fn last(self, cumulative_tsn_ack: Tsn) -> Tsn {
+        cumulative_tsn_ack.plus(self.end.into())
+    }
+
+    /// The block begins after the cumulative TSN ack and does not end before it begins.
+    #[inline]
+    pub const fn is_sound(self) -> bool {
+        0 < self.start && self.start <= self.end
+    }
+
+    #[inline]
+    const fn from_bytes([s0, s1, e0, e1]: [u8; 4]) -> Self {
+        Self { start: u16::from_be_bytes([s0, s1]), end: u16::from_be_bytes([e0, e1]) }
+    }
+
+    #[inline]
+    const fn to_bytes(self) -> [u8; 4] {
+        let ([s0, s1], [e0, e1]) = (self.start.to_be_bytes(), self.end.to_be_bytes());
+        [s0, s1, e0, e1]
+    }
+}
+
+/// A SACK chunk.
+///
+/// The gap ack blocks are as the peer sent them: neither their order nor their bounds were checked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Sack<'a> {
+    /// The last TSN before the first gap.
+    pub cumulative_tsn_ack: Tsn,
+    /// Receive buffer that is left, in bytes.
+    pub a_rwnd: u32,
+    /// Chunk flags; reserved in RFC 9260.
+    pub flags: u8,
+    gaps: &'a [[u8; 4]],
+    duplicates: &'a [[u8; 4]],
+}
+
+impl<'a> Sack<'a> {
+    #[inline]
+    pub(super) fn parse(raw: &'a [u8], flags: u8) -> Result<Self, ChunkError<'a>> {
+        let Some((head, lists)) = raw.split_first_chunk::<SACK_HEADER_LEN>() else {
+            let ty = chunk_type::SACK;
+            return Err(ChunkError::TooShort { ty, minimum: SACK_HEADER_LEN, raw });
+        };
+        let (gaps, duplicates) = (u16_at(head, 12), u16_at(head, 14));
+        let (words, _) = lists.as_chunks::<4>();
+        let lists = words
+            .split_at_checked(gaps.into())
+            .and_then(|(gaps, rest)| Some((gaps, rest.get(..duplicates.into())?)));
+        let Some((gaps, duplicates)) = lists else {
+            return Err(ChunkError::SackCounts { gaps, duplicates, raw });
+        };
+        Ok(Self {
+            cumulative_tsn_ack: Tsn(u32_at(head, 4)),
+            a_rwnd: u32_at(head, 8),
+            flags,
+            gaps,
+            duplicates,
+        })
+    }
+
+    /// The gap ack blocks, in the order of the chunk.
+    #[inline]
+    pub fn gaps(
+        &self,
+    ) -> impl ExactSizeIterator<Item = GapBlock> + DoubleEndedIterator + Clone + use<'a> {
+        self.gaps.iter().map(|&block| GapBlock::from_bytes(block))
+    }
+
+    /// TSNs that arrived more than once since the last SACK, in the order of the chunk; one that
+    /// arrived three times is there twice.
+    #[inline]
+    pub fn duplicates(
+        &self,
+    ) -> impl ExactSizeIterator<Item = Tsn> + DoubleEndedIterator + Clone + use<'a> {
+        self.duplicates.iter().map(|&tsn| Tsn(u32::from_be_bytes(tsn)))
+    }
+}
+
+impl fmt::Debug for Sack<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct List<I>(I);
+        impl<I: Iterator<Item: fmt::Debug> + Clone> fmt::Debug for List<I> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_list().entries(self.0.clone()).finish()
+            }
+        }
+        f.debug_struct("Sack")
+            .field("cumulative_tsn_ack", &self.cumulative_tsn_ack)
+            .field("a_rwnd", &self.a_rwnd)
+            .field("flags", &self.flags)
+            .field("gaps", &List(self.gaps()))
+            .field("duplicates", &List(self.duplicates()))
+            .finish()
+    }
+}
+
+/// Writes items until they or the words end, and returns how many were written.
+#[inline]
+fn fill<T>(words: &mut [[u8; 4]], items: impl Iterator<Item = T>, bytes: fn(T) -> [u8; 4]) -> u16 {
+    let mut count = 0;
+    let at_most = words.len().min(u16::MAX.into());
+    for (word, item) in words.iter_mut().take(at_most).zip(items) {
+        *word = bytes(item);
+        count += 1;
+    }
+    count
+}
+
+impl PacketWriter<'_> {
+    /// Writes a SACK chunk with as many of the gap ack blocks as fit, and then as many of the
+    /// duplicates.
+    ///
+    /// RFC 9260 6.2 asks for as many gap ack blocks as fit into one SACK, so they come before the
+    /// duplicates.
+    ///
+    /// # Errors
+    ///
+    /// Not even the 16 bytes of the fixed part fit.
+    #[inline]
+    pub fn sack(
+        &mut self,
+        cumulative_tsn_ack: Tsn,
+        a_rwnd: u32,
+        flags: u8,
+        gaps: impl Iterator<Item = GapBlock>,
+        duplicates: impl Iterator<Item = Tsn>,
+    ) -> Result<(), DoesNotFit> {
+        const FIXED: usize = SACK_HEADER_LEN - CHUNK_HEADER_LEN;
+        let (head, lists) = self.space()?.split_first_chunk_mut::<FIXED>().ok_or(DoesNotFit)?;
+        let (words, _) = lists.as_chunks_mut::<4>();
+        let gap_count = fill(words, gaps, GapBlock::to_bytes);
+        let words = words.get_mut(gap_count.into()..).unwrap_or_default();
+        let duplicate_count = fill(words, duplicates, |tsn| tsn.0.to_be_bytes());
+        let [t0, t1, t2, t3] = cumulative_tsn_ack.0.to_be_bytes();
+        let [w0, w1, w2, w3] = a_rwnd.to_be_bytes();
+        let [g0, g1] = gap_count.to_be_bytes();
+        let [d0, d1] = duplicate_count.to_be_bytes();
+        *head = [t0, t1, t2, t3, w0, w1, w2, w3, g0, g1, d0, d1];
+        let len = FIXED + 4 * (usize::from(gap_count) + usize::from(duplicate_count));
+        self.reserve(chunk_type::SACK, flags, len)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Chunk;
+    use super::super::tests::{chunk_bytes, chunk_bytes_in, only_chunk, writes};
+    use super::*;
+
+    const BYTES: [u8; 28] = [
+        3, 1, 0, 28, 0, 0, 0, 10, 0, 0, 0x20, 0, 0, 2, 0, 1, // fixed part
+        0, 2, 0, 3, 0, 5, 1, 0, // two gap ack blocks
+        0, 0, 0, 9, // one duplicate
+    ];
+
+    const GAPS: [GapBlock; 2] = [GapBlock { start: 2, end: 3 }, GapBlock { start: 5, end: 256 }];
+
+    fn write(w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
+        w.sack(Tsn(10), 0x2000, 1, GAPS.into_iter(), [Tsn(9)].into_iter())
+    }
+
+    #[test]
+    fn bytes() {
+        assert_eq!(chunk_bytes(write), BYTES);
+        let Ok(Chunk::Sack(sack)) = only_chunk(&BYTES) else { panic!("no SACK") };
+        assert_eq!((sack.cumulative_tsn_ack, sack.a_rwnd, sack.flags), (Tsn(10), 0x2000, 1));
+        assert!(sack.gaps().eq(GAPS));
+        assert_eq!(sack.gaps().len(), 2);
+        assert!(sack.duplicates().eq([Tsn(9)]));
+        assert_eq!(
+            format!("{sack:?}"),
+            "Sack { cumulative_tsn_ack: Tsn(10), a_rwnd: 8192, flags: 1, \
+             gaps: [GapBlock { start: 2, end: 3 }, GapBlock { start: 5, end: 256 }], \
+             duplicates: [Tsn(9)] }"
+        );
+    }
+
+    #[test]
+    fn gap_block() {
+        assert_eq!(GAPS[0].first(Tsn(u32::MAX)), Tsn(1));
+        assert_eq!(GAPS[0].last(Tsn(u32::MAX)), Tsn(2));
+        assert!(GAPS[0].is_sound());
+        assert!(!GapBlock { start: 0, end: 3 }.is_sound());
+        assert!(!GapBlock { start: 4, end: 3 }.is_sound());
+    }
+
+    #[test]
+    fn counts_that_lie() {
+        for (gaps, duplicates) in [(4, 0), (2, 2), (0, 4), (u16::MAX, u16::MAX)] {
+            let mut bytes = BYTES;
+            bytes[12..14].copy_from_slice(&gaps.to_be_bytes());
+            bytes[14..16].copy_from_slice(&duplicates.to_be_bytes());
+            assert_eq!(
+                only_chunk(&bytes),
+                Err(ChunkError::SackCounts { gaps, duplicates, raw: &bytes })
+            );
+        }
+    }
+
+    #[test]
+    fn shorter_than_its_fixed_part() {
+        let bytes = [3, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0];
+        let raw = &bytes;
+        assert_eq!(only_chunk(&bytes), Err(ChunkError::TooShort { ty: 3, minimum: 16, raw }));
+    }
+
+    #[test]
+    fn writes_what_fits() {
+        assert!(!writes(15, write));
+        for (room, gaps, duplicates) in [(16, 0, 0), (20, 1, 0), (24, 2, 0), (27, 2, 0), (28, 2, 1)]
+        {
+            let bytes = chunk_bytes_in(room, write).unwrap();
+            assert_eq!(bytes.len(), room & !3);
+            let Ok(Chunk::Sack(sack)) = only_chunk(&bytes) else { panic!("no SACK") };
+            assert_eq!((sack.gaps().len(), sack.duplicates().len()), (gaps, duplicates));
+        }
+    }
+
+    #[test]
+    fn writes_what_a_chunk_can_hold() {
+        let endless = || std::iter::repeat(GAPS[0]);
+        let bytes =
+            chunk_bytes_in(300_000, |w| w.sack(Tsn(0), 0, 0, endless(), std::iter::repeat(Tsn(1))))
+                .unwrap();
+        assert_eq!(bytes.len(), 65_532);
+        let Ok(Chunk::Sack(sack)) = only_chunk(&bytes) else { panic!("no SACK") };
+        assert_eq!((sack.gaps().len(), sack.duplicates().len()), (16_379, 0));
+    }
+}

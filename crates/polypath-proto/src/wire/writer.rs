@@ -1,0 +1,253 @@
+//! Writes a packet into a buffer of the caller's, RFC 9260 3 and 6.10.
+//!
+//! The methods for each chunk stand in the file of the chunk.
+
+use super::codec::padded;
+use super::{
+    CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, Chunk, CommonHeader, InitFields, checksum,
+};
+
+/// The chunk, parameter or cause does not fit into what is left of the buffer (or into the 65535
+/// bytes that a length field can say). Nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it does not fit into what is left of the packet")]
+pub struct DoesNotFit;
+
+/// Writes one packet, chunk by chunk.
+///
+/// A chunk that does not fit leaves the writer as it was, so that the caller can try a smaller one,
+/// or finish. Padding is written as zeros (RFC 9260 3.2).
+#[derive(Debug)]
+pub struct PacketWriter<'b> {
+    /// As long as the longest packet that fits: a multiple of four.
+    buf: &'b mut [u8],
+    /// Bytes written: a multiple of four.
+    len: usize,
+    chunks: usize,
+}
+
+impl<'b> PacketWriter<'b> {
+    /// Begins a packet in `buf`, whose length bounds that of the packet.
+    ///
+    /// Into a buffer of less than 12 bytes nothing fits, and the packet has no bytes.
+    pub fn new(buf: &'b mut [u8], header: CommonHeader) -> Self {
+        let whole = buf.len() & !3;
+        let mut writer = Self { buf: buf.get_mut(..whole).unwrap_or_default(), len: 0, chunks: 0 };
+        match writer.buf.first_chunk_mut() {
+            Some(head) => {
+                *head = header.to_bytes();
+                writer.len = COMMON_HEADER_LEN;
+            }
+            None => writer.buf = &mut [],
+        }
+        writer
+    }
+
+    /// Bytes still free: a chunk fits if its length, rounded up to a multiple of four, is not more.
+    #[inline]
+    pub const fn remaining(&self) -> usize {
+        self.buf.len() - self.len
+    }
+
+    /// Bytes written, the common header and all padding included.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// No chunk has been written yet.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.chunks == 0
+    }
+
+    /// How many chunks have been written.
+    #[inline]
+    pub const fn chunk_count(&self) -> usize {
+        self.chunks
+    }
+
+    /// Completes the packet with its checksum and returns its length in bytes.
+    #[inline]
+    pub fn finish(self, checksum: Checksum) -> usize {
+        if checksum == Checksum::Verify
+            && let Some(packet) = self.buf.get_mut(..self.len)
+        {
+            let crc = self::checksum(packet);
+            if let Some(field) = packet.get_mut(8..COMMON_HEADER_LEN) {
+                // RFC 9260 Appendix A: the CRC travels with its lowest byte first.
+                field.copy_from_slice(&crc.to_le_bytes());
+            }
+        }
+        self.len
+    }
+
+    /// Writes any chunk that was parsed or built by hand.
+    ///
+    /// # Errors
+    ///
+    /// The chunk does not fit, or it is a [`Chunk::Unknown`] that is no chunk (see
+    /// [`PacketWriter::raw_chunk`]).
+    pub fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<(), DoesNotFit> {
+        match *chunk {
+            Chunk::Data(ref data) => self.data(data),
+            Chunk::Init(ref init) => {
+                self.init(&InitFields::from(init), |p| p.append(init.parameters))
+            }
+            Chunk::InitAck(ref init) => {
+                self.init_ack(&InitFields::from(init), |p| p.append(init.parameters))
+            }
+            Chunk::Sack(sack) => self.sack(
+                sack.cumulative_tsn_ack,
+                sack.a_rwnd,
+                sack.flags,
+                sack.gaps(),
+                sack.duplicates(),
+            ),
+            Chunk::Heartbeat(heartbeat) => self.heartbeat(heartbeat.info),
+            Chunk::HeartbeatAck(heartbeat) => self.heartbeat_ack(heartbeat.info),
+            Chunk::Abort(abort) => self.abort(abort.t_bit, |c| c.append(abort.causes)),
+            Chunk::Shutdown(shutdown) => self.shutdown(shutdown.cumulative_tsn_ack),
+            Chunk::ShutdownAck => self.shutdown_ack(),
+            Chunk::Error(error) => self.error(|c| c.append(error.causes)),
+            Chunk::CookieEcho(echo) => self.cookie_echo(echo.cookie),
+            Chunk::CookieAck => self.cookie_ack(),
+            Chunk::Ecne(ecne) => self.ecne(ecne.lowest_tsn),
+            Chunk::Cwr(cwr) => self.cwr(cwr.lowest_tsn),
+            Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
+            Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
+        }
+    }
+
+    /// Writes a chunk that is bytes already: type, flags, length and value, without padding.
+    ///
+    /// # Errors
+    ///
+    /// The chunk does not fit, or its length field does not say how many bytes there are.
+    pub fn raw_chunk(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
+        let Some((&[ty, flags, l0, l1], value)) = raw.split_first_chunk::<CHUNK_HEADER_LEN>()
+        else {
+            return Err(DoesNotFit);
+        };
+        if usize::from(u16::from_be_bytes([l0, l1])) != raw.len() {
+            return Err(DoesNotFit);
+        }
+        self.typed_chunk(ty, flags, value)
+    }
+
+    /// Writes a chunk of any type, flags and value.
+    ///
+    /// # Errors
+    ///
+    /// The chunk does not fit.
+    #[inline]
+    pub fn typed_chunk(&mut self, ty: u8, flags: u8, value: &[u8]) -> Result<(), DoesNotFit> {
+        self.reserve(ty, flags, value.len())?.copy_from_slice(value);
+        Ok(())
+    }
+
+    /// Writes header and padding of a chunk and returns the bytes of its value, to be filled.
+    #[inline]
+    pub(super) fn reserve(
+        &mut self,
+        ty: u8,
+        flags: u8,
+        value_len: usize,
+    ) -> Result<&mut [u8], DoesNotFit> {
+        let length = CHUNK_HEADER_LEN + value_len;
+        let [l0, l1] = u16::try_from(length).map_err(|_| DoesNotFit)?.to_be_bytes();
+        let end = self.len + padded(length);
+        let chunk = self.buf.get_mut(self.len..end).ok_or(DoesNotFit)?;
+        let (head, rest) = chunk.split_first_chunk_mut::<CHUNK_HEADER_LEN>().ok_or(DoesNotFit)?;
+        let (value, padding) = rest.split_at_mut_checked(value_len).ok_or(DoesNotFit)?;
+        *head = [ty, flags, l0, l1];
+        padding.fill(0);
+        self.len = end;
+        self.chunks += 1;
+        Ok(value)
+    }
+
+    /// All the bytes that the value of one more chunk could have.
+    #[inline]
+    pub(super) fn space(&mut self) -> Result<&mut [u8], DoesNotFit> {
+        let value = self.len + CHUNK_HEADER_LEN;
+        let end = self.buf.len().min(self.len + usize::from(u16::MAX));
+        self.buf.get_mut(value..end).ok_or(DoesNotFit)
+    }
+
+    /// Writes a chunk of a fixed part and a list, which `list` writes, returning its length.
+    pub(super) fn list<const N: usize>(
+        &mut self,
+        ty: u8,
+        flags: u8,
+        fixed: [u8; N],
+        list: impl FnOnce(&mut [u8]) -> Result<usize, DoesNotFit>,
+    ) -> Result<(), DoesNotFit> {
+        let (head, rest) = self.space()?.split_first_chunk_mut::<N>().ok_or(DoesNotFit)?;
+        let len = N + list(rest)?;
+        *head = fixed;
+        self.reserve(ty, flags, len)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::VerificationTag;
+
+    const HEADER: CommonHeader =
+        CommonHeader { source_port: 1, destination_port: 2, verification_tag: VerificationTag(3) };
+
+    #[test]
+    fn what_does_not_fit_changes_nothing() {
+        let mut buf = [0xff; 23];
+        let mut writer = PacketWriter::new(&mut buf, HEADER);
+        assert_eq!((writer.len(), writer.remaining(), writer.is_empty()), (12, 8, true));
+        assert_eq!(writer.typed_chunk(200, 1, &[0; 5]), Err(DoesNotFit));
+        assert_eq!((writer.len(), writer.remaining(), writer.chunk_count()), (12, 8, 0));
+        writer.typed_chunk(200, 1, &[7]).unwrap();
+        assert_eq!((writer.len(), writer.remaining(), writer.is_empty()), (20, 0, false));
+        assert_eq!(writer.shutdown_ack(), Err(DoesNotFit));
+        assert_eq!(writer.chunk_count(), 1);
+        assert_eq!(writer.finish(Checksum::Ignore), 20);
+        assert_eq!(buf[..12], [0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0]);
+        assert_eq!(buf[12..20], [200, 1, 0, 5, 7, 0, 0, 0]);
+        assert_eq!(buf[20..], [0xff; 3]);
+    }
+
+    #[test]
+    fn buffers_too_small_for_a_packet() {
+        for len in 0..12 {
+            let mut buf = [0xff; 12];
+            let mut writer = PacketWriter::new(&mut buf[..len], HEADER);
+            assert_eq!((writer.len(), writer.remaining()), (0, 0));
+            assert_eq!(writer.cookie_ack(), Err(DoesNotFit));
+            assert_eq!(writer.finish(Checksum::Verify), 0);
+            assert_eq!(buf, [0xff; 12]);
+        }
+    }
+
+    #[test]
+    fn no_chunk_is_longer_than_its_length_field_can_say() {
+        let mut buf = vec![0; 140_000];
+        let mut writer = PacketWriter::new(&mut buf, HEADER);
+        assert_eq!(writer.typed_chunk(200, 0, &[1; 65_532]), Err(DoesNotFit));
+        writer.typed_chunk(200, 0, &[1; 65_531]).unwrap();
+        assert_eq!(writer.len(), 12 + 65_536);
+        assert_eq!(writer.error(|c| c.protocol_violation(&[0; 65_528])), Err(DoesNotFit),);
+        writer.error(|c| c.protocol_violation(&[0; 65_527])).unwrap();
+        assert_eq!(writer.len(), 12 + 2 * 65_536);
+    }
+
+    #[test]
+    fn raw_chunks_must_be_chunks() {
+        let mut buf = [0; 64];
+        let mut writer = PacketWriter::new(&mut buf, HEADER);
+        for raw in [&[][..], &[1, 2, 3], &[1, 2, 0, 3], &[1, 2, 0, 5], &[1, 2, 0, 4, 0]] {
+            assert_eq!(writer.raw_chunk(raw), Err(DoesNotFit));
+        }
+        writer.raw_chunk(&[0xc1, 2, 0, 5, 9]).unwrap();
+        assert_eq!(writer.len(), 20);
+    }
+}
