@@ -101,7 +101,8 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 struct Entry {
     association: Association,
-    /// As indexed in `by_tag`, `by_peer` and `timeouts`.
+    /// As indexed in `by_tag`, `by_peer` and `timeouts`; tag 0 and no path once it is closed: packets
+    /// for it are out of the blue then, and its peer may open another one.
     tag: VerificationTag,
     paths: usize,
     timeout: Option<Time>,
@@ -282,12 +283,8 @@ impl Endpoint {
                 if entry.association.handle_reflected(&packet) {
                     self.touch(id);
                 } else {
-                    // RFC 9260 8.5: the tag is wrong: silently discarded. What belongs to no
-                    // association of this peer any more is answered as out of the blue.
+                    // RFC 9260 8.5: the tag is wrong: silently discarded.
                     self.stats.bad_tag += 1;
-                    if entry.association.is_closed() {
-                        self.handle_out_of_the_blue(from, &packet);
-                    }
                 }
             }
             (_, None) => self.handle_out_of_the_blue(from, &packet),
@@ -306,7 +303,6 @@ impl Endpoint {
         let fresh = self.fresh_tags();
         if let Some(id) = existing
             && let Some(entry) = self.entries.get_mut(&id)
-            && !entry.association.is_closed()
         {
             entry.association.handle_init(now, init, from, fresh);
             return self.touch(id);
@@ -630,15 +626,24 @@ impl Endpoint {
     fn index(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let a = &entry.association;
-        if entry.tag != a.local_tag() {
+        let (tag, paths) =
+            if a.is_closed() { (VerificationTag(0), 0) } else { (a.local_tag(), a.path_count()) };
+        if entry.tag != tag {
             self.by_tag.remove(&entry.tag.0);
-            entry.tag = a.local_tag();
-            self.by_tag.insert(entry.tag.0, id);
+            entry.tag = tag;
+            if tag.0 != 0 {
+                self.by_tag.insert(tag.0, id);
+            }
         }
-        if entry.paths != a.path_count() {
-            entry.paths = a.path_count();
+        if entry.paths != paths {
+            entry.paths = paths;
             for ip in a.remotes() {
-                self.by_peer.entry((ip, a.peer_port())).or_insert(id);
+                let key = (ip, a.peer_port());
+                if paths > 0 {
+                    self.by_peer.entry(key).or_insert(id);
+                } else if self.by_peer.get(&key) == Some(&id) {
+                    self.by_peer.remove(&key);
+                }
             }
         }
     }
@@ -684,13 +689,7 @@ impl Endpoint {
 
     fn remove(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.remove(&id) else { return };
-        self.by_tag.remove(&entry.tag.0);
-        for ip in entry.association.remotes() {
-            let key = (ip, entry.association.peer_port());
-            if self.by_peer.get(&key) == Some(&id) {
-                self.by_peer.remove(&key);
-            }
-        }
+        debug_assert!(entry.tag.0 == 0 && entry.paths == 0, "a closed association was indexed");
         if let Some(old) = entry.timeout {
             self.timeouts.remove(&(old, id));
         }

@@ -15,12 +15,21 @@ pub enum Event {
         /// The peer asked for it.
         inbound: bool,
     },
-    /// [`recv`](crate::Association::recv) has something.
+    /// [`recv`](crate::Association::recv) has something new. One event may stand for many messages,
+    /// but none becomes ready after the last event was taken without another one.
     Readable,
     /// The send buffer has room again after a send was refused.
     Writable,
     /// Everything that was given to `send` has been acknowledged by the peer's SCTP.
     Drained,
+    /// A message was given to `send` before the association was established, on a stream that the
+    /// peer turned out not to have.
+    SendFailed {
+        /// Its stream.
+        stream: StreamId,
+        /// Its payload bytes.
+        bytes: usize,
+    },
     /// A path became known.
     PathAdded {
         /// The new path.

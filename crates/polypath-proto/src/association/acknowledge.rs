@@ -101,7 +101,9 @@ impl Association {
             }
             // Max.Burst counts from what was in flight before the SACK: what it took out may be
             // replaced, and so many packets more.
-            self.burst_from[i] = self.burst_from[i].max(tally.paths[i].in_flight_before);
+            if let Some(from) = self.burst_from.get_mut(i) {
+                *from = (*from).max(tally.paths[i].in_flight_before);
+            }
         }
         self.tally = tally;
         self.tell_if_writable();

@@ -6,7 +6,7 @@ use super::Association;
 use super::control::{Control, OwnedCause};
 use super::init::{self, InitError};
 use super::state::{CookieEchoed, CookieWait, State};
-use crate::event::CloseReason;
+use crate::event::{CloseReason, Event};
 use crate::receive::Receiver;
 use crate::wire::Init;
 use crate::{FourTuple, PathId, Time, Tsn};
@@ -79,6 +79,11 @@ impl Association {
     pub(super) fn set_streams(&mut self, outbound: u16, inbound: u16) {
         self.outbound_streams = outbound;
         self.inbound_streams = inbound;
+        // What was given to `send` before the peer said how many streams it takes.
+        for (stream, bytes) in self.sender.queue.drop_streams_from(outbound) {
+            self.sender.buffered -= bytes;
+            self.events.push_back(Event::SendFailed { stream, bytes });
+        }
     }
 
     /// The peer's first TSN and its window are known.

@@ -37,9 +37,6 @@ impl Association {
     fn received(&mut self, _: Time, received: Received) -> Received {
         self.stats.bytes_received += received.payload.len() as u64;
         self.stats.messages_received += u64::from(received.end);
-        if !self.receiver.has_ready() {
-            self.readable_told = false;
-        }
         // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd".
         if self.state.may_receive_data() && self.receiver.should_update(self.largest_chunk()) {
             self.ack.demand();
@@ -99,9 +96,11 @@ impl Association {
         if !seen.any || self.is_closed() {
             return;
         }
-        if self.receiver.has_ready() && !self.readable_told {
-            self.readable_told = true;
-            self.events.push_back(Event::Readable);
+        if self.receiver.ever_ready() != self.seen_ready {
+            self.seen_ready = self.receiver.ever_ready();
+            if !std::mem::replace(&mut self.readable_waits, true) {
+                self.events.push_back(Event::Readable);
+            }
         }
         let arrival = Arrival {
             path,

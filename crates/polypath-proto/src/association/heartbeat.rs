@@ -39,8 +39,9 @@ impl Association {
             if path == self.current && self.paths[i].state() == PathState::Active {
                 self.schedule_heartbeat(now, path);
             } else {
-                // RFC 9260 5.4 (4); a path that the application named is confirmed, but its RTT is
-                // worth knowing before it is needed.
+                // RFC 9260 5.4 would take a path for confirmed that the application of the opening
+                // side named. Here it is asked like any other: one round trip later its RTT is known
+                // too, before it is needed.
                 self.paths[i].schedule_heartbeat(Some(now));
             }
         }

@@ -116,7 +116,10 @@ pub struct Association {
     wants_shutdown: bool,
     /// Times that the network has refused an INIT.
     refusals: u32,
-    readable_told: bool,
+    /// What had become ready for the application when it was last told, and an
+    /// [`Event::Readable`] waits to be taken.
+    seen_ready: u64,
+    readable_waits: bool,
     events: VecDeque<Event>,
     stats: AssociationStats,
     tally: acknowledge::Tally,
@@ -168,7 +171,8 @@ impl Association {
             now,
             wants_shutdown: false,
             refusals: 0,
-            readable_told: false,
+            seen_ready: 0,
+            readable_waits: false,
             events: VecDeque::new(),
             stats: AssociationStats::default(),
             tally: acknowledge::Tally::default(),
@@ -339,7 +343,11 @@ impl Association {
 
     /// The next event. Call it until it gives `None`, after every other call.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        if event == Some(Event::Readable) {
+            self.readable_waits = false;
+        }
+        event
     }
 
     pub(crate) const fn local_tag(&self) -> VerificationTag {

@@ -160,7 +160,8 @@ impl Association {
     fn may_burst(&self, path: PathId) -> bool {
         let p = &self.paths[path.index()];
         let burst = self.config.max_burst().saturating_mul(p.max_chunk());
-        p.has_room() && p.in_flight() < self.burst_from[path.index()].saturating_add(burst)
+        let from = self.burst_from.get(path.index()).copied().unwrap_or_default();
+        p.has_room() && p.in_flight() < from.saturating_add(burst)
     }
 
     /// Something has happened that may be answered by a burst: it counts from what is in flight now,

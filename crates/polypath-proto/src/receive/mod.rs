@@ -67,8 +67,9 @@ impl Receiver {
         self.tsns.duplicates_reported();
     }
 
-    pub(crate) const fn has_ready(&self) -> bool {
-        self.streams.has_ready()
+    /// Messages, and pieces of messages, that have ever become ready for the application.
+    pub(crate) const fn ever_ready(&self) -> u64 {
+        self.streams.ever_ready()
     }
 
     pub(crate) fn handle_data(&mut self, data: &Data<'_>) -> Outcome {

@@ -21,8 +21,8 @@ pub(crate) struct InStreams {
     streams: Vec<InStream>,
     /// Streams in the order in which their pieces became ready, one entry for each piece.
     order: VecDeque<StreamId>,
-    /// Pieces that are ready, over all streams.
-    ready: usize,
+    /// Pieces that have ever become ready, over all streams.
+    ever_ready: u64,
     limit: u16,
 }
 
@@ -51,8 +51,7 @@ impl InStreams {
         let s = &mut self.streams[index];
         if piece.unordered {
             s.ready.push_back(piece);
-            self.order.push_back(id);
-            self.ready += 1;
+            self.now_ready(id);
             return true;
         }
         if piece.ssn != s.next {
@@ -70,15 +69,21 @@ impl InStreams {
             s.next = s.next.next();
         }
         s.ready.push_back(piece);
-        self.order.push_back(id);
-        self.ready += 1;
+        let mut ready = 1;
         while s.early.front().is_some_and(|p| p.ssn == s.next) {
             s.ready.extend(s.early.pop_front());
             s.next = s.next.next();
-            self.order.push_back(id);
-            self.ready += 1;
+            ready += 1;
+        }
+        for _ in 0..ready {
+            self.now_ready(id);
         }
         true
+    }
+
+    fn now_ready(&mut self, stream: StreamId) {
+        self.order.push_back(stream);
+        self.ever_ready += 1;
     }
 
     /// The piece that has been ready for the longest time.
@@ -89,7 +94,6 @@ impl InStreams {
                 s.taken -= 1;
                 continue;
             }
-            self.ready -= 1;
             return s.ready.pop_front();
         }
         None
@@ -99,7 +103,6 @@ impl InStreams {
     pub(crate) fn pop_from(&mut self, stream: StreamId) -> Option<Piece> {
         let s = self.streams.get_mut(usize::from(stream.0))?;
         let piece = s.ready.pop_front()?;
-        self.ready -= 1;
         s.taken += 1;
         if self.order.front() == Some(&stream) {
             self.order.pop_front();
@@ -108,8 +111,9 @@ impl InStreams {
         Some(piece)
     }
 
-    pub(crate) const fn has_ready(&self) -> bool {
-        self.ready > 0
+    /// Pieces that have ever become ready.
+    pub(crate) const fn ever_ready(&self) -> u64 {
+        self.ever_ready
     }
 
     /// The early message with the highest TSN: where it begins.
@@ -192,6 +196,6 @@ mod tests {
         assert_eq!(s.pop().map(|p| (p.stream.0, p.ssn.0)), Some((1, 0)));
         assert_eq!(s.pop_from(StreamId(9)), None);
         assert_eq!(drain(&mut s), [(1, 1), (2, 1)]);
-        assert!(!s.has_ready());
+        assert_eq!(s.ever_ready(), 4);
     }
 }

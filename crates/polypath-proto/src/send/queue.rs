@@ -98,6 +98,23 @@ impl SendQueue {
         Some(chunk)
     }
 
+    /// Removes messages of which nothing has left and whose stream does not exist: stream and bytes.
+    pub(crate) fn drop_streams_from(&mut self, streams: u16) -> Vec<(StreamId, usize)> {
+        let mut dropped = Vec::new();
+        let begun = usize::from(self.offset > 0);
+        let mut index = 0;
+        self.messages.retain(|m| {
+            index += 1;
+            let keep = m.stream.0 < streams || index <= begun;
+            if !keep {
+                dropped.push((m.stream, m.payload.len()));
+            }
+            keep
+        });
+        self.bytes -= dropped.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        dropped
+    }
+
     /// Forgets what waits, and counts from zero again.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
