@@ -1,102 +1,19 @@
 //! An endpoint: who is a packet for? Stateless replies, cookies, and the associations.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::association::init::{self, InitAck};
-use crate::association::{Reply, stale_cookie_packet, write_reply};
 use crate::cookie::{CookieError, StateCookie};
+use crate::init::{self, InitAck};
+use crate::reply::{self, Reply};
 use crate::rng::Secret;
-use crate::wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketError, PacketWriter};
+use crate::shared::{EndpointConfig, Remote, Shared, Unreachable};
+use crate::wire::{Chunk, CommonHeader, Init, Packet, PacketError};
 use crate::{
-    Association, AssociationId, Config, ConnectError, Ecn, EndpointStats, Event, FourTuple,
-    PrefixRoutes, RouteTable, Seed, Time, Transmit, Tsn, VerificationTag,
+    Association, AssociationId, Config, ConnectError, Ecn, EndpointStats, Event, FourTuple, Seed,
+    Time, Transmit, Tsn, VerificationTag,
 };
-
-/// How SCTP packets travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encapsulation {
-    /// In UDP datagrams (RFC 6951).
-    Udp {
-        /// This side's UDP port.
-        port: u16,
-    },
-    /// Directly in IP, as protocol 132.
-    RawIp,
-}
-
-/// What an endpoint is made from.
-#[derive(Clone, Debug)]
-pub struct EndpointConfig {
-    /// SCTP port.
-    pub port: u16,
-    /// Local addresses; an unspecified one leaves the choice to the operating system.
-    pub addresses: Vec<IpAddr>,
-    /// How packets travel.
-    pub encapsulation: Encapsulation,
-    /// Associations may be opened by peers.
-    pub listen: bool,
-    /// Most associations at a time; more are refused.
-    pub max_associations: usize,
-    /// Constants and policies of associations that peers open, and the default for our own.
-    pub association: Config,
-    /// Pairs local with remote addresses.
-    pub routes: Arc<dyn RouteTable>,
-    /// Whether packets carry and need a CRC32c; without it only where nothing damages them.
-    pub checksum: Checksum,
-}
-
-impl EndpointConfig {
-    /// An endpoint that does not listen, with the `rfc9260` profile.
-    pub fn new(port: u16, addresses: Vec<IpAddr>, encapsulation: Encapsulation) -> Self {
-        Self {
-            port,
-            addresses,
-            encapsulation,
-            listen: false,
-            max_associations: 4096,
-            association: Config::rfc9260(),
-            routes: Arc::new(PrefixRoutes),
-            checksum: Checksum::Verify,
-        }
-    }
-}
-
-/// An address of a peer to connect to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Remote {
-    /// IP address and UDP encapsulation port (0 on raw IP).
-    pub address: SocketAddr,
-    /// The local address to reach it from; `None` leaves it to the route table.
-    pub local: Option<IpAddr>,
-}
-
-/// What the network reported about a datagram of ours (ICMP; RFC 9260 10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Unreachable {
-    /// Nothing listens on the UDP port.
-    Port,
-    /// The host does not know protocol 132.
-    Protocol,
-    /// The host does not answer.
-    Host,
-    /// There is no route.
-    Network,
-    /// The datagram was larger than a link of the path takes.
-    TooBig {
-        /// What the link takes, in bytes.
-        mtu: u16,
-    },
-}
-
-/// What an endpoint and its associations have in common.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) config: EndpointConfig,
-    pub(crate) cookie_key: [u8; 32],
-}
 
 #[derive(Debug)]
 struct Entry {
@@ -315,13 +232,13 @@ impl Endpoint {
         if !self.listening {
             // RFC 9260 8.4 (3): an INIT that cannot be taken is answered by an ABORT.
             self.stats.refused += 1;
-            let packet = init::abort_packet(reply_header, false, &self.shared, |_| Ok(()));
+            let packet = reply::abort_packet(reply_header, false, &self.shared, |_| Ok(()));
             return self.reply(from, packet);
         }
         if self.entries.len() >= self.shared.config.max_associations {
             self.stats.refused += 1;
             let packet =
-                init::abort_packet(reply_header, false, &self.shared, |c| c.out_of_resource());
+                reply::abort_packet(reply_header, false, &self.shared, |c| c.out_of_resource());
             return self.reply(from, packet);
         }
         let config = &self.shared.config.association;
@@ -338,7 +255,9 @@ impl Endpoint {
             .packet(now, &self.shared, config),
             // Without a tag there is nobody to answer (RFC 9260 3.3.2).
             Err(_) if init.initiate_tag.0 == 0 => return,
-            Err(error) => init::abort_packet(reply_header, false, &self.shared, |c| error.write(c)),
+            Err(error) => {
+                reply::abort_packet(reply_header, false, &self.shared, |c| error.write(c))
+            }
         };
         self.reply(from, packet);
     }
@@ -369,7 +288,7 @@ impl Endpoint {
                         destination_port: header.source_port,
                         verification_tag: cookie.peer_tag,
                     };
-                    let packet = stale_cookie_packet(header, by, &self.shared);
+                    let packet = reply::stale_cookie_packet(header, by, &self.shared);
                     self.reply(from, packet);
                 }
                 return;
@@ -390,7 +309,7 @@ impl Endpoint {
                 destination_port: header.source_port,
                 verification_tag: cookie.peer_tag,
             };
-            let packet = init::abort_packet(header, false, &self.shared, |c| c.out_of_resource());
+            let packet = reply::abort_packet(header, false, &self.shared, |c| c.out_of_resource());
             return self.reply(from, packet);
         }
         let id = self.new_id();
@@ -440,21 +359,15 @@ impl Endpoint {
                     return;
                 }
                 let header = CommonHeader { verification_tag: init.initiate_tag, ..reply_header };
-                init::abort_packet(header, false, &self.shared, |_| Ok(()))
+                reply::abort_packet(header, false, &self.shared, |_| Ok(()))
             }
             Some(Ok(Chunk::Init(_)) | Err(_)) | None => return,
             // (5)
             Some(Ok(Chunk::ShutdownAck)) => {
-                let mut buf = vec![0; 16];
-                let mut w = PacketWriter::new(&mut buf, reply_header);
-                let written = w.shutdown_complete(true);
-                debug_assert!(written.is_ok(), "a SHUTDOWN COMPLETE always fits 16 bytes");
-                let len = w.finish(self.shared.config.checksum);
-                buf.truncate(len);
-                buf
+                reply::shutdown_complete_packet(reply_header, &self.shared)
             }
             // (8)
-            Some(Ok(_)) => init::abort_packet(reply_header, true, &self.shared, |_| Ok(())),
+            Some(Ok(_)) => reply::abort_packet(reply_header, true, &self.shared, |_| Ok(())),
         };
         self.reply(from, packet);
     }
@@ -516,7 +429,7 @@ impl Endpoint {
     /// `buf` holds one packet of the largest path MTU at least; 64 KiB allow for batches.
     pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8]) -> Option<Transmit> {
         if let Some(reply) = self.replies.pop_front() {
-            return Some(write_reply(&reply, buf));
+            return Some(reply::write_reply(&reply, buf));
         }
         while let Some(&id) = self.transmitting.front() {
             if let Some(entry) = self.entries.get_mut(&id) {

@@ -147,7 +147,7 @@ impl Message {
     }
 }
 
-/// A message received, or a piece of one that is larger than the receive buffer
+/// A message received, or a piece of one that takes more than half the receive buffer
 /// (partial delivery, RFC 9260 6.9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {

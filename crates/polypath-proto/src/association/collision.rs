@@ -4,12 +4,13 @@
 use std::net::IpAddr;
 
 use super::Association;
-use super::control::{Control, OwnedCause, Reply};
-use super::init::{self, InitAck};
+use super::control::{Control, OwnedCause};
 use super::state::State;
 use crate::cookie::{CookieError, StateCookie};
 use crate::event::Event;
-use crate::wire::{CommonHeader, Init, PacketWriter};
+use crate::init::{self, InitAck};
+use crate::reply::{Reply, abort_packet, stale_cookie_packet};
+use crate::wire::{CommonHeader, Init};
 use crate::{FourTuple, Time, Tsn, VerificationTag};
 
 impl Association {
@@ -27,8 +28,7 @@ impl Association {
             Err(error) => {
                 if init.initiate_tag.0 != 0 {
                     let header = self.reply_header(init.initiate_tag);
-                    let packet =
-                        init::abort_packet(header, false, &self.shared, |c| error.write(c));
+                    let packet = abort_packet(header, false, &self.shared, |c| error.write(c));
                     self.replies.push(Reply { four_tuple: from, packet });
                 }
                 return;
@@ -77,7 +77,7 @@ impl Association {
             .copied()
             .collect();
         let header = self.reply_header(init.initiate_tag);
-        let packet = init::abort_packet(header, false, &self.shared, |c| {
+        let packet = abort_packet(header, false, &self.shared, |c| {
             c.restart_with_new_addresses(|p| new.iter().try_for_each(|a| p.address(*a)))
         });
         self.replies.push(Reply { four_tuple: from, packet });
@@ -241,20 +241,4 @@ impl Association {
         self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
         self.policies.loss = (self.config.loss().make)(&self.config);
     }
-}
-
-/// A packet with an ERROR that tells how stale a cookie is (RFC 9260 5.1.5 (4)).
-pub(crate) fn stale_cookie_packet(
-    header: CommonHeader,
-    by: std::time::Duration,
-    shared: &crate::endpoint::Shared,
-) -> Vec<u8> {
-    let mut buf = vec![0; 64];
-    let mut w = PacketWriter::new(&mut buf, header);
-    let staleness = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
-    let written = w.error(|c| c.stale_cookie(staleness));
-    debug_assert!(written.is_ok(), "an ERROR with a stale cookie cause always fits 64 bytes");
-    let len = w.finish(shared.config.checksum);
-    buf.truncate(len);
-    buf
 }

@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::Association;
 use super::control::{Control, OwnedCause};
-use super::init::{self, InitError};
 use super::state::{CookieEchoed, CookieWait, State};
 use crate::event::{CloseReason, Event};
+use crate::init::{self, InitError};
 use crate::receive::Receiver;
 use crate::wire::Init;
 use crate::{FourTuple, PathId, Time, Tsn};

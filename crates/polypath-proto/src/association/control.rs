@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::wire::{CauseWriter, DoesNotFit, Parameters};
-use crate::{FourTuple, PathId, StreamId, Tsn};
+use crate::{PathId, StreamId, Tsn};
 
 /// A chunk for the next packet on a path.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) enum OwnedCause {
     NoUserData(Tsn),
     UserAbort(Bytes),
     ProtocolViolation(&'static str),
-    Init(super::init::InitError),
+    Init(crate::init::InitError),
 }
 
 impl OwnedCause {
@@ -48,13 +48,6 @@ impl OwnedCause {
             Self::Init(error) => error.write(c),
         }
     }
-}
-
-/// A whole packet that waits to be sent, with a tag or address that is not a path's.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) four_tuple: FourTuple,
-    pub(crate) packet: Vec<u8>,
 }
 
 /// Control chunks in the order in which they leave.

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::cookie::StateCookie;
-use crate::endpoint::Shared;
 use crate::event::{CloseReason, Event, Message, Received};
 use crate::path::Path;
 use crate::policy::{
@@ -19,8 +18,10 @@ use crate::policy::{
     RetransmissionPolicy, RttSampling, Scheduler,
 };
 use crate::receive::Receiver;
+use crate::reply::{Reply, words};
 use crate::rng::{Rng, Secret};
 use crate::send::Sender;
+use crate::shared::Shared;
 use crate::stats::AssociationStats;
 use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
 use crate::{
@@ -35,17 +36,12 @@ mod connect;
 mod control;
 mod data;
 mod heartbeat;
-pub(crate) mod init;
 mod invariants;
 mod paths;
 mod shutdown;
 mod state;
 mod timers;
 mod transmit;
-
-pub(crate) use collision::stale_cookie_packet;
-pub(crate) use control::Reply;
-pub(crate) use transmit::write_reply;
 
 use acks::PendingAck;
 use control::ControlQueue;
@@ -431,7 +427,7 @@ impl Association {
             Chunk::CookieEcho(echo) => return self.handle_cookie_echo(now, tag, echo.cookie, from),
             Chunk::CookieAck => self.handle_cookie_ack(now, path),
             Chunk::Error(error) => self.handle_error(now, error.causes),
-            Chunk::Abort(abort) => self.handle_abort(init::words(abort.causes)),
+            Chunk::Abort(abort) => self.handle_abort(words(abort.causes)),
             Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),
             Chunk::ShutdownAck => self.handle_shutdown_ack(path),
             Chunk::ShutdownComplete(_) => self.handle_shutdown_complete(),
@@ -468,7 +464,7 @@ impl Association {
             }
         }
         if self.state.is_synchronised() {
-            self.peer_error(init::words(causes));
+            self.peer_error(words(causes));
         }
     }
 
@@ -480,7 +476,7 @@ impl Association {
         }
         match packet.chunks().next() {
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
-                self.handle_abort(init::words(abort.causes));
+                self.handle_abort(words(abort.causes));
                 true
             }
             Some(Ok(Chunk::ShutdownComplete(s))) if s.t_bit => {

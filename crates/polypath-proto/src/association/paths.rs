@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Association;
-use crate::endpoint::Encapsulation;
 use crate::event::{CloseReason, Event};
 use crate::path::Path;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::{PathState, PathView, PathsView};
+use crate::shared::Encapsulation;
 use crate::stats::PathStats;
 use crate::{FourTuple, PathError, PathId, Time};
 

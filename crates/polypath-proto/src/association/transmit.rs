@@ -2,11 +2,12 @@
 
 use super::Association;
 use super::control::Control;
-use super::init;
 use super::state::State;
+use crate::init;
 use crate::path::Path;
 use crate::policy::PathsView;
 use crate::policy::retransmission::{LossCause, LostChunk};
+use crate::reply::write_reply;
 use crate::transmit::{Ecn, Transmit};
 use crate::wire::{
     COMMON_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields, PacketWriter,
@@ -374,17 +375,3 @@ const SLACK: usize = 64;
 
 /// Most datagrams in one buffer; Linux takes no more in one call.
 const MAX_SEGMENTS: usize = 64;
-
-/// A whole packet that was written before.
-pub(crate) fn write_reply(reply: &super::control::Reply, buf: &mut [u8]) -> Transmit {
-    let size = reply.packet.len().min(buf.len());
-    buf[..size].copy_from_slice(&reply.packet[..size]);
-    Transmit {
-        path: None,
-        source: reply.four_tuple.local.ip(),
-        destination: reply.four_tuple.remote,
-        ecn: Ecn::NotEct,
-        size,
-        segment_size: None,
-    }
-}

@@ -137,12 +137,14 @@ impl Receiver {
         true
     }
 
-    /// The buffer runs full: hands over what there is of a message that does not fit it
-    /// (RFC 9260 6.9, partial delivery).
+    /// Hands over what there is of a message that takes more than half the buffer by itself
+    /// (RFC 9260 6.9, partial delivery). Smaller ones wait: the application makes room by reading
+    /// what is ready, and [`make_room`](Self::make_room) by reneging.
     fn deliver_in_part(&mut self) {
-        let streams = &self.streams;
+        let (streams, limit) = (&self.streams, self.limit);
         let ready = |stream, ssn, unordered| streams.is_next(stream, ssn, unordered);
-        if let Some(piece) = self.reassembly.take_partial(self.tsns.cumulative(), ready) {
+        let large = |bytes, chunks| charge(bytes, chunks) * 2 > limit;
+        if let Some(piece) = self.reassembly.take_partial(self.tsns.cumulative(), large, ready) {
             self.streams.insert(piece);
         }
     }

@@ -180,15 +180,20 @@ impl Reassembly {
     }
 
     /// A piece of the message that is next in sequence, unfinished: all of it that has arrived, up to
-    /// `cumulative` (partial delivery, RFC 9260 6.9). `ready` says whether its stream has come to it.
+    /// `cumulative` (partial delivery, RFC 9260 6.9). `large` says whether so many bytes in so many
+    /// chunks are too much to hold, `ready` whether its stream has come to the message.
     pub(crate) fn take_partial(
         &mut self,
         cumulative: Tsn,
+        large: impl Fn(usize, u32) -> bool,
         ready: impl Fn(StreamId, Ssn, bool) -> bool,
     ) -> Option<Piece> {
         let run = self.runs.first_mut()?;
         let in_sequence = run.beginning && run.last == cumulative;
-        if !in_sequence || run.payload.is_empty() || !ready(run.stream, run.ssn, run.unordered) {
+        if !in_sequence
+            || !large(run.payload.len(), run.chunks)
+            || !ready(run.stream, run.ssn, run.unordered)
+        {
             return None;
         }
         let payload = std::mem::take(&mut run.payload).freeze();
@@ -263,9 +268,9 @@ mod tests {
         let mut r = Reassembly::default();
         assert_eq!(r.insert(&fragment(1, true, false, b"ab"), true), Ok(None));
         assert_eq!(r.insert(&fragment(2, false, false, b"cd"), true), Ok(None));
-        let first = r.take_partial(Tsn(2), |_, _, _| true).unwrap();
+        let first = r.take_partial(Tsn(2), |bytes, _| bytes >= 4, |_, _, _| true).unwrap();
         assert_eq!((&first.payload[..], first.beginning, first.end), (&b"abcd"[..], true, false));
-        assert_eq!(r.take_partial(Tsn(2), |_, _, _| true), None);
+        assert_eq!(r.take_partial(Tsn(2), |bytes, _| bytes > 0, |_, _, _| true), None);
         assert_eq!(r.held(), (0, 0));
         let last = r.insert(&fragment(3, false, true, b"e"), true).unwrap().unwrap();
         assert_eq!((&last.payload[..], last.beginning, last.end), (&b"e"[..], false, true));

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::cookie::StateCookie;
-use crate::endpoint::Shared;
+use crate::shared::Shared;
 use crate::wire::{
-    Causes, CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
+    CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
     ParameterWriter,
 };
 use crate::{Config, FourTuple, Time, Tsn, VerificationTag};
@@ -222,37 +222,4 @@ impl InitAck<'_> {
         buf.truncate(len);
         buf
     }
-}
-
-/// A packet with an ABORT for a peer without an association (RFC 9260 5.1, 8.4).
-pub(crate) fn abort_packet(
-    header: CommonHeader,
-    t_bit: bool,
-    shared: &Shared,
-    causes: impl FnOnce(&mut crate::wire::CauseWriter<'_>) -> Result<(), DoesNotFit>,
-) -> Vec<u8> {
-    let mut buf = vec![0; 1400];
-    let mut w = PacketWriter::new(&mut buf, header);
-    if w.abort(t_bit, causes).is_err() {
-        // A cause that does not fit is left out.
-        let _ = w.abort(t_bit, |_| Ok(()));
-    }
-    let len = w.finish(shared.config.checksum);
-    buf.truncate(len);
-    buf
-}
-
-/// Error causes of an ABORT or ERROR in words.
-pub(crate) fn words(causes: Causes<'_>) -> String {
-    let mut words = String::new();
-    for cause in causes.iter().take(8) {
-        if !words.is_empty() {
-            words.push_str("; ");
-        }
-        match cause {
-            Ok(cause) => words.push_str(&cause.to_string()),
-            Err(error) => words.push_str(&error.to_string()),
-        }
-    }
-    words
 }

@@ -1,0 +1,85 @@
+//! Whole packets that belong to no path: answers to strangers, and those with a tag that is not the
+//! association's (RFC 9260 5.1, 5.2, 8.4).
+
+use std::time::Duration;
+
+use crate::shared::Shared;
+use crate::wire::{CauseWriter, Causes, CommonHeader, DoesNotFit, PacketWriter};
+use crate::{Ecn, FourTuple, Transmit};
+
+/// A whole packet that waits to be sent, with a tag or address that is not a path's.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) four_tuple: FourTuple,
+    pub(crate) packet: Vec<u8>,
+}
+
+/// A whole packet that was written before.
+pub(crate) fn write_reply(reply: &Reply, buf: &mut [u8]) -> Transmit {
+    let size = reply.packet.len().min(buf.len());
+    buf[..size].copy_from_slice(&reply.packet[..size]);
+    Transmit {
+        path: None,
+        source: reply.four_tuple.local.ip(),
+        destination: reply.four_tuple.remote,
+        ecn: Ecn::NotEct,
+        size,
+        segment_size: None,
+    }
+}
+
+/// A packet with an ABORT for a peer without an association (RFC 9260 5.1, 8.4).
+pub(crate) fn abort_packet(
+    header: CommonHeader,
+    t_bit: bool,
+    shared: &Shared,
+    causes: impl FnOnce(&mut CauseWriter<'_>) -> Result<(), DoesNotFit>,
+) -> Vec<u8> {
+    let mut buf = vec![0; 1400];
+    let mut w = PacketWriter::new(&mut buf, header);
+    if w.abort(t_bit, causes).is_err() {
+        // A cause that does not fit is left out.
+        let _ = w.abort(t_bit, |_| Ok(()));
+    }
+    let len = w.finish(shared.config.checksum);
+    buf.truncate(len);
+    buf
+}
+
+/// A packet with an ERROR that tells how stale a cookie is (RFC 9260 5.1.5 (4)).
+pub(crate) fn stale_cookie_packet(header: CommonHeader, by: Duration, shared: &Shared) -> Vec<u8> {
+    let mut buf = vec![0; 64];
+    let mut w = PacketWriter::new(&mut buf, header);
+    let staleness = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
+    let written = w.error(|c| c.stale_cookie(staleness));
+    debug_assert!(written.is_ok(), "an ERROR with a stale cookie cause always fits 64 bytes");
+    let len = w.finish(shared.config.checksum);
+    buf.truncate(len);
+    buf
+}
+
+/// A SHUTDOWN COMPLETE with the tag of the packet that it answers (RFC 9260 8.4 (5)).
+pub(crate) fn shutdown_complete_packet(header: CommonHeader, shared: &Shared) -> Vec<u8> {
+    let mut buf = vec![0; 16];
+    let mut w = PacketWriter::new(&mut buf, header);
+    let written = w.shutdown_complete(true);
+    debug_assert!(written.is_ok(), "a SHUTDOWN COMPLETE always fits 16 bytes");
+    let len = w.finish(shared.config.checksum);
+    buf.truncate(len);
+    buf
+}
+
+/// Error causes of an ABORT or ERROR in words.
+pub(crate) fn words(causes: Causes<'_>) -> String {
+    let mut words = String::new();
+    for cause in causes.iter().take(8) {
+        if !words.is_empty() {
+            words.push_str("; ");
+        }
+        match cause {
+            Ok(cause) => words.push_str(&cause.to_string()),
+            Err(error) => words.push_str(&error.to_string()),
+        }
+    }
+    words
+}

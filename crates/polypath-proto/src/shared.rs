@@ -1,0 +1,91 @@
+//! What an endpoint is made from, and what its associations share with it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use crate::wire::Checksum;
+use crate::{Config, PrefixRoutes, RouteTable};
+
+/// How SCTP packets travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encapsulation {
+    /// In UDP datagrams (RFC 6951).
+    Udp {
+        /// This side's UDP port.
+        port: u16,
+    },
+    /// Directly in IP, as protocol 132.
+    RawIp,
+}
+
+/// What an endpoint is made from.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    /// SCTP port.
+    pub port: u16,
+    /// Local addresses; an unspecified one leaves the choice to the operating system.
+    pub addresses: Vec<IpAddr>,
+    /// How packets travel.
+    pub encapsulation: Encapsulation,
+    /// Associations may be opened by peers.
+    pub listen: bool,
+    /// Most associations at a time; more are refused.
+    pub max_associations: usize,
+    /// Constants and policies of associations that peers open, and the default for our own.
+    pub association: Config,
+    /// Pairs local with remote addresses.
+    pub routes: Arc<dyn RouteTable>,
+    /// Whether packets carry and need a CRC32c; without it only where nothing damages them.
+    pub checksum: Checksum,
+}
+
+impl EndpointConfig {
+    /// An endpoint that does not listen, with the `rfc9260` profile.
+    pub fn new(port: u16, addresses: Vec<IpAddr>, encapsulation: Encapsulation) -> Self {
+        Self {
+            port,
+            addresses,
+            encapsulation,
+            listen: false,
+            max_associations: 4096,
+            association: Config::rfc9260(),
+            routes: Arc::new(PrefixRoutes),
+            checksum: Checksum::Verify,
+        }
+    }
+}
+
+/// An address of a peer to connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// IP address and UDP encapsulation port (0 on raw IP).
+    pub address: SocketAddr,
+    /// The local address to reach it from; `None` leaves it to the route table.
+    pub local: Option<IpAddr>,
+}
+
+/// What the network reported about a datagram of ours (ICMP; RFC 9260 10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unreachable {
+    /// Nothing listens on the UDP port.
+    Port,
+    /// The host does not know protocol 132.
+    Protocol,
+    /// The host does not answer.
+    Host,
+    /// There is no route.
+    Network,
+    /// The datagram was larger than a link of the path takes.
+    TooBig {
+        /// What the link takes, in bytes.
+        mtu: u16,
+    },
+}
+
+/// What an endpoint and its associations have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: EndpointConfig,
+    pub(crate) cookie_key: [u8; 32],
+}
