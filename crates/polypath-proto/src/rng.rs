@@ -71,6 +71,11 @@ pub(crate) fn hmac_verify(key: &[u8], parts: &[&[u8]], tag: &[u8]) -> bool {
     mac(key, parts).verify_slice(tag).is_ok()
 }
 
+/// `tag` is the beginning of the HMAC-SHA-256 of `parts`, 8 bytes at least.
+pub(crate) fn hmac_verify_truncated(key: &[u8], parts: &[&[u8]], tag: &[u8]) -> bool {
+    tag.len() >= 8 && mac(key, parts).verify_truncated_left(tag).is_ok()
+}
+
 fn mac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     for part in parts {
@@ -123,5 +128,8 @@ mod tests {
         assert!(hmac_verify(b"key", &[b"abc"], &tag));
         assert!(!hmac_verify(b"key", &[b"abd"], &tag));
         assert!(!hmac_verify(b"key", &[b"abc"], &tag[..31]));
+        assert!(hmac_verify_truncated(b"key", &[b"abc"], &tag[..8]));
+        assert!(!hmac_verify_truncated(b"key", &[b"abd"], &tag[..8]));
+        assert!(!hmac_verify_truncated(b"key", &[b"abc"], &tag[..7]));
     }
 }

@@ -7,7 +7,7 @@ use super::control::Control;
 use super::state::State;
 use crate::policy::PathState;
 use crate::policy::failover::PathErrorKind;
-use crate::rng::{hmac, hmac_verify};
+use crate::rng::{hmac, hmac_verify_truncated};
 use crate::{PathError, PathId, Time};
 
 /// Path, instant and signature: who was asked, when, and that it was us (RFC 9260 5.4: "a 64-bit
@@ -96,7 +96,7 @@ impl Association {
 
     fn read_heartbeat_info(&self, info: &[u8]) -> Option<(PathId, Time)> {
         let info: &[u8; INFO_LEN] = info.try_into().ok()?;
-        if !hmac_verify(&self.heartbeat_key, &[&info[..12]], &info[12..]) {
+        if !hmac_verify_truncated(&self.heartbeat_key, &[&info[..12]], &info[12..]) {
             return None;
         }
         let path = PathId(info[0]);
