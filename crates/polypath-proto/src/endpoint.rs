@@ -123,6 +123,7 @@ impl Endpoint {
         if self.entries.len() >= max {
             return Err(ConnectError::TooMany { max });
         }
+        self.reindex();
         if remotes.iter().any(|r| self.by_peer.contains_key(&(r.address.ip(), peer_port))) {
             return Err(ConnectError::Exists);
         }
@@ -146,6 +147,7 @@ impl Endpoint {
     /// A datagram has arrived.
     pub fn handle_datagram(&mut self, now: Time, from: FourTuple, ecn: Ecn, datagram: &[u8]) {
         self.stats.datagrams_received += 1;
+        self.reindex();
         let packet = match Packet::parse(datagram, self.shared.config.checksum) {
             Ok(packet) => packet,
             Err(PacketError::Checksum { .. }) => {
@@ -561,6 +563,13 @@ impl Endpoint {
         }
     }
 
+    /// The application may have closed associations since they were last touched.
+    fn reindex(&mut self) {
+        for i in 0..self.stale.len() {
+            self.index(self.stale[i]);
+        }
+    }
+
     /// Something may have changed in an association.
     fn touch(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
@@ -578,6 +587,7 @@ impl Endpoint {
 
     /// Brings the timeouts up to date, and drops associations that nobody wants any more.
     fn settle(&mut self) {
+        self.reindex();
         while let Some(id) = self.stale.pop() {
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             entry.stale = false;
