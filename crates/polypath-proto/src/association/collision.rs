@@ -234,7 +234,7 @@ impl Association {
         lost += self.sender.queue.restart();
         self.sender.buffered -= lost;
         self.sender.flight.restart(cookie.local_initial_tsn);
-        self.sender.set_window(cookie.peer_rwnd);
+        self.peer_window(cookie.peer_rwnd);
         self.sender.forced = false;
         self.sender.heard = true;
         self.receiver.restart(cookie.peer_initial_tsn, cookie.inbound_streams);

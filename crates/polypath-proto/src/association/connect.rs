@@ -8,7 +8,7 @@ use super::state::{CookieEchoed, CookieWait, State};
 use crate::event::{CloseReason, Event};
 use crate::init::{self, InitError};
 use crate::receive::Receiver;
-use crate::wire::Init;
+use crate::wire::{DATA_HEADER_LEN, Init};
 use crate::{FourTuple, PathId, Time, Tsn};
 
 impl Association {
@@ -89,7 +89,7 @@ impl Association {
     /// The peer's first TSN and its window are known.
     pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
         self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
-        self.sender.set_window(a_rwnd);
+        self.peer_window(a_rwnd);
         if self.config.initial_ssthresh().is_none() {
             // RFC 9260 7.2.1: "The initial value of ssthresh MAY be arbitrarily high (e.g., the size
             // of the largest possible advertised window)."
@@ -98,6 +98,13 @@ impl Association {
             }
             self.ssthresh = a_rwnd;
         }
+    }
+
+    /// The first window that the peer announces.
+    pub(super) fn peer_window(&mut self, a_rwnd: u32) {
+        self.sender.set_window(a_rwnd);
+        // Chunks that half fill a small buffer leave it room to work with.
+        self.largest_payload = self.largest_payload.min(a_rwnd as usize / 2 - DATA_HEADER_LEN);
     }
 
     /// RFC 9260 5.1 E: the association is up.

@@ -476,7 +476,13 @@ impl Association {
         }
         match packet.chunks().next() {
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
-                self.handle_abort(words(abort.causes));
+                // In SHUTDOWN-ACK-SENT all data has been delivered both ways: a peer that does not
+                // know the association any more has completed it.
+                if matches!(self.state, State::ShutdownAckSent(_)) {
+                    self.become_closed(CloseReason::Graceful);
+                } else {
+                    self.handle_abort(words(abort.causes));
+                }
                 true
             }
             Some(Ok(Chunk::ShutdownComplete(s))) if s.t_bit => {

@@ -80,6 +80,10 @@ impl Association {
     }
 
     fn send_shutdown_ack(&mut self, now: Time, path: PathId) {
+        // All data has been delivered both ways: how the paths are no longer matters.
+        for path in &mut self.paths {
+            path.stop_timers();
+        }
         let timers = self.shutdown_timers(now, path);
         self.become_shutdown_ack_sent(timers);
         self.control.push(path, Control::ShutdownAck);

@@ -35,7 +35,7 @@ pub(crate) struct Receiver {
     tsns: TsnTracker,
     reassembly: Reassembly,
     streams: InStreams,
-    /// Bytes of payload and headers held; never above `limit`.
+    /// Bytes of payload and headers held; never above `limit`, but for a single chunk that is.
     buffered: usize,
     limit: usize,
     /// The window announced last.
@@ -88,10 +88,14 @@ impl Receiver {
             return Outcome::InvalidStream;
         }
         let size = charge(data.payload.len(), 1);
-        if self.buffered + size > self.limit && !self.make_room(data.tsn, size) {
+        let in_sequence = arrived == Arrived::InSequence;
+        if self.buffered + size > self.limit
+            && !self.make_room(data.tsn, size)
+            && !(in_sequence && self.must_take())
+        {
             return Outcome::NoBuffer;
         }
-        match self.reassembly.insert(data, arrived == Arrived::InSequence) {
+        match self.reassembly.insert(data, in_sequence) {
             Err(_) => return Outcome::Violation("fragments of a message contradict each other"),
             Ok(None) => {}
             Ok(Some(piece)) => {
@@ -149,6 +153,22 @@ impl Receiver {
         }
     }
 
+    /// There is no room for the very chunk that is expected next. If the application has something to
+    /// read, that will make room; if not, the message that has begun is handed over in part, for the
+    /// same end. An empty buffer takes one chunk, were it larger than the whole buffer: otherwise
+    /// nothing would ever move.
+    fn must_take(&mut self) -> bool {
+        if !self.streams.has_ready() {
+            let streams = &self.streams;
+            let ready = |stream, ssn, unordered| streams.is_next(stream, ssn, unordered);
+            let any = |bytes, _| bytes > 0;
+            if let Some(piece) = self.reassembly.take_partial(self.tsns.cumulative(), any, ready) {
+                self.streams.insert(piece);
+            }
+        }
+        self.buffered == 0
+    }
+
     pub(crate) fn recv(&mut self) -> Option<Received> {
         let piece = self.streams.pop()?;
         Some(self.hand_over(piece))
@@ -173,7 +193,7 @@ impl Receiver {
 
     /// Free bytes of the buffer.
     pub(crate) const fn window(&self) -> u32 {
-        (self.limit - self.buffered) as u32
+        self.limit.saturating_sub(self.buffered) as u32
     }
 
     /// The window to announce in a SACK. A window too small for a packet of `max_chunk` bytes is
@@ -210,7 +230,7 @@ impl Receiver {
     pub(crate) fn check(&self) -> Result<(), String> {
         let (a, b) = (self.reassembly.held(), self.streams.held());
         let held = charge(a.0 + b.0, a.1 + b.1);
-        if held != self.buffered || held > self.limit {
+        if held != self.buffered || (held > self.limit && a.1 + b.1 > 1) {
             return Err(format!(
                 "receive buffer: {held} bytes held, {} counted, {} allowed",
                 self.buffered, self.limit

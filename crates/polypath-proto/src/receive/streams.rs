@@ -111,6 +111,11 @@ impl InStreams {
         Some(piece)
     }
 
+    /// The application has something to read.
+    pub(crate) fn has_ready(&self) -> bool {
+        self.streams.iter().any(|s| !s.ready.is_empty())
+    }
+
     /// Pieces that have ever become ready.
     pub(crate) const fn ever_ready(&self) -> u64 {
         self.ever_ready
