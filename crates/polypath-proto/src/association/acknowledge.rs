@@ -51,7 +51,26 @@ impl Association {
         }
         self.sender.set_window(sack.a_rwnd);
         self.sender.heard = true;
+        self.resend_refused_probe();
         self.advance_shutdown(now);
+    }
+
+    /// A window that has opened had no room for the probe: waiting for T3-rtx would be in vain. Not a
+    /// sign of congestion, so no window is cut.
+    fn resend_refused_probe(&mut self) {
+        let Some(tsn) = self.sender.refused_probe() else { return };
+        let Some((path, size)) = self.sender.flight.get(tsn).map(|c| (c.path, c.size())) else {
+            return;
+        };
+        self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
+        let p = &mut self.paths[path.index()];
+        p.data_gone(size);
+        p.drop_rtt_probe(tsn);
+        if p.chunks_in_flight() == 0 {
+            p.stop_t3();
+        }
+        self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
+        self.sender.forced = true;
     }
 
     /// A SHUTDOWN's cumulative TSN ack: it says nothing of gaps (RFC 9260 9.2).

@@ -10,6 +10,7 @@ use crate::cookie::{CookieError, StateCookie};
 use crate::event::Event;
 use crate::init::{self, InitAck};
 use crate::reply::{Reply, abort_packet, stale_cookie_packet};
+use crate::send::WindowProbe;
 use crate::wire::{CommonHeader, Init};
 use crate::{FourTuple, Time, Tsn, VerificationTag};
 
@@ -237,6 +238,7 @@ impl Association {
         self.peer_window(cookie.peer_rwnd);
         self.sender.forced = false;
         self.sender.heard = true;
+        self.sender.probe = WindowProbe::Idle;
         self.receiver.restart(cookie.peer_initial_tsn, cookie.inbound_streams);
         self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
         self.policies.loss = (self.config.loss().make)(&self.config);

@@ -4,6 +4,7 @@ use super::Association;
 use crate::policy::PathsView;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LossCause;
+use crate::send::WindowProbe;
 use crate::{PathId, Time};
 
 impl Association {
@@ -13,7 +14,11 @@ impl Association {
             return None;
         }
         let paths = self.paths.iter().filter_map(crate::path::Path::next_timeout);
-        paths.chain(self.state.next_timeout()).chain(self.ack.deadline()).min()
+        let probe = match self.sender.probe {
+            WindowProbe::At(at) => Some(at),
+            _ => None,
+        };
+        paths.chain(self.state.next_timeout()).chain(self.ack.deadline()).chain(probe).min()
     }
 
     /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
@@ -25,6 +30,9 @@ impl Association {
         self.new_burst();
         if self.ack.deadline().is_some_and(|t| t <= now) {
             self.ack.demand();
+        }
+        if matches!(self.sender.probe, WindowProbe::At(at) if at <= now) {
+            self.sender.probe = WindowProbe::Allowed;
         }
         self.handle_t1(now);
         self.handle_t2_t5(now);

@@ -36,6 +36,11 @@ impl Association {
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.burst_over = true;
+                if self.state.may_send_data() {
+                    // RFC 9260 6.1 A: the first probe of a closed window leaves after one RTO, later
+                    // ones as T3-rtx backs off.
+                    self.sender.watch_window(now + self.paths[self.current.index()].rto());
+                }
                 return None;
             };
             let max_packet = self.packet_limit(path, purpose).min(buf.len());
@@ -129,7 +134,7 @@ impl Association {
         let path = self.policies.retransmission.path(&lost, view, &mut self.rng);
         if !self.sender.forced {
             self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
-            if !self.may_burst(path) || !self.peer_has_room(size) {
+            if !self.may_burst(path) || !self.sender.peer_has_room(size) {
                 return None;
             }
         }
@@ -140,7 +145,7 @@ impl Association {
     fn new_data_path(&mut self, now: Time) -> Option<PathId> {
         // The size in a packet of its own: the first question is whether the peer has room for it.
         let size = self.sender.queue.next_size(self.largest_payload, self.largest_payload)?;
-        if !self.peer_has_room((size + DATA_HEADER_LEN) as u32) {
+        if !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32) {
             return None;
         }
         for path in &mut self.paths {
@@ -149,12 +154,6 @@ impl Association {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let path = self.policies.scheduler.path(view)?;
         self.may_burst(path).then_some(path)
-    }
-
-    /// RFC 9260 6.1 A: the peer's window has room for `size` bytes, or nothing is in flight: then one
-    /// packet may probe it.
-    fn peer_has_room(&self, size: u32) -> bool {
-        size <= self.sender.peer_rwnd || self.sender.flight.bytes() == 0
     }
 
     /// RFC 9260 6.1 B and D: the window has room, and the burst is not over.
@@ -297,7 +296,7 @@ impl Association {
                 PathsView { paths: &self.paths, primary: self.primary, current: self.current };
             let to = self.policies.retransmission.path(&lost, view, &mut self.rng);
             let allowed = (forced || (first && purpose == Purpose::Retransmission))
-                || (self.may_burst(path) && self.peer_has_room(size));
+                || (self.may_burst(path) && self.sender.peer_has_room(size));
             if to != path || !allowed || w.remaining() < size as usize {
                 break;
             }
@@ -310,7 +309,7 @@ impl Association {
                 LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
                 LossCause::Timeout => p.stats.timeout_retransmissions += 1,
             }
-            self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(size);
+            self.sender.charge_window(tsn, size);
             self.data_left(now, path, tsn, transmissions, size);
             first = false;
         }
@@ -335,7 +334,7 @@ impl Association {
             let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { return };
             let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { return };
             let size = (n + DATA_HEADER_LEN) as u32;
-            if !self.may_burst(path) || !self.peer_has_room(size) {
+            if !self.may_burst(path) || !self.sender.peer_has_room(size) {
                 return;
             }
             let Some(chunk) = self.sender.queue.take(n) else { return };
@@ -343,7 +342,7 @@ impl Association {
             let data: Data<'_> = out.data(tsn);
             // The room was checked.
             let _ = w.data(&data);
-            self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(size);
+            self.sender.charge_window(tsn, size);
             let stats = &mut self.paths[path.index()].stats;
             stats.data_chunks_sent += 1;
             stats.data_bytes_sent += n as u64;

@@ -3,7 +3,7 @@
 mod in_flight;
 mod queue;
 
-use crate::Tsn;
+use crate::{Time, Tsn};
 pub(crate) use in_flight::{Fate, InFlight, Outstanding};
 use queue::SendQueue;
 
@@ -25,6 +25,20 @@ pub(crate) struct Sender {
     pub(crate) forced: bool,
     /// A SACK has come since T3-rtx last expired.
     pub(crate) heard: bool,
+    pub(crate) probe: WindowProbe,
+}
+
+/// Asking a peer whose window is closed whether it still is (RFC 9260 6.1 A).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WindowProbe {
+    /// The window is open, or something is in flight that will be answered.
+    Idle,
+    /// The window is closed: one chunk may leave then.
+    At(Time),
+    /// One chunk may leave now.
+    Allowed,
+    /// It has left, and T3-rtx runs for it.
+    Sent(Tsn),
 }
 
 impl Sender {
@@ -38,6 +52,7 @@ impl Sender {
             starved: false,
             forced: false,
             heard: true,
+            probe: WindowProbe::Idle,
         }
     }
 
@@ -50,6 +65,47 @@ impl Sender {
     pub(crate) const fn set_window(&mut self, a_rwnd: u32) {
         self.announced = a_rwnd;
         self.peer_rwnd = a_rwnd.saturating_sub(self.flight.bytes());
+    }
+
+    /// RFC 9260 6.1 A: the peer's window has room for `size` bytes, or nothing is in flight and it is
+    /// time to probe.
+    pub(crate) fn peer_has_room(&self, size: u32) -> bool {
+        size <= self.peer_rwnd || (self.flight.bytes() == 0 && self.probe == WindowProbe::Allowed)
+    }
+
+    /// A chunk of `size` bytes leaves.
+    pub(crate) fn charge_window(&mut self, tsn: Tsn, size: u32) {
+        if size > self.peer_rwnd && self.probe == WindowProbe::Allowed {
+            self.probe = WindowProbe::Sent(tsn);
+        }
+        self.peer_rwnd = self.peer_rwnd.saturating_sub(size);
+    }
+
+    /// Nothing more may leave now: is it the peer's closed window that holds everything up?
+    pub(crate) fn watch_window(&mut self, probe_at: Time) {
+        let stuck = self.flight.bytes() == 0 && !self.is_done();
+        match self.probe {
+            WindowProbe::Idle if stuck => self.probe = WindowProbe::At(probe_at),
+            WindowProbe::At(_) | WindowProbe::Allowed if !stuck => self.probe = WindowProbe::Idle,
+            _ => {}
+        }
+    }
+
+    /// The probe that the last SACK shows to have come too early: the window is open now, and the
+    /// peer does not have it.
+    pub(crate) fn refused_probe(&mut self) -> Option<Tsn> {
+        let WindowProbe::Sent(tsn) = self.probe else { return None };
+        match self.flight.get(tsn).filter(|c| c.fate == Fate::InFlight) {
+            Some(chunk) if chunk.size() <= self.announced => {
+                self.probe = WindowProbe::Idle;
+                Some(tsn)
+            }
+            Some(_) => None,
+            None => {
+                self.probe = WindowProbe::Idle;
+                None
+            }
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
