@@ -19,7 +19,8 @@ pub(super) struct PathTally {
     highest_newly_acked: Option<Tsn>,
     /// Losses were found by missing reports.
     lost: bool,
-    touched: bool,
+    /// The path has shown that it works.
+    answered: bool,
 }
 
 /// Memory for one SACK's tally, kept from one to the next.
@@ -110,12 +111,16 @@ impl Association {
             highest_newly_acked_on: &tally.highest_on,
             highest_acked: self.sender.flight.highest_acked(),
         };
+        if highest.is_some() {
+            // RFC 9260 8.1: any DATA chunk acknowledged.
+            self.error_count = 0;
+        }
         self.policies.cwnd_update.on_sack(&view);
         self.count_missing_reports(&view, &mut tally.paths);
         self.update_windows(&view, &tally.paths);
         for i in 0..self.paths.len() {
             self.update_t3(now, PathId(i as u8));
-            if tally.paths[i].highest_newly_acked.is_some() {
+            if tally.paths[i].answered {
                 self.answered(now, PathId(i as u8));
             }
             // Max.Burst counts from what was in flight before the SACK: what it took out may be
@@ -144,7 +149,9 @@ impl Association {
                 let path = &mut paths[chunk.path.index()];
                 let t = &mut tally[chunk.path.index()];
                 t.acked += chunk.size();
-                t.touched = true;
+                // What T3-rtx had given up may have arrived long ago, and only the SACK for it was missing:
+                // it says nothing about the path now, and would hide a failure (RFC 9260 8.2).
+                t.answered |= fate != Fate::Lost(LossCause::Timeout);
                 if t.highest_newly_acked.is_none_or(|h| tsn.is_after(h)) {
                     t.highest_newly_acked = Some(tsn);
                 }
@@ -213,7 +220,6 @@ impl Association {
             let p = &mut self.paths[path.index()];
             p.data_gone(size);
             p.drop_rtt_probe(tsn);
-            tally[path.index()].touched = true;
             if !tally[path.index()].lost {
                 tally[path.index()].lost = true;
                 let cut = self.policies.cwnd_update.on_fast_retransmit(path, highest);
