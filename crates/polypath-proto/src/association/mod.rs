@@ -5,7 +5,6 @@
 //! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9).
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -226,14 +225,15 @@ impl Association {
         a.peer_tag = cookie.peer_tag;
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
-        // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, and the primary.
-        let remote = SocketAddr::new(cookie.remote.ip(), from.remote.port());
-        let path = a.add_path(now, cookie.local, remote)?;
+        // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
+        // back; it is the primary. The COOKIE ECHO may have come over another path.
+        let path = a.add_path(now, cookie.local, cookie.remote)?;
         a.learn_addresses(now, &cookie.addresses, from.remote.port());
-        a.paths[path.index()].heard_from(from.local, from.remote);
         a.confirm(now, path);
         a.become_established(now, true);
-        a.control.push(path, control::Control::CookieAck);
+        let answer = a.path_for(&from).unwrap_or(path);
+        a.paths[answer.index()].heard_from(from.local, from.remote);
+        a.control.push(answer, control::Control::CookieAck);
         Some(a)
     }
 
