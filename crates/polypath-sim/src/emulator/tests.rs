@@ -1,0 +1,119 @@
+//! Between real sockets: times, losses and commands.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::scenario::{Fault, PathSpec};
+use crate::units::{QueueLimit, Rate, Span};
+
+/// A scenario whose sockets take any free port.
+fn scenario(paths: &[PathSpec], receiver: &UdpSocket, net: u8) -> Scenario {
+    let mut scenario = Scenario::new("emulator");
+    scenario.paths = paths.to_vec();
+    let address = |host| move |n| IpAddr::V4(Ipv4Addr::new(127, net, n as u8, host));
+    scenario.emulator = Some(EmulatorSpec {
+        senders: (0..paths.len()).map(address(1)).collect(),
+        receivers: (0..paths.len()).map(address(2)).collect(),
+        front_port: 0,
+        back_port: 0,
+        receiver_port: receiver.local_addr().unwrap().port(),
+    });
+    scenario
+}
+
+fn socket(ip: [u8; 4]) -> UdpSocket {
+    let socket = UdpSocket::bind((IpAddr::from(ip), 0)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    socket
+}
+
+fn receive(socket: &UdpSocket) -> Option<(Vec<u8>, SocketAddr)> {
+    let mut bytes = [0; 2048];
+    socket.recv_from(&mut bytes).ok().map(|(size, from)| (bytes[..size].to_vec(), from))
+}
+
+#[test]
+fn there_and_back_with_true_addresses_and_the_links_delay() {
+    let (sender, receiver) = (socket([127, 77, 0, 1]), socket([127, 77, 0, 2]));
+    let path = PathSpec::new(Rate::mbit(1), Span::millis(40));
+    let emulator = start(&scenario(&[path], &receiver, 77), None).unwrap();
+    let ends = &emulator.paths()[0];
+    assert_eq!(ends.front.ip(), receiver.local_addr().unwrap().ip());
+    let before = Instant::now();
+    sender.send_to(&[7; 1222], ends.front).unwrap();
+    let (bytes, from) = receive(&receiver).unwrap();
+    // 1250 bytes with headers at 1 Mbit/s: 10 ms, and 40 ms of propagation.
+    let took = before.elapsed();
+    assert_eq!((bytes, from), (vec![7; 1222], ends.back));
+    assert!(took >= Duration::from_millis(50), "{took:?}");
+    assert!(took < Duration::from_millis(150), "{took:?}");
+    receiver.send_to(b"back", from).unwrap();
+    assert_eq!(receive(&sender), Some((b"back".to_vec(), ends.front)));
+    let report = emulator.report().unwrap();
+    assert_eq!(report.iter().map(|l| l.counters.delivered).collect::<Vec<_>>(), [1, 1]);
+    emulator.stop().unwrap();
+}
+
+#[test]
+fn the_queue_limit_and_the_rate_hold() {
+    let (sender, receiver) = (socket([127, 78, 0, 1]), socket([127, 78, 0, 2]));
+    let path = PathSpec::new(Rate::mbit(8), Span::millis(1)).queue(QueueLimit::Packets(20));
+    let emulator = start(&scenario(&[path], &receiver, 78), None).unwrap();
+    for n in 0..100u8 {
+        sender.send_to(&[n; 972], emulator.paths()[0].front).unwrap();
+    }
+    // One on the transmitter, twenty behind it (a few more if the relay was slow to read).
+    let (mut received, mut last) = (0, 0);
+    let begin = Instant::now();
+    while let Some((bytes, _)) = receive(&receiver) {
+        assert!(received == 0 || bytes[0] > last, "out of order");
+        (received, last) = (received + 1, bytes[0]);
+    }
+    assert!((21..60).contains(&received), "{received}");
+    assert!(begin.elapsed() >= Duration::from_millis(20));
+    let forward = emulator.report().unwrap().remove(0);
+    forward.counters.check().unwrap();
+    assert_eq!(forward.counters.dropped_queue + received, 100);
+}
+
+#[test]
+fn paths_are_cut_and_mended() {
+    let (sender, receiver) = (socket([127, 79, 0, 1]), socket([127, 79, 0, 2]));
+    let path = PathSpec::default().delay(Span::millis(5));
+    let emulator = start(&scenario(&[path], &receiver, 79), None).unwrap();
+    let front = emulator.paths()[0].front;
+    emulator.cut(0).unwrap();
+    assert!(!emulator.report().unwrap()[0].up);
+    sender.send_to(b"lost", front).unwrap();
+    assert_eq!(receive(&receiver), None);
+    emulator.mend(0).unwrap();
+    assert!(emulator.report().unwrap()[0].up);
+    sender.send_to(b"found", front).unwrap();
+    assert_eq!(receive(&receiver).unwrap().0, b"found");
+}
+
+#[test]
+fn faults_are_timed_from_the_first_datagram() {
+    let (sender, receiver) = (socket([127, 80, 0, 1]), socket([127, 80, 0, 2]));
+    let path = PathSpec::default().delay(Span::millis(1));
+    let mut scenario = scenario(&[path], &receiver, 80);
+    scenario.faults.push(Fault::down(0, Span::millis(100)));
+    let emulator = start(&scenario, None).unwrap();
+    std::thread::sleep(Duration::from_millis(150));
+    sender.send_to(b"first", emulator.paths()[0].front).unwrap();
+    assert_eq!(receive(&receiver).unwrap().0, b"first");
+    std::thread::sleep(Duration::from_millis(200));
+    sender.send_to(b"second", emulator.paths()[0].front).unwrap();
+    assert_eq!(receive(&receiver), None);
+}
+
+#[test]
+fn an_address_in_use_is_one_clear_line() {
+    let (receiver, taken) = (socket([127, 81, 0, 2]), socket([127, 81, 0, 2]));
+    let mut scenario = scenario(&[PathSpec::default()], &receiver, 81);
+    let spec = scenario.emulator.as_mut().unwrap();
+    spec.front_port = taken.local_addr().unwrap().port();
+    let error = start(&scenario, None).unwrap_err().to_string();
+    let address = taken.local_addr().unwrap();
+    assert!(error.starts_with(&format!("{address} cannot be bound: ")), "{error}");
+}

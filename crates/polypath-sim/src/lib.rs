@@ -1,0 +1,48 @@
+//! A discrete-event network that runs the protocol core unchanged, for research and for tests.
+//!
+//! A [`Scenario`] says what the network is like, what the applications do and what breaks when;
+//! [`Scenario::run`] gives an [`Outcome`]. The same scenario and seed give the same outcome and
+//! the same capture, byte for byte, on every machine: time is counted in nanoseconds, nothing reads
+//! a clock, and every component throws its own dice ([`random`]). While a run goes on, its
+//! invariants are checked, in release builds too.
+//!
+//! ```
+//! use polypath_sim::scenario::{Fault, PathSpec, Workload};
+//! use polypath_sim::units::{Rate, Size, Span};
+//! use polypath_sim::{RunOptions, Scenario};
+//!
+//! let path = PathSpec::new(Rate::mbit(10), Span::millis(45));
+//! let scenario = Scenario::new("failover")
+//!     .path(path.clone())
+//!     .path(path)
+//!     .workload(Workload::bulk(Size(2_000_000)))
+//!     .fault(Fault::down(0, Span::secs(1)));
+//! let outcome = scenario.run(&RunOptions::default())?;
+//! assert!(outcome.associations[0].complete);
+//! # Ok::<(), polypath_sim::SimError>(())
+//! ```
+//!
+//! With the feature `emulator` (default, Unix), the module `emulator` drives the same links in real
+//! time between real UDP sockets.
+
+#![forbid(unsafe_code)]
+
+#[cfg(all(feature = "emulator", unix))]
+pub mod emulator;
+mod invariants;
+pub mod link;
+pub mod network;
+pub mod outcome;
+pub mod pcapng;
+pub mod random;
+pub mod scenario;
+pub mod series;
+mod simulation;
+mod stack;
+pub mod units;
+mod wire;
+mod workload;
+
+pub use outcome::Outcome;
+pub use scenario::{RunOptions, Scenario, ScenarioError};
+pub use simulation::SimError;

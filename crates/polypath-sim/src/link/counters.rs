@@ -1,0 +1,54 @@
+//! What went into a link and what became of it.
+
+use serde::{Deserialize, Serialize};
+
+/// Counters of one link, in packets (and bytes with IP headers where the name says so).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkCounters {
+    /// Packets that the node in front wanted to send.
+    pub offered: u64,
+    /// Their bytes.
+    pub offered_bytes: u64,
+    /// Copies that the link made.
+    pub duplicated: u64,
+    /// Packets that arrived, copies included.
+    pub delivered: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
+    /// Packets dropped because the queue was full.
+    pub dropped_queue: u64,
+    /// Packets dropped because they were larger than the MTU.
+    pub dropped_mtu: u64,
+    /// Packets lost by the loss model.
+    pub lost: u64,
+    /// Packets lost because the link was down, or went down while they were on it.
+    pub lost_outage: u64,
+    /// Packets queued or on the wire now, copies included.
+    pub in_flight: u64,
+    /// Packets that were held up so that later ones could overtake them.
+    pub reordered: u64,
+    /// Packets that arrived or will arrive with an inverted bit.
+    pub corrupted: u64,
+}
+
+impl LinkCounters {
+    /// Every packet that went in, or was made, is somewhere.
+    ///
+    /// # Errors
+    /// The two sides of the account, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let entered = self.offered + self.duplicated;
+        let accounted = self.delivered
+            + self.dropped_queue
+            + self.dropped_mtu
+            + self.lost
+            + self.lost_outage
+            + self.in_flight;
+        if entered == accounted {
+            return Ok(());
+        }
+        Err(format!(
+            "{entered} packets went in or were copied, but {accounted} are accounted for: {self:?}"
+        ))
+    }
+}

@@ -1,0 +1,255 @@
+//! Which packets are lost.
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::random::Random;
+use crate::units::Probability;
+
+/// How a link loses packets.
+///
+/// In scenario files: `"3 %"`, or `{ good_to_bad = "1 %", bad_to_good = "25 %", loss_good = "0 %",
+/// loss_bad = "100 %" }`, or `{ packets = [3, 17] }`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum LossModel {
+    /// Nothing is lost.
+    #[default]
+    None,
+    /// Each packet with this probability, independently.
+    Bernoulli(Probability),
+    /// Two states, each with its own probability (Gilbert 1960, Elliott 1963). Before each packet
+    /// the state may change; the first packet is judged after a first chance to leave "good".
+    GilbertElliott {
+        /// Probability, per packet, to go from the good to the bad state.
+        good_to_bad: Probability,
+        /// Probability, per packet, to go from the bad to the good state.
+        bad_to_good: Probability,
+        /// Loss probability in the good state.
+        loss_good: Probability,
+        /// Loss probability in the bad state.
+        loss_bad: Probability,
+    },
+    /// Exactly these packets, counted from 1 in the order in which they are offered.
+    Packets(Vec<u64>),
+}
+
+impl LossModel {
+    /// Independent loss; no loss at all if `p` is 0.
+    pub fn bernoulli(p: Probability) -> Self {
+        if p == Probability::ZERO { Self::None } else { Self::Bernoulli(p) }
+    }
+
+    /// The share of packets lost in the long run; `None` for a script.
+    pub fn mean(&self) -> Option<f64> {
+        match self {
+            Self::None => Some(0.0),
+            Self::Bernoulli(p) => Some(p.get()),
+            Self::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+                let (p, r) = (good_to_bad.get(), bad_to_good.get());
+                let bad = if p + r == 0.0 { 0.0 } else { p / (p + r) };
+                Some(bad * loss_bad.get() + (1.0 - bad) * loss_good.get())
+            }
+            Self::Packets(_) => None,
+        }
+    }
+}
+
+/// A loss model at work. Each packet takes the same number of draws whatever becomes of it, so the
+/// n-th packet meets the n-th die.
+#[derive(Clone, Debug)]
+pub(super) struct LossProcess {
+    model: LossModel,
+    bad: bool,
+    seen: u64,
+}
+
+impl LossProcess {
+    pub(super) fn new(mut model: LossModel) -> Self {
+        if let LossModel::Packets(packets) = &mut model {
+            packets.sort_unstable();
+        }
+        Self { model, bad: false, seen: 0 }
+    }
+
+    /// Another model from now on; packets of a script are counted from the link's first packet.
+    pub(super) fn set(&mut self, model: LossModel) {
+        *self = Self { seen: self.seen, ..Self::new(model) };
+    }
+
+    #[inline]
+    pub(super) fn loses_next(&mut self, dice: &mut Random) -> bool {
+        self.seen += 1;
+        match &self.model {
+            LossModel::None => {
+                dice.bits();
+                false
+            }
+            LossModel::Bernoulli(p) => dice.chance(p.get()),
+            LossModel::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => {
+                let leave = if self.bad { bad_to_good } else { good_to_bad };
+                self.bad ^= dice.chance(leave.get());
+                dice.chance(if self.bad { loss_bad } else { loss_good }.get())
+            }
+            LossModel::Packets(packets) => packets.binary_search(&self.seen).is_ok(),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    good_to_bad: Option<Probability>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bad_to_good: Option<Probability>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loss_good: Option<Probability>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loss_bad: Option<Probability>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets: Option<Vec<u64>>,
+}
+
+impl Serialize for LossModel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let empty = Table {
+            good_to_bad: None,
+            bad_to_good: None,
+            loss_good: None,
+            loss_bad: None,
+            packets: None,
+        };
+        match self.clone() {
+            Self::None => Probability::ZERO.serialize(serializer),
+            Self::Bernoulli(p) => p.serialize(serializer),
+            Self::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => Table {
+                good_to_bad: Some(good_to_bad),
+                bad_to_good: Some(bad_to_good),
+                loss_good: Some(loss_good),
+                loss_bad: Some(loss_bad),
+                ..empty
+            }
+            .serialize(serializer),
+            Self::Packets(packets) => {
+                Table { packets: Some(packets), ..empty }.serialize(serializer)
+            }
+        }
+    }
+}
+
+const ALLOWED: &str = "a probability such as \"3 %\", a table with good_to_bad, bad_to_good, \
+                       loss_good and loss_bad, or a table with packets";
+
+impl<'de> Deserialize<'de> for LossModel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Forms;
+        impl<'de> Visitor<'de> for Forms {
+            type Value = LossModel;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(ALLOWED)
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<LossModel, E> {
+                crate::units::ProbabilityReader.visit_str(text).map(LossModel::bernoulli)
+            }
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<LossModel, E> {
+                crate::units::ProbabilityReader.visit_f64(number).map(LossModel::bernoulli)
+            }
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<LossModel, E> {
+                self.visit_f64(number as f64)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LossModel, A::Error> {
+                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+                match table {
+                    Table {
+                        good_to_bad: None,
+                        bad_to_good: None,
+                        loss_good: None,
+                        loss_bad: None,
+                        packets: Some(mut packets),
+                    } => {
+                        packets.sort_unstable();
+                        packets.dedup();
+                        if packets.first() == Some(&0) {
+                            return Err(A::Error::custom("packets are counted from 1"));
+                        }
+                        Ok(LossModel::Packets(packets))
+                    }
+                    Table {
+                        good_to_bad: Some(good_to_bad),
+                        bad_to_good: Some(bad_to_good),
+                        loss_good,
+                        loss_bad,
+                        packets: None,
+                    } => Ok(LossModel::GilbertElliott {
+                        good_to_bad,
+                        bad_to_good,
+                        loss_good: loss_good.unwrap_or(Probability::ZERO),
+                        loss_bad: loss_bad.unwrap_or(Probability::ONE),
+                    }),
+                    _ => Err(A::Error::custom(format_args!(
+                        "neither a whole Gilbert-Elliott model nor a list of packets; \
+                         allowed: {ALLOWED}"
+                    ))),
+                }
+            }
+        }
+        deserializer.deserialize_any(Forms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(model: LossModel, n: u32) -> f64 {
+        let mut dice = Random::named(11, "loss");
+        let mut process = LossProcess::new(model);
+        let lost = (0..n).filter(|_| process.loses_next(&mut dice)).count();
+        lost as f64 / f64::from(n)
+    }
+
+    #[test]
+    fn long_run_rates() {
+        assert_eq!(rate(LossModel::None, 1000), 0.0);
+        let bernoulli = LossModel::Bernoulli(Probability::percent(3));
+        assert!((rate(bernoulli, 200_000) - 0.03).abs() < 0.002);
+        let elliott = LossModel::GilbertElliott {
+            good_to_bad: Probability::percent(1),
+            bad_to_good: Probability::percent(20),
+            loss_good: Probability::ZERO,
+            loss_bad: Probability::percent(80),
+        };
+        let mean = elliott.mean().unwrap();
+        assert!((mean - 0.8 / 21.0).abs() < 1e-12);
+        assert!((rate(elliott, 400_000) - mean).abs() < 0.003);
+    }
+
+    #[test]
+    fn elliott_losses_come_in_bursts() {
+        let mut dice = Random::named(1, "loss");
+        let mut process = LossProcess::new(LossModel::GilbertElliott {
+            good_to_bad: Probability::percent(1),
+            bad_to_good: Probability::percent(10),
+            loss_good: Probability::ZERO,
+            loss_bad: Probability::ONE,
+        });
+        let lost: Vec<bool> = (0..100_000).map(|_| process.loses_next(&mut dice)).collect();
+        let losses = lost.iter().filter(|&&l| l).count();
+        let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count();
+        let mean = losses as f64 / bursts as f64;
+        assert!((8.5..11.5).contains(&mean), "mean burst of {mean} packets");
+    }
+
+    #[test]
+    fn script_loses_exactly_those() {
+        let mut dice = Random::named(1, "loss");
+        let mut process = LossProcess::new(LossModel::Packets(vec![5, 2]));
+        let lost: Vec<u64> = (1..=10).filter(|_| process.loses_next(&mut dice)).collect();
+        assert_eq!(lost.len(), 2);
+        process.set(LossModel::Packets(vec![12]));
+        assert!(!process.loses_next(&mut dice) && process.loses_next(&mut dice));
+    }
+}

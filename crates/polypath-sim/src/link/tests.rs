@@ -1,0 +1,238 @@
+//! Links, alone: single cases and properties.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::units::{Probability, Span};
+
+fn link(config: LinkConfig) -> Link {
+    Link::new(config, 1, "test")
+}
+
+fn at(verdict: Verdict) -> Time {
+    match verdict {
+        Verdict::Deliver { arrival, .. } => arrival.at,
+        Verdict::Drop(reason) => panic!("dropped: {reason:?}"),
+    }
+}
+
+fn ticket(verdict: Verdict) -> Ticket {
+    match verdict {
+        Verdict::Deliver { arrival, .. } => arrival.ticket,
+        Verdict::Drop(reason) => panic!("dropped: {reason:?}"),
+    }
+}
+
+fn ten_mbit() -> LinkConfig {
+    LinkConfig {
+        rate: Some(Rate::mbit(10)),
+        delay: Duration::from_millis(45),
+        ..LinkConfig::default()
+    }
+}
+
+#[test]
+fn transmission_and_propagation() {
+    let mut link = link(ten_mbit());
+    let t = Time::from_millis(100);
+    assert_eq!(at(link.offer(t, 1500, 20)), t + Duration::from_micros(46_200));
+    assert_eq!(at(link.offer(t, 1500, 20)), t + Duration::from_micros(47_400));
+    assert_eq!(link.waiting(t), (1, 1500));
+    assert_eq!(link.waiting(t + Duration::from_micros(1200)), (0, 0));
+}
+
+#[test]
+fn drop_tail_in_packets_does_not_count_the_one_on_the_transmitter() {
+    let mut link = link(LinkConfig { queue: QueueLimit::Packets(2), ..ten_mbit() });
+    let t = Time::ZERO;
+    (0..3).for_each(|_| {
+        at(link.offer(t, 1500, 20));
+    });
+    assert_eq!(link.offer(t, 1500, 20), Verdict::Drop(DropReason::Queue));
+    // One transmission later there is room for one.
+    let later = t + Duration::from_micros(1200);
+    at(link.offer(later, 1500, 20));
+    assert_eq!(link.offer(later, 1500, 20), Verdict::Drop(DropReason::Queue));
+    link.counters().check().unwrap();
+}
+
+#[test]
+fn drop_tail_in_bytes() {
+    let mut link = link(LinkConfig { queue: QueueLimit::Bytes(3000), ..ten_mbit() });
+    (0..3).for_each(|_| {
+        at(link.offer(Time::ZERO, 1500, 20));
+    });
+    assert_eq!(link.offer(Time::ZERO, 40, 20), Verdict::Drop(DropReason::Queue));
+}
+
+#[test]
+fn an_outage_loses_what_is_queued_and_on_the_wire() {
+    let mut link = link(ten_mbit());
+    let first = ticket(link.offer(Time::ZERO, 1500, 20));
+    let second = ticket(link.offer(Time::ZERO, 1500, 20));
+    link.set_down(Time::from_millis(1));
+    assert!(!link.arrive(first, 1500) && !link.arrive(second, 1500));
+    assert_eq!(link.offer(Time::from_millis(2), 100, 20), Verdict::Drop(DropReason::Down));
+    link.set_up();
+    let t = Time::from_millis(3);
+    let third = link.offer(t, 1500, 20);
+    assert_eq!(at(third), t + Duration::from_micros(46_200), "the old queue is gone");
+    assert!(link.arrive(ticket(third), 1500));
+    let counters = *link.counters();
+    counters.check().unwrap();
+    assert_eq!((counters.lost_outage, counters.delivered, counters.in_flight), (3, 1, 0));
+}
+
+#[test]
+fn a_changed_rate_applies_to_what_comes_after() {
+    let mut link = link(ten_mbit());
+    let before = at(link.offer(Time::ZERO, 1500, 20));
+    link.set_rate(Some(Rate::mbit(1)));
+    link.set_delay(Duration::ZERO);
+    let after = at(link.offer(Time::ZERO, 1500, 20));
+    assert_eq!(before, Time::ZERO + Duration::from_micros(46_200));
+    assert_eq!(after, Time::ZERO + Duration::from_micros(13_200));
+}
+
+#[test]
+fn too_large_for_the_mtu() {
+    let mut link = link(LinkConfig { mtu: Some(1400), ..ten_mbit() });
+    at(link.offer(Time::ZERO, 1400, 20));
+    assert_eq!(link.offer(Time::ZERO, 1401, 20), Verdict::Drop(DropReason::Mtu));
+}
+
+#[test]
+fn other_dice_stay_the_same_when_one_thing_is_added() {
+    let fates = |config: LinkConfig| {
+        let mut link = link(config);
+        (0..2000)
+            .map(|i| link.offer(Time::from_millis(i * 10), 1500, 20))
+            .map(|v| matches!(v, Verdict::Drop(DropReason::Loss)))
+            .collect::<Vec<_>>()
+    };
+    let plain = LinkConfig { loss: LossModel::Bernoulli(Probability::percent(10)), ..ten_mbit() };
+    let busy = LinkConfig {
+        duplicate: Probability::percent(20),
+        corrupt: Probability::percent(20),
+        reorder: Some(Reordering {
+            probability: Probability::percent(20),
+            delay: Span::millis(30),
+        }),
+        ..plain.clone()
+    };
+    assert_eq!(fates(plain), fates(busy));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Offer { gap: u64, size: u32 },
+    Down,
+    Up,
+    Rate(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        20 => (0u64..3_000_000, 40u32..=1500).prop_map(|(gap, size)| Step::Offer { gap, size }),
+        1 => Just(Step::Down),
+        2 => Just(Step::Up),
+        1 => (1_000_000u64..50_000_000).prop_map(Step::Rate),
+    ];
+    prop::collection::vec(step, 1..200)
+}
+
+fn any_link() -> impl Strategy<Value = LinkConfig> {
+    let queue = prop_oneof![
+        (0u32..30).prop_map(QueueLimit::Packets),
+        (0u64..30_000).prop_map(QueueLimit::Bytes),
+        Just(QueueLimit::Unlimited),
+    ];
+    let percent = || (0u8..=40).prop_map(Probability::percent);
+    (1_000_000u64..50_000_000, 0u64..100, queue, percent(), percent(), percent(), percent())
+        .prop_map(|(rate, delay, queue, loss, reorder, duplicate, corrupt)| LinkConfig {
+            rate: Some(Rate(rate)),
+            delay: Duration::from_millis(delay),
+            queue,
+            mtu: Some(1400),
+            loss: LossModel::bernoulli(loss),
+            reorder: Some(Reordering { probability: reorder, delay: Span::millis(50) }),
+            duplicate,
+            corrupt,
+        })
+}
+
+/// Runs the steps as a driver would, and checks on the way.
+fn drive(config: &LinkConfig, steps: &[Step]) -> Result<Vec<Verdict>, TestCaseError> {
+    let mut link = link(config.clone());
+    let mut now = Time::ZERO;
+    let mut due: Vec<(Time, Ticket, u32)> = Vec::new();
+    let mut verdicts = Vec::new();
+    for step in steps {
+        match *step {
+            Step::Offer { gap, size } => {
+                now = now + Duration::from_nanos(gap);
+                due.sort_by_key(|d| d.0);
+                let ready = due.partition_point(|d| d.0 <= now);
+                for (_, ticket, size) in due.drain(..ready) {
+                    link.arrive(ticket, size);
+                }
+                let verdict = link.offer(now, size, 20);
+                if let Verdict::Deliver { arrival, duplicate } = verdict {
+                    prop_assert!(arrival.at >= now + config.delay);
+                    for _ in 0..=u32::from(duplicate) {
+                        due.push((arrival.at, arrival.ticket, size));
+                    }
+                    prop_assert!(arrival.inverted_bit.is_none_or(|b| b < (size - 20) * 8));
+                }
+                verdicts.push(verdict);
+            }
+            Step::Down => link.set_down(now),
+            Step::Up => link.set_up(),
+            Step::Rate(rate) => link.set_rate(Some(Rate(rate))),
+        }
+        let (packets, bytes) = link.waiting(now);
+        match config.queue {
+            QueueLimit::Packets(limit) => prop_assert!(packets <= limit as usize),
+            QueueLimit::Bytes(limit) => prop_assert!(bytes <= limit),
+            QueueLimit::Unlimited => {}
+        }
+        link.counters().check().map_err(TestCaseError::fail)?;
+    }
+    for (_, ticket, size) in due {
+        link.arrive(ticket, size);
+    }
+    link.counters().check().map_err(TestCaseError::fail)?;
+    prop_assert_eq!(link.counters().in_flight, 0);
+    Ok(verdicts)
+}
+
+proptest! {
+    #[test]
+    fn packets_are_conserved_and_limits_honoured(config in any_link(), steps in steps()) {
+        drive(&config, &steps)?;
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_fates(config in any_link(), steps in steps()) {
+        prop_assert_eq!(drive(&config, &steps)?, drive(&config, &steps)?);
+    }
+
+    #[test]
+    fn in_order_and_never_faster_than_the_rate(
+        rate in 1_000_000u64..100_000_000,
+        offers in prop::collection::vec((0u64..2_000_000, 40u32..=1500), 2..200),
+    ) {
+        let rate = Rate(rate);
+        let mut link = link(LinkConfig { rate: Some(rate), queue: QueueLimit::Unlimited, ..ten_mbit() });
+        let mut now = Time::ZERO;
+        let mut last: Option<Time> = None;
+        for (gap, size) in offers {
+            now = now + Duration::from_nanos(gap);
+            let arrival = at(link.offer(now, size, 20));
+            if let Some(last) = last {
+                prop_assert!(arrival.since(last) >= rate.time_for(size.into()), "faster than the rate");
+            }
+            last = Some(arrival);
+        }
+    }
+}

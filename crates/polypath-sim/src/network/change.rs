@@ -1,0 +1,48 @@
+//! Scheduled changes of links.
+
+use std::time::Duration;
+
+use polypath_proto::Time;
+
+use super::LinkId;
+use crate::link::{Link, LossModel};
+use crate::units::Rate;
+
+/// Something that happens to a link at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// When.
+    pub at: Time,
+    /// To which link.
+    pub link: LinkId,
+    /// What.
+    pub kind: ChangeKind,
+}
+
+/// What happens to a link.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChangeKind {
+    /// It breaks; what is queued and on the wire is lost.
+    Down,
+    /// It works again.
+    Up,
+    /// Packets offered from now on have this rate; `None` takes no time.
+    Rate(Option<Rate>),
+    /// Packets offered from now on have this propagation delay.
+    Delay(Duration),
+    /// Packets offered from now on are lost like this.
+    Loss(LossModel),
+}
+
+impl ChangeKind {
+    /// Does it.
+    pub fn apply(&self, now: Time, link: &mut Link) {
+        match self {
+            Self::Down => link.set_down(now),
+            Self::Up => link.set_up(),
+            Self::Rate(rate) => link.set_rate(*rate),
+            Self::Delay(delay) => link.set_delay(*delay),
+            Self::Loss(loss) => link.set_loss(loss.clone()),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Packets on their way: links between nodes, static routes, and the queue of all events.
+
+mod change;
+mod packet;
+mod queue;
+mod topology;
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+
+use polypath_proto::Time;
+
+pub use change::{Change, ChangeKind};
+pub(crate) use packet::{PacketId, PacketPool};
+pub(crate) use queue::EventQueue;
+pub(crate) use topology::Routes;
+pub use topology::{HostId, LinkId, LinkPlan, NodeId, NodeKind, Topology};
+
+use crate::link::{Link, Ticket, Verdict};
+use crate::pcapng::{InterfaceId, PcapNg};
+
+/// What happens at an instant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// A packet reaches the end of a link.
+    Arrival { link: LinkId, packet: PacketId, ticket: Ticket },
+    /// A deadline of an endpoint may have come.
+    Timer { stack: u32 },
+    /// An application wants to do something.
+    Application { association: u32, side: u8 },
+    /// The n-th scheduled change of a link.
+    Change { index: u32 },
+    /// The series take their samples.
+    Sample,
+}
+
+/// All links of a run, and what is on them.
+pub(crate) struct Network<'w> {
+    pub(crate) events: EventQueue<Event>,
+    pub(crate) packets: PacketPool,
+    pub(crate) topology: Topology,
+    pub(crate) links: Vec<Link>,
+    routes: Routes,
+    /// Addresses of all interfaces, sorted.
+    addresses: Vec<(IpAddr, NodeId)>,
+    capture: Option<Capture<'w>>,
+    /// Packets whose source or destination nobody has, or to which no way leads.
+    pub(crate) unroutable: u64,
+}
+
+struct Capture<'w> {
+    file: PcapNg<&'w mut dyn Write>,
+    interfaces: Vec<InterfaceId>,
+    result: io::Result<()>,
+}
+
+impl<'w> Network<'w> {
+    /// The network of a run. `largest_packet` is the most bytes that an SCTP packet has.
+    pub(crate) fn new(topology: Topology, seed: u64, largest_packet: usize) -> Self {
+        let links = topology.links.iter().map(|l| Link::new(l.config.clone(), seed, &l.name));
+        let mut addresses: Vec<(IpAddr, NodeId)> = topology
+            .nodes
+            .iter()
+            .enumerate()
+            .filter_map(|(i, kind)| match *kind {
+                NodeKind::Interface { address, .. } => Some((address, NodeId(i as u32))),
+                NodeKind::Router => None,
+            })
+            .collect();
+        addresses.sort_unstable();
+        Self {
+            events: EventQueue::new(),
+            packets: PacketPool::new(largest_packet),
+            links: links.collect(),
+            routes: topology.routes(),
+            topology,
+            addresses,
+            capture: None,
+            unroutable: 0,
+        }
+    }
+
+    /// Writes every packet that is offered to a link from now on.
+    pub(crate) fn capture(&mut self, out: &'w mut dyn Write) -> io::Result<()> {
+        let mut file = PcapNg::new(out)?;
+        let name = |link: &LinkPlan| file.interface(&link.name);
+        let interfaces = self.topology.links.iter().map(name).collect::<io::Result<_>>()?;
+        self.capture = Some(Capture { file, interfaces, result: Ok(()) });
+        Ok(())
+    }
+
+    /// The first error of the capture, if there was one.
+    pub(crate) fn finish_capture(&mut self) -> io::Result<()> {
+        match self.capture.take() {
+            Some(mut capture) => capture.result.and_then(|()| capture.file.flush()),
+            None => Ok(()),
+        }
+    }
+
+    fn node(&self, address: IpAddr) -> Option<NodeId> {
+        let place = self.addresses.binary_search_by_key(&address, |&(a, _)| a).ok()?;
+        Some(self.addresses[place].1)
+    }
+
+    /// A host sends a packet from the interface that has its source address.
+    pub(crate) fn send(&mut self, now: Time, id: PacketId) {
+        let packet = self.packets.get(id);
+        let ends = (self.node(packet.source.ip()), self.node(packet.destination.ip()));
+        let (Some(from), Some(to)) = ends else {
+            self.unroutable += 1;
+            self.packets.give_back(id);
+            return;
+        };
+        self.packets.get_mut(id).to = to;
+        self.forward(now, from, id);
+    }
+
+    /// Sends a packet on from a node that is not its destination.
+    pub(crate) fn forward(&mut self, now: Time, at: NodeId, id: PacketId) {
+        let to = self.packets.get(id).to;
+        match self.routes.next(at, to) {
+            Some(link) => self.offer(now, link, id),
+            None => {
+                self.unroutable += 1;
+                self.packets.give_back(id);
+            }
+        }
+    }
+
+    fn offer(&mut self, now: Time, on: LinkId, id: PacketId) {
+        let packet = self.packets.get(id);
+        let verdict = self.links[on.index()].offer(now, packet.wire_size(), packet.header());
+        if let Some(capture) = &mut self.capture {
+            capture.record(now, on, packet, verdict);
+        }
+        match verdict {
+            Verdict::Deliver { arrival, duplicate } => {
+                let (at, ticket) = (arrival.at, arrival.ticket);
+                // The copy is taken before the bit is inverted: it is the good one of the two.
+                let copy = duplicate.then(|| self.packets.copy(id));
+                if let Some(bit) = arrival.inverted_bit {
+                    self.packets.get_mut(id).invert_bit(bit);
+                }
+                self.events.schedule(at, Event::Arrival { link: on, packet: id, ticket });
+                if let Some(packet) = copy {
+                    self.events.schedule(at, Event::Arrival { link: on, packet, ticket });
+                }
+            }
+            Verdict::Drop(_) => self.packets.give_back(id),
+        }
+    }
+
+    /// A packet comes out of a link: the node where it is now, unless it was lost on the way.
+    pub(crate) fn arrive(&mut self, link: LinkId, id: PacketId, ticket: Ticket) -> Option<NodeId> {
+        let size = self.packets.get(id).wire_size();
+        if self.links[link.index()].arrive(ticket, size) {
+            return Some(self.topology.links[link.index()].to);
+        }
+        self.packets.give_back(id);
+        None
+    }
+
+    /// Links between two interfaces; `None` if there is no way.
+    pub(crate) fn hops(&self, from: IpAddr, to: IpAddr) -> Option<u32> {
+        self.routes.hops(self.node(from)?, self.node(to)?)
+    }
+}
+
+impl Capture<'_> {
+    fn record(&mut self, now: Time, on: LinkId, packet: &packet::Packet, verdict: Verdict) {
+        if self.result.is_err() {
+            return;
+        }
+        self.result = self.file.packet(
+            self.interfaces[on.index()],
+            now,
+            packet.source,
+            packet.destination,
+            packet.ecn,
+            packet.bytes(),
+            verdict.comment(),
+        );
+    }
+}
+
+impl std::fmt::Debug for Network<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Network").field("links", &self.links.len()).finish_non_exhaustive()
+    }
+}

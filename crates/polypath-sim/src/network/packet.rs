@@ -1,0 +1,151 @@
+//! Packets under way, in buffers that are used again.
+
+use std::net::SocketAddr;
+use std::ops::Range;
+
+use polypath_proto::Ecn;
+
+use super::NodeId;
+use crate::wire;
+
+/// A packet: its SCTP bytes are real, its IP (and UDP) header is a known size until it is captured.
+#[derive(Clone, Debug)]
+pub(crate) struct Packet {
+    /// Where it comes from; port 0 on raw IP.
+    pub(crate) source: SocketAddr,
+    /// Where it goes to; port 0 on raw IP.
+    pub(crate) destination: SocketAddr,
+    /// The node that has the destination address.
+    pub(crate) to: NodeId,
+    pub(crate) ecn: Ecn,
+    /// Bytes of `buffer` that are used.
+    pub(crate) len: usize,
+    pub(crate) buffer: Box<[u8]>,
+}
+
+impl Packet {
+    /// The SCTP packet.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+
+    /// Bytes in front of the SCTP packet: IP header, and UDP header if encapsulated.
+    pub(crate) fn header(&self) -> u32 {
+        let udp = if self.destination.port() == 0 { 0 } else { wire::UDP_HEADER };
+        wire::ip_header_size(self.destination.ip()) + udp
+    }
+
+    /// Bytes on the wire.
+    pub(crate) fn wire_size(&self) -> u32 {
+        self.header() + self.len as u32
+    }
+
+    /// Inverts a bit of the SCTP packet.
+    pub(crate) fn invert_bit(&mut self, bit: u32) {
+        self.buffer[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+    }
+}
+
+/// A packet of a [`PacketPool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PacketId(u32);
+
+/// All packets of a run. In steady state nothing is allocated: buffers go round.
+#[derive(Debug)]
+pub(crate) struct PacketPool {
+    packets: Vec<Packet>,
+    free: Vec<PacketId>,
+    capacity: usize,
+}
+
+impl PacketPool {
+    /// A pool whose buffers hold `capacity` bytes each.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { packets: Vec::new(), free: Vec::new(), capacity }
+    }
+
+    /// A packet to fill; it holds whatever its buffer held before.
+    #[inline]
+    pub(crate) fn take(&mut self) -> PacketId {
+        self.free.pop().unwrap_or_else(|| self.grow())
+    }
+
+    #[cold]
+    fn grow(&mut self) -> PacketId {
+        let nobody = SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 0);
+        self.packets.push(Packet {
+            source: nobody,
+            destination: nobody,
+            to: NodeId(0),
+            ecn: Ecn::NotEct,
+            len: 0,
+            buffer: vec![0; self.capacity].into_boxed_slice(),
+        });
+        PacketId(self.packets.len() as u32 - 1)
+    }
+
+    /// The packet's buffer may be used again.
+    #[inline]
+    pub(crate) fn give_back(&mut self, id: PacketId) {
+        self.free.push(id);
+    }
+
+    /// A copy of a packet.
+    pub(crate) fn copy(&mut self, id: PacketId) -> PacketId {
+        self.copy_part(id, 0..self.get(id).len)
+    }
+
+    /// A packet with the same addresses and a part of the bytes.
+    pub(crate) fn copy_part(&mut self, id: PacketId, bytes: Range<usize>) -> PacketId {
+        let copy = self.take();
+        // The two are different, and the indices are valid: ids come from this pool only.
+        let (from, to) = (id.0 as usize, copy.0 as usize);
+        let (low, high) = self.packets.split_at_mut(from.max(to));
+        let (original, copied) =
+            if from < to { (&low[from], &mut high[0]) } else { (&high[0], &mut low[to]) };
+        copied.len = bytes.len();
+        copied.buffer[..bytes.len()].copy_from_slice(&original.buffer[bytes]);
+        copied.source = original.source;
+        copied.destination = original.destination;
+        copied.to = original.to;
+        copied.ecn = original.ecn;
+        copy
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: PacketId) -> &Packet {
+        &self.packets[id.0 as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: PacketId) -> &mut Packet {
+        &mut self.packets[id.0 as usize]
+    }
+
+    /// Packets in use.
+    pub(crate) fn in_use(&self) -> usize {
+        self.packets.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_used_again_and_copies_are_apart() {
+        let mut pool = PacketPool::new(64);
+        let a = pool.take();
+        pool.get_mut(a).len = 3;
+        pool.get_mut(a).buffer[..3].copy_from_slice(&[1, 2, 3]);
+        let b = pool.copy(a);
+        pool.get_mut(b).invert_bit(8);
+        assert_eq!(pool.get(a).bytes(), [1, 2, 3]);
+        assert_eq!(pool.get(b).bytes(), [1, 0x82, 3]);
+        assert_eq!(pool.in_use(), 2);
+        pool.give_back(a);
+        let c = pool.copy(b);
+        assert_eq!(c, a);
+        assert_eq!(pool.get(c).bytes(), [1, 0x82, 3]);
+    }
+}

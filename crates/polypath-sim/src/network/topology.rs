@@ -1,0 +1,238 @@
+//! The graph: hosts with interfaces, routers, and one-directional links between them.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use crate::link::LinkConfig;
+
+/// An interface of a host, or a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+/// A link, counted in the order in which they were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkId(pub u32);
+
+/// A host, counted in the order in which they were added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostId(pub u32);
+
+impl NodeId {
+    /// Its place in a list of all nodes.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl LinkId {
+    /// Its place in a list of all links.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl HostId {
+    /// Its place in a list of all hosts.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A link with its two ends.
+#[derive(Clone, Debug)]
+pub struct LinkPlan {
+    /// Its name; it determines the link's dice.
+    pub name: String,
+    /// Where packets go in.
+    pub from: NodeId,
+    /// Where they come out.
+    pub to: NodeId,
+    /// What it is like.
+    pub config: LinkConfig,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Forwards packets.
+    Router,
+    /// An interface of a host: the host's packets with this source address leave here.
+    Interface {
+        /// The host.
+        host: HostId,
+        /// Its address.
+        address: IpAddr,
+    },
+}
+
+/// Hosts, interfaces, routers and links.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    pub(crate) nodes: Vec<NodeKind>,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) links: Vec<LinkPlan>,
+}
+
+impl Topology {
+    /// A host without interfaces.
+    pub fn add_host(&mut self, name: impl Into<String>) -> HostId {
+        self.hosts.push(name.into());
+        HostId(self.hosts.len() as u32 - 1)
+    }
+
+    /// Another interface of a host.
+    pub fn add_interface(&mut self, host: HostId, address: IpAddr) -> NodeId {
+        self.add_node(NodeKind::Interface { host, address })
+    }
+
+    /// A router.
+    pub fn add_router(&mut self) -> NodeId {
+        self.add_node(NodeKind::Router)
+    }
+
+    fn add_node(&mut self, kind: NodeKind) -> NodeId {
+        self.nodes.push(kind);
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// A one-directional link.
+    pub fn add_link(
+        &mut self,
+        name: impl Into<String>,
+        from: NodeId,
+        to: NodeId,
+        config: LinkConfig,
+    ) -> LinkId {
+        self.links.push(LinkPlan { name: name.into(), from, to, config });
+        LinkId(self.links.len() as u32 - 1)
+    }
+
+    /// The interface that has an address.
+    pub fn interface(&self, address: IpAddr) -> Option<NodeId> {
+        let has = |kind: &NodeKind| matches!(kind, NodeKind::Interface { address: a, .. } if *a == address);
+        self.nodes.iter().position(has).map(|i| NodeId(i as u32))
+    }
+
+    /// Addresses of a host, in the order in which its interfaces were added.
+    pub fn addresses(&self, host: HostId) -> Vec<IpAddr> {
+        let of = |kind: &NodeKind| match *kind {
+            NodeKind::Interface { host: h, address } if h == host => Some(address),
+            _ => None,
+        };
+        self.nodes.iter().filter_map(of).collect()
+    }
+
+    /// Interfaces of a host, in the order in which they were added.
+    pub(crate) fn interfaces(&self, host: HostId) -> Vec<NodeId> {
+        let of =
+            |kind: &NodeKind| matches!(kind, NodeKind::Interface { host: h, .. } if *h == host);
+        (0..self.nodes.len()).filter(|&i| of(&self.nodes[i])).map(|i| NodeId(i as u32)).collect()
+    }
+
+    /// Both are interfaces with IPv4 addresses, or both with IPv6 addresses.
+    pub(crate) fn same_family(&self, a: NodeId, b: NodeId) -> bool {
+        let is_ipv4 = |node: NodeId| match self.nodes[node.index()] {
+            NodeKind::Interface { address, .. } => Some(address.is_ipv4()),
+            NodeKind::Router => None,
+        };
+        is_ipv4(a).is_some() && is_ipv4(a) == is_ipv4(b)
+    }
+
+    /// The host that has an address.
+    pub fn host_of(&self, address: IpAddr) -> Option<HostId> {
+        match self.nodes[self.interface(address)?.index()] {
+            NodeKind::Interface { host, .. } => Some(host),
+            NodeKind::Router => None,
+        }
+    }
+
+    /// Static routes: for each node and each destination the link that a shortest path (in hops)
+    /// takes, of several the one that was added first. Hosts do not forward.
+    pub(crate) fn routes(&self) -> Routes {
+        let n = self.nodes.len();
+        let mut routes = Routes { nodes: n, next: vec![None; n * n], hops: vec![u32::MAX; n * n] };
+        for (to, kind) in self.nodes.iter().enumerate() {
+            if *kind != NodeKind::Router {
+                self.routes_to(to, &mut routes);
+            }
+        }
+        routes
+    }
+
+    /// Breadth first from the destination, against the direction of the links.
+    fn routes_to(&self, to: usize, routes: &mut Routes) {
+        let n = routes.nodes;
+        routes.hops[to * n + to] = 0;
+        let mut reached = VecDeque::from([to]);
+        while let Some(node) = reached.pop_front() {
+            if node != to && self.nodes[node] != NodeKind::Router {
+                continue;
+            }
+            let hops = routes.hops[node * n + to] + 1;
+            for (i, link) in self.links.iter().enumerate().filter(|(_, l)| l.to.index() == node) {
+                let place = link.from.index() * n + to;
+                let better_tie = routes.hops[place] == hops
+                    && routes.next[place].is_none_or(|LinkId(known)| (i as u32) < known);
+                if routes.hops[place] == u32::MAX {
+                    reached.push_back(link.from.index());
+                }
+                if routes.hops[place] > hops || better_tie {
+                    routes.hops[place] = hops;
+                    routes.next[place] = Some(LinkId(i as u32));
+                }
+            }
+        }
+    }
+}
+
+/// Which link comes next, for each node and destination.
+#[derive(Clone, Debug)]
+pub(crate) struct Routes {
+    nodes: usize,
+    next: Vec<Option<LinkId>>,
+    hops: Vec<u32>,
+}
+
+impl Routes {
+    #[inline]
+    pub(crate) fn next(&self, at: NodeId, to: NodeId) -> Option<LinkId> {
+        self.next[at.index() * self.nodes + to.index()]
+    }
+
+    /// Links on the way; `None` if there is no way.
+    pub(crate) fn hops(&self, from: NodeId, to: NodeId) -> Option<u32> {
+        let hops = self.hops[from.index() * self.nodes + to.index()];
+        (hops != u32::MAX).then_some(hops)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortest_way_and_no_transit_through_hosts() {
+        let mut topology = Topology::default();
+        let (a, b, c) = (topology.add_host("a"), topology.add_host("b"), topology.add_host("c"));
+        let ip = |n: u8| IpAddr::from([10, 0, 0, n]);
+        let a0 = topology.add_interface(a, ip(1));
+        let b0 = topology.add_interface(b, ip(2));
+        let c0 = topology.add_interface(c, ip(3));
+        let (r, s) = (topology.add_router(), topology.add_router());
+        let mut link = |from, to| topology.add_link("l", from, to, LinkConfig::default());
+        let long = link(a0, r);
+        let onward = link(r, s);
+        link(s, c0);
+        // A shortcut through host b, which does not forward.
+        let shortcut = link(a0, b0);
+        link(b0, c0);
+        let routes = topology.routes();
+        assert_eq!(routes.next(a0, c0), Some(long));
+        assert_eq!(routes.next(r, c0), Some(onward));
+        assert_eq!(routes.next(a0, b0), Some(shortcut));
+        assert_eq!(routes.hops(a0, c0), Some(3));
+        assert_eq!(routes.hops(c0, a0), None);
+        assert_eq!(topology.host_of(ip(2)), Some(b));
+        assert_eq!(topology.addresses(c), [ip(3)]);
+    }
+}

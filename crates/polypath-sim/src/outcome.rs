@@ -1,0 +1,377 @@
+//! What a run gave, as data. Everything in it follows from scenario and seed alone.
+
+use polypath_proto::{AssociationStats, CloseReason, EndpointStats, PathStats, PathView, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::link::LinkCounters;
+use crate::series::PathSeries;
+use crate::workload::{Changed, Gap, Progress, StateChange};
+
+/// The results of a run. Times are seconds from the beginning of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Root seed of the run.
+    pub seed: u64,
+    /// Why the run ended.
+    pub end: End,
+    /// When the run ended.
+    pub ended_at: f64,
+    /// Events that were handled.
+    pub events: u64,
+    /// Packets that could not be routed.
+    pub unroutable_packets: u64,
+    /// Every association, in the order of the scenario.
+    pub associations: Vec<AssociationOutcome>,
+    /// Every direction of every link.
+    pub links: Vec<LinkOutcome>,
+    /// Every endpoint.
+    pub endpoints: Vec<EndpointOutcome>,
+    /// Samples over time, if they were wanted.
+    pub series: Vec<PathSeries>,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// Every association was closed on both sides.
+    Closed,
+    /// Nothing was left that could happen, although an association was still open on one side.
+    Idle,
+    /// The time limit of the scenario.
+    TimeLimit,
+    /// The limit of events of the scenario.
+    EventLimit,
+}
+
+/// What became of an association.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AssociationOutcome {
+    /// Its name.
+    pub name: String,
+    /// Everything that was to be sent was delivered, and both sides closed gracefully.
+    pub complete: bool,
+    /// When it was opened.
+    pub started_at: f64,
+    /// From the side that opened it to the other.
+    pub forward: FlowOutcome,
+    /// The other direction.
+    pub back: FlowOutcome,
+    /// The side that opened it.
+    pub sender: SideOutcome,
+    /// The side that accepted it.
+    pub receiver: SideOutcome,
+    /// Changes of path states and of the path in use, in the order of time.
+    pub changes: Vec<PathChange>,
+}
+
+/// Data of an association in one direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowOutcome {
+    /// Messages that the application sent.
+    pub messages_sent: u64,
+    /// Their bytes.
+    pub bytes_sent: u64,
+    /// Messages that were delivered to the other application.
+    pub messages_delivered: u64,
+    /// Their bytes, and those of messages delivered in part.
+    pub bytes_delivered: u64,
+    /// When the application sent first.
+    pub first_send: Option<f64>,
+    /// When the first DATA chunk left.
+    pub first_data: Option<f64>,
+    /// When the first byte was delivered.
+    pub first_delivered: Option<f64>,
+    /// When the last byte was delivered.
+    pub last_delivered: Option<f64>,
+    /// Seconds from the opening of the association to the last byte delivered.
+    pub time_from_start: Option<f64>,
+    /// Seconds from the first DATA chunk to the last byte delivered.
+    pub time_from_first_data: Option<f64>,
+    /// Bytes delivered per second, from the opening of the association to the last of them.
+    pub goodput: f64,
+    /// The longest time without newly delivered data, after the first DATA chunk.
+    pub longest_gap: Option<Blackout>,
+    /// Times without newly delivered data that were at least as long as the scenario's threshold.
+    pub blackouts: Vec<Blackout>,
+}
+
+/// A time without newly delivered data, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Blackout {
+    /// When it began.
+    pub start: f64,
+    /// How long it was.
+    pub length: f64,
+}
+
+/// One side of an association.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SideOutcome {
+    /// The host.
+    pub host: String,
+    /// When the association was established here.
+    pub established_at: Option<f64>,
+    /// When it was closed here.
+    pub closed_at: Option<f64>,
+    /// Why, as a name: "graceful", "peer-unreachable", ...
+    pub close: Option<String>,
+    /// Why, in words.
+    pub close_reason: Option<String>,
+    /// Counters.
+    pub counts: AssociationCounts,
+    /// Every path, as it was at the end.
+    pub paths: Vec<PathOutcome>,
+}
+
+/// A path of an association, seen from one side, at the end of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathOutcome {
+    /// Its number.
+    pub path: u8,
+    /// Local address.
+    pub local: String,
+    /// Remote address.
+    pub remote: String,
+    /// "unconfirmed", "active", "potentially failed" or "inactive".
+    pub state: String,
+    /// Congestion window in bytes.
+    pub cwnd: u32,
+    /// Slow start threshold in bytes.
+    pub ssthresh: u32,
+    /// Retransmission timeout in seconds.
+    pub rto: f64,
+    /// Smoothed round-trip time in seconds, if there was a sample.
+    pub srtt: Option<f64>,
+    /// Consecutive errors.
+    pub error_count: u32,
+    /// Counters.
+    pub counts: PathCounts,
+}
+
+/// A change of a path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathChange {
+    /// When.
+    pub at: f64,
+    /// "sender" or "receiver": who saw it.
+    pub side: String,
+    /// The path.
+    pub path: u8,
+    /// "state", "current" (takes new data from now on) or "primary".
+    pub what: String,
+    /// Of a change of state: the state before.
+    pub from: Option<String>,
+    /// Of a change of state: the state now.
+    pub to: Option<String>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkOutcome {
+    /// Its name.
+    pub name: String,
+    /// Counters.
+    pub counts: LinkCounters,
+}
+
+/// An endpoint of the protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndpointOutcome {
+    /// The host.
+    pub host: String,
+    /// SCTP port.
+    pub port: u16,
+    /// Counters.
+    pub counts: EndpointCounts,
+}
+
+/// Counters of the core, in a form that serializes.
+macro_rules! counts {
+    ($(#[$doc:meta])* $name:ident from $stats:ty { $( $(#[$field_doc:meta])* $field:ident, )* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct $name {
+            $( $(#[$field_doc])* pub $field: u64, )*
+        }
+
+        impl From<&$stats> for $name {
+            fn from(stats: &$stats) -> Self {
+                Self { $( $field: stats.$field, )* }
+            }
+        }
+    };
+}
+
+counts! {
+    /// Counters of a path, seen from one side.
+    PathCounts from PathStats {
+        /// Packets sent.
+        packets_sent,
+        /// Packets received and accepted.
+        packets_received,
+        /// SCTP bytes sent.
+        bytes_sent,
+        /// SCTP bytes received in accepted packets.
+        bytes_received,
+        /// DATA chunks sent for the first time.
+        data_chunks_sent,
+        /// User bytes sent for the first time.
+        data_bytes_sent,
+        /// DATA chunks received, duplicates included.
+        data_chunks_received,
+        /// User bytes received for the first time.
+        data_bytes_received,
+        /// DATA chunks fast retransmitted to this path.
+        fast_retransmissions,
+        /// DATA chunks retransmitted to this path after a timeout.
+        timeout_retransmissions,
+        /// Expirations of T3-rtx.
+        timeouts,
+        /// HEARTBEATs sent.
+        heartbeats_sent,
+        /// HEARTBEAT ACKs received.
+        heartbeats_acked,
+        /// HEARTBEATs not answered in time.
+        heartbeats_lost,
+        /// Times that the path became inactive.
+        failures,
+        /// Samples of the round-trip time.
+        rtt_samples,
+    }
+}
+
+counts! {
+    /// Counters of an association, seen from one side.
+    AssociationCounts from AssociationStats {
+        /// Messages that were sent.
+        messages_sent,
+        /// Messages handed to the application.
+        messages_received,
+        /// User bytes handed to the application.
+        bytes_received,
+        /// DATA chunks that arrived a second time.
+        duplicates_received,
+        /// SACKs sent.
+        sacks_sent,
+        /// SACKs received.
+        sacks_received,
+        /// Packets or chunks dropped because they were wrong, old or out of place.
+        dropped,
+        /// Chunks whose gap acknowledgement was taken back.
+        reneged,
+        /// DATA chunks dropped because the receive buffer was full.
+        dropped_no_buffer,
+    }
+}
+
+counts! {
+    /// Counters of an endpoint.
+    EndpointCounts from EndpointStats {
+        /// Datagrams received.
+        datagrams_received,
+        /// Datagrams that were not SCTP.
+        malformed,
+        /// Packets with a wrong CRC32c.
+        bad_checksum,
+        /// Packets that belong to no association.
+        out_of_the_blue,
+        /// Packets with a wrong verification tag.
+        bad_tag,
+        /// State cookies with a wrong signature.
+        bad_cookies,
+        /// State cookies that came too late.
+        stale_cookies,
+        /// Associations refused.
+        refused,
+        /// Associations established.
+        established,
+        /// Stateless replies not sent because too many were waiting.
+        replies_dropped,
+    }
+}
+
+/// The short name of a reason.
+pub(crate) const fn close_name(reason: &CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Graceful => "graceful",
+        CloseReason::LocalAbort => "local-abort",
+        CloseReason::PeerAbort { .. } => "peer-abort",
+        CloseReason::NoAnswer => "no-answer",
+        CloseReason::PeerUnreachable => "peer-unreachable",
+        CloseReason::ShutdownTimeout => "shutdown-timeout",
+        CloseReason::ProtocolViolation { .. } => "protocol-violation",
+        CloseReason::Unreachable { .. } => "unreachable",
+        _ => "other",
+    }
+}
+
+impl PathOutcome {
+    pub(crate) fn new(view: &PathView, stats: &PathStats) -> Self {
+        Self {
+            path: view.id.0,
+            local: view.local.to_string(),
+            remote: view.remote.to_string(),
+            state: view.state.to_string(),
+            cwnd: view.window.cwnd,
+            ssthresh: view.window.ssthresh,
+            rto: view.rto.as_secs_f64(),
+            srtt: view.srtt.map(|srtt| srtt.as_secs_f64()),
+            error_count: view.error_count,
+            counts: stats.into(),
+        }
+    }
+}
+
+impl FlowOutcome {
+    pub(crate) fn new(progress: &Progress, start: Time) -> Self {
+        let seconds = |time: Option<Time>| time.map(Time::as_secs_f64);
+        let until_last = |from: Time| progress.last_delivered.map(|last| last.since(from));
+        let total = until_last(start).map(|d| d.as_secs_f64());
+        let from_data = progress.first_data.and_then(until_last);
+        Self {
+            messages_sent: progress.messages_sent,
+            bytes_sent: progress.bytes_sent,
+            messages_delivered: progress.messages_delivered,
+            bytes_delivered: progress.bytes_delivered,
+            first_send: seconds(progress.first_send),
+            first_data: seconds(progress.first_data),
+            first_delivered: seconds(progress.first_delivered),
+            last_delivered: seconds(progress.last_delivered),
+            time_from_start: total,
+            time_from_first_data: from_data.map(|d| d.as_secs_f64()),
+            goodput: match total {
+                Some(total) if total > 0.0 => progress.bytes_delivered as f64 / total,
+                _ => 0.0,
+            },
+            longest_gap: progress.longest_gap.map(Blackout::from),
+            blackouts: progress.blackouts.iter().copied().map(Blackout::from).collect(),
+        }
+    }
+}
+
+impl From<Gap> for Blackout {
+    fn from(gap: Gap) -> Self {
+        Self { start: gap.start.as_secs_f64(), length: gap.length.as_secs_f64() }
+    }
+}
+
+impl From<&StateChange> for PathChange {
+    fn from(change: &StateChange) -> Self {
+        let (what, from, to) = match change.what {
+            Changed::State { from, to } => ("state", Some(from.to_string()), Some(to.to_string())),
+            Changed::Current => ("current", None, None),
+            Changed::Primary => ("primary", None, None),
+        };
+        Self {
+            at: change.at.as_secs_f64(),
+            side: if change.side == 0 { "sender" } else { "receiver" }.to_owned(),
+            path: change.path.0,
+            what: what.to_owned(),
+            from,
+            to,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Scenario files as text: TOML, `extends`, and the line of a key.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
+
+use super::error::{Place, Problem, ScenarioError};
+use super::key::Segment;
+use super::{Key, Scenario, de};
+
+/// Files may extend files, this deep.
+const MOST_EXTENDS: usize = 16;
+
+/// The texts that a scenario was read from: the file itself first, what it extends after it.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    texts: Vec<(Option<PathBuf>, String)>,
+    merged: Table,
+}
+
+impl Document {
+    pub(super) fn from_text(text: &str) -> Result<Self, ScenarioError> {
+        let merged = parse(None, text)?;
+        let document = Self { texts: vec![(None, text.to_owned())], merged };
+        if document.merged.contains_key("extends") {
+            let key = Key::root().field("extends");
+            let problem = "only a scenario in a file can extend another file";
+            return Err(document.place(Problem::new(key, problem)));
+        }
+        Ok(document)
+    }
+
+    pub(super) fn from_file(path: &Path) -> Result<Self, ScenarioError> {
+        let mut document = Self::default();
+        let mut next = Some(path.to_owned());
+        while let Some(path) = next.take() {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|source| ScenarioError::Read { path: path.clone(), source })?;
+            let mut table = parse(Some(&path), &text)?;
+            let base = table.remove("extends");
+            document.texts.push((Some(path.clone()), text));
+            merge(&mut document.merged, table);
+            let refuse = |text: String| {
+                let place = document.last_place("extends");
+                Err(Problem::new(Key::root().field("extends"), text).at(place))
+            };
+            match base {
+                None => {}
+                Some(_) if document.texts.len() > MOST_EXTENDS => {
+                    return refuse(format!("more than {MOST_EXTENDS} files deep, or in a circle"));
+                }
+                Some(Value::String(base)) => {
+                    next = Some(path.parent().unwrap_or_else(|| Path::new("")).join(base));
+                }
+                Some(other) => {
+                    return refuse(format!("found {}; allowed: a file name", other.type_str()));
+                }
+            }
+        }
+        Ok(document)
+    }
+
+    pub(super) fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        let value = Value::Table(self.merged.clone());
+        let scenario = Scenario::deserialize(de::Reader(value));
+        let scenario = scenario.map_err(Problem::from).and_then(|scenario| {
+            scenario.check()?;
+            Ok(scenario)
+        });
+        scenario.map_err(|problem| self.place(problem))
+    }
+
+    /// The problem with the place of its key: the first text that has the key, or the nearest key
+    /// around it.
+    fn place(&self, problem: Problem) -> ScenarioError {
+        let segments = problem.key.segments();
+        for length in (1..=segments.len()).rev() {
+            for (file, text) in &self.texts {
+                if let Some(line) = line_of(text, &segments[..length]) {
+                    return problem.at(Place { file: file.clone(), line: Some(line) });
+                }
+            }
+        }
+        let file = self.texts.first().and_then(|(file, _)| file.clone());
+        problem.at(Place { file, line: None })
+    }
+
+    fn last_place(&self, field: &str) -> Place {
+        let Some((file, text)) = self.texts.last() else { return Place::default() };
+        Place { file: file.clone(), line: line_of(text, &[Segment::Field(field.to_owned())]) }
+    }
+}
+
+fn parse(file: Option<&Path>, text: &str) -> Result<Table, ScenarioError> {
+    text.parse::<Table>().map_err(|error| {
+        let line = error.span().map(|span| line_at(text, span.start));
+        let place = Place { file: file.map(Path::to_owned), line };
+        // The parser's message may have several lines.
+        let message = error.message().lines().collect::<Vec<_>>().join("; ");
+        ScenarioError::Syntax { place, message }
+    })
+}
+
+/// Tables are merged key by key; for anything else, arrays included, what is there already wins.
+fn merge(over: &mut Table, base: Table) {
+    for (key, value) in base {
+        match (over.get_mut(&key), value) {
+            (Some(Value::Table(over)), Value::Table(base)) => merge(over, base),
+            (Some(_), _) => {}
+            (None, value) => {
+                over.insert(key, value);
+            }
+        }
+    }
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text.as_bytes()[..offset.min(text.len())].iter().filter(|&&b| b == b'\n').count() + 1
+}
+
+/// The line of a key in a text that parses.
+fn line_of(text: &str, segments: &[Segment]) -> Option<usize> {
+    let document = DeTable::parse(text).ok()?;
+    let (first, rest) = segments.split_first()?;
+    let Segment::Field(name) = first else { return None };
+    let (key, value) = document.get_ref().iter().find(|(key, _)| key.get_ref() == name)?;
+    let mut offset = key.span().start;
+    let mut value = value;
+    for segment in rest {
+        match (segment, value.get_ref()) {
+            (Segment::Field(name), DeValue::Table(table)) => {
+                let (key, inner) = table.iter().find(|(key, _)| key.get_ref() == name)?;
+                (offset, value) = (key.span().start, inner);
+            }
+            (Segment::Index(index), DeValue::Array(array)) => {
+                value = array.get(*index)?;
+                offset = value.span().start;
+            }
+            _ => return None,
+        }
+    }
+    Some(line_at(text, offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_keys() {
+        let text = "a = 1\n[t]\nb = 2\n[[p]]\nx = 1\n\n[[p]]\n# c\nx = { y = 3,\n z = 4 }\n";
+        let field = |name: &str| Segment::Field(name.to_owned());
+        let line = |segments: &[Segment]| line_of(text, segments);
+        assert_eq!(line(&[field("a")]), Some(1));
+        assert_eq!(line(&[field("t"), field("b")]), Some(3));
+        assert_eq!(line(&[field("p"), Segment::Index(1)]), Some(7));
+        assert_eq!(line(&[field("p"), Segment::Index(1), field("x"), field("z")]), Some(10));
+        assert_eq!(line(&[field("q")]), None);
+    }
+
+    #[test]
+    fn merging_keeps_what_is_there() {
+        let mut over: Table = "a = 1\n[t]\nb = 2".parse().unwrap();
+        merge(&mut over, "a = 3\nc = 4\n[t]\nb = 5\nd = 6".parse().unwrap());
+        assert_eq!(over, "a = 1\nc = 4\n[t]\nb = 2\nd = 6".parse::<Table>().unwrap());
+    }
+}

@@ -1,0 +1,57 @@
+//! Where in a scenario something stands: `path[0].forward.delay`.
+
+use std::fmt;
+
+/// A dotted key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Key(Vec<Segment>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Segment {
+    Field(String),
+    Index(usize),
+}
+
+impl Key {
+    /// The scenario itself.
+    pub(crate) const fn root() -> Self {
+        Self(Vec::new())
+    }
+
+    /// A key of this table.
+    pub(crate) fn field(&self, name: &str) -> Self {
+        let mut key = self.clone();
+        key.0.push(Segment::Field(name.to_owned()));
+        key
+    }
+
+    /// An element of this array, counted from 0.
+    pub(crate) fn index(&self, index: usize) -> Self {
+        let mut key = self.clone();
+        key.0.push(Segment::Index(index));
+        key
+    }
+
+    /// The same place, seen from one level further out.
+    pub(super) fn under(mut self, segment: Segment) -> Self {
+        self.0.insert(0, segment);
+        self
+    }
+
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Field(name) if i == 0 => f.write_str(name)?,
+                Segment::Field(name) => write!(f, ".{name}")?,
+                Segment::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}

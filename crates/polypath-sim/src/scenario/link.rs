@@ -1,0 +1,162 @@
+//! `[[path]]`, `[[node]]` and `[[link]]`: what the network looks like.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::link::{LinkConfig, LossModel, Reordering};
+use crate::units::{Probability, QueueLimit, Rate, Size, Span};
+
+/// The parameters of a link stand in paths, in links, and in the overrides of one direction.
+macro_rules! with_link_parameters {
+    ($(#[$doc:meta])* $name:ident { $( $(#[$field_doc:meta])* $field:ident: $ty:ty, )* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $( $(#[$field_doc])* pub $field: $ty, )*
+            /// Rate of whole packets, IP headers included; without it packets take no time.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub rate: Option<Rate>,
+            /// Propagation delay, one way; none by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub delay: Option<Span>,
+            /// What may wait for transmission: "50 packets" by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub queue: Option<QueueLimit>,
+            /// Largest packet, IP header included; without it there is no limit.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub mtu: Option<Size>,
+            /// Which packets are lost; none by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub loss: Option<LossModel>,
+            /// Which packets are overtaken; none by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub reorder: Option<Reordering>,
+            /// Probability that a packet arrives twice; 0 by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub duplicate: Option<Probability>,
+            /// Probability that a packet arrives with an inverted bit; 0 by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub corrupt: Option<Probability>,
+        }
+
+        impl $name {
+            /// With this rate.
+            #[must_use]
+            pub fn rate(mut self, rate: Rate) -> Self {
+                self.rate = Some(rate);
+                self
+            }
+
+            /// With this propagation delay, one way.
+            #[must_use]
+            pub fn delay(mut self, delay: Span) -> Self {
+                self.delay = Some(delay);
+                self
+            }
+
+            /// With this queue limit.
+            #[must_use]
+            pub fn queue(mut self, limit: QueueLimit) -> Self {
+                self.queue = Some(limit);
+                self
+            }
+
+            /// With this loss.
+            #[must_use]
+            pub fn loss(mut self, loss: LossModel) -> Self {
+                self.loss = Some(loss);
+                self
+            }
+
+            /// The link of one direction, where `over` says otherwise by that.
+            pub(crate) fn config(&self, over: &LinkSpec) -> LinkConfig {
+                let mtu = over.mtu.or(self.mtu);
+                LinkConfig {
+                    rate: over.rate.or(self.rate),
+                    delay: over.delay.or(self.delay).unwrap_or_default().duration(),
+                    queue: over.queue.or(self.queue).unwrap_or_default(),
+                    mtu: mtu.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX)),
+                    loss: over.loss.clone().or_else(|| self.loss.clone()).unwrap_or_default(),
+                    reorder: over.reorder.or(self.reorder),
+                    duplicate: over.duplicate.or(self.duplicate).unwrap_or_default(),
+                    corrupt: over.corrupt.or(self.corrupt).unwrap_or_default(),
+                }
+            }
+        }
+    };
+}
+
+with_link_parameters! {
+    /// Parameters of a link, or of one direction of it; what is not given comes from around it.
+    LinkSpec {}
+}
+
+with_link_parameters! {
+    /// `[[path]]`: a two-way link of its own between the two hosts of the scenario.
+    ///
+    /// With `edge`, the path is interface - edge - router - this link - router - edge - interface,
+    /// the topology of the ns-2 studies; loss and queue given here are those of the middle link.
+    PathSpec {
+        /// Its name; "path0", "path1", ... by default.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// Addresses of its two ends, the sender's first; 10.n.0.1 and 10.n.0.2 for path n by
+        /// default.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        addresses: Option<[IpAddr; 2]>,
+        /// What is different from the sender to the receiver.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        forward: Option<LinkSpec>,
+        /// What is different from the receiver to the sender.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        back: Option<LinkSpec>,
+        /// The links between the interfaces and the middle link, both directions and both ends.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        edge: Option<LinkSpec>,
+    }
+}
+
+with_link_parameters! {
+    /// `[[link]]`: a two-way link of the general graph.
+    LinkEntry {
+        /// Its two ends: the name of a router, or "host.n" for the n-th address of a host counted
+        /// from 0 ("host" alone if it has one).
+        between: [String; 2],
+        /// Its name; "a->b" and "b->a" by default, "name/forward" and "name/back" if given.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// What is different from the first end to the second.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        forward: Option<LinkSpec>,
+        /// What is different from the second end to the first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        back: Option<LinkSpec>,
+    }
+}
+
+/// `[[node]]`: a host (with addresses) or a router (without).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSpec {
+    /// Its name.
+    pub name: String,
+    /// Addresses of its interfaces, one interface each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<IpAddr>,
+}
+
+impl PathSpec {
+    /// A path with this rate and this one-way delay.
+    pub fn new(rate: Rate, delay: Span) -> Self {
+        Self::default().rate(rate).delay(delay)
+    }
+
+    /// With edge links like these at both ends.
+    #[must_use]
+    pub fn edge(mut self, edge: LinkSpec) -> Self {
+        self.edge = Some(edge);
+        self
+    }
+}

@@ -1,0 +1,264 @@
+//! A scenario is data: network, transport, workload, faults and limits of one run.
+//!
+//! One schema for files (TOML), programs and other languages: [`Scenario`] and the structs in it
+//! serialize to what the files contain. Quantities are strings with units ("10 Mbit/s", "45 ms",
+//! "64 KiB", "8 %"); unknown keys are refused, with a suggestion.
+
+mod build;
+mod de;
+mod document;
+mod error;
+mod fault;
+mod key;
+mod link;
+mod run;
+mod suggest;
+mod transport;
+mod workload;
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use build::{AssociationPlan, Plan, encapsulation_port};
+pub use error::{Place, ScenarioError};
+pub use fault::{Fault, FaultKind, PathRef};
+pub use key::Key;
+pub use link::{LinkEntry, LinkSpec, NodeSpec, PathSpec};
+pub use run::{CheckEvery, EmulatorSpec, Run, Series};
+pub use transport::{
+    EncapsulationSpec, Policy, PolicyNames, Switch, Transport, TransportParameters,
+};
+pub use workload::{AssociationSpec, Direction, SizeRange, Workload, WorkloadKind};
+
+use crate::outcome::Outcome;
+use crate::simulation::{SimError, Simulation};
+use document::Document;
+use error::Problem;
+
+/// The schema that this version reads and writes.
+pub const SCHEMA: u32 = 1;
+
+/// A run as data. See the module for how it is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Version of the schema: 1.
+    pub schema: u32,
+    /// What to call it.
+    #[serde(default)]
+    pub name: String,
+    /// Root of all randomness; 1 by default. In TOML an integer, or a string such as "0x1f".
+    #[serde(default = "default_seed", with = "seed")]
+    pub seed: u64,
+    /// Two hosts, "sender" and "receiver", joined by these; or `nodes` and `links`.
+    #[serde(rename = "path", default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathSpec>,
+    /// Hosts and routers of a general graph.
+    #[serde(rename = "node", default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeSpec>,
+    /// Two-way links of a general graph.
+    #[serde(rename = "link", default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkEntry>,
+    /// Parameters of the protocol.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub transport: Transport,
+    /// Policies of the protocol.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub policy: Policy,
+    /// What the one association carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Workload>,
+    /// Several associations, each with its own workload.
+    #[serde(rename = "association", default, skip_serializing_if = "Vec::is_empty")]
+    pub associations: Vec<AssociationSpec>,
+    /// What happens to links.
+    #[serde(rename = "fault", default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// Limits and checks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub run: Run,
+    /// Samples over time, if wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+    /// Addresses and ports between real sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<EmulatorSpec>,
+}
+
+const fn default_seed() -> u64 {
+    1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What a run may have otherwise than the scenario says.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Another root seed.
+    pub seed: Option<u64>,
+    /// Other checks.
+    pub check_every: Option<CheckEvery>,
+    /// Samples over time, although the scenario has no `[series]`, or others.
+    pub series: Option<Series>,
+}
+
+impl Scenario {
+    /// An empty scenario of this name with seed 1: add paths and a workload.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            schema: SCHEMA,
+            name: name.into(),
+            seed: default_seed(),
+            paths: Vec::new(),
+            nodes: Vec::new(),
+            links: Vec::new(),
+            transport: Transport::default(),
+            policy: Policy::default(),
+            workload: None,
+            associations: Vec::new(),
+            faults: Vec::new(),
+            run: Run::default(),
+            series: None,
+            emulator: None,
+        }
+    }
+
+    /// With another path between the two hosts.
+    #[must_use]
+    pub fn path(mut self, path: PathSpec) -> Self {
+        self.paths.push(path);
+        self
+    }
+
+    /// With this workload.
+    #[must_use]
+    pub fn workload(mut self, workload: Workload) -> Self {
+        self.workload = Some(workload);
+        self
+    }
+
+    /// With another fault.
+    #[must_use]
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+
+    /// With this root seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Reads and validates a scenario.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, in one line: which key, what is wrong, what is allowed.
+    pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
+        Document::from_text(text)?.scenario()
+    }
+
+    /// Reads and validates a scenario file and the files that it extends (`extends = "base.toml"`,
+    /// relative to the file): tables are merged key by key, anything else, arrays included, is
+    /// taken from the extending file where it has it.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml), with file and line.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
+        Document::from_file(path.as_ref())?.scenario()
+    }
+
+    /// The scenario as TOML; [`from_toml`](Self::from_toml) reads the same scenario back.
+    pub fn to_toml(&self) -> String {
+        // Nothing in the schema fails to serialize: keys are strings, numbers fit.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// Looks for whatever would keep the scenario from running.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn validate(&self) -> Result<(), ScenarioError> {
+        self.check().map_err(|problem| problem.at(Place::default()))
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        Plan::new(self).map(drop)
+    }
+
+    /// Runs the scenario to its end.
+    ///
+    /// # Errors
+    /// The scenario is wrong, or an invariant did not hold.
+    pub fn run(&self, options: &RunOptions) -> Result<Outcome, SimError> {
+        self.simulation(options)?.run()
+    }
+
+    /// Runs the scenario to its end and writes a pcapng capture of every link. Give it a buffered
+    /// writer.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), or the capture cannot be written.
+    pub fn run_captured(
+        &self,
+        options: &RunOptions,
+        capture: &mut dyn Write,
+    ) -> Result<Outcome, SimError> {
+        let mut simulation = self.simulation(options)?;
+        simulation.capture(capture)?;
+        simulation.run()
+    }
+
+    fn simulation<'w>(&self, options: &RunOptions) -> Result<Simulation<'w>, SimError> {
+        let mut scenario = self.clone();
+        scenario.seed = options.seed.unwrap_or(self.seed);
+        scenario.run.check_every = options.check_every.unwrap_or(self.run.check_every);
+        scenario.series = options.series.clone().or(scenario.series);
+        let plan = Plan::new(&scenario).map_err(|problem| problem.at(Place::default()))?;
+        Simulation::new(&scenario, plan)
+    }
+}
+
+/// Seeds have 64 bits, TOML's integers 63.
+mod seed {
+    use std::fmt;
+
+    use serde::{Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        match i64::try_from(*seed) {
+            Ok(seed) => serializer.serialize_i64(seed),
+            Err(_) => serializer.collect_str(&format_args!("{seed:#x}")),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        struct Forms;
+        impl serde::de::Visitor<'_> for Forms {
+            type Value = u64;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an integer from 0, or a string such as \"0x1f\"")
+            }
+            fn visit_u64<E>(self, seed: u64) -> Result<u64, E> {
+                Ok(seed)
+            }
+            fn visit_i64<E: serde::de::Error>(self, seed: i64) -> Result<u64, E> {
+                u64::try_from(seed)
+                    .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(seed), &self))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<u64, E> {
+                let hex = text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+                hex.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Forms)
+    }
+}
+
+#[cfg(test)]
+mod tests;

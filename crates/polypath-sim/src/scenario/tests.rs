@@ -1,0 +1,470 @@
+//! What scenario files say, and what is said about wrong ones.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::link::{LossModel, Reordering};
+use crate::units::{Probability, QueueLimit, Rate, Size, Span};
+
+const GOOD: &str = r#"
+schema = 1
+name = "good"
+[[path]]
+rate = "10 Mbit/s"
+delay = "45 ms"
+[workload]
+size = "1 MB"
+"#;
+
+/// The error that `text` gives.
+fn error(text: &str) -> String {
+    Scenario::from_toml(text).expect_err(text).to_string()
+}
+
+/// The error that [`GOOD`] gives with one thing put in place of another.
+fn edited(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    error(&GOOD.replace(from, to))
+}
+
+#[test]
+fn a_good_one() {
+    let scenario = Scenario::from_toml(GOOD).unwrap();
+    assert_eq!(scenario.seed, 1);
+    assert_eq!(scenario.paths[0].rate, Some(Rate::mbit(10)));
+    assert_eq!(scenario.workload.as_ref().unwrap().size, Some(Size(1_000_000)));
+    let built = Scenario::new("good")
+        .path(PathSpec::new(Rate::mbit(10), Span::millis(45)))
+        .workload(Workload::bulk(Size(1_000_000)));
+    assert_eq!(scenario, built);
+}
+
+#[test]
+fn every_wrong_one_gets_one_line() {
+    let table = [
+        // Keys.
+        (
+            edited("delay =", "dealy ="),
+            "line 6: path[0].dealy: no such key; did you mean \"delay\"? \
+          allowed: name, addresses, forward, back, edge, rate, delay, queue, mtu, loss, reorder, \
+          duplicate, corrupt",
+        ),
+        (
+            edited("size =", "bytes ="),
+            "line 8: workload.bytes: no such key; allowed: kind, \
+          direction, size, messages, message_size, reply_size, interval, streams, unordered, start, \
+          read_rate",
+        ),
+        (
+            edited("[workload]", "[transport]\nrto_mni = \"1 s\"\n[workload]"),
+            "line 8: \
+          transport.rto_mni: no such key; did you mean \"rto_min\"? allowed: profile, \
+          encapsulation, rto_initial, rto_min, rto_max, max_burst, cookie_life, \
+          association_max_retrans, path_max_retrans, max_init_retransmits, heartbeat_interval, \
+          sack_delay, sack_every, fast_retransmit_reports, receive_buffer, send_buffer, \
+          max_message_size, outbound_streams, inbound_streams, initial_ssthresh, path_mtu, \
+          max_paths, full_mesh, sender, receiver",
+        ),
+        (edited("schema = 1\n", ""), "schema: missing"),
+        (edited("schema = 1", "schema = 2"), "line 2: schema: found 2; allowed: 1"),
+        // Quantities.
+        (
+            edited("10 Mbit/s", "10 Mbps"),
+            "line 5: path[0].rate: \"10 Mbps\" is not a rate; \
+          allowed: a number and bit/s, kbit/s, Mbit/s or Gbit/s, such as \"10 Mbit/s\"",
+        ),
+        (
+            edited("\"45 ms\"", "45"),
+            "line 6: path[0].delay: found integer `45`; allowed: a number \
+          and ns, us, ms, s, min or h, such as \"45 ms\"",
+        ),
+        (edited("10 Mbit/s", "0 bit/s"), "line 5: path[0].rate: found 0 bit/s; allowed: above 0"),
+        (
+            edited("delay = \"45 ms\"", "loss = \"101 %\""),
+            "line 6: path[0].loss: \"101 %\" is not \
+          a probability; allowed: \"0 %\" to \"100 %\", or a number from 0 to 1",
+        ),
+        (
+            edited("delay = \"45 ms\"", "loss = { good_to_bad = \"1 %\" }"),
+            "line 6: path[0].loss: \
+          neither a whole Gilbert-Elliott model nor a list of packets; allowed: a probability such \
+          as \"3 %\", a table with good_to_bad, bad_to_good, loss_good and loss_bad, or a table \
+          with packets",
+        ),
+        (
+            edited("delay = \"45 ms\"", "loss = { good_to_bda = \"1 %\" }"),
+            "line 6: \
+          path[0].loss.good_to_bda: no such key; did you mean \"good_to_bad\"? allowed: \
+          good_to_bad, bad_to_good, loss_good, loss_bad, packets",
+        ),
+        (
+            edited("delay = \"45 ms\"", "queue = \"50\""),
+            "line 6: path[0].queue: \"50\" is not a \
+          queue limit; allowed: \"50 packets\", a size such as \"64 KiB\", or \"unlimited\"",
+        ),
+        (
+            edited("delay = \"45 ms\"", "addresses = [\"10.0.0.1\", \"fd00::2\"]"),
+            "line 6: \
+          path[0].addresses: IPv4 and IPv6 do not mix on one path",
+        ),
+        // Protocol.
+        (
+            edited("[workload]", "[transport]\nprofile = \"rfc9620\"\n[workload]"),
+            "line 8: \
+          transport.profile: no profile \"rfc9620\"; did you mean \"rfc9260\"? allowed: rfc9260",
+        ),
+        (
+            edited("[workload]", "[transport]\nrto_min = \"2 s\"\n[workload]"),
+            "line 7: \
+          transport.rto_initial: found 1s; allowed: from rto_min (2s) to rto_max (60s)",
+        ),
+        (
+            edited("[workload]", "[transport]\nreceiver = { path_mtu = \"100 B\" }\n[workload]"),
+            "line 8: transport.receiver.path_mtu: found 100; allowed: from 576 to 65535",
+        ),
+        (
+            edited("[workload]", "[transport]\nreceive_buffer = \"5 GiB\"\n[workload]"),
+            "line 8: \
+          transport.receive_buffer: 5 GiB is too much; allowed: below 4 GiB",
+        ),
+        (
+            edited("[workload]", "[policy]\nscheduler = \"primry\"\n[workload]"),
+            "line 8: \
+          policy.scheduler: no policy \"primry\"; did you mean \"primary\"? allowed: primary",
+        ),
+        // Workload.
+        (
+            edited("size = \"1 MB\"", "kind = \"bulky\""),
+            "line 8: workload.kind: \"bulky\" is not \
+          known; did you mean \"bulk\"? allowed: bulk, periodic, request-reply",
+        ),
+        (
+            edited("size = \"1 MB\"", "kind = \"bulk\""),
+            "line 7: workload.size: missing; kind \
+          \"bulk\" needs it",
+        ),
+        (
+            edited("size = \"1 MB\"", "kind = \"periodic\"\nmessages = 3"),
+            "line 7: \
+          workload.interval: kind \"periodic\" needs one above 0 s",
+        ),
+        (
+            edited("size = \"1 MB\"", "size = \"1 MB\"\nreply_size = \"1 B\""),
+            "line 9: \
+          workload.reply_size: does not belong to kind \"bulk\"",
+        ),
+        (
+            edited("size = \"1 MB\"", "size = \"1 MB\"\nstreams = 65"),
+            "line 9: workload.streams: \
+          allowed: at most 64, the streams of [transport]",
+        ),
+        (
+            edited("size = \"1 MB\"", "size = \"1 MB\"\nstreams = 70000"),
+            "line 9: workload.streams: \
+          found integer `70000`; allowed: an integer from 0 to 65535",
+        ),
+        (
+            edited("[workload]", "[transport]\nfull_mesh = \"yes\"\n[workload]"),
+            "line 8: \
+          transport.full_mesh: found string \"yes\"; allowed: true or false",
+        ),
+        (
+            edited("name = \"good\"", "transport = 3"),
+            "line 3: transport: found integer `3`; \
+          allowed: a table",
+        ),
+        (
+            edited("size = \"1 MB\"", "size = \"1 MB\"\nmessage_size = \"9 B .. 1 B\""),
+            "line 9: \
+          workload.message_size: \"9 B .. 1 B\" is not a size of messages; allowed: a size from 1 \
+          B, such as \"1452 B\", or a range such as \"1 B .. 200 kB\"",
+        ),
+        // Faults.
+        (
+            error(&format!("{GOOD}[[fault]]\nat = \"1 s\"\npath = 1\nkind = \"down\"\n")),
+            "line 11: fault[0].path: no path \"1\"; allowed: path0",
+        ),
+        (
+            error(&format!("{GOOD}[[fault]]\nat = \"1 s\"\npath = 0\nkind = \"rate\"\n")),
+            "line 9: \
+          fault[0].rate: missing; kind \"rate\" needs it",
+        ),
+        (
+            error(&format!("{GOOD}[[fault]]\nat = \"1 s\"\nkind = \"down\"\n")),
+            "line 9: fault[0]: \
+          allowed: either path or link",
+        ),
+        // Network.
+        (
+            error("schema = 1\n"),
+            "path: missing; allowed: at least one [[path]], or [[node]] and \
+          [[link]]",
+        ),
+        (
+            error(
+                "schema = 1\n[[node]]\nname = \"a\"\naddresses = [\"10.0.0.1\"]\n[[link]]\n\
+          between = [\"a\", \"b\"]\n",
+            ),
+            "line 6: link[0].between[1]: no node \"b\"; did you mean \
+          \"a\"? allowed: a.0, a",
+        ),
+        (
+            error("schema = 1\n[[node]]\nname = \"a\"\naddresses = [\"10.0.0.300\"]\n"),
+            "line 4: \
+          node[0].addresses[0]: invalid IP address syntax",
+        ),
+        (
+            error(
+                "schema = 1\n[[node]]\nname = \"a\"\naddresses = [\"10.0.0.1\"]\n[[node]]\n\
+                 name = \"b\"\naddresses = [\"10.0.0.2\"]\n[workload]\nsize = \"1 B\"\n",
+            ),
+            "line 8: workload: no way leads from a to b, or none back",
+        ),
+        // Other sections.
+        (
+            error(&format!("{GOOD}[run]\ncheck_every = \"now\"\n")),
+            "line 10: run.check_every: \"now\" \
+          is not known; allowed: \"event\", \"1000 events\" or \"end\"",
+        ),
+        (
+            error(&format!("{GOOD}[series]\ninterval = \"0 s\"\n")),
+            "line 10: series.interval: found \
+          0 s; allowed: above 0 s",
+        ),
+        (
+            error(&format!("{GOOD}[emulator]\nsenders = [\"127.0.0.1\", \"127.0.0.2\"]\n")),
+            "line 10: \
+          emulator.senders: found 2 addresses; allowed: one for each [[path]] (1)",
+        ),
+        (
+            edited("name = \"good\"", "seed = -1"),
+            "line 3: seed: found integer `-1`; allowed: an \
+          integer from 0, or a string such as \"0x1f\"",
+        ),
+        (
+            edited("name = \"good\"", "extends = \"base.toml\""),
+            "line 3: extends: only a scenario in \
+          a file can extend another file",
+        ),
+    ];
+    for (found, expected) in table {
+        assert_eq!(found, expected);
+        assert_eq!(found.lines().count(), 1);
+    }
+}
+
+#[test]
+fn not_toml_is_one_line_too() {
+    let error = error("schema = 1\nname = \"x\n");
+    assert!(error.starts_with("line 2: not TOML: "), "{error}");
+    assert_eq!(error.lines().count(), 1);
+}
+
+#[test]
+fn files_extend_files() {
+    let folder = std::env::temp_dir().join(format!("polypath-extends-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("base.toml", GOOD);
+    write("more.toml", "extends = \"base.toml\"\nname = \"more\"\n[workload]\nstreams = 4\n");
+    let more = Scenario::from_file(folder.join("more.toml")).unwrap();
+    assert_eq!(more.name, "more");
+    let workload = more.workload.unwrap();
+    assert_eq!((workload.streams, workload.size), (Some(4), Some(Size(1_000_000))));
+
+    write("wrong.toml", "extends = \"base.toml\"\n\n[run]\nlimt = \"1 s\"\n");
+    let error = Scenario::from_file(folder.join("wrong.toml")).unwrap_err().to_string();
+    let place = format!("{}:4: ", folder.join("wrong.toml").display());
+    assert!(error.starts_with(&format!("{place}run.limt: no such key; did you mean")), "{error}");
+
+    // What is wrong in the base is found there.
+    write("base.toml", &GOOD.replace("45 ms", "45 sm"));
+    let error = Scenario::from_file(folder.join("more.toml")).unwrap_err().to_string();
+    let place = format!("{}:6: path[0].delay: ", folder.join("base.toml").display());
+    assert!(error.starts_with(&place), "{error}");
+
+    write("circle.toml", "extends = \"circle.toml\"\n");
+    let error = Scenario::from_file(folder.join("circle.toml")).unwrap_err().to_string();
+    assert!(error.ends_with(":1: extends: more than 16 files deep, or in a circle"), "{error}");
+    let missing = Scenario::from_file(folder.join("none.toml")).unwrap_err().to_string();
+    assert!(missing.contains("none.toml: cannot be read: "), "{missing}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn every_scenario_in_the_repository_is_good() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            let scenario = Scenario::from_file(&path).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(Scenario::from_toml(&scenario.to_toml()).unwrap(), scenario);
+            files += 1;
+        }
+    }
+    assert!(files >= 5);
+}
+
+#[test]
+fn the_general_graph_and_several_associations() {
+    let scenario = Scenario::from_toml(
+        r#"
+        schema = 1
+        [[node]]
+        name = "a"
+        addresses = ["10.0.0.1", "10.1.0.1"]
+        [[node]]
+        name = "b"
+        addresses = ["10.0.0.2"]
+        [[node]]
+        name = "c"
+        addresses = ["10.0.0.3"]
+        [[node]]
+        name = "r"
+        [[link]]
+        between = ["a.0", "r"]
+        delay = "1 ms"
+        [[link]]
+        between = ["a.1", "r"]
+        name = "second"
+        back = { loss = "1 %" }
+        [[link]]
+        between = ["b", "r"]
+        [[link]]
+        between = ["c", "r"]
+        [[association]]
+        from = "a"
+        to = "b"
+        workload = { size = "10 kB" }
+        [[association]]
+        name = "other"
+        from = "a"
+        to = "c"
+        workload = { size = "10 kB", direction = "both" }
+        [[association]]
+        from = "b"
+        to = "a"
+        port = 7
+        workload = { kind = "request-reply", messages = 10 }
+        [[fault]]
+        at = "10 ms"
+        for = "200 ms"
+        link = "a.0->r"
+        kind = "down"
+        [[fault]]
+        at = "10 ms"
+        link = "second"
+        kind = "delay"
+        delay = "5 ms"
+        "#,
+    )
+    .unwrap();
+    let plan = Plan::new(&scenario).unwrap();
+    assert_eq!(plan.stacks.len(), 5, "a and b on two ports, c on one");
+    let names: Vec<&str> = plan.topology.links.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(names[..4], ["a.0->r", "r->a.0", "second/forward", "second/back"]);
+    assert_eq!(plan.changes.len(), 4);
+    let twice = scenario.to_toml().replace("port = 7", "");
+    let error = error(&twice);
+    assert!(error.contains("another association between the two hosts has port 5001"), "{error}");
+    let outcome = scenario.run(&RunOptions::default()).unwrap();
+    assert!(outcome.associations.iter().all(|a| a.complete), "{outcome:#?}");
+}
+
+fn link_spec() -> impl Strategy<Value = LinkSpec> {
+    let p =
+        || any::<u32>().prop_map(|n| Probability::new(f64::from(n) / f64::from(u32::MAX)).unwrap());
+    let queue = prop_oneof![
+        any::<u32>().prop_map(QueueLimit::Packets),
+        any::<u64>().prop_map(QueueLimit::Bytes),
+        Just(QueueLimit::Unlimited)
+    ];
+    let loss = prop_oneof![
+        p().prop_map(LossModel::bernoulli),
+        (p(), p(), p(), p()).prop_map(|(a, b, c, d)| LossModel::GilbertElliott {
+            good_to_bad: a,
+            bad_to_good: b,
+            loss_good: c,
+            loss_bad: d
+        }),
+        prop::collection::btree_set(1u64..1000, 0..5)
+            .prop_map(|set| LossModel::Packets(set.into_iter().collect())),
+    ];
+    let reorder =
+        (p(), any::<u64>()).prop_map(|(probability, n)| Reordering { probability, delay: Span(n) });
+    (
+        prop::option::of((1..=u64::MAX).prop_map(Rate)),
+        prop::option::of(any::<u64>().prop_map(Span)),
+        prop::option::of(queue),
+        prop::option::of((68u64..1 << 40).prop_map(Size)),
+        prop::option::of(loss),
+        prop::option::of(reorder),
+        prop::option::of(p()),
+    )
+        .prop_map(|(rate, delay, queue, mtu, loss, reorder, duplicate)| LinkSpec {
+            rate,
+            delay,
+            queue,
+            mtu,
+            loss,
+            reorder,
+            duplicate,
+            corrupt: duplicate,
+        })
+}
+
+fn any_scenario() -> impl Strategy<Value = Scenario> {
+    let path = (link_spec(), prop::option::of(link_spec()), prop::option::of(link_spec()))
+        .prop_map(|(forward, back, edge)| PathSpec {
+            forward: Some(forward),
+            back,
+            edge,
+            ..PathSpec::default()
+        });
+    let fault = (any::<u64>(), prop::option::of(any::<u64>()), 1..=u64::MAX).prop_map(
+        |(at, lasts, rate)| {
+            let fault = Fault::rate(0, Span(at), Rate(rate)).direction(Direction::Back);
+            Fault { lasts: lasts.map(Span), ..fault }
+        },
+    );
+    (
+        any::<u64>(),
+        "[ -~]{0,20}",
+        prop::collection::vec(path, 1..4),
+        prop::collection::vec(fault, 0..4),
+        (1u64..1 << 50, 1u64..10_000, 0u64..10_000, 1u16..64),
+        (1u64..1 << 40, prop::option::of(0u32..100), any::<bool>()),
+    )
+        .prop_map(
+            |(seed, name, paths, faults, (size, min, more, streams), (rto, pmr, off))| {
+                let mut scenario = Scenario::new(name).seed(seed);
+                scenario.paths = paths;
+                scenario.faults = faults;
+                scenario.transport.rto_initial = Some(Span(rto));
+                scenario.transport.rto_min = Some(Span(rto));
+                scenario.transport.rto_max = Some(Span(rto));
+                scenario.transport.path_max_retrans = pmr;
+                scenario.transport.heartbeat_interval =
+                    Some(if off { Switch::Off } else { Switch::On(Span(rto)) });
+                scenario.policy.scheduler = off.then(|| "primary".to_owned());
+                let range = SizeRange { min: Size(min), max: Size(min + more) };
+                scenario.workload = Some(Workload {
+                    message_size: Some(range),
+                    streams: Some(streams),
+                    ..Workload::bulk(Size(size))
+                });
+                scenario.series = off.then(Series::default);
+                scenario
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(scenario in any_scenario()) {
+        let text = scenario.to_toml();
+        let read = Scenario::from_toml(&text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+        prop_assert_eq!(read, scenario);
+    }
+}

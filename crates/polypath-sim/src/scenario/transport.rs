@@ -1,0 +1,327 @@
+//! `[transport]` and `[policy]`: every parameter of the protocol core by its name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use polypath_proto::{Config, ConfigBuilder, PROFILES, policy};
+use serde::{Deserialize, Serialize};
+
+use super::Key;
+use super::error::Problem;
+use crate::units::{Size, Span, UnitError};
+
+/// A parameter that can be switched off: a value, or "off".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch<T> {
+    /// Switched off.
+    Off,
+    /// With this value.
+    On(T),
+}
+
+impl<T> Switch<T> {
+    fn option(self) -> Option<T> {
+        match self {
+            Self::Off => None,
+            Self::On(value) => Some(value),
+        }
+    }
+}
+
+impl<T: FromStr<Err = UnitError>> FromStr for Switch<T> {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "off" => Ok(Self::Off),
+            text => text.parse().map(Self::On).map_err(|e: UnitError| format!("{e}, or \"off\"")),
+        }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Switch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::On(value) => value.fmt(f),
+        }
+    }
+}
+
+impl<T: fmt::Display> Serialize for Switch<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de, T: FromStr<Err = UnitError>> Deserialize<'de> for Switch<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// How the IP packets of an association are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EncapsulationSpec {
+    /// SCTP directly over IP, protocol 132.
+    #[default]
+    Ip,
+    /// SCTP over UDP, port 9899 on both sides (RFC 6951).
+    Udp,
+}
+
+/// A value as the core's builder takes it.
+trait Parameter<T> {
+    fn value(self) -> Result<T, String>;
+}
+
+impl<T> Parameter<T> for T {
+    fn value(self) -> Result<T, String> {
+        Ok(self)
+    }
+}
+
+impl Parameter<std::time::Duration> for Span {
+    fn value(self) -> Result<std::time::Duration, String> {
+        Ok(self.duration())
+    }
+}
+
+impl Parameter<u32> for Size {
+    fn value(self) -> Result<u32, String> {
+        u32::try_from(self.0).map_err(|_| format!("{self} is too much; allowed: below 4 GiB"))
+    }
+}
+
+impl Parameter<u16> for Size {
+    fn value(self) -> Result<u16, String> {
+        u16::try_from(self.0).map_err(|_| format!("{self} is too much; allowed: below 64 KiB"))
+    }
+}
+
+impl Parameter<Option<std::time::Duration>> for Switch<Span> {
+    fn value(self) -> Result<Option<std::time::Duration>, String> {
+        Ok(self.option().map(Span::duration))
+    }
+}
+
+impl Parameter<Option<u32>> for Switch<Size> {
+    fn value(self) -> Result<Option<u32>, String> {
+        self.option().map(Parameter::value).transpose()
+    }
+}
+
+macro_rules! transport {
+    ($( $(#[$doc:meta])* $name:ident: $ty:ty, )*) => {
+        /// `[transport]`: parameters of both sides, and of one side where they differ.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Transport {
+            /// The named set of constants and policies to start from; "rfc9260" by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub profile: Option<String>,
+            /// SCTP over IP (default) or over UDP.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub encapsulation: Option<EncapsulationSpec>,
+            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
+               pub $name: Option<$ty>, )*
+            /// What is different at the side that opens the association.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub sender: Option<TransportParameters>,
+            /// What is different at the side that accepts the association.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub receiver: Option<TransportParameters>,
+        }
+
+        /// Parameters of one side; what is not given comes from `[transport]`.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct TransportParameters {
+            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
+               pub $name: Option<$ty>, )*
+        }
+
+        impl Transport {
+            fn common(&self) -> TransportParameters {
+                TransportParameters { $( $name: self.$name, )* }
+            }
+        }
+
+        impl TransportParameters {
+            /// Names of all parameters.
+            pub const NAMES: &[&str] = &[$( stringify!($name) ),*];
+
+            fn apply(&self, mut builder: ConfigBuilder, at: &Key) -> Result<ConfigBuilder, Problem> {
+                $( if let Some(value) = self.$name {
+                    let value = value.value()
+                        .map_err(|text| Problem::new(at.field(stringify!($name)), text))?;
+                    builder = builder.$name(value);
+                } )*
+                Ok(builder)
+            }
+
+            fn gives(&self, name: &str) -> bool {
+                match name {
+                    $( stringify!($name) => self.$name.is_some(), )*
+                    _ => false,
+                }
+            }
+        }
+    };
+}
+
+transport! {
+    /// RTO.Initial: retransmission timeout before the first RTT sample.
+    rto_initial: Span,
+    /// RTO.Min: lower bound of the retransmission timeout.
+    rto_min: Span,
+    /// RTO.Max: upper bound of the retransmission timeout.
+    rto_max: Span,
+    /// Max.Burst: packets that one event may add to what is in flight on a path.
+    max_burst: u32,
+    /// Valid.Cookie.Life: how long a state cookie is accepted.
+    cookie_life: Span,
+    /// Association.Max.Retrans: consecutive errors that end the association.
+    association_max_retrans: u32,
+    /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this.
+    path_max_retrans: u32,
+    /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first.
+    max_init_retransmits: u32,
+    /// HB.interval: added to the RTO between heartbeats on an idle path, or "off".
+    heartbeat_interval: Switch<Span>,
+    /// SACK.Delay: longest wait before data is acknowledged.
+    sack_delay: Span,
+    /// A SACK at the latest after this many packets with DATA.
+    sack_every: u32,
+    /// Missing reports that make a chunk lost.
+    fast_retransmit_reports: u32,
+    /// Receive buffer, announced as a_rwnd.
+    receive_buffer: Size,
+    /// Send buffer: messages not yet sent and not yet acknowledged.
+    send_buffer: Size,
+    /// Largest message accepted for sending.
+    max_message_size: Size,
+    /// Outgoing streams asked for.
+    outbound_streams: u16,
+    /// Incoming streams allowed.
+    inbound_streams: u16,
+    /// Slow start threshold at the beginning; "off" is the peer's a_rwnd.
+    initial_ssthresh: Switch<Size>,
+    /// Largest IP packet of a path, headers included.
+    path_mtu: Size,
+    /// Most paths of an association.
+    max_paths: u8,
+    /// Pair every local with every remote address.
+    full_mesh: bool,
+}
+
+macro_rules! policies {
+    ($( $(#[$doc:meta])* $name:ident, )*) => {
+        /// `[policy]`: which answer stands behind each decision, by name.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Policy {
+            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
+               pub $name: Option<String>, )*
+            /// What is different at the side that opens the association.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub sender: Option<PolicyNames>,
+            /// What is different at the side that accepts the association.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub receiver: Option<PolicyNames>,
+        }
+
+        /// Policies of one side; what is not given comes from `[policy]`.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct PolicyNames {
+            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
+               pub $name: Option<String>, )*
+        }
+
+        impl Policy {
+            fn common(&self) -> PolicyNames {
+                PolicyNames { $( $name: self.$name.clone(), )* }
+            }
+        }
+
+        impl PolicyNames {
+            fn apply(&self, mut builder: ConfigBuilder, at: &Key) -> Result<ConfigBuilder, Problem> {
+                $( if let Some(name) = &self.$name {
+                    let answers = policy::$name::ANSWERS;
+                    let answer = policy::find(answers, name).ok_or_else(|| {
+                        let known = answers.iter().map(|answer| answer.name);
+                        Problem::unknown(at.field(stringify!($name)), "policy", name, known)
+                    })?;
+                    builder = builder.$name(answer);
+                } )*
+                Ok(builder)
+            }
+        }
+    };
+}
+
+policies! {
+    /// Where a retransmission goes.
+    retransmission,
+    /// When a chunk counts as lost.
+    loss,
+    /// How a congestion window grows and shrinks.
+    congestion,
+    /// When an acknowledgement may make a window grow.
+    cwnd_update,
+    /// Which path takes new data.
+    scheduler,
+    /// When a path is given up and taken back.
+    failover,
+    /// When and where an acknowledgement is sent.
+    ack,
+    /// What counts as a sample of the round-trip time.
+    rtt_sampling,
+}
+
+/// A side of an association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The one that opens it.
+    Sender,
+    /// The one that accepts it.
+    Receiver,
+}
+
+/// The configuration of one side.
+pub(crate) fn config(
+    transport: &Transport,
+    policy: &Policy,
+    side: Side,
+) -> Result<Config, Problem> {
+    let at = Key::root().field("transport");
+    let profile = transport.profile.as_deref().unwrap_or("rfc9260");
+    let config = Config::profile(profile).ok_or_else(|| {
+        Problem::unknown(
+            at.field("profile"),
+            "profile",
+            profile,
+            PROFILES.iter().map(|known| known.name),
+        )
+    })?;
+    let (name, parameters, policies) = match side {
+        Side::Sender => ("sender", &transport.sender, &policy.sender),
+        Side::Receiver => ("receiver", &transport.receiver, &policy.receiver),
+    };
+    let policy_at = Key::root().field("policy");
+    let mut builder = policy.common().apply(config.to_builder(), &policy_at)?;
+    builder = transport.common().apply(builder, &at)?;
+    if let Some(policies) = policies {
+        builder = policies.apply(builder, &policy_at.field(name))?;
+    }
+    if let Some(parameters) = parameters {
+        builder = parameters.apply(builder, &at.field(name))?;
+    }
+    builder.build().map_err(|error| {
+        let own = parameters.as_ref().is_some_and(|p| p.gives(error.parameter));
+        let at = if own { at.field(name) } else { at };
+        let text = format!("found {}; allowed: {}", error.value, error.allowed);
+        Problem::new(at.field(error.parameter), text)
+    })
+}

@@ -1,0 +1,505 @@
+//! A run: events in the order of their time, until every association is closed.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use polypath_proto::wire::Checksum;
+use polypath_proto::{
+    AssociationId, Config, Encapsulation, Endpoint, EndpointConfig, Event as Notice, FourTuple,
+    PathId, Remote, Seed, Time,
+};
+use thiserror::Error;
+
+use crate::invariants::{self, Due, Schedule};
+use crate::network::{Change, Event, HostId, Network, NodeId, NodeKind, PacketId};
+use crate::outcome::{
+    AssociationOutcome, End, EndpointOutcome, FlowOutcome, LinkOutcome, Outcome, PathChange,
+    PathOutcome, SideOutcome, close_name,
+};
+use crate::random::derive;
+use crate::scenario::{Plan, Run, Scenario, ScenarioError, encapsulation_port};
+use crate::series::Recorder;
+use crate::stack::{HostRoutes, Membership, Stack};
+use crate::workload::Conversation;
+
+/// Why a run gave no outcome.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// The scenario is wrong.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// An invariant did not hold: a bug in polypath.
+    #[error("seed {seed:#x}, at {at}: {what}")]
+    Violation {
+        /// Root seed of the run.
+        seed: u64,
+        /// When in the run.
+        at: Time,
+        /// What did not hold.
+        what: String,
+    },
+    /// The capture cannot be written.
+    #[error("the capture cannot be written: {0}")]
+    Capture(#[from] io::Error),
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub(crate) struct Simulation<'w> {
+    name: String,
+    seed: u64,
+    now: Time,
+    network: Network<'w>,
+    stacks: Vec<Stack>,
+    conversations: Vec<Conversation>,
+    changes: Vec<Change>,
+    run: Run,
+    sender: Config,
+    schedule: Schedule,
+    recorder: Option<Recorder>,
+    /// Time between samples; without it every change is one.
+    interval: Option<std::time::Duration>,
+    events: u64,
+    /// Conversations that are over.
+    over: Vec<bool>,
+    /// The stack that the event at hand touched.
+    touched: Option<usize>,
+}
+
+impl<'w> Simulation<'w> {
+    pub(crate) fn new(scenario: &Scenario, plan: Plan) -> Result<Self, SimError> {
+        let seed = scenario.seed;
+        let largest = plan.sender.path_mtu().max(plan.receiver.path_mtu());
+        let network = Network::new(plan.topology, seed, usize::from(largest));
+        let udp_port = encapsulation_port(scenario.transport.encapsulation.unwrap_or_default());
+        let stacks = plan.stacks.iter().map(|stack| {
+            let addresses = network.topology.addresses(stack.host);
+            let encapsulation = match udp_port {
+                0 => Encapsulation::RawIp,
+                port => Encapsulation::Udp { port },
+            };
+            let mut config = EndpointConfig::new(stack.port, addresses, encapsulation);
+            config.listen = stack.listens;
+            config.max_associations = config.max_associations.max(2 * plan.associations.len());
+            if !scenario.run.check_checksums {
+                config.checksum = Checksum::Ignore;
+            }
+            config.association = plan.receiver.clone();
+            config.routes = Arc::new(HostRoutes::new(&network, stack.host));
+            let host = &network.topology.hosts[stack.host.index()];
+            let name = format!("endpoint:{host}/{}", stack.port);
+            let endpoint = Endpoint::new(config, Seed::from_u64(derive(seed, &name)));
+            Stack::new(endpoint, stack.host, stack.port, udp_port)
+        });
+        let stacks = stacks.collect();
+        let associations = plan.associations.iter();
+        let conversations: Vec<_> =
+            associations.map(|plan| Conversation::new(plan, seed, &scenario.run)).collect();
+        Ok(Self {
+            name: scenario.name.clone(),
+            seed,
+            now: Time::ZERO,
+            network,
+            stacks,
+            over: vec![false; conversations.len()],
+            conversations,
+            changes: plan.changes,
+            run: scenario.run.clone(),
+            sender: plan.sender,
+            schedule: Schedule::new(scenario.run.check_every),
+            recorder: scenario.series.as_ref().map(|_| Recorder::default()),
+            interval: scenario.series.as_ref().and_then(|s| s.interval).map(|i| i.duration()),
+            events: 0,
+            touched: None,
+        })
+    }
+
+    /// Writes a capture of every link.
+    pub(crate) fn capture(&mut self, out: &'w mut dyn Write) -> io::Result<()> {
+        self.network.capture(out)
+    }
+
+    pub(crate) fn run(mut self) -> Result<Outcome, SimError> {
+        let end = self.handle_events().map_err(|what| SimError::Violation {
+            seed: self.seed,
+            at: self.now,
+            what,
+        })?;
+        self.network.finish_capture()?;
+        Ok(self.outcome(end))
+    }
+
+    fn handle_events(&mut self) -> Result<End, String> {
+        for (index, change) in self.changes.iter().enumerate() {
+            self.network.events.schedule(change.at, Event::Change { index: index as u32 });
+        }
+        for (index, conversation) in self.conversations.iter().enumerate() {
+            let event = Event::Application { association: index as u32, side: 0 };
+            self.network.events.schedule(conversation.start, event);
+        }
+        if let Some(interval) = self.interval {
+            self.network.events.schedule(Time::ZERO + interval, Event::Sample);
+        }
+        let limit = Time::ZERO + self.run.limit.duration();
+        let end = loop {
+            if self.over.iter().all(|&over| over) {
+                break End::Closed;
+            }
+            match self.network.events.next_time() {
+                None => break End::Idle,
+                Some(at) if at > limit => {
+                    self.now = limit;
+                    break End::TimeLimit;
+                }
+                Some(_) if self.events >= self.run.max_events => break End::EventLimit,
+                Some(_) => {}
+            }
+            let Some((at, event)) = self.network.events.pop() else { break End::Idle };
+            self.now = at;
+            self.events += 1;
+            self.handle(event)?;
+            match self.schedule.after_event() {
+                Due::Nothing => {}
+                Due::Touched => {
+                    if let Some(stack) = self.touched.take() {
+                        self.check_stack(stack)?;
+                    }
+                    invariants::check_links(&self.network)?;
+                }
+                Due::Everything => self.check_everything()?,
+            }
+        };
+        self.check_everything()?;
+        Ok(end)
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Arrival { link, packet, ticket } => {
+                match self.network.arrive(link, packet, ticket) {
+                    Some(node) => self.arrived(node, packet),
+                    None => Ok(()),
+                }
+            }
+            Event::Timer { stack } => self.timer(stack as usize),
+            Event::Application { association, side } => {
+                self.application(association as usize, usize::from(side))
+            }
+            Event::Change { index } => {
+                let change = &self.changes[index as usize];
+                let link = &mut self.network.links[change.link.index()];
+                change.kind.apply(self.now, link);
+                Ok(())
+            }
+            Event::Sample => {
+                self.sample_all();
+                // If nothing else is left to happen, more samples would show nothing new.
+                if let Some(interval) = self.interval.filter(|_| self.network.events.len() > 0) {
+                    self.network.events.schedule(self.now + interval, Event::Sample);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A packet is at a node.
+    fn arrived(&mut self, node: NodeId, packet: PacketId) -> Result<(), String> {
+        if self.network.packets.get(packet).to != node {
+            self.network.forward(self.now, node, packet);
+            return Ok(());
+        }
+        let NodeKind::Interface { host, .. } = self.network.topology.nodes[node.index()] else {
+            self.network.packets.give_back(packet);
+            return Ok(());
+        };
+        let received = self.network.packets.get(packet);
+        let stack = self.stack_for(host, received.bytes());
+        if let Some(stack) = stack {
+            let four_tuple = FourTuple { local: received.destination, remote: received.source };
+            let endpoint = &mut self.stacks[stack].endpoint;
+            endpoint.handle_datagram(self.now, four_tuple, received.ecn, received.bytes());
+        }
+        self.network.packets.give_back(packet);
+        stack.map_or(Ok(()), |stack| self.service(stack))
+    }
+
+    /// The stack of a host that has the packet's destination port; another one of the host if
+    /// there is none, which knows what to do with a stray packet.
+    fn stack_for(&self, host: HostId, packet: &[u8]) -> Option<usize> {
+        let port = packet.get(2..4).map(|port| u16::from_be_bytes([port[0], port[1]]));
+        let of_host = |stack: &Stack| stack.host == host;
+        let exact = self.stacks.iter().position(|s| of_host(s) && Some(s.port) == port);
+        exact.or_else(|| self.stacks.iter().position(of_host))
+    }
+
+    fn timer(&mut self, stack: usize) -> Result<(), String> {
+        if self.stacks[stack].fire(self.now) {
+            self.stacks[stack].count_timeout(self.now)?;
+            self.stacks[stack].endpoint.handle_timeout(self.now);
+        }
+        self.service(stack)
+    }
+
+    fn application(&mut self, conversation: usize, side: usize) -> Result<(), String> {
+        let stack = self.conversations[conversation].stacks[side];
+        if side == 0 && self.conversations[conversation].parties[0].id.is_none() {
+            self.connect(conversation, stack)?;
+        }
+        self.conversations[conversation].woken(self.now, side);
+        self.act(conversation, side)?;
+        self.service(stack)
+    }
+
+    fn connect(&mut self, index: usize, stack: usize) -> Result<(), String> {
+        let conversation = &mut self.conversations[index];
+        let peer = self.stacks[conversation.stacks[1]].host;
+        let stack = &mut self.stacks[stack];
+        let remotes: Vec<Remote> = self
+            .network
+            .topology
+            .addresses(peer)
+            .into_iter()
+            .map(|ip| Remote { address: SocketAddr::new(ip, stack.udp_port), local: None })
+            .collect();
+        let id = stack
+            .endpoint
+            .connect_with(self.now, conversation.port, &remotes, self.sender.clone())
+            .map_err(|error| format!("association {}: {error}", conversation.name))?;
+        conversation.parties[0].id = Some(id);
+        stack.associations.push(Membership { id, conversation: index, side: 0 });
+        Ok(())
+    }
+
+    /// Lets an application act.
+    fn act(&mut self, conversation: usize, side: usize) -> Result<(), String> {
+        let talk = &mut self.conversations[conversation];
+        let endpoint = &mut self.stacks[talk.stacks[side]].endpoint;
+        let Some(id) = talk.parties[side].id else { return Ok(()) };
+        let Some(association) = endpoint.association_mut(id) else { return Ok(()) };
+        talk.act(self.now, side, association)
+            .map_err(|what| format!("association {}: {what}", talk.name))?;
+        if let Some(at) = talk.schedule_wake(self.now, side) {
+            let event = Event::Application { association: conversation as u32, side: side as u8 };
+            self.network.events.schedule(at, event);
+        }
+        self.over[conversation] = talk.is_over();
+        Ok(())
+    }
+
+    /// After anything that may have changed an endpoint: tell the applications, send what there is
+    /// to send, arm the timer.
+    fn service(&mut self, index: usize) -> Result<(), String> {
+        self.touched = Some(index);
+        loop {
+            let mut noticed = false;
+            while let Some((id, notice)) = self.stacks[index].endpoint.poll_event() {
+                noticed = true;
+                self.notice(index, id, notice)?;
+            }
+            self.transmit(index)?;
+            if !noticed {
+                break;
+            }
+        }
+        if let Some(at) = self.stacks[index].arm(self.now) {
+            self.network.events.schedule(at, Event::Timer { stack: index as u32 });
+        }
+        invariants::check_deadline(&mut self.stacks[index])?;
+        if self.interval.is_none() && self.recorder.is_some() {
+            self.sample(index, false);
+        }
+        Ok(())
+    }
+
+    fn notice(&mut self, stack: usize, id: AssociationId, notice: Notice) -> Result<(), String> {
+        if self.stacks[stack].membership(id).is_none()
+            && matches!(notice, Notice::Established { inbound: true })
+        {
+            self.accept(stack, id);
+        }
+        let Some(member) = self.stacks[stack].membership(id) else {
+            if matches!(notice, Notice::Closed(_)) {
+                self.stacks[stack].endpoint.release(self.now, id);
+            }
+            return Ok(());
+        };
+        self.conversations[member.conversation].notice(self.now, member.side, notice);
+        self.act(member.conversation, member.side)
+    }
+
+    /// An association has come in: it is the one that the peer's host opened to this stack.
+    fn accept(&mut self, index: usize, id: AssociationId) {
+        let stack = &self.stacks[index];
+        let remote =
+            stack.endpoint.association(id).and_then(|a| a.paths().next()).map(|p| p.remote);
+        let host = remote.and_then(|remote| self.network.topology.host_of(remote));
+        let found = self.conversations.iter().position(|talk| {
+            talk.stacks[1] == index
+                && talk.parties[1].id.is_none()
+                && Some(self.stacks[talk.stacks[0]].host) == host
+        });
+        let stack = &mut self.stacks[index];
+        match (found, stack.endpoint.association_mut(id)) {
+            (Some(conversation), _) => {
+                self.conversations[conversation].parties[1].id = Some(id);
+                stack.associations.push(Membership { id, conversation, side: 1 });
+            }
+            // A COOKIE ECHO that came so late that the association is over already, or nobody's.
+            (None, Some(association)) => association.abort(self.now, b"nobody waits for this"),
+            (None, None) => {}
+        }
+    }
+
+    /// Sends all that the endpoint has to send.
+    fn transmit(&mut self, index: usize) -> Result<(), String> {
+        loop {
+            let stack = &mut self.stacks[index];
+            let id = self.network.packets.take();
+            let packet = self.network.packets.get_mut(id);
+            let Some(transmit) = stack.endpoint.poll_transmit(self.now, &mut packet.buffer) else {
+                self.network.packets.give_back(id);
+                return Ok(());
+            };
+            let (size, room) = (transmit.size, packet.buffer.len());
+            if size > room || size == 0 {
+                return Err(format!("a packet of {size} bytes was written to {room} bytes"));
+            }
+            stack.count_packet(self.now)?;
+            packet.source = SocketAddr::new(transmit.source, stack.udp_port);
+            packet.destination = transmit.destination;
+            packet.ecn = transmit.ecn;
+            packet.len = size;
+            if let Some((association, path)) = transmit.path {
+                self.note_data(index, association, path);
+            }
+            match transmit.segment_size {
+                Some(segment) if segment < size => self.send_segments(id, segment.max(1)),
+                _ => self.network.send(self.now, id),
+            }
+        }
+    }
+
+    /// Several datagrams were written one behind the other.
+    fn send_segments(&mut self, whole: PacketId, segment: usize) {
+        let size = self.network.packets.get(whole).len;
+        for start in (0..size).step_by(segment) {
+            let end = (start + segment).min(size);
+            let part = self.network.packets.copy_part(whole, start..end);
+            self.network.send(self.now, part);
+        }
+        self.network.packets.give_back(whole);
+    }
+
+    /// Notes when the first DATA chunk of a direction leaves.
+    fn note_data(&mut self, stack: usize, id: AssociationId, path: PathId) {
+        let Some(member) = self.stacks[stack].membership(id) else { return };
+        let flow = &mut self.conversations[member.conversation].flows[member.side];
+        if flow.progress.first_data.is_some() {
+            return;
+        }
+        let association = self.stacks[stack].endpoint.association(id);
+        let stats = association.and_then(|association| association.path_stats(path));
+        if stats.is_some_and(|stats| stats.data_chunks_sent > 0) {
+            flow.progress.first_data = Some(self.now);
+        }
+    }
+
+    fn sample_all(&mut self) {
+        (0..self.stacks.len()).for_each(|stack| self.sample(stack, true));
+    }
+
+    fn sample(&mut self, index: usize, always: bool) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let stack = &self.stacks[index];
+        for &Membership { id, conversation, side } in &stack.associations {
+            let talk = &self.conversations[conversation];
+            // A side that never sends data has nothing to show.
+            if let Some(association) = stack.endpoint.association(id)
+                && (side == 0 || talk.flows[1].sends())
+            {
+                let place = (conversation, side);
+                recorder.sample(self.now, &talk.name, place, association, always);
+            }
+        }
+    }
+
+    fn check_stack(&self, index: usize) -> Result<(), String> {
+        let stack = &self.stacks[index];
+        invariants::check_stack(stack).map_err(|what| {
+            format!("host {}: {what}", self.network.topology.hosts[stack.host.index()])
+        })
+    }
+
+    fn check_everything(&self) -> Result<(), String> {
+        (0..self.stacks.len()).try_for_each(|stack| self.check_stack(stack))?;
+        invariants::check_links(&self.network)?;
+        invariants::check_buffers(&self.network)
+    }
+
+    fn outcome(mut self, end: End) -> Outcome {
+        for talk in &mut self.conversations {
+            talk.broken_off(self.now);
+        }
+        let host = |stack: &Stack| self.network.topology.hosts[stack.host.index()].clone();
+        let endpoints = self.stacks.iter().map(|stack| EndpointOutcome {
+            host: host(stack),
+            port: stack.port,
+            counts: (&stack.endpoint.stats()).into(),
+        });
+        let links = self.network.links.iter().zip(&self.network.topology.links);
+        let associations = self.conversations.iter().map(|talk| self.association(talk));
+        Outcome {
+            scenario: self.name.clone(),
+            seed: self.seed,
+            end,
+            ended_at: self.now.as_secs_f64(),
+            events: self.events,
+            unroutable_packets: self.network.unroutable,
+            associations: associations.collect(),
+            links: links
+                .map(|(link, plan)| LinkOutcome {
+                    name: plan.name.clone(),
+                    counts: *link.counters(),
+                })
+                .collect(),
+            endpoints: endpoints.collect(),
+            series: self.recorder.map(Recorder::finish).unwrap_or_default(),
+        }
+    }
+
+    fn association(&self, talk: &Conversation) -> AssociationOutcome {
+        let [sender, receiver] = [0, 1].map(|side| self.side(talk, side));
+        let graceful = |side: &SideOutcome| side.close.as_deref() == Some("graceful");
+        AssociationOutcome {
+            name: talk.name.clone(),
+            complete: talk.is_complete() && graceful(&sender) && graceful(&receiver),
+            started_at: talk.start.as_secs_f64(),
+            forward: FlowOutcome::new(&talk.flows[0].progress, talk.start),
+            back: FlowOutcome::new(&talk.flows[1].progress, talk.start),
+            sender,
+            receiver,
+            changes: talk.changes.iter().map(PathChange::from).collect(),
+        }
+    }
+
+    fn side(&self, talk: &Conversation, side: usize) -> SideOutcome {
+        let (party, stack) = (&talk.parties[side], &self.stacks[talk.stacks[side]]);
+        let association = party.id.and_then(|id| stack.endpoint.association(id));
+        let paths = association.into_iter().flat_map(|association| {
+            let stats = |id| association.path_stats(id).unwrap_or_default();
+            association.paths().map(move |view| PathOutcome::new(&view, &stats(view.id)))
+        });
+        let closed = party.closed.as_ref();
+        SideOutcome {
+            host: self.network.topology.hosts[stack.host.index()].clone(),
+            established_at: party.established.map(Time::as_secs_f64),
+            closed_at: closed.map(|(at, _)| at.as_secs_f64()),
+            close: closed.map(|(_, reason)| close_name(reason).to_owned()),
+            close_reason: closed.map(|(_, reason)| reason.to_string()),
+            counts: association.map(|a| (&a.stats()).into()).unwrap_or_default(),
+            paths: paths.collect(),
+        }
+    }
+}

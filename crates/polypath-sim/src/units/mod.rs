@@ -1,0 +1,56 @@
+//! Quantities with units, as scenario files write them: "10 Mbit/s", "45 ms", "64 KiB", "8 %".
+//!
+//! Each type parses with [`FromStr`](std::str::FromStr) and prints with
+//! [`Display`](std::fmt::Display) to a text that parses to the same value.
+
+mod decimal;
+mod probability;
+mod quantity;
+mod queue_limit;
+
+pub use probability::Probability;
+pub(crate) use probability::Reader as ProbabilityReader;
+pub use quantity::{Rate, Size, Span};
+pub use queue_limit::QueueLimit;
+
+use thiserror::Error;
+
+/// A text that is not the quantity it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("\"{text}\" is not {what}; allowed: {allowed}")]
+pub struct UnitError {
+    /// What was written.
+    pub text: String,
+    /// What it should be, with its article.
+    pub what: &'static str,
+    /// How such a quantity is written.
+    pub allowed: &'static str,
+}
+
+/// Serialize as text, deserialize by `FromStr`.
+macro_rules! serde_as_text {
+    ($name:ident, $what:literal) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl serde::de::Visitor<'_> for Text {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($what)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_any(Text)
+            }
+        }
+    };
+}
+pub(crate) use serde_as_text;

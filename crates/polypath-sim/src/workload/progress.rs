@@ -1,0 +1,98 @@
+//! When data was sent and delivered in one direction, and where it stood still.
+
+use std::time::Duration;
+
+use polypath_proto::Time;
+
+/// A time without newly delivered data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    pub(crate) start: Time,
+    pub(crate) length: Duration,
+}
+
+/// Times and counts of one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    /// The application's first send.
+    pub(crate) first_send: Option<Time>,
+    /// The first DATA chunk left.
+    pub(crate) first_data: Option<Time>,
+    pub(crate) first_delivered: Option<Time>,
+    pub(crate) last_delivered: Option<Time>,
+    pub(crate) messages_sent: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) messages_delivered: u64,
+    pub(crate) bytes_delivered: u64,
+    pub(crate) longest_gap: Option<Gap>,
+    pub(crate) blackouts: Vec<Gap>,
+    threshold: Duration,
+}
+
+impl Progress {
+    /// Gaps of at least `threshold` are listed.
+    pub(crate) const fn new(threshold: Duration) -> Self {
+        Self {
+            first_send: None,
+            first_data: None,
+            first_delivered: None,
+            last_delivered: None,
+            messages_sent: 0,
+            bytes_sent: 0,
+            messages_delivered: 0,
+            bytes_delivered: 0,
+            longest_gap: None,
+            blackouts: Vec::new(),
+            threshold,
+        }
+    }
+
+    pub(crate) fn sent(&mut self, now: Time, bytes: u32) {
+        self.first_send.get_or_insert(now);
+        self.messages_sent += 1;
+        self.bytes_sent += u64::from(bytes);
+    }
+
+    pub(crate) fn delivered(&mut self, now: Time, bytes: usize, complete: bool) {
+        self.gap_until(now);
+        self.first_delivered.get_or_insert(now);
+        self.last_delivered = Some(now);
+        self.messages_delivered += u64::from(complete);
+        self.bytes_delivered += bytes as u64;
+    }
+
+    /// Nothing more comes, although something is missing: the last gap lasts until now.
+    pub(crate) fn broken_off(&mut self, now: Time) {
+        self.gap_until(now);
+    }
+
+    fn gap_until(&mut self, now: Time) {
+        let Some(start) = self.last_delivered.or(self.first_data) else { return };
+        let gap = Gap { start, length: now.since(start) };
+        if self.longest_gap.is_none_or(|longest| gap.length > longest.length) {
+            self.longest_gap = Some(gap);
+        }
+        if gap.length >= self.threshold && !self.threshold.is_zero() {
+            self.blackouts.push(gap);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_gap_and_the_list() {
+        let mut progress = Progress::new(Duration::from_secs(1));
+        progress.sent(Time::ZERO, 10);
+        progress.first_data = Some(Time::ZERO);
+        for millis in [100, 200, 1500, 1600, 1601, 5000] {
+            progress.delivered(Time::from_millis(millis), 1, true);
+        }
+        let longest = progress.longest_gap.unwrap();
+        assert_eq!((longest.start, longest.length.as_millis()), (Time::from_millis(1601), 3399));
+        assert_eq!(progress.blackouts.len(), 2);
+        assert_eq!(progress.messages_delivered, 6);
+    }
+}

@@ -1,0 +1,169 @@
+//! What an application wants to send, message by message.
+
+use std::time::Duration;
+
+use crate::random::Random;
+use crate::scenario::{SizeRange, Workload, WorkloadKind};
+use crate::units::Size;
+
+/// A message that is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Planned {
+    /// Counted from 0 in its flow.
+    pub(crate) number: u64,
+    pub(crate) stream: u16,
+    pub(crate) size: u32,
+    pub(crate) unordered: bool,
+}
+
+/// Fills the payload of a DATA chunk in a packet of 1500 bytes over IPv4.
+const DEFAULT_MESSAGE: SizeRange = SizeRange::fixed(Size(1452));
+
+/// The messages of one direction, in the order in which they are sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    left: Left,
+    sizes: SizeRange,
+    streams: u16,
+    unordered: f64,
+    next_number: u64,
+    /// Messages that may be sent now; the rest waits for time to pass or for the peer.
+    credit: u64,
+    /// A message that the send buffer had no room for.
+    pending: Option<Planned>,
+    /// Time between messages, for those that come by the clock.
+    interval: Option<Duration>,
+    dice: Random,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Bytes(u64),
+    Messages(u64),
+}
+
+impl Source {
+    /// What the workload sends forward (or back). Requests are the messages forward of
+    /// "request-reply", and replies those back.
+    pub(crate) fn new(workload: &Workload, forward: bool, dice: Random) -> Self {
+        let direction = workload.direction();
+        let used = if forward { direction.is_forward() } else { direction.is_back() };
+        let messages = workload.messages.map(Left::Messages);
+        let left = match (used, workload.size) {
+            (false, _) => Left::Messages(0),
+            (true, Some(size)) => Left::Bytes(size.0),
+            (true, None) => messages.unwrap_or(Left::Messages(0)),
+        };
+        let credit = match (workload.kind, forward) {
+            (WorkloadKind::Bulk, _) => u64::MAX,
+            (WorkloadKind::Periodic, _) | (WorkloadKind::RequestReply, true) => 1,
+            (WorkloadKind::RequestReply, false) => 0,
+        };
+        let sizes = if forward { None } else { workload.reply_size };
+        let clock = workload.kind == WorkloadKind::Periodic;
+        Self {
+            left,
+            sizes: sizes.or(workload.message_size).unwrap_or(DEFAULT_MESSAGE),
+            streams: workload.streams.unwrap_or(1),
+            unordered: workload.unordered.unwrap_or_default().get(),
+            next_number: 0,
+            credit,
+            pending: None,
+            interval: workload.interval.filter(|_| clock).map(|i| i.duration()),
+            dice,
+        }
+    }
+
+    /// The next message, if one may be sent now.
+    pub(crate) fn next(&mut self) -> Option<Planned> {
+        if let Some(planned) = self.pending.take() {
+            return Some(planned);
+        }
+        if self.credit == 0 || self.left_nothing() {
+            return None;
+        }
+        self.credit -= 1;
+        let (min, max) = (self.sizes.min.0, self.sizes.max.0);
+        let mut size = if min == max { min } else { self.dice.between(min, max) };
+        match &mut self.left {
+            Left::Bytes(left) => {
+                size = size.min(*left);
+                *left -= size;
+            }
+            Left::Messages(left) => *left -= 1,
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let unordered = self.unordered > 0.0 && self.dice.chance(self.unordered);
+        let stream = (number % u64::from(self.streams)) as u16;
+        Some(Planned { number, stream, size: size as u32, unordered })
+    }
+
+    /// The message could not be sent yet.
+    pub(crate) fn put_back(&mut self, planned: Planned) {
+        self.pending = Some(planned);
+    }
+
+    /// One more message may be sent.
+    pub(crate) fn allow_one(&mut self) {
+        self.credit = self.credit.saturating_add(1);
+    }
+
+    /// Time between messages of a source that follows the clock and is not through.
+    pub(crate) fn ticks(&self) -> Option<Duration> {
+        self.interval.filter(|_| !self.left_nothing())
+    }
+
+    fn left_nothing(&self) -> bool {
+        matches!(self.left, Left::Bytes(0) | Left::Messages(0))
+    }
+
+    /// Every message has been handed to the association.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.pending.is_none() && self.left_nothing()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Probability;
+
+    fn source(workload: &Workload, forward: bool) -> Source {
+        Source::new(workload, forward, Random::named(1, "workload"))
+    }
+
+    #[test]
+    fn bulk_sends_exactly_its_bytes() {
+        let mut workload = Workload::bulk(Size(10_000));
+        workload.streams = Some(3);
+        let mut bulk = source(&workload, true);
+        let sent: Vec<Planned> = std::iter::from_fn(|| bulk.next()).collect();
+        assert_eq!(sent.iter().map(|p| p.size).sum::<u32>(), 10_000);
+        assert_eq!(sent.last().unwrap().size, 10_000 - 6 * 1452);
+        assert_eq!(sent.iter().map(|p| p.stream).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2, 0]);
+        assert!(bulk.is_finished() && source(&workload, false).is_finished());
+    }
+
+    #[test]
+    fn replies_wait_for_requests() {
+        let workload = Workload {
+            kind: WorkloadKind::RequestReply,
+            messages: Some(2),
+            unordered: Some(Probability::ONE),
+            reply_size: Some("1 B .. 10 B".parse().unwrap()),
+            ..Workload::default()
+        };
+        let mut requests = source(&workload, true);
+        assert!(requests.next().is_some_and(|p| p.unordered && p.size == 1452));
+        assert_eq!(requests.next(), None);
+        let mut replies = source(&workload, false);
+        assert_eq!(replies.next(), None);
+        replies.allow_one();
+        let reply = replies.next().unwrap();
+        assert!((1..=10).contains(&reply.size));
+        replies.put_back(reply);
+        assert!(!replies.is_finished());
+        assert_eq!(replies.next(), Some(reply));
+    }
+}

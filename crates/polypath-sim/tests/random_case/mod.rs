@@ -1,0 +1,299 @@
+//! A random network, configuration and workload, all from one number.
+
+use polypath_sim::Scenario;
+use polypath_sim::link::{LossModel, Reordering};
+use polypath_sim::random::Random;
+use polypath_sim::scenario::{
+    AssociationSpec, CheckEvery, Direction, EncapsulationSpec, Fault, LinkEntry, LinkSpec,
+    NodeSpec, PathSpec, SizeRange, Switch, Transport, Workload, WorkloadKind,
+};
+use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
+
+/// A scenario, and what may be asked of it.
+pub(crate) struct Case {
+    pub(crate) scenario: Scenario,
+    /// Nothing in it can justify that an association fails.
+    pub(crate) gentle: bool,
+}
+
+struct Dice(Random);
+
+impl Dice {
+    fn one_in(&mut self, n: u64) -> bool {
+        self.0.below(n) == 0
+    }
+
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        self.0.between(low, high)
+    }
+
+    /// Every order of magnitude (in bits) is as likely.
+    fn spread(&mut self, low: u64, high: u64) -> u64 {
+        let bits = |n: u64| u64::from(64 - n.leading_zeros());
+        let bits = self.between(bits(low), bits(high));
+        let top = 1u64 << (bits - 1);
+        (top + self.0.below(top)).clamp(low, high)
+    }
+
+    fn percent(&mut self, most: u8) -> Probability {
+        Probability::percent(self.between(0, most.into()) as u8)
+    }
+}
+
+impl Case {
+    pub(crate) fn new(number: u64) -> Self {
+        let mut dice = Dice(Random::named(number, "case"));
+        let mut scenario = Scenario::new(format!("case {number:#x}")).seed(number);
+        let harshness = Harshness::new(&mut dice);
+        network(&mut scenario, &mut dice, harshness);
+        scenario.transport = transport(&mut dice, harshness);
+        let workload = workload(&mut dice, &scenario.transport);
+        if scenario.paths.is_empty() {
+            scenario.associations.push(AssociationSpec {
+                name: None,
+                from: "sender".to_owned(),
+                to: "receiver".to_owned(),
+                port: None,
+                workload,
+            });
+        } else {
+            scenario.workload = Some(workload);
+        }
+        let faults = faults(&mut scenario, &mut dice, harshness);
+        scenario.run.check_every = CheckEvery::Events(1);
+        scenario.run.max_events = 3_000_000;
+        Self { gentle: harshness == Harshness::Gentle && !faults, scenario }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Harshness {
+    /// Some loss and disorder: everything must arrive and close gracefully.
+    Gentle,
+    /// Outages too, but constants that wait for their end.
+    Outages,
+    /// Anything.
+    Anything,
+}
+
+impl Harshness {
+    fn new(dice: &mut Dice) -> Self {
+        match dice.between(0, 9) {
+            0..=4 => Self::Gentle,
+            5..=7 => Self::Outages,
+            _ => Self::Anything,
+        }
+    }
+
+    fn loss(self, dice: &mut Dice) -> LossModel {
+        let most = match self {
+            Self::Gentle => 8,
+            Self::Outages => 15,
+            Self::Anything => 30,
+        };
+        let gentle = self == Self::Gentle;
+        match dice.between(0, 5) {
+            0 | 1 => LossModel::None,
+            // The states change with packets, not with time: a bad one that lasts is an outage for
+            // whoever sends little, such as a SHUTDOWN now and then.
+            2 => LossModel::GilbertElliott {
+                good_to_bad: Probability::percent(dice.between(1, 3) as u8),
+                bad_to_good: Probability::percent(
+                    dice.between(if gentle { 50 } else { 20 }, 80) as u8
+                ),
+                loss_good: Probability::ZERO,
+                loss_bad: Probability::percent(
+                    dice.between(20, if gentle { 50 } else { 100 }) as u8
+                ),
+            },
+            3 => LossModel::Packets((0..dice.between(0, 8)).map(|_| dice.between(1, 60)).collect()),
+            _ => LossModel::bernoulli(dice.percent(most)),
+        }
+    }
+}
+
+fn link(dice: &mut Dice, harshness: Harshness) -> LinkSpec {
+    let mut link = LinkSpec::default()
+        .rate(Rate(dice.spread(200_000, 100_000_000)))
+        .delay(Span(dice.spread(1, 300_000_000)))
+        .loss(harshness.loss(dice));
+    link.queue = Some(match dice.between(0, 3) {
+        0 => QueueLimit::Bytes(dice.spread(10_000, 1_000_000)),
+        1 => QueueLimit::Unlimited,
+        _ => QueueLimit::Packets(dice.spread(4, 200) as u32),
+    });
+    if dice.one_in(3) {
+        let probability = dice.percent(20);
+        let delay = Span(dice.spread(1_000, 200_000_000));
+        link.reorder = Some(Reordering { probability, delay });
+    }
+    link.duplicate = dice.one_in(3).then(|| dice.percent(10));
+    link.corrupt = dice.one_in(3).then(|| dice.percent(5));
+    link
+}
+
+fn network(scenario: &mut Scenario, dice: &mut Dice, harshness: Harshness) {
+    let v6 = dice.one_in(4);
+    let address = |net: u64, host: u64| {
+        let text = if v6 { format!("fd00:{net}::{host}") } else { format!("192.168.{net}.{host}") };
+        text.parse().expect("an address")
+    };
+    if !dice.one_in(4) {
+        for n in 0..dice.between(1, 3) {
+            let mut path = PathSpec {
+                addresses: Some([address(n, 1), address(n, 2)]),
+                forward: Some(link(dice, harshness)),
+                back: Some(link(dice, harshness)),
+                ..PathSpec::default()
+            };
+            if dice.one_in(4) {
+                path = path.edge(LinkSpec::default().rate(Rate::mbit(100)).delay(Span::millis(1)));
+            }
+            scenario.paths.push(path);
+        }
+        return;
+    }
+    // Every interface has a link of its own to one router: each address reaches each other.
+    let mut hosts = Vec::new();
+    for (host, name) in ["sender", "receiver"].into_iter().enumerate() {
+        let addresses = (0..dice.between(1, 3)).map(|n| address(n, host as u64 + 1)).collect();
+        hosts.push(NodeSpec { name: name.to_owned(), addresses });
+    }
+    for host in &hosts {
+        for n in 0..host.addresses.len() {
+            scenario.links.push(LinkEntry {
+                between: [format!("{}.{n}", host.name), "router".to_owned()],
+                forward: Some(link(dice, harshness)),
+                back: Some(link(dice, harshness)),
+                ..LinkEntry::default()
+            });
+        }
+    }
+    scenario.nodes = hosts;
+    scenario.nodes.push(NodeSpec { name: "router".to_owned(), addresses: Vec::new() });
+}
+
+fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
+    let rto_min = dice.spread(10, 1_000);
+    let rto_initial = dice.spread(rto_min, 3_000);
+    let rto_max = dice.spread(rto_initial.max(1_000), 60_000);
+    let patient = harshness != Harshness::Anything;
+    let mtu = *dice.0.pick(&[576, 1280, 1400, 1500, 1500, 1500, 9000]);
+    let mut transport = Transport {
+        encapsulation: dice.one_in(3).then_some(EncapsulationSpec::Udp),
+        rto_min: Some(Span::millis(rto_min)),
+        rto_initial: Some(Span::millis(rto_initial)),
+        rto_max: Some(Span::millis(rto_max)),
+        path_max_retrans: Some(dice.between(0, 5) as u32),
+        association_max_retrans: Some(if patient { 100 } else { dice.between(0, 20) as u32 }),
+        max_init_retransmits: Some(if patient { 100 } else { dice.between(0, 8) as u32 }),
+        heartbeat_interval: Some(match dice.between(0, 3) {
+            0 => Switch::Off,
+            _ => Switch::On(Span::millis(dice.spread(50, 30_000))),
+        }),
+        sack_delay: Some(Span::millis(dice.between(0, 500))),
+        sack_every: Some(dice.between(1, 4) as u32),
+        receive_buffer: Some(Size(dice.spread(1_500, 1 << 20))),
+        send_buffer: Some(Size(dice.spread(1_000, 1 << 20))),
+        max_burst: Some(dice.between(1, 8) as u32),
+        fast_retransmit_reports: Some(dice.between(1, 4) as u32),
+        path_mtu: Some(Size(mtu)),
+        full_mesh: dice.one_in(4).then_some(true),
+        ..Transport::default()
+    };
+    if dice.one_in(3) {
+        transport.initial_ssthresh = Some(Switch::On(Size(dice.spread(mtu, 1 << 20))));
+    }
+    if patient {
+        // Data may wait for hours if every loss doubles the RTO.
+        transport.cookie_life = Some(Span::secs(86_400));
+    }
+    transport
+}
+
+fn workload(dice: &mut Dice, transport: &Transport) -> Workload {
+    let kind = match dice.between(0, 5) {
+        0 => WorkloadKind::Periodic,
+        1 => WorkloadKind::RequestReply,
+        _ => WorkloadKind::Bulk,
+    };
+    let small = transport.receive_buffer.is_some_and(|Size(buffer)| buffer < 8_000);
+    let largest = dice.spread(1, if small { 20_000 } else { 200_000 });
+    let range =
+        |dice: &mut Dice| SizeRange { min: Size(dice.spread(1, largest)), max: Size(largest) };
+    // Few bytes in all: thousands of cases have to run.
+    let total = dice.spread(1_000, if small { 60_000 } else { 300_000 });
+    let messages = (total / (largest / 2 + 1)).clamp(1, 300);
+    let direction = *dice.0.pick(&[Direction::Forward, Direction::Both, Direction::Back]);
+    Workload {
+        kind,
+        direction: (kind != WorkloadKind::RequestReply).then_some(direction),
+        messages: Some(messages),
+        message_size: Some(range(dice)),
+        reply_size: (kind == WorkloadKind::RequestReply && dice.one_in(2)).then(|| range(dice)),
+        interval: match kind {
+            WorkloadKind::Bulk => None,
+            _ => Some(Span::millis(dice.spread(1, 500))),
+        },
+        streams: Some(dice.spread(1, 64) as u16),
+        unordered: Some(match dice.between(0, 3) {
+            0 => dice.percent(100),
+            1 => Probability::ONE,
+            _ => Probability::ZERO,
+        }),
+        start: dice.one_in(4).then(|| Span::millis(dice.between(0, 2_000))),
+        read_rate: dice.one_in(4).then(|| Rate(dice.spread(50_000, 50_000_000))),
+        ..Workload::default()
+    }
+}
+
+/// Outages and changes; true if there are outages.
+fn faults(scenario: &mut Scenario, dice: &mut Dice, harshness: Harshness) -> bool {
+    let links = scenario.paths.len().max(scenario.links.len());
+    let target = |scenario: &Scenario, dice: &mut Dice, mut fault: Fault| {
+        if scenario.paths.is_empty() {
+            let link = dice.0.pick(&scenario.links);
+            fault.path = None;
+            fault.link = Some(format!("{}->{}", link.between[0], link.between[1]));
+            if dice.one_in(2) {
+                fault.link = Some(format!("{}->{}", link.between[1], link.between[0]));
+            }
+        } else if dice.one_in(3) {
+            fault = fault.direction(*dice.0.pick(&[Direction::Forward, Direction::Back]));
+        }
+        fault
+    };
+    for _ in 0..dice.between(0, 2) {
+        let path = dice.0.below(links as u64) as usize;
+        let at = Span::millis(dice.spread(1, 10_000));
+        let fault = match dice.between(0, 2) {
+            0 => Fault::rate(path, at, Rate(dice.spread(200_000, 100_000_000))),
+            1 => Fault::delay(path, at, Span(dice.spread(1, 300_000_000))),
+            _ => Fault::loss(path, at, harshness.loss(dice)),
+        };
+        let fault = target(scenario, dice, fault);
+        scenario.faults.push(fault);
+    }
+    if harshness == Harshness::Gentle {
+        return false;
+    }
+    for _ in 0..dice.between(1, 4) {
+        let path = dice.0.below(links as u64) as usize;
+        let mut fault = Fault::down(path, Span::millis(dice.spread(1, 20_000)));
+        // Some are for ever, where that may be.
+        if harshness == Harshness::Outages || !dice.one_in(4) {
+            fault = fault.lasting(Span::millis(dice.spread(1, 30_000)));
+        }
+        let fault = target(scenario, dice, fault);
+        scenario.faults.push(fault);
+    }
+    // Every path for a while.
+    if !scenario.paths.is_empty() && dice.one_in(3) {
+        let at = Span::millis(dice.spread(1, 10_000));
+        for path in 0..links {
+            let span = Span::millis(dice.spread(100, 20_000));
+            scenario.faults.push(Fault::down(path, at).lasting(span));
+        }
+    }
+    true
+}

@@ -1,0 +1,224 @@
+//! Random messages through random networks with random configurations: every message arrives
+//! exactly once, intact, ordered streams in order; the association ends closed, or says why.
+//!
+//! Each case follows from one number. A failure prints a line that runs it again:
+//! `POLYPATH_CASE=0x... cargo test -p polypath-sim --test random_networks replay -- --nocapture`.
+//! `POLYPATH_CASES` sets how many cases run, `POLYPATH_FIRST` where they begin.
+
+mod random_case;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use polypath_sim::link::LinkCounters;
+use polypath_sim::outcome::{End, Outcome, PathCounts, SideOutcome};
+use polypath_sim::random::derive;
+use polypath_sim::{RunOptions, SimError};
+use random_case::Case;
+
+/// Enough for a CI run of well under a minute on two cores.
+const CASES: u64 = 20_000;
+
+/// A number from the environment: how a person replays a case.
+#[allow(clippy::disallowed_methods)]
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+}
+
+/// Runs a case; what is wrong with it, if anything.
+fn run(number: u64) -> Result<Outcome, String> {
+    let case = Case::new(number);
+    let run = catch_unwind(AssertUnwindSafe(|| case.scenario.run(&RunOptions::default())));
+    let outcome = match run {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(error @ SimError::Violation { .. })) => return Err(error.to_string()),
+        Ok(Err(error)) => return Err(format!("the case itself is wrong: {error}")),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&s| s.to_owned()));
+            return Err(format!("panic: {}", text.unwrap_or_default()));
+        }
+    };
+    judge(&case, &outcome)?;
+    Ok(outcome)
+}
+
+fn judge(case: &Case, outcome: &Outcome) -> Result<(), String> {
+    let association = &outcome.associations[0];
+    if association.complete {
+        return Ok(());
+    }
+    let (sender, receiver) = (&association.sender, &association.receiver);
+    let everything = [&association.forward, &association.back]
+        .iter()
+        .all(|flow| flow.messages_sent == flow.messages_delivered);
+    let story = format!(
+        "ended {:?} at {:.3} s, sender {}, receiver {}, forward {}/{}, back {}/{} messages",
+        outcome.end,
+        outcome.ended_at,
+        close(sender),
+        close(receiver),
+        association.forward.messages_delivered,
+        association.forward.messages_sent,
+        association.back.messages_delivered,
+        association.back.messages_sent,
+    );
+    match outcome.end {
+        End::Closed => {}
+        // One side is gone, and the other has nothing to send and no heartbeats to notice it by.
+        End::Idle if sender.close.is_some() || receiver.close.is_some() => {}
+        End::Idle | End::TimeLimit | End::EventLimit => return Err(format!("stuck: {story}")),
+    }
+    if case.gentle {
+        return Err(format!("nothing justifies this: {story}"));
+    }
+    if sender.close.as_deref() == Some("graceful") && !everything {
+        return Err(format!("closed gracefully with data missing: {story}"));
+    }
+    let allowed = [
+        "graceful",
+        "peer-unreachable",
+        "no-answer",
+        "shutdown-timeout",
+        // The other side gave up and said so.
+        "peer-abort",
+    ];
+    for side in [sender, receiver] {
+        if side.close.as_deref().is_some_and(|close| !allowed.contains(&close)) {
+            return Err(format!("a reason that no network justifies: {story}"));
+        }
+    }
+    Ok(())
+}
+
+fn close(side: &SideOutcome) -> String {
+    side.close_reason.clone().unwrap_or_else(|| "open".to_owned())
+}
+
+#[test]
+fn messages_survive_random_networks() {
+    let cases = number("POLYPATH_CASES").unwrap_or(CASES);
+    let first = number("POLYPATH_FIRST").unwrap_or(0);
+    let next = AtomicU64::new(0);
+    let failures = Mutex::new(Vec::new());
+    let seen = Mutex::new(Seen::default());
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= cases {
+                        break;
+                    }
+                    let case = derive(first + index, "case");
+                    match run(case) {
+                        Ok(outcome) => seen.lock().unwrap().add(&outcome),
+                        Err(what) => failures.lock().unwrap().push((case, what)),
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    for (case, what) in &failures {
+        println!(
+            "POLYPATH_CASE={case:#x} cargo test -p polypath-sim --test random_networks replay  \
+             # {what}"
+        );
+    }
+    let seen = seen.into_inner().unwrap();
+    println!("{cases} cases: {seen:?}");
+    assert!(failures.is_empty(), "{} of {cases} cases failed", failures.len());
+    if cases >= CASES {
+        seen.check(cases);
+    }
+}
+
+/// What happened at least once in a case, in how many cases: a test that never meets a failing path
+/// says nothing about failing paths.
+#[derive(Debug, Default)]
+struct Seen {
+    complete: u64,
+    path_failures: u64,
+    failures_of_all_paths: u64,
+    fast_retransmissions: u64,
+    timeouts: u64,
+    heartbeats_lost: u64,
+    duplicates: u64,
+    bad_checksums: u64,
+    full_queues: u64,
+    reordered: u64,
+    no_buffer: u64,
+    unreachable: u64,
+    no_answer: u64,
+    blackouts: u64,
+}
+
+impl Seen {
+    fn add(&mut self, outcome: &Outcome) {
+        let association = &outcome.associations[0];
+        let sides = [&association.sender, &association.receiver];
+        let any = |test: &dyn Fn(&SideOutcome) -> bool| u64::from(sides.iter().any(|s| test(s)));
+        let any_path = |test: &dyn Fn(&PathCounts) -> bool| {
+            any(&|side| side.paths.iter().any(|path| test(&path.counts)))
+        };
+        let any_link = |test: &dyn Fn(&LinkCounters) -> bool| {
+            u64::from(outcome.links.iter().any(|link| test(&link.counts)))
+        };
+        let closed = |reason: &str| any(&|side| side.close.as_deref() == Some(reason));
+        self.complete += u64::from(association.complete);
+        self.path_failures += any_path(&|path| path.failures > 0);
+        self.failures_of_all_paths +=
+            any(&|s| !s.paths.is_empty() && s.paths.iter().all(|p| p.counts.failures > 0));
+        self.fast_retransmissions += any_path(&|path| path.fast_retransmissions > 0);
+        self.timeouts += any_path(&|path| path.timeouts > 0);
+        self.heartbeats_lost += any_path(&|path| path.heartbeats_lost > 0);
+        self.duplicates += any(&|side| side.counts.duplicates_received > 0);
+        self.bad_checksums +=
+            u64::from(outcome.endpoints.iter().any(|e| e.counts.bad_checksum > 0));
+        self.full_queues += any_link(&|link| link.dropped_queue > 0);
+        self.reordered += any_link(&|link| link.reordered > 0);
+        self.no_buffer += any(&|side| side.counts.dropped_no_buffer > 0);
+        self.unreachable += closed("peer-unreachable");
+        self.no_answer += closed("no-answer");
+        self.blackouts += u64::from(!association.forward.blackouts.is_empty());
+    }
+
+    fn check(&self, cases: u64) {
+        // Outages that nothing survives are a part of the game, but not the whole of it.
+        assert!(self.complete * 10 >= cases * 8, "too few complete: {self:?}");
+        let all = [
+            self.path_failures,
+            self.failures_of_all_paths,
+            self.fast_retransmissions,
+            self.timeouts,
+            self.heartbeats_lost,
+            self.duplicates,
+            self.bad_checksums,
+            self.full_queues,
+            self.reordered,
+            self.no_buffer,
+            self.unreachable,
+            self.no_answer,
+            self.blackouts,
+        ];
+        assert!(all.iter().all(|&n| n * 1000 >= cases), "something hardly ever happened: {self:?}");
+    }
+}
+
+#[test]
+fn replay() {
+    let Some(case) = number("POLYPATH_CASE") else { return };
+    println!("{}", Case::new(case).scenario.to_toml());
+    match run(case) {
+        Ok(outcome) => println!("{outcome:#?}"),
+        Err(what) => panic!("case {case:#x}: {what}"),
+    }
+}
