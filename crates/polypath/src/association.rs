@@ -1,0 +1,342 @@
+//! The handle of an association.
+
+use std::sync::Arc;
+
+use polypath_proto::{
+    AssociationId, AssociationStats, CloseReason, Message, PathError, PathId, PathStats, PathView,
+    Received, SendError as Refused, StreamId, Time,
+};
+use tokio::sync::broadcast;
+
+use crate::error::{ClosedError, SendError};
+use crate::events::{self, Events};
+use crate::shared::{Entry, Shared, State, Wakes};
+use crate::stream::Stream;
+
+/// Part of the receive buffer that the application may take before the driver is woken to tell the
+/// peer: one eighth. Sooner if the application has taken everything.
+const WINDOW_UPDATE_SHARE: usize = 8;
+
+/// Why an association can be found.
+const KEPT: &str = "an association is only forgotten after its last handle has gone";
+
+/// An association with a peer: messages on many streams, over many paths.
+///
+/// Clones are handles of the same association, and several tasks may use them at the same time.
+/// When the last handle (of this type or a [`Stream`]) is dropped while the association is open, the
+/// association is aborted, and what was not yet delivered is lost; call
+/// [`shutdown`](Self::shutdown) first to have everything delivered. A shutdown that has begun goes
+/// on in the background.
+#[derive(Clone, Debug)]
+pub struct Association(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+    id: AssociationId,
+    wakes: Arc<Wakes>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.with(|state| state.let_go(self.id, &self.shared));
+    }
+}
+
+/// A path of an association as it stands, with its counters.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Path {
+    /// Addresses, state, window, round-trip time.
+    pub view: PathView,
+    /// Counters.
+    pub stats: PathStats,
+}
+
+impl Association {
+    pub(crate) fn new(shared: Arc<Shared>, id: AssociationId, wakes: Arc<Wakes>) -> Self {
+        Self(Arc::new(Handle { shared, id, wakes }))
+    }
+
+    pub(crate) fn wakes(&self) -> &Wakes {
+        &self.0.wakes
+    }
+
+    /// Calls `f` with the protocol's association.
+    fn with<R>(&self, f: impl FnOnce(&mut polypath_proto::Association, Time) -> R) -> R {
+        let now = self.0.shared.now();
+        self.0.shared.with(|state| {
+            let result = f(self.protocol(state), now);
+            state.poke();
+            result
+        })
+    }
+
+    fn read<R>(&self, f: impl FnOnce(&polypath_proto::Association) -> R) -> R {
+        let state = self.0.shared.lock();
+        f(state.proto.association(self.0.id).expect(KEPT))
+    }
+
+    fn protocol<'a>(&self, state: &'a mut State) -> &'a mut polypath_proto::Association {
+        state.proto.association_mut(self.0.id).expect(KEPT)
+    }
+
+    fn entry<'a>(&self, state: &'a mut State) -> &'a mut Entry {
+        state.entries.get_mut(&self.0.id).expect(KEPT)
+    }
+
+    /// Sends a message; waits while the send buffer is full.
+    ///
+    /// Ready when the message is in the send buffer, not when it is delivered
+    /// ([`drained`](Self::drained) tells that). Cancellation-safe: if the future is dropped before
+    /// it is ready, the message is not sent, and not in part either.
+    pub async fn send(&self, message: Message) -> Result<(), SendError> {
+        match self.try_send(message.clone()) {
+            Err(SendError::WouldBlock) => {}
+            done => return done,
+        }
+        loop {
+            // Made before the attempt, so that no wake-up falls between the two.
+            let writable = self.wakes().writable.notified();
+            match self.try_send(message.clone()) {
+                Err(SendError::WouldBlock) => writable.await,
+                done => return done,
+            }
+        }
+    }
+
+    /// Sends a message if the send buffer has room, or else returns [`SendError::WouldBlock`].
+    pub fn try_send(&self, message: Message) -> Result<(), SendError> {
+        let shared = &self.0.shared;
+        let now = shared.now();
+        shared.with(|state| match self.protocol(state).send(now, message) {
+            Ok(()) => {
+                state.poke();
+                Ok(())
+            }
+            Err(Refused::WouldBlock) if state.driver_gone => {
+                Err(SendError::Closed(CloseReason::LocalAbort))
+            }
+            Err(Refused::WouldBlock) => Err(SendError::WouldBlock),
+            Err(Refused::Empty) => Err(SendError::Empty),
+            Err(Refused::TooLarge { size, max }) => Err(SendError::TooLarge { size, max }),
+            Err(Refused::NoSuchStream { stream, streams }) => {
+                Err(SendError::NoSuchStream { stream, streams })
+            }
+            Err(_) => Err(match &self.entry(state).closed {
+                Some(reason) => SendError::Closed(reason.clone()),
+                None => SendError::ShuttingDown,
+            }),
+        })
+    }
+
+    /// Bytes that are in the send buffer: not yet sent, or sent and not yet acknowledged.
+    pub fn buffered(&self) -> usize {
+        self.read(polypath_proto::Association::buffered)
+    }
+
+    /// Waits until the peer's SCTP has acknowledged everything that was sent. Cancellation-safe.
+    pub async fn drained(&self) -> Result<(), ClosedError> {
+        self.wait_state(|state, this| {
+            if this.protocol(state).buffered() == 0 {
+                return Some(Ok(()));
+            }
+            this.entry(state).closed.clone().map(|reason| Err(ClosedError(reason)))
+        })
+        .await
+    }
+
+    /// Waits for the next message, on any stream.
+    ///
+    /// `Ok(None)` is the end: the association was shut down gracefully, and everything that came
+    /// has been received. If it ended in another way, what had come is received first, too, and then
+    /// the reason is the error. A message that is larger than the receive buffer comes in pieces
+    /// ([`Received::end`]). Cancellation-safe: if the future is dropped, no message is lost.
+    pub async fn recv(&self) -> Result<Option<Received>, ClosedError> {
+        self.recv_with(polypath_proto::Association::recv).await
+    }
+
+    /// The next message, if there is one.
+    pub fn try_recv(&self) -> Option<Received> {
+        self.take(&mut polypath_proto::Association::recv).ok().flatten()
+    }
+
+    /// Waits for the next message on one stream, as [`recv`](Self::recv) does for all. Messages on
+    /// other streams stay where they are, and count against the receive buffer.
+    pub async fn recv_from(&self, stream: StreamId) -> Result<Option<Received>, ClosedError> {
+        self.recv_with(|association, now| association.stream(stream).recv(now)).await
+    }
+
+    async fn recv_with(
+        &self,
+        mut take: impl FnMut(&mut polypath_proto::Association, Time) -> Option<Received>,
+    ) -> Result<Option<Received>, ClosedError> {
+        loop {
+            let readable = self.wakes().readable.notified();
+            match self.take(&mut take) {
+                Ok(None) => readable.await,
+                Ok(received) => return Ok(received),
+                Err(CloseReason::Graceful) => return Ok(None),
+                Err(reason) => return Err(ClosedError(reason)),
+            }
+        }
+    }
+
+    /// Takes what `take` finds; an error once there is nothing and never will be.
+    pub(crate) fn take(
+        &self,
+        take: &mut impl FnMut(&mut polypath_proto::Association, Time) -> Option<Received>,
+    ) -> Result<Option<Received>, CloseReason> {
+        let shared = &self.0.shared;
+        let now = shared.now();
+        shared.with(|state| {
+            let association = self.protocol(state);
+            let received = take(association, now);
+            let update = association.config().receive_buffer() as usize / WINDOW_UPDATE_SHARE;
+            let entry = self.entry(state);
+            match received {
+                Some(received) => {
+                    entry.consumed += received.payload.len();
+                    if entry.consumed >= update {
+                        entry.consumed = 0;
+                        state.poke();
+                    }
+                    Ok(Some(received))
+                }
+                None => {
+                    if let Some(reason) = &entry.closed {
+                        return Err(reason.clone());
+                    }
+                    if entry.consumed > 0 {
+                        entry.consumed = 0;
+                        state.poke();
+                    }
+                    Ok(None)
+                }
+            }
+        })
+    }
+
+    /// The events from now on. At most 256 wait for a slow receiver, which is told when it misses
+    /// some.
+    pub fn events(&self) -> Events {
+        let mut state = self.0.shared.lock();
+        let entry = self.entry(&mut state);
+        if entry.closed.is_some() {
+            // Without a sender: ends at once.
+            return Events(broadcast::channel(1).1);
+        }
+        let sender = entry.events.get_or_insert_with(|| broadcast::channel(events::CAPACITY).0);
+        Events(sender.subscribe())
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> AssociationStats {
+        self.read(polypath_proto::Association::stats)
+    }
+
+    /// All paths as they stand, in the order of their numbers.
+    pub fn paths(&self) -> Vec<Path> {
+        self.read(|association| {
+            association
+                .paths()
+                .map(|view| Path {
+                    view,
+                    stats: association.path_stats(view.id).unwrap_or_default(),
+                })
+                .collect()
+        })
+    }
+
+    /// The primary path (RFC 9260 6.4).
+    pub fn primary(&self) -> PathId {
+        self.read(polypath_proto::Association::primary)
+    }
+
+    /// The path that takes new data at the moment.
+    pub fn current_path(&self) -> PathId {
+        self.read(polypath_proto::Association::current_path)
+    }
+
+    /// Makes another path the primary one (RFC 9260 11.1.4).
+    pub fn set_primary(&self, path: PathId) -> Result<(), PathError> {
+        self.with(|association, now| association.set_primary(now, path))
+    }
+
+    /// Sends a HEARTBEAT on a path now (RFC 9260 11.1.10): a look whether it works.
+    pub fn request_heartbeat(&self, path: PathId) -> Result<(), PathError> {
+        self.with(|association, now| association.request_heartbeat(now, path))
+    }
+
+    /// A stream as a sequence of bytes, see [`Stream`].
+    pub fn stream(&self, id: StreamId) -> Stream {
+        Stream::new(self.clone(), id)
+    }
+
+    /// Shuts the association down gracefully: takes no more messages, delivers those that were
+    /// sent, and then closes. Ready when it is closed; an error if it ended in another way.
+    ///
+    /// What the peer sends meanwhile can still be received. The shutdown begins when the future is
+    /// first polled, and dropping it does not take that back.
+    pub async fn shutdown(&self) -> Result<(), ClosedError> {
+        let shared = &self.0.shared;
+        let now = shared.now();
+        shared.with(|state| {
+            let entry = self.entry(state);
+            if entry.closed.is_none() && !entry.shutting_down {
+                entry.shutting_down = true;
+                self.protocol(state).shutdown(now);
+                state.poke();
+            }
+        });
+        match self.closed().await {
+            CloseReason::Graceful => Ok(()),
+            reason => Err(ClosedError(reason)),
+        }
+    }
+
+    /// Ends the association at once. The peer is told, with the reason; what was not yet delivered
+    /// is lost.
+    pub fn abort(&self, reason: impl AsRef<[u8]>) {
+        let shared = &self.0.shared;
+        let now = shared.now();
+        shared.with(|state| {
+            self.protocol(state).abort(now, reason.as_ref());
+            // It is over at once.
+            state.dispatch_events(shared);
+            state.poke();
+        });
+    }
+
+    /// Waits until the association is over, and says why. Cancellation-safe.
+    pub async fn closed(&self) -> CloseReason {
+        self.wait_state(|state, this| this.entry(state).closed.clone()).await
+    }
+
+    /// Why the association ended; `None` while it has not.
+    pub fn close_reason(&self) -> Option<CloseReason> {
+        self.entry(&mut self.0.shared.lock()).closed.clone()
+    }
+
+    pub(crate) async fn established(&self) -> Result<(), CloseReason> {
+        self.wait_state(|state, this| {
+            let entry = this.entry(state);
+            if entry.established {
+                return Some(Ok(()));
+            }
+            entry.closed.clone().map(Err)
+        })
+        .await
+    }
+
+    /// Waits until `look` finds something.
+    async fn wait_state<R>(&self, mut look: impl FnMut(&mut State, &Self) -> Option<R>) -> R {
+        loop {
+            let changed = self.wakes().state.notified();
+            if let Some(found) = look(&mut self.0.shared.lock(), self) {
+                return found;
+            }
+            changed.await;
+        }
+    }
+}

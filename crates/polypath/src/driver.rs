@@ -1,0 +1,199 @@
+//! The task of an endpoint: moves bytes between its sockets and the protocol, and keeps the time.
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use polypath_proto::{FourTuple, Time, Transmit};
+use tokio::time::{Instant, Sleep};
+
+use crate::shared::Shared;
+use crate::socket::{MAX_TRANSMIT, NetworkError, Outgoing, ReceiveBuffers, Socket};
+
+/// Rounds per wake-up, so that the tasks of the application get their turn on the same thread.
+const ROUNDS: usize = 4;
+
+/// Transmits (each up to [`MAX_TRANSMIT`] bytes) per round, so that acknowledgements are read while
+/// data is sent.
+const TRANSMITS: usize = 16;
+
+/// A future that ends when the endpoint is closed or dropped, and nothing is open any more.
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    sockets: Vec<Socket>,
+    receive: ReceiveBuffers,
+    transmit: Box<[u8]>,
+    timer: Pin<Box<Sleep>>,
+    /// What the timer is set to.
+    deadline: Option<Time>,
+}
+
+impl Driver {
+    pub(crate) fn new(shared: Arc<Shared>, sockets: Vec<Socket>) -> Self {
+        Self {
+            shared,
+            sockets,
+            receive: ReceiveBuffers::new(),
+            transmit: vec![0; MAX_TRANSMIT].into_boxed_slice(),
+            timer: Box::pin(tokio::time::sleep_until(Instant::now())),
+            deadline: None,
+        }
+    }
+
+    /// One system call per socket, and all of it to the protocol.
+    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut received = false;
+        for socket in &mut self.sockets {
+            match socket.poll_receive(cx, &mut self.receive) {
+                Poll::Pending => continue,
+                Poll::Ready(Ok(())) => received = true,
+                Poll::Ready(Err(error)) => {
+                    // The report of an ICMP error (which the error queue tells better) or of an
+                    // interface that went down: the socket stays usable.
+                    tracing::debug!("{}: {error}", socket.local());
+                    received = true;
+                    continue;
+                }
+            }
+            let now = self.shared.now();
+            for (four_tuple, ecn, datagrams) in self.receive.iter() {
+                // One lock for each train of datagrams: handles get in between.
+                let mut state = self.shared.lock();
+                for datagram in datagrams {
+                    state.proto.handle_datagram(now, four_tuple, ecn, datagram);
+                }
+            }
+        }
+        received
+    }
+
+    /// What the network said about our datagrams.
+    fn errors(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut news = false;
+        for socket in &mut self.sockets {
+            let local = socket.local();
+            news |= socket.poll_errors(cx, &mut |NetworkError { destination, what }| {
+                tracing::debug!("{local} to {destination}: {what:?} unreachable");
+                let now = self.shared.now();
+                let four_tuple = FourTuple { local, remote: destination };
+                self.shared.lock().proto.handle_unreachable(now, four_tuple, what);
+            });
+        }
+        news
+    }
+
+    /// Sends what the protocol has to send; true if there may be more.
+    fn transmit(&mut self, cx: &mut Context<'_>) -> bool {
+        for socket in &mut self.sockets {
+            socket.flush(cx);
+        }
+        for _ in 0..TRANSMITS {
+            if self.sockets.iter().any(Socket::is_clogged) {
+                // The socket wakes the task when it has room.
+                return false;
+            }
+            let now = self.shared.now();
+            let transmit = self.shared.lock().proto.poll_transmit(now, &mut self.transmit);
+            let Some(transmit) = transmit else { return false };
+            self.send(cx, &transmit);
+        }
+        true
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>, transmit: &Transmit) {
+        let Some(socket) = socket_for(&mut self.sockets, transmit.source, transmit.destination)
+        else {
+            tracing::debug!("no socket for {} to {}", transmit.source, transmit.destination);
+            return;
+        };
+        let outgoing = Outgoing {
+            source: None,
+            destination: transmit.destination,
+            ecn: transmit.ecn,
+            contents: &self.transmit[..transmit.size],
+            segment: transmit.segment_size.unwrap_or(transmit.size).max(1),
+        };
+        socket.send(cx, transmit.source, &outgoing);
+    }
+
+    /// Arms the timer for the protocol's next deadline; true if it has passed and the protocol has
+    /// been told.
+    fn time(&mut self, cx: &mut Context<'_>, deadline: Option<Time>) -> bool {
+        let Some(deadline) = deadline else {
+            self.deadline = None;
+            return false;
+        };
+        if self.deadline != Some(deadline) {
+            // A deadline beyond the clock's end never comes.
+            let Some(instant) = self.shared.instant(deadline) else { return false };
+            self.timer.as_mut().reset(Instant::from_std(instant));
+            self.deadline = Some(deadline);
+        }
+        if self.timer.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        self.deadline = None;
+        let now = self.shared.now().max(deadline);
+        self.shared.lock().proto.handle_timeout(now);
+        true
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        for _ in 0..ROUNDS {
+            this.shared.lock().begin_round();
+            let mut busy = this.receive(cx);
+            busy |= this.transmit(cx);
+            busy |= this.errors(cx);
+            let deadline = {
+                let mut state = this.shared.lock();
+                state.dispatch_events(&this.shared);
+                for (kept, socket) in state.sockets.iter_mut().zip(&this.sockets) {
+                    *kept = socket.stats;
+                }
+                if !busy && state.is_done() && this.sockets.iter().all(Socket::is_idle) {
+                    return Poll::Ready(());
+                }
+                state.proto.poll_timeout()
+            };
+            busy |= this.time(cx, deadline);
+            if !busy && this.shared.lock().sleep(cx.waker()) {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // The sockets are closed before anybody who waits for that is told.
+        self.sockets.clear();
+        self.shared.lock().end(&self.shared);
+    }
+}
+
+/// The socket of a source address; for an unspecified one, the first that speaks the destination's
+/// protocol.
+fn socket_for(
+    sockets: &mut [Socket],
+    source: IpAddr,
+    destination: SocketAddr,
+) -> Option<&mut Socket> {
+    let speaks = |socket: &Socket| socket.local().is_ipv4() == destination.is_ipv4();
+    let own = |socket: &Socket| socket.local().ip() == source;
+    let any = |socket: &Socket| socket.local().ip().is_unspecified();
+    let index = sockets
+        .iter()
+        .position(|socket| own(socket) && speaks(socket))
+        .or_else(|| sockets.iter().position(|socket| any(socket) && speaks(socket)))
+        .or_else(|| sockets.iter().position(|socket| source.is_unspecified() && speaks(socket)))?;
+    sockets.get_mut(index)
+}

@@ -1,0 +1,222 @@
+//! The handle of an endpoint.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use polypath_proto::{self as proto, EndpointConfig, EndpointStats, Seed, Time};
+
+use crate::association::Association;
+use crate::driver::Driver;
+use crate::error::{BindError, ConnectError};
+use crate::options::{ConnectOptions, Encapsulation, EndpointOptions};
+use crate::shared::{Entry, HandleState, Shared};
+use crate::socket::{self, SocketStats};
+
+/// A set of local addresses with one SCTP port, from which associations are made and on which they
+/// are accepted.
+///
+/// Clones are handles of the same endpoint. When the last one is dropped, the endpoint accepts no
+/// more associations and aborts those that nobody has accepted; it lives on for those that are open.
+#[derive(Clone, Debug)]
+pub struct Endpoint(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+    encapsulation: Encapsulation,
+    addresses: Vec<SocketAddr>,
+    port: u16,
+}
+
+impl Endpoint {
+    /// Binds the sockets and starts the task that drives them, in the current tokio runtime, which
+    /// has to have I/O and time enabled.
+    pub fn bind(options: EndpointOptions) -> Result<Self, BindError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for address in options.addresses {
+            if !addresses.contains(&address) {
+                addresses.push(address);
+            }
+        }
+        let port = match options.port {
+            0 => ephemeral_port()?,
+            port => port,
+        };
+        let sockets = socket::bind(&addresses, options.encapsulation, port, options.socket_buffer)?;
+        let bound: Vec<SocketAddr> = sockets.iter().map(socket::Socket::local).collect();
+        let encapsulation = match options.encapsulation {
+            Encapsulation::Udp { .. } => proto::Encapsulation::Udp { port: bound[0].port() },
+            Encapsulation::RawIp => proto::Encapsulation::RawIp,
+        };
+        let config = EndpointConfig {
+            listen: options.listen,
+            max_associations: options.max_associations,
+            association: options.config,
+            routes: options.routes,
+            checksum: options.checksum,
+            ..EndpointConfig::new(port, addresses, encapsulation)
+        };
+        let seed = match options.seed {
+            Some(seed) => seed,
+            None => Seed(random()?),
+        };
+        let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), sockets.len()));
+        let driver = Driver::new(shared.clone(), sockets);
+        // The driver bounds its own work per wake-up.
+        runtime.spawn(tokio::task::unconstrained(driver));
+        Ok(Self(Arc::new(Handle {
+            shared,
+            encapsulation: options.encapsulation,
+            addresses: bound,
+            port,
+        })))
+    }
+
+    /// Makes an association and waits until it is established.
+    ///
+    /// Dropping the future gives the attempt up.
+    pub async fn connect(&self, options: ConnectOptions) -> Result<Association, ConnectError> {
+        let association = self.start(&options)?;
+        association.established().await.map_err(ConnectError::Closed)?;
+        Ok(association)
+    }
+
+    /// Sends the first packet of a new association.
+    fn start(&self, options: &ConnectOptions) -> Result<Association, ConnectError> {
+        let shared = &self.0.shared;
+        let remotes = options.proto_remotes(self.0.encapsulation);
+        let bound = |local: &IpAddr| {
+            self.0.addresses.iter().any(|bound| {
+                let any = bound.ip().is_unspecified() && bound.is_ipv4() == local.is_ipv4();
+                any || bound.ip() == *local
+            })
+        };
+        if let Some(local) = remotes.iter().filter_map(|remote| remote.local).find(|l| !bound(l)) {
+            return Err(ConnectError::NotBound { local });
+        }
+        let now = shared.now();
+        shared.with(|state| {
+            if state.closing {
+                return Err(ConnectError::EndpointClosed);
+            }
+            let id = match &options.config {
+                Some(config) => {
+                    state.proto.connect_with(now, options.port, &remotes, config.clone())?
+                }
+                None => state.proto.connect(now, options.port, &remotes)?,
+            };
+            let entry = state.entries.entry(id).or_insert_with(|| Entry::new(HandleState::Held));
+            entry.handle = HandleState::Held;
+            let wakes = entry.wakes.clone();
+            state.poke();
+            Ok(Association::new(shared.clone(), id, wakes))
+        })
+    }
+
+    /// Waits for the next association of another host; `None` once the endpoint is closed.
+    ///
+    /// Only established associations are handed out, and also those that are already over again:
+    /// what they brought can still be received. Cancellation-safe.
+    pub async fn accept(&self) -> Option<Association> {
+        let shared = &self.0.shared;
+        loop {
+            let incoming = shared.incoming.notified();
+            let next = shared.with(|state| {
+                while let Some(id) = state.incoming.pop_front() {
+                    if let Some(entry) = state.entries.get_mut(&id) {
+                        entry.handle = HandleState::Held;
+                        let wakes = entry.wakes.clone();
+                        return Some(Some(Association::new(shared.clone(), id, wakes)));
+                    }
+                }
+                state.closing.then_some(None)
+            });
+            if let Some(next) = next {
+                return next;
+            }
+            incoming.await;
+        }
+    }
+
+    /// Closes the endpoint: no new associations in either direction, those that wait to be accepted
+    /// are aborted, and every open one is shut down gracefully. Ready when all of them are over and
+    /// the sockets are closed.
+    ///
+    /// A graceful shutdown first delivers what was sent. To have it faster, abort the associations
+    /// first. Dropping the future does not take the closing back.
+    pub async fn close(&self) {
+        let shared = &self.0.shared;
+        let now = shared.now();
+        shared.with(|state| {
+            state.close(shared);
+            for (id, entry) in &mut state.entries {
+                if entry.closed.is_none()
+                    && !entry.shutting_down
+                    && let Some(association) = state.proto.association_mut(*id)
+                {
+                    entry.shutting_down = true;
+                    association.shutdown(now);
+                }
+            }
+        });
+        loop {
+            let ended = shared.ended.notified();
+            if shared.lock().driver_gone {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Local addresses with their UDP ports (0 on raw IP), in the order in which they were given.
+    pub fn local_addresses(&self) -> &[SocketAddr] {
+        &self.0.addresses
+    }
+
+    /// SCTP port.
+    pub fn port(&self) -> u16 {
+        self.0.port
+    }
+
+    /// Takes associations of others from now on, or no longer.
+    pub fn set_listening(&self, listen: bool) {
+        self.0.shared.with(|state| {
+            if !state.closing {
+                state.proto.set_listening(listen);
+            }
+        });
+    }
+
+    /// Counters of the protocol.
+    pub fn stats(&self) -> EndpointStats {
+        self.0.shared.lock().proto.stats()
+    }
+
+    /// Counters of the sockets, in the order of [`local_addresses`](Self::local_addresses).
+    pub fn socket_stats(&self) -> Vec<SocketStats> {
+        self.0.shared.lock().sockets.clone()
+    }
+
+    /// The time since the endpoint was made: the clock of [`Event`](crate::Event)s.
+    pub fn now(&self) -> Time {
+        self.0.shared.now()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.with(|state| state.close(&self.shared));
+    }
+}
+
+fn random<const N: usize>() -> Result<[u8; N], BindError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(BindError::Randomness)?;
+    Ok(bytes)
+}
+
+/// A port from the dynamic range (RFC 6335 6).
+fn ephemeral_port() -> Result<u16, BindError> {
+    Ok(0xc000 | u16::from_ne_bytes(random()?))
+}

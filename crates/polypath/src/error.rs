@@ -1,0 +1,130 @@
+//! One error for each operation.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use polypath_proto::{CloseReason, StreamId};
+use thiserror::Error;
+
+/// Why an endpoint could not be made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The list of local addresses is empty.
+    #[error("no local address was given")]
+    NoAddress,
+    /// Another socket has this address and port.
+    #[error("UDP {address} is in use")]
+    InUse {
+        /// The local address and UDP port.
+        address: SocketAddr,
+    },
+    /// No interface of this host has the address.
+    #[error("{address} is not an address of this host")]
+    NotLocal {
+        /// The local address and UDP port (0 on raw IP).
+        address: SocketAddr,
+    },
+    /// Raw IP sockets are for privileged processes.
+    #[error("raw IP sockets need the capability CAP_NET_RAW")]
+    RawNotPermitted,
+    /// Raw IP sockets are only supported on Linux.
+    #[error("raw IP sockets are not supported on this operating system")]
+    RawNotSupported,
+    /// No UDP port is free on all of the addresses.
+    #[error("found no UDP port that is free on all local addresses")]
+    NoCommonPort,
+    /// Something else about a socket.
+    #[error("cannot use {address}: {source}")]
+    Socket {
+        /// The local address and UDP port (0 on raw IP).
+        address: SocketAddr,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The operating system gave no random bytes.
+    #[error("no randomness from the operating system: {0}")]
+    Randomness(getrandom::Error),
+    /// Endpoints live in a tokio runtime.
+    #[error("an endpoint can only be made inside of a tokio runtime")]
+    NoRuntime,
+}
+
+/// Why a connection did not come about.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// It could not be started.
+    #[error(transparent)]
+    Start(#[from] polypath_proto::ConnectError),
+    /// A remote address was to be reached from a local one that the endpoint does not have.
+    #[error("{local} is not among the endpoint's local addresses")]
+    NotBound {
+        /// The local address asked for.
+        local: IpAddr,
+    },
+    /// It was started, and failed.
+    #[error("{0}")]
+    Closed(CloseReason),
+    /// [`close`](crate::Endpoint::close) has been called, or the runtime has ended.
+    #[error("the endpoint is closed")]
+    EndpointClosed,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The send buffer is full. Only from [`try_send`](crate::Association::try_send).
+    #[error("the send buffer is full")]
+    WouldBlock,
+    /// Messages have at least one byte (RFC 9260 3.3.1).
+    #[error("a message has at least one byte")]
+    Empty,
+    /// Larger than `max_message_size`.
+    #[error("the message has {size} bytes, but at most {max} are allowed")]
+    TooLarge {
+        /// Bytes of the message.
+        size: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The peer takes fewer streams.
+    #[error("stream {stream} does not exist, the association has {streams} outgoing streams")]
+    NoSuchStream {
+        /// The stream asked for.
+        stream: StreamId,
+        /// How many there are.
+        streams: u16,
+    },
+    /// One of the sides has begun the graceful shutdown.
+    #[error("the association is shutting down")]
+    ShuttingDown,
+    /// The association is over.
+    #[error("{0}")]
+    Closed(CloseReason),
+}
+
+/// The association is over, and not because both sides wanted it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ClosedError(
+    /// Why.
+    pub CloseReason,
+);
+
+impl From<ClosedError> for io::Error {
+    fn from(error: ClosedError) -> Self {
+        let kind = match error.0 {
+            CloseReason::Graceful => io::ErrorKind::BrokenPipe,
+            CloseReason::LocalAbort => io::ErrorKind::ConnectionAborted,
+            CloseReason::PeerAbort { .. } => io::ErrorKind::ConnectionReset,
+            CloseReason::NoAnswer | CloseReason::PeerUnreachable | CloseReason::ShutdownTimeout => {
+                io::ErrorKind::TimedOut
+            }
+            CloseReason::ProtocolViolation { .. } => io::ErrorKind::InvalidData,
+            _ => io::ErrorKind::ConnectionRefused,
+        };
+        Self::new(kind, error)
+    }
+}

@@ -1,0 +1,67 @@
+//! SCTP (RFC 9260) over many paths for [tokio](https://tokio.rs), in user space.
+//!
+//! An [`Endpoint`] binds any number of local addresses, as UDP sockets (RFC 6951, the default) or as
+//! raw IP sockets of protocol 132. It connects to peers that have any number of addresses, and
+//! accepts associations of others. An [`Association`] carries messages on many streams; when the
+//! path in use fails, the next one takes over and no message is lost.
+//!
+//! ```no_run
+//! use polypath::{ConnectOptions, Endpoint, EndpointOptions, Message, StreamId};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let endpoint = Endpoint::bind(EndpointOptions {
+//!     addresses: vec!["10.1.0.1".parse()?, "10.2.0.1".parse()?],
+//!     ..EndpointOptions::default()
+//! })?;
+//! let association = endpoint
+//!     .connect(ConnectOptions::new(9260, ["10.1.0.2:9899".parse()?, "10.2.0.2:9899".parse()?]))
+//!     .await?;
+//! association.send(Message::new(StreamId(0), "hello")).await?;
+//! while let Some(received) = association.recv().await? {
+//!     println!("{} bytes on stream {}", received.payload.len(), received.stream);
+//! }
+//! association.shutdown().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The protocol itself is [`polypath_proto`], which has no sockets and no clock. Here, one task per
+//! endpoint (the driver) moves bytes between it and the sockets; the handles lock it for the moment
+//! of a call. All futures are cancellation-safe: dropping one before it is ready leaves no trace
+//! (nothing half sent, nothing received and lost), except where its documentation says that the
+//! operation goes on.
+//!
+//! # Limits
+//! IPv6 link-local addresses need a zone, which an SCTP address does not have: they are not
+//! supported. Which interface a packet leaves by is the operating system's routing decision; where
+//! it depends on the source address, routing rules have to say so.
+
+#![deny(unsafe_code)]
+
+mod association;
+mod driver;
+mod endpoint;
+mod error;
+mod events;
+mod options;
+mod routes;
+mod shared;
+mod socket;
+mod stream;
+
+pub use association::{Association, Path};
+pub use endpoint::Endpoint;
+pub use error::{BindError, ClosedError, ConnectError, SendError};
+pub use events::{Events, EventsError};
+pub use options::{ConnectOptions, Encapsulation, EndpointOptions};
+pub use polypath_proto as proto;
+pub use polypath_proto::{
+    AssociationStats, CloseReason, Config, ConfigError, EndpointStats, Event, Message, PathError,
+    PathId, PathState, PathStats, PathView, Ppid, Received, RouteTable, StreamId, Time, Window,
+};
+pub use routes::SystemRoutes;
+pub use socket::SocketStats;
+pub use stream::{STREAM_END, Stream};
+
+/// UDP port of SCTP in UDP (RFC 6951 5.1).
+pub const UDP_PORT: u16 = 9899;

@@ -1,0 +1,113 @@
+//! What an endpoint is made with, and what a connection is started with.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use polypath_proto::wire::Checksum;
+use polypath_proto::{Config, Remote, RouteTable, Seed};
+
+use crate::routes::SystemRoutes;
+
+/// What carries the SCTP packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Encapsulation {
+    /// UDP (RFC 6951).
+    Udp {
+        /// UDP port to bind on every local address; 0 is any free port, the same on all of them.
+        port: u16,
+    },
+    /// IP protocol 132 without anything between; needs CAP_NET_RAW, Linux only.
+    ///
+    /// The kernel's own SCTP must not be in use on the same addresses: it would answer the peer's
+    /// packets with ABORT.
+    RawIp,
+}
+
+/// How to make an [`Endpoint`](crate::Endpoint). Fields that are not set keep their defaults:
+/// `EndpointOptions { listen: true, ..EndpointOptions::default() }`.
+#[derive(Clone, Debug)]
+pub struct EndpointOptions {
+    /// Local addresses, one socket each. An unspecified address (`0.0.0.0`, `::`) stands for all of
+    /// the host's addresses of its family. Default: `0.0.0.0`.
+    pub addresses: Vec<IpAddr>,
+    /// SCTP port. 0 draws one from 49152 to 65535, which is enough for an endpoint that only
+    /// connects. Default: 0.
+    pub port: u16,
+    /// What carries the packets. Default: UDP on any free port.
+    pub encapsulation: Encapsulation,
+    /// Take associations of others; [`accept`](crate::Endpoint::accept) hands them out.
+    /// Default: no.
+    pub listen: bool,
+    /// Associations at a time; those that are closed count until their last handle is dropped.
+    /// Default: 1024.
+    pub max_associations: usize,
+    /// Constants and policies of associations, unless [`ConnectOptions`] has its own.
+    /// Default: the profile `rfc9260`.
+    pub config: Config,
+    /// Which local address speaks to which remote one. Default: as the operating system routes,
+    /// see [`SystemRoutes`].
+    pub routes: Arc<dyn RouteTable>,
+    /// What to do with packets that have a wrong CRC32c. Default: drop them.
+    pub checksum: Checksum,
+    /// Bytes to ask of the operating system for each socket's buffers, per direction. The operating
+    /// system may grant less (Linux: `net.core.rmem_max` and `wmem_max`, unless the process is
+    /// privileged). Default: 4 MiB.
+    pub socket_buffer: usize,
+    /// Where verification tags, initial TSNs and cookie secrets come from. Default: `None`, the
+    /// operating system's randomness. Anything else is for tests.
+    pub seed: Option<Seed>,
+}
+
+impl Default for EndpointOptions {
+    fn default() -> Self {
+        Self {
+            addresses: vec![IpAddr::from([0, 0, 0, 0])],
+            port: 0,
+            encapsulation: Encapsulation::Udp { port: 0 },
+            listen: false,
+            max_associations: 1024,
+            config: Config::rfc9260(),
+            routes: Arc::new(SystemRoutes),
+            checksum: Checksum::Verify,
+            socket_buffer: 4 << 20,
+            seed: None,
+        }
+    }
+}
+
+/// Whom to connect to, and how.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// SCTP port of the peer.
+    pub port: u16,
+    /// Addresses of the peer with their UDP encapsulation ports (ignored on raw IP), the primary
+    /// one first; each with the local address (one of the endpoint's) that speaks to it, or `None` to
+    /// choose by route. More addresses may be learnt from the peer.
+    pub remotes: Vec<(SocketAddr, Option<IpAddr>)>,
+    /// Constants and policies of this association. Default: those of the endpoint.
+    pub config: Option<Config>,
+}
+
+impl ConnectOptions {
+    /// Connects to the SCTP port `port` of a peer that has these addresses, the primary one first.
+    pub fn new(port: u16, remotes: impl IntoIterator<Item = SocketAddr>) -> Self {
+        Self {
+            port,
+            remotes: remotes.into_iter().map(|address| (address, None)).collect(),
+            config: None,
+        }
+    }
+
+    pub(crate) fn proto_remotes(&self, encapsulation: Encapsulation) -> Vec<Remote> {
+        self.remotes
+            .iter()
+            .map(|&(mut address, local)| {
+                if encapsulation == Encapsulation::RawIp {
+                    address.set_port(0);
+                }
+                Remote { address, local }
+            })
+            .collect()
+    }
+}

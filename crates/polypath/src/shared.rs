@@ -1,0 +1,270 @@
+//! What the handles and the driver share: the protocol behind a lock, and who waits for what.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Instant;
+
+use polypath_proto::{self as proto, AssociationId, CloseReason, Event, Time};
+use tokio::sync::{Notify, broadcast};
+
+use crate::events;
+use crate::socket::SocketStats;
+
+/// Shared by the driver and all handles of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    origin: Instant,
+    /// Somebody waits in `accept`.
+    pub(crate) incoming: Notify,
+    /// Somebody waits for the end of the driver.
+    pub(crate) ended: Notify,
+}
+
+/// What the lock protects.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) proto: proto::Endpoint,
+    pub(crate) entries: BTreeMap<AssociationId, Entry>,
+    /// Established associations that nobody has accepted yet.
+    pub(crate) incoming: VecDeque<AssociationId>,
+    /// The endpoint takes and makes no associations any more.
+    pub(crate) closing: bool,
+    /// The driver has ended; nothing moves any more.
+    pub(crate) driver_gone: bool,
+    /// One for each local address.
+    pub(crate) sockets: Vec<SocketStats>,
+    /// Set while the driver sleeps.
+    driver: Option<Waker>,
+    /// A handle has done something that the driver has to follow up.
+    work: bool,
+}
+
+/// One association as the handles see it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) wakes: Arc<Wakes>,
+    pub(crate) events: Option<broadcast::Sender<Event>>,
+    pub(crate) handle: HandleState,
+    pub(crate) established: bool,
+    /// This side has begun the graceful shutdown.
+    pub(crate) shutting_down: bool,
+    /// Set by [`Event::Closed`], the last one.
+    pub(crate) closed: Option<CloseReason>,
+    /// Bytes that the application has taken since the driver last looked.
+    pub(crate) consumed: usize,
+}
+
+/// Whether the application has the association in its hands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandleState {
+    /// Not yet: it waits to be accepted.
+    Waiting,
+    /// Yes.
+    Held,
+    /// No more.
+    Dropped,
+}
+
+/// Who waits for something of an association. Several tasks may wait; all are woken and look again.
+#[derive(Debug, Default)]
+pub(crate) struct Wakes {
+    pub(crate) readable: Arc<Notify>,
+    pub(crate) writable: Arc<Notify>,
+    /// Established, drained or closed.
+    pub(crate) state: Notify,
+}
+
+impl Wakes {
+    fn all(&self) {
+        self.readable.notify_waiters();
+        self.writable.notify_waiters();
+        self.state.notify_waiters();
+    }
+}
+
+impl Entry {
+    pub(crate) fn new(handle: HandleState) -> Self {
+        Self {
+            wakes: Arc::default(),
+            events: None,
+            handle,
+            established: false,
+            shutting_down: false,
+            closed: None,
+            consumed: 0,
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(proto: proto::Endpoint, sockets: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                proto,
+                entries: BTreeMap::new(),
+                incoming: VecDeque::new(),
+                closing: false,
+                driver_gone: false,
+                sockets: vec![SocketStats::default(); sockets],
+                driver: None,
+                work: false,
+            }),
+            origin: Instant::now(),
+            incoming: Notify::new(),
+            ended: Notify::new(),
+        }
+    }
+
+    /// The protocol's clock: time since the endpoint was made.
+    pub(crate) fn now(&self) -> Time {
+        Time::ZERO + self.origin.elapsed()
+    }
+
+    /// The real clock's instant for one of the protocol's; `None` if it is beyond what the clock
+    /// can say.
+    pub(crate) fn instant(&self, time: Time) -> Option<Instant> {
+        self.origin.checked_add(time.since(Time::ZERO))
+    }
+
+    /// Locks the state. A panic while it was locked ends the driver, which is reported as the end
+    /// of every association; so the poison says nothing new.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `f` with the state locked, then wakes the driver if `f` left work for it
+    /// ([`State::poke`]).
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.lock();
+        let result = f(&mut state);
+        let driver = if state.work { state.driver.take() } else { None };
+        drop(state);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        result
+    }
+}
+
+impl State {
+    /// The driver has to look: after every call that may lead to packets, events or timers.
+    pub(crate) const fn poke(&mut self) {
+        self.work = true;
+    }
+
+    /// The driver begins a round.
+    pub(crate) fn begin_round(&mut self) {
+        self.work = false;
+    }
+
+    /// The driver wants to sleep; false if there is work.
+    pub(crate) fn sleep(&mut self, waker: &Waker) -> bool {
+        if self.work {
+            return false;
+        }
+        match &mut self.driver {
+            Some(old) => old.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+        true
+    }
+
+    /// Passes on what the protocol has to tell.
+    pub(crate) fn dispatch_events(&mut self, shared: &Shared) {
+        let now = shared.now();
+        while let Some((id, event)) = self.proto.poll_event() {
+            let entry = self.entries.entry(id).or_insert_with(|| Entry::new(HandleState::Waiting));
+            match &event {
+                Event::Established { inbound } => {
+                    entry.established = true;
+                    entry.wakes.state.notify_waiters();
+                    if *inbound && entry.handle == HandleState::Waiting {
+                        self.incoming.push_back(id);
+                        shared.incoming.notify_waiters();
+                    }
+                }
+                Event::Readable => entry.wakes.readable.notify_waiters(),
+                Event::Writable => entry.wakes.writable.notify_waiters(),
+                Event::Drained => entry.wakes.state.notify_waiters(),
+                Event::PeerShutdown => entry.wakes.writable.notify_waiters(),
+                Event::Closed(reason) => {
+                    entry.closed = Some(reason.clone());
+                    entry.wakes.all();
+                }
+                _ => {}
+            }
+            if let Some(events) = &entry.events
+                && events::is_public(&event)
+            {
+                // An error means that nobody listens at the moment.
+                let _ = events.send(event);
+            }
+            if entry.closed.is_some() {
+                entry.events = None;
+                let unclaimed = entry.handle == HandleState::Waiting && !entry.established;
+                if unclaimed {
+                    entry.handle = HandleState::Dropped;
+                }
+                self.forget_if_done(id, now);
+            }
+        }
+    }
+
+    /// The last handle of an association has gone (or will never be taken).
+    pub(crate) fn let_go(&mut self, id: AssociationId, shared: &Shared) {
+        let now = shared.now();
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.handle = HandleState::Dropped;
+        if entry.closed.is_none()
+            && !entry.shutting_down
+            && let Some(association) = self.proto.association_mut(id)
+        {
+            association.abort(now, b"the application has dropped the association");
+        }
+        // An aborted association is over already, and no longer in the way of a new one.
+        self.dispatch_events(shared);
+        self.forget_if_done(id, now);
+        self.poke();
+    }
+
+    /// Releases an association that is over and that nobody holds.
+    fn forget_if_done(&mut self, id: AssociationId, now: Time) {
+        if let Some(entry) = self.entries.get(&id)
+            && entry.closed.is_some()
+            && entry.handle == HandleState::Dropped
+        {
+            self.entries.remove(&id);
+            self.proto.release(now, id);
+        }
+    }
+
+    /// Takes and makes no more associations; those that wait to be accepted are aborted.
+    pub(crate) fn close(&mut self, shared: &Shared) {
+        self.closing = true;
+        self.proto.set_listening(false);
+        for id in std::mem::take(&mut self.incoming) {
+            self.let_go(id, shared);
+        }
+        self.poke();
+    }
+
+    /// Nothing will happen any more: the endpoint takes no new associations and has no open ones.
+    pub(crate) fn is_done(&self) -> bool {
+        self.closing && self.entries.values().all(|entry| entry.closed.is_some())
+    }
+
+    /// The driver ends, whether in order or because its runtime does.
+    pub(crate) fn end(&mut self, shared: &Shared) {
+        self.driver_gone = true;
+        self.closing = true;
+        for entry in self.entries.values_mut() {
+            entry.closed.get_or_insert(CloseReason::LocalAbort);
+            entry.events = None;
+            entry.wakes.all();
+        }
+        shared.incoming.notify_waiters();
+        shared.ended.notify_waiters();
+    }
+}

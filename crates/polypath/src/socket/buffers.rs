@@ -1,0 +1,87 @@
+//! Memory for what one system call receives.
+
+use std::net::SocketAddr;
+
+use polypath_proto::{Ecn, FourTuple};
+
+/// Bytes of one buffer: the largest UDP datagram, or a train of them that the kernel has joined.
+pub(super) const BUFFER: usize = 1 << 16;
+
+/// Buffers, as many as `quinn-udp` fills at a time. Memory that is never written to costs nothing.
+pub(super) const COUNT: usize = quinn_udp::BATCH_SIZE;
+
+/// Filled by a socket, read by the driver; one for all sockets of an endpoint, which take turns.
+pub(crate) struct ReceiveBuffers {
+    storage: Box<[u8]>,
+    filled: Vec<Option<Filled>>,
+}
+
+/// What one buffer holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filled {
+    pub(super) four_tuple: FourTuple,
+    pub(super) ecn: Ecn,
+    /// Where the SCTP packets begin in the buffer.
+    pub(super) start: usize,
+    /// Where they end.
+    pub(super) end: usize,
+    /// Size of each datagram but the last, in bytes.
+    pub(super) stride: usize,
+}
+
+impl ReceiveBuffers {
+    pub(crate) fn new() -> Self {
+        Self {
+            storage: vec![0; BUFFER * COUNT].into_boxed_slice(),
+            filled: Vec::with_capacity(COUNT),
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.filled.clear();
+    }
+
+    /// The memory, in pieces of [`BUFFER`] bytes.
+    pub(super) fn storage(&mut self) -> &mut [u8] {
+        &mut self.storage
+    }
+
+    /// The next buffer has been filled; `None`: with nothing of use.
+    pub(super) fn push(&mut self, filled: Option<Filled>) {
+        self.filled.push(filled);
+    }
+
+    /// Datagrams in all buffers.
+    pub(super) fn datagrams(&self) -> usize {
+        self.filled.iter().flatten().map(|f| (f.end - f.start).div_ceil(f.stride)).sum()
+    }
+
+    /// One item for each buffer: its addresses, ECN and datagrams.
+    pub(crate) fn iter(
+        &self,
+    ) -> impl Iterator<Item = (FourTuple, Ecn, impl Iterator<Item = &[u8]>)> {
+        self.storage.chunks(BUFFER).zip(&self.filled).filter_map(|(buffer, filled)| {
+            let filled = (*filled)?;
+            let datagrams = buffer[filled.start..filled.end].chunks(filled.stride);
+            Some((filled.four_tuple, filled.ecn, datagrams))
+        })
+    }
+}
+
+impl Filled {
+    /// `None` if there is nothing in it.
+    pub(super) fn new(
+        (local, remote): (SocketAddr, SocketAddr),
+        ecn: Ecn,
+        (start, end): (usize, usize),
+        stride: usize,
+    ) -> Option<Self> {
+        (start < end).then_some(Self {
+            four_tuple: FourTuple { local, remote },
+            ecn,
+            start,
+            end,
+            stride: stride.max(1),
+        })
+    }
+}

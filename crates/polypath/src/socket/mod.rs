@@ -1,0 +1,428 @@
+//! Sockets, one for each local address: UDP or raw IP behind one face.
+//!
+//! UDP sockets are `quinn-udp`'s matter (batching, segmentation offload, ECN, source address).
+//! Raw ones are not: `quinn-udp` sets UDP's options and expects UDP's packets.
+
+mod backlog;
+mod buffers;
+#[cfg(target_os = "linux")]
+mod icmp;
+#[cfg(target_os = "linux")]
+mod raw;
+mod udp;
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use polypath_proto::{Ecn, Unreachable};
+use socket2::{Domain, Protocol, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use crate::error::BindError;
+use crate::options::Encapsulation;
+use backlog::Backlog;
+pub(crate) use buffers::ReceiveBuffers;
+
+/// Bytes that one transmit can have: what UDP over IPv4 can carry, with room to spare.
+pub(crate) const MAX_TRANSMIT: usize = 65_000;
+
+/// How often all addresses are tried with another free UDP port.
+const PORT_ATTEMPTS: usize = 16;
+
+/// Counters of one socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SocketStats {
+    /// Datagrams given to the operating system.
+    pub datagrams_sent: u64,
+    /// Datagrams that the operating system refused (no route, interface down, too big, filtered).
+    pub datagrams_refused: u64,
+    /// System calls that sent; each carries one datagram or, with segmentation offload, many.
+    pub sends: u64,
+    /// Datagrams received.
+    pub datagrams_received: u64,
+    /// ICMP errors received.
+    pub icmp_errors: u64,
+}
+
+/// Datagrams to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing<'a> {
+    /// Source address; `None` is the socket's own, or the operating system's choice.
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) destination: SocketAddr,
+    pub(crate) ecn: Ecn,
+    /// One or several datagrams.
+    pub(crate) contents: &'a [u8],
+    /// Size of each but the last, in bytes.
+    pub(crate) segment: usize,
+}
+
+impl Outgoing<'_> {
+    fn datagrams(&self) -> usize {
+        self.contents.len().div_ceil(self.segment).max(1)
+    }
+}
+
+/// What the network said about datagrams that we sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NetworkError {
+    /// Where they were sent to.
+    pub(crate) destination: SocketAddr,
+    pub(crate) what: Unreachable,
+}
+
+/// The socket of one local address.
+pub(crate) struct Socket {
+    local: SocketAddr,
+    kind: Kind,
+    /// Datagrams for which the operating system had no room.
+    backlog: Backlog,
+    /// Ready when the error queue may hold something.
+    errors: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// What the operating system has refused since the last look, and why; the last of it.
+    refused: Option<NetworkError>,
+    pub(crate) stats: SocketStats,
+}
+
+enum Kind {
+    Udp(udp::Udp),
+    #[cfg(target_os = "linux")]
+    Raw(raw::Raw),
+}
+
+impl Kind {
+    /// The socket in tokio's hands. A raw one goes as a UDP socket, too: tokio only waits for it.
+    const fn io(&self) -> &Arc<UdpSocket> {
+        match self {
+            Self::Udp(udp) => udp.io(),
+            #[cfg(target_os = "linux")]
+            Self::Raw(raw) => raw.io(),
+        }
+    }
+
+    /// Datagrams that one system call may send.
+    const fn max_segments(&self) -> usize {
+        match self {
+            Self::Udp(udp) => udp.max_segments(),
+            #[cfg(target_os = "linux")]
+            Self::Raw(_) => 1,
+        }
+    }
+
+    /// One system call; an error other than "would block" means that nothing was sent.
+    fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
+        match self {
+            Self::Udp(udp) => udp.try_send(outgoing),
+            #[cfg(target_os = "linux")]
+            Self::Raw(raw) => raw.try_send(outgoing),
+        }
+    }
+}
+
+impl Socket {
+    fn new(local: SocketAddr, kind: Kind) -> Self {
+        let errors = watch_errors(kind.io().clone());
+        Self {
+            local,
+            kind,
+            backlog: Backlog::default(),
+            errors,
+            refused: None,
+            stats: SocketStats::default(),
+        }
+    }
+
+    /// The local address and UDP port (0 on raw IP).
+    pub(crate) const fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The source address to put into a datagram of this socket: its own needs no mention.
+    fn source(&self, wanted: IpAddr) -> Option<IpAddr> {
+        (self.local.ip().is_unspecified() && !wanted.is_unspecified()).then_some(wanted)
+    }
+
+    /// Receives what one system call brings. Returns the number of buffers filled.
+    pub(crate) fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffers: &mut ReceiveBuffers,
+    ) -> Poll<io::Result<()>> {
+        buffers.clear();
+        loop {
+            ready!(self.kind.io().poll_recv_ready(cx))?;
+            let received = self.kind.io().try_io(Interest::READABLE, || match &self.kind {
+                Kind::Udp(udp) => udp.receive(self.local, buffers),
+                #[cfg(target_os = "linux")]
+                Kind::Raw(raw) => raw.receive(self.local, buffers),
+            });
+            if !would_block(&received) {
+                self.stats.datagrams_received += buffers.datagrams() as u64;
+                return Poll::Ready(received);
+            }
+        }
+    }
+
+    /// Sends, or keeps for later what the operating system has no room for. What it refuses is lost
+    /// and counted.
+    pub(crate) fn send(&mut self, cx: &mut Context<'_>, source: IpAddr, outgoing: &Outgoing<'_>) {
+        let outgoing = Outgoing { source: self.source(source), ..*outgoing };
+        let done = if self.backlog.is_empty() { self.send_now(cx, &outgoing) } else { 0 };
+        if done < outgoing.contents.len() {
+            self.backlog.push(&Outgoing { contents: &outgoing.contents[done..], ..outgoing });
+        }
+    }
+
+    /// Sends what waits in the backlog, as far as there is room now; otherwise the task is woken
+    /// when there is.
+    pub(crate) fn flush(&mut self, cx: &mut Context<'_>) {
+        while let Some(mut kept) = self.backlog.pop() {
+            let done = self.send_now(cx, &kept.outgoing());
+            if done < kept.outgoing().contents.len() {
+                kept.advance(done);
+                self.backlog.put_back(kept);
+                return;
+            }
+        }
+    }
+
+    /// Returns how many bytes are dealt with; all, unless the operating system has no room.
+    fn send_now(&mut self, cx: &mut Context<'_>, outgoing: &Outgoing<'_>) -> usize {
+        let mut done = 0;
+        while done < outgoing.contents.len() {
+            let rest = &outgoing.contents[done..];
+            let most = outgoing.segment.saturating_mul(self.kind.max_segments());
+            let part = Outgoing { contents: &rest[..rest.len().min(most)], ..*outgoing };
+            let datagrams = part.datagrams();
+            let Poll::Ready(result) = self.poll_send(cx, &part) else { break };
+            match result {
+                Ok(()) => {
+                    self.stats.sends += 1;
+                    self.stats.datagrams_sent += datagrams as u64;
+                }
+                // Segmentation offload was the matter, perhaps: try one by one.
+                Err(_) if datagrams > self.kind.max_segments() => continue,
+                Err(error) => {
+                    tracing::debug!(
+                        "{} to {}: {error}, {datagrams} datagrams lost",
+                        self.local,
+                        part.destination
+                    );
+                    self.stats.datagrams_refused += datagrams as u64;
+                    if let Some(what) = unreachable(&error) {
+                        let destination = part.destination;
+                        self.refused = Some(NetworkError { destination, what });
+                    }
+                }
+            }
+            done += part.contents.len();
+        }
+        done
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, outgoing: &Outgoing<'_>) -> Poll<io::Result<()>> {
+        let io = self.kind.io().clone();
+        let mut retried = false;
+        loop {
+            ready!(io.poll_send_ready(cx))?;
+            let result = io.try_io(Interest::WRITABLE, || self.kind.try_send(outgoing));
+            if would_block(&result) {
+                continue;
+            }
+            // It may be the report of an ICMP error about an earlier datagram, instead of this one
+            // being sent.
+            let again = outgoing.datagrams() <= self.kind.max_segments();
+            if result.is_ok() || retried || !again {
+                return Poll::Ready(result);
+            }
+            retried = true;
+        }
+    }
+
+    /// The operating system takes nothing and much waits: the protocol should wait, too.
+    pub(crate) fn is_clogged(&self) -> bool {
+        self.backlog.is_full()
+    }
+
+    /// Nothing waits.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.backlog.is_empty()
+    }
+
+    /// Passes what the network said about our datagrams to `tell`, if there is news.
+    pub(crate) fn poll_errors(
+        &mut self,
+        cx: &mut Context<'_>,
+        tell: &mut dyn FnMut(NetworkError),
+    ) -> bool {
+        let mut news = false;
+        if let Some(refused) = self.refused.take() {
+            news = true;
+            tell(refused);
+        }
+        while self.errors.as_mut().poll(cx).is_ready() {
+            let io = self.kind.io().clone();
+            // Empties the error queue; "would block" has tokio wait for the next report.
+            let _ = io.try_io(Interest::ERROR, || {
+                #[cfg(target_os = "linux")]
+                icmp::read(&*io, |error| {
+                    self.stats.icmp_errors += 1;
+                    news = true;
+                    tell(error);
+                });
+                Err::<(), _>(io::ErrorKind::WouldBlock.into())
+            });
+            self.errors = watch_errors(io);
+        }
+        news
+    }
+}
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Socket").field("local", &self.local).finish_non_exhaustive()
+    }
+}
+
+/// Ready when the operating system reports an error on the socket. Re-made after each report, which
+/// is rare; so it may be boxed.
+fn watch_errors(io: Arc<UdpSocket>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        if io.ready(Interest::ERROR).await.is_err() {
+            // The runtime ends.
+            std::future::pending::<()>().await;
+        }
+    })
+}
+
+/// What a refused datagram says about its destination.
+fn unreachable(error: &io::Error) -> Option<Unreachable> {
+    match error.kind() {
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
+            Some(Unreachable::Network)
+        }
+        // Filtered by a local rule; or the source address has left the host.
+        io::ErrorKind::HostUnreachable
+        | io::ErrorKind::PermissionDenied
+        | io::ErrorKind::AddrNotAvailable
+        | io::ErrorKind::InvalidInput => Some(Unreachable::Host),
+        // TooBig comes with the MTU through the error queue.
+        _ => None,
+    }
+}
+
+fn would_block(result: &io::Result<()>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Binds one socket for each address.
+pub(crate) fn bind(
+    addresses: &[IpAddr],
+    encapsulation: Encapsulation,
+    sctp_port: u16,
+    buffer: usize,
+) -> Result<Vec<Socket>, BindError> {
+    if addresses.is_empty() {
+        return Err(BindError::NoAddress);
+    }
+    let port = match encapsulation {
+        Encapsulation::Udp { port } => port,
+        Encapsulation::RawIp => return bind_raw(addresses, sctp_port, buffer),
+    };
+    // With port 0, the first address gets any free port, which the others may find in use.
+    let attempts = if port == 0 && addresses.len() > 1 { PORT_ATTEMPTS } else { 1 };
+    for _ in 0..attempts {
+        match bind_udp(addresses, port, buffer) {
+            Err(BindError::InUse { .. }) if attempts > 1 => {}
+            done => return done,
+        }
+    }
+    Err(BindError::NoCommonPort)
+}
+
+fn bind_udp(addresses: &[IpAddr], port: u16, buffer: usize) -> Result<Vec<Socket>, BindError> {
+    let mut port = port;
+    let mut sockets = Vec::with_capacity(addresses.len());
+    for &address in addresses {
+        let wanted = SocketAddr::new(address, port);
+        let fail = |error| socket_error(wanted, error);
+        let socket = open(wanted, Type::DGRAM, Protocol::UDP, buffer).map_err(fail)?;
+        let bound = socket.local_addr().map_err(fail)?;
+        port = bound.port();
+        let udp = udp::Udp::new(socket).map_err(fail)?;
+        sockets.push(Socket::new(bound, Kind::Udp(udp)));
+    }
+    Ok(sockets)
+}
+
+#[cfg(target_os = "linux")]
+fn bind_raw(addresses: &[IpAddr], port: u16, buffer: usize) -> Result<Vec<Socket>, BindError> {
+    let mut sockets = Vec::with_capacity(addresses.len());
+    for &address in addresses {
+        let wanted = SocketAddr::new(address, 0);
+        let fail = |error: io::Error| match error.kind() {
+            io::ErrorKind::PermissionDenied => BindError::RawNotPermitted,
+            _ => socket_error(wanted, error),
+        };
+        let socket = open(wanted, Type::RAW, raw::PROTOCOL, buffer).map_err(fail)?;
+        let raw = raw::Raw::new(socket, address, port).map_err(fail)?;
+        sockets.push(Socket::new(wanted, Kind::Raw(raw)));
+    }
+    Ok(sockets)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_raw(_: &[IpAddr], _: u16, _: usize) -> Result<Vec<Socket>, BindError> {
+    Err(BindError::RawNotSupported)
+}
+
+/// A bound socket that does not block, with large buffers.
+fn open(
+    address: SocketAddr,
+    kind: Type,
+    protocol: Protocol,
+    buffer: usize,
+) -> io::Result<UdpSocket> {
+    let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(protocol))?;
+    if address.is_ipv6() && kind == Type::DGRAM {
+        // IPv4 has sockets of its own; raw ones speak one protocol anyway.
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    enlarge_buffers(&socket, buffer);
+    socket.bind(&address.into())?;
+    UdpSocket::from_std(socket.into())
+}
+
+/// Large buffers are for speed: it works without them, too.
+fn enlarge_buffers(socket: &socket2::Socket, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::socket::{setsockopt, sockopt};
+        // Beyond the host's limits, if the process may.
+        let receive = setsockopt(socket, sockopt::RcvBufForce, &bytes);
+        let send = setsockopt(socket, sockopt::SndBufForce, &bytes);
+        if receive.is_ok() && send.is_ok() {
+            return;
+        }
+    }
+    for result in [socket.set_recv_buffer_size(bytes), socket.set_send_buffer_size(bytes)] {
+        if let Err(error) = result {
+            tracing::debug!("cannot enlarge a socket buffer: {error}");
+        }
+    }
+}
+
+fn socket_error(address: SocketAddr, source: io::Error) -> BindError {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => BindError::InUse { address },
+        io::ErrorKind::AddrNotAvailable => BindError::NotLocal { address },
+        _ => BindError::Socket { address, source },
+    }
+}

@@ -1,0 +1,118 @@
+//! SCTP in UDP (RFC 6951), with what the operating system offers for speed.
+
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use polypath_proto::Ecn;
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
+use tokio::net::UdpSocket;
+
+use super::buffers::{BUFFER, COUNT, Filled};
+use super::{Outgoing, ReceiveBuffers};
+
+pub(super) struct Udp {
+    io: Arc<UdpSocket>,
+    state: UdpSocketState,
+    /// Datagrams that one system call may send; 1 without segmentation offload.
+    max_segments: usize,
+    /// It was just switched off, and no single datagram has gone out since.
+    offload_in_doubt: bool,
+}
+
+impl Udp {
+    pub(super) fn new(io: UdpSocket) -> io::Result<Self> {
+        let state = make_state(&io)?;
+        let max_segments = state.max_gso_segments();
+        Ok(Self { io: Arc::new(io), state, max_segments, offload_in_doubt: false })
+    }
+
+    pub(super) const fn io(&self) -> &Arc<UdpSocket> {
+        &self.io
+    }
+
+    pub(super) fn receive(
+        &self,
+        local: SocketAddr,
+        buffers: &mut ReceiveBuffers,
+    ) -> io::Result<()> {
+        let mut meta = [RecvMeta::default(); COUNT];
+        let mut pieces = buffers.storage().chunks_mut(BUFFER);
+        let mut slices: [IoSliceMut<'_>; COUNT] =
+            std::array::from_fn(|_| IoSliceMut::new(pieces.next().unwrap_or_default()));
+        let count = self.state.recv((&*self.io).into(), &mut slices, &mut meta)?;
+        for meta in &meta[..count] {
+            let mut local = local;
+            if let Some(address) = meta.dst_ip {
+                local.set_ip(address);
+            }
+            let ecn = match meta.ecn {
+                None => Ecn::NotEct,
+                Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+                Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+                Some(EcnCodepoint::Ce) => Ecn::Ce,
+            };
+            buffers.push(Filled::new((local, meta.addr), ecn, (0, meta.len), meta.stride));
+        }
+        Ok(())
+    }
+
+    /// Datagrams that one call of [`try_send`](Self::try_send) may have.
+    pub(super) const fn max_segments(&self) -> usize {
+        self.max_segments
+    }
+
+    /// Sends with one system call.
+    ///
+    /// A refusal that may come from segmentation offload switches it off, and the caller tries
+    /// again with single datagrams: if these are refused as well, something else is the matter
+    /// (such as an address that has left the host), and offload is back on.
+    pub(super) fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
+        let several = outgoing.datagrams() > 1;
+        let transmit = Transmit {
+            destination: outgoing.destination,
+            ecn: match outgoing.ecn {
+                Ecn::NotEct => None,
+                Ecn::Ect0 => Some(EcnCodepoint::Ect0),
+                Ecn::Ect1 => Some(EcnCodepoint::Ect1),
+                Ecn::Ce => Some(EcnCodepoint::Ce),
+            },
+            contents: outgoing.contents,
+            segment_size: several.then_some(outgoing.segment),
+            src_ip: outgoing.source,
+        };
+        let result = self.state.try_send((&*self.io).into(), &transmit);
+        match &result {
+            Ok(()) => self.offload_in_doubt = false,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                if matches!(error.kind(), io::ErrorKind::InvalidInput) || is_io_error(error) {
+                    // quinn-udp takes this error for an old kernel and does without ECN and offload
+                    // from now on; but an absent source address gives the same error.
+                    self.state = make_state(&self.io)?;
+                    if several {
+                        self.offload_in_doubt = true;
+                        self.max_segments = 1;
+                    }
+                }
+                if self.offload_in_doubt && !several {
+                    self.offload_in_doubt = false;
+                    self.max_segments = self.state.max_gso_segments();
+                }
+            }
+        }
+        result
+    }
+}
+
+fn make_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
+    let state = UdpSocketState::new(socket.into())?;
+    state.enable_transport_errors(socket.into())?;
+    Ok(state)
+}
+
+/// EIO: what some drivers say to segmentation offload.
+fn is_io_error(error: &io::Error) -> bool {
+    const EIO: i32 = 5;
+    error.raw_os_error() == Some(EIO)
+}

@@ -1,0 +1,221 @@
+//! A stream of an association as a sequence of bytes.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use polypath_proto::{CloseReason, Message, Ppid, StreamId};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+
+use crate::association::Association;
+use crate::error::{ClosedError, SendError};
+
+/// Payload protocol identifier of the message (of one byte, which means nothing) that ends a
+/// [`Stream`]: "end" in ASCII.
+///
+/// SCTP has no half-close of its own, and no empty messages.
+pub const STREAM_END: Ppid = Ppid(0x0065_6e64);
+
+/// Bytes of the largest message that a write makes, unless set otherwise.
+const WRITE_SIZE: usize = 64 << 10;
+
+/// One stream of an association, both directions, as a sequence of bytes:
+/// [`AsyncRead`] and [`AsyncWrite`].
+///
+/// Each write becomes one ordered message of at most 64 KiB
+/// ([`set_write_size`](Self::set_write_size)). Reads give the bytes of the messages one after the
+/// other, without their boundaries.
+///
+/// [`shutdown`](tokio::io::AsyncWriteExt::shutdown) ends this direction of the stream, and of no
+/// other: it sends a last message with the payload protocol identifier [`STREAM_END`], at which the
+/// peer's `Stream` reads end-of-file. So both sides should use the stream through this type. A
+/// graceful shutdown of the association is an end-of-file, too; any other end is an error.
+/// Dropping a `Stream` ends nothing.
+///
+/// Flushing does nothing: written bytes are on their way. All operations are cancellation-safe as
+/// tokio describes it for its own types (`read`, `write`; not `read_exact`, `write_all`).
+///
+/// Several `Stream`s of the same number, or [`Association::recv`], take messages from each other.
+#[derive(Debug)]
+pub struct Stream {
+    association: Association,
+    id: StreamId,
+    ppid: Ppid,
+    write_size: usize,
+    /// What is left of the last message.
+    unread: Bytes,
+    ended: bool,
+    finished: bool,
+    reading: Waiting,
+    writing: Waiting,
+}
+
+/// Waits for a notification across polls.
+#[derive(Debug, Default)]
+struct Waiting(Option<Pin<Box<OwnedNotified>>>);
+
+impl Waiting {
+    /// Notifications count from this call on.
+    fn begin(&mut self, notify: &Arc<Notify>) {
+        self.0.get_or_insert_with(|| Box::pin(notify.clone().notified_owned()));
+    }
+
+    /// Ready when notified since [`begin`](Self::begin), which then has to be called anew.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Some(notified) = &mut self.0 {
+            ready!(notified.as_mut().poll(cx));
+            self.0 = None;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Stream {
+    pub(crate) fn new(association: Association, id: StreamId) -> Self {
+        Self {
+            association,
+            id,
+            ppid: Ppid(0),
+            write_size: WRITE_SIZE,
+            unread: Bytes::new(),
+            ended: false,
+            finished: false,
+            reading: Waiting::default(),
+            writing: Waiting::default(),
+        }
+    }
+
+    /// Number of the stream.
+    pub const fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// The association that it belongs to.
+    pub const fn association(&self) -> &Association {
+        &self.association
+    }
+
+    /// Bytes of the largest message that a write makes; at least 1. Default: 64 KiB.
+    pub const fn set_write_size(&mut self, bytes: usize) {
+        self.write_size = if bytes == 0 { 1 } else { bytes };
+    }
+
+    /// Payload protocol identifier of messages written from now on; not [`STREAM_END`].
+    /// Default: 0.
+    pub const fn set_ppid(&mut self, ppid: Ppid) {
+        self.ppid = ppid;
+    }
+
+    /// Makes sure that there is something unread, or that the stream has ended.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let id = self.id;
+        let mut waited = false;
+        while self.unread.is_empty() && !self.ended {
+            match self.association.take(&mut |association, now| association.stream(id).recv(now)) {
+                Ok(Some(received)) if received.ppid == STREAM_END => self.ended = true,
+                Ok(Some(received)) => self.unread = received.payload,
+                Ok(None) if waited => {
+                    ready!(self.reading.poll(cx));
+                    waited = false;
+                }
+                Ok(None) => {
+                    // Look once more after this: something may have come in between.
+                    self.reading.begin(&self.association.wakes().readable);
+                    waited = true;
+                }
+                Err(CloseReason::Graceful) => self.ended = true,
+                Err(reason) => return Poll::Ready(Err(ClosedError(reason).into())),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        ppid: Ppid,
+        payload: &[u8],
+    ) -> Poll<io::Result<()>> {
+        let payload = Bytes::copy_from_slice(payload);
+        let mut waited = false;
+        loop {
+            let message = Message { ppid, ..Message::new(self.id, payload.clone()) };
+            match self.association.try_send(message) {
+                Ok(()) => return Poll::Ready(Ok(())),
+                Err(SendError::WouldBlock) if waited => {
+                    ready!(self.writing.poll(cx));
+                    waited = false;
+                }
+                Err(SendError::WouldBlock) => {
+                    self.writing.begin(&self.association.wakes().writable);
+                    waited = true;
+                }
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        ready!(self.poll_fill(cx))?;
+        let count = self.unread.len().min(buf.remaining());
+        buf.put_slice(&self.unread[..count]);
+        self.unread.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.finished {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let count = buf.len().min(self.write_size);
+        let ppid = self.ppid;
+        ready!(self.poll_send(cx, ppid, &buf[..count]))?;
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.finished {
+            ready!(self.poll_send(cx, STREAM_END, &[0]))?;
+            self.finished = true;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl From<SendError> for io::Error {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Closed(reason) => ClosedError(reason).into(),
+            SendError::WouldBlock => io::ErrorKind::WouldBlock.into(),
+            SendError::ShuttingDown => Self::new(io::ErrorKind::BrokenPipe, error),
+            _ => Self::new(io::ErrorKind::InvalidInput, error),
+        }
+    }
+}

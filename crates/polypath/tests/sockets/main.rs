@@ -1,0 +1,13 @@
+//! Associations over real sockets on the loopback interface, where all of 127/8 is local.
+
+mod addresses;
+mod backpressure;
+mod cancellation;
+mod closing;
+mod failing;
+mod multihoming;
+mod raw;
+mod relay;
+mod setup;
+mod streams;
+mod transfer;

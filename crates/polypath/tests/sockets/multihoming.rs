@@ -1,0 +1,159 @@
+//! Many addresses: several paths, failover, changes of ports.
+
+use std::time::Duration;
+
+use polypath::{
+    Config, ConnectOptions, Event, Message, PathId, PathState, RouteTable, StreamId, SystemRoutes,
+};
+
+use crate::relay::Relay;
+use crate::setup::{PORT, Pair, client, impatient, ip, pair_between, server, soon, until};
+
+const LOCALS: [&str; 2] = ["127.1.0.1", "127.2.0.1"];
+const REMOTES: [&str; 2] = ["127.1.0.2", "127.2.0.2"];
+
+async fn both_active(pair: &Pair) {
+    let active = |association: &polypath::Association| {
+        let paths = association.paths();
+        paths.len() == 2 && paths.iter().all(|path| path.view.state == PathState::Active)
+    };
+    until(|| active(&pair.near) && active(&pair.far)).await;
+}
+
+#[tokio::test]
+async fn every_address_is_a_path() {
+    let pair = pair_between(&LOCALS, &REMOTES, &Config::rfc9260()).await;
+    both_active(&pair).await;
+    for (index, path) in pair.near.paths().iter().enumerate() {
+        assert_eq!(path.view.local, ip(LOCALS[index]));
+        assert_eq!(path.view.remote, ip(REMOTES[index]));
+        assert_eq!(path.view.remote_port, pair.server.local_addresses()[index].port());
+    }
+    let ports: Vec<u16> = pair.client.local_addresses().iter().map(|a| a.port()).collect();
+    assert_eq!(ports[0], ports[1]);
+}
+
+#[tokio::test]
+async fn the_primary_can_be_changed() {
+    let pair = pair_between(&LOCALS, &REMOTES, &Config::rfc9260()).await;
+    both_active(&pair).await;
+    let mut events = pair.near.events();
+    pair.near.set_primary(PathId(1)).unwrap();
+    assert_eq!(pair.near.primary(), PathId(1));
+    let before: Vec<u64> =
+        pair.near.paths().iter().map(|path| path.stats.data_bytes_sent).collect();
+    pair.near.send(Message::new(StreamId(0), vec![0; 10_000])).await.unwrap();
+    soon(pair.near.drained()).await.unwrap();
+    let after: Vec<u64> = pair.near.paths().iter().map(|path| path.stats.data_bytes_sent).collect();
+    assert_eq!((after[0] - before[0], after[1] - before[1]), (0, 10_000));
+    assert!(matches!(
+        soon(events.next()).await,
+        Ok(Event::PrimaryChanged { path: PathId(1) })
+            | Ok(Event::CurrentPath { path: PathId(1), .. })
+    ));
+    assert!(pair.near.set_primary(PathId(7)).is_err());
+    pair.near.request_heartbeat(PathId(0)).unwrap();
+    let acked = || pair.near.paths()[0].stats.heartbeats_acked;
+    let before = acked();
+    pair.near.request_heartbeat(PathId(0)).unwrap();
+    until(|| acked() > before).await;
+}
+
+/// Two paths, a relay each.
+async fn relayed(config: &Config) -> (Pair, Vec<Relay>) {
+    let server = server(&REMOTES, config);
+    let client = client(&LOCALS, config);
+    let mut relays = Vec::new();
+    for (local, remote) in LOCALS.iter().zip(server.local_addresses()) {
+        relays.push(Relay::new(ip(local), *remote).await);
+    }
+    let to = ConnectOptions::new(PORT, relays.iter().map(Relay::address));
+    let near = soon(client.connect(to)).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    let pair = Pair { client, server, near, far };
+    both_active(&pair).await;
+    (pair, relays)
+}
+
+#[tokio::test]
+async fn when_the_path_in_use_is_cut_the_other_takes_over() {
+    let (pair, relays) = relayed(&impatient()).await;
+    let mut events = pair.near.events();
+    let near = pair.near.clone();
+    let sender = tokio::spawn(async move {
+        for number in 0..600_u32 {
+            let mut payload = vec![0; 2000];
+            payload[..4].copy_from_slice(&number.to_be_bytes());
+            near.send(Message::new(StreamId(0), payload)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        near.drained().await
+    });
+    for number in 0..600_u32 {
+        if number == 100 {
+            relays[0].cut(true);
+        }
+        let received = soon(pair.far.recv()).await.unwrap().unwrap();
+        assert_eq!(received.payload[..4], number.to_be_bytes());
+    }
+    soon(sender).await.unwrap().unwrap();
+    until(|| pair.near.paths()[0].view.state == PathState::Inactive).await;
+    assert_eq!(pair.near.paths()[1].view.state, PathState::Active);
+    assert_eq!(pair.near.current_path(), PathId(1));
+    // Mended, it comes back.
+    relays[0].cut(false);
+    until(|| pair.near.paths()[0].view.state == PathState::Active).await;
+    until(|| pair.near.current_path() == PathId(0)).await;
+    let mut states = Vec::new();
+    soon(pair.near.shutdown()).await.unwrap();
+    while let Ok(event) = soon(events.next()).await {
+        if let Event::PathState { path: PathId(0), to, .. } = event {
+            states.push(to);
+        }
+    }
+    assert!(states.contains(&PathState::Inactive), "{states:?}");
+    assert_eq!(states.last(), Some(&PathState::Active));
+}
+
+#[tokio::test]
+async fn the_port_of_a_peer_may_change() {
+    let config = impatient();
+    let server = server(&["127.0.0.1"], &config);
+    let mut relay = Relay::new(ip("127.0.0.1"), server.local_addresses()[0]).await;
+    let client = client(&["127.0.0.1"], &config);
+    let near = soon(client.connect(ConnectOptions::new(PORT, [relay.address()]))).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    let mut ports = vec![far.paths()[0].view.remote_port];
+    for round in 0..3 {
+        relay.change_port().await;
+        near.send(Message::new(StreamId(0), vec![round; 5000])).await.unwrap();
+        let received = soon(far.recv()).await.unwrap().unwrap();
+        far.send(Message::new(StreamId(0), received.payload)).await.unwrap();
+        assert_eq!(soon(near.recv()).await.unwrap().unwrap().payload, vec![round; 5000]);
+        ports.push(far.paths()[0].view.remote_port);
+    }
+    ports.dedup();
+    assert_eq!(ports.len(), 4, "{ports:?}");
+}
+
+#[tokio::test]
+async fn pairs_can_be_chosen() {
+    let config = Config::rfc9260();
+    let server = server(&REMOTES, &config);
+    let client = client(&LOCALS, &config);
+    let mut to = ConnectOptions::new(PORT, server.local_addresses().iter().copied());
+    to.remotes[0].1 = Some(ip(LOCALS[1]));
+    to.remotes[1].1 = Some(ip(LOCALS[0]));
+    let near = soon(client.connect(to)).await.unwrap();
+    let pairs: Vec<_> =
+        near.paths().iter().map(|path| (path.view.local, path.view.remote)).collect();
+    assert_eq!(pairs[0], (ip(LOCALS[1]), ip(REMOTES[0])));
+    assert_eq!(pairs[1], (ip(LOCALS[0]), ip(REMOTES[1])));
+}
+
+#[test]
+fn without_a_route_the_prefix_decides() {
+    let locals = LOCALS.map(ip);
+    // The kernel would send from 127.0.0.1, which is not bound.
+    assert_eq!(SystemRoutes.local_for(ip("127.2.0.9"), 0, &locals), Some(locals[1]));
+}

@@ -1,0 +1,102 @@
+//! A relay between two addresses that keeps the IP addresses of both sides as they are and changes
+//! the UDP ports, as a network address translator does; it can be cut, and change its port.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+
+pub(crate) struct Relay {
+    shared: Arc<Shared>,
+    /// What the client takes for the server.
+    front: SocketAddr,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    front: UdpSocket,
+    /// What the server takes for the client; replaced when the port changes.
+    back: Mutex<Arc<UdpSocket>>,
+    client: Mutex<Option<SocketAddr>>,
+    server: SocketAddr,
+    cut: AtomicBool,
+}
+
+impl Relay {
+    /// Between a client that has the address `client` and `server`.
+    pub(crate) async fn new(client: IpAddr, server: SocketAddr) -> Self {
+        let front = UdpSocket::bind((server.ip(), 0)).await.unwrap();
+        let back = Arc::new(UdpSocket::bind((client, 0)).await.unwrap());
+        let address = front.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            front,
+            back: Mutex::new(back.clone()),
+            client: Mutex::new(None),
+            server,
+            cut: AtomicBool::new(false),
+        });
+        let tasks = vec![
+            tokio::spawn(shared.clone().to_server()),
+            tokio::spawn(shared.clone().to_client(back)),
+        ];
+        Self { shared, front: address, tasks }
+    }
+
+    /// The address to connect to.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.front
+    }
+
+    /// Drops everything from now on, or no longer. Nobody is told.
+    pub(crate) fn cut(&self, cut: bool) {
+        self.shared.cut.store(cut, Ordering::Relaxed);
+    }
+
+    /// The server sees the client at another UDP port from now on.
+    pub(crate) async fn change_port(&mut self) {
+        let ip = self.shared.back.lock().unwrap().local_addr().unwrap().ip();
+        let back = Arc::new(UdpSocket::bind((ip, 0)).await.unwrap());
+        // The old port is closed, as soon as its task is gone.
+        self.tasks.pop().unwrap().abort();
+        *self.shared.back.lock().unwrap() = back.clone();
+        self.tasks.push(tokio::spawn(self.shared.clone().to_client(back)));
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Shared {
+    async fn to_server(self: Arc<Self>) {
+        let mut datagram = vec![0; 65_536];
+        loop {
+            // Errors are reports of ICMP messages.
+            let Ok((size, from)) = self.front.recv_from(&mut datagram).await else { continue };
+            *self.client.lock().unwrap() = Some(from);
+            let back = self.back.lock().unwrap().clone();
+            if !self.cut.load(Ordering::Relaxed) {
+                let _ = back.send_to(&datagram[..size], self.server).await;
+            }
+        }
+    }
+
+    async fn to_client(self: Arc<Self>, back: Arc<UdpSocket>) {
+        let mut datagram = vec![0; 65_536];
+        loop {
+            let Ok((size, _)) = back.recv_from(&mut datagram).await else { continue };
+            let client = *self.client.lock().unwrap();
+            if let Some(client) = client
+                && !self.cut.load(Ordering::Relaxed)
+            {
+                let _ = self.front.send_to(&datagram[..size], client).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Endpoints for tests.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use polypath::{Association, Config, ConnectOptions, Encapsulation, Endpoint, EndpointOptions};
+
+pub(crate) const PORT: u16 = 9260;
+
+/// Longer than anything takes that a test waits for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+pub(crate) fn options(addresses: &[&str], config: &Config) -> EndpointOptions {
+    EndpointOptions {
+        addresses: addresses.iter().map(|address| ip(address)).collect(),
+        encapsulation: Encapsulation::Udp { port: 0 },
+        config: config.clone(),
+        ..EndpointOptions::default()
+    }
+}
+
+pub(crate) fn server(addresses: &[&str], config: &Config) -> Endpoint {
+    let options = options(addresses, config);
+    Endpoint::bind(EndpointOptions { port: PORT, listen: true, ..options }).unwrap()
+}
+
+pub(crate) fn client(addresses: &[&str], config: &Config) -> Endpoint {
+    Endpoint::bind(options(addresses, config)).unwrap()
+}
+
+/// Two endpoints and both ends of an association between them.
+pub(crate) struct Pair {
+    pub(crate) client: Endpoint,
+    pub(crate) server: Endpoint,
+    pub(crate) near: Association,
+    pub(crate) far: Association,
+}
+
+/// An association between the endpoints of these addresses, as many paths as addresses.
+pub(crate) async fn pair_between(locals: &[&str], remotes: &[&str], config: &Config) -> Pair {
+    let server = server(remotes, config);
+    let client = client(locals, config);
+    let to = ConnectOptions::new(PORT, server.local_addresses().iter().copied());
+    let near = soon(client.connect(to)).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    Pair { client, server, near, far }
+}
+
+pub(crate) async fn pair(config: &Config) -> Pair {
+    pair_between(&["127.0.0.1"], &["127.0.0.1"], config).await
+}
+
+/// Does not wait for ever.
+pub(crate) async fn soon<F: IntoFuture>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
+}
+
+/// Waits until something holds.
+pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
+    soon(async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
+
+/// A configuration that gives up quickly.
+pub(crate) fn impatient() -> Config {
+    let ms = Duration::from_millis;
+    Config::builder()
+        .rto_min(ms(20))
+        .rto_initial(ms(50))
+        .rto_max(ms(100))
+        .path_max_retrans(2)
+        .association_max_retrans(4)
+        .max_init_retransmits(2)
+        .heartbeat_interval(Some(ms(50)))
+        .sack_delay(ms(10))
+        .build()
+        .unwrap()
+}
+
+/// Says that a test is skipped, which CI does not accept.
+pub(crate) fn skip(why: impl Display) {
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "not in CI: {why}");
+    eprintln!("skipped: {why}");
+}
