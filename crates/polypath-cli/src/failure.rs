@@ -1,0 +1,93 @@
+//! Failures as the user sees them: one line, perhaps a hint, and an exit code.
+
+use std::fmt;
+use std::io;
+
+/// Something went wrong.
+const FAILED: u8 = 1;
+/// The command line was wrong.
+const USAGE: u8 = 2;
+
+/// Why the program ends without having done its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    message: String,
+    hint: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None, code: FAILED }
+    }
+
+    /// A wrong command line.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: USAGE, ..Self::new(message) }
+    }
+
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    pub(crate) fn code(self, code: u8) -> Self {
+        Self { code, ..self }
+    }
+
+    /// What the other side is told.
+    pub(crate) fn reason(&self) -> String {
+        one_line(&self.message)
+    }
+
+    pub(crate) const fn exit_code(&self) -> u8 {
+        self.code
+    }
+
+    /// An error about a file: "cannot open NAME: no such file or directory".
+    pub(crate) fn file(verb: &str, path: &std::path::Path, error: &io::Error) -> Self {
+        Self::new(format!("cannot {verb} {}: {}", path.display(), system_text(error)))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "polypath: {}", one_line(&self.message))?;
+        if let Some(hint) = &self.hint {
+            write!(f, "\nhint: {}", one_line(hint))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the operating system says, without the number: "no space left on device".
+pub(crate) fn system_text(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or(&text);
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_lowercase().chain(chars).collect(),
+        None => text.to_owned(),
+    }
+}
+
+/// Text of others (file names, the peer) may have line breaks and control characters.
+pub(crate) fn one_line(text: &str) -> String {
+    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_each() {
+        let failure = Failure::new("no\nway").hint("try\tagain\n");
+        assert_eq!(failure.to_string(), "polypath: no way\nhint: try again");
+    }
+
+    #[test]
+    fn system_errors_without_numbers() {
+        let error = io::Error::from_raw_os_error(28);
+        assert_eq!(system_text(&error), "no space left on device");
+    }
+}

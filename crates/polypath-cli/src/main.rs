@@ -1,0 +1,176 @@
+//! The `polypath` program: sends files over many paths, and shows what the protocol can be set to.
+//!
+//! Data goes to stdout, everything else to stderr. A failure is one line, perhaps with a hint, and
+//! an exit code: 1 if something went wrong, 2 if the command line was wrong, 128 and the signal's
+//! number if interrupted.
+
+#![deny(unsafe_code)]
+
+mod emulate;
+mod failure;
+mod interrupt;
+mod local;
+mod monitor;
+mod output;
+mod peer;
+mod policies;
+mod progress;
+mod protocol;
+mod reason;
+mod recv;
+mod scenario;
+mod send;
+mod sim;
+mod source;
+mod summary;
+mod table;
+mod target;
+mod text;
+mod tuning;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// SCTP over many paths: file transfer, simulation, emulation
+#[derive(Parser)]
+#[command(name = "polypath", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Log to stderr what the sockets do
+    #[arg(short, long, global = true)]
+    verbose: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Receive a file
+    Recv(recv::Args),
+    /// Send a file: polypath send FILE HOST
+    Send(send::Args),
+    /// Run a scenario in the simulator
+    Sim(sim::Args),
+    /// Run a scenario's paths in real time, between real UDP sockets
+    Emulate(emulate::Args),
+    /// List the protocol's decisions and the answers that --policy takes
+    Policies {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the profiles and the constants that --config takes
+    Profiles {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::try_parse() {
+        Ok(cli) => run(cli),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                let _ = error.print();
+                return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            }
+            _ => Err(usage_failure(&error)),
+        },
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    if cli.verbose {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
+            .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .init();
+    }
+    match cli.command {
+        Command::Recv(args) => in_runtime(recv::run(args)),
+        Command::Send(args) => in_runtime(send::run(args)),
+        Command::Sim(args) => sim::run(&args),
+        Command::Emulate(args) => in_runtime(emulate::run(args)),
+        Command::Policies { json } => output::print(policies::policies(json)),
+        Command::Profiles { json } => output::print(policies::profiles(json)),
+    }
+}
+
+/// One thread for the sockets, one for the file's bytes.
+fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start: {}", failure::system_text(&error))))?
+        .block_on(work)
+}
+
+/// What the parser of the command line says, in one line and a hint.
+fn usage_failure(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let mut paragraphs = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))
+        .filter(|paragraph| !paragraph.is_empty());
+    let first = paragraphs.next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(&first);
+    // The values that are allowed stand behind the message.
+    let (message, allowed) = match message.split_once(" [possible values: ") {
+        Some((message, allowed)) => (message, Some(allowed.trim_end_matches(']'))),
+        None => (message, None),
+    };
+    let failure = Failure::usage(message);
+    match allowed {
+        Some(allowed) => failure.hint(format!("allowed: {allowed}")),
+        None => match paragraphs.next() {
+            Some(hint) => {
+                let hint = hint.strip_prefix("tip: ").unwrap_or(&hint);
+                failure.hint(hint.to_owned())
+            }
+            None => failure,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn usage_failures_are_one_line() {
+        let failure = |args: &[&str]| match Cli::try_parse_from(args) {
+            Err(error) => usage_failure(&error).to_string(),
+            Ok(_) => panic!("parsed"),
+        };
+        assert_eq!(
+            failure(&["polypath", "recv", "--port", "many"]),
+            "polypath: invalid value 'many' for '--port <PORT>': invalid digit found in string\n\
+             hint: For more information, try '--help'."
+        );
+        let text = failure(&["polypath", "sned"]);
+        assert!(text.starts_with("polypath: unrecognized subcommand 'sned'\nhint: "), "{text}");
+        assert_eq!(text.lines().count(), 2);
+    }
+}

@@ -1,0 +1,192 @@
+//! Watches an association while a file travels over it: progress, the longest time without any, and
+//! what happens to the paths.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use polypath::{Association, Endpoint, Event, EventsError, Path, PathId, PathState, Time};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
+
+use crate::progress::Progress;
+
+/// How exactly the time without progress is measured.
+const SAMPLE: Duration = Duration::from_millis(20);
+
+/// Which side this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Sender,
+    Receiver,
+}
+
+/// A change of a path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Change {
+    /// Since the transfer began.
+    pub(crate) at: Duration,
+    pub(crate) path: PathId,
+    pub(crate) what: What,
+}
+
+/// What changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The path has this state now.
+    State(PathState),
+    /// New data goes to the path now.
+    Current,
+}
+
+/// What was seen of a transfer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Observations {
+    /// From the first to the last byte.
+    pub(crate) duration: Duration,
+    /// Longest time without new data (receiver) or new acknowledgements (sender).
+    pub(crate) blackout: Duration,
+    /// When it began, since the transfer did.
+    pub(crate) blackout_at: Duration,
+    pub(crate) changes: Vec<Change>,
+    /// More happened to the paths than could be kept up with.
+    pub(crate) changes_missed: u64,
+    pub(crate) paths: Vec<Path>,
+}
+
+/// The task that watches.
+#[derive(Debug)]
+pub(crate) struct Monitor {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Observations>,
+}
+
+/// Counts the bytes of the file that were given to the association or taken from it.
+pub(crate) type Counter = Arc<AtomicU64>;
+
+impl Monitor {
+    /// Starts to watch a transfer of `total` bytes that begins now.
+    pub(crate) fn start(
+        role: Role,
+        endpoint: &Endpoint,
+        association: &Association,
+        counter: Counter,
+        total: u64,
+        progress: Progress,
+    ) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let start = endpoint.now();
+        let watcher = Watcher {
+            role,
+            endpoint: endpoint.clone(),
+            association: association.clone(),
+            counter,
+            total,
+            progress,
+            start,
+            last: start,
+            done: 0,
+            seen: Observations::default(),
+        };
+        Self { stop, task: tokio::spawn(watcher.run(stopped)) }
+    }
+
+    /// Stops, clears the display and tells what was seen.
+    pub(crate) async fn finish(self) -> Observations {
+        // An error means that the task has ended already.
+        let _ = self.stop.send(());
+        self.task.await.unwrap_or_default()
+    }
+}
+
+struct Watcher {
+    role: Role,
+    endpoint: Endpoint,
+    association: Association,
+    counter: Counter,
+    total: u64,
+    progress: Progress,
+    start: Time,
+    /// When there was progress last.
+    last: Time,
+    /// How much by then, in bytes.
+    done: u64,
+    seen: Observations,
+}
+
+impl Watcher {
+    async fn run(mut self, mut stopped: oneshot::Receiver<()>) -> Observations {
+        let mut events = self.association.events();
+        let mut ended = false;
+        let mut ticks = tokio::time::interval(SAMPLE);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                _ = &mut stopped => break,
+                _ = ticks.tick() => self.sample(),
+                event = events.next(), if !ended => match event {
+                    Ok(event) => self.event(&event),
+                    Err(EventsError::Lagged { missed }) => self.seen.changes_missed += missed,
+                    Err(_) => ended = true,
+                },
+            }
+        }
+        self.sample();
+        while !ended {
+            // What is there already.
+            match tokio::time::timeout(Duration::ZERO, events.next()).await {
+                Ok(Ok(event)) => self.event(&event),
+                Ok(Err(EventsError::Lagged { missed })) => self.seen.changes_missed += missed,
+                Ok(Err(_)) | Err(_) => ended = true,
+            }
+        }
+        self.progress.clear();
+        self.seen.duration = self.last.since(self.start);
+        self.seen.paths = self.association.paths();
+        self.seen
+    }
+
+    fn sample(&mut self) {
+        let now = self.endpoint.now();
+        let paths = self.association.paths();
+        let counted = self.counter.load(Ordering::Relaxed);
+        let (moved, shown) = match self.role {
+            // What is not acknowledged is still in the send buffer.
+            Role::Sender => {
+                let acked = counted.saturating_sub(self.association.buffered() as u64);
+                (acked, acked)
+            }
+            // New data may arrive and not yet be deliverable.
+            Role::Receiver => {
+                (paths.iter().map(|path| path.stats.data_bytes_received).sum(), counted)
+            }
+        };
+        if moved > self.done {
+            self.gap(now);
+            self.done = moved;
+            self.last = now;
+        }
+        self.progress.update(now, shown, self.total, &paths, self.association.current_path());
+    }
+
+    /// There was no progress since the last one until now.
+    fn gap(&mut self, now: Time) {
+        let gap = now.since(self.last);
+        if self.done > 0 && gap > self.seen.blackout {
+            self.seen.blackout = gap;
+            self.seen.blackout_at = self.last.since(self.start);
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let (path, at, what) = match *event {
+            // That a path works at the beginning is no news.
+            Event::PathState { from: PathState::Unconfirmed, to: PathState::Active, .. } => return,
+            Event::PathState { path, to, at, .. } => (path, at, What::State(to)),
+            Event::CurrentPath { path, at } => (path, at, What::Current),
+            _ => return,
+        };
+        self.seen.changes.push(Change { at: at.since(self.start), path, what });
+    }
+}

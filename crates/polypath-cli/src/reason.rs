@@ -1,0 +1,78 @@
+//! Why an association ended, in the words of the program.
+
+use polypath::{CloseReason, ClosedError, ConnectError, SendError};
+
+use crate::failure::Failure;
+
+/// A connection to `host` did not come about.
+pub(crate) fn connect(
+    host: &str,
+    udp_port: Option<u16>,
+    port: u16,
+    error: &ConnectError,
+) -> Failure {
+    let ConnectError::Closed(reason) = error else {
+        return Failure::new(format!("cannot connect to {host}: {error}"));
+    };
+    let firewall = || match udp_port {
+        Some(udp_port) => format!(
+            "is `polypath recv` running there, and does every firewall let UDP port {udp_port} \
+             through?"
+        ),
+        None => "is `polypath recv --raw` running there, and does every firewall let IP protocol \
+                 132 through?"
+            .to_owned(),
+    };
+    match reason {
+        CloseReason::Unreachable { what } => {
+            Failure::new(format!("cannot connect to {host}: {what}")).hint(match udp_port {
+                Some(udp_port) => format!(
+                    "is `polypath recv` running there, on UDP port {udp_port}? is there a route?"
+                ),
+                None => firewall(),
+            })
+        }
+        CloseReason::NoAnswer => Failure::new(format!("no answer from {host}")).hint(firewall()),
+        CloseReason::PeerAbort { cause } if cause.is_empty() => {
+            Failure::new(format!("{host} refuses the connection"))
+                .hint(format!("is `polypath recv` waiting there, on SCTP port {port}?"))
+        }
+        CloseReason::PeerAbort { cause } => {
+            Failure::new(format!("{host} refuses the connection: {cause}"))
+        }
+        reason => Failure::new(format!("cannot connect to {host}: {reason}")),
+    }
+}
+
+/// The transfer's association with `peer` ended before the transfer did.
+pub(crate) fn lost(peer: &str, reason: &CloseReason) -> Failure {
+    match reason {
+        CloseReason::Graceful => {
+            Failure::new(format!("{peer} has closed before the transfer was complete"))
+        }
+        CloseReason::PeerAbort { cause } if cause.is_empty() => {
+            Failure::new(format!("{peer} has aborted the transfer"))
+        }
+        CloseReason::PeerAbort { cause } => {
+            Failure::new(format!("{peer} has aborted the transfer: {cause}"))
+        }
+        CloseReason::PeerUnreachable => {
+            Failure::new(format!("lost {peer}: it can no longer be reached over any path"))
+        }
+        reason => Failure::new(format!("lost {peer}: {reason}")),
+    }
+}
+
+/// The transfer's association did not take a message.
+pub(crate) fn not_sent(peer: &str, error: &SendError) -> Failure {
+    match error {
+        SendError::Closed(reason) => lost(peer, reason),
+        SendError::ShuttingDown => lost(peer, &CloseReason::Graceful),
+        error => Failure::new(format!("cannot send to {peer}: {error}")),
+    }
+}
+
+/// The transfer's association ended while it was listened to.
+pub(crate) fn not_received(peer: &str, error: &ClosedError) -> Failure {
+    lost(peer, &error.0)
+}

@@ -1,0 +1,319 @@
+//! Profiles, parameters and policies by name: `--profile NAME --config KEY=VALUE --policy SEAM=NAME`.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use polypath::Config;
+use polypath::proto::policy::{
+    ack, congestion, cwnd_update, failover, find, loss, retransmission, rtt_sampling, scheduler,
+};
+use polypath::proto::{ConfigBuilder, PROFILES};
+use polypath_sim::units::{Size, Span};
+
+use crate::failure::Failure;
+
+/// How an association behaves.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Tuning {
+    /// Named set of constants and policies to start from; `polypath profiles` lists them
+    #[arg(long, value_name = "NAME", default_value = "rfc9260", help_heading = "Protocol")]
+    profile: String,
+    /// Constant of the protocol, such as rto_min=200ms or path_max_retrans=2; may be repeated.
+    /// `polypath profiles` lists them
+    #[arg(short, long, value_name = "KEY=VALUE", help_heading = "Protocol")]
+    config: Vec<String>,
+    /// Answer to one of the protocol's decisions, such as retransmission=same; may be repeated.
+    /// `polypath policies` lists them
+    #[arg(long, value_name = "SEAM=NAME", help_heading = "Protocol")]
+    policy: Vec<String>,
+}
+
+/// The names and summaries of a seam's answers.
+type Answers = Vec<(&'static str, &'static str)>;
+
+/// Reads a text into a setter of the builder; the error says what is allowed.
+type Set = fn(ConfigBuilder, &str) -> Result<ConfigBuilder, String>;
+/// Writes a value as [`Set`] reads it.
+type Get = fn(&Config) -> String;
+
+macro_rules! constants {
+    ($($name:ident $kind:ident $summary:literal),* $(,)?) => {
+        /// Constants that can be set: name, how to set and show it, what it is.
+        const CONSTANTS: &[(&str, Set, Get, &str)] = &[$(
+            (
+                stringify!($name),
+                |builder, text| Ok(builder.$name($kind::read(text)?)),
+                |config| $kind::show(config.$name()),
+                $summary,
+            ),
+        )*];
+    };
+}
+
+constants! {
+    rto_initial duration "retransmission timeout before the first RTT sample",
+    rto_min duration "lower bound of the retransmission timeout",
+    rto_max duration "upper bound of the retransmission timeout",
+    max_burst number "packets that one event may add to what is in flight on a path",
+    cookie_life duration "how long a state cookie is accepted",
+    association_max_retrans number "errors in a row that end the association",
+    path_max_retrans number "errors in a row that make a path inactive",
+    max_init_retransmits number "attempts of INIT and COOKIE ECHO after the first",
+    heartbeat_interval optional_duration "added to the RTO between heartbeats on an idle path; off: none",
+    sack_delay duration "longest wait before data is acknowledged",
+    sack_every number "a SACK at the latest after so many packets with DATA",
+    fast_retransmit_reports number "missing reports that make a chunk lost",
+    receive_buffer bytes "receive buffer",
+    send_buffer bytes "send buffer",
+    max_message_size bytes "largest message accepted for sending",
+    outbound_streams number "outgoing streams asked for",
+    inbound_streams number "incoming streams allowed",
+    initial_ssthresh optional_bytes "slow start threshold at the beginning; off: the peer's window",
+    path_mtu bytes "largest IP packet of a path",
+    max_paths number "most paths of an association",
+    full_mesh switch "pair every local with every remote address",
+}
+
+macro_rules! seams {
+    ($($seam:ident $what:literal),* $(,)?) => {
+        /// The seams: name, the decision, its answers.
+        pub(crate) fn seams() -> Vec<(&'static str, &'static str, Answers)> {
+            vec![$((
+                stringify!($seam),
+                $what,
+                $seam::ANSWERS.iter().map(|answer| (answer.name, answer.summary)).collect(),
+            )),*]
+        }
+
+        fn set_policy(
+            builder: ConfigBuilder,
+            seam: &str,
+            name: &str,
+        ) -> Result<ConfigBuilder, Failure> {
+            match seam {
+                $(stringify!($seam) => match find($seam::ANSWERS, name) {
+                    Some(answer) => Ok(builder.$seam(answer)),
+                    None => Err(unknown(
+                        concat!("answer to ", stringify!($seam)),
+                        name,
+                        $seam::ANSWERS.iter().map(|answer| answer.name),
+                    )),
+                },)*
+                _ => Err(unknown("policy", seam, [$(stringify!($seam)),*])),
+            }
+        }
+
+        /// The answers that a configuration has, in the order of [`seams()`].
+        pub(crate) fn answers(config: &Config) -> Vec<&'static str> {
+            vec![$(config.$seam().name),*]
+        }
+    };
+}
+
+seams! {
+    retransmission "where does a retransmission go?",
+    loss "when is a chunk lost?",
+    congestion "how does a window grow and shrink?",
+    cwnd_update "when may an acknowledgement make a window grow?",
+    scheduler "which path takes new data?",
+    failover "when is a path given up, and taken back?",
+    ack "when is an acknowledgement sent, and where?",
+    rtt_sampling "what is a sample of the round-trip time?",
+}
+
+impl Tuning {
+    /// The configuration asked for.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        let profile = Config::profile(&self.profile).ok_or_else(|| {
+            unknown("profile", &self.profile, PROFILES.iter().map(|profile| profile.name))
+        })?;
+        let mut builder = profile.to_builder();
+        for setting in &self.config {
+            let (key, value) = pair(setting, "--config", "KEY=VALUE")?;
+            let Some((_, set, ..)) = CONSTANTS.iter().find(|(name, ..)| *name == key) else {
+                return Err(unknown("constant", key, CONSTANTS.iter().map(|(name, ..)| *name)));
+            };
+            builder = set(builder, value).map_err(|allowed| {
+                Failure::usage(format!("{key} cannot be {value:?}: it has to be {allowed}"))
+            })?;
+        }
+        for setting in &self.policy {
+            let (seam, name) = pair(setting, "--policy", "SEAM=NAME")?;
+            builder = set_policy(builder, seam, name)?;
+        }
+        builder.build().map_err(|error| Failure::usage(error.to_string()))
+    }
+}
+
+/// All constants of a configuration: name, value, what it is.
+pub(crate) fn constants(config: &Config) -> Vec<(&'static str, String, &'static str)> {
+    CONSTANTS.iter().map(|(name, _, get, summary)| (*name, get(config), *summary)).collect()
+}
+
+fn pair<'a>(text: &'a str, option: &str, form: &str) -> Result<(&'a str, &'a str), Failure> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| Failure::usage(format!("{option} {text:?} is not of the form {form}")))?;
+    Ok((key.trim(), value.trim()))
+}
+
+fn unknown(what: &str, name: &str, allowed: impl IntoIterator<Item = impl Display>) -> Failure {
+    let allowed: Vec<String> = allowed.into_iter().map(|name| name.to_string()).collect();
+    Failure::usage(format!("there is no {what} {name:?}"))
+        .hint(format!("allowed: {}", allowed.join(", ")))
+}
+
+mod duration {
+    use super::{Duration, Span};
+
+    pub(super) fn read(text: &str) -> Result<Duration, String> {
+        let span: Result<Span, _> = text.parse();
+        span.map(Span::duration).map_err(|_| "a time, such as 200ms or 1.5s".to_owned())
+    }
+
+    pub(super) fn show(duration: Duration) -> String {
+        Span::from(duration).to_string().replace(' ', "")
+    }
+}
+
+mod optional_duration {
+    use super::{Duration, duration, or_off};
+
+    pub(super) fn read(text: &str) -> Result<Option<Duration>, String> {
+        or_off(text, duration::read)
+    }
+
+    pub(super) fn show(value: Option<Duration>) -> String {
+        value.map_or_else(|| "off".to_owned(), duration::show)
+    }
+}
+
+mod number {
+    pub(super) fn read<T: TryFrom<u64> + Most>(text: &str) -> Result<T, String> {
+        let number = text.parse().ok().and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| format!("a whole number up to {}", T::MOST))
+    }
+
+    pub(super) fn show(value: impl std::fmt::Display) -> String {
+        value.to_string()
+    }
+
+    /// The largest value.
+    pub(super) trait Most {
+        const MOST: u64;
+    }
+    impl Most for u8 {
+        const MOST: u64 = Self::MAX as u64;
+    }
+    impl Most for u16 {
+        const MOST: u64 = Self::MAX as u64;
+    }
+    impl Most for u32 {
+        const MOST: u64 = Self::MAX as u64;
+    }
+}
+
+mod bytes {
+    use super::Size;
+    use super::number::Most;
+
+    /// With a unit or without.
+    pub(super) fn read<T: TryFrom<u64> + Most>(text: &str) -> Result<T, String> {
+        let size = text.parse().ok().or_else(|| text.parse().ok().map(|Size(bytes)| bytes));
+        let size = size.and_then(|bytes: u64| T::try_from(bytes).ok());
+        size.ok_or_else(|| format!("bytes, such as 65536 or 64KiB, up to {}", T::MOST))
+    }
+
+    pub(super) fn show(value: impl std::fmt::Display) -> String {
+        value.to_string()
+    }
+}
+
+mod optional_bytes {
+    use super::{bytes, or_off};
+
+    pub(super) fn read(text: &str) -> Result<Option<u32>, String> {
+        or_off(text, bytes::read)
+    }
+
+    pub(super) fn show(value: Option<u32>) -> String {
+        value.map_or_else(|| "off".to_owned(), bytes::show)
+    }
+}
+
+mod switch {
+    pub(super) fn read(text: &str) -> Result<bool, String> {
+        text.parse().map_err(|_| "true or false".to_owned())
+    }
+
+    pub(super) fn show(value: bool) -> String {
+        value.to_string()
+    }
+}
+
+/// "off" is none.
+fn or_off<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    read(text).map(Some).map_err(|allowed| format!("{allowed}, or off"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuning(config: &[&str], policy: &[&str]) -> Result<Config, Failure> {
+        let own = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
+        Tuning { profile: "rfc9260".into(), config: own(config), policy: own(policy) }.config()
+    }
+
+    #[test]
+    fn constants_are_set_by_name() {
+        let config = tuning(
+            &[
+                "rto_min=200ms",
+                "rto_initial=0.5 s",
+                "receive_buffer=64KiB",
+                "heartbeat_interval=off",
+                "full_mesh=true",
+                "max_paths=4",
+            ],
+            &["retransmission=same"],
+        )
+        .unwrap();
+        assert_eq!(config.rto_min(), Duration::from_millis(200));
+        assert_eq!(config.rto_initial(), Duration::from_millis(500));
+        assert_eq!(config.receive_buffer(), 65_536);
+        assert_eq!(config.heartbeat_interval(), None);
+        assert!(config.full_mesh());
+        assert_eq!(config.max_paths(), 4);
+        assert_eq!(config.retransmission().name, "same");
+    }
+
+    #[test]
+    fn what_is_shown_can_be_read() {
+        let config = Config::rfc9260();
+        for (name, set, get, _) in CONSTANTS {
+            let builder = set(config.to_builder(), &get(&config)).unwrap();
+            assert_eq!(get(&builder.build().unwrap()), get(&config), "{name}");
+        }
+    }
+
+    #[test]
+    fn wrong_values_name_what_is_allowed() {
+        let text =
+            |config: &[&str], policy: &[&str]| tuning(config, policy).unwrap_err().to_string();
+        let wrong = text(&["rto_min=fast"], &[]);
+        assert_eq!(
+            wrong,
+            "polypath: rto_min cannot be \"fast\": it has to be a time, such as 200ms or 1.5s"
+        );
+        assert!(text(&["max_paths=300"], &[]).contains("a whole number up to 255"));
+        assert!(text(&["rto=1s"], &[]).contains("hint: allowed: rto_initial, rto_min"));
+        assert!(text(&["rto_min"], &[]).contains("KEY=VALUE"));
+        assert!(text(&[], &["retransmission=x"]).contains("allowed: "));
+        assert!(text(&[], &["x=y"]).contains("allowed: retransmission, loss"));
+        assert!(text(&["rto_min=0s"], &[]).contains("above zero"));
+    }
+}

@@ -1,0 +1,238 @@
+//! Processes of the program, files and folders.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_polypath");
+
+/// Longer than anything takes that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Failures are noticed within a second or two, and mended paths as well.
+pub(crate) const BRISK: &[&str] = &[
+    "--config",
+    "rto_initial=300ms",
+    "--config",
+    "rto_min=200ms",
+    "--config",
+    "rto_max=500ms",
+    "--config",
+    "path_max_retrans=2",
+    "--config",
+    "association_max_retrans=5",
+    "--config",
+    "heartbeat_interval=300ms",
+];
+
+/// A folder with a file to send and another to receive into.
+pub(crate) struct Files {
+    folder: TempDir,
+    pub(crate) sha256: String,
+}
+
+impl Files {
+    pub(crate) fn new(size: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let content: Vec<u8> = (0..size)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state as u8
+            })
+            .collect();
+        std::fs::write(folder.path().join("file"), &content).unwrap();
+        std::fs::create_dir(folder.path().join("out")).unwrap();
+        Self { folder, sha256: sha256(&content) }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Names of what was received.
+    pub(crate) fn received(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path("out")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    pub(crate) fn assert_received(&self, name: &str) {
+        assert_eq!(self.received(), [name]);
+        let content = std::fs::read(self.path("out").join(name)).unwrap();
+        assert_eq!(sha256(&content), self.sha256);
+    }
+}
+
+fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A running process; killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    err: Arc<Mutex<String>>,
+    out: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+    started: Instant,
+}
+
+/// What a process has left.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) seconds: f64,
+}
+
+pub(crate) fn polypath(args: &[&str]) -> Process {
+    start(Command::new(BINARY).args(args))
+}
+
+pub(crate) fn start(command: &mut Command) -> Process {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .env("NO_COLOR", "1")
+        .spawn()
+        .unwrap();
+    let collect = |stream: Box<dyn Read + Send>| {
+        let text = Arc::new(Mutex::new(String::new()));
+        let to = text.clone();
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stream).lines() {
+                let Ok(line) = line else { return };
+                let mut text = to.lock().unwrap();
+                text.push_str(&line);
+                text.push('\n');
+            }
+        });
+        (text, reader)
+    };
+    let (out, out_reader) = collect(Box::new(child.stdout.take().unwrap()));
+    let (err, err_reader) = collect(Box::new(child.stderr.take().unwrap()));
+    Process { child, err, out, readers: vec![out_reader, err_reader], started: Instant::now() }
+}
+
+impl Process {
+    pub(crate) fn id(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Waits for a text on stdout or stderr, and returns the line that it stands in.
+    pub(crate) fn said(&mut self, text: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            for stream in [&self.err, &self.out] {
+                let so_far = stream.lock().unwrap().clone();
+                if let Some(line) = so_far.lines().find(|line| line.contains(text)) {
+                    return line.to_owned();
+                }
+            }
+            let ended = self.readers.iter().all(JoinHandle::is_finished);
+            assert!(
+                !ended && Instant::now() < end,
+                "it has not said {text:?}: {}{}",
+                self.out.lock().unwrap(),
+                self.err.lock().unwrap()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Writes a line to its stdin.
+    pub(crate) fn say(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+    }
+
+    pub(crate) fn wait(&mut self) -> Ended {
+        let end = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(
+                Instant::now() < end,
+                "it does not end: {}{}",
+                self.out.lock().unwrap(),
+                self.err.lock().unwrap()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let seconds = self.started.elapsed().as_secs_f64();
+        for reader in self.readers.drain(..) {
+            reader.join().unwrap();
+        }
+        let text = |stream: &Mutex<String>| stream.lock().unwrap().clone();
+        Ended { status, out: text(&self.out), err: text(&self.err), seconds }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    pub(crate) fn succeeds(&self) -> &Self {
+        assert!(self.status.success(), "{}: {}{}", self.status, self.out, self.err);
+        self
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        self.succeeds();
+        serde_json::from_str(&self.out).unwrap()
+    }
+
+    /// Ended with this code and one line (and perhaps a hint) with these words; returns the line.
+    pub(crate) fn complains(&self, code: i32, words: &[&str]) -> String {
+        assert_eq!(self.status.code(), Some(code), "{}{}", self.out, self.err);
+        assert_eq!(self.out, "");
+        let news = ["waiting on ", "file: ", "  path ", "* path "];
+        let complaint: Vec<&str> = self
+            .err
+            .lines()
+            .skip_while(|line| news.iter().any(|news| line.starts_with(news)))
+            .collect();
+        match complaint.as_slice() {
+            [line] | [line, _] if line.starts_with("polypath: ") => {
+                assert!(complaint.get(1).is_none_or(|hint| hint.starts_with("hint: ")));
+                for word in words {
+                    assert!(self.err.contains(word), "{word:?} is not in {:?}", self.err);
+                }
+                (*line).to_owned()
+            }
+            _ => panic!("not one line of complaint: {:?}", self.err),
+        }
+    }
+}
+
+/// A receiver at a UDP port of its own, which is returned.
+pub(crate) fn receiver(address: &str, out: &Path, more: &[&str]) -> (Process, String) {
+    let mut args = vec!["recv", "--bind", address, "-u", "0", "-o", out.to_str().unwrap()];
+    args.extend(more);
+    let mut process = polypath(&args);
+    let line = process.said("waiting on");
+    let port = line.split("UDP port ").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    (process, port)
+}
