@@ -1,0 +1,53 @@
+# polypath. `make` lists what there is.
+
+CARGO ?= cargo
+PYTEST := .venv/bin/python -m pytest
+# Seconds that `make fuzz` gives to each target.
+FUZZ_SECONDS ?= 30
+# Where the lock file may not change.
+LOCKED := $(if $(filter true,$(CI)),--locked)
+
+.PHONY: help build demo test check test-rust test-e2e bench fuzz clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the program, optimised: target/release/polypath
+	@scripts/setup.sh build
+	$(CARGO) build --release $(LOCKED) -p polypath-cli
+
+demo: ## a file over two paths, the one in use cut half way; under a minute
+	@scripts/setup.sh build
+	@scripts/demo.py
+
+test: ## every test; installs the system packages they need where it may
+	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-e2e
+
+check: ## formatting, lints, docs, the crates' layers, the length of files
+	scripts/check-layers.py
+	scripts/check-lengths.py
+	$(CARGO) fmt --check
+	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
+
+test-rust: ## the tests of the crates
+	$(CARGO) test $(LOCKED) --workspace
+
+test-e2e: ## the tests of the program: real processes, namespaces, captures (see tests/)
+	$(CARGO) build $(LOCKED) --workspace --all-targets
+	$(PYTEST) -c tests/pytest.ini tests
+
+bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
+	@scripts/setup.sh bench
+	benches/run.py
+
+fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+clean: ## everything that was built
+	$(CARGO) clean
+	rm -rf .venv fuzz/target

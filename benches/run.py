@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+"""Speed, always beside a peer in the same run: contenders take turns (A B A B ...), medians count.
+
+    benches/run.py [--rounds N] [--seconds S] [--only sim|loopback] [--output docs/performance.md]
+
+sim:      one file at 3 % loss, simulated: `polypath sim` and ns-2, CPU seconds of the process.
+loopback: one association between two processes, messages of 1, 16 and 64 KiB: polypath and usrsctp,
+          and plain UDP with and without segmentation offload. Goodput at the receiver, CPU seconds
+          per GB of each side.
+
+CPU seconds are user and system time of whole processes. Standard library only.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import datetime
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = ROOT / "benches"
+TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+SCENARIO = ROOT / "scenarios" / "bulk-3-percent.toml"
+SIZES = [1024, 16 * 1024, 64 * 1024]
+DATAGRAM = 1452  # bytes of plain UDP, about what a DATA chunk leaves of 1500
+PORT = 9931
+
+
+@dataclasses.dataclass
+class Run:
+    """One process at its end."""
+
+    cpu: float
+    wall: float
+    out: str
+
+
+class Failed(Exception):
+    """A contender could not be run."""
+
+
+class Process:
+    """A process whose CPU time is known at its end."""
+
+    def __init__(self, words: list[object]):
+        self.words = [str(word) for word in words]
+        self.out = tempfile.TemporaryFile("w+")
+        self.err = tempfile.TemporaryFile("w+")
+        self.started = time.monotonic()
+        self.popen = subprocess.Popen(
+            self.words, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, cwd=ROOT)
+
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self.popen.returncode is None:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                self.popen.kill()
+                os.wait4(self.popen.pid, 0)
+                self.popen.returncode = -9
+        self.out.close()
+        self.err.close()
+
+    def _text(self, file) -> str:
+        file.seek(0)
+        return file.read()
+
+    def ready(self) -> None:
+        """Waits for the first line on stderr."""
+        end = time.monotonic() + 10
+        while "\n" not in self._text(self.err):
+            if time.monotonic() > end or self.popen.poll() is not None:
+                raise Failed(f"{' '.join(self.words)}: {self._text(self.err).strip()}")
+            time.sleep(0.01)
+
+    def end(self, timeout: float) -> Run:
+        """Waits for the end; fails if it was not a good one."""
+        deadline = time.monotonic() + timeout
+        while True:
+            pid, status, usage = os.wait4(self.popen.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                raise Failed(f"{' '.join(self.words)} does not end")
+            time.sleep(0.005)
+        self.popen.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.monotonic() - self.started
+        if self.popen.returncode != 0:
+            raise Failed(f"{' '.join(self.words)}: exit {self.popen.returncode}: "
+                         f"{self._text(self.err).strip()}")
+        return Run(usage.ru_utime + usage.ru_stime, wall, self._text(self.out))
+
+
+def run(words: list[object], timeout: float = 120) -> Run:
+    """A program to its end."""
+    with Process(words) as process:
+        return process.end(timeout)
+
+
+def build_cargo(*words: str) -> None:
+    """An optimised build of something of the workspace."""
+    print(f"building {' '.join(words)}", file=sys.stderr)
+    subprocess.run(["cargo", "build", "-q", "--release", *words], cwd=ROOT, check=True)
+
+
+def build_peer(name: str, *words: str) -> Path | None:
+    """A peer's program; None where its library is not installed."""
+    program = TARGET / "bench" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["gcc", "-O2", "-o", program, HERE / "peers" / f"{name}.c", *words],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"{name} cannot be built: {done.stderr.splitlines()[:1]}", file=sys.stderr)
+        return None
+    return program
+
+
+def progress(what: str, number: int, rounds: int) -> None:
+    print(f"{what}: round {number + 1} of {rounds}", file=sys.stderr)
+
+
+# --- one file at 3 % loss, simulated ---
+
+
+def simulated(rounds: int) -> dict:
+    """CPU seconds of `polypath sim` and of ns-2 on the same setting."""
+    build_cargo("-p", "polypath-cli")
+    ours = [TARGET / "release" / "polypath", "sim", SCENARIO, "--json"]
+    theirs = ["ns", HERE / "ns2" / "bulk.tcl"]
+    contenders = {"polypath": ours}
+    result: dict = {"cpu_s": {}, "simulated_s": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        if shutil.which("ns"):
+            contenders["ns-2"] = theirs
+            empty = Path(folder) / "empty.tcl"
+            empty.write_text("new Simulator\nexit 0\n")
+            contenders["ns-2, empty script"] = ["ns", empty]
+            trace = Path(folder) / "arrivals"
+            run([*theirs, 80, 0.03, 1, trace])
+            result["simulated_s"]["ns-2"] = last_arrival(trace)
+        samples: dict[str, list[float]] = {name: [] for name in contenders}
+        for number in range(rounds):
+            progress("sim", number, rounds)
+            for name, words in contenders.items():
+                done = run(words)
+                samples[name].append(done.cpu)
+                if name == "polypath":
+                    flow = json.loads(done.out)["associations"][0]["forward"]
+                    result["simulated_s"]["polypath"] = flow["time_from_start"]
+    result["cpu_s"] = samples
+    return result
+
+
+def last_arrival(trace: Path) -> float:
+    """When the last full packet reached the receiver, from a trace of ns-2."""
+    last = 0.0
+    with trace.open() as lines:
+        for line in lines:
+            words = line.split()
+            if words[0] == "r" and words[5] == "1500":
+                last = float(words[1])
+    return last
+
+
+# --- one association over loopback ---
+
+
+@dataclasses.dataclass
+class Bulk:
+    """One transfer: MB/s at the receiver, CPU seconds per GB of each side."""
+
+    rate: float
+    sender: float
+    receiver: float
+
+
+def transfer(receiver: list[object], sender: list[object], seconds: float) -> Bulk:
+    """Runs both sides to their ends."""
+    with Process(receiver) as receiving:
+        receiving.ready()
+        with Process(sender) as sending:
+            sent = sending.end(seconds + 30)
+            received = receiving.end(30)
+    got = json.loads(received.out.splitlines()[-1])
+    gigabytes = got["bytes"] / 1e9
+    return Bulk(got["bytes"] / 1e6 / got["seconds"], sent.cpu / gigabytes, received.cpu / gigabytes)
+
+
+def loopback(rounds: int, seconds: float) -> dict[str, list[Bulk]]:
+    """Every contender at every size of messages."""
+    build_cargo("-p", "polypath", "--example", "loopback")
+    ours = TARGET / "release" / "examples" / "loopback"
+    usrsctp = build_peer("usrsctp_bulk", "-lusrsctp")
+    udp = build_peer("udp_bulk")
+    contenders: dict[str, tuple[list[object], list[object]]] = {}
+    for size in SIZES:
+        contenders[f"polypath {size}"] = (
+            [ours, "recv", "--udp-port", PORT],
+            [ours, "send", f"127.0.0.1:{PORT}", "--size", size, "--seconds", seconds])
+        if usrsctp:
+            contenders[f"usrsctp {size}"] = (
+                [usrsctp, "recv", "127.0.0.1", PORT],
+                [usrsctp, "send", "127.0.0.1", PORT + 1, "127.0.0.1", PORT, seconds, size])
+    if udp:
+        for mode in ("offload", "plain"):
+            contenders[f"udp {mode}"] = (
+                [udp, "recv", "127.0.0.1", PORT, mode],
+                [udp, "send", "127.0.0.1", PORT, mode, seconds, DATAGRAM])
+    samples: dict[str, list[Bulk]] = {name: [] for name in contenders}
+    for number in range(rounds):
+        progress("loopback", number, rounds)
+        for name, (receiver, sender) in contenders.items():
+            samples[name].append(transfer(receiver, sender, seconds))
+    return samples
+
+
+# --- the page ---
+
+
+def median(values: list[float]) -> float:
+    return statistics.median(values)
+
+
+def spread(values: list[float], digits: int) -> str:
+    """Median and range."""
+    return f"{median(values):.{digits}f} ({min(values):.{digits}f} - {max(values):.{digits}f})"
+
+
+def simulated_page(result: dict) -> list[str]:
+    samples = result["cpu_s"]
+    lines = [
+        "## Simulator: 80 MiB at 3 % loss",
+        "",
+        "One file over one path (10 Mbit/s, 45 ms one way, 3 % Bernoulli loss each way, receive window",
+        "64 KiB): `polypath sim scenarios/bulk-3-percent.toml` and `ns benches/ns2/bulk.tcl`. polypath checks",
+        "its invariants while it runs and moves real packets with real CRC32c; ns-2 writes no trace.",
+        "",
+        "| | CPU seconds: median (range) | simulated seconds |",
+        "|---|---|---|",
+    ]
+    for name, values in samples.items():
+        simulated_s = result["simulated_s"].get(name)
+        shown = f"{simulated_s:.0f}" if simulated_s else ""
+        lines.append(f"| {name} | {spread(values, 3)} | {shown} |")
+    if "ns-2" in samples:
+        ratio = median(samples["ns-2"]) / median(samples["polypath"])
+        lines += ["", f"polypath does the same work in 1/{ratio:.2f} of ns-2's time." if ratio >= 1 else
+                  f"polypath takes {1 / ratio:.2f} times as long as ns-2."]
+        lines += ["The simulated seconds differ with the dice and the rules: Debian's module follows RFC 4960."]
+    return [*lines, ""]
+
+
+def loopback_page(samples: dict[str, list[Bulk]], seconds: float) -> list[str]:
+    lines = [
+        "## Sockets: one association over loopback",
+        "",
+        f"One way, ordered, two processes, SCTP in UDP, IP packets of 1500 bytes, buffers of 4 MiB, {seconds:g} s",
+        "a run. MB are 10^6 bytes, GB 10^9; goodput is the receiver's.",
+        "",
+        "| messages | | MB/s: median (range) | CPU s/GB sender | CPU s/GB receiver |",
+        "|---|---|---|---|---|",
+    ]
+
+    def row(title: str, name: str, values: list[Bulk]) -> str:
+        return (f"| {title} | {name} | {spread([v.rate for v in values], 0)} "
+                f"| {median([v.sender for v in values]):.2f} "
+                f"| {median([v.receiver for v in values]):.2f} |")
+
+    for size in SIZES:
+        for name in ("polypath", "usrsctp"):
+            if f"{name} {size}" in samples:
+                lines.append(row(f"{size // 1024} KiB", name, samples[f"{name} {size}"]))
+    for mode, title in (("offload", "plain UDP, segmentation offload"), ("plain", "plain UDP")):
+        if f"udp {mode}" in samples:
+            lines.append(row(f"{DATAGRAM} B", title, samples[f"udp {mode}"]))
+    lines += ["", "| messages | goodput over usrsctp's | CPU s/GB of both sides under usrsctp's |",
+              "|---|---|---|"]
+    for size in SIZES:
+        if f"usrsctp {size}" not in samples:
+            continue
+        ours, theirs = samples[f"polypath {size}"], samples[f"usrsctp {size}"]
+        rate = median([v.rate for v in ours]) / median([v.rate for v in theirs])
+        cpu = (median([v.sender + v.receiver for v in theirs])
+               / median([v.sender + v.receiver for v in ours]))
+        lines.append(f"| {size // 1024} KiB | {rate:.2f} times | {cpu:.2f} times |")
+    return [*lines, ""]
+
+
+def version(*words: str) -> str:
+    """First line of what a program says of itself."""
+    with contextlib.suppress(OSError):
+        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+        if done.returncode == 0 and done.stdout.strip():
+            return done.stdout.splitlines()[0]
+    return "unknown"
+
+
+def machine() -> list[str]:
+    """Where and with what."""
+    model = "unknown"
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    system = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+
+    def package(name: str) -> str:
+        return version("dpkg-query", "-W", "-f", "${Version}", name)
+
+    return [
+        f"Measured on {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, load {os.getloadavg()[0]:.1f} before the run:",
+        f"{model}, {os.cpu_count()} cores, {memory:.0f} GiB; {system}, Linux {platform.release()};",
+        f"polypath {version('git', 'describe', '--always', '--dirty')}, {version('rustc', '--version')}, "
+        f"{version('gcc', '--version')};",
+        f"ns2 {package('ns2')}, usrsctp {package('libusrsctp-dev')}.",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of a transfer")
+    parser.add_argument("--only", choices=["sim", "loopback"])
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "performance.md")
+    arguments = parser.parse_args()
+    lines = [
+        "# Performance",
+        "",
+        "Written by `make bench` (`benches/run.py`). Contenders take turns in one run, medians count; on a",
+        "shared machine rates move by a factor of two, ratios and CPU seconds far less.",
+        "",
+        *machine(),
+        "",
+    ]
+    try:
+        if arguments.only != "loopback":
+            lines += simulated_page(simulated(arguments.rounds))
+        if arguments.only != "sim":
+            lines += loopback_page(loopback(arguments.rounds, arguments.seconds), arguments.seconds)
+    except (Failed, subprocess.CalledProcessError) as failed:
+        sys.exit(f"bench: {failed}")
+    text = "\n".join(lines)
+    print(text)
+    if arguments.only is None:
+        arguments.output.write_text(text)
+        print(f"written to {arguments.output}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

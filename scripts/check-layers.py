@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Arrows only point down: cli -> polypath, sim -> proto.
+
+Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not know, if
+polypath-proto links anything besides the crates listed here (no sockets, no clock, no async
+runtime), or if polypath-sim without its emulator reaches for sockets.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+# Who of the workspace may be known, directly or through others.
+WORKSPACE = {
+    "polypath-proto": set(),
+    "polypath-sim": {"polypath-proto"},
+    "polypath": {"polypath-proto"},
+    "polypath-cli": {"polypath-proto", "polypath-sim", "polypath"},
+}
+
+# All that the core may link, indirect dependencies included: bytes, checksums, cookies, dice.
+PROTO = {
+    "bytes",
+    "crc32c",
+    "hmac", "sha2", "digest", "block-buffer", "crypto-common", "ctutils", "cmov", "cfg-if",
+    "const-oid", "cpufeatures", "hybrid-array", "typenum", "libc",
+    "rand_core", "rand_pcg",
+    "thiserror",
+}
+
+# What brings sockets, clocks, threads or dice of its own into a program.
+IO = {
+    "tokio", "mio", "async-std", "smol", "async-io", "futures", "quinn-udp", "socket2", "rustix",
+    "nix", "polling", "rayon", "crossbeam", "rand", "getrandom", "chrono", "time", "jiff",
+    "instant", "web-time",
+}
+
+
+def dependencies(*arguments: str) -> set[str]:
+    """Names of the crates that `cargo tree` lists, procedural macros left out."""
+    command = [os.environ.get("CARGO", "cargo"), "tree", "-e", "normal,no-proc-macro",
+               "--prefix", "none", "--format", "{p}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"check-layers: {' '.join(command)} failed:\n{done.stderr.rstrip()}")
+    return set(re.findall(r"^(\S+) v", done.stdout, re.MULTILINE))
+
+
+def main() -> None:
+    wrong = []
+    for crate, known in WORKSPACE.items():
+        found = dependencies("-p", crate) - {crate}
+        for other in sorted(found & set(WORKSPACE) - known):
+            wrong.append(f"{crate} must not depend on {other}")
+        if crate == "polypath-proto":
+            for other in sorted(found - PROTO - set(WORKSPACE)):
+                wrong.append(f"{crate} depends on {other}, which is not on the list in scripts/check-layers.py")
+    pure = dependencies("-p", "polypath-sim", "--no-default-features")
+    for other in sorted(pure & IO):
+        wrong.append(f"polypath-sim without its emulator depends on {other}")
+    for line in wrong:
+        print(f"check-layers: {line}", file=sys.stderr)
+    if wrong:
+        sys.exit(1)
+    print("check-layers: arrows only point down")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+#!/bin/bash
+# Makes a machine ready: system packages where it may install them (apt, as root), components of the
+# Rust toolchain, a virtual environment with pytest. Only what is missing; at once if nothing is.
+#
+#   scripts/setup.sh build|test|bench
+#
+# Says in one line each what is missing and what is skipped because of it. With CI=true a skip is a
+# failure.
+set -eu
+cd "$(dirname "$0")/.."
+purpose=${1:-test}
+PATH=$PATH:/usr/sbin:/sbin
+skips=0
+
+case $purpose in
+build | test | bench) ;;
+*)
+    echo "usage: $0 build|test|bench" >&2
+    exit 2
+    ;;
+esac
+
+say() { echo "setup: $*" >&2; }
+skip() { say "$1; skipped: $2"; skips=$((skips + 1)); }
+has() { command -v "$1" >/dev/null 2>&1; }
+is_root() { [ "$(id -u)" = 0 ]; }
+
+# What a purpose needs: a line each of "package|how to see that it is there|what is skipped without".
+needs() {
+    echo "gcc|has cc|everything (Rust needs a linker)"
+    echo "libc6-dev|has_header stdlib.h|everything (Rust needs a linker)"
+    if [ "$purpose" = test ]; then
+        echo "iproute2|has ip && has tc|tests in network namespaces"
+        echo "ethtool|has ethtool|tests in network namespaces"
+        echo "tshark|has tshark|tests of captures"
+        echo "python3-venv|has_venv|end-to-end tests"
+    fi
+    if [ "$purpose" = bench ]; then
+        echo "ns2|has ns|the simulator beside ns-2"
+        echo "libusrsctp-dev|has_header usrsctp.h|loopback beside usrsctp"
+    fi
+}
+has_header() { has cc && echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
+has_venv() { [ -x .venv/bin/python ] || python3 -c 'import ensurepip, venv' >/dev/null 2>&1; }
+
+packages() {
+    local missing=() package there
+    while IFS='|' read -r package there _; do
+        eval "$there" || missing+=("$package")
+    done < <(needs)
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if ! is_root; then
+        say "not root, so nothing is installed; by hand: apt-get install ${missing[*]}"
+    elif ! has apt-get; then
+        say "no apt-get here, so nothing is installed; missing: ${missing[*]}"
+    else
+        say "installing ${missing[*]}"
+        local log
+        log=$(mktemp)
+        if ! {
+            apt-get update &&
+                DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
+        } >"$log" 2>&1 </dev/null; then
+            say "apt-get failed: $(grep '^E:' "$log" | head -n 1 || true)"
+        fi
+        rm -f "$log"
+    fi
+    while IFS='|' read -r package there without; do
+        eval "$there" || skip "$package is missing" "$without"
+    done < <(needs)
+}
+
+rust() {
+    if ! has cargo; then
+        say "cargo is missing: see https://rustup.rs"
+        exit 1
+    fi
+    [ "$purpose" = test ] || return 0
+    local component
+    for component in fmt clippy; do
+        cargo $component --version >/dev/null 2>&1 && continue
+        has rustup && rustup component add ${component/fmt/rustfmt} >/dev/null 2>&1 && continue
+        skip "cargo $component is missing" "its part of make check"
+    done
+}
+
+# .venv holds a copy of the requirements that it was made from.
+environment() {
+    [ "$purpose" = test ] || return 0
+    cmp -s tests/requirements.txt .venv/requirements.txt && .venv/bin/python -c 'import pytest' 2>/dev/null && return 0
+    has_venv || return 0 # told above
+    say "making .venv with pytest"
+    local log
+    log=$(mktemp)
+    if python3 -m venv .venv >"$log" 2>&1 &&
+        .venv/bin/python -m pip install -q --disable-pip-version-check -r tests/requirements.txt >"$log" 2>&1; then
+        cp tests/requirements.txt .venv/requirements.txt
+    else
+        skip "pytest cannot be installed ($(tail -n 1 "$log"))" "end-to-end tests"
+    fi
+    rm -f "$log"
+}
+
+# Whether the tests that need privileges can run.
+privileges() {
+    [ "$purpose" = test ] || return 0
+    if ! is_root; then
+        skip "not root" "tests in network namespaces, tests that capture on loopback"
+        return 0
+    fi
+    has ip || return 0 # told above
+    local probe=polypath-probe-$$
+    if ip netns add $probe 2>/dev/null; then
+        ip netns del $probe
+    else
+        skip "network namespaces are not allowed here" "tests in network namespaces"
+    fi
+}
+
+packages
+rust
+environment
+privileges
+if [ $skips -gt 0 ] && [ "${CI:-}" = true ]; then
+    say "with CI=true a skip is a failure"
+    exit 1
+fi

@@ -1,0 +1,54 @@
+"""Fixtures of the end-to-end tests: real processes of the `polypath` program, and nothing else.
+
+A test that needs what the machine has not says so by `@pytest.mark.needs(...)`. It is skipped there;
+with CI=true a skip is a failure.
+"""
+
+import os
+import shutil
+
+import pytest
+
+from support import namespaces, program
+
+# Where Debian has ip, tc and ethtool, whoever's path this is.
+os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
+
+
+def _missing(what: str) -> str | None:
+    if what == "root":
+        return None if os.geteuid() == 0 else "not root"
+    if what == "namespaces":
+        return namespaces.problem()
+    return None if shutil.which(what) else f"no {what}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for what in mark.args:
+            problem = _missing(what)
+            if problem:
+                pytest.skip(problem)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"skipped ({call.excinfo and call.excinfo.value}), which CI does not allow"
+    return report
+
+
+@pytest.fixture
+def processes(tmp_path):
+    """Starts processes and sees to it that none is left."""
+    with program.Processes(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+def hosts():
+    """Two hosts (network namespaces) joined by two paths of 10 Mbit/s."""
+    with namespaces.TwoHosts() as made:
+        yield made

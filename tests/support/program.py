@@ -1,0 +1,172 @@
+"""The `polypath` program as a process: starting, waiting, ending, what it said."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import random
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCENARIOS = ROOT / "scenarios"
+
+
+def binary() -> str:
+    """The program under test: $POLYPATH, or what `cargo build` has made."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    path = Path(os.environ.get("POLYPATH", ROOT / target / "debug" / "polypath"))
+    assert path.exists(), f"{path} is not there: cargo build"
+    return str(path)
+
+
+def tuning(**constants: object) -> list[str]:
+    """--config for each of these constants."""
+    return [word for key, value in constants.items() for word in ("--config", f"{key}={value}")]
+
+
+# Failures are noticed within a second, and mended paths as well.
+BRISK = tuning(rto_initial="400ms", rto_min="200ms", rto_max="1s", path_max_retrans=1,
+               heartbeat_interval="500ms")
+
+
+# What stands on stderr before anything goes wrong: where it waits, and progress.
+NEWS = ("waiting on ", "file: ", "  path ", "* path ")
+
+
+@dataclasses.dataclass
+class Ended:
+    """What a process has left."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def json(self) -> dict:
+        assert self.code == 0, f"exit {self.code}: {self.err}"
+        return json.loads(self.out)
+
+    def complains(self, *words: str, code: int = 1, within: float = 30.0) -> str:
+        """The one line of complaint, checked: not 0, one line and at most a hint, in time."""
+        assert self.code == code, f"exit {self.code}, not {code}: {self.out}{self.err}"
+        lines = self.err.splitlines()
+        while lines and lines[0].startswith(NEWS):
+            lines.pop(0)
+        assert lines, "nothing on stderr"
+        assert lines[0].startswith("polypath: "), self.err
+        assert len(lines) == 1 or (len(lines) == 2 and lines[1].startswith("hint: ")), self.err
+        for word in words:
+            assert word in self.err, f"{word!r} is not in: {self.err}"
+        assert self.seconds < within, f"{self.seconds} s"
+        return lines[0]
+
+
+class Process:
+    """A process with its output in files."""
+
+    def __init__(self, words: list[str], folder: Path, number: int, **kwargs):
+        self.words = words
+        self.out_path = folder / f"process-{number}.out"
+        self.err_path = folder / f"process-{number}.err"
+        self.started = time.monotonic()
+        with self.out_path.open("wb") as out, self.err_path.open("wb") as err:
+            kwargs.setdefault("stdin", subprocess.DEVNULL)
+            self.popen = subprocess.Popen(words, stdout=out, stderr=err, **kwargs)
+
+    @property
+    def out(self) -> str:
+        return self.out_path.read_text()
+
+    @property
+    def err(self) -> str:
+        return self.err_path.read_text()
+
+    def said(self, text: str, timeout: float = 15.0) -> "Process":
+        """Waits until the process has written this."""
+        wait_until(lambda: text in self.err or text in self.out, timeout,
+                   lambda: f"{self.words} has not said {text!r}: {self.out}{self.err}",
+                   alive=self.popen)
+        return self
+
+    def say(self, line: str) -> None:
+        """Writes a line to its standard input."""
+        self.popen.stdin.write(line.encode() + b"\n")
+        self.popen.stdin.flush()
+
+    def wait(self, timeout: float = 60.0) -> Ended:
+        """Waits for its end."""
+        try:
+            code = self.popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+            raise AssertionError(
+                f"{self.words} has not ended in {timeout} s: {self.out}{self.err}") from None
+        return Ended(code, self.out, self.err, time.monotonic() - self.started)
+
+    def stop(self) -> None:
+        """Ends it, whatever it does."""
+        if self.popen.poll() is not None:
+            return
+        self.popen.terminate()
+        try:
+            self.popen.wait(5)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+
+
+class Processes:
+    """All processes of a test; none outlives it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.all: list[Process] = []
+
+    def __enter__(self) -> "Processes":
+        return self
+
+    def __exit__(self, *_) -> None:
+        for process in reversed(self.all):
+            process.stop()
+
+    def start(self, *words: object, inside: list[str] = (), **kwargs) -> Process:
+        """Starts a program, `inside` of what these words make of it (a namespace)."""
+        line = [*inside, *map(str, words)]
+        process = Process(line, self.folder, len(self.all), **kwargs)
+        self.all.append(process)
+        return process
+
+    def polypath(self, *words: object, inside: list[str] = (), **kwargs) -> Process:
+        """Starts the program under test."""
+        return self.start(binary(), *words, inside=inside, **kwargs)
+
+
+def wait_until(condition, timeout: float, complaint, alive: subprocess.Popen | None = None) -> None:
+    """Waits until the condition holds; fails with the complaint."""
+    end = time.monotonic() + timeout
+    while not condition():
+        ended = alive is not None and alive.poll() is not None and not condition()
+        if ended or time.monotonic() > end:
+            raise AssertionError(complaint() if callable(complaint) else complaint)
+        time.sleep(0.02)
+
+
+def make_file(path: Path, size: int, seed: int = 1) -> str:
+    """A file of random bytes; returns its SHA-256."""
+    content = random.Random(seed).randbytes(size)
+    path.write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def changes(summary: dict, path: int) -> list[str]:
+    """What happened to a path, in order, from a summary of `--json`."""
+    return [change["change"] for change in summary["changes"] if change["path"] == path]

@@ -1,0 +1,87 @@
+"""`make demo`: the main job of the program, seen from outside."""
+
+import contextlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import capture
+from support.namespaces import Namespace
+from support.program import ROOT, binary, changes, wait_until
+
+DEMO = [sys.executable, str(ROOT / "scripts" / "demo.py")]
+FRONT, BACK = 9900, 9901
+
+
+@pytest.mark.needs("tshark")
+def test_the_demo_survives_the_cut_and_its_capture_is_sound(processes, tmp_path):
+    """With the capture that the emulator writes: what each link carried."""
+    pcap = tmp_path / "demo.pcapng"
+    ended = processes.start(
+        *DEMO, "--program", binary(), "--megabytes", 10, "--pcap", pcap, "--json").wait(60)
+    assert ended.code == 0, ended.err
+    result = json.loads(ended.out.splitlines()[-1])
+    sent, received = result["sent"], result["received"]
+    assert result["sha256_sent"] == result["sha256_received"] == sent["sha256"] == received["sha256"]
+    assert changes(sent, 0)[:2] == ["inactive", "active"]
+    assert sent["changes"][0]["at_s"] > result["cut_at_s"] - 0.5
+    assert all(path["bytes"] > 500_000 for path in sent["paths"])
+    assert 0.2 < received["blackout_s"] < 5
+    capture.assert_sound(pcap, (9899, FRONT, BACK), at_least=5000)
+
+
+@pytest.mark.needs("namespaces", "tshark", "ethtool")
+def test_what_the_demo_puts_on_the_wire_is_sound(processes, tmp_path):
+    """As tshark captures it from the sockets. On a loopback of its own, without segmentation
+    offload: a capture would show up to 64 KiB as one datagram."""
+    pcap = tmp_path / "wire.pcapng"
+    with Namespace() as host:
+        host.whole_datagrams("lo")
+        # Written where tshark may write after it has dropped its privileges: standard output.
+        with pcap.open("wb") as out:
+            sniffer = subprocess.Popen(
+                [*host.inside, "dumpcap", "-q", "-i", "lo", "-f", "udp portrange 9899-9901",
+                 "-w", "-"], stdout=out, stderr=subprocess.PIPE)
+        try:
+            wait_until(lambda: pcap.stat().st_size > 0, 15, "dumpcap does not start", alive=sniffer)
+            ended = processes.start(*DEMO, "--program", binary(), "--megabytes", 4, "--json",
+                                    inside=host.inside).wait(60)
+            assert ended.code == 0, ended.err
+        finally:
+            sniffer.terminate()
+            sniffer.wait(10)
+    # Each datagram twice: before the emulated link, and behind it.
+    capture.assert_sound(pcap, (9899, FRONT, BACK), at_least=6000)
+
+
+def test_the_summary_is_plain(processes):
+    ended = processes.start(*DEMO, "--program", binary(), "--megabytes", 2).wait(60)
+    assert ended.code == 0, ended.err
+    assert "\x1b" not in ended.out + ended.err and "\r" not in ended.out + ended.err
+    for row in ("SHA-256   equal on both sides", "path 0", "path 1", "blackout", "cut", "mended"):
+        assert row in ended.out, ended.out
+
+
+def test_an_interrupted_demo_leaves_nothing_behind(processes):
+    demo = processes.start(*DEMO, "--program", binary(), "--megabytes", 8)
+    wait_until(lambda: len(children(demo.popen.pid)) == 3, 15, "the children do not start",
+               alive=demo.popen)
+    started = children(demo.popen.pid)
+    demo.popen.terminate()
+    assert demo.wait(15).code == 143
+    assert not any(Path("/proc", str(pid)).exists() for pid in started)
+
+
+def children(parent: int) -> list[int]:
+    """Processes that this one has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # "pid (name) state parent ...", and names may hold anything.
+            pid, rest = stat.parent.name, stat.read_text().rpartition(")")[2].split()
+            if int(rest[1]) == parent:
+                found.append(int(pid))
+    return found

@@ -1,0 +1,76 @@
+"""A file between two hosts over two paths; the pair in use is cut, and mended."""
+
+import pytest
+
+from support import program
+from support.program import BRISK, changes, make_file, sha256, wait_until
+
+SIZE = 9_000_000
+
+
+@pytest.mark.needs("namespaces", "tc", "ethtool")
+@pytest.mark.parametrize("ipv6", [False, True], ids=["ipv4", "ipv6"])
+@pytest.mark.parametrize("raw", [False, True], ids=["udp", "raw"])
+def test_a_transfer_survives_the_path_in_use_and_returns_to_it(tmp_path, processes, hosts, ipv6, raw):
+    sent = make_file(tmp_path / "file", SIZE)
+    out = tmp_path / "out"
+    out.mkdir()
+    to = [hosts.address("b", path, ipv6) for path in (1, 2)]
+    of = [hosts.address("a", path, ipv6) for path in (1, 2)]
+    below = ["--raw"] if raw else []
+
+    receiver = processes.polypath(
+        "recv", "--bind", ",".join(to), "-o", out, "--json", *below, *BRISK, inside=hosts.b.inside,
+    ).said("waiting on")
+    sender = processes.polypath(
+        "send", tmp_path / "file", to[0], "--via", to[1], "--bind", ",".join(of), "--json",
+        *below, *BRISK, inside=hosts.a.inside,
+    )
+
+    def passed(path: int, count: int) -> None:
+        """Waits until so many bytes more have left over the path."""
+        start = hosts.a.sent(f"va{path}")
+        wait_until(lambda: hosts.a.sent(f"va{path}") > start + count, 20,
+                   lambda: f"no data over path {path}: {sender.err}", alive=sender.popen)
+
+    passed(1, 1_500_000)
+    hosts.a.ip("link", "set", "va1", "down")
+    passed(2, 1_500_000)
+    hosts.a.ip("link", "set", "va1", "up")
+    if ipv6:  # which "down" has taken away
+        hosts.a.ip("addr", "replace", f"{of[0]}/64", "dev", "va1", "nodad")
+    passed(1, 1_500_000)
+
+    summary = sender.wait().json
+    received = receiver.wait().json
+    assert sha256(out / "file") == sent == summary["sha256"] == received["sha256"]
+    assert [entry.name for entry in out.iterdir()] == ["file"]
+    assert changes(summary, 0) == ["inactive", "active", "takes_new_data"]
+    assert changes(summary, 1) == ["takes_new_data"]
+    assert summary["blackout_s"] < 5
+    assert all(path["bytes"] > 1_000_000 for path in summary["paths"])
+    assert {path["state"] for path in summary["paths"]} == {"active"}
+
+
+@pytest.mark.needs("namespaces", "tc", "ethtool")
+def test_a_transfer_waits_while_both_paths_are_cut(tmp_path, processes, hosts):
+    """With both paths down for a while nothing is lost and nothing is given up too early."""
+    sent = make_file(tmp_path / "file", 3_000_000)
+    to = [hosts.address("b", path) for path in (1, 2)]
+    patient = [*BRISK, *program.tuning(association_max_retrans=30)]
+    receiver = processes.polypath(
+        "recv", "--bind", ",".join(to), "-o", tmp_path / "arrived", "--json", *patient,
+        inside=hosts.b.inside,
+    ).said("waiting on")
+    sender = processes.polypath(
+        "send", tmp_path / "file", to[0], "--via", to[1], "--json", *patient, inside=hosts.a.inside)
+    wait_until(lambda: hosts.a.sent("va1") > 500_000, 20, "no data")
+    for device in ("vb1", "vb2"):
+        hosts.b.ip("link", "set", device, "down")
+    with pytest.raises(AssertionError, match="still quiet"):
+        wait_until(lambda: sender.popen.poll() is not None, 3, "still quiet")
+    for device in ("vb1", "vb2"):
+        hosts.b.ip("link", "set", device, "up")
+    assert sender.wait().json["blackout_s"] > 2.5
+    receiver.wait().json
+    assert sha256(tmp_path / "arrived") == sent
