@@ -168,7 +168,7 @@ impl Endpoint {
             && let Some(entry) = self.entries.get_mut(&id)
             && entry.association.peer_port() == header.source_port
         {
-            entry.association.handle_packet(now, from, ecn, &packet);
+            entry.association.handle_packet(now, from, ecn, &packet, 0);
             return self.touch(id);
         }
         let peer = (from.remote.ip(), header.source_port);
@@ -186,11 +186,8 @@ impl Endpoint {
                 let Some(entry) = self.entries.get_mut(&id) else { return };
                 let tag = header.verification_tag;
                 if entry.association.handle_cookie_echo(now, tag, echo.cookie, from) {
-                    // What follows the cookie in the packet is the new association's already; the
-                    // cookie itself is then seen a second time, as a repetition.
-                    if packet.chunks().count() > 1 {
-                        entry.association.handle_packet(now, from, ecn, &packet);
-                    }
+                    // What follows the cookie in the packet is the new association's already.
+                    entry.association.handle_packet(now, from, ecn, &packet, 1);
                 }
                 self.touch(id);
             }
@@ -322,9 +319,7 @@ impl Endpoint {
             return;
         };
         self.stats.established += 1;
-        if packet.chunks().count() > 1 {
-            association.handle_packet(now, from, ecn, packet);
-        }
+        association.handle_packet(now, from, ecn, packet, 1);
         self.insert(association);
     }
 

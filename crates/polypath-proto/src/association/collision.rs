@@ -30,7 +30,7 @@ impl Association {
                 if init.initiate_tag.0 != 0 {
                     let header = self.reply_header(init.initiate_tag);
                     let packet = abort_packet(header, false, &self.shared, |c| error.write(c));
-                    self.replies.push(Reply { four_tuple: from, packet });
+                    self.reply(from, packet);
                 }
                 return;
             }
@@ -63,7 +63,7 @@ impl Association {
             ties,
         };
         let packet = ack.packet(now, &self.shared, &self.config);
-        self.replies.push(Reply { four_tuple: from, packet });
+        self.reply(from, packet);
     }
 
     fn are_known(&self, addresses: &[IpAddr]) -> bool {
@@ -81,7 +81,16 @@ impl Association {
         let packet = abort_packet(header, false, &self.shared, |c| {
             c.restart_with_new_addresses(|p| new.iter().try_for_each(|a| p.address(*a)))
         });
-        self.replies.push(Reply { four_tuple: from, packet });
+        self.reply(from, packet);
+    }
+
+    fn reply(&mut self, four_tuple: FourTuple, packet: Vec<u8>) {
+        const MOST: usize = 64;
+        if self.replies.len() < MOST {
+            self.replies.push(Reply { four_tuple, packet });
+        } else {
+            self.stats.dropped += 1;
+        }
     }
 
     fn reply_header(&self, verification_tag: VerificationTag) -> CommonHeader {
@@ -152,7 +161,7 @@ impl Association {
     ) {
         let header = self.reply_header(peer_tag);
         let packet = stale_cookie_packet(header, by, &self.shared);
-        self.replies.push(Reply { four_tuple: from, packet });
+        self.reply(from, packet);
     }
 
     /// RFC 9260 5.2.4.1, action A, and 5.2.4.2.

@@ -367,14 +367,15 @@ impl Association {
         !self.control.is_empty() || !self.replies.is_empty()
     }
 
-    /// A packet with this association's verification tag (RFC 9260 8.5). `ecn` is of no use yet: this
-    /// side does not announce that it understands it.
+    /// A packet with this association's verification tag (RFC 9260 8.5), of which `done` chunks have
+    /// been processed. `ecn` is of no use yet: this side does not announce that it understands it.
     pub(crate) fn handle_packet(
         &mut self,
         now: Time,
         from: FourTuple,
         _ecn: Ecn,
         packet: &Packet<'_>,
+        done: usize,
     ) {
         self.now = now;
         if self.is_closed() {
@@ -392,7 +393,7 @@ impl Association {
         stats.bytes_received += packet.datagram().len() as u64;
         let mut seen = data::DataSeen::default();
         let tag = packet.header().verification_tag;
-        for chunk in packet.chunks() {
+        for chunk in packet.chunks().skip(done) {
             let go_on = match chunk {
                 Ok(chunk) => self.handle_chunk(now, path, from, tag, &chunk, &mut seen),
                 Err(error) => self.handle_malformed(&error),
