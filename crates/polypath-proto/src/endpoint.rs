@@ -177,7 +177,8 @@ impl Endpoint {
             (Some(Ok(Chunk::Init(init))), _) if header.verification_tag.0 == 0 => {
                 // RFC 9260 6.10: an INIT travels alone.
                 if packet.chunks().count() == 1 {
-                    self.handle_init(now, from, header, &init, by_peer);
+                    let existing = by_peer.or_else(|| self.listed(&init, header.source_port));
+                    self.handle_init(now, from, header, &init, existing);
                 } else {
                     self.stats.malformed += 1;
                 }
@@ -194,6 +195,12 @@ impl Endpoint {
             (Some(Ok(Chunk::CookieEcho(echo))), None) => {
                 self.handle_cookie_echo(now, from, ecn, &packet, echo.cookie);
             }
+            // RFC 9260 8.5.1 E, 9.2: a peer that still ends an older association, while we open one.
+            (Some(Ok(Chunk::ShutdownAck)), Some(id))
+                if self.entries.get(&id).is_some_and(|e| e.association.is_opening()) =>
+            {
+                self.handle_out_of_the_blue(from, &packet);
+            }
             (_, Some(id)) => {
                 let Some(entry) = self.entries.get_mut(&id) else { return };
                 if entry.association.handle_reflected(&packet) {
@@ -205,6 +212,13 @@ impl Endpoint {
             }
             (_, None) => self.handle_out_of_the_blue(from, &packet),
         }
+    }
+
+    /// The association whose peer has one of the addresses that an INIT lists: a stranger must not
+    /// take them over (RFC 9260 5.2.2).
+    fn listed(&self, init: &Init<'_>, port: u16) -> Option<AssociationId> {
+        let mut addresses = init.parameters.iter().filter_map(|p| p.ok()?.address());
+        addresses.find_map(|ip| self.by_peer.get(&(ip, port)).copied())
     }
 
     /// RFC 9260 5.1 B, 5.2.
@@ -297,6 +311,8 @@ impl Endpoint {
         if cookie.local_tag != header.verification_tag
             || cookie.peer_port != header.source_port
             || self.by_tag.contains_key(&cookie.local_tag.0)
+            // RFC 9260 5.2.2, as in `listed`: since the INIT, an association may have taken them.
+            || cookie.addresses.iter().any(|ip| self.by_peer.contains_key(&(*ip, cookie.peer_port)))
         {
             self.stats.bad_cookies += 1;
             return;
@@ -326,7 +342,10 @@ impl Endpoint {
     /// A packet for no association of ours (RFC 9260 8.4).
     fn handle_out_of_the_blue(&mut self, from: FourTuple, packet: &Packet<'_>) {
         self.stats.out_of_the_blue += 1;
-        let unicast = |ip: IpAddr| !ip.is_multicast() && !ip.is_unspecified();
+        let unicast = |ip: IpAddr| {
+            let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
+            !ip.is_multicast() && !ip.is_unspecified() && !broadcast
+        };
         // (1)
         if !unicast(from.remote.ip()) || from.local.ip().is_multicast() {
             return;
@@ -337,9 +356,12 @@ impl Endpoint {
             destination_port: header.source_port,
             verification_tag: header.verification_tag,
         };
-        let mut chunks = packet.chunks();
-        let first = chunks.next();
-        let discard = std::iter::once(first).flatten().chain(chunks).any(|c| {
+        let first = packet.chunks().next();
+        // RFC 9260 8.5.1 A: tag 0 is for an INIT alone.
+        if header.verification_tag.0 == 0 && !matches!(first, Some(Ok(Chunk::Init(_)))) {
+            return;
+        }
+        let discard = packet.chunks().any(|c| {
             // (2), (6), (7)
             matches!(c, Ok(Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck))
                 || matches!(c, Ok(Chunk::Error(e)) if e.causes.iter().any(|c| {
@@ -360,7 +382,7 @@ impl Endpoint {
             }
             Some(Ok(Chunk::Init(_)) | Err(_)) | None => return,
             // (5)
-            Some(Ok(Chunk::ShutdownAck)) => {
+            Some(Ok(_)) if packet.chunks().any(|c| c == Ok(Chunk::ShutdownAck)) => {
                 reply::shutdown_complete_packet(reply_header, &self.shared)
             }
             // (8)

@@ -38,7 +38,7 @@ impl Association {
         let (local_tag, local_initial_tsn, ties) = match &self.state {
             // RFC 9260 5.2.1: the same tag and TSN as in our own INIT; no tie tags in COOKIE-WAIT.
             State::CookieWait(_) => (self.local_tag, self.local_initial_tsn, Default::default()),
-            State::CookieEchoed(_) => {
+            State::CookieEchoed(_) if self.are_known(&parameters.addresses) => {
                 (self.local_tag, self.local_initial_tsn, (self.local_tag, self.peer_tag))
             }
             // RFC 9260 9.2: in SHUTDOWN-ACK-SENT the INIT is discarded and the SHUTDOWN ACK repeated.
@@ -47,7 +47,7 @@ impl Association {
                 self.control.push(path, Control::ShutdownAck);
                 return;
             }
-            // RFC 9260 5.2.2: a restart must not bring new addresses.
+            // RFC 9260 5.2.1, 5.2.2: neither a collision nor a restart may bring new addresses.
             _ if !self.are_known(&parameters.addresses) => {
                 return self.refuse_new_addresses(init, from, &parameters.addresses);
             }
@@ -84,7 +84,7 @@ impl Association {
         self.reply(from, packet);
     }
 
-    fn reply(&mut self, four_tuple: FourTuple, packet: Vec<u8>) {
+    pub(super) fn reply(&mut self, four_tuple: FourTuple, packet: Vec<u8>) {
         const MOST: usize = 64;
         if self.replies.len() < MOST {
             self.replies.push(Reply { four_tuple, packet });
@@ -93,7 +93,7 @@ impl Association {
         }
     }
 
-    fn reply_header(&self, verification_tag: VerificationTag) -> CommonHeader {
+    pub(super) fn reply_header(&self, verification_tag: VerificationTag) -> CommonHeader {
         CommonHeader {
             source_port: self.shared.config.port,
             destination_port: self.peer_port,

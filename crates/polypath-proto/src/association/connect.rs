@@ -8,6 +8,7 @@ use super::state::{CookieEchoed, CookieWait, State};
 use crate::event::{CloseReason, Event};
 use crate::init::{self, InitError};
 use crate::receive::Receiver;
+use crate::reply::abort_packet;
 use crate::wire::{DATA_HEADER_LEN, Init};
 use crate::{FourTuple, PathId, Time, Tsn};
 
@@ -42,7 +43,7 @@ impl Association {
         let stale = wait.stale;
         let parameters = match init::read(init, from.remote.ip(), &self.config, true) {
             Ok(parameters) => parameters,
-            Err(error) => return self.refuse_init_ack(path, init, error),
+            Err(error) => return self.refuse_init_ack(path, init, error, from),
         };
         self.peer_tag = init.initiate_tag;
         self.set_streams(
@@ -65,12 +66,22 @@ impl Association {
         }
     }
 
-    fn refuse_init_ack(&mut self, path: PathId, init: &Init<'_>, error: InitError) {
-        // RFC 9260 3.3.3: an INIT ACK without a usable tag cannot be answered.
+    fn refuse_init_ack(
+        &mut self,
+        path: PathId,
+        init: &Init<'_>,
+        error: InitError,
+        from: FourTuple,
+    ) {
         let what = error.words();
-        if init.initiate_tag.0 != 0 {
+        self.control.clear();
+        if init.initiate_tag.0 == 0 {
+            // RFC 9260 3.3.3: the ABORT has the T bit, and the tag that the INIT ACK came with.
+            let header = self.reply_header(self.local_tag);
+            let packet = abort_packet(header, true, &self.shared, |c| error.write(c));
+            self.reply(from, packet);
+        } else {
             self.peer_tag = init.initiate_tag;
-            self.control.clear();
             self.control.push(path, Control::Abort(Some(OwnedCause::Init(error))));
         }
         self.become_closed(CloseReason::ProtocolViolation { what });

@@ -257,6 +257,11 @@ impl Association {
         matches!(self.state, State::Established)
     }
 
+    /// The handshake that this side began is not complete.
+    pub(crate) const fn is_opening(&self) -> bool {
+        matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_))
+    }
+
     /// It is over.
     pub const fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed(_))
@@ -303,10 +308,7 @@ impl Association {
     /// See [`SendError`]; the message was not taken.
     pub fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
         self.now = now;
-        if self.wants_shutdown
-            || !(matches!(self.state, State::Established | State::CookieWait(_))
-                || matches!(self.state, State::CookieEchoed(_)))
-        {
+        if self.wants_shutdown || !(matches!(self.state, State::Established) || self.is_opening()) {
             return Err(SendError::Closed);
         }
         let (size, max) = (message.payload.len(), self.config.max_message_size as usize);
@@ -428,10 +430,11 @@ impl Association {
             Chunk::CookieEcho(echo) => return self.handle_cookie_echo(now, tag, echo.cookie, from),
             Chunk::CookieAck => self.handle_cookie_ack(now, path),
             Chunk::Error(error) => self.handle_error(now, error.causes),
-            Chunk::Abort(abort) => self.handle_abort(words(abort.causes)),
+            // RFC 9260 8.5.1 B, C: with our own tag only without the T bit.
+            Chunk::Abort(abort) if !abort.t_bit => self.handle_abort(words(abort.causes)),
             Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),
             Chunk::ShutdownAck => self.handle_shutdown_ack(path),
-            Chunk::ShutdownComplete(_) => self.handle_shutdown_complete(),
+            Chunk::ShutdownComplete(s) if !s.t_bit => self.handle_shutdown_complete(),
             // RFC 9260 6.10: an INIT travels alone, with tag 0 (8.5.1 A).
             Chunk::Init(_) => return false,
             Chunk::Unknown(unknown) => {
@@ -442,8 +445,8 @@ impl Association {
                 self.stats.dropped += 1;
                 return !matches!(action, Action::Stop | Action::StopAndReport);
             }
-            // SACK and HEARTBEAT ACK before the handshake is complete; ECNE and CWR, which were not
-            // negotiated.
+            // SACK and HEARTBEAT ACK before the handshake is complete; a T bit with our tag; ECNE and
+            // CWR, which were not negotiated.
             _ => self.stats.dropped += 1,
         }
         true

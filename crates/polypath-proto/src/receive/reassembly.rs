@@ -9,8 +9,11 @@ use crate::wire::Data;
 use crate::{Ppid, Ssn, StreamId, Tsn};
 
 /// Payload that arrives in sequence is laid end to end into blocks of this size, so that joining it
-/// moves nothing. What is kept for long is copied out of the block, which it would pin.
-const BLOCK: usize = 256 * 1024;
+/// moves nothing. What is kept for long is copied out of the block, which it would pin. Larger
+/// blocks would be mapped from and returned to the operating system one by one.
+const BLOCK: usize = 96 * 1024;
+/// A message begins in a block that has so much left, or in a new one.
+const START: usize = BLOCK / 3;
 /// A message smaller than this gets memory of its own.
 const SMALL: usize = BLOCK / 16;
 
@@ -110,7 +113,8 @@ impl Reassembly {
                 tsns: (data.tsn, data.tsn),
             }));
         } else if in_sequence {
-            if self.block.capacity() < data.payload.len() {
+            let least = if data.beginning { START } else { 0 };
+            if self.block.capacity() < data.payload.len().max(least) {
                 self.block.reserve(BLOCK);
             }
             self.block.extend_from_slice(data.payload);
