@@ -12,11 +12,8 @@ use tokio::time::{Instant, Sleep};
 use crate::shared::Shared;
 use crate::socket::{MAX_TRANSMIT, NetworkError, Outgoing, ReceiveBuffers, Socket};
 
-/// Rounds per wake-up, so that the tasks of the application get their turn on the same thread.
-const ROUNDS: usize = 4;
-
-/// Transmits (each up to [`MAX_TRANSMIT`] bytes) per round, so that acknowledgements are read while
-/// data is sent.
+/// Transmits (each up to [`MAX_TRANSMIT`] bytes) per wake-up, so that acknowledgements are read while
+/// data is sent, and the tasks of the application get their turn on the same thread.
 const TRANSMITS: usize = 16;
 
 /// A future that ends when the endpoint is closed or dropped, and nothing is open any more.
@@ -146,28 +143,26 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        for _ in 0..ROUNDS {
-            this.shared.lock().begin_round();
-            let mut busy = this.receive(cx);
-            busy |= this.transmit(cx);
-            busy |= this.errors(cx);
-            let deadline = {
-                let mut state = this.shared.lock();
-                state.dispatch_events(&this.shared);
-                for (kept, socket) in state.sockets.iter_mut().zip(&this.sockets) {
-                    *kept = socket.stats;
-                }
-                if !busy && state.is_done() && this.sockets.iter().all(Socket::is_idle) {
-                    return Poll::Ready(());
-                }
-                state.proto.poll_timeout()
-            };
-            busy |= this.time(cx, deadline);
-            if !busy && this.shared.lock().sleep(cx.waker()) {
-                return Poll::Pending;
+        this.shared.lock().begin_round();
+        let mut busy = this.receive(cx);
+        busy |= this.transmit(cx);
+        busy |= this.errors(cx);
+        let deadline = {
+            let mut state = this.shared.lock();
+            state.dispatch_events(&this.shared);
+            for (kept, socket) in state.sockets.iter_mut().zip(&this.sockets) {
+                *kept = socket.stats;
             }
+            if !busy && state.is_done() && this.sockets.iter().all(Socket::is_idle) {
+                return Poll::Ready(());
+            }
+            state.proto.poll_timeout()
+        };
+        busy |= this.time(cx, deadline);
+        if busy || !this.shared.lock().sleep(cx.waker()) {
+            // After the others.
+            cx.waker().wake_by_ref();
         }
-        cx.waker().wake_by_ref();
         Poll::Pending
     }
 }

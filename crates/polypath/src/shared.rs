@@ -154,9 +154,10 @@ impl State {
         self.work = true;
     }
 
-    /// The driver begins a round.
+    /// The driver is awake and looks at everything.
     pub(crate) fn begin_round(&mut self) {
         self.work = false;
+        self.driver = None;
     }
 
     /// The driver wants to sleep; false if there is work.
@@ -164,10 +165,7 @@ impl State {
         if self.work {
             return false;
         }
-        match &mut self.driver {
-            Some(old) => old.clone_from(waker),
-            none => *none = Some(waker.clone()),
-        }
+        self.driver = Some(waker.clone());
         true
     }
 

@@ -78,7 +78,7 @@ impl Association {
         if init.initiate_tag.0 == 0 {
             // RFC 9260 3.3.3: the ABORT has the T bit, and the tag that the INIT ACK came with.
             let header = self.reply_header(self.local_tag);
-            let packet = abort_packet(header, true, &self.shared, |c| error.write(c));
+            let packet = abort_packet(header, true, &self.shared, |_| Ok(()));
             self.reply(from, packet);
         } else {
             self.peer_tag = init.initiate_tag;

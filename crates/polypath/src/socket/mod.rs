@@ -148,7 +148,7 @@ impl Socket {
         (self.local.ip().is_unspecified() && !wanted.is_unspecified()).then_some(wanted)
     }
 
-    /// Receives what one system call brings. Returns the number of buffers filled.
+    /// Receives what one system call brings.
     pub(crate) fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -255,7 +255,8 @@ impl Socket {
         self.backlog.is_empty()
     }
 
-    /// Passes what the network said about our datagrams to `tell`, if there is news.
+    /// Passes what the network said about our datagrams to `tell`; true if there was news: look
+    /// again, for there may be more.
     pub(crate) fn poll_errors(
         &mut self,
         cx: &mut Context<'_>,
@@ -266,14 +267,14 @@ impl Socket {
             news = true;
             tell(refused);
         }
-        while self.errors.as_mut().poll(cx).is_ready() {
+        if self.errors.as_mut().poll(cx).is_ready() {
+            news = true;
             let io = self.kind.io().clone();
             // Empties the error queue; "would block" has tokio wait for the next report.
             let _ = io.try_io(Interest::ERROR, || {
                 #[cfg(target_os = "linux")]
                 icmp::read(&*io, |error| {
                     self.stats.icmp_errors += 1;
-                    news = true;
                     tell(error);
                 });
                 Err::<(), _>(io::ErrorKind::WouldBlock.into())
