@@ -120,13 +120,12 @@ impl Association {
 
     /// RFC 9260 5.1 E: the association is up.
     pub(super) fn handle_cookie_ack(&mut self, now: Time, path: PathId) {
-        let State::CookieEchoed(echoed) = &self.state else {
-            // RFC 9260 5.2.5: silently discarded in any other state.
+        // RFC 9260 5.2.5: silently discarded in any other state.
+        if !matches!(self.state, State::CookieEchoed(_)) {
             return;
-        };
-        let echoed_on = echoed.path;
+        }
         self.control.clear();
-        self.confirm(now, echoed_on);
+        // RFC 9260 5.4: the COOKIE ACK answers the COOKIE ECHO that went this way.
         self.confirm(now, path);
         self.become_established(now, false);
     }

@@ -51,13 +51,8 @@ impl Association {
     /// parameter 'HB.interval', with jittering of +/- 50% of the RTO value".
     pub(super) fn schedule_heartbeat(&mut self, now: Time, path: PathId) {
         let p = &self.paths[path.index()];
-        let unconfirmed = p.state() == PathState::Unconfirmed;
-        // An unconfirmed path is probed once each RTO until it has had its chances (5.4).
-        let chances = p.error_count() <= p.path_max_retrans();
-        let interval = match self.config.heartbeat_interval() {
-            _ if unconfirmed && chances => std::time::Duration::ZERO,
-            Some(interval) => interval,
-            None => return self.paths[path.index()].schedule_heartbeat(None),
+        let Some(interval) = self.config.heartbeat_interval() else {
+            return self.paths[path.index()].schedule_heartbeat(None);
         };
         let rto = p.rto().as_nanos() as u64;
         let jittered = std::time::Duration::from_nanos(rto / 2 + self.rng.below(rto + 1));
@@ -133,7 +128,10 @@ impl Association {
         p.back_off();
         if p.state() == PathState::Unconfirmed {
             p.count_error();
-            self.schedule_heartbeat(now, path);
+            // RFC 9260 5.4: once each RTO, until it has had its chances; then at the normal rate.
+            if p.error_count() <= p.path_max_retrans() {
+                p.schedule_heartbeat(Some(now));
+            }
         } else {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
         }

@@ -6,7 +6,7 @@
 //! them. After every step the endpoints check their invariants, and a timer that expires again and
 //! again without the clock moving fails the test.
 
-#![allow(dead_code, reason = "each test file uses a part of this")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
 
 mod hand;
 mod packet;

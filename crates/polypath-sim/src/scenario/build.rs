@@ -21,6 +21,7 @@ const DEFAULT_PORT: u16 = 5001;
 pub(crate) struct Plan {
     pub(crate) topology: Topology,
     /// Of each `[[path]]`: its links.
+    #[cfg_attr(not(feature = "emulator"), allow(dead_code))] // only the emulator asks
     pub(crate) paths: Vec<PathLinks>,
     pub(crate) changes: Vec<Change>,
     pub(crate) stacks: Vec<StackPlan>,

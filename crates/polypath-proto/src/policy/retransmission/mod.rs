@@ -45,12 +45,17 @@ pub trait RetransmissionPolicy: Send + Debug {
 }
 
 /// The path to use in place of `last`: the next active one in round robin, or a potentially failed
-/// one, or `last` itself if there is no other.
+/// one. When every path has been given up, the next of those, for one of them may be back; `last`
+/// itself if there is no other.
 pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
     let other = |state: PathState| move |p: &PathView| p.id != last && p.state == state;
     paths
         .next_after(last, other(PathState::Active))
         .or_else(|| paths.next_after(last, other(PathState::PotentiallyFailed)))
+        .or_else(|| match paths.path(last).state {
+            PathState::Inactive => paths.next_after(last, other(PathState::Inactive)),
+            _ => None,
+        })
         .unwrap_or(last)
 }
 

@@ -1,0 +1,344 @@
+//! SACKs sent and received, and the receive window (RFC 9260 6.1 A, 6.2, 6.2.1, 6.7).
+
+mod common;
+
+use common::*;
+use polypath_proto::wire::Data;
+use polypath_proto::*;
+
+fn config(buffer: u32) -> Config {
+    Config::builder().receive_buffer(buffer).build().unwrap()
+}
+
+fn sacks(packets: &[Sent]) -> Vec<SackSeen> {
+    packets.iter().filter_map(Sent::sack).collect()
+}
+
+/// Data of a hand that host 1 answers.
+fn receiver(config: Config) -> (Net, Hand) {
+    let mut net = pair(1, config);
+    let hand = Hand::new(1).open(&mut net);
+    (net, hand)
+}
+
+/// Data of host 1 that a hand answers; so many chunks of 1000 bytes wait to be sent.
+fn sender(config: Config, rwnd: u32, chunks: u64) -> (Net, Hand) {
+    let mut net = pair(1, config);
+    let hand = Hand { rwnd, ..Hand::new(1) }.open(&mut net);
+    let now = net.now;
+    for i in 0..chunks {
+        net.am(1).send(now, Message::new(StreamId(0), payload(i, 1000))).unwrap();
+    }
+    net.settle();
+    (net, hand)
+}
+
+/// RFC 9260 6.2: every second packet, or 200 ms after the first one.
+#[test]
+fn a_sack_is_delayed_for_a_second_packet_or_200_ms() {
+    let (mut net, hand) = receiver(Config::rfc9260());
+    assert!(hand.data(&mut net, 1).is_empty());
+    assert_eq!(hand.data(&mut net, 2)[0].text(), "SACK 2");
+    net.run(S(1));
+    assert!(hand.data(&mut net, 3).is_empty());
+    let (start, mark) = (net.now, net.log.len());
+    net.run(S(1));
+    assert_eq!(net.script_since(mark), ["B SACK 3"]);
+    assert_eq!(net.log[mark].at.since(start), MS(200));
+}
+
+/// RFC 9260 6.2: packets count, not chunks.
+#[test]
+fn many_chunks_in_one_packet_are_one_packet() {
+    let (mut net, hand) = receiver(Config::rfc9260());
+    let chunks: Vec<Data<'_>> = (1..=8).map(|n| hand.chunk(n, b"x")).collect();
+    let write = |from: usize, to: usize| {
+        let chunks = chunks[from..to].to_vec();
+        move |w: &mut wire::PacketWriter<'_>| chunks.iter().for_each(|c| w.data(c).unwrap())
+    };
+    assert!(hand.say(&mut net, &write(0, 4)).is_empty());
+    assert_eq!(hand.say(&mut net, &write(4, 8))[0].text(), "SACK 8");
+}
+
+/// RFC 9260 6.2, 3.3.1: the I bit asks for an answer at once.
+#[test]
+fn the_immediate_bit_is_answered_at_once() {
+    let (mut net, hand) = receiver(Config::rfc9260());
+    let chunk = Data { immediate: true, ..hand.chunk(1, b"x") };
+    assert_eq!(hand.say(&mut net, &|w| w.data(&chunk).unwrap())[0].text(), "SACK 1");
+}
+
+/// RFC 9260 16: SACK.Delay and how many packets are parameters.
+#[test]
+fn the_delay_and_the_count_can_be_chosen() {
+    let chosen = Config::builder().sack_delay(MS(50)).sack_every(4).build().unwrap();
+    let (mut net, hand) = receiver(chosen);
+    assert!((1..=3).all(|n| hand.data(&mut net, n).is_empty()));
+    assert_eq!(hand.data(&mut net, 4)[0].text(), "SACK 4");
+    hand.data(&mut net, 5);
+    let start = net.now;
+    net.run(S(1));
+    assert_eq!(net.log.last().unwrap().at.since(start), MS(50));
+    let none = Config::builder().sack_delay(MS(0)).build().unwrap();
+    let (mut net, hand) = receiver(none);
+    assert_eq!(hand.data(&mut net, 1)[0].text(), "SACK 1");
+}
+
+/// RFC 9260 6.7: a SACK for every packet while something is missing.
+#[test]
+fn a_gap_is_reported_with_every_packet() {
+    let (mut net, hand) = receiver(Config::rfc9260());
+    let mut say = |n| hand.data(&mut net, n).iter().map(Sent::text).collect::<Vec<_>>();
+    assert_eq!(say(2), ["SACK 0 [2-2]"]);
+    assert_eq!(say(3), ["SACK 0 [2-3]"]);
+    assert_eq!(say(7), ["SACK 0 [2-3] [7-7]"]);
+    assert_eq!(say(5), ["SACK 0 [2-3] [5-5] [7-7]"]);
+    assert_eq!(say(6), ["SACK 0 [2-3] [5-7]"]);
+    assert_eq!(say(1), ["SACK 3 [2-4]"]);
+    say(4);
+    net.run(MS(200));
+    assert_eq!(net.log.last().unwrap().text(), "SACK 7");
+}
+
+/// RFC 9260 6.2, 3.3.4: duplicates are reported at once, each arrival once.
+#[test]
+fn duplicates_are_reported_once() {
+    let (mut net, hand) = receiver(Config::rfc9260());
+    hand.data(&mut net, 1);
+    hand.data(&mut net, 2);
+    let answer = &sacks(&hand.data(&mut net, 1))[0];
+    assert_eq!((answer.cumulative, answer.duplicates.clone()), (2, vec![1]));
+    let chunk = hand.chunk(2, b"data");
+    let answers = hand.say(&mut net, &|w| (0..3).for_each(|_| w.data(&chunk).unwrap()));
+    assert_eq!(sacks(&answers)[0].duplicates, [2, 2, 2]);
+    hand.data(&mut net, 4);
+    assert_eq!(sacks(&hand.data(&mut net, 4))[0].duplicates, [4]);
+    assert_eq!(sacks(&hand.data(&mut net, 5))[0].duplicates, [0u32; 0]);
+    assert_eq!(net.a(1).stats().duplicates_received, 5);
+    assert_eq!(net.hosts[1].received.len(), 2);
+}
+
+/// RFC 9260 6.4: the SACK goes to where the DATA came from.
+#[test]
+fn sacks_return_on_the_path_of_the_data() {
+    let mut net = established(2, Config::rfc9260());
+    for path in [1, 0, 1] {
+        let now = net.now;
+        net.am(0).set_primary(now, PathId(path)).unwrap();
+        net.send(0, 0, payload(1, 100)).unwrap();
+        net.run(S(1));
+        assert_eq!(net.sent_with(1, "SACK").last().unwrap().net(), path);
+    }
+}
+
+/// RFC 9260 6.2.1: a_rwnd shrinks with what is not read, and grows again.
+#[test]
+fn the_window_follows_what_the_application_reads() {
+    let (mut net, hand) = receiver(config(20_000));
+    net.hosts[1].reads = false;
+    let text = [7; 1000];
+    let mut windows = Vec::new();
+    for n in 1..=12 {
+        let chunk = hand.chunk(n, &text);
+        windows.extend(sacks(&hand.say(&mut net, &|w| w.data(&chunk).unwrap())));
+    }
+    assert_eq!(windows.len(), 6);
+    for (i, sack) in windows.iter().enumerate() {
+        let held = 1000 * (i as u32 + 1) * 2;
+        assert!(sack.rwnd <= 20_000 - held, "{} with {held} bytes held", sack.rwnd);
+        assert!(sack.rwnd >= 20_000 - held - 100 * 24, "headers may be charged, no more");
+    }
+    assert_eq!(net.read(1).len(), 12);
+    net.run(S(1));
+    hand.data(&mut net, 13);
+    net.run(S(1));
+    assert!(sacks(&net.sent(1)).last().unwrap().rwnd >= 19_900, "all is free again");
+}
+
+/// RFC 9260 6.1 A, 6.2.1: no more than the peer's window takes.
+#[test]
+fn the_sender_respects_the_window() {
+    let (mut net, hand) = sender(Config::rfc9260(), 2600, 10);
+    assert_eq!(data_numbers(&net.sent(1)), [[1], [2]]);
+    assert!(net.a(1).peer_rwnd() < 600);
+    // a_rwnd is what is free beside what has been received, not beside what is still in flight.
+    assert!(hand.sack_rwnd(&mut net, 1, &[], 2000).is_empty(), "1016 of the 2000 are in flight");
+    assert_eq!(data_numbers(&hand.sack_rwnd(&mut net, 2, &[], 2100)), [[3], [4]]);
+}
+
+/// RFC 9260 6.1 A: a closed window is probed; the association lives as long as the peer answers.
+#[test]
+fn a_closed_window_is_probed_for_as_long_as_the_peer_answers() {
+    // An answered heartbeat would end the backing off.
+    let quiet = config(10_000).to_builder().heartbeat_interval(None).build().unwrap();
+    let mut net = established(1, quiet);
+    net.hosts[1].reads = false;
+    for i in 0..20 {
+        net.send(0, 0, payload(i, 2000)).unwrap();
+    }
+    net.run(S(1000));
+    assert!(net.a(0).is_established() && net.a(1).is_established());
+    assert_eq!(net.path(0, 0).error_count, 0);
+    let mark = net.log.len();
+    net.run(S(200));
+    let probes = data_numbers(&net.sent_since(0, mark));
+    assert!((3..=4).contains(&probes.len()), "with growing intervals: {probes:?}");
+    assert!(probes.iter().all(|p| p.len() == 1), "one chunk each: {probes:?}");
+    let before = net.now;
+    let first = net.read(1);
+    net.hosts[1].reads = true;
+    net.drive_until(S(10), |net| net.a(0).buffered() == 0);
+    assert!(net.now.since(before) < S(3), "the window update is told, not waited for");
+    assert_eq!(first.len() + net.hosts[1].received.len(), 20);
+}
+
+/// RFC 9260 6.1 A, 8.1: a peer that does not answer probes is gone.
+#[test]
+fn a_closed_window_without_answers_ends_the_association() {
+    let (mut net, hand) = sender(Config::rfc9260(), 1500, 5);
+    hand.sack_rwnd(&mut net, 1, &[], 0);
+    net.run(S(2000));
+    assert_eq!(net.closed(1), Some(CloseReason::PeerUnreachable));
+}
+
+/// RFC 9260 6.2: a lost window update is made up for by the probe.
+#[test]
+fn a_lost_window_update_does_not_stop_the_transfer() {
+    let mut net = established(1, config(10_000));
+    net.hosts[1].reads = false;
+    for i in 0..20 {
+        net.send(0, 0, payload(i, 2000)).unwrap();
+    }
+    net.run(S(10));
+    let mut armed = true;
+    net.filter(
+        move |p| if p.has("SACK") && std::mem::take(&mut armed) { Fate::Drop } else { Fate::Pass },
+    );
+    net.read(1);
+    net.hosts[1].reads = true;
+    net.drive_until(S(70), |net| net.a(0).buffered() == 0);
+}
+
+/// RFC 9260 6.2: no silly windows, however slowly the application reads.
+#[test]
+fn small_windows_are_announced_as_none() {
+    let mut net = established(1, config(8_000));
+    net.hosts[1].reads = false;
+    let now = net.now;
+    for i in 0..400 {
+        net.am(0).send(now, Message::new(StreamId(0), payload(i, 100))).unwrap();
+    }
+    net.run(S(2));
+    let mut got = 0;
+    while got < 400 {
+        let now = net.now;
+        got += usize::from(net.am(1).recv(now).is_some());
+        net.settle();
+        net.run(MS(100));
+        assert!(net.now < Time::from_secs(600), "{got} of 400");
+    }
+    let windows: Vec<u32> = sacks(&net.sent(1)).iter().map(|s| s.rwnd).collect();
+    assert!(windows.iter().all(|w| *w == 0 || *w >= 1468), "{windows:?}");
+    assert!(windows.contains(&0));
+    let updates = windows.len();
+    assert!(updates < 150, "{updates} SACKs for 400 messages");
+}
+
+/// RFC 9260 6.2.1 D i: a SACK that is older than another one changes nothing.
+#[test]
+fn an_old_sack_is_dropped() {
+    let (mut net, hand) = sender(Config::rfc9260(), 1 << 20, 20);
+    hand.sack(&mut net, 3, &[]);
+    let before = (net.path(1, 0).in_flight, net.a(1).peer_rwnd(), net.a(1).stats().dropped);
+    assert!(hand.sack_rwnd(&mut net, 2, &[], 0).is_empty());
+    let after = (net.path(1, 0).in_flight, net.a(1).peer_rwnd(), net.a(1).stats().dropped);
+    assert_eq!((before.0, before.1, before.2 + 1), after);
+}
+
+/// RFC 9260 6.2.1: what was never sent cannot be acknowledged.
+#[test]
+fn acknowledging_what_was_never_sent_aborts_the_association() {
+    type Lie = (u32, &'static [(u16, u16)]);
+    let lies: [Lie; 4] = [(5, &[]), (0, &[(2, 5)]), (1 << 31, &[]), (3, &[(2, 2)])];
+    for (cumulative, gaps) in lies {
+        let (mut net, hand) = sender(Config::rfc9260(), 1 << 20, 4);
+        let answers = hand.sack(&mut net, cumulative, gaps);
+        if cumulative == 1 << 31 {
+            // Half a circle away: above or below, but never an acknowledgement.
+            assert!(net.a(1).is_closed() || net.a(1).buffered() == 4000);
+            continue;
+        }
+        assert_eq!(answers[0].chunks[0].name, "ABORT", "{cumulative} {gaps:?}");
+        assert!(matches!(net.closed(1), Some(CloseReason::ProtocolViolation { .. })));
+    }
+}
+
+/// RFC 9260 6.2.1 D iii: what a gap block acknowledged and a later one does not is outstanding again.
+#[test]
+fn a_peer_that_reneges_gets_its_data_again() {
+    let (mut net, hand) = sender(Config::rfc9260(), 1 << 20, 4);
+    assert_eq!(net.path(1, 0).in_flight, 4 * 1016);
+    hand.sack(&mut net, 0, &[(2, 4)]);
+    assert_eq!(net.path(1, 0).in_flight, 1016);
+    hand.sack(&mut net, 1, &[(2, 2)]);
+    assert_eq!((net.path(1, 0).in_flight, net.a(1).stats().reneged), (2 * 1016, 2));
+    let mark = net.log.len();
+    net.run(S(3));
+    let again: Vec<u32> = data_numbers(&net.sent_since(1, mark)).concat();
+    assert!(again.contains(&2) && again.contains(&4) && !again.contains(&3), "{again:?}");
+    hand.sack(&mut net, 4, &[]);
+    assert_eq!((net.path(1, 0).in_flight, net.a(1).buffered()), (0, 0));
+    assert!(net.saw(1, &Event::Drained));
+}
+
+/// RFC 9260 3.3.4: blocks in a strange order, overlapping or empty are no reason to stumble.
+#[test]
+fn unsound_gap_blocks_are_survived() {
+    let strange: [&[(u16, u16)]; 6] = [
+        &[(4, 4), (2, 2)],
+        &[(2, 4), (3, 3)],
+        &[(3, 2)],
+        &[(0, 0)],
+        &[(2, 2), (3, 3), (4, 4)],
+        &[(2, 3), (2, 3), (2, 3)],
+    ];
+    for gaps in strange {
+        let (mut net, hand) = sender(Config::rfc9260(), 1 << 20, 4);
+        hand.sack(&mut net, 0, gaps);
+        hand.sack(&mut net, 4, &[]);
+        assert_eq!((net.path(1, 0).in_flight, net.a(1).buffered()), (0, 0), "{gaps:?}");
+        assert!(net.a(1).is_established());
+    }
+}
+
+/// RFC 9260 6.2: a receiver out of buffer drops what is not in sequence first; nothing is lost.
+#[test]
+fn a_full_buffer_with_a_gap_makes_room_for_what_is_missing() {
+    let (mut net, hand) = receiver(config(8_000));
+    let text = [1; 1000];
+    for n in 2..=20 {
+        let chunk = hand.chunk(n, &text);
+        hand.say(&mut net, &|w| w.data(&chunk).unwrap());
+    }
+    assert!(net.a(1).stats().dropped_no_buffer > 0);
+    for n in 1..=20 {
+        let chunk = hand.chunk(n, &text);
+        hand.say(&mut net, &|w| w.data(&chunk).unwrap());
+    }
+    assert_eq!(net.hosts[1].received.len(), 20);
+    net.run(S(1));
+    assert_eq!(sacks(&net.sent(1)).last().unwrap().cumulative, 20);
+}
+
+/// RFC 9260 6.2.1: every message is told of, whoever reads.
+#[test]
+fn readable_is_told_again_for_what_comes_later() {
+    let (mut net, hand) = receiver(Config::rfc9260());
+    net.hosts[1].reads = false;
+    for n in 1..=5 {
+        hand.data(&mut net, n);
+    }
+    assert_eq!(net.events(1, |e| *e == Event::Readable).len(), 5);
+    assert_eq!(net.read(1).len(), 5);
+    assert_eq!(net.a(1).stats().messages_received, 5);
+}

@@ -1,0 +1,282 @@
+//! Addresses become paths, and paths are verified before they carry data (RFC 9260 5.1.2, 5.4;
+//! RFC 6951 5.4).
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use common::*;
+use polypath_proto::wire::{Chunk, Parameter};
+use polypath_proto::*;
+
+/// RFC 9260 5.4: the other paths are asked as soon as the association is up.
+#[test]
+fn heartbeats_confirm_the_other_paths() {
+    let mut net = pair(3, Config::rfc9260());
+    net.connect(0);
+    net.drive_until(S(1), Net::all_active);
+    for h in 0..2 {
+        let asked = net.sent_with(h, "HEARTBEAT");
+        assert_eq!(asked.iter().map(Sent::net).collect::<Vec<_>>(), [1, 2]);
+        let first = net.path(h, 0);
+        assert_eq!((first.state, net.a(h).primary()), (PathState::Active, PathId(0)));
+        assert!(net.path(h, 1).srtt == Some(MS(20)), "a HEARTBEAT measures the RTT too (6.3.1)");
+    }
+}
+
+/// RFC 9260 8.3: the answer goes back the way the question came.
+#[test]
+fn heartbeat_acks_return_on_the_path_of_the_heartbeat() {
+    let net = established(3, Config::rfc9260());
+    let answers = net.sent_with(1, "HEARTBEAT ACK");
+    assert_eq!(answers.iter().map(Sent::net).collect::<Vec<_>>(), [1, 2]);
+}
+
+/// RFC 9260 5.4: "an endpoint MUST NOT send any chunks to an UNCONFIRMED address, unless it is sending
+/// a probe": no DATA, not even when the primary is dead.
+#[test]
+fn an_unconfirmed_path_carries_heartbeats_and_nothing_else() {
+    let mut net = pair(2, Config::rfc9260());
+    net.drop_all("HEARTBEAT ACK");
+    net.connect(0);
+    net.drive_until(S(1), |net| (0..2).all(|h| net.a(h).is_established()));
+    for _ in 0..20 {
+        net.send(0, 0, payload(1, 5000)).unwrap();
+        net.send(1, 0, payload(2, 5000)).unwrap();
+    }
+    net.run(S(1));
+    net.cuts.insert(0);
+    net.send(0, 0, payload(1, 50_000)).unwrap();
+    net.run(S(1000));
+    for h in 0..2 {
+        assert_eq!(net.states(h)[1], PathState::Unconfirmed);
+        let other = net.sent(h).into_iter().filter(|p| p.net() == 1);
+        let text: BTreeSet<String> = other.map(|p| p.text()).collect();
+        // Once one side has given up, its endpoint knows the other's heartbeats no longer.
+        let known = |t: &String| t.starts_with("HEARTBEAT") || t == "ABORT T";
+        assert!(text.iter().all(known), "{text:?}");
+    }
+    assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable));
+}
+
+/// RFC 9260 5.4: once each RTO, Path.Max.Retrans times, then once each heartbeat interval; the
+/// association's error count is not concerned.
+#[test]
+fn an_unconfirmed_path_is_probed_quickly_at_first() {
+    let mut net = pair(2, Config::rfc9260());
+    net.cuts.insert(1);
+    net.connect(0);
+    net.run(S(1000));
+    let times: Vec<u64> =
+        net.sent_with(0, "HEARTBEAT").iter().filter(|p| p.net() == 1).map(Sent::ms).collect();
+    let gaps: Vec<u64> = times.windows(2).map(|w| w[1] - w[0]).collect();
+    for (i, gap) in gaps.iter().take(5).enumerate() {
+        // The RTO, and the jitter of one that has backed off.
+        let rto = 1000 << i;
+        assert!((rto..=rto + rto * 3).contains(gap), "{gaps:?}");
+    }
+    // 8.3: "RTO of that destination address plus HB.interval, with jittering of +/- 50% of the RTO".
+    assert!(gaps[6..].iter().all(|g| (60_000..=120_000).contains(g)), "{gaps:?}");
+    assert!(net.a(0).is_established());
+    net.cuts.clear();
+    net.drive_until(S(130), Net::all_active);
+}
+
+/// RFC 9260 5.4: only the true nonce confirms.
+#[test]
+fn a_forged_heartbeat_ack_confirms_nothing() {
+    let mut net = pair(1, Config::rfc9260());
+    let mut hand = Hand::new(1);
+    let answer = hand.init(&mut net, &|p| p.ipv4([10, 0, 0, 77].into()).unwrap());
+    hand.learn(&answer[0]);
+    let mark = net.log.len();
+    hand.echo(&mut net);
+    net.run(MS(1));
+    let asked = net.sent_since(1, mark).into_iter().find(|p| p.has("HEARTBEAT")).expect("asks");
+    assert_eq!(asked.to.ip(), IpAddr::from([10, 0, 0, 77]));
+    let Chunk::Heartbeat(h) = asked.parsed()[0] else { unreachable!() };
+    let info = h.info.to_vec();
+    for at in 0..info.len() {
+        let mut forged = info.clone();
+        forged[at] ^= 4;
+        hand.say(&mut net, &|w| w.heartbeat_ack(&forged).unwrap());
+    }
+    hand.say(&mut net, &|w| w.heartbeat_ack(&info[..8]).unwrap());
+    hand.say(&mut net, &|w| w.heartbeat_ack(b"").unwrap());
+    assert_eq!(net.states(1), [PathState::Active, PathState::Unconfirmed]);
+    hand.say(&mut net, &|w| w.heartbeat_ack(&info).unwrap());
+    assert_eq!(net.states(1), [PathState::Active, PathState::Active]);
+    // Once only: a repetition is not another sample of the RTT.
+    let samples = net.a(1).path_stats(PathId(1)).unwrap().rtt_samples;
+    hand.say(&mut net, &|w| w.heartbeat_ack(&info).unwrap());
+    assert_eq!(net.a(1).path_stats(PathId(1)).unwrap().rtt_samples, samples);
+}
+
+fn listed(sent: &Sent) -> Vec<IpAddr> {
+    let parsed = sent.parsed();
+    let (Chunk::Init(i) | Chunk::InitAck(i)) = parsed[0] else { panic!("{}", sent.text()) };
+    i.parameters
+        .iter()
+        .flatten()
+        .filter_map(|p| match p {
+            Parameter::Ipv4(ip) => Some(ip.into()),
+            Parameter::Ipv6(ip) => Some(ip.into()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// RFC 9260 5.1.2: the source address alone, or all of them.
+#[test]
+fn addresses_are_listed_if_there_are_several() {
+    let net = established(1, Config::rfc9260());
+    assert_eq!((listed(&net.log[0]), listed(&net.log[1])), (vec![], vec![]));
+    let net = established(3, Config::rfc9260());
+    assert_eq!(listed(&net.log[0]), [v4(0, 0), v4(1, 0), v4(2, 0)]);
+    assert_eq!(listed(&net.log[1]), [v4(0, 1), v4(1, 1), v4(2, 1)]);
+}
+
+/// RFC 9260 5.1.2: one side has more addresses than the other.
+#[test]
+fn sides_may_have_different_numbers_of_addresses() {
+    for (own, paths) in [([1, 3], [3, 1]), ([3, 1], [1, 3]), ([2, 3], [3, 2])] {
+        let own_paths = [Some(own[0]), Some(own[1])];
+        let mut net = Setup { paths: 3, own_paths, ..Setup::default() }.build();
+        net.establish();
+        for h in 0..2 {
+            assert_eq!(net.a(h).paths().count(), paths[h], "{own:?}");
+            let remotes: BTreeSet<IpAddr> = net.a(h).paths().map(|p| p.remote).collect();
+            assert_eq!(remotes.len(), paths[h], "one path for each address of the peer");
+        }
+    }
+}
+
+/// RFC 9260 5.1.2, 3.3.2.1: what cannot be an address of the peer.
+#[test]
+fn strange_addresses_are_left_aside() {
+    let config = Config::builder().max_paths(4).build().unwrap();
+    let mut net = pair(1, config);
+    let mut hand = Hand::new(1);
+    let answer = hand.init(&mut net, &|p| {
+        for ip in [[224, 0, 0, 1], [255, 255, 255, 255], [0, 0, 0, 0], [127, 0, 0, 1]] {
+            p.ipv4(ip.into()).unwrap();
+        }
+        p.ipv6("ff02::1".parse().unwrap()).unwrap();
+        p.ipv6("::".parse().unwrap()).unwrap();
+        p.ipv6("fd00::9".parse().unwrap()).unwrap();
+        for i in [1, 1, 2, 3, 4, 5, 6, 7, 8, 9] {
+            p.ipv4([10, 0, 9, i].into()).unwrap();
+        }
+    });
+    hand.learn(&answer[0]);
+    hand.echo(&mut net);
+    let remotes: Vec<IpAddr> = net.a(1).paths().map(|p| p.remote).collect();
+    assert_eq!(remotes[0], hand.ip, "the source is one of them, listed or not");
+    let plain = |ip: &IpAddr| matches!(ip, IpAddr::V4(ip) if ip.octets()[..3] == [10, 0, 9]);
+    assert!(remotes[1..].iter().all(plain), "{remotes:?}");
+    assert!((2..=4).contains(&remotes.len()));
+    assert_eq!(remotes.iter().collect::<BTreeSet<_>>().len(), remotes.len());
+}
+
+/// RFC 9260 3.3.2.1.2: over IPv6 alone, and over both.
+#[test]
+fn ipv6_and_ipv4_make_paths_of_their_own() {
+    let mut net = Setup { v6: true, ..Setup::default() }.build();
+    net.establish();
+    net.send(0, 0, payload(1, 5000)).unwrap();
+    net.run(S(1));
+    assert_eq!(net.hosts[1].received[0].payload, payload(1, 5000));
+    assert!(net.sent(0).iter().all(|p| p.bytes.len() <= 1460), "the header of IPv6 is larger");
+
+    let mut net = Setup { dual: true, ..Setup::default() }.build();
+    net.establish();
+    let remotes: Vec<IpAddr> = net.a(0).paths().map(|p| p.remote).collect();
+    assert_eq!(remotes, [v4(0, 1), v6(0, 1)]);
+    let families = |p: PathView| p.local.is_ipv4() == p.remote.is_ipv4();
+    assert!((0..2).all(|h| net.a(h).paths().all(families)));
+    net.drop_all("DATA");
+    net.send(0, 0, payload(1, 5000)).unwrap();
+    net.run(S(2));
+    net.no_filters();
+    net.drive_until(S(10), |net| !net.hosts[1].received.is_empty());
+    assert!(net.sent_with(0, "DATA").iter().any(|p| p.to.is_ipv6()), "the alternate path");
+}
+
+/// RFC 9260 6.4: full mesh pairs every address with every other.
+#[test]
+fn a_full_mesh_has_a_path_for_every_pair() {
+    let config = Config::builder().full_mesh(true).build().unwrap();
+    let net = established(2, config);
+    for h in 0..2 {
+        let pairs: BTreeSet<(IpAddr, IpAddr)> =
+            net.a(h).paths().map(|p| (p.local, p.remote)).collect();
+        assert_eq!(pairs.len(), 4);
+        assert_eq!(net.a(h).paths().count(), 4);
+    }
+    let config = Config::builder().full_mesh(true).max_paths(3).build().unwrap();
+    assert_eq!(established(2, config).a(0).paths().count(), 3);
+}
+
+/// RFC 6951 5.4: the peer's UDP port is the one that its packets come from, whatever it was before.
+#[test]
+fn a_nat_may_change_the_udp_port_at_any_time() {
+    let mut net = Setup { udp: true, ..Setup::default() }.build();
+    net.nat = Some((v4(0, 0), 40_001));
+    net.establish();
+    assert_eq!(net.path(1, 0).remote_port, 40_001);
+    for port in [40_002, 9899, 1] {
+        net.nat = Some((v4(0, 0), port));
+        net.send(0, 0, payload(1, 3000)).unwrap();
+        net.run(S(5));
+        assert_eq!(net.path(1, 0).remote_port, port);
+        net.send(1, 0, payload(2, 3000)).unwrap();
+        net.run(S(1));
+        let last = net.sent_with(1, "DATA").pop().unwrap();
+        assert_eq!(last.to.port(), port);
+    }
+    assert_eq!((net.hosts[0].received.len(), net.hosts[1].received.len()), (3, 3));
+}
+
+/// RFC 9260 8.5: a packet with the wrong tag moves nothing.
+#[test]
+fn a_stranger_cannot_move_the_udp_port() {
+    let mut net = Setup { udp: true, ..Setup::default() }.build();
+    net.establish();
+    let hand = Hand { ip: v4(0, 0), ..Hand::new(1) };
+    let packet = hand.packet(12345, &|w| w.heartbeat(b"x").unwrap());
+    net.inject((v4(0, 0), 666).into(), (v4(0, 1), 9899).into(), &packet);
+    assert_eq!(net.path(1, 0).remote_port, 9899);
+}
+
+/// RFC 9260 11.1.5, SETPRIMARY; 6.4: new data goes to the primary.
+#[test]
+fn the_primary_can_be_chosen() {
+    let mut net = established(2, Config::rfc9260());
+    let now = net.now;
+    assert_eq!(net.am(0).set_primary(now, PathId(9)), Err(PathError::NoSuchPath(PathId(9))));
+    net.am(0).set_primary(now, PathId(1)).unwrap();
+    net.send(0, 0, payload(1, 100)).unwrap();
+    assert_eq!(net.sent_with(0, "DATA").last().unwrap().net(), 1);
+    assert!(net.saw(0, &Event::PrimaryChanged { path: PathId(1) }));
+
+    let mut net = pair(2, Config::rfc9260());
+    net.cuts.insert(1);
+    net.connect(0);
+    net.run(S(1));
+    let now = net.now;
+    assert_eq!(net.am(0).set_primary(now, PathId(1)), Err(PathError::Unconfirmed(PathId(1))));
+}
+
+/// RFC 9260 11.1.8, REQUESTHEARTBEAT.
+#[test]
+fn a_heartbeat_can_be_asked_for() {
+    let mut net = established(2, Config::rfc9260());
+    let now = net.now;
+    let mark = net.log.len();
+    assert_eq!(net.am(0).request_heartbeat(now, PathId(7)), Err(PathError::NoSuchPath(PathId(7))));
+    net.am(0).request_heartbeat(now, PathId(1)).unwrap();
+    net.settle();
+    assert_eq!(net.script_since(mark), ["A HEARTBEAT"]);
+    assert_eq!(net.log[mark].net(), 1);
+}
