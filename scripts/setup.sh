@@ -57,12 +57,12 @@ packages() {
         say "installing ${missing[*]}"
         local log
         log=$(mktemp)
-        if ! {
-            apt-get update &&
-                DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
-        } >"$log" 2>&1 </dev/null; then
-            say "apt-get failed: $(grep '^E:' "$log" | head -n 1 || true)"
-        fi
+        apt-get update >"$log" 2>&1 </dev/null || true
+        # One that is not to be had does not keep the others away.
+        for package in "${missing[@]}"; do
+            DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$package" \
+                >>"$log" 2>&1 </dev/null || say "apt-get: $(grep '^E:' "$log" | tail -n 1 || true)"
+        done
         rm -f "$log"
     fi
     while IFS='|' read -r package there without; do
@@ -80,7 +80,8 @@ rust() {
     for component in fmt clippy; do
         cargo $component --version >/dev/null 2>&1 && continue
         has rustup && rustup component add ${component/fmt/rustfmt} >/dev/null 2>&1 && continue
-        skip "cargo $component is missing" "its part of make check"
+        say "cargo $component is missing: rustup component add ${component/fmt/rustfmt}"
+        exit 1
     done
 }
 

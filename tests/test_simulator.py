@@ -60,21 +60,31 @@ PATH = 'schema = 1\n[[path]]\nrate = "10 Mbit/s"\ndelay = "45 ms"\n'
 WORKLOAD = '[workload]\nsize = "1 MB"\n'
 
 
-@pytest.mark.parametrize("text, names", [
-    ("schema = 2\n" + PATH.removeprefix("schema = 1\n") + WORKLOAD, ["schema", "1"]),
-    (PATH.replace("delay", "dealy") + WORKLOAD, ["path[0].dealy", "delay", ":4:"]),
-    (PATH.replace("45 ms", "45 parsecs") + WORKLOAD, ["path[0].delay", "ms"]),
-    (PATH.replace("10 Mbit/s", "fast") + WORKLOAD, ["path[0].rate", "bit/s"]),
-    (PATH + 'loss = "108 %"\n' + WORKLOAD, ["path[0].loss", "100 %"]),
-    (PATH + WORKLOAD + '[transport]\nprofile = "rfc2960"\n', ["transport.profile", "rfc9260"]),
-    (PATH + WORKLOAD + '[policy]\nretransmission = "smae"\n', ["policy.retransmission", "same"]),
-    (PATH + WORKLOAD + '[transport]\nrto_min = "0 s"\n', ["rto_min", "above zero"]),
-    (PATH + WORKLOAD + '[[fault]]\nat = "1 s"\npath = 7\nkind = "down"\n', ["fault[0].path"]),
-    (PATH + WORKLOAD + '[[fault]]\nat = "1 s"\npath = 0\nkind = "sideways"\n', ["fault[0].kind", "down"]),
-    (WORKLOAD + "schema = 1\n", ["workload.schema"]),
-    ("schema = 1\n[[path\n", [":2:", "not TOML"]),
-    ('extends = "nowhere.toml"\n', ["nowhere.toml", "no such file"]),
-])
+WRONG = {
+    "a schema of the future": (
+        "schema = 2\n" + PATH.removeprefix("schema = 1\n") + WORKLOAD, ["schema", "1"]),
+    "an unknown key": (PATH.replace("delay", "dealy") + WORKLOAD, ["path[0].dealy", "delay", ":4:"]),
+    "an unknown unit": (PATH.replace("45 ms", "45 parsecs") + WORKLOAD, ["path[0].delay", "ms"]),
+    "no quantity": (PATH.replace("10 Mbit/s", "fast") + WORKLOAD, ["path[0].rate", "bit/s"]),
+    "out of range": (PATH + 'loss = "108 %"\n' + WORKLOAD, ["path[0].loss", "100 %"]),
+    "an unknown profile": (
+        PATH + WORKLOAD + '[transport]\nprofile = "rfc2960"\n', ["transport.profile", "rfc9260"]),
+    "an unknown policy": (
+        PATH + WORKLOAD + '[policy]\nretransmission = "smae"\n', ["policy.retransmission", "same"]),
+    "a refused constant": (
+        PATH + WORKLOAD + '[transport]\nrto_min = "0 s"\n', ["rto_min", "above zero"]),
+    "an unknown path": (
+        PATH + WORKLOAD + '[[fault]]\nat = "1 s"\npath = 7\nkind = "down"\n', ["fault[0].path"]),
+    "an unknown fault": (
+        PATH + WORKLOAD + '[[fault]]\nat = "1 s"\npath = 0\nkind = "sideways"\n',
+        ["fault[0].kind", "down"]),
+    "a key in the wrong table": (WORKLOAD + "schema = 1\n", ["workload.schema"]),
+    "no TOML": ("schema = 1\n[[path\n", [":2:", "not TOML"]),
+    "no base": ('extends = "nowhere.toml"\n', ["nowhere.toml", "no such file"]),
+}
+
+
+@pytest.mark.parametrize("text, names", WRONG.values(), ids=WRONG)
 def test_a_wrong_scenario_gets_one_line(processes, tmp_path, text, names):
     """Which key, and what is allowed."""
     scenario = tmp_path / "wrong.toml"

@@ -141,6 +141,25 @@ fn messages_survive_random_networks() {
     }
 }
 
+/// Cases that failed once, and what they found.
+const FAILED_ONCE: [(u64, &str); 6] = [
+    (0x3892_954a_6fc9_60e8, "a receive buffer smaller than a chunk"),
+    (0x9672_8204_f521_36a8, "a receive buffer that holds one fragment and no second one"),
+    (0xa868_70ee_3a6e_7953, "a peer that forgot the association after the shutdown"),
+    (0x0f68_7273_ce39_24d9, "a COOKIE ECHO over another path than the INIT"),
+    (0x20c6_2570_53e2_b042, "a COOKIE ECHO over another path than the INIT"),
+    (0xe5a8_b1d0_bee4_bce0, "a COOKIE ACK that confirmed a path which it did not come over"),
+];
+
+#[test]
+fn what_failed_once_holds() {
+    for (case, what) in FAILED_ONCE {
+        if let Err(error) = run(case) {
+            panic!("POLYPATH_CASE={case:#x} ({what}): {error}");
+        }
+    }
+}
+
 /// What happened at least once in a case, in how many cases: a test that never meets a failing path
 /// says nothing about failing paths.
 #[derive(Debug, Default)]
