@@ -22,6 +22,18 @@ pub struct ConfigError {
     pub allowed: String,
 }
 
+/// From where Max.Burst counts when a SACK has taken data out of flight (RFC 9260 6.1 D).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BurstRule {
+    /// From what is in flight after the SACK: the formula of RFC 9260 6.1 D. It rests on a SACK for
+    /// every second packet; where one stands for many, it leaves the path idle.
+    FlightSize,
+    /// From what was in flight before the SACK: what it took out may be replaced, and Max.Burst
+    /// packets more. Nearly the same where every second packet is acknowledged, and a receiver that
+    /// reads many datagrams at once, with one SACK for all, still gets its rate.
+    AckClocked,
+}
+
 macro_rules! parameters {
     ($( $(#[$doc:meta])* $name:ident: $ty:ty = $default:expr; )*) => {
         /// Constants and policies of an association. Built by [`Config::builder`], or taken whole
@@ -57,8 +69,10 @@ parameters! {
     /// RTO.Max: upper bound of the retransmission timeout (RFC 9260 16; 60 s).
     rto_max: Duration = Duration::from_secs(60);
     /// Max.Burst: packets that one event may add to what is in flight on a path
-    /// (RFC 9260 6.1 D, 16; 4). What a SACK newly acknowledges may be replaced besides.
+    /// (RFC 9260 6.1 D, 16; 4).
     max_burst: u32 = 4;
+    /// From where Max.Burst counts.
+    burst_rule: BurstRule = BurstRule::AckClocked;
     /// Valid.Cookie.Life: how long a state cookie is accepted (RFC 9260 16; 60 s).
     cookie_life: Duration = Duration::from_secs(60);
     /// Association.Max.Retrans: consecutive errors over all paths that end the association

@@ -2,6 +2,7 @@
 //! (RFC 9260 6.2.1, 6.3, 7.2).
 
 use super::Association;
+use crate::config::BurstRule;
 use crate::event::Event;
 use crate::policy::PathsView;
 use crate::policy::congestion::PathAck;
@@ -123,10 +124,11 @@ impl Association {
             if tally.paths[i].answered {
                 self.answered(now, PathId(i as u8));
             }
-            // Max.Burst counts from what was in flight before the SACK: what it took out may be
-            // replaced, and so many packets more.
             if let Some(from) = self.burst_from.get_mut(i) {
-                *from = (*from).max(tally.paths[i].in_flight_before);
+                *from = match self.config.burst_rule() {
+                    BurstRule::AckClocked => (*from).max(tally.paths[i].in_flight_before),
+                    BurstRule::FlightSize => self.paths[i].in_flight(),
+                };
             }
         }
         self.tally = tally;

@@ -186,10 +186,9 @@ impl Association {
         self.ack.clear();
         self.control.clear();
         for path in &mut self.paths {
-            let window = self
-                .policies
-                .congestion
-                .initial(path.max_chunk(), self.config.initial_ssthresh().unwrap_or(self.ssthresh));
+            let ssthresh = self.config.initial_ssthresh().unwrap_or(self.ssthresh);
+            let remote = path.remote().ip();
+            let window = self.policies.congestion.initial(path.max_chunk(), ssthresh, remote);
             path.restart(window, &self.config);
         }
         self.events.push_back(Event::Restarted);

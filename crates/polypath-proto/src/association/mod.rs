@@ -328,6 +328,10 @@ impl Association {
             self.sender.starved = true;
             return Err(SendError::WouldBlock);
         }
+        if self.sender.flight.bytes() == 0 {
+            // After a pause the burst counts from nothing (RFC 9260 6.1 D).
+            self.new_burst();
+        }
         self.sender.buffered += size;
         self.sender.queue.push(message);
         self.stats.messages_sent += 1;

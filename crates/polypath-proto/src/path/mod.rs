@@ -86,7 +86,7 @@ impl Path {
             state: PathState::Unconfirmed,
             error_count: 0,
             path_max_retrans: config.path_max_retrans(),
-            window: controller.initial(max_chunk, ssthresh),
+            window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
             rtt_probe: None,
             max_packet,
@@ -223,16 +223,13 @@ impl Path {
         debug_assert!(self.in_flight >= size && self.chunks_in_flight > 0, "flight underflow");
         self.in_flight = self.in_flight.saturating_sub(size);
         self.chunks_in_flight = self.chunks_in_flight.saturating_sub(1);
-        if self.chunks_in_flight == 0 {
-            self.sent_here.clear();
-        }
     }
 
     /// A chunk that was acknowledged by a gap block no longer is (RFC 9260 6.2.1).
     pub(crate) fn data_back(&mut self, tsn: Tsn, transmissions: u32, size: u32) {
         self.in_flight += size;
         self.chunks_in_flight += 1;
-        self.sent_here.push_front(SentHere { tsn, transmissions });
+        self.sent_here.push_back(SentHere { tsn, transmissions });
     }
 
     /// Drops void entries at the front; true if there was one, that is if the chunk that had been

@@ -207,6 +207,17 @@ impl Hand {
         })
     }
 
+    /// Answers the HEARTBEATs among these packets.
+    pub(crate) fn answer_heartbeats(&self, net: &mut Net, packets: &[Sent]) {
+        for packet in packets.iter().filter(|p| p.to.ip() == self.ip) {
+            for chunk in packet.parsed() {
+                if let Chunk::Heartbeat(h) = chunk {
+                    self.say(net, &|w| w.heartbeat_ack(h.info).unwrap());
+                }
+            }
+        }
+    }
+
     pub(crate) fn shutdown(&self, net: &mut Net, cumulative: u32) -> Vec<Sent> {
         let cumulative = Tsn(self.peer_tsn.wrapping_add(cumulative).wrapping_sub(1));
         self.say(net, &|w| w.shutdown(cumulative).unwrap())

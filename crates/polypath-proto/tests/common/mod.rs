@@ -109,6 +109,7 @@ impl Setup {
             wire: BTreeMap::new(),
             sequence: 0,
             tags: Tags::default(),
+            arrival: None,
             expiries: 0,
         }
     }
@@ -154,6 +155,8 @@ pub(crate) struct Net {
     wire: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, Vec<u8>)>,
     sequence: u64,
     tags: Tags,
+    /// What arrived in the last step.
+    pub(crate) arrival: Option<Sent>,
     /// Calls of `handle_timeout` since the clock last moved.
     expiries: u32,
 }
@@ -323,7 +326,7 @@ impl Net {
     }
 
     /// The next event, at `limit` at the latest. False if there is none before it.
-    fn step(&mut self, limit: Time) -> bool {
+    pub(crate) fn step(&mut self, limit: Time) -> bool {
         self.settle();
         let next = self.next_event().filter(|t| *t <= limit);
         let to = next.unwrap_or(limit).max(self.now);
@@ -335,6 +338,8 @@ impl Net {
             return false;
         }
         let arrived = self.wire.first_entry().filter(|e| e.key().0 <= to).map(|e| e.remove());
+        self.arrival =
+            arrived.as_ref().map(|(f, t, bytes)| self.tags.read(self.now, *f, *t, bytes));
         if let Some((from, to, bytes)) = arrived {
             self.deliver(from, to, &bytes);
         } else {

@@ -1,6 +1,7 @@
 //! How does a congestion window grow and shrink?
 
 use std::fmt::Debug;
+use std::net::IpAddr;
 
 use super::{Answer, PathView, PathsView, Window};
 
@@ -25,8 +26,8 @@ pub struct PathAck {
 
 /// Does the arithmetic of congestion windows. Gets the path as it stands, gives the new window.
 pub trait CongestionController: Send + Debug {
-    /// The window of a new path whose largest chunk is `max_chunk` bytes.
-    fn initial(&self, max_chunk: u32, ssthresh: u32) -> Window;
+    /// The window of a new path to `remote` whose largest chunk is `max_chunk` bytes.
+    fn initial(&self, max_chunk: u32, ssthresh: u32, remote: IpAddr) -> Window;
 
     /// A SACK newly acknowledged data on `path` (`path.in_flight` is what remains).
     fn on_ack(&mut self, path: &PathView, ack: &PathAck, paths: PathsView<'_>) -> Window;

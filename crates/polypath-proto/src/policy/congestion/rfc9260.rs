@@ -1,5 +1,7 @@
 //! Slow start, congestion avoidance and their exits as RFC 9260 7.2 gives them.
 
+use std::net::IpAddr;
+
 use super::{CongestionController, PathAck};
 use crate::policy::{Answer, PathView, PathsView, Window};
 
@@ -19,10 +21,11 @@ fn halved(path: &PathView) -> u32 {
 }
 
 impl CongestionController for Rfc9260 {
-    fn initial(&self, max_chunk: u32, ssthresh: u32) -> Window {
+    fn initial(&self, max_chunk: u32, ssthresh: u32, remote: IpAddr) -> Window {
         // RFC 9260 7.2.1: "min(4 * PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an IPv4
-        // address"; 4404 bytes are three chunks of an Ethernet packet. IPv6's 4344 are three there.
-        let cwnd = (4 * max_chunk).min((2 * max_chunk).max(4404));
+        // address" and 4344 for IPv6: three chunks of an Ethernet packet.
+        let three = if remote.is_ipv4() { 4404 } else { 4344 };
+        let cwnd = (4 * max_chunk).min((2 * max_chunk).max(three));
         Window { cwnd, ssthresh, partial_bytes_acked: 0 }
     }
 

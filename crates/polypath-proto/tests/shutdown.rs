@@ -1,0 +1,374 @@
+//! The graceful end and the abrupt one (RFC 9260 9).
+
+mod common;
+
+use common::*;
+use polypath_proto::wire::cause_code;
+use polypath_proto::*;
+
+const GRACEFUL: Option<CloseReason> = Some(CloseReason::Graceful);
+
+fn open(paths: u8) -> Net {
+    established(paths, Config::rfc9260())
+}
+
+fn both_closed(net: &Net) -> bool {
+    (0..2).all(|h| net.closed(h).is_some())
+}
+
+/// RFC 9260 9.2.
+#[test]
+fn three_packets_end_an_association() {
+    let mut net = open(1);
+    let mark = net.log.len();
+    net.shutdown(0);
+    net.run(S(500));
+    let script = ["A SHUTDOWN 0", "B SHUTDOWN ACK", "A SHUTDOWN COMPLETE"];
+    assert_eq!(net.script_since(mark), script);
+    assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
+    assert!(net.saw(1, &Event::PeerShutdown) && !net.saw(0, &Event::PeerShutdown));
+    for h in 0..2 {
+        let closed = Event::Closed(CloseReason::Graceful);
+        assert_eq!(net.hosts[h].events.last().unwrap().1, closed, "the last event");
+        assert_eq!(net.hosts[h].endpoint.poll_timeout(), None);
+    }
+}
+
+/// RFC 9260 9.2: everything given before is delivered first.
+#[test]
+fn what_is_outstanding_is_delivered_first() {
+    let mut net = open(1);
+    net.nth("DATA", &[2, 5], Fate::Drop);
+    for i in 0..30 {
+        net.send(0, 0, payload(i, 5000)).unwrap();
+    }
+    net.shutdown(0);
+    assert_eq!(net.send(0, 0, payload(1, 1)), Err(SendError::Closed));
+    net.drive_until(S(60), both_closed);
+    assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
+    let got = net.hosts[1].received.iter();
+    assert!(got.map(|r| r.payload.clone()).eq((0..30).map(|i| payload(i, 5000))));
+    assert_eq!(net.times(0, "SHUTDOWN").len(), 1);
+    assert!(net.times(0, "DATA").last() < net.times(0, "SHUTDOWN").first());
+}
+
+/// RFC 9260 9.2: the other side delivers what it has, too, and takes nothing new.
+#[test]
+fn the_side_that_is_told_finishes_as_well() {
+    let mut net = open(1);
+    for i in 0..30 {
+        net.send(1, 0, payload(i, 5000)).unwrap();
+    }
+    net.shutdown(0);
+    net.drive_until(S(5), |net| net.saw(1, &Event::PeerShutdown));
+    assert_eq!(net.send(1, 0, payload(1, 1)), Err(SendError::Closed));
+    net.drive_until(S(60), both_closed);
+    assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
+    let got = net.hosts[0].received.iter();
+    assert!(got.map(|r| r.payload.clone()).eq((0..30).map(|i| payload(i, 5000))));
+}
+
+/// RFC 9260 9.2: T2-shutdown makes up for what is lost, and 8.4 (5) for the last packet.
+#[test]
+fn each_lost_packet_of_the_shutdown_is_made_up_for() {
+    for (lost, shutdowns, acks) in
+        [("SHUTDOWN", 2, 1..=1), ("SHUTDOWN ACK", 2, 2..=3), ("SHUTDOWN COMPLETE", 1, 2..=2)]
+    {
+        let mut net = open(1);
+        net.drop_once(&[lost]);
+        net.shutdown(0);
+        let start = net.now;
+        net.drive_until(S(5), both_closed);
+        assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL), "{lost}");
+        assert_eq!(net.times(0, "SHUTDOWN").len(), shutdowns, "{lost}");
+        assert!(acks.contains(&net.times(1, "SHUTDOWN ACK").len()), "{lost}");
+        let taken = net.now.since(start);
+        assert!(taken > S(1) && taken < MS(1100), "{lost}: {taken:?}");
+    }
+}
+
+/// RFC 9260 9.2: both sides begin, at the same time or nearly so.
+#[test]
+fn both_sides_may_begin() {
+    for offset in 0..10 {
+        for late in 0u32..1 << 6 {
+            let mut net = open(1);
+            let mut packet = 0;
+            net.filter(move |_| {
+                packet += 1;
+                let late = packet <= 6 && late >> (packet - 1) & 1 == 1;
+                if late { Fate::Late(MS(13)) } else { Fate::Pass }
+            });
+            net.send(0, 0, payload(1, 1000)).unwrap();
+            net.send(1, 0, payload(2, 1000)).unwrap();
+            net.shutdown(0);
+            net.run(MS(5 * offset));
+            net.shutdown(1);
+            net.drive_until(S(5), both_closed);
+            let closed = (net.closed(0), net.closed(1));
+            assert_eq!(closed, (GRACEFUL, GRACEFUL), "{offset} {late:b}\n{}", net.tail(12));
+            for h in 0..2 {
+                assert_eq!(net.hosts[h].received.len(), 1);
+            }
+        }
+    }
+}
+
+/// RFC 9260 9.2: DATA in SHUTDOWN-SENT: "immediately respond with ... a SHUTDOWN chunk and restart the
+/// T2-shutdown timer".
+#[test]
+fn data_after_our_shutdown_is_taken_and_answered_at_once() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    net.shutdown(1);
+    assert_eq!(net.log.last().unwrap().text(), "SHUTDOWN 0");
+    net.run(MS(900));
+    let answers = hand.data(&mut net, 1);
+    assert!(answers.iter().any(|p| p.has("SHUTDOWN 1")), "{}", net.tail(3));
+    assert_eq!(net.hosts[1].received.len(), 1);
+    // T2 runs from here: nothing is sent until 1900 ms.
+    let mark = net.log.len();
+    net.run(MS(950));
+    assert!(net.sent_since(1, mark).iter().all(|p| !p.has("SHUTDOWN")));
+    net.run(MS(100));
+    assert_eq!(net.script_since(mark), ["B SHUTDOWN 1"]);
+    // A gap needs a SACK beside the SHUTDOWN.
+    let answers = hand.data(&mut net, 3);
+    assert!(answers.iter().any(|p| p.has("SACK 1 [2-2]")), "{}", net.tail(3));
+    assert!(answers.iter().any(|p| p.has("SHUTDOWN 1")), "{}", net.tail(3));
+}
+
+/// RFC 9260 9.2: the SHUTDOWN's cumulative TSN ack counts.
+#[test]
+fn a_shutdown_acknowledges_data() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    for i in 0..3 {
+        net.send(1, 0, payload(i, 100)).unwrap();
+    }
+    assert!(hand.shutdown(&mut net, 2).is_empty(), "3 is outstanding");
+    assert_eq!(net.path(1, 0).in_flight, 116);
+    assert_eq!(hand.shutdown(&mut net, 3)[0].text(), "SHUTDOWN ACK");
+    assert!(net.saw(1, &Event::Drained));
+
+    let hand = Hand { port: 7000, ..Hand::new(1) }.open(&mut net);
+    assert_eq!(hand.shutdown(&mut net, 1)[0].chunks[0].name, "ABORT", "never sent");
+}
+
+/// RFC 9260 9.2: what has its place in other states only is ignored.
+#[test]
+fn shutdown_chunks_out_of_place_are_ignored() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    assert!(hand.say(&mut net, &|w| w.shutdown_ack().unwrap()).is_empty());
+    assert!(hand.say(&mut net, &|w| w.shutdown_complete(false).unwrap()).is_empty());
+    assert!(net.a(1).is_established());
+
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(0).be_called(&mut net);
+    for echoed in [false, true] {
+        if echoed {
+            hand.init_ack(&mut net);
+        }
+        assert!(hand.shutdown(&mut net, 0).is_empty());
+        hand.say(&mut net, &|w| w.shutdown_complete(false).unwrap());
+        assert!(net.closed(0).is_none());
+    }
+    hand.say(&mut net, &|w| w.cookie_ack().unwrap());
+    assert!(net.a(0).is_established());
+}
+
+/// RFC 9260 9.2: SHUTDOWN in SHUTDOWN-ACK-SENT: the SHUTDOWN ACK again.
+#[test]
+fn a_repeated_shutdown_is_acknowledged_again() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    for _ in 0..3 {
+        assert_eq!(hand.shutdown(&mut net, 0)[0].text(), "SHUTDOWN ACK");
+    }
+    hand.say(&mut net, &|w| w.shutdown_complete(false).unwrap());
+    assert_eq!(net.closed(1), GRACEFUL);
+}
+
+/// RFC 9260 9.2: T5-shutdown-guard, five times RTO.Max.
+#[test]
+fn a_shutdown_that_takes_too_long_is_aborted() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    net.shutdown(1);
+    let mut mark = net.log.len();
+    // The peer lives, and answers everything but the SHUTDOWN.
+    while net.closed(1).is_none() && net.now < Time::from_secs(400) {
+        net.run(MS(100));
+        let news = net.sent_since(1, mark);
+        mark = net.log.len();
+        hand.answer_heartbeats(&mut net, &news);
+    }
+    assert_eq!(net.closed(1), Some(CloseReason::ShutdownTimeout));
+    assert_eq!(net.events(1, |e| matches!(e, Event::Closed(_)))[0].0, 300_000);
+    assert!(net.sent(1).iter().any(|p| p.has("ABORT") && p.tag == hand.tag));
+}
+
+/// RFC 9260 9.2, 8.1: T2 counts as an error.
+#[test]
+fn a_shutdown_without_answers_ends_with_the_error_count() {
+    let config = Config::builder().association_max_retrans(3).build().unwrap();
+    for sent in ["SHUTDOWN", "SHUTDOWN ACK"] {
+        let mut net = pair(1, config.clone());
+        let hand = Hand::new(1).open(&mut net);
+        if sent == "SHUTDOWN" {
+            net.shutdown(1);
+        } else {
+            hand.shutdown(&mut net, 0);
+        }
+        net.run(S(100));
+        assert_eq!(net.times(1, sent), [0, 1000, 3000, 7000]);
+        let closed = net.events(1, |e| matches!(e, Event::Closed(_)));
+        assert_eq!(closed, [(15_000, Event::Closed(CloseReason::PeerUnreachable))]);
+    }
+}
+
+/// RFC 9260 9.2, 6.4: what is repeated goes to another address.
+#[test]
+fn a_shutdown_gets_through_on_the_other_path() {
+    let mut net = open(2);
+    net.cuts.insert(0);
+    net.shutdown(0);
+    net.drive_until(S(10), both_closed);
+    assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
+}
+
+/// Association::shutdown before the association is up.
+#[test]
+fn a_shutdown_before_the_association_is_up_waits_for_it() {
+    let mut net = pair(1, Config::rfc9260());
+    net.connect(0);
+    net.send(0, 0, payload(1, 5000)).unwrap();
+    net.shutdown(0);
+    net.shutdown(0);
+    assert_eq!(net.send(0, 0, payload(1, 1)), Err(SendError::Closed));
+    net.drive_until(S(5), |net| {
+        net.hosts[1].endpoint.associations().count() > 0 && both_closed(net)
+    });
+    assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
+    assert_eq!(net.hosts[1].received[0].payload, payload(1, 5000));
+}
+
+/// What was received before the end can be read after it.
+#[test]
+fn the_last_data_can_be_read_after_the_end() {
+    for abort in [false, true] {
+        let mut net = open(1);
+        net.hosts[1].reads = false;
+        for i in 0..5 {
+            net.send(0, 0, payload(i, 1000)).unwrap();
+        }
+        net.run(S(1));
+        if abort {
+            net.abort(0, b"")
+        } else {
+            net.shutdown(0)
+        }
+        net.drive_until(S(5), both_closed);
+        assert_eq!(net.read(1).len(), 5);
+        assert_eq!(net.read(1).len(), 0);
+        let (id, now) = (net.id(1), net.now);
+        net.hosts[1].endpoint.release(now, id);
+        net.settle();
+        net.hosts[1].endpoint.poll_timeout();
+        assert!(net.hosts[1].endpoint.association(id).is_none());
+    }
+}
+
+/// RFC 9260 9.1, 3.3.10.12.
+#[test]
+fn an_abort_tells_its_reason() {
+    let mut net = open(1);
+    net.send(0, 0, payload(1, 100_000)).unwrap();
+    net.run(MS(15));
+    net.abort(0, b"out of coffee");
+    let last = net.log.last().unwrap();
+    assert_eq!(
+        (last.text(), last.causes()),
+        ("ABORT (User-Initiated Abort)".into(), vec![cause_code::USER_INITIATED_ABORT])
+    );
+    net.run(S(10));
+    assert_eq!(net.closed(0), Some(CloseReason::LocalAbort));
+    let Some(CloseReason::PeerAbort { cause }) = net.closed(1) else { panic!("not aborted") };
+    assert!(cause.contains("out of coffee"), "{cause}");
+    assert_eq!(net.send(0, 0, payload(1, 1)), Err(SendError::Closed));
+    assert_eq!(net.send(1, 0, payload(1, 1)), Err(SendError::Closed));
+    assert!(net.hosts.iter_mut().all(|h| h.endpoint.poll_timeout().is_none()));
+}
+
+/// RFC 9260 9.1: an ABORT is short, whatever the reason.
+#[test]
+fn a_long_reason_is_cut() {
+    let mut net = open(1);
+    net.abort(0, &[b'x'; 10_000]);
+    assert!(net.log.last().unwrap().bytes.len() <= 1480);
+    net.run(S(1));
+    assert!(matches!(net.closed(1), Some(CloseReason::PeerAbort { .. })));
+}
+
+/// RFC 9260 9.1: in each state; before the peer's tag is known there is nobody to tell.
+#[test]
+fn an_abort_is_possible_at_any_time() {
+    let mut net = pair(1, Config::rfc9260());
+    net.connect(0);
+    let mark = net.log.len();
+    net.abort(0, b"");
+    assert_eq!(net.script_since(mark), [""; 0]);
+    net.run(S(100));
+    assert_eq!(net.closed(0), Some(CloseReason::LocalAbort));
+
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(0).be_called(&mut net);
+    hand.init_ack(&mut net);
+    net.abort(0, b"");
+    assert_eq!(
+        (net.log.last().unwrap().text(), net.log.last().unwrap().tag),
+        ("ABORT".into(), hand.tag)
+    );
+
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    hand.shutdown(&mut net, 0);
+    net.abort(1, b"");
+    assert_eq!(net.log.last().unwrap().tag, hand.tag);
+    assert_eq!(net.closed(1), Some(CloseReason::LocalAbort));
+}
+
+/// RFC 9260 9.1: after a release the peer is told, and the place is free at once.
+#[test]
+fn a_released_association_is_aborted() {
+    let mut net = open(1);
+    let (id, now) = (net.id(0), net.now);
+    net.hosts[0].endpoint.release(now, id);
+    net.connect(0);
+    net.drive_until(S(5), |net| net.a(0).is_established());
+    let aborted = |id| net.hosts[1].endpoint.association(id).unwrap().close_reason().cloned();
+    let ids: Vec<AssociationId> = net.hosts[1].endpoint.associations().collect();
+    assert_eq!(ids.len(), 2);
+    assert!(matches!(aborted(ids[0]), Some(CloseReason::PeerAbort { .. })));
+    assert_eq!(aborted(ids[1]), None);
+}
+
+/// RFC 9260 9.2: a window that is closed does not stop a shutdown for ever.
+#[test]
+fn a_shutdown_with_a_slow_reader() {
+    let config = Config::builder().receive_buffer(8000).build().unwrap();
+    let mut net = established(1, config);
+    net.hosts[1].reads = false;
+    for i in 0..20 {
+        net.send(0, 0, payload(i, 1500)).unwrap();
+    }
+    net.shutdown(0);
+    let mut got = 0;
+    for _ in 0..1000 {
+        net.run(MS(200));
+        got += net.read(1).len();
+    }
+    assert_eq!(got, 20);
+    assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
+}
