@@ -55,6 +55,7 @@ constants! {
     rto_min duration "lower bound of the retransmission timeout",
     rto_max duration "upper bound of the retransmission timeout",
     max_burst number "packets that one event may add to what is in flight on a path",
+    burst_rule rule "from where it counts: ack-clocked or flight-size",
     cookie_life duration "how long a state cookie is accepted",
     association_max_retrans number "errors in a row that end the association",
     path_max_retrans number "errors in a row that make a path inactive",
@@ -173,6 +174,18 @@ mod duration {
 
     pub(super) fn show(duration: Duration) -> String {
         Span::from(duration).to_string().replace(' ', "")
+    }
+}
+
+mod rule {
+    use polypath::proto::BurstRule;
+
+    pub(super) fn read(text: &str) -> Result<BurstRule, String> {
+        text.parse().map_err(|_| "ack-clocked or flight-size".to_owned())
+    }
+
+    pub(super) fn show(rule: BurstRule) -> String {
+        rule.to_string()
     }
 }
 

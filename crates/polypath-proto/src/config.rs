@@ -1,5 +1,7 @@
 //! Every constant of the protocol and every choice of policy, in one place.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -32,6 +34,25 @@ pub enum BurstRule {
     /// packets more. Nearly the same where every second packet is acknowledged, and a receiver that
     /// reads many datagrams at once, with one SACK for all, still gets its rate.
     AckClocked,
+}
+
+impl fmt::Display for BurstRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FlightSize => "flight-size",
+            Self::AckClocked => "ack-clocked",
+        })
+    }
+}
+
+impl FromStr for BurstRule {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::FlightSize, Self::AckClocked]
+            .into_iter()
+            .find(|rule| rule.to_string() == text)
+            .ok_or_else(|| format!("\"{text}\" is not known; allowed: flight-size, ack-clocked"))
+    }
 }
 
 macro_rules! parameters {

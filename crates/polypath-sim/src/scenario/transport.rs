@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use polypath_proto::{Config, ConfigBuilder, PROFILES, policy};
+use polypath_proto::{BurstRule, Config, ConfigBuilder, PROFILES, policy};
 use serde::{Deserialize, Serialize};
 
 use super::Key;
@@ -68,6 +68,25 @@ pub enum EncapsulationSpec {
     Ip,
     /// SCTP over UDP, port 9899 on both sides (RFC 6951).
     Udp,
+}
+
+/// From where Max.Burst counts (RFC 9260 6.1 D).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BurstRuleSpec {
+    /// From what is in flight after a SACK, the RFC's formula.
+    FlightSize,
+    /// From what was in flight before it: what it took out may be replaced besides.
+    AckClocked,
+}
+
+impl Parameter<BurstRule> for BurstRuleSpec {
+    fn value(self) -> Result<BurstRule, String> {
+        Ok(match self {
+            Self::FlightSize => BurstRule::FlightSize,
+            Self::AckClocked => BurstRule::AckClocked,
+        })
+    }
 }
 
 /// A value as the core's builder takes it.
@@ -179,6 +198,8 @@ transport! {
     rto_max: Span,
     /// Max.Burst: packets that one event may add to what is in flight on a path.
     max_burst: u32,
+    /// From where Max.Burst counts: "ack-clocked" (default) or "flight-size".
+    burst_rule: BurstRuleSpec,
     /// Valid.Cookie.Life: how long a state cookie is accepted.
     cookie_life: Span,
     /// Association.Max.Retrans: consecutive errors that end the association.

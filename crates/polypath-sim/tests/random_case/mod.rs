@@ -4,8 +4,8 @@ use polypath_sim::Scenario;
 use polypath_sim::link::{LossModel, Reordering};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
-    AssociationSpec, CheckEvery, Direction, EncapsulationSpec, Fault, LinkEntry, LinkSpec,
-    NodeSpec, PathSpec, SizeRange, Switch, Transport, Workload, WorkloadKind,
+    AssociationSpec, BurstRuleSpec, CheckEvery, Direction, EncapsulationSpec, Fault, LinkEntry,
+    LinkSpec, NodeSpec, PathSpec, SizeRange, Switch, Transport, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -47,6 +47,8 @@ impl Case {
         let harshness = Harshness::new(&mut dice);
         network(&mut scenario, &mut dice, harshness);
         scenario.transport = transport(&mut dice, harshness);
+        // Not by the dice, so that cases which failed once stay what they were.
+        scenario.transport.burst_rule = (number % 4 == 1).then_some(BurstRuleSpec::FlightSize);
         let workload = workload(&mut dice, &scenario.transport);
         if scenario.paths.is_empty() {
             scenario.associations.push(AssociationSpec {
