@@ -263,6 +263,21 @@ fn an_idle_path_fails_by_its_heartbeats() {
     net.drive_until(S(130), |net| net.path(0, 1).state == PathState::Active);
 }
 
+/// RFC 9260 8.3: once each heartbeat period, also where the interval is shorter than the RTO.
+#[test]
+fn a_dead_path_is_asked_once_each_heartbeat_period() {
+    let mut net = open(2, config().heartbeat_interval(Some(S(1))));
+    net.cuts.insert(1);
+    net.drive_until(S(600), |net| net.path(0, 1).rto == S(60));
+    net.run(S(100));
+    let mark = net.log.len();
+    net.run(S(3600));
+    let asked = net.sent_since(0, mark).into_iter().filter(|p| p.has("HEARTBEAT") && p.net() == 1);
+    let times: Vec<u64> = asked.map(|p| p.ms()).collect();
+    let gaps: Vec<u64> = times.windows(2).map(|w| w[1] - w[0]).collect();
+    assert!(gaps.iter().all(|g| (31_000..=91_000).contains(g)), "{gaps:?}");
+}
+
 /// RFC 9260 8.3, 6.3.1: a heartbeat measures, and ends the backing off.
 #[test]
 fn an_answered_heartbeat_measures_the_path() {

@@ -265,9 +265,9 @@ fn the_last_data_can_be_read_after_the_end() {
         }
         net.run(S(1));
         if abort {
-            net.abort(0, b"")
+            net.abort(0, b"");
         } else {
-            net.shutdown(0)
+            net.shutdown(0);
         }
         net.drive_until(S(5), both_closed);
         assert_eq!(net.read(1).len(), 5);
