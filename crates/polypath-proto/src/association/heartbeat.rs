@@ -61,14 +61,16 @@ impl Association {
 
     /// The heartbeat timer of a path has expired.
     pub(super) fn handle_heartbeat_timer(&mut self, now: Time, path: PathId) {
-        let p = &self.paths[path.index()];
-        let waiting = p.heartbeat_deadline().is_some();
+        let p = &mut self.paths[path.index()];
+        if let Some(deadline) = p.heartbeat_deadline() {
+            // The last one is still on its way: the path is asked again when it counts as lost.
+            return p.schedule_heartbeat(Some(deadline));
+        }
         // RFC 9260 8.3: only an idle path is asked: "if no new chunk that can be used for updating
         // path RTT ... and no HEARTBEAT chunk has been sent to it within the current heartbeat
         // period". One that has been given up is asked whatever is sent to it.
         let period = self.config.heartbeat_interval().unwrap_or_default() + p.rto() / 2;
-        let idle = p.state() != PathState::Active || p.is_idle_since(now - period);
-        if idle && !waiting {
+        if p.state() != PathState::Active || p.is_idle_since(now - period) {
             self.send_heartbeat(now, path);
         }
         self.schedule_heartbeat(now, path);

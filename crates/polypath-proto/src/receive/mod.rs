@@ -99,7 +99,10 @@ impl Receiver {
             Err(_) => return Outcome::Violation("fragments of a message contradict each other"),
             Ok(None) => {}
             Ok(Some(piece)) => {
+                let gone = charge(piece.payload.len(), piece.chunks);
                 if !self.streams.insert(piece) {
+                    // Its earlier fragments were charged; this chunk was not.
+                    self.buffered -= gone - size;
                     return Outcome::Violation("a stream sequence number was used twice");
                 }
             }
