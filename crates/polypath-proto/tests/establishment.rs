@@ -468,3 +468,28 @@ fn a_released_attempt_is_forgotten() {
     net.connect(0);
     net.drive_until(S(2), Net::all_active);
 }
+
+/// An endpoint has many peers at a time, and keeps them apart.
+#[test]
+fn three_hosts_talk_to_each_other() {
+    let setup = Setup { paths: 2, listens: [true, true], ..Setup::default() };
+    let third = setup.host(2, &Config::rfc9260(), true);
+    let mut net = setup.build();
+    net.hosts.push(third);
+    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+        let remotes = net.remotes(to);
+        let id = net.hosts[from].endpoint.connect(net.now, PORT, &remotes).unwrap();
+        let message = Message::new(StreamId(0), payload(from as u64, 20_000));
+        net.hosts[from].endpoint.association_mut(id).unwrap().send(net.now, message).unwrap();
+    }
+    net.run(S(5));
+    for h in 0..3 {
+        let host = &net.hosts[h];
+        assert_eq!(host.endpoint.associations().count(), 2);
+        let received: Vec<_> = host.received.iter().map(|r| r.payload.clone()).collect();
+        assert_eq!(received.len(), 1);
+        assert!(received[0] == payload((h as u64 + 2) % 3, 20_000));
+        let up = net.events(h, |e| matches!(e, Event::PathState { to: PathState::Active, .. }));
+        assert_eq!(up.len(), 4, "two paths to each of the others");
+    }
+}

@@ -349,7 +349,7 @@ impl Fight {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
     fn anything_may_be_said_at_any_time(full_mesh in any::<bool>(), steps in prop::collection::vec(step(), 1..80)) {

@@ -61,7 +61,7 @@ fn changes(summary: &Value, path: u64) -> Vec<&str> {
 
 #[test]
 fn the_primary_is_cut_half_way_and_mended() {
-    let files = Files::new(6_000_000);
+    let files = Files::new(8_000_000);
     let mut emulator = Emulator::new(1, 2);
     let out = files.text("out");
     let mut args = vec!["recv", "--bind", emulator.receivers(), "-o", &out, "--json"];
@@ -75,7 +75,7 @@ fn the_primary_is_cut_half_way_and_mended() {
     std::thread::sleep(Duration::from_millis(1500));
     emulator.process.say("down p0");
     emulator.process.said("done: down p0");
-    std::thread::sleep(Duration::from_millis(2500));
+    std::thread::sleep(Duration::from_millis(4000));
     emulator.process.say("up p0");
     emulator.process.said("done: up p0");
     let (sent, received) = (send.wait().json(), recv.wait().json());

@@ -4,10 +4,10 @@
 use super::Association;
 use crate::config::BurstRule;
 use crate::event::Event;
-use crate::policy::PathsView;
 use crate::policy::congestion::PathAck;
 use crate::policy::loss::{MissingChunk, SackView};
 use crate::policy::retransmission::LossCause;
+use crate::policy::{PathState, PathsView};
 use crate::send::Fate;
 use crate::wire::{GapBlock, Sack};
 use crate::{PathId, Time, Tsn};
@@ -146,14 +146,19 @@ impl Association {
     ) -> Option<Tsn> {
         let Self { paths, sender, policies, stats, .. } = self;
         let mut highest: Option<Tsn> = None;
+        let failed = |p: &crate::path::Path| p.state() == PathState::Inactive;
+        let dormant = paths.iter().all(failed);
         let mut newly =
             |paths: &mut [crate::path::Path], tsn: Tsn, chunk: &crate::send::Outstanding, fate| {
                 let path = &mut paths[chunk.path.index()];
                 let t = &mut tally[chunk.path.index()];
                 t.acked += chunk.size();
-                // What T3-rtx had given up may have arrived long ago, and only the SACK for it was missing:
-                // it says nothing about the path now, and would hide a failure (RFC 9260 8.2).
-                t.answered |= fate != Fate::Lost(LossCause::Timeout);
+                // RFC 9260 8.2: which path to credit for a chunk that was sent to several is ambiguous,
+                // and the sender may choose not to clear the error count; when every path has failed,
+                // any sign counts. A chunk that T3-rtx had given up may have arrived long ago, and only
+                // the SACK for it was missing. Either would hide the failure of a path.
+                let clear = fate != Fate::Lost(LossCause::Timeout);
+                t.answered |= clear && (dormant || !chunk.wandered);
                 if t.highest_newly_acked.is_none_or(|h| tsn.is_after(h)) {
                     t.highest_newly_acked = Some(tsn);
                 }

@@ -35,6 +35,8 @@ pub(crate) struct Outstanding {
     pub(crate) fast_retransmitted: bool,
     /// The path that it was last sent to.
     pub(crate) path: PathId,
+    /// It has been sent to another path before.
+    pub(crate) wandered: bool,
     pub(crate) transmissions: u32,
     /// Missing reports.
     pub(crate) reports: u32,
@@ -139,6 +141,7 @@ impl InFlight {
             fate: Fate::InFlight,
             fast_retransmitted: false,
             path,
+            wandered: false,
             transmissions: 1,
             reports: 0,
         };
@@ -174,6 +177,7 @@ impl InFlight {
         // RFC 9260 7.2.4 (5): what was fast retransmitted is not so again; after a timeout it may be.
         chunk.fast_retransmitted = chunk.fate == Fate::Lost(LossCause::FastRetransmit);
         chunk.fate = Fate::InFlight;
+        chunk.wandered |= chunk.path != path;
         chunk.path = path;
         chunk.transmissions += 1;
         chunk.reports = 0;
