@@ -2,12 +2,13 @@
 
 CARGO ?= cargo
 PYTEST := .venv/bin/python -m pytest
+LAB := .venv-lab
 # Seconds that `make fuzz` gives to each target.
 FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 
-.PHONY: help build demo test check test-rust test-e2e bench fuzz clean
+.PHONY: help build demo test check test-rust test-e2e test-python bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,6 +27,7 @@ test: ## every test; installs the system packages they need where it may
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-e2e
+	@$(MAKE) --no-print-directory test-python
 
 check: ## formatting, lints, docs, the crates' layers, the length of files
 	scripts/check-layers.py
@@ -43,6 +45,20 @@ test-e2e: ## the tests of the program: real processes, namespaces, captures (see
 		echo "$(PYTEST) -c tests/pytest.ini tests"; $(PYTEST) -c tests/pytest.ini tests; \
 	else echo "skipped: end-to-end tests (no .venv: scripts/setup.sh test)"; [ "$$CI" != true ]; fi
 
+test-python: ## the Python package: wheel, types, tests (see python/)
+	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \
+	else echo "skipped: tests of the Python package (no $(LAB): scripts/setup.sh test)"; [ "$$CI" != true ]; fi
+
+.PHONY: lab
+lab:
+	$(CARGO) build $(LOCKED) -p polypath-cli
+	rm -f target/wheels/polypath-*.whl
+	cd python && ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels
+	$(LAB)/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps target/wheels/polypath-*.whl
+	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
+	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
+	POLYPATH_BIN=$(CURDIR)/target/debug/polypath $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests
+
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench
 	benches/run.py
@@ -52,4 +68,4 @@ fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-
 
 clean: ## everything that was built
 	$(CARGO) clean
-	rm -rf .venv fuzz/target
+	rm -rf .venv .venv-lab fuzz/target

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Arrows only point down: cli -> polypath, sim -> proto.
+"""Arrows only point down: cli -> polypath, sim -> proto; py -> sim.
 
 Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not know, if
 polypath-proto links anything besides the crates listed here (no sockets, no clock, no async
 runtime), or if polypath-sim without its emulator reaches for sockets.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ WORKSPACE = {
     "polypath-sim": {"polypath-proto"},
     "polypath": {"polypath-proto"},
     "polypath-cli": {"polypath-proto", "polypath-sim", "polypath"},
+    "polypath-py": {"polypath-proto", "polypath-sim", "polypath"},
 }
 
 # All that the core may link, indirect dependencies included: bytes, checksums, cookies, dice.
@@ -39,17 +41,33 @@ IO = {
 
 def dependencies(*arguments: str) -> set[str]:
     """Names of the crates that `cargo tree` lists, procedural macros left out."""
-    command = [os.environ.get("CARGO", "cargo"), "tree", "-e", "normal,no-proc-macro",
-               "--prefix", "none", "--format", "{p}", *arguments]
+    tree = cargo("tree", "-e", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}",
+                 *arguments)
+    return set(re.findall(r"^(\S+) v", tree, re.MULTILINE))
+
+
+def members() -> set[str]:
+    """Names of the crates of the workspace."""
+    return {package["name"] for package in
+            json.loads(cargo("metadata", "--no-deps", "--format-version", "1"))["packages"]}
+
+
+def cargo(*words: str) -> str:
+    """What cargo prints."""
+    command = [os.environ.get("CARGO", "cargo"), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"check-layers: {' '.join(command)} failed:\n{done.stderr.rstrip()}")
-    return set(re.findall(r"^(\S+) v", done.stdout, re.MULTILINE))
+    return done.stdout
 
 
 def main() -> None:
     wrong = []
-    for crate, known in WORKSPACE.items():
+    for crate in sorted(members()):
+        if crate not in WORKSPACE:
+            wrong.append(f"{crate} has no place in the list of scripts/check-layers.py")
+            continue
+        known = WORKSPACE[crate]
         found = dependencies("-p", crate) - {crate}
         for other in sorted(found & set(WORKSPACE) - known):
             wrong.append(f"{crate} must not depend on {other}")

@@ -28,7 +28,7 @@ PROGRESS = sys.stderr.isatty()
 # network that is merely slow (RFC 9260 16: 1 s, 5 and 30 s).
 BRISK = {"rto_initial": "500ms", "rto_min": "200ms", "rto_max": "1s", "path_max_retrans": 1,
          "heartbeat_interval": "1s", "sack_delay": "40ms"}
-MENDED_AFTER = 4.0  # seconds
+MENDED_AFTER = 5.0  # seconds
 
 
 class Problem(Exception):
@@ -269,7 +269,7 @@ def build() -> Path:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, help="this polypath, instead of building one")
-    parser.add_argument("--megabytes", type=float, default=16.0, help="size of the file (16)")
+    parser.add_argument("--megabytes", type=float, default=20.0, help="size of the file (20)")
     parser.add_argument("--scenario", type=Path, default=ROOT / "scenarios" / "demo.toml")
     parser.add_argument("--pcap", type=Path, help="capture what the emulated links carry (pcapng)")
     parser.add_argument("--json", action="store_true", help="print the results as one JSON object")

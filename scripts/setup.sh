@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes a machine ready: system packages where it may install them (apt, as root), components of the
-# Rust toolchain, a virtual environment with pytest. Only what is missing; at once if nothing is.
+# Rust toolchain, virtual environments for the Python tests. Only what is missing; at once if nothing is.
 #
 #   scripts/setup.sh build|test|bench
 #
@@ -85,21 +85,29 @@ rust() {
     done
 }
 
-# .venv holds a copy of the requirements that it was made from.
+# environment FOLDER WITHOUT REQUIREMENTS...: a virtual environment that holds a copy of the
+# requirements it was made from.
 environment() {
-    [ "$purpose" = test ] || return 0
-    cmp -s tests/requirements.txt .venv/requirements.txt && .venv/bin/python -c 'import pytest' 2>/dev/null && return 0
+    local folder=$1 without=$2
+    shift 2
+    cat "$@" | cmp -s - "$folder/requirements.txt" && "$folder/bin/python" -c 'import pytest' 2>/dev/null && return 0
     has_venv || return 0 # told above
-    say "making .venv with pytest"
+    say "making $folder for $without"
     local log
     log=$(mktemp)
-    if python3 -m venv .venv >"$log" 2>&1 &&
-        .venv/bin/python -m pip install -q --disable-pip-version-check -r tests/requirements.txt >"$log" 2>&1; then
-        cp tests/requirements.txt .venv/requirements.txt
+    if python3 -m venv "$folder" >"$log" 2>&1 &&
+        "$folder/bin/python" -m pip install -q --disable-pip-version-check "${@/#/-r}" >"$log" 2>&1; then
+        cat "$@" >"$folder/requirements.txt"
     else
-        skip "pytest cannot be installed ($(tail -n 1 "$log"))" "end-to-end tests"
+        skip "the packages of $* cannot be installed ($(tail -n 1 "$log"))" "$without"
     fi
     rm -f "$log"
+}
+
+environments() {
+    [ "$purpose" = test ] || return 0
+    environment .venv "end-to-end tests" tests/requirements.txt
+    environment .venv-lab "tests of the Python package" python/requirements-build.txt python/requirements-test.txt
 }
 
 # Whether the tests that need privileges can run.
@@ -120,7 +128,7 @@ privileges() {
 
 packages
 rust
-environment
+environments
 privileges
 if [ $skips -gt 0 ] && [ "${CI:-}" = true ]; then
     say "with CI=true a skip is a failure"

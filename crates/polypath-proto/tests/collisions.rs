@@ -287,6 +287,23 @@ fn a_restart_in_the_middle_of_a_transfer() {
     hello(&mut net);
 }
 
+/// RFC 9260 5.2.4: a cookie whose tie tags are those of an earlier incarnation restarts nothing.
+#[test]
+fn a_cookie_from_before_the_last_restart_is_discarded() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    let mut offers = [91, 92].map(|tag| Hand { tag, ..hand.clone() });
+    for offer in &mut offers {
+        let answer = offer.init(&mut net, &|_| {});
+        offer.learn(&answer[0]);
+    }
+    assert_eq!(offers[1].echo(&mut net)[0].text(), "COOKIE ACK");
+    assert!(offers[0].echo(&mut net).is_empty());
+    offers[1].data(&mut net, 1);
+    assert_eq!(net.hosts[1].received.len(), 1);
+    assert_eq!(net.events(1, |e| *e == Event::Restarted).len(), 1);
+}
+
 /// RFC 9260 5.2.2, 5.2.4: a restart may use fewer addresses, never new ones.
 #[test]
 fn a_restart_must_not_bring_new_addresses() {

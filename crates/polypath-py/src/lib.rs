@@ -1,0 +1,33 @@
+//! `polypath._core`: the simulator for Python.
+//!
+//! Thin on purpose: scenarios are validated and runs are made here, with the interpreter's lock
+//! released; what is convenient is made of it in Python (`python/polypath`). An outcome crosses as
+//! JSON, its samples over time as numpy arrays that own the memory the simulator filled.
+
+mod error;
+mod many;
+mod outcome;
+mod run;
+mod scenario;
+mod series;
+mod units;
+
+use pyo3::prelude::*;
+
+/// Version of the engine, with a fingerprint of its sources: the same string means the same results.
+const ENGINE: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("POLYPATH_SOURCES"));
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("ENGINE", ENGINE)?;
+    module.add("ScenarioError", py.get_type::<error::ScenarioError>())?;
+    module.add("SimulationError", py.get_type::<error::SimulationError>())?;
+    module.add_class::<scenario::Scenario>()?;
+    module.add_class::<outcome::Outcome>()?;
+    module.add_class::<series::PathSeries>()?;
+    module.add_function(wrap_pyfunction!(run::run, module)?)?;
+    module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
+    module.add_function(wrap_pyfunction!(units::quantity, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! What a run gave.
+
+use polypath_sim::Outcome as Inner;
+use pyo3::prelude::*;
+
+use crate::error::SimulationError;
+use crate::series::PathSeries;
+
+/// What a run gave: everything but the samples as JSON, the samples as arrays.
+#[pyclass(frozen, module = "polypath._core")]
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    inner: Inner,
+    series: Vec<Py<PathSeries>>,
+}
+
+impl Outcome {
+    pub(crate) fn new(py: Python<'_>, mut inner: Inner) -> PyResult<Self> {
+        let series = std::mem::take(&mut inner.series);
+        let series = series.into_iter().map(|one| Py::new(py, PathSeries::new(py, one)));
+        Ok(Self { series: series.collect::<PyResult<_>>()?, inner })
+    }
+}
+
+#[pymethods]
+impl Outcome {
+    /// Everything but the samples over time, as JSON.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.inner)
+            .map_err(|error| SimulationError::new_err(format!("the outcome has no JSON: {error}")))
+    }
+
+    /// The samples over time of each path: the same objects at every call.
+    #[getter]
+    fn series(&self, py: Python<'_>) -> Vec<Py<PathSeries>> {
+        self.series.iter().map(|one| one.clone_ref(py)).collect()
+    }
+}

@@ -1,0 +1,69 @@
+//! A validated scenario.
+
+use std::path::PathBuf;
+
+use polypath_sim::Scenario as Inner;
+use pyo3::prelude::*;
+
+use crate::error;
+
+/// A validated scenario. It never changes.
+#[pyclass(frozen, module = "polypath._core")]
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) inner: Inner,
+}
+
+#[pymethods]
+impl Scenario {
+    /// From TOML.
+    #[staticmethod]
+    fn from_toml(text: &str) -> PyResult<Self> {
+        let inner = Inner::from_toml(text).map_err(error::scenario)?;
+        Ok(Self { inner })
+    }
+
+    /// From a file of TOML and the files that it extends.
+    #[staticmethod]
+    fn from_file(path: PathBuf) -> PyResult<Self> {
+        let inner = Inner::from_file(path).map_err(error::scenario)?;
+        Ok(Self { inner })
+    }
+
+    /// From JSON of the same shape. Errors have keys, but no line numbers.
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Self> {
+        let wrong = |error: String| {
+            // Where in the JSON it stands is nothing that anybody has seen.
+            let what = error.split(" at line").next().unwrap_or_default();
+            error::ScenarioError::new_err(format!("not a scenario: {what}"))
+        };
+        let table = serde_json::from_str::<toml::Table>(text).map_err(|e| wrong(e.to_string()))?;
+        let text = toml::to_string(&table).map_err(|e| wrong(e.to_string()))?;
+        let inner = Inner::from_toml(&text).map_err(error::without_place)?;
+        Ok(Self { inner })
+    }
+
+    /// As TOML in the one form that equal scenarios share.
+    fn to_toml(&self) -> String {
+        self.inner.to_toml()
+    }
+
+    /// As JSON of the same shape.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.inner)
+            .map_err(|error| error::ScenarioError::new_err(error.to_string()))
+    }
+
+    /// Root of all randomness.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.inner.seed
+    }
+
+    /// What it is called.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.inner.name
+    }
+}

@@ -1,0 +1,45 @@
+"""polypath: multipath SCTP in simulation, for researchers who live in Python.
+
+A :class:`Scenario` says what the network is like, what the applications do and what breaks when.
+:func:`simulate` runs one, :func:`sweep` runs many of them with many seeds and gives a tidy frame,
+:func:`summary` and :func:`compare` say what follows from it, :func:`plot` shows it.
+
+The same scenario, seed and :data:`engine_version` give the same result on every machine.
+"""
+
+from polypath import schema
+from polypath._core import ScenarioError, SimulationError, quantity
+from polypath.figures import plot
+from polypath.frame import load
+from polypath.metrics import METRICS
+from polypath.progress import Progress
+from polypath.result import Result
+from polypath.scenario import Scenario
+from polypath.simulate import engine_version, simulate, simulate_many
+from polypath.statistics import Interval, Stop, compare, interval, paired, summary
+from polypath.sweep import EngineMismatchError, sweep
+
+__all__ = [
+    "METRICS",
+    "EngineMismatchError",
+    "Interval",
+    "Progress",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "SimulationError",
+    "Stop",
+    "compare",
+    "engine_version",
+    "interval",
+    "load",
+    "paired",
+    "plot",
+    "quantity",
+    "schema",
+    "simulate",
+    "simulate_many",
+    "summary",
+    "sweep",
+]
+__version__ = engine_version.partition("+")[0]

@@ -1,0 +1,118 @@
+"""The simulator (compiled)."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "ENGINE",
+    "Outcome",
+    "PathSeries",
+    "Scenario",
+    "ScenarioError",
+    "SimulationError",
+    "quantity",
+    "run",
+    "run_many",
+]
+
+ENGINE: str
+
+class ScenarioError(ValueError):
+    """A scenario is wrong: key, what is wrong, what is allowed, in one line."""
+
+class SimulationError(RuntimeError):
+    """A run gave no outcome: an invariant did not hold, which is a bug in polypath."""
+
+@final
+class Scenario:
+    """A validated scenario."""
+
+    @staticmethod
+    def from_toml(text: str) -> Scenario: ...
+    @staticmethod
+    def from_file(path: str | PathLike[str]) -> Scenario: ...
+    @staticmethod
+    def from_json(text: str) -> Scenario: ...
+    def to_toml(self) -> str: ...
+    def to_json(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+
+@final
+class PathSeries:
+    """The variables of one path over time, seen from one side; all arrays have the same length."""
+
+    COLUMNS: ClassVar[list[str]]
+    @property
+    def association(self) -> str:
+        """Name of the association."""
+    @property
+    def side(self) -> str:
+        """Either "sender" or "receiver"."""
+    @property
+    def path(self) -> int:
+        """Number of the path."""
+    @property
+    def time(self) -> NDArray[np.float64]:
+        """Seconds from the beginning of the run."""
+    @property
+    def cwnd(self) -> NDArray[np.uint64]:
+        """Congestion window in bytes."""
+    @property
+    def ssthresh(self) -> NDArray[np.uint64]:
+        """Slow start threshold in bytes."""
+    @property
+    def in_flight(self) -> NDArray[np.uint64]:
+        """Bytes of DATA outstanding, chunk headers included."""
+    @property
+    def rto(self) -> NDArray[np.float64]:
+        """Retransmission timeout in seconds."""
+    @property
+    def srtt(self) -> NDArray[np.float64]:
+        """Smoothed round-trip time in seconds; 0 before the first sample."""
+    @property
+    def peer_rwnd(self) -> NDArray[np.uint64]:
+        """Receive window of the peer in bytes, of the whole association."""
+    @property
+    def state(self) -> NDArray[np.uint64]:
+        """0 unconfirmed, 1 active, 2 potentially failed, 3 inactive."""
+    @property
+    def error_count(self) -> NDArray[np.uint64]:
+        """Consecutive errors."""
+    def __len__(self) -> int: ...
+
+@final
+class Outcome:
+    """What a run gave."""
+
+    def to_json(self) -> str: ...
+    @property
+    def series(self) -> list[PathSeries]: ...
+
+def run(
+    scenario: Scenario,
+    seed: int | None = None,
+    series: str | None = None,
+    pcap: str | PathLike[str] | None = None,
+) -> Outcome: ...
+def run_many(
+    jobs: Sequence[tuple[Scenario, int | None]],
+    series: str | None = None,
+    threads: int | None = None,
+    done: Callable[[int, Outcome | Exception], object] | None = None,
+) -> list[Outcome | Exception]: ...
+def quantity(text: str) -> float:
+    """A quantity as a scenario has it, in its base unit.
+
+    "10 Mbit/s" is 1e7 (bit/s), "45 ms" is 0.045 (seconds), "64 KiB" is 65536.0 (bytes), "8 %" is
+    0.08.
+
+    Raises:
+        ValueError: The text is not a quantity; says what is allowed.
+    """

@@ -1,0 +1,114 @@
+"""Figures: a run over time, and the scenarios of a sweep side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from polypath._core import PathSeries
+from polypath.metrics import METRICS
+from polypath.statistics import LEVEL, WITHIN, summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from polypath.result import Result
+
+#: Told apart by the colour-blind (Okabe and Ito).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: States of a path from here on are those of a path that does not work.
+_POTENTIALLY_FAILED = 2
+
+
+def plot_run(result: Result, series: Sequence[PathSeries]) -> Figure:
+    """Congestion window (kB), round-trip time and RTO (s) of each path over time (s).
+
+    Grey lines: new data goes to another path.
+    Light bands: a path is potentially failed or inactive.
+    """
+    figure, (windows, times) = _panels(2, height=4.5)
+    several = len({(one.association, one.side) for one in series}) > 1
+    for index, one in enumerate(series):
+        colour = COLOURS[index % len(COLOURS)]
+        label = f"path {one.path}"
+        if several:
+            label = f"{one.association}, {one.side}, {label}"
+        windows.step(one.time, one.cwnd / 1e3, where="post", color=colour, label=label)
+        known = one.srtt > 0
+        times.step(one.time[known], one.srtt[known], where="post", color=colour)
+        times.step(one.time, one.rto, where="post", color=colour, linestyle=":")
+        low, high = windows.get_ylim()
+        windows.fill_between(
+            one.time,
+            0,
+            1,
+            where=one.state >= _POTENTIALLY_FAILED,
+            step="post",
+            transform=windows.get_xaxis_transform(),
+            color=colour,
+            alpha=0.12,
+            linewidth=0,
+        )
+        windows.set_ylim(low, high)
+    changes = result.changes
+    for at in changes.loc[changes["what"] == "current", "at"]:
+        windows.axvline(at, color="0.6", linewidth=0.8, zorder=0)
+    windows.set_ylabel("congestion window [kB]")
+    windows.set_ylim(bottom=0)
+    if series:
+        windows.legend(loc="upper right", frameon=False)
+        times.set_yscale("log")
+    times.set_ylabel("RTT —, RTO ··· [s]")
+    times.set_xlabel("time [s]")
+    name = result.scenario.name or "scenario"
+    figure.suptitle(f"{name}, seed {result.seed}", fontsize="medium")
+    return figure
+
+
+def plot(
+    frame: pd.DataFrame,
+    metric: str = "time_from_first_data",
+    *,
+    level: float = LEVEL,
+    within: float = WITHIN,
+) -> Figure:
+    """The scenarios of a sweep side by side: mean of a metric and its interval.
+
+    Open circles have too few runs or too wide an interval (see :func:`polypath.summary`).
+
+    Raises:
+        ValueError: The frame has no such metric.
+    """
+    table = summary(frame, metric, level=level, within=within)
+    figure, (axes,) = _panels(1, height=1.2 + 0.3 * len(table))
+    for place, row in enumerate(table.to_dict("records")):
+        face = "none" if row["too_few"] else COLOURS[0]
+        axes.errorbar(
+            float(row["mean"]),
+            place,
+            xerr=float(row["half_width"]) if row["n"] > 1 else 0.0,
+            fmt="o",
+            color=COLOURS[0],
+            markerfacecolor=face,
+            capsize=3,
+        )
+    axes.set_yticks(range(len(table)), list(table["scenario"]))
+    axes.set_ylim(len(table) - 0.5, -0.5)
+    axes.set_xlabel(METRICS.get(metric.rpartition(".")[2], metric).partition(";")[0])
+    axes.set_title(f"{metric}, mean and {level:.0%} interval", fontsize="medium")
+    axes.grid(axis="x", color="0.9")
+    axes.set_axisbelow(True)
+    return figure
+
+
+def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure of 7 inches with panels above each other that share their horizontal axis."""
+    import matplotlib.pyplot as plt  # half a second, which workers do not need
+
+    figure, panels = plt.subplots(
+        count, 1, sharex=True, squeeze=False, figsize=(7.0, height), layout="constrained"
+    )
+    return figure, list(panels[:, 0])

@@ -1,0 +1,226 @@
+"""`polypath-lab`: runs and sweeps from the command line and from batch systems."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pandas as pd
+
+import polypath
+from polypath.scenario import Value
+
+_INTERRUPTED = 130
+
+
+class _UsageError(Exception):
+    """The command line is wrong."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.action(options))
+    except _UsageError as error:
+        return _complain(error, 2)
+    except (ValueError, RuntimeError, OSError) as error:
+        return _complain(error, 1)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+def entry() -> NoReturn:
+    """What the installed command calls."""
+    sys.exit(main())
+
+
+def _complain(error: Exception, code: int) -> int:
+    print(f"polypath-lab: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="polypath-lab", description=__doc__)
+    parser.add_argument(
+        "--version", action="version", version=f"polypath-lab, engine {polypath.engine_version}"
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="one run of a scenario")
+    run.set_defaults(action=_run)
+    _scenario_options(run, "SCENARIO.toml", nargs=None)
+    run.add_argument("--seed", type=int, metavar="N", help="other root of all randomness")
+    run.add_argument("--json", action="store_true", help="print everything as one JSON object")
+    run.add_argument("--pcap", metavar="FILE", help="write the packets into a pcapng file")
+    run.add_argument("--plot", metavar="FILE", help="draw the run: PNG, SVG or PDF by its name")
+
+    sweep = commands.add_parser("sweep", help="scenarios with many seeds")
+    sweep.set_defaults(action=_sweep)
+    _scenario_options(sweep, "SCENARIO.toml", nargs="+")
+    sweep.add_argument(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="KEY=A,B,...",
+        help="each of these values of a key; several keys give all combinations",
+    )
+    sweep.add_argument("--seeds", metavar="A..B", help="seeds from A to B; 1..30 by default")
+    sweep.add_argument(
+        "--within", metavar="SHARE", help="run until the interval is this narrow, such as 10%%"
+    )
+    sweep.add_argument("--level", default="90 %", metavar="SHARE", help="of intervals; 90%%")
+    sweep.add_argument("--at-least", type=int, default=10, metavar="N", help="with --within; 10")
+    sweep.add_argument("--at-most", type=int, default=100, metavar="N", help="with --within; 100")
+    sweep.add_argument("--metric", default="time_from_first_data", help="what it is all about")
+    sweep.add_argument("--results", metavar="DIR", help="keep every run; go on where it stopped")
+    sweep.add_argument("--shard", metavar="I/N", help="the I-th of N parts, such as 3/16")
+    sweep.add_argument("--processes", type=int, metavar="N", help="processes in place of threads")
+    sweep.add_argument("--retry-failed", action="store_true", help="run again what failed before")
+    sweep.add_argument("--csv", metavar="FILE", help="write a row for each run ('-': to stdout)")
+    sweep.add_argument("--plot", metavar="FILE", help="draw the scenarios side by side")
+    sweep.add_argument("--quiet", action="store_true", help="no progress")
+    return parser
+
+
+def _scenario_options(parser: argparse.ArgumentParser, name: str, nargs: str | None) -> None:
+    parser.add_argument("scenario", metavar=name, nargs=nargs)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="other value of a key, such as transport.rto_min=200ms",
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    scenario = _load(options.scenario, options.set)
+    result = polypath.simulate(scenario, seed=options.seed)
+    if options.pcap:
+        result.pcap(options.pcap)
+    if options.plot:
+        result.plot().savefig(options.plot)
+    if options.json:
+        print(json.dumps(result.outcome))
+        return 0
+    width = max(map(len, result.metrics))
+    for metric, value in result.metrics.items():
+        shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+        print(f"{metric:{width}}  {shown}")
+    return 0
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    axes = dict(_axis(text) for text in options.vary)
+    scenarios = [one for file in options.scenario for one in _load(file, options.set).grid(axes)]
+    level = _share("--level", options.level)
+    stop = None
+    if options.within:
+        stop = polypath.Stop(
+            level=level,
+            within=_share("--within", options.within),
+            at_least=options.at_least,
+            at_most=options.at_most,
+            metric=options.metric,
+        )
+    settings: dict[str, Any] = {
+        "stop": stop,
+        "results": options.results,
+        "shard": _shard(options.shard),
+        "progress": not options.quiet,
+        "retry_failed": options.retry_failed,
+    }
+    seeds = _seeds(options.seeds)
+    if options.processes:
+        with ProcessPoolExecutor(options.processes) as executor:
+            frame = polypath.sweep(scenarios, seeds, executor=executor, **settings)
+    else:
+        frame = polypath.sweep(scenarios, seeds, **settings)
+    return _tell(frame, options, level)
+
+
+def _tell(frame: pd.DataFrame, options: argparse.Namespace, level: float) -> int:
+    if options.csv:
+        frame.to_csv(sys.stdout if options.csv == "-" else options.csv, index=False)
+    if frame.empty:
+        print("polypath-lab: this shard has nothing to do", file=sys.stderr)
+        return 0
+    if options.csv != "-":
+        table = polypath.summary(frame, options.metric, level=level)
+        print(table.to_string(index=False, float_format="{:.6g}".format))
+    if options.plot:
+        polypath.plot(frame, options.metric, level=level).savefig(options.plot)
+    failed = frame.loc[frame["status"] == "failed", "reason"]
+    if len(failed):
+        raise RuntimeError(f"{len(failed)} of {len(frame)} runs failed, first: {failed.iloc[0]}")
+    return 0
+
+
+def _load(file: str, settings: Sequence[str]) -> polypath.Scenario:
+    scenario = polypath.Scenario.from_file(Path(file))
+    return scenario.with_(dict(_setting("--set", text) for text in settings))
+
+
+def _setting(option: str, text: str) -> tuple[str, Value]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise _UsageError(f'{option} "{text}" is not of the form KEY=VALUE')
+    return key.strip(), _literal(value.strip())
+
+
+def _axis(text: str) -> tuple[str, list[Value]]:
+    key, values = _setting("--vary", text)
+    if not isinstance(values, str):
+        return key, [values]
+    return key, [_literal(value.strip()) for value in values.split(",")]
+
+
+def _literal(text: str) -> Value:
+    """As TOML has it; whatever is not TOML is a string without its quotes."""
+    try:
+        value: Value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return value
+
+
+def _seeds(text: str | None) -> range | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)\.\.(\d+)", text)
+    if not found or int(found[1]) > int(found[2]):
+        raise _UsageError(
+            f'--seeds: found "{text}"; allowed: the first and the last, such as 1..30'
+        )
+    return range(int(found[1]), int(found[2]) + 1)
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise _UsageError(f'--shard: found "{text}"; allowed: 1/N to N/N, such as 3/16')
+    return int(found[1]), int(found[2])
+
+
+def _share(option: str, text: str) -> float:
+    try:
+        share = polypath.quantity(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise _UsageError(f'{option}: found "{text}"; allowed: a share such as "10 %"')
+    return share
+
+
+if __name__ == "__main__":
+    entry()

@@ -1,0 +1,127 @@
+"""What a run gave as one flat row of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+Metric: TypeAlias = float | int | bool | str
+
+#: Every metric with what it is and its unit. Where a scenario has several associations, those of
+#: each carry its name ("main.goodput"); those of the back direction, if data went there, "back.".
+METRICS: Mapping[str, str] = {
+    "complete": "every association delivered everything and closed gracefully",
+    "end": "why the run ended: closed, idle, time-limit or event-limit",
+    "ended_at": "simulated time at the end, seconds",
+    "events": "events that were handled",
+    "packets_lost": "packets lost by loss models and outages, all links",
+    "packets_dropped": "packets dropped by full queues or for their size, all links",
+    "time_from_start": "from the opening to the last byte delivered, seconds; none if incomplete",
+    "time_from_first_data": "from the first DATA to the last byte, seconds; none if incomplete",
+    "goodput": "bytes delivered per second, from the opening to the last of them",
+    "bytes_sent": "bytes that the application sent",
+    "bytes_delivered": "bytes that were delivered to the other application",
+    "messages_delivered": "messages that were delivered",
+    "longest_gap": "longest time without newly delivered data, seconds; 0 if there was none",
+    "blackouts": "times without newly delivered data of at least run.blackout",
+    "blackout_time": "their sum, seconds",
+    "packets_sent": "packets sent by the side that opened the association, all paths",
+    "data_chunks_sent": "DATA chunks sent for the first time",
+    "data_bytes_sent": "user bytes sent for the first time",
+    "fast_retransmissions": "DATA chunks fast retransmitted",
+    "timeout_retransmissions": "DATA chunks retransmitted after a timeout",
+    "timeouts": "expirations of T3-rtx",
+    "failures": "times that a path became inactive",
+    "heartbeats_lost": "HEARTBEATs not answered in time",
+    "duplicates_received": "DATA chunks that arrived a second time at the other side",
+    "sacks_sent": "SACKs that the other side sent",
+}
+
+_OF_SENDER_PATHS = (
+    "packets_sent",
+    "data_chunks_sent",
+    "data_bytes_sent",
+    "fast_retransmissions",
+    "timeout_retransmissions",
+    "timeouts",
+    "failures",
+    "heartbeats_lost",
+)
+_OF_RECEIVER = ("duplicates_received", "sacks_sent")
+
+
+def metrics(outcome: Mapping[str, Any]) -> dict[str, Metric]:
+    """The metrics of an outcome; see :data:`METRICS`. A number that there is not is NaN."""
+    associations = outcome["associations"]
+    counts = [link["counts"] for link in outcome["links"]]
+    row: dict[str, Metric] = {
+        "complete": all(association["complete"] for association in associations),
+        "end": outcome["end"],
+        "ended_at": outcome["ended_at"],
+        "events": outcome["events"],
+        "packets_lost": sum(c["lost"] + c["lost_outage"] for c in counts),
+        "packets_dropped": sum(c["dropped_queue"] + c["dropped_mtu"] for c in counts),
+    }
+    if len(associations) == 1:
+        return row | _association(associations[0])
+    each = {a["name"]: _association(a) for a in associations}
+    row |= _over_all(list(each.values()))
+    for name, own in each.items():
+        row |= {f"{name}.{metric}": value for metric, value in own.items()}
+    return row
+
+
+def rank(metric: str) -> tuple[str, int, str]:
+    """Sorts metrics: those of the run as in :data:`METRICS`, then those of each association."""
+    prefix, _, last = metric.rpartition(".")
+    known = list(METRICS)
+    return prefix, known.index(last) if last in METRICS else len(known), last
+
+
+def _association(association: Mapping[str, Any]) -> dict[str, Metric]:
+    complete = association["complete"]
+    row = _flow(association["forward"], complete)
+    for name in _OF_SENDER_PATHS:
+        row[name] = sum(path["counts"][name] for path in association["sender"]["paths"])
+    for name in _OF_RECEIVER:
+        row[name] = association["receiver"]["counts"][name]
+    if association["back"]["bytes_sent"]:
+        back = _flow(association["back"], complete)
+        row |= {f"back.{metric}": value for metric, value in back.items()}
+    return row
+
+
+def _flow(flow: Mapping[str, Any], complete: bool) -> dict[str, Metric]:
+    def time(name: str) -> float:
+        value = flow[name] if complete else None
+        return math.nan if value is None else value
+
+    return {
+        "time_from_start": time("time_from_start"),
+        "time_from_first_data": time("time_from_first_data"),
+        "goodput": flow["goodput"],
+        "bytes_sent": flow["bytes_sent"],
+        "bytes_delivered": flow["bytes_delivered"],
+        "messages_delivered": flow["messages_delivered"],
+        "longest_gap": flow["longest_gap"]["length"] if flow["longest_gap"] else 0.0,
+        "blackouts": len(flow["blackouts"]),
+        "blackout_time": math.fsum(blackout["length"] for blackout in flow["blackouts"]),
+    }
+
+
+def _over_all(rows: list[dict[str, Metric]]) -> dict[str, Metric]:
+    """Of several associations: sums of counts and goodput, the longest of times."""
+    longest = ("time_from_start", "time_from_first_data", "longest_gap")
+    total: dict[str, Metric] = {}
+    for metric in METRICS:
+        values = [float(row[metric]) for row in rows if metric in row]
+        if not values:
+            continue
+        if metric in longest:
+            total[metric] = math.nan if any(map(math.isnan, values)) else max(values)
+        elif metric in ("goodput", "blackout_time"):
+            total[metric] = math.fsum(values)
+        else:
+            total[metric] = sum(int(value) for value in values)
+    return total

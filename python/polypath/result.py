@@ -1,0 +1,136 @@
+"""What a run gave."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, cast
+
+import pandas as pd
+
+from polypath import _core
+from polypath._core import PathSeries
+from polypath.metrics import Metric, metrics
+from polypath.scenario import Scenario
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Result:
+    """The result of one run. Times are seconds from its beginning, sizes are bytes."""
+
+    def __init__(self, scenario: Scenario, outcome: _core.Outcome) -> None:
+        self.scenario = scenario
+        self._outcome = outcome
+
+    @cached_property
+    def outcome(self) -> dict[str, Any]:
+        """Everything but the samples over time, as nested dicts and lists."""
+        return cast("dict[str, Any]", json.loads(self._outcome.to_json()))
+
+    @property
+    def seed(self) -> int:
+        """Root of all randomness of this run."""
+        return int(self.outcome["seed"])
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """One flat row of numbers: see :data:`polypath.METRICS`."""
+        return metrics(self.outcome)
+
+    @cached_property
+    def associations(self) -> pd.DataFrame:
+        """A row for each association and direction that carried data, with its times and bytes.
+
+        Columns: association, direction ("forward" or "back"), complete, those of the flow
+        (``time_from_first_data`` in seconds, ``goodput`` in bytes per second, ...), and why each
+        side closed (``sender_close``, ``receiver_close``).
+        """
+        rows = []
+        for association in self.outcome["associations"]:
+            for direction in ("forward", "back"):
+                flow = dict(association[direction])
+                if direction == "back" and not flow["bytes_sent"]:
+                    continue
+                flow["blackouts"] = len(flow["blackouts"])
+                flow["longest_gap"] = flow["longest_gap"] and flow["longest_gap"]["length"]
+                rows.append(
+                    {
+                        "association": association["name"],
+                        "direction": direction,
+                        "complete": association["complete"],
+                        **flow,
+                        "sender_close": association["sender"]["close"],
+                        "receiver_close": association["receiver"]["close"],
+                    }
+                )
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def paths(self) -> pd.DataFrame:
+        """A row for each path and side of each association, as it was at the end.
+
+        Columns: association, side, path, local, remote, state, cwnd and ssthresh (bytes), rto and
+        srtt (seconds), error_count, and the path's counters.
+        """
+        rows = [
+            {
+                "association": association["name"],
+                "side": side,
+                **{key: value for key, value in path.items() if key != "counts"},
+                **path["counts"],
+            }
+            for association in self.outcome["associations"]
+            for side in ("sender", "receiver")
+            for path in association[side]["paths"]
+        ]
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """A row for each direction of each link, with its counters in packets (and bytes)."""
+        links = self.outcome["links"]
+        return pd.DataFrame([{"link": link["name"], **link["counts"]} for link in links])
+
+    @cached_property
+    def changes(self) -> pd.DataFrame:
+        """A row for each change of a path: at (seconds), side, path, what, from and to."""
+        columns = ["association", "at", "side", "path", "what", "from", "to"]
+        rows = [
+            {"association": association["name"], **change}
+            for association in self.outcome["associations"]
+            for change in association["changes"]
+        ]
+        return pd.DataFrame(rows, columns=pd.Index(columns))
+
+    @property
+    def series(self) -> list[PathSeries]:
+        """Samples over time of each path that sent data: read-only numpy arrays, not copied.
+
+        Empty unless the scenario has ``[series]`` or :func:`polypath.simulate` was asked for them.
+        """
+        return self._outcome.series
+
+    def pcap(self, path: str | PathLike[str]) -> None:
+        """Writes the packets of every link into a pcapng file; runs the scenario once more.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        _core.run(self.scenario._inner, self.seed, None, fspath(path))
+
+    def plot(self) -> Figure:
+        """Congestion window, round-trip time and RTO of each path over time, as a figure.
+
+        Without samples the scenario is run once more to get them.
+        """
+        from polypath.figures import plot_run
+
+        series = self.series or _core.run(self.scenario._inner, self.seed, "changes").series
+        return plot_run(self, series)
+
+    def __repr__(self) -> str:
+        name, end = self.scenario.name, self.outcome["end"]
+        return f"<Result {name!r}, seed {self.seed}: {end} at {self.outcome['ended_at']:.3f} s>"

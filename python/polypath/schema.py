@@ -1,0 +1,201 @@
+"""The sections of a scenario as types, so that editors and type checkers know the keys.
+
+They say nothing about what is allowed at run time: a scenario is validated in one place only, the
+same one for files, the command line and Python. Quantities are strings with units.
+"""
+
+from typing import Literal, TypeAlias, TypedDict
+
+Direction: TypeAlias = Literal["forward", "back", "both"]
+
+
+class GilbertElliott(TypedDict, total=False):
+    """From the good to the bad state and back, with a loss probability in each."""
+
+    good_to_bad: str
+    bad_to_good: str
+    loss_good: str
+    loss_bad: str
+
+
+class LossScript(TypedDict):
+    """Exactly these packets are lost, counted from 1 in the order in which they are offered."""
+
+    packets: list[int]
+
+
+class Reordering(TypedDict):
+    """Some packets take longer, by a time uniform from 0 to `delay`."""
+
+    probability: str
+    delay: str
+
+
+Loss: TypeAlias = str | float | GilbertElliott | LossScript
+
+
+class Link(TypedDict, total=False):
+    """Parameters of a link, or what is different in one direction of it.
+
+    `rate` as "10 Mbit/s", `delay` one way as "45 ms", `queue` as "50 packets", "64 KiB" or
+    "unlimited", `mtu` in bytes with the IP header, `loss` as "3 %" or a model.
+    """
+
+    rate: str
+    delay: str
+    queue: str
+    mtu: str
+    loss: Loss
+    reorder: Reordering
+    duplicate: str | float
+    corrupt: str | float
+
+
+class Path(Link, total=False):
+    """`[[path]]`: a two-way link of its own between the two hosts."""
+
+    name: str
+    addresses: list[str]
+    forward: Link
+    back: Link
+    edge: Link
+
+
+class Node(TypedDict, total=False):
+    """`[[node]]`: a host (with addresses) or a router (without) of a general graph."""
+
+    name: str
+    addresses: list[str]
+
+
+class LinkEntry(Link, total=False):
+    """`[[link]]`: a two-way link of a general graph."""
+
+    between: list[str]
+    name: str
+    forward: Link
+    back: Link
+
+
+class Parameters(TypedDict, total=False):
+    """Parameters of the protocol at one side; times and sizes as strings with units."""
+
+    rto_initial: str
+    rto_min: str
+    rto_max: str
+    max_burst: int
+    burst_rule: Literal["ack-clocked", "flight-size"]
+    cookie_life: str
+    association_max_retrans: int
+    path_max_retrans: int
+    max_init_retransmits: int
+    heartbeat_interval: str
+    sack_delay: str
+    sack_every: int
+    fast_retransmit_reports: int
+    receive_buffer: str
+    send_buffer: str
+    max_message_size: str
+    outbound_streams: int
+    inbound_streams: int
+    initial_ssthresh: str
+    path_mtu: str
+    max_paths: int
+    full_mesh: bool
+
+
+class Transport(Parameters, total=False):
+    """`[transport]`: parameters of both sides, and of one side where they differ."""
+
+    profile: str
+    encapsulation: Literal["ip", "udp"]
+    sender: Parameters
+    receiver: Parameters
+
+
+class PolicyNames(TypedDict, total=False):
+    """Which answer stands behind each decision of the protocol at one side, by name."""
+
+    retransmission: str
+    loss: str
+    congestion: str
+    cwnd_update: str
+    scheduler: str
+    failover: str
+    ack: str
+    rtt_sampling: str
+
+
+class Policy(PolicyNames, total=False):
+    """`[policy]`: of both sides, and of one side where they differ."""
+
+    sender: PolicyNames
+    receiver: PolicyNames
+
+
+class Workload(TypedDict, total=False):
+    """`[workload]`: what the applications send and how they read."""
+
+    kind: Literal["bulk", "periodic", "request-reply"]
+    direction: Direction
+    size: str
+    messages: int
+    message_size: str
+    reply_size: str
+    interval: str
+    streams: int
+    unordered: str | float
+    start: str
+    read_rate: str
+
+
+#: `[[association]]`: one of several associations ("from" is the host that opens it).
+Association = TypedDict(
+    "Association",
+    {"name": str, "from": str, "to": str, "port": int, "workload": Workload},
+    total=False,
+)
+
+#: `[[fault]]`: something that happens to a link at a time, for good or for a while.
+Fault = TypedDict(
+    "Fault",
+    {
+        "at": str,
+        "for": str,
+        "path": str | int,
+        "link": str,
+        "direction": Direction,
+        "kind": Literal["down", "up", "rate", "delay", "loss"],
+        "rate": str,
+        "delay": str,
+        "loss": Loss,
+    },
+    total=False,
+)
+
+
+class Run(TypedDict, total=False):
+    """`[run]`: when the run ends at the latest, and what is checked on the way."""
+
+    limit: str
+    max_events: int
+    check_every: str
+    check_content: bool
+    check_checksums: bool
+    blackout: str
+
+
+class Series(TypedDict, total=False):
+    """`[series]`: samples of every path's variables over time; at every change without interval."""
+
+    interval: str
+
+
+class Emulator(TypedDict, total=False):
+    """`[emulator]`: addresses and ports of the paths between real sockets."""
+
+    senders: list[str]
+    receivers: list[str]
+    front_port: int
+    back_port: int
+    receiver_port: int

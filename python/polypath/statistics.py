@@ -1,0 +1,250 @@
+"""Intervals, the papers' stopping rule, and comparisons with common random numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+#: One number per run.
+Values: TypeAlias = Sequence[float] | NDArray[np.float64]
+
+#: The papers' level.
+LEVEL = 0.90
+#: The papers' share of the mean.
+WITHIN = 0.10
+#: With fewer runs than this, how the values are distributed decides too much about an interval.
+TOO_FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Mean of independent runs and the half-width of its Student-t interval, in their unit."""
+
+    mean: float
+    #: Infinite for a single run, NaN for none.
+    half_width: float
+    level: float
+    #: Number of runs.
+    n: int
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self.mean + self.half_width
+
+    @property
+    def relative(self) -> float:
+        """Half-width as a share of the mean (0 if both are 0)."""
+        if self.half_width == 0:
+            return 0.0
+        return self.half_width / abs(self.mean) if self.mean else math.inf
+
+    @property
+    def too_few(self) -> bool:
+        """Fewer than ten runs: the interval says little."""
+        return self.n < TOO_FEW
+
+
+def interval(values: Iterable[float], level: float = LEVEL) -> Interval:
+    """Student-t interval of the mean of independent runs. NaNs (runs without a value) are left out.
+
+    Args:
+        values: One number per run.
+        level: Confidence level, between 0 and 1; 0.90 as in the papers.
+
+    Raises:
+        ValueError: The level is not between 0 and 1.
+    """
+    _check_share("level", level)
+    sample = np.asarray(list(values), dtype=float)
+    sample = sample[~np.isnan(sample)]
+    n = len(sample)
+    if n == 0:
+        return Interval(math.nan, math.nan, level, 0)
+    mean = float(sample.mean())
+    if n == 1:
+        return Interval(mean, math.inf, level, 1)
+    error = float(sample.std(ddof=1)) / math.sqrt(n)
+    quantile = float(stdtrit(n - 1, (1 + level) / 2))
+    return Interval(mean, quantile * error, level, n)
+
+
+def paired(first: Values, second: Values, level: float = LEVEL) -> Interval:
+    """Interval of the mean difference ``second - first`` of runs that share their seeds.
+
+    The n-th values of both belong to the same seed: the same packets are lost, so that what is left
+    is the difference between the two. Pairs with a NaN are left out.
+
+    Raises:
+        ValueError: The two are not equally long.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} and {len(second)} values do not make pairs")
+    return interval(np.asarray(second, dtype=float) - np.asarray(first, dtype=float), level)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """When a scenario has been run often enough: the papers' rule.
+
+    Runs go on, in the order of the seeds, until there are `at_least` of them and the interval at
+    `level` of the mean of each metric lies within a share `within` of that mean, or until there are
+    `at_most`. The rule looks at the first n seeds only, so it does not matter in which order runs
+    finish, nor how many run at a time.
+
+    Raises:
+        ValueError: One line with the argument and what is allowed.
+    """
+
+    level: float = LEVEL
+    within: float = WITHIN
+    at_least: int = 10
+    at_most: int = 100
+    #: One metric, or several.
+    metric: str | tuple[str, ...] = "time_from_first_data"
+
+    def __post_init__(self) -> None:
+        _check_share("level", self.level)
+        if not self.within > 0:
+            raise ValueError(f"within: found {self.within}; allowed: above 0")
+        if self.at_least < 2:
+            raise ValueError(f"at_least: found {self.at_least}; allowed: at least 2")
+        if self.at_most < self.at_least:
+            raise ValueError(
+                f"at_most: found {self.at_most}; allowed: at_least ({self.at_least}) or more"
+            )
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that it looks at."""
+        return (self.metric,) if isinstance(self.metric, str) else tuple(self.metric)
+
+
+def summary(
+    frame: pd.DataFrame,
+    metric: str = "time_from_first_data",
+    *,
+    level: float = LEVEL,
+    within: float = WITHIN,
+) -> pd.DataFrame:
+    """A row for each scenario of a sweep, with the interval of a metric.
+
+    Columns: scenario, key, the values that differ between the scenarios, `runs` and how many of
+    them `failed` or were `incomplete`, `n` (runs with a value), `mean`, `half_width`, `low`, `high`
+    (unit of the metric), `too_few`: fewer than ten runs, or an interval wider than `within` of the
+    mean.
+
+    Raises:
+        ValueError: The frame has no such metric.
+    """
+    _check_metric(frame, metric)
+    rows = []
+    for key, runs in frame.groupby("key", sort=False):
+        estimate = interval(runs[metric].astype(float), level)
+        rows.append(
+            {
+                **_identity(frame, runs),
+                "key": key,
+                "runs": len(runs),
+                "failed": int((runs["status"] == "failed").sum()),
+                "incomplete": int((~runs["complete"].astype(bool)).sum()),
+                "n": estimate.n,
+                "mean": estimate.mean,
+                "half_width": estimate.half_width,
+                "low": estimate.low,
+                "high": estimate.high,
+                "too_few": estimate.too_few or not estimate.relative <= within,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def compare(
+    frame: pd.DataFrame,
+    metric: str = "time_from_first_data",
+    *,
+    baseline: str | None = None,
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """How each scenario of a sweep differs from one of them, pairing runs of the same seed.
+
+    Columns: scenario, key, the values that differ, `n` (pairs), `difference` of the means and its
+    `low` and `high` (unit of the metric), `relative` (difference as a share of the baseline's mean
+    over the pairs), `differs` (the interval excludes 0), `too_few` (fewer than ten pairs). With
+    many rows, some intervals exclude 0 by chance.
+
+    Args:
+        frame: What :func:`polypath.sweep` gave.
+        metric: A metric of :data:`polypath.METRICS`.
+        baseline: Name (column "scenario") or key of a scenario; the first by default.
+        level: Confidence level of each interval.
+
+    Raises:
+        ValueError: The frame has no such metric or scenario.
+    """
+    _check_metric(frame, metric)
+    groups = {str(key): runs for key, runs in frame.groupby("key", sort=False)}
+    base = _baseline(frame, baseline)
+    reference = groups[base].set_index("seed")[metric].astype(float)
+    rows = []
+    for key, runs in groups.items():
+        if key == base:
+            continue
+        pairs = pd.concat([reference, runs.set_index("seed")[metric].astype(float)], axis=1)
+        pairs = pairs.dropna()
+        first, second = pairs.to_numpy(dtype=np.float64).T
+        estimate = paired(first, second, level)
+        mean = float(first.mean()) if len(first) else math.nan
+        rows.append(
+            {
+                **_identity(frame, runs),
+                "key": key,
+                "n": estimate.n,
+                "difference": estimate.mean,
+                "low": estimate.low,
+                "high": estimate.high,
+                "relative": estimate.mean / mean if mean else math.nan,
+                "differs": estimate.low > 0 or estimate.high < 0,
+                "too_few": estimate.too_few,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _identity(frame: pd.DataFrame, runs: pd.DataFrame) -> dict[str, object]:
+    """What tells a scenario from the others: the columns in front of "seed"."""
+    front = list(frame.columns[: list(frame.columns).index("seed")])
+    return {str(column): runs[column].iloc[0] for column in front}
+
+
+def _baseline(frame: pd.DataFrame, baseline: str | None) -> str:
+    if baseline is None:
+        return str(frame["key"].iloc[0])
+    found = frame.loc[(frame["scenario"] == baseline) | (frame["key"] == baseline), "key"]
+    if found.empty:
+        known = ", ".join(dict.fromkeys(str(name) for name in frame["scenario"]))
+        raise ValueError(f'baseline: no scenario "{baseline}"; allowed: {known}')
+    return str(found.iloc[0])
+
+
+def _check_metric(frame: pd.DataFrame, metric: str) -> None:
+    if metric not in frame.columns:
+        after = list(frame.columns)[list(frame.columns).index("reason") + 1 :]
+        raise ValueError(f'metric: no metric "{metric}"; allowed: {", ".join(after)}')
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise ValueError(f"{name}: found {value}; allowed: between 0 and 1, such as 0.90")

@@ -1,0 +1,200 @@
+"""A folder of results that outlives whoever writes it.
+
+    runs-ID.parquet    many rows; written under another name, then renamed: whole or not there
+    journal-ID.jsonl   the newest rows, one line each, by a process that is at work or was killed
+    scenario-KEY.toml  what was run under a key
+
+A row goes to the journal as soon as its run ends, so that a killed process loses none. Journals
+become Parquet files every thousand rows, at the end, and, of a process that was killed, when the
+folder is opened the next time. Several processes (shards) may write to one folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from polypath.scenario import Scenario
+
+try:
+    import fcntl
+except ImportError:  # not on this system: journals of others are read, but left as they are
+    fcntl = None  # type: ignore[assignment]
+
+#: What identifies a run, how it went, and its metrics.
+Row: TypeAlias = dict[str, Any]
+
+ROWS_OF_A_JOURNAL = 1000
+
+
+class Store:
+    """A folder of results, open for writing. It is made if it is not there.
+
+    Raises:
+        OSError: The folder cannot be made, read or written.
+    """
+
+    def __init__(self, folder: str | PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for journal in sorted(self.folder.glob("journal-*.jsonl")):
+            _adopt(journal)
+        self._journal: _Journal | None = None
+
+    def add(self, row: Row) -> None:
+        """Keeps a row: what was added is there after the process is killed."""
+        if self._journal is None:
+            self._journal = _Journal(self.folder)
+        self._journal.add(row)
+        if len(self._journal.rows) >= ROWS_OF_A_JOURNAL:
+            self.close()
+
+    def keep_scenario(self, scenario: Scenario) -> None:
+        """Keeps the scenario that a key stands for."""
+        path = self.folder / f"scenario-{scenario.key}.toml"
+        if not path.exists():
+            _write(path, lambda temporary: temporary.write_text(scenario.to_toml()))
+
+    def rows(self, keys: Collection[str], engine: str) -> list[Row]:
+        """The rows of these scenarios by this engine, each run once."""
+        return _once(_read(self.folder, engine, keys))
+
+    def close(self) -> None:
+        """Turns the journal into Parquet."""
+        if self._journal is not None:
+            self._journal.finish()
+            self._journal = None
+
+
+def load_rows(folder: str | PathLike[str], engine: str | None = None) -> list[Row]:
+    """All rows of a folder, each run once; of this engine, or of all engines. Writes nothing."""
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(f"{folder}: no such folder of results")
+    return _once(_read(Path(folder), engine, None))
+
+
+class _Journal:
+    """Rows of this process that are not in Parquet yet. The lock says that somebody is at work."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / f"journal-{uuid.uuid4().hex[:12]}.jsonl"
+        self.rows: list[Row] = []
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
+        _lock(self._file)
+
+    def add(self, row: Row) -> None:
+        # One system call: what it has taken outlives the process.
+        os.write(self._file, json.dumps(row).encode() + b"\n")
+        self.rows.append(row)
+
+    def finish(self) -> None:
+        _to_parquet(self.path, self.rows)
+        os.close(self._file)
+
+
+def _adopt(journal: Path) -> None:
+    """Turns the journal of a process that is gone into Parquet."""
+    try:
+        file = os.open(journal, os.O_RDWR)
+    except FileNotFoundError:
+        return  # somebody else was faster
+    try:
+        if _lock(file) and journal.exists():
+            _to_parquet(journal, list(_lines(journal)))
+    finally:
+        os.close(file)
+
+
+def _lock(file: int) -> bool:
+    """Whether nobody else has it; the lock goes with the process."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _to_parquet(journal: Path, rows: list[Row]) -> None:
+    """First the rows under their new name, then the journal goes: never neither of them."""
+    if rows:
+        part = journal.with_name(journal.name.replace("journal-", "runs-")).with_suffix(".parquet")
+        _write(part, lambda temporary: pq.write_table(_table(rows), temporary, compression="zstd"))
+    journal.unlink(missing_ok=True)
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> None:
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        write(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _table(rows: list[Row]) -> pa.Table:
+    """Columns of one type each; seeds have 64 bits without a sign."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        columns[name] = pa.array(values, type=pa.uint64() if name == "seed" else _type(values))
+    return pa.table(columns)
+
+
+def _type(values: Iterable[Any]) -> pa.DataType:
+    types = {type(value) for value in values if value is not None}
+    if types == {int}:
+        return pa.int64()
+    if types == {bool}:
+        return pa.bool_()
+    return pa.float64() if types <= {int, float} else pa.string()
+
+
+def _lines(journal: Path) -> Iterator[Row]:
+    for line in journal.read_bytes().splitlines(keepends=True):
+        # Only the last line can be unfinished: its run was not reported as finished.
+        if line.endswith(b"\n"):
+            yield json.loads(line)
+
+
+def _read(folder: Path, engine: str | None, keys: Collection[str] | None) -> Iterator[Row]:
+    def is_wanted(row: Row) -> bool:
+        return engine in (None, row["engine"]) and (keys is None or row["key"] in keys)
+
+    # Journals first: one that becomes Parquet meanwhile is then read twice rather than not at all.
+    for journal in sorted(folder.glob("journal-*.jsonl")):
+        try:
+            rows = list(_lines(journal))
+        except FileNotFoundError:
+            continue
+        yield from filter(is_wanted, rows)
+    for part in sorted(folder.glob("runs-*.parquet")):
+        table = pq.ParquetFile(part).read()
+        if engine is not None:
+            table = table.filter(pc.field("engine") == engine)
+        if keys is not None:
+            table = table.filter(pc.field("key").isin(pa.array(list(keys), pa.string())))
+        yield from table.to_pylist()
+
+
+def _once(rows: Iterable[Row]) -> list[Row]:
+    """Each run once, the one that succeeded if there is one."""
+    found: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        run = (row["key"], row["seed"], row["engine"])
+        if run not in found or (found[run]["status"] != "ok" and row["status"] == "ok"):
+            found[run] = row
+    return list(found.values())

@@ -1,0 +1,294 @@
+"""Many scenarios, many seeds: as many runs as it takes, on whatever computes."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import nullcontext, suppress
+from os import PathLike
+
+import pandas as pd
+
+from polypath import work
+from polypath.frame import frame_of_sweep
+from polypath.progress import Progress, Reporter
+from polypath.replications import Replications
+from polypath.scenario import Scenario, labels
+from polypath.simulate import engine_version
+from polypath.statistics import Stop
+from polypath.store import Row, Store
+
+
+class EngineMismatchError(RuntimeError):
+    """A worker has another version of the engine than the process that started the sweep."""
+
+
+#: Seconds between two looks at the clock while nothing finishes.
+TICK = 0.5
+#: Seconds between two looks for the widest interval.
+BETWEEN_LOOKS = 0.2
+
+
+def sweep(
+    scenarios: Scenario | Iterable[Scenario],
+    seeds: Iterable[int] | None = None,
+    *,
+    stop: Stop | None = None,
+    executor: Executor | None = None,
+    results: str | PathLike[str] | None = None,
+    shard: tuple[int, int] | None = None,
+    progress: bool | Callable[[Progress], object] = True,
+    retry_failed: bool = False,
+) -> pd.DataFrame:
+    """Runs scenarios with many seeds and gives a row for each run.
+
+    All scenarios meet the same seeds, so that differences between them can be taken pair by pair
+    (:func:`polypath.compare`). The frame depends on scenarios, seeds, rule and engine alone: not on
+    the executor, nor on what was interrupted.
+
+    Args:
+        scenarios: What to run; equal ones are run once.
+        seeds: Roots of randomness, from 0 to 2**64 - 1, in the order in which they are used;
+            1 to 30 by default, 1 to `stop.at_most` with a rule.
+        stop: Run each scenario until its interval is narrow enough; without it, with all seeds.
+        executor: Whatever is like `concurrent.futures.Executor` (processes, Dask's
+            ``Client.get_executor()``, mpi4py's pool). All cores in this process by default.
+        results: A folder that keeps every run as soon as it is finished. What it has is not run
+            again; a changed scenario or another engine runs only what is new. Without it nothing
+            is kept.
+        shard: (3, 16) does the third of sixteen parts; the parts partition the work exactly: by
+            runs, or with a rule by scenarios. Give all parts the same `results`, then call without
+            `shard` for the whole frame.
+        progress: Whether to show progress on stderr, or a function that gets it after each run.
+        retry_failed: Run again what failed before.
+
+    Returns:
+        A row for each run, in the order of scenarios and seeds. Columns: scenario (its name, or
+        what is different about it), key, a column for each value that differs between the
+        scenarios, seed, engine, status ("ok" or "failed"), reason, and the metrics
+        (:data:`polypath.METRICS`). A run that failed has a row without metrics.
+
+    Raises:
+        ValueError: An argument is wrong, in one line.
+        EngineMismatchError: A worker of the executor has another version of the engine.
+        OSError: The folder of results cannot be written.
+        KeyboardInterrupt: After Ctrl-C, once what was running is finished and kept.
+    """
+    plans = _unique([scenarios] if isinstance(scenarios, Scenario) else scenarios)
+    mine = _assign(plans, _seeds(seeds, stop), stop, shard)
+    store = None if results is None else Store(results)
+    found = 0
+    if store is not None:
+        known: defaultdict[str, dict[int, Row]] = defaultdict(dict)
+        for row in store.rows([one.scenario.key for one in mine], engine_version):
+            if row["status"] == "ok" or not retry_failed:
+                known[row["key"]][row["seed"]] = row
+        for one in mine:
+            store.keep_scenario(one.scenario)
+            one.known(known[one.scenario.key])
+            found += len(one.counted())
+    inside = ThreadPoolExecutor(_cores()) if executor is None else nullcontext(executor)
+    try:
+        with inside as pool, Reporter(progress) as reporter:
+            _Sweep(mine, pool, store, reporter, found).run()
+    finally:
+        if store is not None:
+            store.close()
+    return frame_of_sweep(plans, {one.scenario.key: one.counted() for one in mine})
+
+
+class _Sweep:
+    """A sweep under way: keeps the executor busy, and every row that comes back."""
+
+    def __init__(
+        self,
+        replications: Sequence[Replications],
+        executor: Executor,
+        store: Store | None,
+        reporter: Reporter,
+        found: int,
+    ) -> None:
+        self._all = replications
+        self._executor = executor
+        self._store = store
+        self._reporter = reporter
+        self._width = _width(executor)
+        self._running: dict[Future[Row], tuple[Replications, int]] = {}
+        #: Those that may have a run to start; the others wait for one to finish.
+        self._ready = deque(one for one in replications if not one.settled)
+        self._waiting: set[Replications] = set()
+        self._unsettled = len(self._ready)
+        self._missing = sum(one.missing for one in replications)
+        self._found = found
+        self._finished = 0
+        self._failed = sum(r["status"] == "failed" for one in replications for r in one.counted())
+        self._widest = (math.nan, "")
+        self._start = time.monotonic()
+        self._looked = -math.inf
+
+    def run(self) -> None:
+        self._report(final=True)
+        try:
+            self._fill()
+            while self._unsettled:
+                self._wait()
+                self._fill()
+            self._report(final=True)
+        except KeyboardInterrupt:
+            kept = "what is finished is kept" if self._store else "nothing is kept: no `results`"
+            self._reporter.tell(f"interrupted after {self._finished} runs; {kept}")
+            raise
+        finally:
+            self._drain()
+
+    def _fill(self) -> None:
+        """Starts what there is to start: scenarios in turn, so that all get narrower together."""
+        while self._ready and len(self._running) < self._width:
+            one = self._ready.popleft()
+            seed = one.next_seed()
+            if seed is not None:
+                future = self._executor.submit(work.run, one.scenario, seed)
+                self._running[future] = (one, seed)
+                self._ready.append(one)
+            elif not one.settled:
+                self._waiting.add(one)
+
+    def _wait(self) -> None:
+        done, _ = wait(self._running, timeout=TICK, return_when=FIRST_COMPLETED)
+        for future in done:
+            self._take(future)
+            self._report()
+        if not done:
+            self._report()
+
+    def _take(self, future: Future[Row]) -> None:
+        one, seed = self._running.pop(future)
+        row = self._row(future, one, seed)
+        if self._store is not None:
+            self._store.add(row)
+        settled, missing = one.settled, one.missing
+        one.finished(row)
+        self._finished += 1
+        self._failed += row["status"] == "failed"
+        self._missing += one.missing - missing
+        self._unsettled -= one.settled and not settled
+        if one in self._waiting:
+            self._waiting.remove(one)
+            self._ready.append(one)
+
+    def _row(self, future: Future[Row], one: Replications, seed: int) -> Row:
+        try:
+            row = future.result()
+        except BrokenExecutor:
+            raise
+        except Exception as error:  # the worker is gone, or its answer: the run has failed
+            identity = {"key": one.scenario.key, "seed": seed, "engine": engine_version}
+            return identity | work.failure(error)
+        if row["engine"] != engine_version:
+            raise EngineMismatchError(
+                f"a worker has engine {row['engine']}, this process {engine_version}"
+            )
+        return row
+
+    def _drain(self) -> None:
+        """Cancels what waits, and keeps what was running."""
+        for future in [future for future in self._running if future.cancel()]:
+            del self._running[future]
+        while self._running:
+            done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+            for future in done:
+                # What broke was told by the first of them.
+                with suppress(BrokenExecutor, EngineMismatchError):
+                    self._take(future)
+
+    def _report(self, final: bool = False) -> None:
+        now = time.monotonic()
+        if final or now - self._looked > BETWEEN_LOOKS:
+            widths = ((one.widest, one.label) for one in self._all)
+            known = (width for width in widths if not math.isnan(width[0]))
+            self._looked, self._widest = now, max(known, default=(math.nan, ""))
+        elapsed = now - self._start
+        rate = self._finished / elapsed if elapsed > 0 else 0.0
+        left = self._missing / rate if rate > 0 else math.inf
+        self._reporter.show(
+            Progress(
+                finished=self._finished,
+                found=self._found,
+                failed=self._failed,
+                expected=self._found + self._finished + self._missing,
+                rate=rate,
+                left=left if self._missing else 0.0,
+                widest=self._widest[0],
+                widest_of=self._widest[1],
+            )
+        )
+
+
+def _unique(scenarios: Iterable[Scenario]) -> list[Scenario]:
+    plans = list({scenario.key: scenario for scenario in scenarios}.values())
+    if not plans:
+        raise ValueError("scenarios: found none; allowed: at least one")
+    return plans
+
+
+def _seeds(seeds: Iterable[int] | None, stop: Stop | None) -> list[int]:
+    if seeds is None:
+        return list(range(1, (stop.at_most if stop else 30) + 1))
+    chosen = list(dict.fromkeys(int(seed) for seed in seeds))
+    for seed in chosen:
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"seeds: found {seed}; allowed: from 0 to 2**64 - 1")
+    if not chosen:
+        raise ValueError("seeds: found none; allowed: at least one")
+    if stop and len(chosen) < stop.at_least:
+        raise ValueError(
+            f"seeds: found {len(chosen)}; allowed: as many as stop.at_least ({stop.at_least})"
+        )
+    return chosen
+
+
+def _assign(
+    plans: list[Scenario], seeds: list[int], stop: Stop | None, shard: tuple[int, int] | None
+) -> list[Replications]:
+    """What this process does: everything, or its shard."""
+    number, of = shard or (1, 1)
+    if not 1 <= number <= of:
+        raise ValueError(f"shard: found {number} of {of}; allowed: from 1 to {of}")
+    mine = []
+    for index, (scenario, label) in enumerate(zip(plans, labels(plans), strict=True)):
+        if stop is not None:
+            own = seeds if index % of == number - 1 else []
+        else:
+            first = index * len(seeds)
+            own = [s for i, s in enumerate(seeds) if (first + i) % of == number - 1]
+        if own:
+            mine.append(Replications(scenario, label, own, stop))
+    return mine
+
+
+def _width(executor: Executor) -> int:
+    """How many runs to have under way: workers never wait, and little is done in vain."""
+    workers = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
+    if workers is None:
+        client = getattr(executor, "_client", None)  # Dask
+        workers = _cores() if client is None else sum(client.nthreads().values())
+    threads = isinstance(executor, ThreadPoolExecutor)
+    return max(int(workers), 1) * (1 if threads else 2)
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,44 @@
+"""What the tests share: small scenarios, and a backend that needs no display."""
+
+import os
+
+import matplotlib as mpl
+import pytest
+
+from polypath import Scenario
+
+mpl.use("Agg")
+
+
+@pytest.fixture
+def lossy() -> Scenario:
+    """Half a megabyte over two paths that lose packets: a millisecond of work."""
+    return Scenario(
+        name="lossy",
+        path=[
+            {"rate": "10 Mbit/s", "delay": "20 ms", "loss": "3 %"},
+            {"rate": "5 Mbit/s", "delay": "40 ms", "loss": "1 %"},
+        ],
+        workload={"kind": "bulk", "size": "500 kB"},
+    )
+
+
+@pytest.fixture
+def failing() -> Scenario:
+    """The path in use breaks for good while data flows."""
+    return Scenario(
+        name="failing",
+        path=[{"name": "first", "rate": "10 Mbit/s", "delay": "20 ms"}, {"rate": "5 Mbit/s"}],
+        transport={"path_max_retrans": 1, "rto_max": "2 s"},
+        workload={"kind": "bulk", "size": "2 MB"},
+        fault=[{"at": "500 ms", "path": "first", "kind": "down"}],
+    )
+
+
+@pytest.fixture
+def binary() -> str:
+    """The program `polypath`, if there is one to compare with."""
+    path = os.environ.get("POLYPATH_BIN")
+    if not path:
+        pytest.skip("POLYPATH_BIN names no program to compare with")
+    return path
