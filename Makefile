@@ -37,7 +37,7 @@ check: ## formatting, lints, docs, the crates' layers, the length of files
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
 
 test-rust: ## the tests of the crates
-	$(CARGO) test $(LOCKED) --workspace
+	$(CARGO) test $(LOCKED) --workspace --no-fail-fast
 
 test-e2e: ## the tests of the program: real processes, namespaces, captures (see tests/)
 	$(CARGO) build $(LOCKED) --workspace --all-targets

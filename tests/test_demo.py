@@ -21,7 +21,7 @@ def test_the_demo_survives_the_cut_and_its_capture_is_sound(processes, tmp_path)
     """With the capture that the emulator writes: what each link carried."""
     pcap = tmp_path / "demo.pcapng"
     ended = processes.start(
-        *DEMO, "--program", binary(), "--megabytes", 10, "--pcap", pcap, "--json").wait(60)
+        *DEMO, "--program", binary(), "--pcap", pcap, "--json").wait(60)
     assert ended.code == 0, ended.err
     result = json.loads(ended.out.splitlines()[-1])
     sent, received = result["sent"], result["received"]

@@ -55,6 +55,16 @@ impl Model {
         self.lost.resize(paths, 0);
         self.timeouts.resize(paths, 0);
         self.answered.resize(paths, 0);
+        self.inactive.resize(paths, false);
+        // In a packet, control chunks stand before the SACK (6.10).
+        for path in 0..paths {
+            let acked = net.a(0).path_stats(PathId(path as u8)).unwrap().heartbeats_acked;
+            if self.answered[path] < acked {
+                self.answered[path] = acked;
+                self.answer(path);
+                self.inactive[path] = false;
+            }
+        }
         let ours = |p: &&Sent| net.hosts[0].addresses.contains(&p.to.ip());
         if let Some(sack) = net.arrival.as_ref().filter(ours).and_then(Sent::sack) {
             self.sack(&sack);
@@ -72,10 +82,6 @@ impl Model {
                 self.lost[path] += 1;
                 // 5.4: a probe of an unconfirmed path does not count for the association.
                 if unconfirmed { self.errors[path] += 1 } else { self.error(path) }
-            }
-            if self.answered[path] < stats.heartbeats_acked {
-                self.answered[path] = stats.heartbeats_acked;
-                self.answer(path);
             }
         }
         for packet in net.log[self.seen..].iter() {
