@@ -51,7 +51,7 @@ test-python: ## the Python package: wheel, types, tests (see python/)
 
 .PHONY: lab
 lab:
-	$(CARGO) build $(LOCKED) -p polypath-cli
+	$(CARGO) build $(LOCKED) --workspace
 	rm -f target/wheels/polypath-*.whl
 	cd python && ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels
 	$(LAB)/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps target/wheels/polypath-*.whl
