@@ -84,7 +84,9 @@ class Parameters(TypedDict, total=False):
     rto_min: str
     rto_max: str
     max_burst: int
-    burst_rule: Literal["ack-clocked", "flight-size"]
+    burst_rule: Literal["ack-clocked", "flight-size", "after-retransmission"]
+    procedures: Literal["rfc9260", "ns2"]
+    path_confirmation: Literal["alongside-data", "before-data", "off"]
     cookie_life: str
     association_max_retrans: int
     path_max_retrans: int
@@ -92,6 +94,7 @@ class Parameters(TypedDict, total=False):
     heartbeat_interval: str
     sack_delay: str
     sack_every: int
+    first_sack_at_once: bool
     fast_retransmit_reports: int
     receive_buffer: str
     send_buffer: str
@@ -99,6 +102,8 @@ class Parameters(TypedDict, total=False):
     outbound_streams: int
     inbound_streams: int
     initial_ssthresh: str
+    initial_cwnd: int
+    cwnd_floor: int
     path_mtu: str
     max_paths: int
     full_mesh: bool

@@ -55,7 +55,9 @@ constants! {
     rto_min duration "lower bound of the retransmission timeout",
     rto_max duration "upper bound of the retransmission timeout",
     max_burst number "packets that one event may add to what is in flight on a path",
-    burst_rule rule "from where it counts: ack-clocked or flight-size",
+    burst_rule choice "when it holds: ack-clocked, flight-size or after-retransmission",
+    procedures choice "whose reading of the RFC: rfc9260 or ns2",
+    path_confirmation choice "data waits for the paths: alongside-data, before-data or off",
     cookie_life duration "how long a state cookie is accepted",
     association_max_retrans number "errors in a row that end the association",
     path_max_retrans number "errors in a row that make a path inactive",
@@ -63,6 +65,7 @@ constants! {
     heartbeat_interval optional_duration "added to the RTO between heartbeats on an idle path; off: none",
     sack_delay duration "longest wait before data is acknowledged",
     sack_every number "a SACK at the latest after so many packets with DATA",
+    first_sack_at_once switch "the first DATA chunk is acknowledged at once",
     fast_retransmit_reports number "missing reports that make a chunk lost",
     receive_buffer bytes "receive buffer",
     send_buffer bytes "send buffer",
@@ -70,6 +73,8 @@ constants! {
     outbound_streams number "outgoing streams asked for",
     inbound_streams number "incoming streams allowed",
     initial_ssthresh optional_bytes "slow start threshold at the beginning; off: the peer's window",
+    initial_cwnd number "congestion window at the beginning, in packets; 0: the RFC's formula",
+    cwnd_floor number "least ssthresh after a loss and least cwnd of an idle path, in packets",
     path_mtu bytes "largest IP packet of a path",
     max_paths number "most paths of an association",
     full_mesh switch "pair every local with every remote address",
@@ -177,15 +182,13 @@ mod duration {
     }
 }
 
-mod rule {
-    use polypath::proto::BurstRule;
-
-    pub(super) fn read(text: &str) -> Result<BurstRule, String> {
-        text.parse().map_err(|_| "ack-clocked or flight-size".to_owned())
+mod choice {
+    pub(super) fn read<T: std::str::FromStr<Err = String>>(text: &str) -> Result<T, String> {
+        text.parse()
     }
 
-    pub(super) fn show(rule: BurstRule) -> String {
-        rule.to_string()
+    pub(super) fn show(value: impl std::fmt::Display) -> String {
+        value.to_string()
     }
 }
 

@@ -81,7 +81,9 @@ mod transmit;
 pub mod wire;
 
 pub use association::{Association, StreamMut};
-pub use config::{BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, Profile};
+pub use config::{
+    BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, PathConfirmation, Procedures, Profile,
+};
 pub use endpoint::Endpoint;
 pub use error::{ConnectError, PathError, SendError};
 pub use event::{CloseReason, Event, Message, Received};

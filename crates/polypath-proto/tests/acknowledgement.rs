@@ -37,27 +37,41 @@ fn sender(config: Config, rwnd: u32, chunks: u64) -> (Net, Hand) {
 #[test]
 fn a_sack_is_delayed_for_a_second_packet_or_200_ms() {
     let (mut net, hand) = receiver(Config::rfc9260());
-    assert!(hand.data(&mut net, 1).is_empty());
-    assert_eq!(hand.data(&mut net, 2)[0].text(), "SACK 2");
+    hand.data(&mut net, 1);
+    assert!(hand.data(&mut net, 2).is_empty());
+    assert_eq!(hand.data(&mut net, 3)[0].text(), "SACK 3");
     net.run(S(1));
-    assert!(hand.data(&mut net, 3).is_empty());
+    assert!(hand.data(&mut net, 4).is_empty());
     let (start, mark) = (net.now, net.log.len());
     net.run(S(1));
-    assert_eq!(net.script_since(mark), ["B SACK 3"]);
+    assert_eq!(net.script_since(mark), ["B SACK 4"]);
     assert_eq!(net.log[mark].at.since(start), MS(200));
+}
+
+/// RFC 9260 5.1: the first DATA chunk is acknowledged at once; RFC 2960 could do without.
+#[test]
+fn the_first_chunk_is_acknowledged_at_once() {
+    let (mut net, hand) = receiver(Config::rfc9260());
+    assert_eq!(hand.data(&mut net, 1)[0].text(), "SACK 1");
+    assert!(hand.data(&mut net, 2).is_empty());
+    let without = Config::builder().first_sack_at_once(false).build().unwrap();
+    let (mut net, hand) = receiver(without);
+    assert!(hand.data(&mut net, 1).is_empty());
+    assert_eq!(hand.data(&mut net, 2)[0].text(), "SACK 2");
 }
 
 /// RFC 9260 6.2: packets count, not chunks.
 #[test]
 fn many_chunks_in_one_packet_are_one_packet() {
     let (mut net, hand) = receiver(Config::rfc9260());
-    let chunks: Vec<Data<'_>> = (1..=8).map(|n| hand.chunk(n, b"x")).collect();
+    hand.data(&mut net, 1);
+    let chunks: Vec<Data<'_>> = (2..=9).map(|n| hand.chunk(n, b"x")).collect();
     let write = |from: usize, to: usize| {
         let chunks = chunks[from..to].to_vec();
         move |w: &mut wire::PacketWriter<'_>| chunks.iter().for_each(|c| w.data(c).unwrap())
     };
     assert!(hand.say(&mut net, &write(0, 4)).is_empty());
-    assert_eq!(hand.say(&mut net, &write(4, 8))[0].text(), "SACK 8");
+    assert_eq!(hand.say(&mut net, &write(4, 8))[0].text(), "SACK 9");
 }
 
 /// RFC 9260 6.2, 3.3.1: the I bit asks for an answer at once.
@@ -73,9 +87,10 @@ fn the_immediate_bit_is_answered_at_once() {
 fn the_delay_and_the_count_can_be_chosen() {
     let chosen = Config::builder().sack_delay(MS(50)).sack_every(4).build().unwrap();
     let (mut net, hand) = receiver(chosen);
-    assert!((1..=3).all(|n| hand.data(&mut net, n).is_empty()));
-    assert_eq!(hand.data(&mut net, 4)[0].text(), "SACK 4");
-    hand.data(&mut net, 5);
+    hand.data(&mut net, 1);
+    assert!((2..=4).all(|n| hand.data(&mut net, n).is_empty()));
+    assert_eq!(hand.data(&mut net, 5)[0].text(), "SACK 5");
+    hand.data(&mut net, 6);
     let start = net.now;
     net.run(S(1));
     assert_eq!(net.log.last().unwrap().at.since(start), MS(50));
@@ -134,7 +149,8 @@ fn sacks_return_on_the_path_of_the_data() {
 /// RFC 9260 6.2.1: a_rwnd shrinks with what is not read, and grows again.
 #[test]
 fn the_window_follows_what_the_application_reads() {
-    let (mut net, hand) = receiver(config(20_000));
+    let config = config(20_000).to_builder().first_sack_at_once(false).build().unwrap();
+    let (mut net, hand) = receiver(config);
     net.hosts[1].reads = false;
     let text = [7; 1000];
     let mut windows = Vec::new();

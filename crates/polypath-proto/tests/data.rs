@@ -74,7 +74,7 @@ fn small_messages_share_packets() {
 /// RFC 9260 6.10: control chunks come before DATA.
 #[test]
 fn a_sack_travels_before_the_data_of_its_packet() {
-    let mut net = pair(1, Config::rfc9260());
+    let mut net = pair(1, Config::builder().first_sack_at_once(false).build().unwrap());
     let hand = Hand::new(1).open(&mut net);
     assert!(hand.data(&mut net, 1).is_empty());
     net.send(1, 0, payload(1, 10)).unwrap();

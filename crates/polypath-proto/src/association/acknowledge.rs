@@ -4,11 +4,12 @@
 use super::Association;
 use crate::config::BurstRule;
 use crate::event::Event;
+use crate::path::Path;
 use crate::policy::congestion::PathAck;
 use crate::policy::loss::{MissingChunk, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::{PathState, PathsView};
-use crate::send::Fate;
+use crate::send::{Fate, Outstanding};
 use crate::wire::{GapBlock, Sack};
 use crate::{PathId, Time, Tsn};
 
@@ -16,12 +17,15 @@ use crate::{PathId, Time, Tsn};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathTally {
     acked: u32,
+    acked_by_gaps: u32,
     in_flight_before: u32,
     highest_newly_acked: Option<Tsn>,
     /// Losses were found by missing reports.
     lost: bool,
     /// The path has shown that it works.
     answered: bool,
+    /// By ns-2's procedures, T3-rtx stops for what was acknowledged.
+    stops_t3: bool,
 }
 
 /// Memory for one SACK's tally, kept from one to the next.
@@ -31,10 +35,27 @@ pub(super) struct Tally {
     highest_on: Vec<Option<Tsn>>,
 }
 
+/// The highest TSNs that a SACK newly acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct NewlyAcked {
+    cumulatively: Option<Tsn>,
+    by_gaps: Option<Tsn>,
+    /// The cumulative ack took a chunk that had been fast retransmitted.
+    fast_retransmitted: bool,
+}
+
+impl NewlyAcked {
+    fn highest(self) -> Option<Tsn> {
+        // Gap blocks lie above the cumulative TSN ack.
+        self.by_gaps.or(self.cumulatively)
+    }
+}
+
 impl Association {
     /// RFC 9260 6.2.1.
     pub(super) fn handle_sack(&mut self, now: Time, sack: &Sack<'_>) {
         self.stats.sacks_received += 1;
+        self.ns2_allow_new_data();
         let cumulative = sack.cumulative_tsn_ack;
         let outstanding = self.sender.flight.next_tsn().offset_from(cumulative);
         // RFC 9260 6.2.1 (D i): "If Cumulative TSN Ack is less than the Cumulative TSN Ack Point, then
@@ -66,13 +87,16 @@ impl Association {
         };
         self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
         let p = &mut self.paths[path.index()];
-        p.data_gone(size);
+        p.data_lost(size);
         p.drop_rtt_probe(tsn);
         if p.chunks_in_flight() == 0 {
             p.stop_t3();
         }
         self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
         self.sender.forced = true;
+        if self.is_ns2() {
+            self.ns2_after_sack(true);
+        }
     }
 
     /// A SHUTDOWN's cumulative TSN ack: it says nothing of gaps (RFC 9260 9.2).
@@ -94,33 +118,49 @@ impl Association {
         gaps: Option<impl Iterator<Item = GapBlock>>,
     ) {
         let was_done = self.sender.is_done();
+        let ns2 = self.is_ns2();
         let advanced = cumulative.is_after(self.sender.flight.ack_point());
         let mut tally = std::mem::take(&mut self.tally);
         tally.paths.clear();
-        tally.paths.extend(
-            self.paths
-                .iter()
-                .map(|p| PathTally { in_flight_before: p.in_flight(), ..Default::default() }),
-        );
-        let highest = self.take_acknowledged(now, cumulative, gaps, &mut tally.paths);
+        tally.paths.extend(self.paths.iter().map(|p| {
+            let lost = if ns2 { p.lost() } else { 0 };
+            PathTally { in_flight_before: p.in_flight() + lost, ..Default::default() }
+        }));
+        let newly = self.take_acknowledged(now, cumulative, gaps, &mut tally.paths);
         tally.highest_on.clear();
         tally.highest_on.extend(tally.paths.iter().map(|p| p.highest_newly_acked));
         let view = SackView {
             cumulative,
             advanced,
-            highest_newly_acked: highest,
+            highest_newly_acked: newly.highest(),
+            newly_acked_cumulatively: newly.cumulatively,
+            newly_acked_by_gaps: newly.by_gaps,
             highest_newly_acked_on: &tally.highest_on,
             highest_acked: self.sender.flight.highest_acked(),
         };
-        if highest.is_some() {
+        if newly.highest().is_some() {
             // RFC 9260 8.1: any DATA chunk acknowledged.
             self.error_count = 0;
         }
         self.policies.cwnd_update.on_sack(&view);
-        self.count_missing_reports(&view, &mut tally.paths);
-        self.update_windows(&view, &tally.paths);
+        self.policies.loss.on_sack(&view);
+        if ns2 {
+            if newly.fast_retransmitted {
+                self.ns2_limit_burst();
+            }
+            self.update_windows(&view, &tally.paths);
+            let found = self.count_missing_reports(&view, &mut tally.paths);
+            self.ns2_after_sack(found);
+        } else {
+            self.count_missing_reports(&view, &mut tally.paths);
+            self.update_windows(&view, &tally.paths);
+        }
         for i in 0..self.paths.len() {
-            self.update_t3(now, PathId(i as u8));
+            if ns2 {
+                self.ns2_update_t3(now, PathId(i as u8), tally.paths[i].stops_t3);
+            } else {
+                self.update_t3(now, PathId(i as u8));
+            }
             if tally.paths[i].answered {
                 self.answered(now, PathId(i as u8));
             }
@@ -128,6 +168,10 @@ impl Association {
                 *from = match self.config.burst_rule() {
                     BurstRule::AckClocked => (*from).max(tally.paths[i].in_flight_before),
                     BurstRule::FlightSize => self.paths[i].in_flight(),
+                    BurstRule::AfterRetransmission if newly.fast_retransmitted && !ns2 => {
+                        self.paths[i].in_flight()
+                    }
+                    BurstRule::AfterRetransmission => u32::MAX,
                 };
             }
         }
@@ -136,54 +180,74 @@ impl Association {
         self.tell_if_drained(was_done);
     }
 
-    /// Takes what is acknowledged out of flight; the highest TSN acknowledged for the first time.
+    /// Takes what is acknowledged out of flight; the highest TSNs acknowledged for the first time.
     fn take_acknowledged(
         &mut self,
         now: Time,
         cumulative: Tsn,
         gaps: Option<impl Iterator<Item = GapBlock>>,
         tally: &mut [PathTally],
-    ) -> Option<Tsn> {
+    ) -> NewlyAcked {
+        let ns2 = self.is_ns2();
         let Self { paths, sender, policies, stats, .. } = self;
-        let mut highest: Option<Tsn> = None;
-        let failed = |p: &crate::path::Path| p.state() == PathState::Inactive;
+        let mut result = NewlyAcked::default();
+        let failed = |p: &Path| p.state() == PathState::Inactive;
         let dormant = paths.iter().all(failed);
-        let mut newly =
-            |paths: &mut [crate::path::Path], tsn: Tsn, chunk: &crate::send::Outstanding, fate| {
-                let path = &mut paths[chunk.path.index()];
-                let t = &mut tally[chunk.path.index()];
-                t.acked += chunk.size();
-                // RFC 9260 8.2: which path to credit for a chunk that was sent to several is ambiguous,
-                // and the sender may choose not to clear the error count; when every path has failed,
-                // any sign counts. A chunk that T3-rtx had given up may have arrived long ago, and only
-                // the SACK for it was missing. Either would hide the failure of a path.
-                let clear = fate != Fate::Lost(LossCause::Timeout);
-                t.answered |= clear && (dormant || !chunk.wandered);
-                if t.highest_newly_acked.is_none_or(|h| tsn.is_after(h)) {
-                    t.highest_newly_acked = Some(tsn);
-                }
-                if highest.is_none_or(|h| tsn.is_after(h)) {
-                    highest = Some(tsn);
-                }
-                if fate == Fate::InFlight {
-                    path.data_gone(chunk.size());
-                }
-                path.end_rtt_probe(now, tsn, policies.rtt_sampling.counts(chunk.transmissions));
-            };
+        let mut newly = |paths: &mut [Path], tsn: Tsn, chunk: &Outstanding, fate, by_gaps| {
+            let path = &mut paths[chunk.path.index()];
+            let t = &mut tally[chunk.path.index()];
+            t.acked += chunk.size();
+            t.acked_by_gaps += if by_gaps { chunk.size() } else { 0 };
+            // RFC 9260 8.2: which path to credit for a chunk that was sent to several is ambiguous,
+            // and the sender may choose not to clear the error count; when every path has failed,
+            // any sign counts. A chunk that T3-rtx had given up may have arrived long ago, and only
+            // the SACK for it was missing. Either would hide the failure of a path.
+            let clear = fate != Fate::Lost(LossCause::Timeout);
+            t.answered |= clear && (dormant || !chunk.wandered || ns2);
+            if t.highest_newly_acked.is_none_or(|h| tsn.is_after(h)) {
+                t.highest_newly_acked = Some(tsn);
+            }
+            match fate {
+                Fate::InFlight => path.data_gone(chunk.size()),
+                Fate::Lost(_) => path.lost_gone(chunk.size()),
+                Fate::Acked => {}
+            }
+            let counts = policies.rtt_sampling.counts(chunk.transmissions);
+            if ns2 {
+                path.end_any_rtt_probe(now, tsn, counts && clear);
+            } else {
+                path.end_rtt_probe(now, tsn, counts);
+            }
+        };
+        let mut stops_t3 = Vec::new();
         let buffered = &mut sender.buffered;
         sender.flight.ack_cumulative(cumulative, |tsn, chunk, fate| {
             *buffered -= chunk.payload.len();
+            result.fast_retransmitted |= chunk.ever_fast_retransmitted;
+            if ns2 && stops_t3.last() != Some(&chunk.path) {
+                stops_t3.push(chunk.path);
+            }
             if fate != Fate::Acked {
-                newly(paths, tsn, &chunk, fate);
+                result.cumulatively = Some(tsn);
+                newly(paths, tsn, &chunk, fate, false);
             }
         });
         if let Some(gaps) = gaps {
+            let first = if ns2 { sender.flight.first_on(paths.len()) } else { Vec::new() };
             let mut reneged = Vec::new();
             sender.flight.ack_gaps(
                 gaps,
-                |tsn, chunk, fate| newly(paths, tsn, chunk, fate),
+                |tsn, chunk, fate| {
+                    if ns2 && first[chunk.path.index()] == Some(tsn) {
+                        stops_t3.push(chunk.path);
+                    }
+                    result.by_gaps = Some(tsn);
+                    newly(paths, tsn, chunk, fate, true);
+                },
                 |tsn, chunk| {
-                    chunk.reports = 0;
+                    if !ns2 {
+                        chunk.reports = 0;
+                    }
                     reneged.push((tsn, chunk.path, chunk.transmissions, chunk.size()));
                 },
             );
@@ -195,21 +259,28 @@ impl Association {
                 paths[path.index()].start_t3(now);
             }
         }
-        highest
+        for path in stops_t3 {
+            tally[path.index()].stops_t3 = true;
+        }
+        result
     }
 
     /// RFC 9260 7.2.4: missing reports, and fast retransmission of what they find lost.
-    fn count_missing_reports(&mut self, view: &SackView<'_>, tally: &mut [PathTally]) {
+    /// True if there is any.
+    fn count_missing_reports(&mut self, view: &SackView<'_>, tally: &mut [PathTally]) -> bool {
+        let ns2 = self.is_ns2();
         let Self { sender, policies, missing, .. } = self;
         missing.clear();
-        sender.flight.for_each_missing(|tsn, chunk| {
+        let (horizon, lost) = (policies.loss.horizon(view), policies.loss.looks_at_lost());
+        sender.flight.for_each_missing(horizon, lost, |tsn, chunk| {
             let mut c = MissingChunk {
                 tsn,
                 path: chunk.path,
                 reports: chunk.reports,
                 fast_retransmitted: chunk.fast_retransmitted,
+                ever_fast_retransmitted: chunk.ever_fast_retransmitted,
                 transmissions: chunk.transmissions,
-                in_fast_recovery: policies.cwnd_update.in_fast_recovery(chunk.path),
+                recover: policies.cwnd_update.recover(chunk.path),
             };
             c.reports += policies.loss.reports(&c, view);
             chunk.reports = c.reports;
@@ -218,18 +289,23 @@ impl Association {
             }
         });
         if missing.is_empty() {
-            return;
+            return false;
         }
         let highest = sender.flight.highest();
         let lost = std::mem::take(missing);
         for &(tsn, path, size) in &lost {
-            self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
+            let was_in_flight = self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
             let p = &mut self.paths[path.index()];
-            p.data_gone(size);
+            if was_in_flight {
+                p.data_lost(size);
+            }
+            if ns2 {
+                continue;
+            }
             p.drop_rtt_probe(tsn);
             if !tally[path.index()].lost {
                 tally[path.index()].lost = true;
-                let cut = self.policies.cwnd_update.on_fast_retransmit(path, highest);
+                let cut = self.policies.cwnd_update.on_fast_retransmit(path, tsn, highest);
                 if cut {
                     // RFC 9260 7.2.4 (2): the windows of those paths are cut once a window.
                     let view = PathsView {
@@ -245,6 +321,10 @@ impl Association {
             }
         }
         self.missing = lost;
+        if ns2 {
+            self.ns2_cut();
+        }
+        true
     }
 
     /// RFC 9260 7.2.1, 7.2.2.
@@ -256,6 +336,8 @@ impl Association {
             let path = PathId(i as u8);
             let ack = PathAck {
                 acked: t.acked,
+                acked_by_gaps: t.acked_by_gaps,
+                advanced: view.advanced,
                 in_flight_before: t.in_flight_before,
                 may_grow: self.policies.cwnd_update.may_grow(path, view),
             };

@@ -11,13 +11,15 @@ pub(super) struct PendingAck {
     /// At the latest then.
     deadline: Option<Time>,
     due: bool,
+    /// The SACK that is due leaves the count and the deadline as they are.
+    keep: bool,
     /// Where the last DATA came from.
     pub(super) last_path: PathId,
 }
 
 impl PendingAck {
     pub(super) const fn new() -> Self {
-        Self { packets: 0, deadline: None, due: false, last_path: PathId(0) }
+        Self { packets: 0, deadline: None, due: false, keep: false, last_path: PathId(0) }
     }
 
     /// Counts a packet with DATA: how many there are now.
@@ -30,15 +32,22 @@ impl PendingAck {
     pub(super) fn decide(&mut self, now: Time, arrival: &Arrival, when: AckTime) {
         debug_assert_eq!(arrival.packets, self.packets);
         match when {
-            AckTime::Now => self.due = true,
+            AckTime::Now => (self.due, self.keep) = (true, false),
+            AckTime::NowAndWithin(delay) => {
+                self.keep |= !self.due;
+                self.due = true;
+                self.deadline.get_or_insert(now + delay);
+            }
             AckTime::Within(delay) => {
                 self.deadline.get_or_insert(now + delay);
             }
         }
     }
 
+    /// It is due, and answers all that waits.
     pub(super) const fn demand(&mut self) {
         self.due = true;
+        self.keep = false;
     }
 
     pub(super) const fn is_due(&self) -> bool {
@@ -51,12 +60,21 @@ impl PendingAck {
     }
 
     pub(super) const fn deadline(&self) -> Option<Time> {
-        if self.due { None } else { self.deadline }
+        if self.due && !self.keep { None } else { self.deadline }
+    }
+
+    /// The SACK has left.
+    pub(super) const fn sent(&mut self) {
+        if !self.keep {
+            self.packets = 0;
+            self.deadline = None;
+        }
+        self.due = false;
+        self.keep = false;
     }
 
     pub(super) const fn clear(&mut self) {
-        self.packets = 0;
-        self.deadline = None;
-        self.due = false;
+        self.keep = false;
+        self.sent();
     }
 }

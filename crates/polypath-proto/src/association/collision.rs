@@ -197,7 +197,7 @@ impl Association {
         self.confirm(now, path);
         self.control.push(path, Control::CookieAck);
         self.state = State::Established;
-        self.start_path_management(now);
+        self.start_path_management(now, true);
         if self.wants_shutdown {
             self.begin_shutdown(now);
         }

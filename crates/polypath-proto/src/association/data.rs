@@ -16,6 +16,7 @@ use crate::{PathId, StreamId, Time};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DataSeen {
     any: bool,
+    first: bool,
     duplicate: bool,
     immediate: bool,
     dropped: bool,
@@ -58,7 +59,10 @@ impl Association {
         let stats = &mut self.paths[path.index()].stats;
         stats.data_chunks_received += 1;
         match self.receiver.handle_data(data) {
-            Outcome::New => stats.data_bytes_received += data.payload.len() as u64,
+            Outcome::New => {
+                stats.data_bytes_received += data.payload.len() as u64;
+                seen.first |= self.receiver.tsns().is_first(data.tsn);
+            }
             Outcome::Duplicate => {
                 self.stats.duplicates_received += 1;
                 seen.duplicate = true;
@@ -105,6 +109,7 @@ impl Association {
         let arrival = Arrival {
             path,
             packets: self.ack.count(path),
+            first: seen.first,
             gap: self.receiver.tsns().has_gap(),
             duplicate: seen.duplicate,
             immediate: seen.immediate,
@@ -128,7 +133,7 @@ impl Association {
         let tsns = self.receiver.tsns();
         w.sack(tsns.cumulative(), a_rwnd, 0, tsns.gaps(), tsns.duplicates())?;
         self.receiver.duplicates_reported();
-        self.ack.clear();
+        self.ack.sent();
         self.stats.sacks_sent += 1;
         Ok(())
     }

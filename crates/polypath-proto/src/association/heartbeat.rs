@@ -1,18 +1,26 @@
 //! HEARTBEATs: confirming paths (RFC 9260 5.4), watching idle ones (8.3), answering the peer's.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::Association;
 use super::control::Control;
 use super::state::State;
+use crate::config::{PathConfirmation, Procedures};
+use crate::path::Path;
 use crate::policy::PathState;
 use crate::policy::failover::PathErrorKind;
 use crate::rng::{hmac, hmac_verify_truncated};
 use crate::{PathError, PathId, Time};
 
-/// Path, instant and signature: who was asked, when, and that it was us (RFC 9260 5.4: "a 64-bit
-/// random nonce").
-const INFO_LEN: usize = 4 + 8 + 8;
+/// Path and instant, and a signature: who was asked, when, and that it was us (RFC 9260 5.4: "a 64-bit
+/// random nonce"). The path takes one byte, the instant seven, which is enough for 834 days; a
+/// HEARTBEAT has 56 bytes with its IPv4 header, as in the papers.
+const INFO_LEN: usize = 8 + 8;
+
+/// Nanoseconds that seven bytes tell apart.
+const SPAN: u64 = 1 << 56;
 
 impl Association {
     /// Asks the peer over this path now, for a new sample of its round-trip time
@@ -33,12 +41,22 @@ impl Association {
     }
 
     /// The association is up: unconfirmed paths are probed at once, the others' timers start.
-    pub(super) fn start_path_management(&mut self, now: Time) {
+    pub(super) fn start_path_management(&mut self, now: Time, inbound: bool) {
+        if self.is_ns2() {
+            return self.ns2_start_path_management(now, inbound);
+        }
+        let confirmation = self.config.path_confirmation();
+        self.awaits_paths = confirmation == PathConfirmation::BeforeData;
         for i in 0..self.paths.len() {
             let path = PathId(i as u8);
-            if path == self.current && self.paths[i].state() == PathState::Active {
+            if confirmation == PathConfirmation::Off {
+                self.confirm(now, path);
+            }
+            if self.awaits_paths {
+                self.paths[i].schedule_heartbeat(Some(now));
+            } else if path == self.current && self.paths[i].state() == PathState::Active {
                 self.schedule_heartbeat(now, path);
-            } else {
+            } else if confirmation != PathConfirmation::Off {
                 // RFC 9260 5.4 would take a path for confirmed that the application of the opening
                 // side named. Here it is asked like any other: one round trip later its RTT is known
                 // too, before it is needed.
@@ -50,13 +68,30 @@ impl Association {
     /// RFC 9260 8.3: one heartbeat period from now, "RTO of that destination address plus the protocol
     /// parameter 'HB.interval', with jittering of +/- 50% of the RTO value".
     pub(super) fn schedule_heartbeat(&mut self, now: Time, path: PathId) {
-        let p = &self.paths[path.index()];
-        let Some(interval) = self.config.heartbeat_interval() else {
-            return self.paths[path.index()].schedule_heartbeat(None);
-        };
-        let rto = p.rto().as_nanos() as u64;
-        let jittered = std::time::Duration::from_nanos(rto / 2 + self.rng.below(rto + 1));
-        self.paths[path.index()].schedule_heartbeat(Some(now + interval + jittered));
+        if self.is_ns2() {
+            return;
+        }
+        let period = self.heartbeat_period(path);
+        self.paths[path.index()].schedule_heartbeat(period.map(|period| now + period));
+    }
+
+    /// HB.interval, the path's RTO, and half of it more or less; `None` without heartbeats.
+    pub(super) fn heartbeat_period(&mut self, path: PathId) -> Option<Duration> {
+        let interval = self.config.heartbeat_interval()?;
+        let rto = self.paths[path.index()].rto().as_nanos() as u64;
+        Some(interval + Duration::from_nanos(rto / 2 + self.rng.below(rto + 1)))
+    }
+
+    /// Data that waits for the paths to be confirmed may leave once every one of them has answered or
+    /// has had its chances.
+    fn end_confirmation(&mut self, now: Time) {
+        let waits = |p: &Path| !p.has_answered() && p.error_count() <= p.path_max_retrans();
+        if self.awaits_paths && !self.paths.iter().any(waits) {
+            self.awaits_paths = false;
+            if self.is_ns2() {
+                self.ns2_begin_data(now);
+            }
+        }
     }
 
     /// The heartbeat timer of a path has expired.
@@ -70,13 +105,13 @@ impl Association {
         // path RTT ... and no HEARTBEAT chunk has been sent to it within the current heartbeat
         // period". One that has been given up is asked whatever is sent to it.
         let period = self.config.heartbeat_interval().unwrap_or_default() + p.rto() / 2;
-        if p.state() != PathState::Active || p.is_idle_since(now - period) {
+        if self.awaits_paths || p.state() != PathState::Active || p.is_idle_since(now - period) {
             self.send_heartbeat(now, path);
         }
         self.schedule_heartbeat(now, path);
     }
 
-    fn send_heartbeat(&mut self, now: Time, path: PathId) {
+    pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
         self.paths[path.index()].heartbeat_sent(now);
         self.control.push(path, Control::Heartbeat);
     }
@@ -84,20 +119,24 @@ impl Association {
     /// What a HEARTBEAT to `path` carries that was asked for at `sent`.
     pub(super) fn heartbeat_info(&self, path: PathId, sent: Time) -> [u8; INFO_LEN] {
         let mut info = [0; INFO_LEN];
+        info[..8].copy_from_slice(&sent.as_nanos().to_be_bytes());
         info[0] = path.0;
-        info[4..12].copy_from_slice(&sent.as_nanos().to_be_bytes());
-        let mac = hmac(&self.heartbeat_key, &[&info[..12]]);
-        info[12..].copy_from_slice(&mac[..8]);
+        let mac = hmac(&self.heartbeat_key, &[&info[..8]]);
+        info[8..].copy_from_slice(&mac[..8]);
         info
     }
 
     fn read_heartbeat_info(&self, info: &[u8]) -> Option<(PathId, Time)> {
         let info: &[u8; INFO_LEN] = info.try_into().ok()?;
-        if !hmac_verify_truncated(&self.heartbeat_key, &[&info[..12]], &info[12..]) {
+        if !hmac_verify_truncated(&self.heartbeat_key, &[&info[..8]], &info[8..]) {
             return None;
         }
         let path = PathId(info[0]);
-        let nanos = u64::from_be_bytes(info[4..12].try_into().ok()?);
+        // The latest instant that ends in these seven bytes.
+        let low = u64::from_be_bytes(info[..8].try_into().ok()?) % SPAN;
+        let now = self.now.as_nanos();
+        let high = now - now % SPAN;
+        let nanos = if high + low <= now { high + low } else { (high + low).checked_sub(SPAN)? };
         (path.index() < self.paths.len()).then_some((path, Time::from_nanos(nanos)))
     }
 
@@ -118,13 +157,22 @@ impl Association {
             self.stats.dropped += 1;
             return;
         };
-        self.paths[path.index()].sample_rtt(rtt);
+        let p = &mut self.paths[path.index()];
+        p.sample_rtt(rtt);
+        if self.config.procedures() == Procedures::Ns2 {
+            p.forget_heartbeat();
+        }
         self.confirm(now, path);
         self.answered(now, path);
+        self.end_confirmation(now);
     }
 
     /// A HEARTBEAT was not answered within the RTO (RFC 9260 8.3).
     pub(super) fn handle_heartbeat_timeout(&mut self, now: Time, path: PathId) {
+        if self.is_ns2() {
+            self.ns2_handle_heartbeat_timeout(now, path);
+            return self.end_confirmation(now);
+        }
         let p = &mut self.paths[path.index()];
         p.heartbeat_lost();
         p.back_off();
@@ -136,6 +184,10 @@ impl Association {
             }
         } else {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
+            if self.awaits_paths {
+                self.paths[path.index()].schedule_heartbeat(Some(now));
+            }
         }
+        self.end_confirmation(now);
     }
 }

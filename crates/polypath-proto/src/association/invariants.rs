@@ -18,10 +18,13 @@ impl Association {
         self.receiver.check()?;
         let mut bytes = vec![0u32; self.paths.len()];
         let mut chunks = vec![0u32; self.paths.len()];
+        let mut lost = vec![0u32; self.paths.len()];
         for (_, chunk) in self.sender.flight.iter() {
             if chunk.fate == Fate::InFlight {
                 bytes[chunk.path.index()] += chunk.size();
                 chunks[chunk.path.index()] += 1;
+            } else if matches!(chunk.fate, Fate::Lost(_)) {
+                lost[chunk.path.index()] += chunk.size();
             }
         }
         for (i, p) in self.paths.iter().enumerate() {
@@ -35,7 +38,18 @@ impl Association {
                     chunks[i]
                 ));
             }
-            if p.t3().is_some() != (p.chunks_in_flight() > 0) {
+            if p.lost() != lost[i] {
+                return Err(format!(
+                    "path {id}: {} bytes counted lost, but there are {}",
+                    p.lost(),
+                    lost[i]
+                ));
+            }
+            // By ns-2's procedures it also runs for what waits for its retransmission, and until the
+            // next SACK when that has left over another path.
+            let allowed = self.is_ns2();
+            let in_flight = p.chunks_in_flight() > 0;
+            if p.t3().is_some() != in_flight && (in_flight || !allowed) {
                 return Err(format!(
                     "path {id}: T3-rtx is {}, but {} chunks are outstanding",
                     if p.t3().is_some() { "running" } else { "stopped" },

@@ -36,6 +36,7 @@ mod control;
 mod data;
 mod heartbeat;
 mod invariants;
+mod ns2;
 mod paths;
 mod shutdown;
 mod state;
@@ -109,6 +110,8 @@ pub struct Association {
     rng: Rng,
     now: Time,
     wants_shutdown: bool,
+    /// No new data before every path has been confirmed or has had its chances.
+    awaits_paths: bool,
     /// Times that the network has refused an INIT.
     refusals: u32,
     /// What had become ready for the application when it was last told, and an
@@ -119,6 +122,7 @@ pub struct Association {
     stats: AssociationStats,
     tally: acknowledge::Tally,
     missing: Vec<(Tsn, PathId, u32)>,
+    ns2: ns2::Notes,
 }
 
 impl Association {
@@ -165,6 +169,7 @@ impl Association {
             rng: Rng::new(&secret.fork()),
             now,
             wants_shutdown: false,
+            awaits_paths: false,
             refusals: 0,
             seen_ready: 0,
             readable_waits: false,
@@ -172,6 +177,7 @@ impl Association {
             stats: AssociationStats::default(),
             tally: acknowledge::Tally::default(),
             missing: Vec::new(),
+            ns2: ns2::Notes::default(),
             shared,
             config,
         }
@@ -328,6 +334,9 @@ impl Association {
             self.sender.starved = true;
             return Err(SendError::WouldBlock);
         }
+        if self.is_ns2() {
+            self.ns2_allow_new_data();
+        }
         if self.sender.flight.bytes() == 0 {
             // After a pause the burst counts from nothing (RFC 9260 6.1 D).
             self.new_burst();
@@ -393,6 +402,7 @@ impl Association {
             return;
         };
         self.new_burst();
+        self.ns2_packet();
         self.paths[path.index()].heard_from(from.local, from.remote);
         let stats = &mut self.paths[path.index()].stats;
         stats.packets_received += 1;

@@ -188,7 +188,9 @@ impl Association {
         let p = &mut self.paths[path.index()];
         p.count_error();
         let threshold = p.path_max_retrans();
-        self.error_count += 1;
+        // By ns-2's procedures an association in the dormant state never ends (Caro 2006, failover).
+        self.error_count +=
+            u32::from(!self.is_ns2() || self.paths[path.index()].state() == PathState::Active);
         if self.error_count > self.config.association_max_retrans() {
             self.send_abort(None);
             return self.become_closed(CloseReason::PeerUnreachable);

@@ -113,7 +113,7 @@ impl Association {
         self.state = State::Established;
         self.error_count = 0;
         self.events.push_back(Event::Established { inbound });
-        self.start_path_management(now);
+        self.start_path_management(now, inbound);
         if self.wants_shutdown {
             self.begin_shutdown(now);
         }

@@ -18,7 +18,8 @@ impl Association {
             WindowProbe::At(at) => Some(at),
             _ => None,
         };
-        paths.chain(self.state.next_timeout()).chain(self.ack.deadline()).chain(probe).min()
+        let others = [self.ack.deadline(), probe, self.ns2_next_timeout()];
+        paths.chain(self.state.next_timeout()).chain(others.into_iter().flatten()).min()
     }
 
     /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
@@ -36,6 +37,9 @@ impl Association {
         }
         self.handle_t1(now);
         self.handle_t2_t5(now);
+        if self.is_ns2() && !self.is_closed() {
+            self.ns2_handle_timeout(now);
+        }
         for i in 0..self.paths.len() {
             let path = PathId(i as u8);
             if self.paths[i].t3().is_some_and(|t| t <= now) && !self.is_closed() {
@@ -63,17 +67,21 @@ impl Association {
         // E3: everything outstanding on this path is to be sent again; the lowest chunks, as many as
         // fit one packet, leave at once. The timer runs again when they do (E4).
         self.paths[i].stop_t3();
+        let ns2 = self.is_ns2();
+        if ns2 {
+            self.ns2_mark_all(path);
+        }
         for sent in self.paths[i].take_sent_here() {
             let Some(chunk) = self.sender.flight.get(sent.tsn) else { continue };
             let here = chunk.path == path && chunk.transmissions == sent.transmissions;
             let size = chunk.size();
             if here && self.sender.flight.mark_lost(sent.tsn, LossCause::Timeout) {
                 self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
-                self.paths[i].data_gone(size);
+                self.paths[i].data_lost(size);
                 self.paths[i].drop_rtt_probe(sent.tsn);
             }
         }
-        self.sender.forced = self.sender.flight.has_lost();
+        self.sender.forced = !ns2 && self.sender.flight.has_lost();
         // RFC 9260 6.1 A: a receiver that keeps its window closed but answers is not counted as an
         // error: "... MUST NOT increment the association error counter ... [while it] continues to
         // receive SACK chunks".
@@ -81,6 +89,9 @@ impl Association {
         self.sender.heard = false;
         if !probing {
             self.count_error(now, path, PathErrorKind::DataTimeout);
+        }
+        if ns2 && !self.is_closed() {
+            self.ns2_probe_inactive(now, path);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::Association;
 use super::control::Control;
 use super::state::State;
+use crate::config::BurstRule;
 use crate::init;
 use crate::path::Path;
 use crate::policy::PathsView;
@@ -36,6 +37,7 @@ impl Association {
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.burst_over = true;
+                self.ns2_burst_over();
                 if self.state.may_send_data() {
                     // RFC 9260 6.1 A: the first probe of a closed window leaves after one RTO, later
                     // ones as T3-rtx backs off.
@@ -104,7 +106,8 @@ impl Association {
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
     fn next_packet(&mut self, now: Time) -> Option<(PathId, Purpose)> {
-        if let Some(path) = self.control.front_path() {
+        let controls_first = !self.ns2_retransmits_first();
+        if let Some(path) = self.control.front_path().filter(|_| controls_first) {
             return Some((path, Purpose::Control));
         }
         if self.is_closed() {
@@ -120,12 +123,18 @@ impl Association {
                 return Some((path, Purpose::NewData));
             }
         }
+        if let Some(path) = self.control.front_path() {
+            return Some((path, Purpose::Control));
+        }
         (self.ack.is_due() && self.state.is_synchronised())
             .then(|| (self.ack_path(), Purpose::Sack))
     }
 
     /// Where the lowest lost chunk goes, if it may leave now.
     fn retransmission_path(&mut self, now: Time) -> Option<PathId> {
+        if self.is_ns2() {
+            return self.ns2_retransmission_path();
+        }
         let (tsn, chunk, cause) = self.sender.flight.first_lost()?;
         let size = chunk.size();
         let lost =
@@ -148,8 +157,17 @@ impl Association {
         if !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32) {
             return None;
         }
-        for path in &mut self.paths {
-            path.decay_if_idle(now, &mut *self.policies.congestion);
+        if self.awaits_paths {
+            return None;
+        }
+        if self.is_ns2() {
+            if !self.ns2_may_send_new() {
+                return None;
+            }
+        } else {
+            for path in &mut self.paths {
+                path.decay_if_idle(now, &mut *self.policies.congestion);
+            }
         }
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let path = self.policies.scheduler.path(view)?;
@@ -172,7 +190,11 @@ impl Association {
         }
         self.burst_over = false;
         self.burst_from.clear();
-        self.burst_from.extend(self.paths.iter().map(Path::in_flight));
+        match self.config.burst_rule() {
+            // Nothing limits it but a SACK for a chunk that was fast retransmitted.
+            BurstRule::AfterRetransmission => self.burst_from.resize(self.paths.len(), u32::MAX),
+            _ => self.burst_from.extend(self.paths.iter().map(Path::in_flight)),
+        }
     }
 
     /// Writes a packet; gives its length.
@@ -188,17 +210,22 @@ impl Association {
         };
         let checksum = self.shared.config.checksum;
         let mut w = PacketWriter::new(buf, header);
-        self.write_controls(path, &mut w);
-        let alone = self.is_closed() || verification_tag.0 == 0;
+        let ns2 = self.is_ns2();
+        if !ns2 || purpose == Purpose::Control {
+            self.write_controls(path, &mut w);
+        }
+        let alone = self.is_closed()
+            || verification_tag.0 == 0
+            || (ns2 && purpose == Purpose::Control && !w.is_empty());
         if !alone && self.state.is_synchronised() {
             // RFC 9260 6.10: control chunks before DATA. A SACK that waits for its time goes along
             // with what leaves on its path anyway.
-            let due = self.ack.is_due() || purpose != Purpose::Sack;
-            if self.ack.is_pending() && due && self.ack_path() == path {
+            let bundles = !ns2 || purpose == Purpose::Sack;
+            if self.ack.is_pending() && bundles && self.ack_path() == path {
                 // Without room for it here, it leaves in the next packet.
                 let _ = self.write_sack(&mut w);
             }
-            if self.state.may_send_data() {
+            if self.state.may_send_data() && !(ns2 && purpose == Purpose::Sack) {
                 if self.sender.flight.has_lost() {
                     self.write_retransmissions(now, path, purpose, &mut w);
                 } else {
@@ -284,12 +311,18 @@ impl Association {
         purpose: Purpose,
         w: &mut PacketWriter<'_>,
     ) {
+        if self.is_ns2() {
+            if purpose == Purpose::Retransmission {
+                self.ns2_write_retransmissions(now, path, w);
+            }
+            return;
+        }
         let forced = std::mem::take(&mut self.sender.forced);
         let mut from = self.sender.flight.ack_point().next();
         let mut first = true;
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
-            let size = chunk.size();
+            let (size, old) = (chunk.size(), chunk.path);
             let lost =
                 LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
             let view =
@@ -300,6 +333,7 @@ impl Association {
             if to != path || !allowed || w.remaining() < size as usize {
                 break;
             }
+            self.paths[old.index()].lost_gone(size);
             let chunk = self.sender.flight.resend(tsn, path);
             // The room was checked.
             let _ = w.data(&chunk.data(tsn));
@@ -329,15 +363,16 @@ impl Association {
         if purpose != Purpose::NewData && self.new_data_path(now) != Some(path) {
             return;
         }
+        let mut written = false;
         loop {
             let room = w.remaining() / 4 * 4;
-            let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { return };
-            let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { return };
+            let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { break };
+            let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { break };
             let size = (n + DATA_HEADER_LEN) as u32;
             if !self.may_burst(path) || !self.sender.peer_has_room(size) {
-                return;
+                break;
             }
-            let Some(chunk) = self.sender.queue.take(n) else { return };
+            let Some(chunk) = self.sender.queue.take(n) else { break };
             let (tsn, out) = self.sender.flight.push(chunk, path);
             let data: Data<'_> = out.data(tsn);
             // The room was checked.
@@ -347,11 +382,15 @@ impl Association {
             stats.data_chunks_sent += 1;
             stats.data_bytes_sent += n as u64;
             self.data_left(now, path, tsn, 1, size);
+            written = true;
+        }
+        if written && self.is_ns2() {
+            self.ns2_new_data_left(now, path);
         }
     }
 
     /// A chunk has left on `path`: flight, round-trip time, T3-rtx.
-    fn data_left(
+    pub(super) fn data_left(
         &mut self,
         now: Time,
         path: PathId,

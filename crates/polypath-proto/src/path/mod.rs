@@ -10,6 +10,7 @@ use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
 use crate::{Config, PathId, Time, Tsn};
 
+mod ns2;
 mod rtt;
 
 use rtt::RttEstimator;
@@ -48,11 +49,15 @@ pub(crate) struct Path {
     window: Window,
     rtt: RttEstimator,
     rtt_probe: Option<RttProbe>,
+    /// Measurements that were given up, but whose chunks may still answer (ns-2's procedures).
+    stale_probes: Vec<RttProbe>,
     /// Largest SCTP packet, common header included, a multiple of 4.
     max_packet: usize,
     /// Bytes and chunks outstanding here, chunk headers included.
     in_flight: u32,
     chunks_in_flight: u32,
+    /// Bytes of chunks that were last sent here and wait for their retransmission.
+    lost: u32,
     /// In the order of sending; may hold void entries.
     sent_here: VecDeque<SentHere>,
     t3: Option<Time>,
@@ -64,6 +69,8 @@ pub(crate) struct Path {
     last_measured: Time,
     /// When DATA was last sent, for the decay of an idle window.
     last_data: Option<Time>,
+    /// When the idle window decays (ns-2's procedures).
+    decay: Option<Time>,
     pub(crate) stats: PathStats,
 }
 
@@ -89,9 +96,11 @@ impl Path {
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
             rtt_probe: None,
+            stale_probes: Vec::new(),
             max_packet,
             in_flight: 0,
             chunks_in_flight: 0,
+            lost: 0,
             sent_here: VecDeque::new(),
             t3: None,
             heartbeat_due: None,
@@ -99,6 +108,7 @@ impl Path {
             heartbeat_answered: None,
             last_measured: now,
             last_data: None,
+            decay: None,
             stats: PathStats::default(),
         }
     }
@@ -225,6 +235,23 @@ impl Path {
         self.chunks_in_flight = self.chunks_in_flight.saturating_sub(1);
     }
 
+    /// Bytes of chunks that were last sent here and wait for their retransmission.
+    pub(crate) const fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// A chunk in flight here was found lost.
+    pub(crate) fn data_lost(&mut self, size: u32) {
+        self.data_gone(size);
+        self.lost += size;
+    }
+
+    /// A chunk that was lost here leaves again, here or elsewhere, or was acknowledged after all.
+    pub(crate) fn lost_gone(&mut self, size: u32) {
+        debug_assert!(self.lost >= size, "lost underflow");
+        self.lost = self.lost.saturating_sub(size);
+    }
+
     /// A chunk that was acknowledged by a gap block no longer is (RFC 9260 6.2.1).
     pub(crate) fn data_back(&mut self, tsn: Tsn, transmissions: u32, size: u32) {
         self.in_flight += size;
@@ -247,8 +274,10 @@ impl Path {
     pub(crate) fn flight_dropped(&mut self) {
         self.in_flight = 0;
         self.chunks_in_flight = 0;
+        self.lost = 0;
         self.sent_here.clear();
         self.rtt_probe = None;
+        self.stale_probes.clear();
         self.t3 = None;
     }
 
@@ -377,9 +406,15 @@ impl Path {
         self.stats.heartbeats_lost += 1;
     }
 
+    /// The path has answered a HEARTBEAT.
+    pub(crate) const fn has_answered(&self) -> bool {
+        self.heartbeat_answered.is_some()
+    }
+
     /// The next instant at which a timer of this path expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        [self.t3, self.heartbeat_due, self.heartbeat_deadline()].into_iter().flatten().min()
+        let timers = [self.t3, self.heartbeat_due, self.heartbeat_deadline(), self.decay];
+        timers.into_iter().flatten().min()
     }
 
     /// Stops every timer.
@@ -387,6 +422,7 @@ impl Path {
         self.t3 = None;
         self.heartbeat_due = None;
         self.heartbeat_out = None;
+        self.decay = None;
     }
 
     /// The peer restarted: its view of the path starts anew (RFC 9260 5.2.4.1).
@@ -397,7 +433,9 @@ impl Path {
         self.error_count = 0;
         self.in_flight = 0;
         self.chunks_in_flight = 0;
+        self.lost = 0;
         self.sent_here.clear();
+        self.stale_probes.clear();
         self.last_data = None;
         self.stop_timers();
     }

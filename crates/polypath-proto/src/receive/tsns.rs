@@ -27,6 +27,7 @@ struct Run {
 
 #[derive(Debug)]
 pub(crate) struct TsnTracker {
+    initial: Tsn,
     cumulative: Tsn,
     /// Ascending, with at least one TSN missing between neighbours and above `cumulative`.
     runs: Vec<Run>,
@@ -35,11 +36,16 @@ pub(crate) struct TsnTracker {
 
 impl TsnTracker {
     pub(crate) const fn new(initial: Tsn) -> Self {
-        Self { cumulative: initial.prev(), runs: Vec::new(), duplicates: Vec::new() }
+        Self { initial, cumulative: initial.prev(), runs: Vec::new(), duplicates: Vec::new() }
     }
 
     pub(crate) const fn cumulative(&self) -> Tsn {
         self.cumulative
+    }
+
+    /// The first TSN that the peer may use.
+    pub(crate) fn is_first(&self, tsn: Tsn) -> bool {
+        tsn == self.initial
     }
 
     pub(crate) const fn has_gap(&self) -> bool {

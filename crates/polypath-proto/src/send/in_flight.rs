@@ -33,6 +33,8 @@ pub(crate) struct Outstanding {
     end: bool,
     pub(crate) fate: Fate,
     pub(crate) fast_retransmitted: bool,
+    /// It has been marked for fast retransmission, whatever came after.
+    pub(crate) ever_fast_retransmitted: bool,
     /// The path that it was last sent to.
     pub(crate) path: PathId,
     /// It has been sent to another path before.
@@ -140,6 +142,7 @@ impl InFlight {
             end: chunk.end,
             fate: Fate::InFlight,
             fast_retransmitted: false,
+            ever_fast_retransmitted: false,
             path,
             wandered: false,
             transmissions: 1,
@@ -149,6 +152,22 @@ impl InFlight {
         self.ring.push_back(out);
         let at = self.ring.len() - 1;
         (tsn, &self.ring[at])
+    }
+
+    /// The lowest chunk on each of `paths` paths that is not acknowledged by a gap block.
+    pub(crate) fn first_on(&self, paths: usize) -> Vec<Option<Tsn>> {
+        let mut first = vec![None; paths];
+        let mut missing = paths;
+        for (tsn, chunk) in self.iter().filter(|(_, chunk)| chunk.fate != Fate::Acked) {
+            if first[chunk.path.index()].is_none() {
+                first[chunk.path.index()] = Some(tsn);
+                missing -= 1;
+                if missing == 0 {
+                    break;
+                }
+            }
+        }
+        first
     }
 
     /// The lowest chunk that is to be sent again.
@@ -170,7 +189,7 @@ impl InFlight {
     }
 
     /// A lost chunk leaves again, on `path`.
-    pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId) -> &Outstanding {
+    pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId) -> &mut Outstanding {
         let offset = tsn.offset_from(self.first) as usize;
         self.lost.remove(&(self.first_place + offset as u64));
         let chunk = &mut self.ring[offset];
@@ -185,18 +204,22 @@ impl InFlight {
         chunk
     }
 
-    /// A chunk in flight is lost. True if it was in flight.
+    /// A chunk in flight is lost, or is lost again for another reason. True if it was in flight.
     pub(crate) fn mark_lost(&mut self, tsn: Tsn, cause: LossCause) -> bool {
         let offset = tsn.offset_from(self.first) as usize;
         let Some(chunk) = self.ring.get_mut(offset) else { return false };
-        if chunk.fate != Fate::InFlight {
+        if chunk.fate == Fate::Acked {
             return false;
         }
+        let was_in_flight = chunk.fate == Fate::InFlight;
         chunk.fate = Fate::Lost(cause);
         chunk.reports = 0;
-        self.bytes -= chunk.size();
-        self.lost.insert(self.first_place + offset as u64);
-        true
+        chunk.ever_fast_retransmitted |= cause == LossCause::FastRetransmit;
+        if was_in_flight {
+            self.bytes -= chunk.size();
+            self.lost.insert(self.first_place + offset as u64);
+        }
+        was_in_flight
     }
 
     /// Everything up to `cumulative` is acknowledged for good; calls `each` with what leaves and the
@@ -281,15 +304,27 @@ impl InFlight {
         self.acked.last().map_or_else(|| self.ack_point(), |s| self.tsn_at(s.1))
     }
 
-    /// Calls `each` with every chunk in flight that the last SACK reported missing: those between its
-    /// gap blocks.
-    pub(crate) fn for_each_missing(&mut self, mut each: impl FnMut(Tsn, &mut Outstanding)) {
+    /// Calls `each` with every chunk below `horizon` that the last SACK does not acknowledge: those
+    /// between its gap blocks, and beyond them if the horizon is; those that wait for retransmission
+    /// too if `lost`.
+    pub(crate) fn for_each_missing(
+        &mut self,
+        horizon: Tsn,
+        lost: bool,
+        mut each: impl FnMut(Tsn, &mut Outstanding),
+    ) {
+        if horizon.is_before(self.first) {
+            return;
+        }
+        let end = self.first_place
+            + u64::from(horizon.offset_from(self.first)).min(self.ring.len() as u64);
         let mut place = self.first_place;
-        for &(first, last) in &self.acked {
-            for p in place..first {
+        let beyond = (end, end);
+        for (first, last) in self.acked.iter().copied().chain([beyond]) {
+            for p in place..first.min(end) {
                 let offset = (p - self.first_place) as usize;
                 let chunk = &mut self.ring[offset];
-                if chunk.fate == Fate::InFlight {
+                if chunk.fate == Fate::InFlight || lost {
                     each(self.first.plus(offset as u32), chunk);
                 }
             }
@@ -385,7 +420,7 @@ mod tests {
         assert_eq!((&acked[..], &reneged[..]), (&[u32::MAX, 0, 2][..], &[][..]));
         assert_eq!(f.bytes(), 60);
         let mut missing = vec![];
-        f.for_each_missing(|t, _| missing.push(t.0));
+        f.for_each_missing(f.highest_acked(), false, |t, _| missing.push(t.0));
         assert_eq!(missing, [u32::MAX - 1, 1]);
         acked.clear();
         f.ack_gaps([gap(3, 4)].into_iter(), |t, _, _| acked.push(t.0), |t, _| reneged.push(t.0));

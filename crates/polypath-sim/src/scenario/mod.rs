@@ -28,7 +28,7 @@ pub use key::Key;
 pub use link::{LinkEntry, LinkSpec, NodeSpec, PathSpec};
 pub use run::{CheckEvery, EmulatorSpec, Run, Series};
 pub use transport::{
-    BurstRuleSpec, EncapsulationSpec, Policy, PolicyNames, Switch, Transport, TransportParameters,
+    Choice, EncapsulationSpec, Policy, PolicyNames, Switch, Transport, TransportParameters,
 };
 pub use workload::{AssociationSpec, Direction, SizeRange, Workload, WorkloadKind};
 

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use polypath_proto::{BurstRule, Config, ConfigBuilder, PROFILES, policy};
+use polypath_proto::{
+    BurstRule, Config, ConfigBuilder, PROFILES, PathConfirmation, Procedures, policy,
+};
 use serde::{Deserialize, Serialize};
 
 use super::Key;
@@ -70,22 +72,26 @@ pub enum EncapsulationSpec {
     Udp,
 }
 
-/// From where Max.Burst counts (RFC 9260 6.1 D).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BurstRuleSpec {
-    /// From what is in flight after a SACK, the RFC's formula.
-    FlightSize,
-    /// From what was in flight before it: what it took out may be replaced besides.
-    AckClocked,
+/// A parameter of the core that is one of a few names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice<T>(pub T);
+
+impl<T: fmt::Display> Serialize for Choice<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
 }
 
-impl Parameter<BurstRule> for BurstRuleSpec {
-    fn value(self) -> Result<BurstRule, String> {
-        Ok(match self {
-            Self::FlightSize => BurstRule::FlightSize,
-            Self::AckClocked => BurstRule::AckClocked,
-        })
+impl<'de, T: FromStr<Err = String>> Deserialize<'de> for Choice<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl<T> Parameter<T> for Choice<T> {
+    fn value(self) -> Result<T, String> {
+        Ok(self.0)
     }
 }
 
@@ -198,8 +204,13 @@ transport! {
     rto_max: Span,
     /// Max.Burst: packets that one event may add to what is in flight on a path.
     max_burst: u32,
-    /// From where Max.Burst counts: "ack-clocked" (default) or "flight-size".
-    burst_rule: BurstRuleSpec,
+    /// When Max.Burst holds and from where it counts: "ack-clocked" (default), "flight-size" or
+    /// "after-retransmission".
+    burst_rule: Choice<BurstRule>,
+    /// Whose reading of the RFC the sender follows: "rfc9260" or "ns2".
+    procedures: Choice<Procedures>,
+    /// Whether data waits for the paths: "alongside-data" (default), "before-data" or "off".
+    path_confirmation: Choice<PathConfirmation>,
     /// Valid.Cookie.Life: how long a state cookie is accepted.
     cookie_life: Span,
     /// Association.Max.Retrans: consecutive errors that end the association.
@@ -214,6 +225,8 @@ transport! {
     sack_delay: Span,
     /// A SACK at the latest after this many packets with DATA.
     sack_every: u32,
+    /// The first DATA chunk of an association is acknowledged at once.
+    first_sack_at_once: bool,
     /// Missing reports that make a chunk lost.
     fast_retransmit_reports: u32,
     /// Receive buffer, announced as a_rwnd.
@@ -228,6 +241,10 @@ transport! {
     inbound_streams: u16,
     /// Slow start threshold at the beginning; "off" is the peer's a_rwnd.
     initial_ssthresh: Switch<Size>,
+    /// Congestion window at the beginning, in PMDCS; 0 is the formula of RFC 9260.
+    initial_cwnd: u32,
+    /// Least ssthresh after a loss and least cwnd of an idle path, in PMDCS.
+    cwnd_floor: u32,
     /// Largest IP packet of a path, headers included.
     path_mtu: Size,
     /// Most paths of an association.

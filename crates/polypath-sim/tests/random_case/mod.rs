@@ -1,11 +1,12 @@
 //! A random network, configuration and workload, all from one number.
 
+use polypath_proto::BurstRule;
 use polypath_sim::Scenario;
 use polypath_sim::link::{LossModel, Reordering};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
-    AssociationSpec, BurstRuleSpec, CheckEvery, Direction, EncapsulationSpec, Fault, LinkEntry,
-    LinkSpec, NodeSpec, PathSpec, SizeRange, Switch, Transport, Workload, WorkloadKind,
+    AssociationSpec, CheckEvery, Choice, Direction, EncapsulationSpec, Fault, LinkEntry, LinkSpec,
+    NodeSpec, PathSpec, SizeRange, Switch, Transport, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -14,6 +15,8 @@ pub(crate) struct Case {
     pub(crate) scenario: Scenario,
     /// Nothing in it can justify that an association fails.
     pub(crate) gentle: bool,
+    /// It runs by the procedures of ns-2's module.
+    pub(crate) ns2: bool,
 }
 
 struct Dice(Random);
@@ -48,7 +51,12 @@ impl Case {
         network(&mut scenario, &mut dice, harshness);
         scenario.transport = transport(&mut dice, harshness);
         // Not by the dice, so that cases which failed once stay what they were.
-        scenario.transport.burst_rule = (number % 4 == 1).then_some(BurstRuleSpec::FlightSize);
+        scenario.transport.burst_rule = (number % 4 == 1).then_some(Choice(BurstRule::FlightSize));
+        scenario.transport.profile = match number % 16 {
+            3 => Some("ns2-2.35".to_owned()),
+            11 => Some("paper-2006".to_owned()),
+            _ => None,
+        };
         let workload = workload(&mut dice, &scenario.transport);
         if scenario.paths.is_empty() {
             scenario.associations.push(AssociationSpec {
@@ -64,7 +72,8 @@ impl Case {
         let faults = faults(&mut scenario, &mut dice, harshness);
         scenario.run.check_every = CheckEvery::Events(1);
         scenario.run.max_events = 3_000_000;
-        Self { gentle: harshness == Harshness::Gentle && !faults, scenario }
+        let ns2 = scenario.transport.profile.is_some();
+        Self { gentle: harshness == Harshness::Gentle && !faults, ns2, scenario }
     }
 }
 

@@ -13,18 +13,26 @@ pub static DELAYED: Answer<dyn AckPolicy> = Answer {
     name: "delayed",
     summary: "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate \
               (RFC 9260 6.2)",
-    make: |config| Box::new(Delayed { every: config.sack_every(), delay: config.sack_delay() }),
+    make: |config| {
+        Box::new(Delayed {
+            every: config.sack_every(),
+            delay: config.sack_delay(),
+            first_at_once: config.first_sack_at_once(),
+        })
+    },
 };
 
 #[derive(Debug)]
 struct Delayed {
     every: u32,
     delay: Duration,
+    first_at_once: bool,
 }
 
 impl AckPolicy for Delayed {
     fn when(&mut self, arrival: &Arrival) -> AckTime {
-        // RFC 9260 6.7: "Upon the reception of a new DATA chunk ... if there is one or more missing
+        // RFC 9260 5.1: "After the reception of the first DATA chunk in an association, the endpoint
+        // MUST immediately respond with a SACK chunk". 6.7: "Upon the reception of a new DATA chunk ... if there is one or more missing
         // DATA chunks ... the endpoint SHOULD send a SACK chunk immediately"; 6.2: "When a packet
         // arrives with duplicate DATA chunk(s) ... the endpoint MUST immediately send a SACK chunk
         // with no delay" (there, if it brought no new data; here, in either case).
@@ -32,6 +40,7 @@ impl AckPolicy for Delayed {
             || arrival.duplicate
             || arrival.immediate
             || arrival.dropped
+            || (arrival.first && self.first_at_once)
             || arrival.packets >= self.every
             || self.delay.is_zero()
         {

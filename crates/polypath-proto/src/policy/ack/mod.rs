@@ -7,11 +7,13 @@ use super::{Answer, PathsView};
 use crate::PathId;
 
 pub mod delayed;
+pub mod ns2;
 
 pub use delayed::DELAYED;
+pub use ns2::NS2;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn AckPolicy>] = &[&DELAYED];
+pub static ANSWERS: &[&Answer<dyn AckPolicy>] = &[&DELAYED, &NS2];
 
 /// A packet with DATA that has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +23,8 @@ pub struct Arrival {
     pub path: PathId,
     /// Packets with DATA since the last SACK, this one included.
     pub packets: u32,
+    /// It brought the first DATA chunk of the association (RFC 9260 5.1).
+    pub first: bool,
     /// TSNs are missing below the highest one received.
     pub gap: bool,
     /// It carried a TSN received before.
@@ -36,6 +40,8 @@ pub struct Arrival {
 pub enum AckTime {
     /// At once.
     Now,
+    /// At once, and what else waits is not answered by it: within this time there is another one.
+    NowAndWithin(Duration),
     /// After this time at the latest, counted from the first packet that waits for it.
     Within(Duration),
 }

@@ -5,12 +5,14 @@ use std::net::IpAddr;
 
 use super::{Answer, PathView, PathsView, Window};
 
+pub mod ns2;
 pub mod rfc9260;
 
+pub use ns2::NS2;
 pub use rfc9260::RFC9260;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn CongestionController>] = &[&RFC9260];
+pub static ANSWERS: &[&Answer<dyn CongestionController>] = &[&RFC9260, &NS2];
 
 /// What a SACK newly acknowledged on one path.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +20,13 @@ pub static ANSWERS: &[&Answer<dyn CongestionController>] = &[&RFC9260];
 pub struct PathAck {
     /// Bytes of chunks newly acknowledged, cumulatively or by gap blocks, headers included.
     pub acked: u32,
-    /// Bytes in flight on the path before the SACK.
+    /// Of these, what gap blocks acknowledged.
+    pub acked_by_gaps: u32,
+    /// Bytes in flight on the path before the SACK; by ns-2's procedures, those of chunks that wait
+    /// for retransmission too.
     pub in_flight_before: u32,
+    /// The SACK moved the cumulative TSN ack point.
+    pub advanced: bool,
     /// The [`CwndUpdate`](super::CwndUpdate) rule lets the window grow.
     pub may_grow: bool,
 }

@@ -9,15 +9,21 @@ use crate::policy::{Answer, PathView, PathsView, Window};
 pub static RFC9260: Answer<dyn CongestionController> = Answer {
     name: "rfc9260",
     summary: "slow start and congestion avoidance for each path by itself (RFC 9260 7.2)",
-    make: |_| Box::new(Rfc9260),
+    make: |config| Box::new(Rfc9260 { initial: config.initial_cwnd(), floor: config.cwnd_floor() }),
 };
 
 #[derive(Debug)]
-struct Rfc9260;
+struct Rfc9260 {
+    /// In PMDCS; 0 is the RFC's formula.
+    initial: u32,
+    floor: u32,
+}
 
-/// Half the window, but at least 4 PMDCS (RFC 9260 7.2.1, 7.2.3, 7.2.4).
-fn halved(path: &PathView) -> u32 {
-    (path.window.cwnd / 2).max(4 * path.max_chunk)
+impl Rfc9260 {
+    /// Half the window, but at least 4 PMDCS (RFC 9260 7.2.1, 7.2.3, 7.2.4).
+    fn halved(&self, path: &PathView) -> u32 {
+        (path.window.cwnd / 2).max(self.floor * path.max_chunk)
+    }
 }
 
 impl CongestionController for Rfc9260 {
@@ -25,7 +31,8 @@ impl CongestionController for Rfc9260 {
         // RFC 9260 7.2.1: "min(4 * PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an IPv4
         // address" and 4344 for IPv6: three chunks of an Ethernet packet.
         let three = if remote.is_ipv4() { 4404 } else { 4344 };
-        let cwnd = (4 * max_chunk).min((2 * max_chunk).max(three));
+        let formula = (4 * max_chunk).min((2 * max_chunk).max(three));
+        let cwnd = if self.initial == 0 { formula } else { self.initial * max_chunk };
         Window { cwnd, ssthresh, partial_bytes_acked: 0 }
     }
 
@@ -60,13 +67,13 @@ impl CongestionController for Rfc9260 {
 
     fn on_fast_retransmit(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
         // RFC 9260 7.2.3, 7.2.4 (2).
-        let ssthresh = halved(path);
+        let ssthresh = self.halved(path);
         Window { cwnd: ssthresh, ssthresh, partial_bytes_acked: 0 }
     }
 
     fn on_timeout(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
         // RFC 9260 7.2.3.
-        Window { cwnd: path.max_chunk, ssthresh: halved(path), partial_bytes_acked: 0 }
+        Window { cwnd: path.max_chunk, ssthresh: self.halved(path), partial_bytes_acked: 0 }
     }
 
     fn on_idle(&mut self, path: &PathView) -> Window {
@@ -74,7 +81,7 @@ impl CongestionController for Rfc9260 {
         // max(cwnd / 2, 4 * PMDCS) once per RTO"; "Before the first cwnd adjustment, the ssthresh of
         // the transport address SHOULD be set to the cwnd."
         let w = path.window;
-        let cwnd = halved(path).min(w.cwnd);
+        let cwnd = self.halved(path).min(w.cwnd);
         Window { cwnd, ssthresh: w.ssthresh.max(w.cwnd), ..w }
     }
 }

@@ -9,12 +9,14 @@ use super::Answer;
 use super::loss::SackView;
 use crate::{PathId, Tsn};
 
+pub mod ns2;
 pub mod standard;
 
+pub use ns2::NS2;
 pub use standard::STANDARD;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn CwndUpdate>] = &[&STANDARD];
+pub static ANSWERS: &[&Answer<dyn CwndUpdate>] = &[&STANDARD, &NS2];
 
 /// Decides when windows grow and shrink.
 pub trait CwndUpdate: Send + Debug {
@@ -24,10 +26,11 @@ pub trait CwndUpdate: Send + Debug {
     /// What the SACK newly acknowledged on `path` may make that path's window grow.
     fn may_grow(&self, path: PathId, sack: &SackView<'_>) -> bool;
 
-    /// `path` is in fast recovery.
-    fn in_fast_recovery(&self, path: PathId) -> bool;
+    /// The fast recovery exit point that holds for `path`: the highest TSN outstanding when a window
+    /// was cut. `None` outside fast recovery, if the rule leaves it.
+    fn recover(&self, path: PathId) -> Option<Tsn>;
 
-    /// Chunks last sent to `path` were found lost by missing reports; `highest` is the highest
-    /// TSN outstanding. True if the path's window is to be cut for it.
-    fn on_fast_retransmit(&mut self, path: PathId, highest: Tsn) -> bool;
+    /// The chunk `lost`, last sent to `path`, was found lost by missing reports; `highest` is the
+    /// highest TSN outstanding. True if the path's window is to be cut for it.
+    fn on_fast_retransmit(&mut self, path: PathId, lost: Tsn, highest: Tsn) -> bool;
 }

@@ -37,11 +37,11 @@ impl CwndUpdate for Standard {
         sack.advanced && self.exit.is_none()
     }
 
-    fn in_fast_recovery(&self, _: PathId) -> bool {
-        self.exit.is_some()
+    fn recover(&self, _: PathId) -> Option<Tsn> {
+        self.exit
     }
 
-    fn on_fast_retransmit(&mut self, _: PathId, highest: Tsn) -> bool {
+    fn on_fast_retransmit(&mut self, _: PathId, _: Tsn, highest: Tsn) -> bool {
         // RFC 9260 7.2.4 (2): "If not in Fast Recovery, adjust the ssthresh and cwnd of the
         // destination address(es) to which the missing DATA chunks were last sent".
         if self.exit.is_none() {

@@ -5,12 +5,14 @@ use std::fmt::Debug;
 use super::Answer;
 use crate::{PathId, Tsn};
 
+pub mod ns2;
 pub mod standard;
 
+pub use ns2::NS2;
 pub use standard::STANDARD;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[&STANDARD];
+pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[&STANDARD, &NS2];
 
 /// What a SACK said, for the rules that judge by it.
 #[derive(Clone, Copy, Debug)]
@@ -22,10 +24,21 @@ pub struct SackView<'a> {
     pub advanced: bool,
     /// Highest TSN that it acknowledges for the first time, if any.
     pub highest_newly_acked: Option<Tsn>,
-    /// The same for each path, by the path that the chunk was last sent to.
+    /// Of these, the highest that its cumulative TSN ack covers, and the highest in gap blocks.
+    pub newly_acked_cumulatively: Option<Tsn>,
+    /// See there.
+    pub newly_acked_by_gaps: Option<Tsn>,
+    /// The highest for each path, by the path that the chunk was last sent to.
     pub highest_newly_acked_on: &'a [Option<Tsn>],
     /// Highest TSN that it acknowledges at all.
     pub highest_acked: Tsn,
+}
+
+impl SackView<'_> {
+    /// It has gap blocks.
+    pub fn has_gaps(&self) -> bool {
+        self.highest_acked != self.cumulative
+    }
 }
 
 /// A chunk that a SACK reports missing.
@@ -40,14 +53,30 @@ pub struct MissingChunk {
     pub reports: u32,
     /// It has been fast retransmitted since it was last sent by timeout or for the first time.
     pub fast_retransmitted: bool,
+    /// It has been marked for fast retransmission before, whatever came after.
+    pub ever_fast_retransmitted: bool,
     /// How often it has been sent.
     pub transmissions: u32,
-    /// The association (or the chunk's path, in CMT) is in fast recovery.
-    pub in_fast_recovery: bool,
+    /// The recover point of the association (or of the chunk's path, in CMT); see
+    /// [`CwndUpdate::recover`](super::CwndUpdate::recover).
+    pub recover: Option<Tsn>,
 }
 
 /// Decides when a chunk is lost.
 pub trait LossDetector: Send + Debug {
+    /// A SACK has arrived; called before the questions about it.
+    fn on_sack(&mut self, _: &SackView<'_>) {}
+
+    /// Only chunks below this TSN are looked at.
+    fn horizon(&self, sack: &SackView<'_>) -> Tsn {
+        sack.highest_acked
+    }
+
+    /// Chunks that wait for their retransmission are looked at like those in flight.
+    fn looks_at_lost(&self) -> bool {
+        false
+    }
+
     /// How many missing reports `sack` adds to `chunk`, which it does not acknowledge.
     fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32;
 

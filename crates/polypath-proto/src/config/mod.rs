@@ -1,7 +1,5 @@
 //! Every constant of the protocol and every choice of policy, in one place.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -11,6 +9,12 @@ use crate::policy::{
     RetransmissionPolicy, RttSampling, Scheduler, ack, congestion, cwnd_update, failover, loss,
     retransmission, rtt_sampling, scheduler,
 };
+
+mod choices;
+mod profiles;
+
+pub use choices::{BurstRule, PathConfirmation, Procedures};
+pub use profiles::{PROFILES, Profile};
 
 /// A value that [`ConfigBuilder::build`] refuses.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -22,37 +26,6 @@ pub struct ConfigError {
     pub value: String,
     /// What is allowed.
     pub allowed: String,
-}
-
-/// From where Max.Burst counts when a SACK has taken data out of flight (RFC 9260 6.1 D).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BurstRule {
-    /// From what is in flight after the SACK: the formula of RFC 9260 6.1 D. It rests on a SACK for
-    /// every second packet; where one stands for many, it leaves the path idle.
-    FlightSize,
-    /// From what was in flight before the SACK: what it took out may be replaced, and Max.Burst
-    /// packets more. Nearly the same where every second packet is acknowledged, and a receiver that
-    /// reads many datagrams at once, with one SACK for all, still gets its rate.
-    AckClocked,
-}
-
-impl fmt::Display for BurstRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::FlightSize => "flight-size",
-            Self::AckClocked => "ack-clocked",
-        })
-    }
-}
-
-impl FromStr for BurstRule {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::FlightSize, Self::AckClocked]
-            .into_iter()
-            .find(|rule| rule.to_string() == text)
-            .ok_or_else(|| format!("\"{text}\" is not known; allowed: flight-size, ack-clocked"))
-    }
 }
 
 macro_rules! parameters {
@@ -92,8 +65,12 @@ parameters! {
     /// Max.Burst: packets that one event may add to what is in flight on a path
     /// (RFC 9260 6.1 D, 16; 4).
     max_burst: u32 = 4;
-    /// From where Max.Burst counts.
+    /// When Max.Burst holds, and from where it counts.
     burst_rule: BurstRule = BurstRule::AckClocked;
+    /// Where the RFC leaves the sender's procedures open: whose reading of it.
+    procedures: Procedures = Procedures::Rfc9260;
+    /// Whether data waits until the paths are confirmed (RFC 9260 5.4).
+    path_confirmation: PathConfirmation = PathConfirmation::AlongsideData;
     /// Valid.Cookie.Life: how long a state cookie is accepted (RFC 9260 16; 60 s).
     cookie_life: Duration = Duration::from_secs(60);
     /// Association.Max.Retrans: consecutive errors over all paths that end the association
@@ -112,6 +89,9 @@ parameters! {
     sack_delay: Duration = Duration::from_millis(200);
     /// A SACK at the latest after this many packets with DATA (RFC 9260 6.2; 2).
     sack_every: u32 = 2;
+    /// The first DATA chunk of an association is acknowledged at once (RFC 9260 5.1; RFC 2960 did
+    /// not ask for it).
+    first_sack_at_once: bool = true;
     /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
     fast_retransmit_reports: u32 = 3;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
@@ -128,6 +108,12 @@ parameters! {
     /// Slow start threshold at the beginning, in bytes; `None` is the peer's a_rwnd
     /// (RFC 9260 7.2.1). ns-2: initialSsthresh_.
     initial_ssthresh: Option<u32> = None;
+    /// Congestion window at the beginning, in PMDCS; 0 is the formula of RFC 9260 7.2.1.
+    /// ns-2: initialCwnd_.
+    initial_cwnd: u32 = 0;
+    /// What a loss leaves at least of ssthresh, and idleness of cwnd, in PMDCS
+    /// (RFC 9260 7.2.1, 7.2.3: 4; RFC 2960: 2).
+    cwnd_floor: u32 = 4;
     /// Largest IP packet of a path in bytes, headers included (1500).
     path_mtu: u16 = 1500;
     /// Most paths of an association; more addresses of a peer are left aside (16).
@@ -151,24 +137,6 @@ parameters! {
     /// What counts as a sample of the round-trip time.
     rtt_sampling: &'static Answer<dyn RttSampling> = &rtt_sampling::KARN;
 }
-
-/// A named set of constants and policies.
-#[derive(Clone, Copy, Debug)]
-pub struct Profile {
-    /// How the command line and scenario files call it.
-    pub name: &'static str,
-    /// Where its values come from, in one line.
-    pub summary: &'static str,
-    /// Makes the configuration.
-    pub make: fn() -> Config,
-}
-
-/// Every profile.
-pub static PROFILES: &[Profile] = &[Profile {
-    name: "rfc9260",
-    summary: "the constants of RFC 9260, section 16, and its standard answers (default)",
-    make: Config::rfc9260,
-}];
 
 impl Default for Config {
     fn default() -> Self {
@@ -254,6 +222,8 @@ impl ConfigBuilder {
         from("outbound_streams", c.outbound_streams.into(), 1, 65_535)?;
         from("inbound_streams", c.inbound_streams.into(), 1, 65_535)?;
         from("path_mtu", c.path_mtu.into(), 576, 65_535)?;
+        from("cwnd_floor", c.cwnd_floor.into(), 1, 64)?;
+        from("initial_cwnd", c.initial_cwnd.into(), 0, 1024)?;
         from("max_paths", c.max_paths.into(), 1, 64)?;
         if let Some(ssthresh) = c.initial_ssthresh {
             from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;

@@ -1,0 +1,355 @@
+//! The sender's procedures as ns-2's SCTP module has them (`Procedures::Ns2`), where the RFC or the
+//! papers leave them open. The papers' figures rest on them.
+//!
+//! - What waits for retransmission counts as outstanding: for the growth of windows and for T3-rtx.
+//! - A SACK that finds losses, or T3-rtx, sends exactly one packet, whatever the window; the rest
+//!   leaves with later SACKs, as that path's window allows. All that one event retransmits goes to the
+//!   path chosen for its first chunk. No new data while anything waits for retransmission, and none
+//!   but in answer to a packet that arrives (FastRtx, TimeoutRtx, RtxMarkedChunks, SendMuch).
+//! - Windows grow before they are cut.
+//! - T3-rtx stops for every path that owns a chunk which the cumulative ack removes, or whose lowest
+//!   chunk a gap block acknowledges, and runs anew if anything is outstanding there. Its expiry marks
+//!   everything outstanding on the path, also what was marked before.
+//! - A measurement of the round-trip time is given up at a cut and at a timeout, but its chunk keeps
+//!   its time.
+//! - An answer credits the path that the chunk was last sent to (RFC 9260 8.2 leaves it open).
+//! - One generator of HEARTBEATs for all paths. One that is lost is repeated at once, and a path that
+//!   becomes inactive by T3-rtx gets one at once.
+//! - The association's error count rises only while the path is active.
+//! - An idle window decays by a timer: an RTO after the last packet, data in flight or not.
+//! - Nothing is bundled.
+
+use super::Association;
+use crate::config::{BurstRule, PathConfirmation, Procedures};
+use crate::policy::failover::PathErrorKind;
+use crate::policy::retransmission::{LossCause, LostChunk};
+use crate::policy::{PathState, PathsView};
+use crate::send::Fate;
+use crate::wire::PacketWriter;
+use crate::{PathId, Time, Tsn};
+
+/// What may leave in answer to the event at hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Retransmit {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// One packet, whatever the window.
+    OnePacket,
+    /// As much as the window of the path allows.
+    Window,
+}
+
+/// The notes of these procedures.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    retransmit: Retransmit,
+    /// The path of the retransmissions of the event at hand, once the first has left.
+    destination: Option<PathId>,
+    /// The lowest chunk outstanding on each path, as the retransmissions of the event see it.
+    first: Vec<Option<Tsn>>,
+    /// New data may leave: a packet has come that allows it (eSendNewDataChunks).
+    new_data: bool,
+    /// The event at hand is a packet.
+    answering: bool,
+    /// Max.Burst is to be heeded (eApplyMaxBurst), and the packets that count towards it.
+    limited: bool,
+    burst: u32,
+    /// The generator of HEARTBEATs: when it ticks, and when it was started.
+    tick: Option<Time>,
+    started: Time,
+}
+
+impl Association {
+    pub(super) fn is_ns2(&self) -> bool {
+        self.config.procedures() == Procedures::Ns2
+    }
+
+    // What arrives.
+
+    /// A packet has come, or the application has given data.
+    pub(super) const fn ns2_packet(&mut self) {
+        self.ns2.answering = true;
+    }
+
+    /// A SACK has come, late or not, or the application has given data.
+    pub(super) const fn ns2_allow_new_data(&mut self) {
+        self.ns2.answering = true;
+        self.ns2.new_data = true;
+    }
+
+    /// A SACK has been processed; losses were `found` by it.
+    pub(super) fn ns2_after_sack(&mut self, found: bool) {
+        if found {
+            self.ns2_begin(Retransmit::OnePacket);
+        } else if self.sender.flight.has_lost() {
+            self.ns2_begin(Retransmit::Window);
+        }
+    }
+
+    fn ns2_begin(&mut self, retransmit: Retransmit) {
+        self.ns2.retransmit = retransmit;
+        self.ns2.destination = None;
+        self.ns2.burst = 0;
+        self.ns2.first = self.sender.flight.first_on(self.paths.len());
+    }
+
+    /// A chunk was cumulatively acknowledged that had been fast retransmitted.
+    pub(super) fn ns2_limit_burst(&mut self) {
+        self.ns2.limited = self.heeds_max_burst();
+    }
+
+    /// Cuts the window of the path of the lowest chunk marked above the recover point.
+    pub(super) fn ns2_cut(&mut self) {
+        let highest = self.sender.flight.highest();
+        let mut from = self.sender.flight.ack_point().next();
+        while let Some((tsn, chunk, _)) = self.sender.flight.lost_from(from) {
+            from = tsn.next();
+            let path = chunk.path;
+            if !self.policies.cwnd_update.on_fast_retransmit(path, tsn, highest) {
+                continue;
+            }
+            let paths =
+                PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+            let w = self.policies.congestion.on_fast_retransmit(&paths.path(path), paths);
+            self.paths[path.index()].set_window(w);
+            self.paths[path.index()].suspend_rtt_probe();
+        }
+    }
+
+    /// T3-rtx after a SACK; `stopped` says that it took a chunk which stops the timer.
+    pub(super) fn ns2_update_t3(&mut self, now: Time, path: PathId, stopped: bool) {
+        let p = &mut self.paths[path.index()];
+        if p.in_flight() + p.lost() == 0 {
+            p.stop_t3();
+        } else if stopped || p.t3().is_none() {
+            p.force_t3(now);
+        }
+    }
+
+    /// T3-rtx has expired on a path: everything outstanding there is marked.
+    pub(super) fn ns2_mark_all(&mut self, path: PathId) {
+        let outstanding: Vec<Tsn> = self
+            .sender
+            .flight
+            .iter()
+            .filter(|(_, chunk)| chunk.path == path && chunk.fate != Fate::Acked)
+            .map(|(tsn, _)| tsn)
+            .collect();
+        let p = &mut self.paths[path.index()];
+        p.suspend_rtt_probe();
+        p.stop_decay();
+        p.take_sent_here();
+        for tsn in outstanding {
+            let size = self.sender.flight.get(tsn).map_or(0, crate::send::Outstanding::size);
+            if self.sender.flight.mark_lost(tsn, LossCause::Timeout) {
+                self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
+                p.data_lost(size);
+            }
+        }
+        self.ns2.answering = false;
+        if self.sender.flight.has_lost() {
+            self.ns2_begin(Retransmit::OnePacket);
+        }
+    }
+
+    // What leaves.
+
+    /// A retransmission has to leave before the control chunks that wait.
+    pub(super) fn ns2_retransmits_first(&self) -> bool {
+        self.ns2.retransmit == Retransmit::OnePacket && self.sender.flight.has_lost()
+    }
+
+    /// Where the lowest lost chunk goes, if it may leave now.
+    pub(super) fn ns2_retransmission_path(&mut self) -> Option<PathId> {
+        if self.ns2.retransmit == Retransmit::Nothing {
+            return None;
+        }
+        let (tsn, chunk, cause) = self.sender.flight.first_lost()?;
+        let lost =
+            LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let policy = &self.policies.retransmission;
+        let path = match self.ns2.destination {
+            Some(path) => path,
+            None => policy.path(&lost, view, &mut self.rng),
+        };
+        let allowed = match self.ns2.retransmit {
+            Retransmit::OnePacket => true,
+            _ => self.paths[path.index()].has_room(),
+        };
+        allowed.then_some(path)
+    }
+
+    /// New data may leave now, as far as the windows allow.
+    pub(super) fn ns2_may_send_new(&mut self) -> bool {
+        if self.sender.flight.is_empty() {
+            // Nothing would come that allows it.
+            return true;
+        }
+        if self.ns2.limited && self.ns2.burst >= self.config.max_burst() {
+            self.ns2.limited = false;
+            self.ns2.new_data = false;
+        }
+        self.ns2.new_data && self.ns2.answering
+    }
+
+    /// Everything that the event at hand allows has left.
+    pub(super) fn ns2_burst_over(&mut self) {
+        self.ns2.retransmit = Retransmit::Nothing;
+        if self.ns2.answering && !self.sender.flight.has_lost() {
+            self.ns2.new_data = false;
+            self.ns2.burst = 0;
+        }
+        self.ns2.answering = false;
+    }
+
+    /// The lowest lost chunks, as many as fit one packet.
+    pub(super) fn ns2_write_retransmissions(
+        &mut self,
+        now: Time,
+        path: PathId,
+        w: &mut PacketWriter<'_>,
+    ) {
+        self.ns2.destination = Some(path);
+        let mut from = self.sender.flight.ack_point().next();
+        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+            from = tsn.next();
+            let (size, old) = (chunk.size(), chunk.path);
+            if w.remaining() < size as usize {
+                break;
+            }
+            let p = &mut self.paths[old.index()];
+            p.void_rtt_probe(tsn);
+            p.lost_gone(size);
+            let first = &mut self.ns2.first;
+            if first[old.index()] == Some(tsn) && p.in_flight() > 0 {
+                p.force_t3(now);
+            }
+            if first[path.index()].is_none_or(|lowest| tsn.is_before(lowest)) {
+                first[path.index()] = Some(tsn);
+                self.paths[path.index()].force_t3(now);
+            }
+            let reports = chunk.reports;
+            let chunk = self.sender.flight.resend(tsn, path);
+            chunk.reports = reports;
+            // The room was checked.
+            let _ = w.data(&chunk.data(tsn));
+            let transmissions = chunk.transmissions;
+            let p = &mut self.paths[path.index()];
+            match cause {
+                LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
+                LossCause::Timeout => p.stats.timeout_retransmissions += 1,
+            }
+            self.sender.charge_window(tsn, size);
+            self.data_left(now, path, tsn, transmissions, size);
+        }
+        self.paths[path.index()].schedule_decay(now);
+        if self.ns2.retransmit == Retransmit::OnePacket {
+            self.ns2.retransmit = Retransmit::Nothing;
+        }
+        if self.ns2.limited {
+            if self.ns2.burst >= self.config.max_burst() {
+                self.ns2.limited = false;
+                self.ns2.retransmit = Retransmit::Nothing;
+            }
+            self.ns2.burst += 1;
+        }
+    }
+
+    /// A packet of new data has been written.
+    pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
+        self.paths[path.index()].schedule_decay(now);
+        self.paths[path.index()].used(now);
+        if self.ns2.limited {
+            self.ns2.burst += 1;
+        }
+    }
+
+    fn heeds_max_burst(&self) -> bool {
+        self.config.burst_rule() == BurstRule::AfterRetransmission
+    }
+
+    // Timers.
+
+    /// When the next of these timers expires.
+    pub(super) const fn ns2_next_timeout(&self) -> Option<Time> {
+        self.ns2.tick
+    }
+
+    pub(super) fn ns2_handle_timeout(&mut self, now: Time) {
+        for i in 0..self.paths.len() {
+            if self.paths[i].decay().is_some_and(|t| t <= now) {
+                let w = self.policies.congestion.on_idle(&self.paths[i].view());
+                self.paths[i].set_window(w);
+                self.paths[i].schedule_decay(now);
+            }
+        }
+        if self.ns2.tick.is_some_and(|t| t <= now) {
+            let longest = (0..self.paths.len()).min_by_key(|&i| self.paths[i].idle_since());
+            let path = PathId(longest.unwrap_or_default() as u8);
+            if self.paths[path.index()].idle_since() <= self.ns2.started {
+                self.send_heartbeat(now, path);
+            }
+            self.ns2_start_heartbeats(now, path);
+        }
+    }
+
+    /// The generator ticks after HB.interval, the RTO of `path` and half of it more or less.
+    fn ns2_start_heartbeats(&mut self, now: Time, path: PathId) {
+        self.ns2.started = now;
+        let period = self.heartbeat_period(path);
+        self.ns2.tick = period.map(|period| now + period);
+    }
+
+    /// The association is up. Only the side that opened it asks before it sends.
+    pub(super) fn ns2_start_path_management(&mut self, now: Time, inbound: bool) {
+        let confirm = !inbound && self.config.path_confirmation() != PathConfirmation::Off;
+        self.awaits_paths = confirm;
+        for i in 0..self.paths.len() {
+            let path = PathId(i as u8);
+            if confirm {
+                self.send_heartbeat(now, path);
+            } else {
+                self.confirm(now, path);
+            }
+        }
+        if !confirm {
+            self.ns2_begin_data(now);
+        }
+    }
+
+    /// Every path has answered, or none is asked.
+    pub(super) fn ns2_begin_data(&mut self, now: Time) {
+        self.ns2_allow_new_data();
+        for path in &mut self.paths {
+            path.used(now);
+        }
+        self.ns2_start_heartbeats(now, self.primary);
+    }
+
+    /// A HEARTBEAT was not answered within the RTO: it is repeated at once.
+    pub(super) fn ns2_handle_heartbeat_timeout(&mut self, now: Time, path: PathId) {
+        let p = &mut self.paths[path.index()];
+        p.heartbeat_lost();
+        p.back_off();
+        let unconfirmed = p.state() == PathState::Unconfirmed;
+        if unconfirmed {
+            p.count_error();
+        } else {
+            self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
+        }
+        let awaited = unconfirmed || self.awaits_paths;
+        if awaited || self.config.heartbeat_interval().is_some() {
+            self.send_heartbeat(now, path);
+        }
+    }
+
+    /// A path has become inactive by T3-rtx.
+    pub(super) fn ns2_probe_inactive(&mut self, now: Time, path: PathId) {
+        let inactive = self.paths[path.index()].state() == PathState::Inactive;
+        if inactive && self.config.heartbeat_interval().is_some() {
+            self.send_heartbeat(now, path);
+        }
+    }
+}

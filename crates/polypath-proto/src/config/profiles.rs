@@ -1,0 +1,70 @@
+//! Profiles: named sets of constants and policies.
+
+use std::time::Duration;
+
+use super::{BurstRule, Config, PathConfirmation, Procedures};
+use crate::policy::{ack, congestion, cwnd_update, loss, retransmission};
+
+/// A named set of constants and policies.
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// How the command line and scenario files call it.
+    pub name: &'static str,
+    /// Where its values come from, in one line.
+    pub summary: &'static str,
+    /// Makes the configuration.
+    pub make: fn() -> Config,
+}
+
+/// Every profile.
+pub static PROFILES: &[Profile] = &[
+    Profile {
+        name: "rfc9260",
+        summary: "the constants of RFC 9260, section 16, and its standard answers (default)",
+        make: Config::rfc9260,
+    },
+    Profile {
+        name: "paper-2006",
+        summary: "what the five papers ran: the SCTP module of ns-2, releases 3.2 to 3.7",
+        make: paper_2006,
+    },
+    Profile {
+        name: "ns2-2.35",
+        summary: "the last release of ns-2's SCTP module, 3.8, as Debian's package ns2 has it",
+        make: ns2_2_35,
+    },
+];
+
+/// The module's rules and constants up to release 3.5. Release 3.7 differs by one switch:
+/// `path_confirmation` is "before-data" there.
+fn paper_2006() -> Config {
+    Config {
+        // RFC 2960 7.2.1, 7.2.3: two packets where RFC 9260 has four.
+        initial_cwnd: 2,
+        cwnd_floor: 2,
+        // RFC 2960 7.2.4: four missing reports.
+        fast_retransmit_reports: 4,
+        first_sack_at_once: false,
+        path_confirmation: PathConfirmation::Off,
+        ..ns2_2_35()
+    }
+}
+
+/// The module's release 3.8: the windows of RFC 4960.
+fn ns2_2_35() -> Config {
+    Config {
+        rto_initial: Duration::from_secs(3),
+        burst_rule: BurstRule::AfterRetransmission,
+        procedures: Procedures::Ns2,
+        path_confirmation: PathConfirmation::BeforeData,
+        receive_buffer: 1 << 16,
+        initial_ssthresh: Some(1 << 16),
+        // AllRtxSame; ns-2: rtxToAlt_ 0.
+        retransmission: &retransmission::SAME,
+        loss: &loss::NS2,
+        congestion: &congestion::NS2,
+        cwnd_update: &cwnd_update::NS2,
+        ack: &ack::NS2,
+        ..Config::rfc9260()
+    }
+}

@@ -1,0 +1,51 @@
+//! Delayed acknowledgement as ns-2's SCTP module does it.
+//!
+//! As [`delayed`](super::delayed), except that a duplicate without a gap leaves the count of packets
+//! and the timer as they are, and that a SACK goes to where the last packet came from, whatever the
+//! state of that path. ns-2: ProcessChunk, SackGenTimerExpiration.
+
+use std::time::Duration;
+
+use super::{AckPolicy, AckTime, Arrival};
+use crate::PathId;
+use crate::policy::{Answer, PathsView};
+
+/// See the [module](self).
+pub static NS2: Answer<dyn AckPolicy> = Answer {
+    name: "ns2",
+    summary: "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate, as \
+              ns-2's SCTP module counts packets",
+    make: |config| {
+        Box::new(Ns2 {
+            every: config.sack_every(),
+            delay: config.sack_delay(),
+            first_at_once: config.first_sack_at_once(),
+        })
+    },
+};
+
+#[derive(Debug)]
+struct Ns2 {
+    every: u32,
+    delay: Duration,
+    first_at_once: bool,
+}
+
+impl AckPolicy for Ns2 {
+    fn when(&mut self, arrival: &Arrival) -> AckTime {
+        if arrival.gap || arrival.packets >= self.every || self.delay.is_zero() {
+            AckTime::Now
+        } else if arrival.first && self.first_at_once {
+            // RFC 4960 5.1; not counted as a packet that waits.
+            AckTime::Now
+        } else if arrival.duplicate {
+            AckTime::NowAndWithin(self.delay)
+        } else {
+            AckTime::Within(self.delay)
+        }
+    }
+
+    fn path(&self, last: PathId, _: PathsView<'_>) -> PathId {
+        last
+    }
+}

@@ -1,0 +1,90 @@
+//! Windows as ns-2's SCTP module keeps them, which is how the papers' figures were made.
+//!
+//! RFC 2960 7.2 with its implementer's guide, and these readings of it:
+//! - slow start and congestion avoidance ask for a full window before the SACK; what waits for its
+//!   retransmission counts as outstanding (`Procedures::Ns2`);
+//! - partial_bytes_acked takes cumulatively acknowledged bytes only while the window is full, bytes
+//!   acknowledged by gap blocks whenever the cumulative ack advances, and both in fast recovery too;
+//! - T3-rtx halves nothing if the window is one packet already;
+//! - an idle path's ssthresh stays as it is.
+//!
+//! Its constants are `initial_cwnd` and `cwnd_floor`: 2 and 2 in the papers' releases; RFC 4960's
+//! 4380 bytes and 4 in the last one. ns-2: AdjustCwnd, FastRtx, Timeout, CwndDegradeTimerExpiration.
+
+use std::net::IpAddr;
+
+use super::{CongestionController, PathAck};
+use crate::policy::{Answer, PathView, PathsView, Window};
+
+/// See the [module](self).
+pub static NS2: Answer<dyn CongestionController> = Answer {
+    name: "ns2",
+    summary: "slow start and congestion avoidance as ns-2's SCTP module reads RFC 2960 and 4960",
+    make: |config| Box::new(Ns2 { initial: config.initial_cwnd(), floor: config.cwnd_floor() }),
+};
+
+#[derive(Debug)]
+struct Ns2 {
+    /// In PMDCS; 0 is the RFC's formula.
+    initial: u32,
+    floor: u32,
+}
+
+/// An idle window above this many packets decays (ns-2: initialCwnd_, 2 in all the papers).
+const IDLE: u32 = 2;
+
+impl Ns2 {
+    fn halved(&self, path: &PathView) -> u32 {
+        (path.window.cwnd / 2).max(self.floor * path.max_chunk)
+    }
+}
+
+impl CongestionController for Ns2 {
+    fn initial(&self, max_chunk: u32, ssthresh: u32, _: IpAddr) -> Window {
+        // RFC 4960 7.2.1: min(4 * MTU, max(2 * MTU, 4380)).
+        let formula = (4 * max_chunk).min((2 * max_chunk).max(4380));
+        let cwnd = if self.initial == 0 { formula } else { self.initial * max_chunk };
+        Window { cwnd, ssthresh, partial_bytes_acked: 0 }
+    }
+
+    fn on_ack(&mut self, path: &PathView, ack: &PathAck, _: PathsView<'_>) -> Window {
+        let mut w = path.window;
+        let full = ack.in_flight_before >= w.cwnd;
+        if w.cwnd > w.ssthresh {
+            let cumulative = if full { ack.acked - ack.acked_by_gaps } else { 0 };
+            let by_gaps = if ack.advanced { ack.acked_by_gaps } else { 0 };
+            let acked = cumulative.saturating_add(by_gaps);
+            w.partial_bytes_acked = w.partial_bytes_acked.saturating_add(acked);
+        }
+        if ack.may_grow && full {
+            if w.cwnd <= w.ssthresh {
+                w.cwnd = w.cwnd.saturating_add(ack.acked.min(path.max_chunk));
+            } else if w.partial_bytes_acked >= w.cwnd {
+                w.partial_bytes_acked -= w.cwnd;
+                w.cwnd = w.cwnd.saturating_add(path.max_chunk);
+            }
+        }
+        if ack.in_flight_before <= ack.acked {
+            w.partial_bytes_acked = 0;
+        }
+        w
+    }
+
+    fn on_fast_retransmit(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
+        let ssthresh = self.halved(path);
+        Window { cwnd: ssthresh, ssthresh, partial_bytes_acked: 0 }
+    }
+
+    fn on_timeout(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
+        if path.window.cwnd <= path.max_chunk {
+            return path.window;
+        }
+        Window { cwnd: path.max_chunk, ssthresh: self.halved(path), partial_bytes_acked: 0 }
+    }
+
+    fn on_idle(&mut self, path: &PathView) -> Window {
+        let w = path.window;
+        // With a floor of four packets, a window of three grows here; so it does there.
+        if w.cwnd > IDLE * path.max_chunk { Window { cwnd: self.halved(path), ..w } } else { w }
+    }
+}

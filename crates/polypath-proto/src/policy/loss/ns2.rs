@@ -1,0 +1,65 @@
+//! Missing reports as ns-2's SCTP module counts them, and one fast retransmission a chunk.
+//!
+//! RFC 4960 7.2.4 counts below the highest TSN newly acknowledged by the SACK at hand. In the module
+//! that mark outlives the SACK: a gap block may only raise it, so that a SACK with gap blocks that
+//! newly acknowledges nothing still reports everything below the mark. Chunks that wait for their
+//! retransmission are reported too. A chunk that has once been fast retransmitted never is again;
+//! one that timed out before may be. ns-2: ProcessGapAckBlocks, eIneligibleForFastRtx.
+
+use super::{LossDetector, MissingChunk, SackView};
+use crate::Tsn;
+use crate::policy::Answer;
+
+/// See the [module](self).
+pub static NS2: Answer<dyn LossDetector> = Answer {
+    name: "ns2",
+    summary: "missing reports below a mark that no SACK resets, one fast retransmission a chunk \
+              (ns-2's SCTP module)",
+    make: |config| Box::new(Ns2 { threshold: config.fast_retransmit_reports(), mark: None }),
+};
+
+#[derive(Debug)]
+struct Ns2 {
+    threshold: u32,
+    /// The module's uiHighestTsnNewlyAcked.
+    mark: Option<Tsn>,
+}
+
+impl LossDetector for Ns2 {
+    fn on_sack(&mut self, sack: &SackView<'_>) {
+        // The cumulative ack sets the mark, even to a lower TSN; gap blocks only raise it.
+        self.mark = sack.newly_acked_cumulatively.or(self.mark);
+        if let Some(highest) = sack.newly_acked_by_gaps
+            && self.mark.is_none_or(|mark| highest.is_after(mark))
+        {
+            self.mark = Some(highest);
+        }
+    }
+
+    fn horizon(&self, sack: &SackView<'_>) -> Tsn {
+        match self.mark {
+            Some(mark) if sack.has_gaps() && mark.is_after(sack.highest_acked) => mark,
+            _ => sack.highest_acked,
+        }
+    }
+
+    fn looks_at_lost(&self) -> bool {
+        true
+    }
+
+    fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32 {
+        let below = self.mark.is_some_and(|mark| chunk.tsn.is_before(mark));
+        // RFC 4960 7.2.4, in fast recovery; the module asks whether the mark lies below the recover
+        // point.
+        let recovering = match (chunk.recover, self.mark) {
+            (Some(recover), Some(mark)) => !mark.is_after(recover),
+            (recover, _) => recover.is_some(),
+        };
+        let all = sack.advanced && recovering && chunk.tsn.is_before(sack.highest_acked);
+        u32::from(sack.has_gaps() && (below || all))
+    }
+
+    fn is_lost(&self, chunk: &MissingChunk) -> bool {
+        chunk.reports >= self.threshold && !chunk.ever_fast_retransmitted
+    }
+}
