@@ -9,6 +9,7 @@ import pandas as pd
 
 from polypath._core import PathSeries
 from polypath.metrics import METRICS
+from polypath.ns2.variables import PathSeries as Ns2Series
 from polypath.statistics import LEVEL, WITHIN, summary
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _POTENTIALLY_FAILED = 2
 
 
-def plot_run(result: Result, series: Sequence[PathSeries]) -> Figure:
+def plot_run(result: Result, series: Sequence[PathSeries | Ns2Series]) -> Figure:
     """Congestion window (kB), round-trip time and RTO (s) of each path over time (s).
 
     Grey lines: new data goes to another path.

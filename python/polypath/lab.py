@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import pandas as pd
 
 import polypath
+from polypath import lab_compare
 from polypath.scenario import Value
 
 _INTERRUPTED = 130
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--csv", metavar="FILE", help="write a row for each run ('-': to stdout)")
     sweep.add_argument("--plot", metavar="FILE", help="draw the scenarios side by side")
     sweep.add_argument("--quiet", action="store_true", help="no progress")
+    lab_compare.add(commands)
     return parser
 
 
@@ -102,7 +104,7 @@ def _scenario_options(parser: argparse.ArgumentParser, name: str, nargs: str | N
 
 
 def _run(options: argparse.Namespace) -> int:
-    scenario = _load(options.scenario, options.set)
+    scenario = load_scenario(options.scenario, options.set)
     result = polypath.simulate(scenario, seed=options.seed)
     if options.pcap:
         result.pcap(options.pcap)
@@ -120,7 +122,9 @@ def _run(options: argparse.Namespace) -> int:
 
 def _sweep(options: argparse.Namespace) -> int:
     axes = dict(_axis(text) for text in options.vary)
-    scenarios = [one for file in options.scenario for one in _load(file, options.set).grid(axes)]
+    scenarios = [
+        one for file in options.scenario for one in load_scenario(file, options.set).grid(axes)
+    ]
     level = _share("--level", options.level)
     stop = None
     if options.within:
@@ -164,7 +168,8 @@ def _tell(frame: pd.DataFrame, options: argparse.Namespace, level: float) -> int
     return 0
 
 
-def _load(file: str, settings: Sequence[str]) -> polypath.Scenario:
+def load_scenario(file: str, settings: Sequence[str]) -> polypath.Scenario:
+    """The scenario of a file, with the values of `--set`."""
     scenario = polypath.Scenario.from_file(Path(file))
     return scenario.with_(dict(_setting("--set", text) for text in settings))
 

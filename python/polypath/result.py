@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
@@ -12,6 +13,10 @@ import pandas as pd
 from polypath import _core
 from polypath._core import PathSeries
 from polypath.metrics import Metric, metrics
+from polypath.ns2 import run as ns2
+from polypath.ns2.run import Ns2Outcome
+from polypath.ns2.variables import PathSeries as Ns2Series
+from polypath.packets import PacketTrace, frame
 from polypath.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 class Result:
     """The result of one run. Times are seconds from its beginning, sizes are bytes."""
 
-    def __init__(self, scenario: Scenario, outcome: _core.Outcome) -> None:
+    def __init__(self, scenario: Scenario, outcome: _core.Outcome | Ns2Outcome) -> None:
         self.scenario = scenario
         self._outcome = outcome
 
@@ -106,19 +111,37 @@ class Result:
         return pd.DataFrame(rows, columns=pd.Index(columns))
 
     @property
-    def series(self) -> list[PathSeries]:
+    def series(self) -> Sequence[PathSeries | Ns2Series]:
         """Samples over time of each path that sent data: read-only numpy arrays, not copied.
 
         Empty unless the scenario has ``[series]`` or :func:`polypath.simulate` was asked for them.
         """
         return self._outcome.series
 
+    def packets(self) -> pd.DataFrame:
+        """A row for each packet at each link, in the order of time.
+
+        Columns with their units are in :data:`polypath.packets.COLUMNS`. TSNs count from 1, the
+        first DATA chunk of their direction. Without ``packets=True`` the scenario is run once more.
+        """
+        return frame(self._trace())
+
+    def _trace(self) -> PacketTrace:
+        trace: PacketTrace | None = self._outcome.packets
+        if trace is None:
+            trace = _core.run(self.scenario._inner, self.seed, packets=True).packets
+        assert trace is not None
+        return trace
+
     def pcap(self, path: str | PathLike[str]) -> None:
         """Writes the packets of every link into a pcapng file; runs the scenario once more.
 
         Raises:
             OSError: The file cannot be written.
+            ValueError: The run was one of ns-2, which has no packets that could be written.
         """
+        if isinstance(self._outcome, Ns2Outcome):
+            raise ValueError('pcap: packets of backend "ns2" have no bytes; allowed: packets()')
         _core.run(self.scenario._inner, self.seed, None, fspath(path))
 
     def plot(self) -> Figure:
@@ -128,7 +151,11 @@ class Result:
         """
         from polypath.figures import plot_run
 
-        series = self.series or _core.run(self.scenario._inner, self.seed, "changes").series
+        series = self.series
+        if not series and isinstance(self._outcome, Ns2Outcome):
+            series = ns2.run(self.scenario, self.seed, series=True).series
+        elif not series:
+            series = _core.run(self.scenario._inner, self.seed, "changes").series
         return plot_run(self, series)
 
     def __repr__(self) -> str:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Literal, TypeAlias
 
 from polypath import _core
+from polypath.ns2 import run as ns2
 from polypath.result import Result
 from polypath.scenario import Scenario
 
 #: Version of the engine with a fingerprint of its sources: the same string, the same results.
 engine_version: str = _core.ENGINE
 
+#: What runs a scenario: our own simulator, or ns-2 with its SCTP module (see ``docs/ns2.md``).
+Backend: TypeAlias = Literal["polypath", "ns2"]
+
 
 def simulate(
-    scenario: Scenario, *, seed: int | None = None, series: bool | str | None = None
+    scenario: Scenario,
+    *,
+    seed: int | None = None,
+    series: bool | str | None = None,
+    packets: bool = False,
+    backend: Backend = "polypath",
 ) -> Result:
     """Runs a scenario to its end.
 
@@ -22,12 +32,26 @@ def simulate(
         seed: Another root of all randomness than the scenario's, from 0 to 2**64 - 1.
         series: `True` samples every path's variables whenever one changes, a span of time such as
             "50 ms" samples at that interval, `None` does what the scenario says.
+        packets: Keep every packet for :meth:`Result.packets`, which otherwise runs once more.
+        backend: "polypath", or "ns2" to run the same scenario in ns-2. It gives the same columns,
+            NaN where ns-2 does not tell; series are sampled at every change.
 
     Raises:
         SimulationError: An invariant did not hold: a bug in polypath.
+        ScenarioError: The backend cannot do what the scenario says; one line with the key.
+        Ns2Error: ns-2 is not installed, or ended with an error.
     """
-    outcome = _core.run(scenario._inner, seed, _wanted(series))
+    if _is_ns2(backend):
+        wanted = series or "series" in scenario.to_dict()
+        return Result(scenario, ns2.run(scenario, seed, series=bool(wanted)))
+    outcome = _core.run(scenario._inner, seed, _wanted(series), packets=packets)
     return Result(scenario, outcome)
+
+
+def _is_ns2(backend: str) -> bool:
+    if backend not in ("polypath", "ns2"):
+        raise ValueError(f'backend: found "{backend}"; allowed: "polypath" or "ns2"')
+    return backend == "ns2"
 
 
 def simulate_many(

@@ -4,6 +4,7 @@ use polypath_sim::Outcome as Inner;
 use pyo3::prelude::*;
 
 use crate::error::SimulationError;
+use crate::packets::PacketTrace;
 use crate::series::PathSeries;
 
 /// What a run gave: everything but the samples as JSON, the samples as arrays.
@@ -12,13 +13,15 @@ use crate::series::PathSeries;
 pub(crate) struct Outcome {
     inner: Inner,
     series: Vec<Py<PathSeries>>,
+    packets: Option<Py<PacketTrace>>,
 }
 
 impl Outcome {
     pub(crate) fn new(py: Python<'_>, mut inner: Inner) -> PyResult<Self> {
         let series = std::mem::take(&mut inner.series);
         let series = series.into_iter().map(|one| Py::new(py, PathSeries::new(py, one)));
-        Ok(Self { series: series.collect::<PyResult<_>>()?, inner })
+        let packets = inner.packets.take().map(|trace| Py::new(py, PacketTrace::new(py, trace)));
+        Ok(Self { series: series.collect::<PyResult<_>>()?, packets: packets.transpose()?, inner })
     }
 }
 
@@ -34,5 +37,11 @@ impl Outcome {
     #[getter]
     fn series(&self, py: Python<'_>) -> Vec<Py<PathSeries>> {
         self.series.iter().map(|one| one.clone_ref(py)).collect()
+    }
+
+    /// Every packet at every link, if they were wanted.
+    #[getter]
+    fn packets(&self, py: Python<'_>) -> Option<Py<PacketTrace>> {
+        self.packets.as_ref().map(|trace| trace.clone_ref(py))
     }
 }

@@ -17,15 +17,17 @@ use crate::scenario::Scenario;
 
 /// Runs a scenario to its end, without Python's lock.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed=None, series=None, pcap=None))]
+#[pyo3(signature = (scenario, seed=None, series=None, pcap=None, packets=false))]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Scenario,
     seed: Option<u64>,
     series: Option<&str>,
     pcap: Option<PathBuf>,
+    packets: bool,
 ) -> PyResult<Outcome> {
-    let options = RunOptions { seed, series: wanted_series(series)?, ..RunOptions::default() };
+    let options =
+        RunOptions { seed, series: wanted_series(series)?, packets, ..RunOptions::default() };
     let plan = &scenario.inner;
     let outcome = py.detach(|| one(plan, &options, pcap.as_deref()))?;
     Outcome::new(py, outcome)

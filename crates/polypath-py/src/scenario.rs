@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use polypath_sim::Scenario as Inner;
+use polypath_sim::scenario::Side;
 use pyo3::prelude::*;
 
 use crate::error;
@@ -52,6 +53,15 @@ impl Scenario {
     /// As JSON of the same shape.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.inner)
+            .map_err(|error| error::ScenarioError::new_err(error.to_string()))
+    }
+
+    /// All parameters and policies that hold for the side that opens the association ("sender") and
+    /// for the other ("receiver"), as JSON in the scenario's own form.
+    fn effective(&self) -> PyResult<String> {
+        let side = |side| self.inner.effective(side).map_err(error::without_place);
+        let sides = [("sender", side(Side::Sender)?), ("receiver", side(Side::Receiver)?)];
+        serde_json::to_string(&sides.into_iter().collect::<std::collections::BTreeMap<_, _>>())
             .map_err(|error| error::ScenarioError::new_err(error.to_string()))
     }
 

@@ -70,7 +70,7 @@ columns! {
 }
 
 /// The array takes the vector as it is and frees it in the end.
-fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> Py<PyArray1<T>> {
+pub(crate) fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> Py<PyArray1<T>> {
     let array = PyArray1::from_vec(py, values);
     array.readwrite().make_nonwriteable();
     array.unbind()

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::LinkCounters;
 use crate::series::PathSeries;
+use crate::trace::PacketTrace;
 use crate::workload::{Changed, Gap, Progress, StateChange};
 
 /// The results of a run. Times are seconds from the beginning of the run.
@@ -30,6 +31,9 @@ pub struct Outcome {
     pub endpoints: Vec<EndpointOutcome>,
     /// Samples over time, if they were wanted.
     pub series: Vec<PathSeries>,
+    /// Every packet, if they were wanted; too many for a file.
+    #[serde(skip)]
+    pub packets: Option<PacketTrace>,
 }
 
 /// Why a run ended.

@@ -21,6 +21,7 @@ use crate::random::derive;
 use crate::scenario::{Plan, Run, Scenario, ScenarioError, encapsulation_port};
 use crate::series::Recorder;
 use crate::stack::{HostRoutes, Membership, Stack};
+use crate::trace::{Traced, Tracer};
 use crate::workload::Conversation;
 
 /// Why a run gave no outcome.
@@ -121,6 +122,16 @@ impl<'w> Simulation<'w> {
         self.network.capture(out)
     }
 
+    /// Keeps what every packet was and what became of it.
+    pub(crate) fn trace(&mut self) {
+        let traced = self.conversations.iter().map(|talk| Traced {
+            name: talk.name.clone(),
+            hosts: talk.stacks.map(|stack| self.stacks[stack].host),
+            port: talk.port,
+        });
+        self.network.tracer = Some(Tracer::new(&self.network.topology, traced.collect()));
+    }
+
     pub(crate) fn run(mut self) -> Result<Outcome, SimError> {
         let end = self.handle_events().map_err(|what| SimError::Violation {
             seed: self.seed,
@@ -178,7 +189,7 @@ impl<'w> Simulation<'w> {
     fn handle(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Arrival { link, packet, ticket } => {
-                match self.network.arrive(link, packet, ticket) {
+                match self.network.arrive(self.now, link, packet, ticket) {
                     Some(node) => self.arrived(node, packet),
                     None => Ok(()),
                 }
@@ -466,6 +477,7 @@ impl<'w> Simulation<'w> {
                 .collect(),
             endpoints: endpoints.collect(),
             series: self.recorder.map(Recorder::finish).unwrap_or_default(),
+            packets: self.network.tracer.map(Tracer::finish),
         }
     }
 

@@ -11,13 +11,14 @@ use std::net::IpAddr;
 use polypath_proto::Time;
 
 pub use change::{Change, ChangeKind};
-pub(crate) use packet::{PacketId, PacketPool};
+pub(crate) use packet::{Packet, PacketId, PacketPool};
 pub(crate) use queue::EventQueue;
 pub(crate) use topology::Routes;
 pub use topology::{HostId, LinkId, LinkPlan, NodeId, NodeKind, Topology};
 
 use crate::link::{Link, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
+use crate::trace::Tracer;
 
 /// What happens at an instant.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,7 @@ pub(crate) struct Network<'w> {
     /// Addresses of all interfaces, sorted.
     addresses: Vec<(IpAddr, NodeId)>,
     capture: Option<Capture<'w>>,
+    pub(crate) tracer: Option<Tracer>,
     /// Packets whose source or destination nobody has, or to which no way leads.
     pub(crate) unroutable: u64,
 }
@@ -76,6 +78,7 @@ impl<'w> Network<'w> {
             topology,
             addresses,
             capture: None,
+            tracer: None,
             unroutable: 0,
         }
     }
@@ -112,6 +115,9 @@ impl<'w> Network<'w> {
             return;
         };
         self.packets.get_mut(id).to = to;
+        if let Some(tracer) = &mut self.tracer {
+            tracer.sent(id, self.packets.get(id));
+        }
         self.forward(now, from, id);
     }
 
@@ -133,6 +139,9 @@ impl<'w> Network<'w> {
         if let Some(capture) = &mut self.capture {
             capture.record(now, on, packet, verdict);
         }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.offered(now, on, id, verdict);
+        }
         match verdict {
             Verdict::Deliver { arrival, duplicate } => {
                 let (at, ticket) = (arrival.at, arrival.ticket);
@@ -143,6 +152,9 @@ impl<'w> Network<'w> {
                 }
                 self.events.schedule(at, Event::Arrival { link: on, packet: id, ticket });
                 if let Some(packet) = copy {
+                    if let Some(tracer) = &mut self.tracer {
+                        tracer.copied(id, packet);
+                    }
                     self.events.schedule(at, Event::Arrival { link: on, packet, ticket });
                 }
             }
@@ -151,9 +163,19 @@ impl<'w> Network<'w> {
     }
 
     /// A packet comes out of a link: the node where it is now, unless it was lost on the way.
-    pub(crate) fn arrive(&mut self, link: LinkId, id: PacketId, ticket: Ticket) -> Option<NodeId> {
+    pub(crate) fn arrive(
+        &mut self,
+        now: Time,
+        link: LinkId,
+        id: PacketId,
+        ticket: Ticket,
+    ) -> Option<NodeId> {
         let size = self.packets.get(id).wire_size();
-        if self.links[link.index()].arrive(ticket, size) {
+        let delivered = self.links[link.index()].arrive(ticket, size);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.arrived(now, id, delivered);
+        }
+        if delivered {
             return Some(self.topology.links[link.index()].to);
         }
         self.packets.give_back(id);
@@ -167,7 +189,7 @@ impl<'w> Network<'w> {
 }
 
 impl Capture<'_> {
-    fn record(&mut self, now: Time, on: LinkId, packet: &packet::Packet, verdict: Verdict) {
+    fn record(&mut self, now: Time, on: LinkId, packet: &Packet, verdict: Verdict) {
         if self.result.is_err() {
             return;
         }

@@ -50,6 +50,13 @@ impl Packet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketId(u32);
 
+impl PacketId {
+    /// The place of its buffer in the pool.
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// All packets of a run. In steady state nothing is allocated: buffers go round.
 #[derive(Debug)]
 pub(crate) struct PacketPool {

@@ -28,7 +28,8 @@ pub use key::Key;
 pub use link::{LinkEntry, LinkSpec, NodeSpec, PathSpec};
 pub use run::{CheckEvery, EmulatorSpec, Run, Series};
 pub use transport::{
-    Choice, EncapsulationSpec, Policy, PolicyNames, Switch, Transport, TransportParameters,
+    Choice, Effective, EncapsulationSpec, Policy, PolicyNames, Side, Switch, Transport,
+    TransportParameters,
 };
 pub use workload::{AssociationSpec, Direction, SizeRange, Workload, WorkloadKind};
 
@@ -104,6 +105,8 @@ pub struct RunOptions {
     pub check_every: Option<CheckEvery>,
     /// Samples over time, although the scenario has no `[series]`, or others.
     pub series: Option<Series>,
+    /// Every packet at every link.
+    pub packets: bool,
 }
 
 impl Scenario {
@@ -187,6 +190,16 @@ impl Scenario {
         self.check().map_err(|problem| problem.at(Place::default()))
     }
 
+    /// All parameters and policies that hold for one side, those of the profile included.
+    ///
+    /// # Errors
+    /// One of them is not allowed.
+    pub fn effective(&self, side: Side) -> Result<Effective, ScenarioError> {
+        transport::config(&self.transport, &self.policy, side)
+            .map(|config| Effective::new(&config))
+            .map_err(|problem| problem.at(Place::default()))
+    }
+
     fn check(&self) -> Result<(), Problem> {
         Plan::new(self).map(drop)
     }
@@ -220,7 +233,11 @@ impl Scenario {
         scenario.run.check_every = options.check_every.unwrap_or(self.run.check_every);
         scenario.series = options.series.clone().or(scenario.series);
         let plan = Plan::new(&scenario).map_err(|problem| problem.at(Place::default()))?;
-        Simulation::new(&scenario, plan)
+        let mut simulation = Simulation::new(&scenario, plan)?;
+        if options.packets {
+            simulation.trace();
+        }
+        Ok(simulation)
     }
 }
 

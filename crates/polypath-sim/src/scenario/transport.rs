@@ -93,16 +93,24 @@ impl<T> Parameter<T> for Choice<T> {
     fn value(self) -> Result<T, String> {
         Ok(self.0)
     }
+    fn of(value: T) -> Self {
+        Self(value)
+    }
 }
 
 /// A value as the core's builder takes it.
-trait Parameter<T> {
+trait Parameter<T>: Sized {
     fn value(self) -> Result<T, String>;
+    /// And back.
+    fn of(value: T) -> Self;
 }
 
 impl<T> Parameter<T> for T {
     fn value(self) -> Result<T, String> {
         Ok(self)
+    }
+    fn of(value: T) -> Self {
+        value
     }
 }
 
@@ -110,11 +118,17 @@ impl Parameter<std::time::Duration> for Span {
     fn value(self) -> Result<std::time::Duration, String> {
         Ok(self.duration())
     }
+    fn of(value: std::time::Duration) -> Self {
+        Self(u64::try_from(value.as_nanos()).unwrap_or(u64::MAX))
+    }
 }
 
 impl Parameter<u32> for Size {
     fn value(self) -> Result<u32, String> {
         u32::try_from(self.0).map_err(|_| format!("{self} is too much; allowed: below 4 GiB"))
+    }
+    fn of(value: u32) -> Self {
+        Self(value.into())
     }
 }
 
@@ -122,17 +136,26 @@ impl Parameter<u16> for Size {
     fn value(self) -> Result<u16, String> {
         u16::try_from(self.0).map_err(|_| format!("{self} is too much; allowed: below 64 KiB"))
     }
+    fn of(value: u16) -> Self {
+        Self(value.into())
+    }
 }
 
 impl Parameter<Option<std::time::Duration>> for Switch<Span> {
     fn value(self) -> Result<Option<std::time::Duration>, String> {
         Ok(self.option().map(Span::duration))
     }
+    fn of(value: Option<std::time::Duration>) -> Self {
+        value.map_or(Self::Off, |value| Self::On(Span::of(value)))
+    }
 }
 
 impl Parameter<Option<u32>> for Switch<Size> {
     fn value(self) -> Result<Option<u32>, String> {
         self.option().map(Parameter::value).transpose()
+    }
+    fn of(value: Option<u32>) -> Self {
+        value.map_or(Self::Off, |value| Self::On(Size::of(value)))
     }
 }
 
@@ -183,6 +206,11 @@ macro_rules! transport {
                     builder = builder.$name(value);
                 } )*
                 Ok(builder)
+            }
+
+            /// Every parameter of a configuration.
+            fn of(config: &Config) -> Self {
+                Self { $( $name: Some(<$ty>::of(config.$name())), )* }
             }
 
             fn gives(&self, name: &str) -> bool {
@@ -295,6 +323,11 @@ macro_rules! policies {
                 } )*
                 Ok(builder)
             }
+
+            /// Every answer of a configuration.
+            fn of(config: &Config) -> Self {
+                Self { $( $name: Some(config.$name().name.to_owned()), )* }
+            }
         }
     };
 }
@@ -320,11 +353,26 @@ policies! {
 
 /// A side of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub enum Side {
     /// The one that opens it.
     Sender,
     /// The one that accepts it.
     Receiver,
+}
+
+/// All that holds for one side: what the scenario says, and what its profile says where it does not.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Effective {
+    /// Every parameter.
+    pub transport: TransportParameters,
+    /// The answer to every decision.
+    pub policy: PolicyNames,
+}
+
+impl Effective {
+    pub(super) fn new(config: &Config) -> Self {
+        Self { transport: TransportParameters::of(config), policy: PolicyNames::of(config) }
+    }
 }
 
 /// The configuration of one side.

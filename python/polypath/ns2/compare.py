@@ -1,0 +1,217 @@
+"""The differential test: the same scenario in our simulator and in ns-2, packet by packet."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from polypath import _core
+from polypath.ns2 import differences
+from polypath.ns2.mapping import Setup, setup
+from polypath.ns2.run import run_setup
+from polypath.ns2.view import Content, Hop, State, View, view
+from polypath.packets import HEARTBEAT, HEARTBEAT_ACK
+from polypath.scenario import Scenario
+
+#: Seconds by which times may differ: ns-2 writes microseconds, and its clock is a double.
+TOLERANCE = 5e-6
+#: Packets shown before and after the first that differs.
+_BEFORE, _AFTER = 8, 5
+_WIDTH = 56
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first packet that differs: at a link, with what each side has there, if anything."""
+
+    link: str
+    ours: Hop | None
+    theirs: Hop | None
+    what: str
+
+    @property
+    def time(self) -> float:
+        """When it was, in seconds from the first DATA."""
+        return min(hop.time for hop in (self.ours, self.theirs) if hop is not None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs of a scenario side by side."""
+
+    scenario: Scenario
+    ours: View
+    theirs: View
+    #: Packets that agree, the largest difference in time among them in seconds.
+    packets: int
+    largest: float
+    difference: Difference | None
+    #: The accepted class that the difference belongs to, if one.
+    accepted: str | None
+
+    @property
+    def agrees(self) -> bool:
+        """Nothing differs."""
+        return self.difference is None
+
+    def __str__(self) -> str:
+        if self.difference is None:
+            return (
+                f"{self.packets} packets agree to the end, largest difference "
+                f"{self.largest * 1e6:.0f} us"
+            )
+        found = self.difference
+        ours = found.ours or "nothing"
+        theirs = found.theirs or "nothing"
+        named = f" [{self.accepted}]" if self.accepted else ""
+        return (
+            f"{self.packets} packets agree, then at {found.time:.6f} s on {found.link} "
+            f"{found.what}{named}: polypath {ours} | ns-2 {theirs}"
+        )
+
+    def report(self) -> str:
+        """What is there to see around the first packet that differs."""
+        if self.difference is None:
+            return str(self)
+        lines = [str(self), "", *self._packets(), "", *self._states()]
+        return "\n".join(lines)
+
+    def _packets(self) -> list[str]:
+        """Packets as they left, side by side; `*` marks the lines that differ."""
+        assert self.difference is not None
+        ours, theirs = (sorted(v.sent, key=_order) for v in (self.ours, self.theirs))
+        time = self.difference.time
+        at = next(
+            (
+                index
+                for index, (a, b) in enumerate(zip(ours, theirs, strict=False))
+                if _differ(a, b)
+            ),
+            min(len(ours), len(theirs)),
+        )
+        # A packet may leave alike and fare differently behind its first link.
+        at = min(at, next((i for i, hop in enumerate(ours) if hop.time > time), len(ours)))
+        rows = [f"  {'polypath':{_WIDTH}} ns-2"]
+        for index in range(max(at - _BEFORE, 0), at + _AFTER + 1):
+            pair = [side[index] if index < len(side) else None for side in (ours, theirs)]
+            if pair == [None, None]:
+                break
+            a, b = pair
+            mark = "*" if a is None or b is None or _differ(a, b) else " "
+            left, right = ("" if hop is None else str(hop) for hop in pair)
+            rows.append(f"{mark} {left:{_WIDTH}} {right}")
+        return rows
+
+    def _states(self) -> list[str]:
+        assert self.difference is not None
+        time = self.difference.time
+        lines = ["state of the sender's paths (cwnd, ssthresh, in flight in bytes; seconds)"]
+        for when, after in (("before", False), ("after", True)):
+            for name, side in (("polypath", self.ours), ("ns-2", self.theirs)):
+                lines += [f"  {when:6} {name:8} {_shown(s)}" for s in side.state(time, after=after)]
+        return lines
+
+
+def _shown(state: State) -> str:
+    return (
+        f"path {state.path}: cwnd {state.cwnd} ssthresh {state.ssthresh} "
+        f"in flight {state.in_flight} rto {state.rto:.3f} srtt {state.srtt:.3f} "
+        f"errors {state.errors}"
+    )
+
+
+def _order(hop: Hop) -> tuple[float, str]:
+    return round(hop.time, 5), hop.link
+
+
+def compare(scenario: Scenario, seed: int | None = None) -> Comparison:
+    """Runs a scenario in both and finds the first packet that differs.
+
+    Random losses are replaced by those that our simulator drew, so that both see the same.
+
+    Raises:
+        ScenarioError: ns-2 cannot do what the scenario says.
+        Ns2Error: ns-2 is not installed, or ended with an error.
+    """
+    plan = setup(scenario, seed)
+    for warning in plan.warnings:
+        warnings.warn(warning, stacklevel=2)
+    outcome = _core.run(scenario._inner, seed, "changes", packets=True)
+    trace = outcome.packets
+    assert trace is not None
+    ours = view(trace, outcome.series, len(plan.messages), math.inf)
+    there = run_setup(plan, series=True)
+    theirs = view(there.packets, there.series, len(plan.messages), there.packets.end)
+    return _compared(scenario, plan, ours, theirs)
+
+
+def _compared(scenario: Scenario, plan: Setup, ours: View, theirs: View) -> Comparison:
+    links: dict[str, tuple[list[Hop], list[Hop]]] = defaultdict(lambda: ([], []))
+    for side, hops in enumerate((ours.hops, theirs.hops)):
+        for hop in hops:
+            links[hop.link][side].append(hop)
+    end = min(ours.end, theirs.end)
+    first: Difference | None = None
+    for link, (here, there) in links.items():
+        found = _first_difference(link, here, there, end)
+        if found is not None and (first is None or found.time < first.time):
+            first = found
+    until = end if first is None else first.time
+    pairs = [
+        (a, b)
+        for here, there in links.values()
+        for a, b in zip(here, there, strict=False)
+        if max(a.time, b.time) < until
+    ]
+    largest = max((abs(a.time - b.time) for a, b in pairs), default=0.0)
+    comparison = Comparison(
+        scenario=scenario,
+        ours=ours,
+        theirs=theirs,
+        packets=sum(a.leaves for a, _ in pairs),
+        largest=largest,
+        difference=first,
+        accepted=None,
+    )
+    if first is None:
+        return comparison
+    return replace(comparison, accepted=differences.accepted(plan, comparison))
+
+
+def _first_difference(
+    link: str, here: list[Hop], there: list[Hop], end: float
+) -> Difference | None:
+    for a, b in zip(here, there, strict=False):
+        what = _differ(a, b)
+        if what:
+            return Difference(link, a, b, what)
+    shorter = min(len(here), len(there))
+    # What one side has still to send when the other has ended says nothing.
+    for more in (here, there):
+        if len(more) > shorter and more[shorter].time < end - TOLERANCE:
+            ours, theirs = (more[shorter], None) if more is here else (None, more[shorter])
+            return Difference(link, ours, theirs, "one side sends a packet more")
+    return None
+
+
+def _differ(ours: Hop, theirs: Hop) -> str:
+    """What is different about a packet; empty if nothing is."""
+    if _told(ours.content) != _told(theirs.content):
+        return "another packet"
+    if abs(ours.time - theirs.time) > TOLERANCE:
+        return f"another time ({(ours.time - theirs.time) * 1e6:+.0f} us)"
+    settled = "sent" not in (ours.fate, theirs.fate)
+    if settled and ours.fate != theirs.fate:
+        return "another fate"
+    if abs(ours.arrival - theirs.arrival) > TOLERANCE:
+        return "another arrival"
+    return ""
+
+
+def _told(content: Content) -> Content:
+    """The content without what the two need not share: sizes of heartbeats."""
+    if {HEARTBEAT, HEARTBEAT_ACK}.intersection(content.kinds):
+        return replace(content, size=0)
+    return content

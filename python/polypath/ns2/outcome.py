@@ -1,0 +1,221 @@
+"""What ns-2's packets say about a run, in the form of the simulator's outcome.
+
+What cannot be told from them is NaN (a number) or None. ns-2 has no shutdown: "closed" means here
+that everything was acknowledged.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polypath.ns2.mapping import Setup
+from polypath.ns2.trace import Trace
+from polypath.ns2.variables import PathSeries
+from polypath.packets import DATA, FATES, HEARTBEAT, HEARTBEAT_ACK, SACK
+
+
+def table(setup: Setup, trace: Trace, series: list[PathSeries]) -> dict[str, Any]:
+    """The outcome of a run as nested dicts and lists, as of `Result.outcome`."""
+    complete = trace.acknowledged
+    forward = _flow(setup, trace)
+    return {
+        "scenario": setup.scenario,
+        "seed": setup.seed,
+        "end": "closed" if complete else "time-limit" if trace.end >= setup.limit else "idle",
+        "ended_at": trace.end,
+        "events": math.nan,
+        "unroutable_packets": 0,
+        "associations": [
+            {
+                "name": "main",
+                "complete": complete,
+                "started_at": setup.start,
+                "forward": forward,
+                "back": _nothing(),
+                "sender": _side(setup, trace, series, 0),
+                "receiver": _side(setup, trace, [], 1),
+                "changes": [],
+            }
+        ],
+        "links": [
+            {"name": name, "counts": _link(trace, link)} for link, name in enumerate(trace.links)
+        ],
+        "endpoints": [],
+    }
+
+
+def _delivered(trace: Trace) -> NDArray[np.float64]:
+    """When each message was delivered in order, as far as that is known."""
+    missing = np.isnan(trace.received)
+    known = int(missing.argmax()) if missing.any() else len(missing)
+    return np.maximum.accumulate(trace.received[:known])
+
+
+def _flow(setup: Setup, trace: Trace) -> dict[str, Any]:
+    times = np.sort(trace.received[~np.isnan(trace.received)])
+    if setup.sender["unordered_"] == 0:
+        times = _delivered(trace)
+    sizes = np.array(setup.messages)
+    first_data = _first_data(trace)
+    last = float(times[-1]) if len(times) else None
+    total = None if last is None else last - setup.start
+    bytes_ = int(sizes[: len(times)].sum())
+    gaps = []
+    if first_data is not None and len(times):
+        starts = np.concatenate([[first_data], times[:-1]])
+        gaps = list(zip(starts.tolist(), (times - starts).tolist(), strict=True))
+    if first_data is not None and len(times) < len(sizes):
+        start = last if last is not None else first_data
+        gaps.append((start, trace.end - start))
+    longest = max(gaps, key=lambda gap: gap[1], default=None)
+    return {
+        "messages_sent": len(sizes),
+        "bytes_sent": int(sizes.sum()),
+        "messages_delivered": len(times),
+        "bytes_delivered": bytes_,
+        "first_send": setup.start,
+        "first_data": first_data,
+        "first_delivered": float(times[0]) if len(times) else None,
+        "last_delivered": last,
+        "time_from_start": total,
+        "time_from_first_data": None if last is None or first_data is None else last - first_data,
+        "goodput": bytes_ / total if total else 0.0,
+        "longest_gap": longest and {"start": longest[0], "length": longest[1]},
+        "blackouts": [
+            {"start": start, "length": length}
+            for start, length in gaps
+            if length >= setup.blackout > 0
+        ],
+    }
+
+
+def _nothing() -> dict[str, Any]:
+    """Nothing is sent back."""
+    numbers = ("messages_sent", "bytes_sent", "messages_delivered", "bytes_delivered")
+    times = ("first_send", "first_data", "first_delivered", "last_delivered")
+    spans = ("time_from_start", "time_from_first_data", "longest_gap")
+    return {
+        **dict.fromkeys(numbers, 0),
+        **dict.fromkeys(times + spans),
+        "goodput": 0.0,
+        "blackouts": [],
+    }
+
+
+def _first_data(trace: Trace) -> float | None:
+    packets = _packets_with(trace, DATA)
+    hops = np.isin(trace.hop_packet, packets)
+    return float(trace.hop_time[hops][0]) if hops.any() else None
+
+
+def _chunk_packets(trace: Trace) -> NDArray[np.int64]:
+    """Of each chunk: its packet."""
+    firsts = trace.first_chunk.astype(np.int64)
+    return np.repeat(np.arange(len(firsts) - 1), firsts[1:] - firsts[:-1])
+
+
+def _packets_with(trace: Trace, kind: int) -> NDArray[np.int64]:
+    packets: NDArray[np.int64] = _chunk_packets(trace)[trace.chunk_kind == kind]
+    return packets
+
+
+def _side(setup: Setup, trace: Trace, series: list[PathSeries], direction: int) -> dict[str, Any]:
+    sacks = _packets_with(trace, SACK)
+    nan = math.nan
+    return {
+        "host": ("sender", "receiver")[direction],
+        "established_at": None,
+        "closed_at": None,
+        "close": None,
+        "close_reason": None,
+        "counts": {
+            "messages_sent": len(setup.messages) if direction == 0 else 0,
+            "messages_received": len(_delivered(trace)) if direction else 0,
+            "bytes_received": sum(setup.messages[: len(_delivered(trace))]) if direction else 0,
+            "duplicates_received": trace.duplicates if direction else 0,
+            "sacks_sent": len(sacks) if direction else 0,
+            "sacks_received": nan,
+            "dropped": nan,
+            "reneged": 0,
+            "dropped_no_buffer": nan,
+        },
+        "paths": [
+            _path(setup, trace, series, direction, number) for number in range(len(setup.paths))
+        ],
+    }
+
+
+def _path(
+    setup: Setup, trace: Trace, series: list[PathSeries], direction: int, path: int
+) -> dict[str, Any]:
+    own = (trace.direction == direction) & (trace.path == path)
+    packets = _chunk_packets(trace)
+    mine = own[packets] if len(packets) else np.zeros(0, dtype=bool)
+    data = mine & (trace.chunk_kind == DATA)
+    new = trace.chunk_tsn[data & ~trace.chunk_retransmission]
+    sizes = np.array(setup.messages)
+    last = next((one for one in series if one.path == path), None)
+    nan = math.nan
+    nodes = setup.paths[path]
+    ends = (nodes.sender, nodes.receiver)
+    return {
+        "path": path,
+        "local": f"node {ends[direction]}",
+        "remote": f"node {ends[1 - direction]}",
+        "state": ("", "active", "", "inactive")[int(last.state[-1])] if last else None,
+        "cwnd": int(last.cwnd[-1]) if last else nan,
+        "ssthresh": int(last.ssthresh[-1]) if last else nan,
+        "rto": float(last.rto[-1]) if last else nan,
+        "srtt": float(last.srtt[-1]) if last else nan,
+        "error_count": int(last.error_count[-1]) if last else nan,
+        "counts": {
+            "packets_sent": int(own.sum()),
+            "packets_received": nan,
+            "bytes_sent": int(trace.size[own].sum()) - 20 * int(own.sum()),
+            "bytes_received": nan,
+            "data_chunks_sent": len(new),
+            "data_bytes_sent": int(sizes[new - 1].sum()) if len(new) else 0,
+            "data_chunks_received": nan,
+            "data_bytes_received": nan,
+            "fast_retransmissions": nan,
+            "timeout_retransmissions": nan,
+            "timeouts": int(last.timeouts[-1]) if last else nan,
+            "heartbeats_sent": int((mine & (trace.chunk_kind == HEARTBEAT)).sum()),
+            "heartbeats_acked": int((mine & (trace.chunk_kind == HEARTBEAT_ACK)).sum()),
+            "heartbeats_lost": nan,
+            "failures": _failures(last),
+            "rtt_samples": nan,
+        },
+    }
+
+
+def _failures(series: PathSeries | None) -> float:
+    """Times that the path became inactive."""
+    if series is None:
+        return math.nan
+    return int((np.diff(series.state.astype(np.int64)) > 0).sum())
+
+
+def _link(trace: Trace, link: int) -> dict[str, Any]:
+    own = trace.hop_link == link
+    fates = trace.hop_fate[own]
+    sizes = trace.size[trace.hop_packet[own]]
+    count = {name: int((fates == number).sum()) for number, name in enumerate(FATES)}
+    return {
+        "offered": int(own.sum()),
+        "offered_bytes": int(sizes.sum()),
+        "delivered": count["delivered"],
+        "delivered_bytes": int(sizes[fates == FATES.index("delivered")].sum()),
+        "lost": count["lost"],
+        "lost_outage": count["down"],
+        "dropped_queue": count["queue"],
+        "dropped_mtu": count["mtu"],
+        "duplicated": 0,
+        "reordered": 0,
+        "corrupted": 0,
+        "in_flight": count["sent"],
+    }

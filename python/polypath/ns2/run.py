@@ -1,0 +1,99 @@
+"""A run of a scenario in ns-2."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import warnings
+from functools import cached_property
+from pathlib import Path
+
+from polypath.ns2 import outcome, script, variables
+from polypath.ns2.mapping import Setup, setup
+from polypath.ns2.trace import Reader, Trace
+from polypath.scenario import Scenario
+
+
+class Ns2Error(RuntimeError):
+    """ns-2 is not there, or ended with an error."""
+
+
+class Ns2Outcome:
+    """What a run in ns-2 gave, in the form of the simulator's outcome."""
+
+    def __init__(self, plan: Setup, trace: Trace, series: list[variables.PathSeries]) -> None:
+        self._plan = plan
+        #: Every packet at every link.
+        self.packets = trace
+        #: The sender's variables over time, if they were wanted.
+        self.series = series
+
+    @cached_property
+    def table(self) -> dict[str, object]:
+        """Everything but packets and samples."""
+        return outcome.table(self._plan, self.packets, self.series)
+
+    def to_json(self) -> str:
+        """Everything but packets and samples, as JSON."""
+        return json.dumps(self.table)
+
+
+def program() -> str:
+    """Where ns-2 is.
+
+    Raises:
+        Ns2Error: Nowhere.
+    """
+    found = shutil.which("ns")
+    if found is None:
+        raise Ns2Error(
+            'backend "ns2" needs the program "ns", which is not in PATH; Debian has it in the '
+            "package ns2 (apt-get install ns2)"
+        )
+    return found
+
+
+def run(scenario: Scenario, seed: int | None = None, *, series: bool = False) -> Ns2Outcome:
+    """Runs a scenario in ns-2 until everything is acknowledged.
+
+    Raises:
+        ScenarioError: ns-2 cannot do what it asks for.
+        Ns2Error: ns-2 is not there, or ended with an error.
+    """
+    plan = setup(scenario, seed)
+    for warning in plan.warnings:
+        warnings.warn(warning, stacklevel=3)
+    return run_setup(plan, series=series)
+
+
+def run_setup(plan: Setup, *, series: bool = False) -> Ns2Outcome:
+    """Runs what a scenario was mapped to; as :func:`run`."""
+    ns = program()
+    with tempfile.TemporaryDirectory(prefix="polypath-ns2-") as folder:
+        file, states, errors = (Path(folder, name) for name in ("run.tcl", "states", "errors"))
+        file.write_text(script.tcl(plan, str(states) if series else None))
+        reader = Reader(plan)
+        with errors.open("wb") as complaints:
+            process = subprocess.Popen(  # noqa: S603 the program that was asked for
+                [ns, str(file)],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                encoding="latin-1",
+            )
+        with process:
+            assert process.stdout is not None
+            try:
+                finished = reader.read(process.stdout)
+            finally:
+                # Behind the last acknowledgement there are only heartbeats.
+                process.kill()
+        if not finished and process.returncode not in (0, -9):
+            said = " ".join(errors.read_text(errors="replace").split())
+            raise Ns2Error(f"ns-2 ended with {process.returncode}: {said[:500]}")
+        trace = reader.finish()
+        text = states.read_text(encoding="latin-1") if series else ""
+        return Ns2Outcome(plan, trace, variables.read(plan, text, trace.end))

@@ -1,0 +1,167 @@
+"""The Tcl that ns-2 runs."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import groupby
+
+from polypath.ns2.mapping import Link, Setup
+
+#: What a link without a limit may hold, in packets.
+_UNLIMITED = 1_000_000_000
+
+
+def tcl(setup: Setup, variables: str | None = None) -> str:
+    """The script of a run. Packets are traced to stdout, the sender's variables to a file."""
+    lines = [
+        f"# {setup.scenario}: written by polypath".replace("\n", " "),
+        "Trace set show_sctphdr_ 1",
+        "set ns [new Simulator]",
+        "$ns trace-all stdout",
+    ]
+    lines += _nodes(setup)
+    for path in setup.paths:
+        for forward, back in zip(path.forward, reversed(path.back), strict=True):
+            lines += _links(forward, back)
+    for number, link in enumerate(setup.links):
+        lines += _loss(setup, number, link)
+    lines += _agents(setup)
+    if variables is not None:
+        lines += [
+            f"set variables [open {{{variables}}} w]",
+            "fconfigure $variables -buffering line",
+            "$sender set trace_all_ 1",
+        ]
+        # Before connect: behind it the agent has no target any more.
+        lines += [f"$sender trace {name}" for name in ("cwnd_", "rto_", "errorCount_")]
+        lines.append("$sender attach $variables")
+    lines += ["$ns connect $sender $receiver"]
+    if len(setup.paths) > 1:
+        lines += [
+            f"$sender set-primary-destination $node({setup.paths[0].receiver})",
+            f"$receiver set-primary-destination $node({setup.paths[0].sender})",
+        ]
+    lines += _changes(setup)
+    lines += _application(setup)
+    lines += [f"$ns at {setup.limit!r} {{flush stdout; exit 0}}", "$ns run", ""]
+    return "\n".join(lines)
+
+
+def _nodes(setup: Setup) -> list[str]:
+    """Interfaces and routers in the order of their numbers, then the hosts' core nodes."""
+    count = 4 * len(setup.paths)
+    lines = [f"for {{set i 0}} {{$i < {count}}} {{incr i}} {{set node($i) [$ns node]}}"]
+    if len(setup.paths) > 1:
+        lines += ["set sender_core [$ns node]", "set receiver_core [$ns node]"]
+        for path in setup.paths:
+            lines += [
+                f"$ns multihome-add-interface $sender_core $node({path.sender})",
+                f"$ns multihome-add-interface $receiver_core $node({path.receiver})",
+            ]
+    return lines
+
+
+def _links(forward: Link, back: Link) -> list[str]:
+    lines = []
+    for link in (forward, back):
+        ends = f"$node({link.ends[0]}) $node({link.ends[1]})"
+        lines.append(f"$ns simplex-link {ends} {link.rate!r} {link.delay!r} DropTail")
+        # ns-2's DropTail refuses what would fill its limit, ours what would exceed it.
+        if link.bytes is None:
+            limit = _UNLIMITED if link.packets is None else link.packets + 1
+            lines.append(f"$ns queue-limit {ends} {limit}")
+        else:
+            lines += [
+                f"set queue [[$ns link {ends}] queue]",
+                "$queue set queue_in_bytes_ true",
+                "$queue set mean_pktsize_ 1",
+                f"$queue set limit_ {link.bytes + 1}",
+            ]
+    return lines
+
+
+def _loss(setup: Setup, number: int, link: Link) -> list[str]:
+    ends = f"$node({link.ends[0]}) $node({link.ends[1]})"
+    if link.script:
+        # The list model counts packets from 0.
+        numbers = " ".join(str(packet - 1) for packet in link.script)
+        return [
+            f"set loss({number}) [new ErrorModel/List]",
+            f"$loss({number}) unit pkt",
+            f"$loss({number}) droplist {{{numbers}}}",
+            f"$ns lossmodel $loss({number}) {ends}",
+        ]
+    changes = any(
+        change.kind == "loss" and link in (path.forward[path.middle], path.back[path.middle])
+        for change in setup.changes
+        for path in [setup.paths[change.path]]
+    )
+    if link.loss == 0 and not changes:
+        return []
+    return [
+        f"set dice({number}) [new RNG]",
+        f"$dice({number}) seed {_seed(setup.seed, link.name)}",
+        f"set uniform({number}) [new RandomVariable/Uniform]",
+        f"$uniform({number}) use-rng $dice({number})",
+        f"set loss({number}) [new ErrorModel]",
+        f"$loss({number}) unit pkt",
+        f"$loss({number}) set rate_ {link.loss!r}",
+        f"$loss({number}) ranvar $uniform({number})",
+        f"$ns lossmodel $loss({number}) {ends}",
+    ]
+
+
+def _seed(seed: int, link: str) -> int:
+    """A seed for each link: another path does not shift its losses."""
+    digest = hashlib.sha256(f"{seed}/{link}".encode()).digest()
+    return 1 + int.from_bytes(digest[:4]) % (2**31 - 2)
+
+
+def _agents(setup: Setup) -> list[str]:
+    lines = []
+    for side, variables in (("sender", setup.sender), ("receiver", setup.receiver)):
+        lines.append(f"set {side} [new {setup.agent}]")
+        lines += [f"${side} set {name} {value:.12g}" for name, value in variables.items()]
+        if len(setup.paths) > 1:
+            lines.append(f"$ns multihome-attach-agent ${side}_core ${side}")
+        else:
+            node = getattr(setup.paths[0], side)
+            lines.append(f"$ns attach-agent $node({node}) ${side}")
+    return lines
+
+
+def _changes(setup: Setup) -> list[str]:
+    lines = []
+    numbers = {link.name: number for number, link in enumerate(setup.links)}
+    for change in setup.changes:
+        path = setup.paths[change.path]
+        links = [path.forward[path.middle], path.back[path.middle]]
+        if change.kind != "loss":
+            ends = " ".join(f"$node({node})" for node in links[0].ends)
+            lines.append(f"$ns rtmodel-at {change.at!r} {change.kind} {ends}")
+            continue
+        for way, link in zip(("forward", "back"), links, strict=True):
+            if change.direction in (way, "both"):
+                set_rate = f"$loss({numbers[link.name]}) set rate_ {change.loss!r}"
+                lines.append(f'$ns at {change.at!r} "{set_rate}"')
+    return lines
+
+
+def _application(setup: Setup) -> list[str]:
+    lines = ["set ftp [new Application/FTP]", "$ftp attach-agent $sender"]
+    if setup.interval:
+        lines += [
+            f'$ns at {setup.start + n * setup.interval!r} "$ftp send {size}"'
+            for n, size in enumerate(setup.messages)
+        ]
+        return lines
+    full = int(setup.sender["dataChunkSize_"]) - 16
+    for size, same in groupby(setup.messages):
+        count = len(list(same))
+        if size == full:
+            # The agent cuts what it is given into full chunks.
+            lines.append(f'$ns at {setup.start!r} "$ftp send {count * size}"')
+        else:
+            loop = f"for {{set i 0}} {{$i < {count}}} {{incr i}} {{$ftp send {size}}}"
+            lines.append(f"$ns at {setup.start!r} {{{loop}}}")
+    return lines

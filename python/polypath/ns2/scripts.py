@@ -1,0 +1,84 @@
+"""Random transfers with exact losses for the differential test: the same seed, the same script."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from polypath.ns2.mapping import PROFILE
+from polypath.scenario import Scenario
+from polypath.schema import Path
+
+#: Packets on a link before the first DATA: INIT, COOKIE ECHO and HEARTBEAT on the primary path (and
+#: their answers), a HEARTBEAT on any other.
+_OPENING = (3, 1)
+
+_EXTENSIONS: Mapping[str, Mapping[str, str]] = {
+    "none": {},
+    "har": {"probing": "after-rto"},
+    "ts": {"rtt_sampling": "timestamps"},
+    "mfr": {"loss": "multiple-fast-retransmit"},
+    "mfr-har": {"loss": "multiple-fast-retransmit", "probing": "after-rto"},
+    "mfr-ts": {"loss": "multiple-fast-retransmit", "rtt_sampling": "timestamps"},
+}
+
+#: Retransmission policy and extension by the name of their combination, such as "same" or
+#: "alternate+mfr-har".
+COMBINATIONS: Mapping[str, Mapping[str, str]] = {
+    policy + ("" if extension == "none" else f"+{extension}"): {"retransmission": policy, **more}
+    for policy in ("same", "alternate", "hybrid")
+    for extension, more in _EXTENSIONS.items()
+}
+
+
+def scenario(
+    seed: int, *, combination: str = "same", paths: int = 1, profile: str = PROFILE
+) -> Scenario:
+    """A transfer of 40 to 400 chunks with its own losses of DATA and SACKs.
+
+    Raises:
+        ScenarioError: The profile or a policy is not known.
+    """
+    dice = random.Random(seed)  # noqa: S311 a script, not a secret
+    messages = dice.randint(40, 400)
+    policy = dict(COMBINATIONS[combination])
+    timestamps = policy.get("rtt_sampling") == "timestamps"
+    return Scenario(
+        name=f"script {seed}",
+        path=[_path(dice, number, messages) for number in range(paths)],
+        transport={"profile": profile, "receive_buffer": dice.choice(["64 KiB", "64 KiB", "1 MB"])},
+        policy=policy,  # type: ignore[arg-type]  # keys of the table above
+        workload={
+            "kind": "bulk",
+            "messages": messages,
+            "message_size": "1440 B" if timestamps else "1452 B",
+        },
+        run={"limit": "4000 s"},
+    )
+
+
+def _path(dice: random.Random, number: int, messages: int) -> Path:
+    rate = dice.choice(["1 Mbit/s", "10 Mbit/s", "10 Mbit/s", "100 Mbit/s"])
+    delay = dice.choice(["5 ms", "45 ms", "45 ms", "170 ms"])
+    path: Path = {"rate": rate, "delay": delay, "queue": "1000 packets"}
+    if dice.random() < 0.25:
+        path["edge"] = {"rate": "100 Mbit/s", "delay": "10 ms", "queue": "1000 packets"}
+    # Retransmissions are packets too; an alternate path carries few.
+    last = messages * 3 // 2 if number == 0 else max(messages // 3, 20)
+    opening = _OPENING[min(number, 1)]
+    data = _losses(dice, last, dice.choice([0.0, 0.005, 0.01, 0.03, 0.05, 0.08, 0.15]))
+    sacks = _losses(dice, last, dice.choice([0.0, 0.0, 0.03, 0.1, 0.3]))
+    if data:
+        path["forward"] = {"loss": {"packets": [opening + n for n in data]}}
+    if sacks:
+        path["back"] = {"loss": {"packets": [opening + n for n in sacks]}}
+    return path
+
+
+def _losses(dice: random.Random, last: int, density: float) -> list[int]:
+    """Numbers from 1 of what is lost: single ones, and runs of up to twelve."""
+    lost = {n for n in range(1, last + 1) if dice.random() < density}
+    for _ in range(dice.choice([0, 0, 1, 2])):
+        start = dice.randint(1, last)
+        lost |= set(range(start, start + dice.randint(2, 12)))
+    return sorted(lost)
