@@ -315,7 +315,7 @@ impl<'w> Simulation<'w> {
             }
         }
         if let Some(at) = self.stacks[index].arm(self.now) {
-            self.network.events.schedule(at, Event::Timer { stack: index as u32 });
+            self.network.events.schedule_first(at, Event::Timer { stack: index as u32 });
         }
         invariants::check_deadline(&mut self.stacks[index])?;
         if self.interval.is_none() && self.recorder.is_some() {

@@ -38,6 +38,11 @@ impl PendingAck {
                 self.due = true;
                 self.deadline.get_or_insert(now + delay);
             }
+            AckTime::NowUncounted => {
+                self.packets -= 1;
+                self.keep |= !self.due;
+                self.due = true;
+            }
             AckTime::Within(delay) => {
                 self.deadline.get_or_insert(now + delay);
             }

@@ -38,8 +38,11 @@ impl Association {
     fn received(&mut self, _: Time, received: Received) -> Received {
         self.stats.bytes_received += received.payload.len() as u64;
         self.stats.messages_received += u64::from(received.end);
-        // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd".
-        if self.state.may_receive_data() && self.receiver.should_update(self.largest_chunk()) {
+        // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd". By ns-2's
+        // procedures only if the peer cannot send before.
+        let chunk = self.largest_chunk();
+        let wanted = !self.is_ns2() || self.receiver.announced() < chunk;
+        if wanted && self.state.may_receive_data() && self.receiver.should_update(chunk) {
             self.ack.demand();
         }
         received
@@ -56,13 +59,11 @@ impl Association {
         }
         seen.any = true;
         seen.immediate |= data.immediate;
+        seen.first |= self.receiver.tsns().is_first(data.tsn);
         let stats = &mut self.paths[path.index()].stats;
         stats.data_chunks_received += 1;
         match self.receiver.handle_data(data) {
-            Outcome::New => {
-                stats.data_bytes_received += data.payload.len() as u64;
-                seen.first |= self.receiver.tsns().is_first(data.tsn);
-            }
+            Outcome::New => stats.data_bytes_received += data.payload.len() as u64,
             Outcome::Duplicate => {
                 self.stats.duplicates_received += 1;
                 seen.duplicate = true;

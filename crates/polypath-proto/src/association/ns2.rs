@@ -281,8 +281,14 @@ impl Association {
         for i in 0..self.paths.len() {
             if self.paths[i].decay().is_some_and(|t| t <= now) {
                 let w = self.policies.congestion.on_idle(&self.paths[i].view());
-                self.paths[i].set_window(w);
-                self.paths[i].schedule_decay(now);
+                let p = &mut self.paths[i];
+                // Once it has decayed, only data makes it grow again, and that starts the timer.
+                if w == p.window() && p.in_flight() + p.lost() == 0 {
+                    p.stop_decay();
+                } else {
+                    p.set_window(w);
+                    p.schedule_decay(now);
+                }
             }
         }
         if self.ns2.tick.is_some_and(|t| t <= now) {

@@ -37,9 +37,6 @@ impl Association {
         }
         self.handle_t1(now);
         self.handle_t2_t5(now);
-        if self.is_ns2() && !self.is_closed() {
-            self.ns2_handle_timeout(now);
-        }
         for i in 0..self.paths.len() {
             let path = PathId(i as u8);
             if self.paths[i].t3().is_some_and(|t| t <= now) && !self.is_closed() {
@@ -51,6 +48,9 @@ impl Association {
             if self.paths[i].heartbeat_due().is_some_and(|t| t <= now) && !self.is_closed() {
                 self.handle_heartbeat_timer(now, path);
             }
+        }
+        if self.is_ns2() && !self.is_closed() {
+            self.ns2_handle_timeout(now);
         }
     }
 

@@ -160,18 +160,15 @@ impl Association {
         if self.awaits_paths {
             return None;
         }
-        if self.is_ns2() {
-            if !self.ns2_may_send_new() {
-                return None;
-            }
-        } else {
+        if !self.is_ns2() {
             for path in &mut self.paths {
                 path.decay_if_idle(now, &mut *self.policies.congestion);
             }
         }
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let path = self.policies.scheduler.path(view)?;
-        self.may_burst(path).then_some(path)
+        let may = self.may_burst(path) && (!self.is_ns2() || self.ns2_may_send_new());
+        may.then_some(path)
     }
 
     /// RFC 9260 6.1 B and D: the window has room, and the burst is not over.

@@ -209,6 +209,11 @@ impl Receiver {
         self.announced
     }
 
+    /// The window of the last SACK.
+    pub(crate) const fn announced(&self) -> u32 {
+        self.announced
+    }
+
     /// The application has read so much since the last SACK that the peer should know: the window
     /// was closed or small, and has opened by a packet and by a good share of the buffer.
     pub(crate) const fn should_update(&self, max_chunk: u32) -> bool {

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use polypath_proto::Time;
 
-/// Events in the order of their time; those of one instant in the order in which they were
-/// scheduled. One binary heap keyed by (time, sequence).
+/// Events in the order of their time; timers before the others of an instant, and else in the
+/// order in which they were scheduled. One binary heap keyed by (time, sequence).
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {
     heap: BinaryHeap<Entry<E>>,
@@ -44,12 +44,23 @@ impl<E> PartialEq for Entry<E> {
 }
 impl<E> Eq for Entry<E> {}
 
+/// Set in the sequence of events that come after the timers of their instant.
+const ORDINARY: u64 = 1 << 63;
+
 impl<E> EventQueue<E> {
     pub(crate) fn new() -> Self {
         Self { heap: BinaryHeap::with_capacity(256), scheduled: 0 }
     }
 
     pub(crate) fn schedule(&mut self, at: Time, event: E) {
+        self.heap.push(Entry { at, sequence: ORDINARY | self.scheduled, event });
+        self.scheduled += 1;
+    }
+
+    /// Schedules an event that comes before the others of its instant: a timer. It was set before the
+    /// packet of that instant left, unless the way is longer than the timer; ns-2, which goes by the
+    /// order of setting, agrees.
+    pub(crate) fn schedule_first(&mut self, at: Time, event: E) {
         self.heap.push(Entry { at, sequence: self.scheduled, event });
         self.scheduled += 1;
     }
@@ -77,9 +88,10 @@ mod tests {
         for (at, event) in [(5, 'a'), (3, 'b'), (5, 'c'), (3, 'd'), (4, 'e')] {
             queue.schedule(Time::from_millis(at), event);
         }
+        queue.schedule_first(Time::from_millis(5), 't');
         assert_eq!(queue.next_time(), Some(Time::from_millis(3)));
-        assert_eq!(queue.len(), 5);
+        assert_eq!(queue.len(), 6);
         let order: String = std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect();
-        assert_eq!(order, "bdeac");
+        assert_eq!(order, "bdetac");
     }
 }

@@ -23,7 +23,7 @@ pub struct Arrival {
     pub path: PathId,
     /// Packets with DATA since the last SACK, this one included.
     pub packets: u32,
-    /// It brought the first DATA chunk of the association (RFC 9260 5.1).
+    /// It brought the first DATA chunk of the association (RFC 9260 5.1), perhaps once more.
     pub first: bool,
     /// TSNs are missing below the highest one received.
     pub gap: bool,
@@ -42,6 +42,8 @@ pub enum AckTime {
     Now,
     /// At once, and what else waits is not answered by it: within this time there is another one.
     NowAndWithin(Duration),
+    /// At once, without counting the packet; what else waits is not answered by it.
+    NowUncounted,
     /// After this time at the latest, counted from the first packet that waits for it.
     Within(Duration),
 }

@@ -1,7 +1,7 @@
 //! Delayed acknowledgement as ns-2's SCTP module does it.
 //!
-//! As [`delayed`](super::delayed), except that a duplicate without a gap leaves the count of packets
-//! and the timer as they are, and that a SACK goes to where the last packet came from, whatever the
+//! As [`delayed`](super::delayed), except that a duplicate without a gap, or the first chunk of the
+//! association however often it comes, leaves the count of packets and the timer as they are, and that a SACK goes to where the last packet came from, whatever the
 //! state of that path. ns-2: ProcessChunk, SackGenTimerExpiration.
 
 use std::time::Duration;
@@ -33,10 +33,12 @@ struct Ns2 {
 
 impl AckPolicy for Ns2 {
     fn when(&mut self, arrival: &Arrival) -> AckTime {
-        if arrival.gap || arrival.packets >= self.every || self.delay.is_zero() {
+        if arrival.gap || self.delay.is_zero() {
             AckTime::Now
         } else if arrival.first && self.first_at_once {
-            // RFC 4960 5.1; not counted as a packet that waits.
+            // RFC 4960 5.1.
+            AckTime::NowUncounted
+        } else if arrival.packets >= self.every {
             AckTime::Now
         } else if arrival.duplicate {
             AckTime::NowAndWithin(self.delay)
