@@ -232,6 +232,7 @@ impl Fight {
                 beginning: flags & 3 != 0,
                 end: flags & 8 != 0,
                 immediate: flags & 16 != 0,
+                retransmission: flags & 32 != 0,
                 payload: &payload[..usize::from(*len)],
             }),
             Say::Sack { tsn, rwnd, gaps, duplicates } => {

@@ -58,6 +58,7 @@ impl Outstanding {
             beginning: self.beginning,
             end: self.end,
             immediate: false,
+            retransmission: false,
             payload: &self.payload,
         }
     }

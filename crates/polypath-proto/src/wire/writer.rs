@@ -115,6 +115,7 @@ impl<'b> PacketWriter<'b> {
             Chunk::Ecne(ecne) => self.ecne(ecne.lowest_tsn),
             Chunk::Cwr(cwr) => self.cwr(cwr.lowest_tsn),
             Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
+            Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
             Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
         }
     }
