@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::policy::congestion::PathAck;
 use crate::policy::loss::{MissingChunk, SackView};
 use crate::policy::retransmission::LossCause;
+use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{PathState, PathsView};
 use crate::send::Fate;
 use crate::wire::{GapBlock, Sack};
@@ -84,6 +85,7 @@ impl Association {
         if cumulative.is_after(flight.highest()) {
             return self.violation("it acknowledged data that was never sent");
         }
+        self.cause = SackCause::default();
         self.acknowledge(now, cumulative, None::<std::iter::Empty<GapBlock>>);
     }
 
@@ -144,7 +146,8 @@ impl Association {
         gaps: Option<impl Iterator<Item = GapBlock>>,
         tally: &mut [PathTally],
     ) -> Option<Tsn> {
-        let Self { paths, sender, policies, stats, .. } = self;
+        let Self { paths, sender, stats, acked, .. } = self;
+        acked.clear();
         let mut highest: Option<Tsn> = None;
         let failed = |p: &crate::path::Path| p.state() == PathState::Inactive;
         let dormant = paths.iter().all(failed);
@@ -168,7 +171,12 @@ impl Association {
                 if fate == Fate::InFlight {
                     path.data_gone(chunk.size());
                 }
-                path.end_rtt_probe(now, tsn, policies.rtt_sampling.counts(chunk.transmissions));
+                acked.push(AckedChunk {
+                    path: chunk.path,
+                    sent: chunk.sent,
+                    transmissions: chunk.transmissions,
+                    measured: path.end_rtt_probe(tsn),
+                });
             };
         let buffered = &mut sender.buffered;
         sender.flight.ack_cumulative(cumulative, |tsn, chunk, fate| {
@@ -195,7 +203,18 @@ impl Association {
                 paths[path.index()].start_t3(now);
             }
         }
+        self.sample_round_trips(now);
         highest
+    }
+
+    /// RFC 9260 6.3.1: what the SACK at hand measures.
+    fn sample_round_trips(&mut self, now: Time) {
+        let Self { policies, cause, acked, samples, .. } = self;
+        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        policies.rtt_sampling.samples(now, cause, acked, paths, samples);
+        for (path, rtt) in self.samples.drain(..) {
+            self.paths[path.index()].sample_rtt(rtt);
+        }
     }
 
     /// RFC 9260 7.2.4: missing reports, and fast retransmission of what they find lost.
@@ -208,6 +227,7 @@ impl Association {
                 path: chunk.path,
                 reports: chunk.reports,
                 fast_retransmitted: chunk.fast_retransmitted,
+                recover: chunk.recover,
                 transmissions: chunk.transmissions,
                 in_fast_recovery: policies.cwnd_update.in_fast_recovery(chunk.path),
             };

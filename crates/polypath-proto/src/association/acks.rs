@@ -13,11 +13,22 @@ pub(super) struct PendingAck {
     due: bool,
     /// Where the last DATA came from.
     pub(super) last_path: PathId,
+    /// The timestamp of the first packet with DATA since the last SACK.
+    pub(super) echo: Option<u32>,
+    /// A retransmission has come since the last SACK.
+    pub(super) retransmission: bool,
 }
 
 impl PendingAck {
     pub(super) const fn new() -> Self {
-        Self { packets: 0, deadline: None, due: false, last_path: PathId(0) }
+        Self {
+            packets: 0,
+            deadline: None,
+            due: false,
+            last_path: PathId(0),
+            echo: None,
+            retransmission: false,
+        }
     }
 
     /// Counts a packet with DATA: how many there are now.
@@ -58,5 +69,7 @@ impl PendingAck {
         self.packets = 0;
         self.deadline = None;
         self.due = false;
+        self.echo = None;
+        self.retransmission = false;
     }
 }

@@ -12,8 +12,9 @@ use bytes::Bytes;
 use crate::cookie::StateCookie;
 use crate::event::{CloseReason, Event, Message, Received};
 use crate::path::Path;
+use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{
-    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
+    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector, ProbingPolicy,
     RetransmissionPolicy, RttSampling, Scheduler,
 };
 use crate::receive::Receiver;
@@ -24,8 +25,8 @@ use crate::shared::Shared;
 use crate::stats::AssociationStats;
 use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
 use crate::{
-    AssociationId, Config, ConnectError, Ecn, FourTuple, PathId, Ppid, Remote, SendError, StreamId,
-    Time, Tsn, VerificationTag,
+    AssociationId, Config, ConnectError, Ecn, Extension, FourTuple, PathId, Ppid, Remote,
+    SendError, StreamId, Time, Tsn, VerificationTag,
 };
 
 mod acknowledge;
@@ -36,6 +37,7 @@ mod control;
 mod data;
 mod heartbeat;
 mod invariants;
+mod measure;
 mod paths;
 mod shutdown;
 mod state;
@@ -57,6 +59,7 @@ struct Policies {
     failover: Box<dyn FailoverPolicy>,
     ack: Box<dyn AckPolicy>,
     rtt_sampling: Box<dyn RttSampling>,
+    probing: Box<dyn ProbingPolicy>,
 }
 
 impl Policies {
@@ -70,6 +73,7 @@ impl Policies {
             failover: (c.failover().make)(c),
             ack: (c.ack().make)(c),
             rtt_sampling: (c.rtt_sampling().make)(c),
+            probing: (c.probing().make)(c),
         }
     }
 }
@@ -119,6 +123,13 @@ pub struct Association {
     stats: AssociationStats,
     tally: acknowledge::Tally,
     missing: Vec<(Tsn, PathId, u32)>,
+    /// What both sides offered in the handshake beyond RFC 9260.
+    extension: Option<Extension>,
+    stamped: Option<measure::Stamped>,
+    /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
+    cause: SackCause,
+    acked: Vec<AckedChunk>,
+    samples: Vec<(PathId, std::time::Duration)>,
 }
 
 impl Association {
@@ -172,6 +183,11 @@ impl Association {
             stats: AssociationStats::default(),
             tally: acknowledge::Tally::default(),
             missing: Vec::new(),
+            extension: None,
+            stamped: None,
+            cause: SackCause::default(),
+            acked: Vec::new(),
+            samples: Vec::new(),
             shared,
             config,
         }
@@ -223,6 +239,7 @@ impl Association {
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.peer_tag = cookie.peer_tag;
+        a.agree_on(cookie.extension);
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
@@ -425,7 +442,13 @@ impl Association {
         // and SACK may follow a COOKIE ACK in its packet.
         match chunk {
             Chunk::Data(data) => self.handle_data(path, data, seen),
-            Chunk::Sack(sack) if self.state.is_synchronised() => self.handle_sack(now, sack),
+            Chunk::Timestamp(t) if self.extension == Some(Extension::Timestamps) => {
+                seen.timestamp.get_or_insert(*t);
+            }
+            Chunk::Sack(sack) if self.state.is_synchronised() => {
+                self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
+                self.handle_sack(now, sack);
+            }
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {
                 self.handle_heartbeat_ack(now, h.info);
@@ -449,8 +472,8 @@ impl Association {
                 self.stats.dropped += 1;
                 return !matches!(action, Action::Stop | Action::StopAndReport);
             }
-            // SACK and HEARTBEAT ACK before the handshake is complete; a T bit with our tag; ECNE and
-            // CWR, which were not negotiated.
+            // SACK and HEARTBEAT ACK before the handshake is complete; a T bit with our tag; ECNE, CWR
+            // and TIMESTAMP where they were not negotiated.
             _ => self.stats.dropped += 1,
         }
         true

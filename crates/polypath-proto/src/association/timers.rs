@@ -82,5 +82,8 @@ impl Association {
         if !probing {
             self.count_error(now, path, PathErrorKind::DataTimeout);
         }
+        if !self.is_closed() {
+            self.probe_after_timeout(now, path);
+        }
     }
 }

@@ -5,12 +5,14 @@ use std::fmt::Debug;
 use super::Answer;
 use crate::{PathId, Tsn};
 
+pub mod multiple_fast_retransmit;
 pub mod standard;
 
+pub use multiple_fast_retransmit::MULTIPLE_FAST_RETRANSMIT;
 pub use standard::STANDARD;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[&STANDARD];
+pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[&STANDARD, &MULTIPLE_FAST_RETRANSMIT];
 
 /// What a SACK said, for the rules that judge by it.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +42,8 @@ pub struct MissingChunk {
     pub reports: u32,
     /// It has been fast retransmitted since it was last sent by timeout or for the first time.
     pub fast_retransmitted: bool,
+    /// Highest TSN that had been sent when it was last fast retransmitted, if it ever was.
+    pub recover: Option<Tsn>,
     /// How often it has been sent.
     pub transmissions: u32,
     /// The association (or the chunk's path, in CMT) is in fast recovery.
