@@ -1,11 +1,12 @@
 //! A random network, configuration and workload, all from one number.
 
+use polypath_proto::{Config, policy};
 use polypath_sim::Scenario;
 use polypath_sim::link::{LossModel, Reordering};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
     AssociationSpec, BurstRuleSpec, CheckEvery, Direction, EncapsulationSpec, Fault, LinkEntry,
-    LinkSpec, NodeSpec, PathSpec, SizeRange, Switch, Transport, Workload, WorkloadKind,
+    LinkSpec, NodeSpec, PathSpec, Policy, SizeRange, Switch, Transport, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -49,6 +50,7 @@ impl Case {
         scenario.transport = transport(&mut dice, harshness);
         // Not by the dice, so that cases which failed once stay what they were.
         scenario.transport.burst_rule = (number % 4 == 1).then_some(BurstRuleSpec::FlightSize);
+        scenario.policy = policies(&mut Dice(Random::named(number, "policies")));
         let workload = workload(&mut dice, &scenario.transport);
         if scenario.paths.is_empty() {
             scenario.associations.push(AssociationSpec {
@@ -65,6 +67,12 @@ impl Case {
         scenario.run.check_every = CheckEvery::Events(1);
         scenario.run.max_events = 3_000_000;
         Self { gentle: harshness == Harshness::Gentle && !faults, scenario }
+    }
+
+    /// The same with the standard answers: what cases had that failed before answers were drawn.
+    pub(crate) fn with_standard_answers(mut self) -> Self {
+        self.scenario.policy = Policy::default();
+        self
     }
 }
 
@@ -211,6 +219,38 @@ fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
         transport.cookie_life = Some(Span::secs(86_400));
     }
     transport
+}
+
+/// Any answer to each decision, in any combination that is allowed.
+fn policies(dice: &mut Dice) -> Policy {
+    macro_rules! draw {
+        ($($seam:ident),*) => {{
+            let mut policy = Policy::default();
+            let mut config = Config::builder();
+            $(
+                let answer = *dice.0.pick(policy::$seam::ANSWERS);
+                policy.$seam = Some(answer.name.to_owned());
+                config = config.$seam(answer);
+            )*
+            (policy, config)
+        }};
+    }
+    loop {
+        let (policy, config) = draw!(
+            retransmission,
+            loss,
+            congestion,
+            cwnd_update,
+            scheduler,
+            failover,
+            ack,
+            rtt_sampling,
+            probing
+        );
+        if config.build().is_ok() {
+            return policy;
+        }
+    }
 }
 
 fn workload(dice: &mut Dice, transport: &Transport) -> Workload {
