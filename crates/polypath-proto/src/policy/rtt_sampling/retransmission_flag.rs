@@ -13,17 +13,18 @@
 //!   another, so a chunk sent three times measures nothing.
 //! - That retransmission was this chunk's, unless it was another's. A SACK covers what caused it;
 //!   thus it can only have been one of a chunk that is acknowledged by now. Therefore nothing is
-//!   measured if the SACK newly acknowledges retransmissions of different instants, nor while the
-//!   needless copy of a chunk that had been acknowledged before may still be on its way: for one RTO
-//!   after a chunk with more than one transmission was acknowledged without being matched with its
-//!   only retransmission.
+//!   measured if the SACK newly acknowledges retransmissions of different instants, nor while a
+//!   needless copy of a chunk that had been acknowledged before may still be on its way: one that was
+//!   not matched with its SACK in this manner counts as such for the RTO that the path would have
+//!   without backing off, SRTT + 4 RTTVAR. (The backed-off one would keep itself up: it is stale for
+//!   want of samples.)
 //!
 //! One measurement each round trip and path (RFC 9260 6.3.1, C4).
 
 use std::time::Duration;
 
 use super::{AckedChunk, RttSampling, SackCause};
-use crate::policy::{Answer, PathsView};
+use crate::policy::{Answer, PathView, PathsView};
 use crate::{Extension, PathId, Time};
 
 /// See the [module](self).
@@ -72,9 +73,18 @@ impl RttSampling for RetransmissionFlag {
         let settled = told && again().count() == 1 && again().all(|c| c.transmissions == 2);
         if !settled {
             for chunk in again() {
-                self.stray_until = self.stray_until.max(now + paths.path(chunk.path).rto);
+                let until = chunk.sent + answered_within(&paths.path(chunk.path));
+                self.stray_until = self.stray_until.max(until);
             }
         }
+    }
+}
+
+/// The RTO before any backing off, once there is a sample.
+fn answered_within(path: &PathView) -> Duration {
+    match (path.srtt, path.rttvar) {
+        (Some(srtt), Some(rttvar)) => srtt + 4 * rttvar,
+        _ => path.rto,
     }
 }
 
@@ -137,11 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn a_needless_copy_on_its_way_spoils_samples_for_an_rto() {
+    fn a_needless_copy_spoils_samples_until_it_must_have_been_answered() {
         let needless: (u64, SackCause, &[AckedChunk]) =
             (150, SackCause::default(), &[chunk(100, 2)]);
-        assert_eq!(measured(&[needless, (1149, FLAG, &[chunk(1100, 2)])]), []);
-        assert_eq!(measured(&[needless, (1150, FLAG, &[chunk(1100, 2)])]), [50]);
+        assert_eq!(measured(&[needless, (1099, FLAG, &[chunk(1050, 2)])]), []);
+        assert_eq!(measured(&[needless, (1100, FLAG, &[chunk(1050, 2)])]), [50]);
         assert_eq!(measured(&[needless, (300, FLAG, &[chunk(280, 1)])]), [20]);
         // A copy that is accounted for spoils nothing.
         let matched: (u64, SackCause, &[AckedChunk]) = (150, FLAG, &[chunk(100, 2)]);
