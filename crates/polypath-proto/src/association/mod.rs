@@ -3,6 +3,7 @@
 //! Each procedure of RFC 9260 has a file of its own beside this one: [`connect`] (5.1),
 //! [`collision`] (5.2), [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2),
 //! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9).
+//! [`measure`] has what both sides may agree on beside it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

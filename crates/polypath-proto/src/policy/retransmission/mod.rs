@@ -61,7 +61,7 @@ pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
         .unwrap_or(last)
 }
 
-/// `last` while it is active, else its [`alternate`]: failed paths are skipped.
+/// `last` while it is active, else its [`alternate()`]: failed paths are skipped.
 pub fn same_unless_failed(last: PathId, paths: PathsView<'_>) -> PathId {
     if paths.path(last).state == PathState::Active { last } else { alternate(last, paths) }
 }
