@@ -227,7 +227,7 @@ impl Association {
                 path: chunk.path,
                 reports: chunk.reports,
                 fast_retransmitted: chunk.fast_retransmitted,
-                recover: chunk.recover,
+                own_recover: chunk.own_recover,
                 transmissions: chunk.transmissions,
                 in_fast_recovery: policies.cwnd_update.in_fast_recovery(chunk.path),
             };

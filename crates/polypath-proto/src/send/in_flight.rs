@@ -40,8 +40,9 @@ pub(crate) struct Outstanding {
     pub(crate) transmissions: u32,
     /// When it was last sent.
     pub(crate) sent: Time,
-    /// Highest TSN that had been sent when it was last fast retransmitted, if it ever was.
-    pub(crate) recover: Option<Tsn>,
+    /// Recover point of its own: the highest TSN that had been sent when it was last fast
+    /// retransmitted, if it ever was.
+    pub(crate) own_recover: Option<Tsn>,
     /// Missing reports.
     pub(crate) reports: u32,
 }
@@ -149,7 +150,7 @@ impl InFlight {
             wandered: false,
             transmissions: 1,
             sent: Time::ZERO,
-            recover: None,
+            own_recover: None,
             reports: 0,
         };
         self.bytes += out.size();
@@ -185,7 +186,7 @@ impl InFlight {
         // RFC 9260 7.2.4 (5): what was fast retransmitted is not so again; after a timeout it may be.
         chunk.fast_retransmitted = chunk.fate == Fate::Lost(LossCause::FastRetransmit);
         if chunk.fast_retransmitted {
-            chunk.recover = Some(highest);
+            chunk.own_recover = Some(highest);
         }
         chunk.fate = Fate::InFlight;
         chunk.wandered |= chunk.path != path;

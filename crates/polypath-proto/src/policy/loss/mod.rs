@@ -42,8 +42,9 @@ pub struct MissingChunk {
     pub reports: u32,
     /// It has been fast retransmitted since it was last sent by timeout or for the first time.
     pub fast_retransmitted: bool,
-    /// Highest TSN that had been sent when it was last fast retransmitted, if it ever was.
-    pub recover: Option<Tsn>,
+    /// Recover point of its own: the highest TSN that had been sent when it was last fast
+    /// retransmitted, if it ever was.
+    pub own_recover: Option<Tsn>,
     /// How often it has been sent.
     pub transmissions: u32,
     /// The association (or the chunk's path, in CMT) is in fast recovery.

@@ -30,7 +30,7 @@ struct MultipleFastRetransmit {
 impl LossDetector for MultipleFastRetransmit {
     fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32 {
         let newer = chunk
-            .recover
+            .own_recover
             .is_none_or(|n| sack.highest_newly_acked.is_some_and(|highest| highest.is_after(n)));
         if newer { self.standard.reports(chunk, sack) } else { 0 }
     }
@@ -51,7 +51,7 @@ mod tests {
             path: PathId(0),
             reports: 0,
             fast_retransmitted: recover.is_some(),
-            recover: recover.map(Tsn),
+            own_recover: recover.map(Tsn),
             transmissions: 1,
             in_fast_recovery,
         }
