@@ -129,6 +129,7 @@ class PolicyNames(TypedDict, total=False):
     failover: str
     ack: str
     rtt_sampling: str
+    probing: str
 
 
 class Policy(PolicyNames, total=False):

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use polypath::Config;
 use polypath::proto::policy::{
-    ack, congestion, cwnd_update, failover, find, loss, retransmission, rtt_sampling, scheduler,
+    ack, congestion, cwnd_update, failover, find, loss, probing, retransmission, rtt_sampling,
+    scheduler,
 };
 use polypath::proto::{ConfigBuilder, PROFILES};
 use polypath_sim::units::{Size, Span};
@@ -125,6 +126,7 @@ seams! {
     failover "when is a path given up, and taken back?",
     ack "when is an acknowledgement sent, and where?",
     rtt_sampling "what is a sample of the round-trip time?",
+    probing "when is a path probed?",
 }
 
 impl Tuning {
@@ -331,5 +333,7 @@ mod tests {
         assert!(text(&[], &["retransmission=x"]).contains("allowed: "));
         assert!(text(&[], &["x=y"]).contains("allowed: retransmission, loss"));
         assert!(text(&["rto_min=0s"], &[]).contains("above zero"));
+        let refused = text(&[], &["retransmission=same", "probing=after-rto"]);
+        assert!(refused.contains("probing is after-rto, but must be idle"), "{refused}");
     }
 }

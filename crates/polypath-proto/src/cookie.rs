@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::rng::{hmac, hmac_verify};
-use crate::{Time, Tsn, VerificationTag};
+use crate::{Extension, Time, Tsn, VerificationTag};
 
 const MAC_LEN: usize = 32;
 
@@ -30,6 +30,8 @@ pub(crate) struct StateCookie {
     pub(crate) remote: SocketAddr,
     /// The peer's addresses in its own order, `remote` among them.
     pub(crate) addresses: Vec<IpAddr>,
+    /// What both sides offer beyond RFC 9260.
+    pub(crate) extension: Option<Extension>,
 }
 
 /// Why a cookie is refused.
@@ -63,6 +65,7 @@ impl StateCookie {
         {
             out.extend(half.to_be_bytes());
         }
+        out.push(Extension::to_byte(self.extension));
         put_ip(&mut out, self.local);
         put_ip(&mut out, self.remote.ip());
         for address in &self.addresses {
@@ -106,12 +109,14 @@ impl StateCookie {
             inbound_streams: take(b).map(u16::from_be_bytes)?,
             peer_port: take(b).map(u16::from_be_bytes)?,
             remote: {
-                // The port stands with the other numbers, the address with the other addresses.
+                // The port stands with the other numbers, the address with the other addresses, and
+                // the extension between them.
                 let port = take(b).map(u16::from_be_bytes)?;
-                let mut ahead = *b;
+                let mut ahead = b.get(1..)?;
                 take_ip(&mut ahead)?;
                 SocketAddr::new(take_ip(&mut ahead)?, port)
             },
+            extension: take::<1>(b).map(|[byte]| Extension::from_byte(byte))?,
             local: {
                 let local = take_ip(b)?;
                 take_ip(b)?;
@@ -178,6 +183,7 @@ mod tests {
             local: "10.0.0.1".parse().unwrap(),
             remote: "[fd00::1]:9899".parse().unwrap(),
             addresses: vec!["fd00::1".parse().unwrap(), "10.0.0.2".parse().unwrap()],
+            extension: Some(Extension::Timestamps),
         }
     }
 

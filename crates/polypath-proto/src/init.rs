@@ -8,7 +8,7 @@ use crate::wire::{
     CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
     ParameterWriter,
 };
-use crate::{Config, FourTuple, Time, Tsn, VerificationTag};
+use crate::{Config, Extension, FourTuple, Time, Tsn, VerificationTag};
 
 /// What an INIT or INIT ACK says beyond its fixed fields.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub(crate) struct PeerParameters {
     pub(crate) unrecognized: Vec<u8>,
     /// Milliseconds by which the cookie should live longer.
     pub(crate) preservative: u32,
+    /// What the peer offers beyond RFC 9260.
+    pub(crate) offered: Vec<Extension>,
 }
 
 /// Why an INIT or INIT ACK is answered by an ABORT.
@@ -91,6 +93,10 @@ pub(crate) fn read(
                     break;
                 }
             }
+            Ok(parameter) if Extension::of_parameter(&parameter).is_some() => {
+                p.offered
+                    .extend(Extension::of_parameter(&parameter).filter(|e| !p.offered.contains(e)));
+            }
             Err(ParameterError::Length) => return Err(InitError::InvalidMandatoryParameter),
             // Those that say nothing to us, and those of a known type but the wrong length.
             Ok(_) | Err(_) => {}
@@ -107,6 +113,11 @@ pub(crate) fn read(
 }
 
 impl PeerParameters {
+    /// What this endpoint offers too.
+    pub(crate) fn agreed(&self, config: &Config) -> Option<Extension> {
+        Extension::offered(config).filter(|e| self.offered.contains(e))
+    }
+
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
         let unusable = ip.is_unspecified()
             || ip.is_multicast()
@@ -191,6 +202,7 @@ impl InitAck<'_> {
             local: self.four_tuple.local.ip(),
             remote: SocketAddr::new(self.four_tuple.remote.ip(), self.four_tuple.remote.port()),
             addresses: self.parameters.addresses.clone(),
+            extension: self.parameters.agreed(config),
         };
         let fields = InitFields {
             initiate_tag: self.local_tag,
@@ -210,6 +222,9 @@ impl InitAck<'_> {
         let written = w.init_ack(&fields, |p| {
             p.state_cookie(&signed)?;
             write_common(p, shared, self.four_tuple.remote.ip())?;
+            if let Some(extension) = cookie.extension {
+                extension.write(p)?;
+            }
             for raw in crate::wire::Parameters::new(&self.parameters.unrecognized).iter() {
                 if let Ok(Parameter::Unknown { raw, .. }) = raw {
                     p.unrecognized_parameter(raw)?;

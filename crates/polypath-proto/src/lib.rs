@@ -65,6 +65,7 @@ mod cookie;
 mod endpoint;
 mod error;
 mod event;
+mod extension;
 mod ids;
 mod init;
 mod path;
@@ -87,6 +88,7 @@ pub use config::{
 pub use endpoint::Endpoint;
 pub use error::{ConnectError, PathError, SendError};
 pub use event::{CloseReason, Event, Message, Received};
+pub use extension::Extension;
 pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 pub use policy::{PathState, PathView, PathsView, Window};
 pub use rng::{Rng, Seed};

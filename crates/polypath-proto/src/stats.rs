@@ -60,6 +60,8 @@ pub struct AssociationStats {
     pub reneged: u64,
     /// DATA chunks dropped because the receive buffer was full.
     pub dropped_no_buffer: u64,
+    /// Echoes of timestamps at which nothing can have been sent: of the future, or before the first.
+    pub bad_echoes: u64,
 }
 
 /// Counters of an endpoint.

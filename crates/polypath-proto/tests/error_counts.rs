@@ -6,7 +6,8 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::*;
-use polypath_proto::{CloseReason, Config, PathId, PathState, Rng, Seed, policy::retransmission};
+use polypath_proto::policy::{probing, retransmission};
+use polypath_proto::{CloseReason, Config, PathId, PathState, Rng, Seed};
 use proptest::prelude::*;
 
 /// An unacknowledged chunk.
@@ -161,15 +162,18 @@ proptest! {
         paths in 1u8..4,
         path_max_retrans in 0u32..4,
         association_max_retrans in 3u32..15,
-        same in any::<bool>(),
+        policy in 0usize..3,
+        after_rto in any::<bool>(),
         steps in prop::collection::vec(weather(), 1..40),
     ) {
         let mut config = Config::builder()
             .path_max_retrans(path_max_retrans)
             .association_max_retrans(association_max_retrans)
             .heartbeat_interval(Some(S(5)));
-        if same {
-            config = config.retransmission(&retransmission::SAME);
+        let policy = retransmission::ANSWERS[policy];
+        config = config.retransmission(policy);
+        if after_rto && policy.name != "same" {
+            config = config.probing(&probing::AFTER_RTO);
         }
         let config = config.build().unwrap();
         let mut net = Setup { paths, seed: seed >> 8, configs: [config.clone(), config], ..Setup::default() }.build();

@@ -4,9 +4,11 @@
 mod common;
 
 use common::*;
+use polypath_proto::policy::{loss, probing, rtt_sampling};
 use polypath_proto::wire::{Checksum, Data, GapBlock, PacketWriter, checksum};
 use polypath_proto::{
-    self, Config, Event, Message, PathId, Ppid, Ssn, StreamId, Time, Tsn, VerificationTag, wire,
+    self, Config, ConfigBuilder, Event, Message, PathId, Ppid, Ssn, StreamId, Time, Tsn,
+    VerificationTag, wire,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -14,13 +16,40 @@ use proptest::sample::Index;
 /// A chunk; TSNs are counted from what would be right.
 #[derive(Clone, Debug)]
 enum Say {
-    Data { tsn: i32, stream: u16, ssn: u16, flags: u8, len: u16 },
-    Sack { tsn: i32, rwnd: u32, gaps: Vec<(u16, u16)>, duplicates: Vec<i32> },
-    Init { tag: u32, rwnd: u32, streams: (u16, u16), ack: bool, parameters: Vec<(u16, u8)> },
-    Cookie { true_one: bool },
+    Data {
+        tsn: i32,
+        stream: u16,
+        ssn: u16,
+        flags: u8,
+        len: u16,
+    },
+    Sack {
+        tsn: i32,
+        rwnd: u32,
+        flags: u8,
+        gaps: Vec<(u16, u16)>,
+        duplicates: Vec<i32>,
+    },
+    /// The echo is so many microseconds after now, by the host's clock.
+    Timestamp {
+        sent: u32,
+        echo: Option<i32>,
+    },
+    Init {
+        tag: u32,
+        rwnd: u32,
+        streams: (u16, u16),
+        ack: bool,
+        parameters: Vec<(u16, u8)>,
+    },
+    Cookie {
+        true_one: bool,
+    },
     CookieAck,
     Heartbeat(u8),
-    HeartbeatAck { true_one: bool },
+    HeartbeatAck {
+        true_one: bool,
+    },
     Shutdown(i32),
     ShutdownAck,
     ShutdownComplete(bool),
@@ -77,9 +106,11 @@ fn say() -> impl Strategy<Value = Say> {
     prop_oneof![
         6 => (near(), prop_oneof![4 => 0u16..3, 1 => any::<u16>()], prop_oneof![4 => 0u16..6, 1 => any::<u16>()], any::<u8>(), 0u16..3000)
             .prop_map(|(tsn, stream, ssn, flags, len)| Say::Data { tsn, stream, ssn, flags, len }),
-        4 => (near(), prop_oneof![Just(0), 0u32..5000, any::<u32>()], prop::collection::vec(gap, 0..5), prop::collection::vec(near(), 0..3))
-            .prop_map(|(tsn, rwnd, gaps, duplicates)| Say::Sack { tsn, rwnd, gaps, duplicates }),
-        2 => (prop_oneof![3 => Just(0x0bad_cafe), 1 => any::<u32>()], prop_oneof![4 => 1400u32..100_000, 1 => any::<u32>()], any::<(u16, u16)>(), any::<bool>(), prop::collection::vec((prop_oneof![0u16..14, 0x8000u16..0x8002, any::<u16>()], 0u8..40), 0..4))
+        4 => (near(), prop_oneof![Just(0), 0u32..5000, any::<u32>()], prop_oneof![3 => Just(0), 1 => any::<u8>()], prop::collection::vec(gap, 0..5), prop::collection::vec(near(), 0..3))
+            .prop_map(|(tsn, rwnd, flags, gaps, duplicates)| Say::Sack { tsn, rwnd, flags, gaps, duplicates }),
+        3 => (any::<u32>(), prop::option::of(prop_oneof![Just(0), -2_000_000i32..1000, any::<i32>()]))
+            .prop_map(|(sent, echo)| Say::Timestamp { sent, echo }),
+        2 => (prop_oneof![3 => Just(0x0bad_cafe), 1 => any::<u32>()], prop_oneof![4 => 1400u32..100_000, 1 => any::<u32>()], any::<(u16, u16)>(), any::<bool>(), prop::collection::vec((prop_oneof![0u16..14, 0x8000u16..0x8002, 0xbe01u16..0xbe03, any::<u16>()], 0u8..40), 0..4))
             .prop_map(|(tag, rwnd, streams, ack, parameters)| Say::Init { tag, rwnd, streams, ack, parameters }),
         2 => any::<bool>().prop_map(|true_one| Say::Cookie { true_one }),
         1 => Just(Say::CookieAck),
@@ -125,13 +156,27 @@ struct Fight {
     ssn: [u16; 3],
     /// The host's highest chunk.
     highest: u32,
+    /// What we offer in our INITs, as the host does.
+    offer: Option<u16>,
 }
 
 const BUFFER: u32 = 20_000;
 
+/// The extensions of the retransmission policies, in all combinations.
+fn extended(answers: u8) -> ConfigBuilder {
+    let sampling = rtt_sampling::ANSWERS[usize::from(answers % 3)];
+    let config = Config::builder().rtt_sampling(sampling).loss(if answers & 4 > 0 {
+        &loss::MULTIPLE_FAST_RETRANSMIT
+    } else {
+        &loss::STANDARD
+    });
+    let har = answers.is_multiple_of(3) && answers & 8 > 0;
+    if har { config.probing(&probing::AFTER_RTO) } else { config }
+}
+
 impl Fight {
-    fn new(full_mesh: bool) -> Self {
-        let config = Config::builder()
+    fn new(full_mesh: bool, answers: u8) -> Self {
+        let config = extended(answers)
             .receive_buffer(BUFFER)
             .send_buffer(50_000)
             .heartbeat_interval(Some(S(3)))
@@ -149,6 +194,7 @@ impl Fight {
             open: None,
             ssn: [0; 3],
             highest: 0,
+            offer: [None, Some(0xbe01), Some(0xbe02)][usize::from(answers % 3)],
         }
     }
 
@@ -232,11 +278,18 @@ impl Fight {
                 beginning: flags & 3 != 0,
                 end: flags & 8 != 0,
                 immediate: flags & 16 != 0,
+                retransmission: flags & 32 != 0,
                 payload: &payload[..usize::from(*len)],
             }),
-            Say::Sack { tsn, rwnd, gaps, duplicates } => {
+            Say::Timestamp { sent, echo } => {
+                let now = (self.net.now.as_nanos() / 1000) as u32;
+                let host = now.wrapping_add(self.hand.peer_tag);
+                let echo = echo.map(|offset| host.wrapping_add_signed(offset));
+                w.timestamp(wire::Timestamp { sent: *sent, echo })
+            }
+            Say::Sack { tsn, rwnd, flags, gaps, duplicates } => {
                 let gaps = gaps.iter().map(|&(start, end)| GapBlock { start, end });
-                w.sack(theirs(*tsn), *rwnd, 0, gaps, duplicates.iter().map(|d| theirs(*d)))
+                w.sack(theirs(*tsn), *rwnd, *flags, gaps, duplicates.iter().map(|d| theirs(*d)))
             }
             Say::Init { tag, rwnd, streams, ack, parameters } => {
                 let fields = wire::InitFields {
@@ -299,7 +352,12 @@ impl Fight {
                 assert!(answers.len() < 200, "{} answers to one packet", answers.len());
             }
             Step::Handshake => {
-                self.hand.init(&mut self.net, &|_| {});
+                let offer = self.offer;
+                self.hand.init(&mut self.net, &|p| {
+                    if let Some(ty) = offer {
+                        p.typed(ty, &[]).unwrap();
+                    }
+                });
                 self.learn(mark);
                 let mark = self.net.log.len();
                 if let Some(offered) = self.offered.clone() {
@@ -352,8 +410,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn anything_may_be_said_at_any_time(full_mesh in any::<bool>(), steps in prop::collection::vec(step(), 1..80)) {
-        let mut fight = Fight::new(full_mesh);
+    fn anything_may_be_said_at_any_time(full_mesh in any::<bool>(), answers in any::<u8>(), steps in prop::collection::vec(step(), 1..80)) {
+        let mut fight = Fight::new(full_mesh, answers);
         for step in &steps {
             fight.take(step);
         }
@@ -368,8 +426,8 @@ proptest! {
 
     /// Two honest endpoints and a network that changes bytes in a way that no checksum finds.
     #[test]
-    fn damage_that_no_checksum_finds_is_survived(seed in any::<u64>(), rate in 2u64..40) {
-        let config = Config::builder().receive_buffer(BUFFER).build().unwrap();
+    fn damage_that_no_checksum_finds_is_survived(seed in any::<u64>(), rate in 2u64..40, answers in any::<u8>()) {
+        let config = extended(answers).receive_buffer(BUFFER).build().unwrap();
         let mut net = Setup { paths: 2, seed: seed >> 8, configs: [config.clone(), config], ..Setup::default() }.build();
         let mut dice = polypath_proto::Rng::new(&polypath_proto::Seed::from_u64(seed));
         net.filter(move |p| {
@@ -402,7 +460,13 @@ proptest! {
 /// Every beginning of every packet of an association's life, in every state of it.
 #[test]
 fn truncated_packets_are_survived() {
-    let mut net = established(2, Config::rfc9260());
+    for answers in 0..3 {
+        truncate_packets(&extended(answers).build().unwrap());
+    }
+}
+
+fn truncate_packets(config: &Config) {
+    let mut net = established(2, config.clone());
     net.send(0, 0, payload(1, 5000)).unwrap();
     net.nth("DATA", &[2], Fate::Drop);
     net.send(0, 0, payload(1, 3000)).unwrap();
@@ -411,7 +475,7 @@ fn truncated_packets_are_survived() {
     net.run(S(1));
     let packets: Vec<Sent> = net.log.clone();
     for states in 0..5 {
-        let mut net = pair(2, Config::rfc9260());
+        let mut net = pair(2, config.clone());
         net.connect(0);
         net.run(MS([0, 15, 25, 200, 201][states]));
         if states == 4 {

@@ -268,6 +268,8 @@ counts! {
         reneged,
         /// DATA chunks dropped because the receive buffer was full.
         dropped_no_buffer,
+        /// Echoes of timestamps at which nothing can have been sent.
+        bad_echoes,
     }
 }
 

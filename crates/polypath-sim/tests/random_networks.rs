@@ -32,8 +32,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs a case; what is wrong with it, if anything.
-fn run(number: u64) -> Result<Outcome, String> {
-    let case = Case::new(number);
+fn run(case: &Case) -> Result<Outcome, String> {
     let run = catch_unwind(AssertUnwindSafe(|| case.scenario.run(&RunOptions::default())));
     let outcome = match run {
         Ok(Ok(outcome)) => outcome,
@@ -45,7 +44,7 @@ fn run(number: u64) -> Result<Outcome, String> {
             return Err(format!("panic: {}", text.unwrap_or_default()));
         }
     };
-    judge(&case, &outcome)?;
+    judge(case, &outcome)?;
     Ok(outcome)
 }
 
@@ -124,7 +123,7 @@ fn messages_survive_random_networks() {
                         break;
                     }
                     let case = derive(first + index, "case");
-                    match run(case) {
+                    match run(&Case::new(case)) {
                         Ok(outcome) => seen.lock().unwrap().add(&outcome),
                         Err(what) => failures.lock().unwrap().push((case, what)),
                     }
@@ -160,7 +159,7 @@ const FAILED_ONCE: [(u64, &str); 6] = [
 #[test]
 fn what_failed_once_holds() {
     for (case, what) in FAILED_ONCE {
-        if let Err(error) = run(case) {
+        if let Err(error) = run(&Case::new(case).with_standard_answers()) {
             panic!("POLYPATH_CASE={case:#x} ({what}): {error}");
         }
     }
@@ -241,8 +240,9 @@ impl Seen {
 #[test]
 fn replay() {
     let Some(case) = number("POLYPATH_CASE") else { return };
-    println!("{}", Case::new(case).scenario.to_toml());
-    match run(case) {
+    let drawn = Case::new(case);
+    println!("{}", drawn.scenario.to_toml());
+    match run(&drawn) {
         Ok(outcome) => println!("{outcome:#?}"),
         Err(what) => panic!("case {case:#x}: {what}"),
     }

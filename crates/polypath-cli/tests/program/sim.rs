@@ -79,7 +79,7 @@ fn policies_and_profiles_are_listed() {
     assert!(text.contains("* hybrid"), "{text}");
     let policies = polypath(&["policies", "--json"]).wait().json();
     let seams: Vec<&Value> = policies.as_array().unwrap().iter().map(|s| &s["seam"]).collect();
-    assert!(seams.len() >= 8 && seams.contains(&&Value::from("failover")), "{seams:?}");
+    assert!(seams.len() >= 9 && seams.contains(&&Value::from("probing")), "{seams:?}");
     let text = polypath(&["profiles"]).wait().succeeds().out.clone();
     assert!(text.contains("rto_min=1s"), "{text}");
     let profiles = polypath(&["profiles", "--json"]).wait().json();

@@ -27,6 +27,31 @@ fn a_file_into_a_folder() {
     assert_eq!(mode & 0o600, 0o600);
 }
 
+/// What only one side has, is not used; the file arrives all the same.
+#[test]
+fn a_file_with_extensions_on_both_sides_or_one() {
+    for sampling in ["timestamps", "retransmission-flag"] {
+        let policy = format!("rtt_sampling={sampling}");
+        for receives in [vec![], vec!["--policy", policy.as_str()]] {
+            let files = Files::new(500_000);
+            let (mut recv, port) = receiver("127.0.0.1", &files.path("out"), &receives);
+            let (file, host) = (files.text("file"), format!("127.0.0.1:{port}"));
+            let args = [
+                "send",
+                &file,
+                &host,
+                "--policy",
+                &policy,
+                "--policy",
+                "loss=multiple-fast-retransmit",
+            ];
+            polypath(&args).wait().succeeds();
+            recv.wait().succeeds();
+            files.assert_received("file");
+        }
+    }
+}
+
 #[test]
 fn an_empty_file() {
     let files = Files::new(0);

@@ -8,6 +8,7 @@ use crate::path::Path;
 use crate::policy::congestion::PathAck;
 use crate::policy::loss::{MissingChunk, SackView};
 use crate::policy::retransmission::LossCause;
+use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{PathState, PathsView};
 use crate::send::{Fate, Outstanding};
 use crate::wire::{GapBlock, Sack};
@@ -108,6 +109,7 @@ impl Association {
         if cumulative.is_after(flight.highest()) {
             return self.violation("it acknowledged data that was never sent");
         }
+        self.cause = SackCause::default();
         self.acknowledge(now, cumulative, None::<std::iter::Empty<GapBlock>>);
     }
 
@@ -189,7 +191,8 @@ impl Association {
         tally: &mut [PathTally],
     ) -> NewlyAcked {
         let ns2 = self.is_ns2();
-        let Self { paths, sender, policies, stats, .. } = self;
+        let Self { paths, sender, stats, acked, .. } = self;
+        acked.clear();
         let mut result = NewlyAcked::default();
         let failed = |p: &Path| p.state() == PathState::Inactive;
         let dormant = paths.iter().all(failed);
@@ -212,12 +215,14 @@ impl Association {
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
                 Fate::Acked => {}
             }
-            let counts = policies.rtt_sampling.counts(chunk.transmissions);
-            if ns2 {
-                path.end_any_rtt_probe(now, tsn, counts && clear);
-            } else {
-                path.end_rtt_probe(now, tsn, counts);
-            }
+            let measured =
+                if ns2 { path.end_any_rtt_probe(tsn) && clear } else { path.end_rtt_probe(tsn) };
+            acked.push(AckedChunk {
+                path: chunk.path,
+                sent: chunk.sent,
+                transmissions: chunk.transmissions,
+                measured,
+            });
         };
         let mut stops_t3 = Vec::new();
         let buffered = &mut sender.buffered;
@@ -262,7 +267,18 @@ impl Association {
         for path in stops_t3 {
             tally[path.index()].stops_t3 = true;
         }
+        self.sample_round_trips(now);
         result
+    }
+
+    /// RFC 9260 6.3.1: what the SACK at hand measures.
+    fn sample_round_trips(&mut self, now: Time) {
+        let Self { policies, cause, acked, samples, .. } = self;
+        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        policies.rtt_sampling.samples(now, cause, acked, paths, samples);
+        for (path, rtt) in self.samples.drain(..) {
+            self.paths[path.index()].sample_rtt(rtt);
+        }
     }
 
     /// RFC 9260 7.2.4: missing reports, and fast retransmission of what they find lost.
@@ -271,6 +287,7 @@ impl Association {
         let ns2 = self.is_ns2();
         let Self { sender, policies, missing, .. } = self;
         missing.clear();
+        let highest = sender.flight.highest();
         let (horizon, lost) = (policies.loss.horizon(view), policies.loss.looks_at_lost());
         sender.flight.for_each_missing(horizon, lost, |tsn, chunk| {
             let mut c = MissingChunk {
@@ -279,12 +296,17 @@ impl Association {
                 reports: chunk.reports,
                 fast_retransmitted: chunk.fast_retransmitted,
                 ever_fast_retransmitted: chunk.ever_fast_retransmitted,
+                own_recover: chunk.own_recover,
                 transmissions: chunk.transmissions,
                 recover: policies.cwnd_update.recover(chunk.path),
             };
             c.reports += policies.loss.reports(&c, view);
             chunk.reports = c.reports;
             if policies.loss.is_lost(&c) {
+                if ns2 {
+                    // Already, for it may be marked again before it leaves.
+                    chunk.own_recover = Some(highest);
+                }
                 missing.push((tsn, chunk.path, chunk.size()));
             }
         });

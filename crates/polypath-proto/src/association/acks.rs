@@ -15,11 +15,23 @@ pub(super) struct PendingAck {
     keep: bool,
     /// Where the last DATA came from.
     pub(super) last_path: PathId,
+    /// The timestamp of the first packet with DATA since the last SACK.
+    pub(super) echo: Option<u32>,
+    /// A retransmission has come since the last SACK.
+    pub(super) retransmission: bool,
 }
 
 impl PendingAck {
     pub(super) const fn new() -> Self {
-        Self { packets: 0, deadline: None, due: false, keep: false, last_path: PathId(0) }
+        Self {
+            packets: 0,
+            deadline: None,
+            due: false,
+            keep: false,
+            last_path: PathId(0),
+            echo: None,
+            retransmission: false,
+        }
     }
 
     /// Counts a packet with DATA: how many there are now.
@@ -76,6 +88,8 @@ impl PendingAck {
         }
         self.due = false;
         self.keep = false;
+        self.echo = None;
+        self.retransmission = false;
     }
 
     pub(super) const fn clear(&mut self) {

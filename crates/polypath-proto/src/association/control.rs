@@ -1,5 +1,7 @@
 //! Control chunks that wait for a packet, and error causes to be told to the peer.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 
 use crate::wire::{CauseWriter, DoesNotFit, Parameters};
@@ -52,35 +54,54 @@ impl OwnedCause {
 
 /// Control chunks in the order in which they leave.
 #[derive(Debug, Default)]
-pub(super) struct ControlQueue(std::collections::VecDeque<(PathId, Control)>);
+pub(super) struct ControlQueue {
+    next: VecDeque<(PathId, Control)>,
+    /// Those that leave behind a retransmission.
+    behind: VecDeque<(PathId, Control)>,
+}
 
 /// Answers beyond this are dropped: a peer that asks faster than packets leave gets no memory.
 const MOST: usize = 64;
 
 impl ControlQueue {
     pub(super) fn push(&mut self, path: PathId, control: Control) {
-        if self.0.len() < MOST {
-            self.0.push_back((path, control));
+        if self.next.len() < MOST {
+            self.next.push_back((path, control));
         }
     }
 
+    /// For after the retransmission that is about to leave.
+    pub(super) fn push_behind(&mut self, path: PathId, control: Control) {
+        if self.behind.len() < MOST {
+            self.behind.push_back((path, control));
+        }
+    }
+
+    /// The retransmission has left, or there is none: the path of the first chunk that waited for it.
+    pub(super) fn release(&mut self) -> Option<PathId> {
+        let path = self.behind.front().map(|(path, _)| *path);
+        self.next.append(&mut self.behind);
+        path
+    }
+
     pub(super) fn front_path(&self) -> Option<PathId> {
-        self.0.front().map(|(path, _)| *path)
+        self.next.front().map(|(path, _)| *path)
     }
 
     pub(super) fn front(&self) -> Option<&(PathId, Control)> {
-        self.0.front()
+        self.next.front()
     }
 
     pub(super) fn pop(&mut self) {
-        self.0.pop_front();
+        self.next.pop_front();
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.next.is_empty()
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.next.clear();
+        self.behind.clear();
     }
 }

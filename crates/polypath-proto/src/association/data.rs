@@ -9,7 +9,7 @@ use crate::event::{Event, Received};
 use crate::policy::PathsView;
 use crate::policy::ack::Arrival;
 use crate::receive::Outcome;
-use crate::wire::{Data, DoesNotFit, PacketWriter};
+use crate::wire::{Data, DoesNotFit, PacketWriter, Sack, Timestamp};
 use crate::{PathId, StreamId, Time};
 
 /// What the DATA chunks of one packet amounted to.
@@ -20,6 +20,9 @@ pub(super) struct DataSeen {
     duplicate: bool,
     immediate: bool,
     dropped: bool,
+    retransmission: bool,
+    /// The packet's TIMESTAMP chunk, if that was agreed on.
+    pub(super) timestamp: Option<Timestamp>,
 }
 
 impl Association {
@@ -60,6 +63,7 @@ impl Association {
         seen.any = true;
         seen.immediate |= data.immediate;
         seen.first |= self.receiver.tsns().is_first(data.tsn);
+        seen.retransmission |= data.retransmission && self.flags_retransmissions();
         let stats = &mut self.paths[path.index()].stats;
         stats.data_chunks_received += 1;
         match self.receiver.handle_data(data) {
@@ -107,13 +111,16 @@ impl Association {
                 self.events.push_back(Event::Readable);
             }
         }
+        self.ack.echo = self.ack.echo.or_else(|| seen.timestamp.map(|t| t.sent));
+        self.ack.retransmission |= seen.retransmission;
         let arrival = Arrival {
             path,
             packets: self.ack.count(path),
             first: seen.first,
             gap: self.receiver.tsns().has_gap(),
             duplicate: seen.duplicate,
-            immediate: seen.immediate,
+            // A SACK that says what caused it has one cause, and no delay to be measured.
+            immediate: seen.immediate || seen.retransmission,
             dropped: seen.dropped,
         };
         let when = self.policies.ack.when(&arrival);
@@ -132,7 +139,8 @@ impl Association {
     pub(super) fn write_sack(&mut self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         let a_rwnd = self.receiver.announce(self.largest_chunk());
         let tsns = self.receiver.tsns();
-        w.sack(tsns.cumulative(), a_rwnd, 0, tsns.gaps(), tsns.duplicates())?;
+        let flags = if self.ack.retransmission { Sack::RETRANSMISSION } else { 0 };
+        w.sack(tsns.cumulative(), a_rwnd, flags, tsns.gaps(), tsns.duplicates())?;
         self.receiver.duplicates_reported();
         self.ack.sent();
         self.stats.sacks_sent += 1;

@@ -9,8 +9,8 @@ use super::control::Control;
 use super::state::State;
 use crate::config::{PathConfirmation, Procedures};
 use crate::path::Path;
-use crate::policy::PathState;
 use crate::policy::failover::PathErrorKind;
+use crate::policy::{PathState, PathsView};
 use crate::rng::{hmac, hmac_verify_truncated};
 use crate::{PathError, PathId, Time};
 
@@ -101,14 +101,31 @@ impl Association {
             // The last one is still on its way: the path is asked again when it counts as lost.
             return p.schedule_heartbeat(Some(deadline));
         }
-        // RFC 9260 8.3: only an idle path is asked: "if no new chunk that can be used for updating
-        // path RTT ... and no HEARTBEAT chunk has been sent to it within the current heartbeat
-        // period". One that has been given up is asked whatever is sent to it.
         let period = self.config.heartbeat_interval().unwrap_or_default() + p.rto() / 2;
-        if self.awaits_paths || p.state() != PathState::Active || p.is_idle_since(now - period) {
+        let idle = p.is_idle_since(now - period);
+        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        // RFC 9260 5.4: one that is unconfirmed is asked at any rate.
+        if self.awaits_paths
+            || paths.path(path).state == PathState::Unconfirmed
+            || self.policies.probing.after_period(&paths.path(path), idle, paths)
+        {
             self.send_heartbeat(now, path);
         }
         self.schedule_heartbeat(now, path);
+    }
+
+    /// T3-rtx has expired on a path, and the retransmission is about to leave.
+    pub(super) fn probe_after_timeout(&mut self, now: Time, path: PathId) {
+        // One that is due in this instant counts as lost, although another follows.
+        if self.paths[path.index()].heartbeat_deadline().is_some_and(|t| t <= now) {
+            self.handle_heartbeat_timeout(now, path);
+        }
+        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        if self.is_closed() || !self.policies.probing.after_timeout(&paths.path(path), paths) {
+            return;
+        }
+        self.paths[path.index()].heartbeat_sent(now);
+        self.control.push_behind(path, Control::Heartbeat);
     }
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {

@@ -3,6 +3,7 @@
 //! Each procedure of RFC 9260 has a file of its own beside this one: [`connect`] (5.1),
 //! [`collision`] (5.2), [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2),
 //! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9).
+//! [`measure`] has what both sides may agree on beside it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use bytes::Bytes;
 use crate::cookie::StateCookie;
 use crate::event::{CloseReason, Event, Message, Received};
 use crate::path::Path;
+use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{
-    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
+    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector, ProbingPolicy,
     RetransmissionPolicy, RttSampling, Scheduler,
 };
 use crate::receive::Receiver;
@@ -24,8 +26,8 @@ use crate::shared::Shared;
 use crate::stats::AssociationStats;
 use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
 use crate::{
-    AssociationId, Config, ConnectError, Ecn, FourTuple, PathId, Ppid, Remote, SendError, StreamId,
-    Time, Tsn, VerificationTag,
+    AssociationId, Config, ConnectError, Ecn, Extension, FourTuple, PathId, Ppid, Remote,
+    SendError, StreamId, Time, Tsn, VerificationTag,
 };
 
 mod acknowledge;
@@ -36,6 +38,7 @@ mod control;
 mod data;
 mod heartbeat;
 mod invariants;
+mod measure;
 mod ns2;
 mod paths;
 mod shutdown;
@@ -58,6 +61,7 @@ struct Policies {
     failover: Box<dyn FailoverPolicy>,
     ack: Box<dyn AckPolicy>,
     rtt_sampling: Box<dyn RttSampling>,
+    probing: Box<dyn ProbingPolicy>,
 }
 
 impl Policies {
@@ -71,6 +75,7 @@ impl Policies {
             failover: (c.failover().make)(c),
             ack: (c.ack().make)(c),
             rtt_sampling: (c.rtt_sampling().make)(c),
+            probing: (c.probing().make)(c),
         }
     }
 }
@@ -123,6 +128,13 @@ pub struct Association {
     tally: acknowledge::Tally,
     missing: Vec<(Tsn, PathId, u32)>,
     ns2: ns2::Notes,
+    /// What both sides offered in the handshake beyond RFC 9260.
+    extension: Option<Extension>,
+    stamped: Option<measure::Stamped>,
+    /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
+    cause: SackCause,
+    acked: Vec<AckedChunk>,
+    samples: Vec<(PathId, std::time::Duration)>,
 }
 
 impl Association {
@@ -178,6 +190,11 @@ impl Association {
             tally: acknowledge::Tally::default(),
             missing: Vec::new(),
             ns2: ns2::Notes::default(),
+            extension: None,
+            stamped: None,
+            cause: SackCause::default(),
+            acked: Vec::new(),
+            samples: Vec::new(),
             shared,
             config,
         }
@@ -229,6 +246,7 @@ impl Association {
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.peer_tag = cookie.peer_tag;
+        a.agree_on(cookie.extension);
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
@@ -435,7 +453,13 @@ impl Association {
         // and SACK may follow a COOKIE ACK in its packet.
         match chunk {
             Chunk::Data(data) => self.handle_data(path, data, seen),
-            Chunk::Sack(sack) if self.state.is_synchronised() => self.handle_sack(now, sack),
+            Chunk::Timestamp(t) if self.extension == Some(Extension::Timestamps) => {
+                seen.timestamp.get_or_insert(*t);
+            }
+            Chunk::Sack(sack) if self.state.is_synchronised() => {
+                self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
+                self.handle_sack(now, sack);
+            }
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {
                 self.handle_heartbeat_ack(now, h.info);
@@ -459,8 +483,8 @@ impl Association {
                 self.stats.dropped += 1;
                 return !matches!(action, Action::Stop | Action::StopAndReport);
             }
-            // SACK and HEARTBEAT ACK before the handshake is complete; a T bit with our tag; ECNE and
-            // CWR, which were not negotiated.
+            // SACK and HEARTBEAT ACK before the handshake is complete; a T bit with our tag; ECNE, CWR
+            // and TIMESTAMP where they were not negotiated.
             _ => self.stats.dropped += 1,
         }
         true

@@ -20,10 +20,11 @@
 //! - Nothing is bundled.
 
 use super::Association;
+use super::control::Control;
 use crate::config::{BurstRule, PathConfirmation, Procedures};
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::{LossCause, LostChunk};
-use crate::policy::{PathState, PathsView};
+use crate::policy::{PathState, PathsView, probing};
 use crate::send::Fate;
 use crate::wire::PacketWriter;
 use crate::{PathId, Time, Tsn};
@@ -155,11 +156,6 @@ impl Association {
 
     // What leaves.
 
-    /// A retransmission has to leave before the control chunks that wait.
-    pub(super) fn ns2_retransmits_first(&self) -> bool {
-        self.ns2.retransmit == Retransmit::OnePacket && self.sender.flight.has_lost()
-    }
-
     /// Where the lowest lost chunk goes, if it may leave now.
     pub(super) fn ns2_retransmission_path(&mut self) -> Option<PathId> {
         if self.ns2.retransmit == Retransmit::Nothing {
@@ -211,7 +207,7 @@ impl Association {
         path: PathId,
         w: &mut PacketWriter<'_>,
     ) {
-        self.ns2.destination = Some(path);
+        let mut written = false;
         let mut from = self.sender.flight.ack_point().next();
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
@@ -219,6 +215,8 @@ impl Association {
             if w.remaining() < size as usize {
                 break;
             }
+            written = true;
+            self.ns2.destination = Some(path);
             let p = &mut self.paths[old.index()];
             p.void_rtt_probe(tsn);
             p.lost_gone(size);
@@ -243,6 +241,9 @@ impl Association {
             }
             self.sender.charge_window(tsn, size);
             self.data_left(now, path, tsn, transmissions, size);
+        }
+        if !written {
+            return;
         }
         self.paths[path.index()].schedule_decay(now);
         if self.ns2.retransmit == Retransmit::OnePacket {
@@ -351,11 +352,14 @@ impl Association {
         }
     }
 
-    /// A path has become inactive by T3-rtx.
+    /// T3-rtx has expired on a path: one that is inactive is probed, behind the retransmission. Not
+    /// with Heartbeat After RTO, which has a rule of its own.
     pub(super) fn ns2_probe_inactive(&mut self, now: Time, path: PathId) {
         let inactive = self.paths[path.index()].state() == PathState::Inactive;
-        if inactive && self.config.heartbeat_interval().is_some() {
-            self.send_heartbeat(now, path);
+        let idle_only = std::ptr::eq(self.config.probing(), &raw const probing::IDLE);
+        if inactive && idle_only && self.config.heartbeat_interval().is_some() {
+            self.paths[path.index()].heartbeat_sent(now);
+            self.control.push_behind(path, Control::Heartbeat);
         }
     }
 }

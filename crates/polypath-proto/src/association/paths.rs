@@ -87,12 +87,12 @@ impl Association {
         let max_packet = (usize::from(self.config.path_mtu()) - ip - udp) / 4 * 4;
         let controller = &*self.policies.congestion;
         let mut path = Path::new(id, local, remote, max_packet, &self.config, controller, now);
+        path.reserve(self.extension, controller);
         if self.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.ssthresh);
         }
+        let chunk = (path.max_chunk() as usize - crate::wire::DATA_HEADER_LEN) / 4 * 4;
         self.paths.push(path);
-        let chunk =
-            (max_packet - crate::wire::COMMON_HEADER_LEN - crate::wire::DATA_HEADER_LEN) / 4 * 4;
         self.largest_payload = self.largest_payload.min(chunk);
         self.events.push_back(Event::PathAdded { path: id });
         if self.state.is_synchronised() {

@@ -90,8 +90,11 @@ impl Association {
         if !probing {
             self.count_error(now, path, PathErrorKind::DataTimeout);
         }
-        if ns2 && !self.is_closed() {
-            self.ns2_probe_inactive(now, path);
+        if !self.is_closed() {
+            self.probe_after_timeout(now, path);
+            if ns2 {
+                self.ns2_probe_inactive(now, path);
+            }
         }
     }
 }

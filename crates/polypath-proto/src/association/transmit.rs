@@ -13,7 +13,7 @@ use crate::transmit::{Ecn, Transmit};
 use crate::wire::{
     COMMON_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields, PacketWriter,
 };
-use crate::{PathId, Time, VerificationTag};
+use crate::{Extension, PathId, Time, VerificationTag};
 
 /// What the next packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,8 @@ impl Association {
         let limit = self.paths[path.index()].max_packet();
         match self.sender.flight.first_lost() {
             Some((_, chunk, _)) if purpose == Purpose::Retransmission => {
-                limit.max(COMMON_HEADER_LEN + Data::chunk_len(chunk.payload.len()))
+                let beside = self.extension.map_or(0, Extension::overhead);
+                limit.max(COMMON_HEADER_LEN + beside + Data::chunk_len(chunk.payload.len()))
             }
             _ => limit,
         }
@@ -106,8 +107,7 @@ impl Association {
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
     fn next_packet(&mut self, now: Time) -> Option<(PathId, Purpose)> {
-        let controls_first = !self.ns2_retransmits_first();
-        if let Some(path) = self.control.front_path().filter(|_| controls_first) {
+        if let Some(path) = self.control.front_path() {
             return Some((path, Purpose::Control));
         }
         if self.is_closed() {
@@ -123,7 +123,7 @@ impl Association {
                 return Some((path, Purpose::NewData));
             }
         }
-        if let Some(path) = self.control.front_path() {
+        if let Some(path) = self.control.release() {
             return Some((path, Purpose::Control));
         }
         (self.ack.is_due() && self.state.is_synchronised())
@@ -218,7 +218,9 @@ impl Association {
             // RFC 9260 6.10: control chunks before DATA. A SACK that waits for its time goes along
             // with what leaves on its path anyway.
             let bundles = !ns2 || purpose == Purpose::Sack;
-            if self.ack.is_pending() && bundles && self.ack_path() == path {
+            let with_sack = self.ack.is_pending() && bundles && self.ack_path() == path;
+            let stamp = self.write_timestamp(now, with_sack, &mut w);
+            if with_sack {
                 // Without room for it here, it leaves in the next packet.
                 let _ = self.write_sack(&mut w);
             }
@@ -229,6 +231,7 @@ impl Association {
                     self.write_new_data(now, path, purpose, &mut w);
                 }
             }
+            self.settle_timestamp(now, stamp, &mut w);
         }
         if w.is_empty() { 0 } else { w.finish(checksum) }
     }
@@ -293,6 +296,9 @@ impl Association {
         };
         w.init(&fields, |p| {
             init::write_common(p, &self.shared, destination)?;
+            if let Some(extension) = Extension::offered(&self.config) {
+                extension.write(p)?;
+            }
             if let Some(ms) = preservative {
                 p.cookie_preservative(ms)?;
             }
@@ -316,6 +322,7 @@ impl Association {
         }
         let forced = std::mem::take(&mut self.sender.forced);
         let mut from = self.sender.flight.ack_point().next();
+        let flagged = self.flags_retransmissions();
         let mut first = true;
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
@@ -333,7 +340,7 @@ impl Association {
             self.paths[old.index()].lost_gone(size);
             let chunk = self.sender.flight.resend(tsn, path);
             // The room was checked.
-            let _ = w.data(&chunk.data(tsn));
+            let _ = w.data(&Data { retransmission: flagged, ..chunk.data(tsn) });
             let transmissions = chunk.transmissions;
             let p = &mut self.paths[path.index()];
             match cause {
@@ -347,6 +354,8 @@ impl Association {
         if first {
             // Nothing left after all: the permission stays.
             self.sender.forced = forced;
+        } else {
+            self.control.release();
         }
     }
 
@@ -395,6 +404,7 @@ impl Association {
         transmissions: u32,
         size: u32,
     ) {
+        self.sender.flight.set_sent(tsn, now);
         let p = &mut self.paths[path.index()];
         p.data_sent(now, tsn, transmissions, size);
         if !p.has_rtt_probe() && self.policies.rtt_sampling.may_start(transmissions) {

@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use crate::policy::{
     AckPolicy, Answer, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
-    RetransmissionPolicy, RttSampling, Scheduler, ack, congestion, cwnd_update, failover, loss,
-    retransmission, rtt_sampling, scheduler,
+    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, ack, congestion, cwnd_update,
+    failover, loss, probing, refused_combination, retransmission, rtt_sampling, scheduler,
 };
 
 mod choices;
@@ -136,6 +136,8 @@ parameters! {
     ack: &'static Answer<dyn AckPolicy> = &ack::DELAYED;
     /// What counts as a sample of the round-trip time.
     rtt_sampling: &'static Answer<dyn RttSampling> = &rtt_sampling::KARN;
+    /// When a path is probed.
+    probing: &'static Answer<dyn ProbingPolicy> = &probing::IDLE;
 }
 
 impl Default for Config {
@@ -228,6 +230,9 @@ impl ConfigBuilder {
         if let Some(ssthresh) = c.initial_ssthresh {
             from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
         }
-        Ok(c)
+        match refused_combination(&c) {
+            Some(error) => Err(error),
+            None => Ok(c),
+        }
     }
 }

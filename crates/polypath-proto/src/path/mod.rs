@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
-use crate::{Config, PathId, Time, Tsn};
+use crate::{Config, Extension, PathId, Time, Tsn};
 
 mod ns2;
 mod rtt;
@@ -21,13 +21,6 @@ struct HeartbeatOut {
     sent: Time,
     /// The answer is due.
     deadline: Time,
-}
-
-/// A round-trip time measurement under way.
-#[derive(Clone, Copy, Debug)]
-struct RttProbe {
-    tsn: Tsn,
-    sent: Time,
 }
 
 /// One transmission of a chunk on this path: a chunk that was sent again, here or elsewhere, has
@@ -48,11 +41,14 @@ pub(crate) struct Path {
     path_max_retrans: u32,
     window: Window,
     rtt: RttEstimator,
-    rtt_probe: Option<RttProbe>,
+    /// The chunk whose round-trip time is being measured.
+    rtt_probe: Option<Tsn>,
     /// Measurements that were given up, but whose chunks may still answer (ns-2's procedures).
-    stale_probes: Vec<RttProbe>,
+    stale_probes: Vec<Tsn>,
     /// Largest SCTP packet, common header included, a multiple of 4.
     max_packet: usize,
+    /// Of these, what every packet with DATA holds beside it and the common header.
+    reserved: usize,
     /// Bytes and chunks outstanding here, chunk headers included.
     in_flight: u32,
     chunks_in_flight: u32,
@@ -98,6 +94,7 @@ impl Path {
             rtt_probe: None,
             stale_probes: Vec::new(),
             max_packet,
+            reserved: 0,
             in_flight: 0,
             chunks_in_flight: 0,
             lost: 0,
@@ -172,7 +169,22 @@ impl Path {
 
     /// PMDCS, the largest DATA chunk, header included (RFC 9260 1.3).
     pub(crate) const fn max_chunk(&self) -> u32 {
-        (self.max_packet - crate::wire::COMMON_HEADER_LEN) as u32
+        (self.max_packet - crate::wire::COMMON_HEADER_LEN - self.reserved) as u32
+    }
+
+    /// Both sides agreed on `extension`: what it takes of each packet is not there for DATA. The
+    /// window of chunks begins anew.
+    pub(crate) fn reserve(
+        &mut self,
+        extension: Option<Extension>,
+        controller: &dyn CongestionController,
+    ) {
+        let bytes = extension.map_or(0, Extension::overhead);
+        if bytes != self.reserved {
+            self.reserved = bytes;
+            let ssthresh = self.window.ssthresh;
+            self.window = controller.initial(self.max_chunk(), ssthresh, self.remote.ip());
+        }
     }
 
     pub(crate) const fn has_room(&self) -> bool {
@@ -311,25 +323,22 @@ impl Path {
     }
 
     pub(crate) const fn start_rtt_probe(&mut self, now: Time, tsn: Tsn) {
-        self.rtt_probe = Some(RttProbe { tsn, sent: now });
+        self.rtt_probe = Some(tsn);
         self.last_measured = now;
     }
 
-    /// The chunk under measurement was acknowledged; it measures the RTT if `counts`.
-    pub(crate) fn end_rtt_probe(&mut self, now: Time, tsn: Tsn, counts: bool) {
-        let Some(probe) = self.rtt_probe else { return };
-        if probe.tsn != tsn {
-            return;
+    /// A chunk was acknowledged: was it the one under measurement?
+    pub(crate) fn end_rtt_probe(&mut self, tsn: Tsn) -> bool {
+        let measured = self.rtt_probe == Some(tsn);
+        if measured {
+            self.rtt_probe = None;
         }
-        self.rtt_probe = None;
-        if counts {
-            self.sample_rtt(now.since(probe.sent));
-        }
+        measured
     }
 
     /// The measurement is void: the chunk is to be sent again.
     pub(crate) fn drop_rtt_probe(&mut self, tsn: Tsn) {
-        if self.rtt_probe.is_some_and(|p| p.tsn == tsn) {
+        if self.rtt_probe == Some(tsn) {
             self.rtt_probe = None;
         }
     }

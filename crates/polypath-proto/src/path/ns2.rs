@@ -17,27 +17,23 @@ impl Path {
 
     /// The chunk leaves again: its time measures nothing, nor does the measurement under way.
     pub(crate) fn void_rtt_probe(&mut self, tsn: Tsn) {
-        let timed = self.rtt_probe.is_some_and(|p| p.tsn == tsn)
-            || self.stale_probes.iter().any(|p| p.tsn == tsn);
+        let timed = self.rtt_probe.is_some_and(|p| p == tsn) || self.stale_probes.contains(&tsn);
         if timed {
             self.suspend_rtt_probe();
-            self.stale_probes.retain(|p| p.tsn != tsn);
+            self.stale_probes.retain(|&p| p != tsn);
         }
     }
 
-    /// A chunk sent once was acknowledged: it ends the measurement under way if it has a time of its
-    /// own, and measures the round-trip time if it `counts`.
-    pub(crate) fn end_any_rtt_probe(&mut self, now: Time, tsn: Tsn, counts: bool) {
-        let stale = self.stale_probes.iter().position(|p| p.tsn == tsn);
-        let stale = stale.map(|at| self.stale_probes.swap_remove(at));
-        let Some(current) = self.rtt_probe else { return };
-        let timed = if current.tsn == tsn { Some(current) } else { stale };
-        let Some(timed) = timed else { return };
-        self.suspend_rtt_probe();
-        self.stale_probes.retain(|p| p.tsn != tsn);
-        if counts {
-            self.sample_rtt(now.since(timed.sent));
+    /// A chunk was acknowledged: does it measure the round-trip time? It does if it has a time of its
+    /// own and any measurement is under way, which this ends.
+    pub(crate) fn end_any_rtt_probe(&mut self, tsn: Tsn) -> bool {
+        let timed = self.rtt_probe == Some(tsn) || self.stale_probes.contains(&tsn);
+        let measures = timed && self.rtt_probe.is_some();
+        if measures {
+            self.suspend_rtt_probe();
         }
+        self.stale_probes.retain(|&p| p != tsn);
+        measures
     }
 
     /// New data was sent here, which makes the path busy for the heartbeats.

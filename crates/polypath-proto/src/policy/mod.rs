@@ -10,6 +10,7 @@
 //! | when is a path given up, and taken back? | [`FailoverPolicy`] | [`failover::ANSWERS`] |
 //! | when is an acknowledgement sent, and where? | [`AckPolicy`] | [`ack::ANSWERS`] |
 //! | what is a sample of the round-trip time? | [`RttSampling`] | [`rtt_sampling::ANSWERS`] |
+//! | when is a path probed? | [`ProbingPolicy`] | [`probing::ANSWERS`] |
 //!
 //! A policy gets one context or event and a read-only view of the paths and returns a decision. It
 //! may keep notes of its own, but it never changes the association, reads a clock or draws
@@ -21,20 +22,24 @@
 use std::fmt;
 
 pub mod ack;
+mod combinations;
 pub mod congestion;
 pub mod cwnd_update;
 pub mod failover;
 pub mod loss;
+pub mod probing;
 pub mod retransmission;
 pub mod rtt_sampling;
 pub mod scheduler;
 mod view;
 
 pub use ack::AckPolicy;
+pub(crate) use combinations::refused as refused_combination;
 pub use congestion::CongestionController;
 pub use cwnd_update::CwndUpdate;
 pub use failover::FailoverPolicy;
 pub use loss::LossDetector;
+pub use probing::ProbingPolicy;
 pub use retransmission::RetransmissionPolicy;
 pub use rtt_sampling::RttSampling;
 pub use scheduler::Scheduler;

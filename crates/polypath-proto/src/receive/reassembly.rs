@@ -263,6 +263,7 @@ mod tests {
             beginning,
             end,
             immediate: false,
+            retransmission: false,
             payload,
         }
     }

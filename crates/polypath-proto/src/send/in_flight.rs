@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::queue::NewChunk;
 use crate::policy::retransmission::LossCause;
 use crate::wire::{DATA_HEADER_LEN, Data, GapBlock};
-use crate::{PathId, Ppid, Ssn, StreamId, Tsn};
+use crate::{PathId, Ppid, Ssn, StreamId, Time, Tsn};
 
 /// What the sender believes of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,11 @@ pub(crate) struct Outstanding {
     /// It has been sent to another path before.
     pub(crate) wandered: bool,
     pub(crate) transmissions: u32,
+    /// When it was last sent.
+    pub(crate) sent: Time,
+    /// Recover point of its own: the highest TSN that had been sent when it was last fast
+    /// retransmitted, if it ever was.
+    pub(crate) own_recover: Option<Tsn>,
     /// Missing reports.
     pub(crate) reports: u32,
 }
@@ -60,6 +65,7 @@ impl Outstanding {
             beginning: self.beginning,
             end: self.end,
             immediate: false,
+            retransmission: false,
             payload: &self.payload,
         }
     }
@@ -146,6 +152,8 @@ impl InFlight {
             path,
             wandered: false,
             transmissions: 1,
+            sent: Time::ZERO,
+            own_recover: None,
             reports: 0,
         };
         self.bytes += out.size();
@@ -192,9 +200,13 @@ impl InFlight {
     pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId) -> &mut Outstanding {
         let offset = tsn.offset_from(self.first) as usize;
         self.lost.remove(&(self.first_place + offset as u64));
+        let highest = self.highest();
         let chunk = &mut self.ring[offset];
         // RFC 9260 7.2.4 (5): what was fast retransmitted is not so again; after a timeout it may be.
         chunk.fast_retransmitted = chunk.fate == Fate::Lost(LossCause::FastRetransmit);
+        if chunk.fast_retransmitted {
+            chunk.own_recover = Some(highest);
+        }
         chunk.fate = Fate::InFlight;
         chunk.wandered |= chunk.path != path;
         chunk.path = path;
@@ -202,6 +214,13 @@ impl InFlight {
         chunk.reports = 0;
         self.bytes += chunk.size();
         chunk
+    }
+
+    /// A chunk has left, for the first time or again.
+    pub(crate) fn set_sent(&mut self, tsn: Tsn, now: Time) {
+        if let Some(chunk) = self.ring.get_mut(tsn.offset_from(self.first) as usize) {
+            chunk.sent = now;
+        }
     }
 
     /// A chunk in flight is lost, or is lost again for another reason. True if it was in flight.

@@ -4,7 +4,7 @@
 //!  0                   1                   2                   3
 //!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 //! +---------------+-------+-+-+-+-+-------------------------------+
-//! |   Type = 0    |  Res  |I|U|B|E|            Length             |
+//! |   Type = 0    | Res |R|I|U|B|E|            Length             |
 //! +---------------+-------+-+-+-+-+-------------------------------+
 //! |                              TSN                              |
 //! +-------------------------------+-------------------------------+
@@ -25,6 +25,9 @@ const END: u8 = 0x01;
 const BEGINNING: u8 = 0x02;
 const UNORDERED: u8 = 0x04;
 const IMMEDIATE: u8 = 0x08;
+/// The lowest of the bits that RFC 9260 3.3.1 reserves (RFC 7053 took the one below it): who did not
+/// agree on it ignores it, as it ignores all of them.
+pub(super) const RETRANSMISSION: u8 = 0x10;
 
 /// A DATA chunk: a user message or a fragment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,9 @@ pub struct Data<'a> {
     pub end: bool,
     /// I bit: the sender asks for a SACK without delay (RFC 7053).
     pub immediate: bool,
+    /// R bit, between peers that agreed on it: the chunk was sent before (Caro 2006, retransmission
+    /// policies, 4.2).
+    pub retransmission: bool,
     /// User data; never empty in a parsed chunk, and must not be in a written one (RFC 9260 6.2).
     pub payload: &'a [u8],
 }
@@ -76,6 +82,7 @@ impl<'a> Data<'a> {
             beginning: flags & BEGINNING != 0,
             end: flags & END != 0,
             immediate: flags & IMMEDIATE != 0,
+            retransmission: flags & RETRANSMISSION != 0,
             payload,
         })
     }
@@ -100,7 +107,8 @@ impl PacketWriter<'_> {
         let flags = flag(data.end, END)
             | flag(data.beginning, BEGINNING)
             | flag(data.unordered, UNORDERED)
-            | flag(data.immediate, IMMEDIATE);
+            | flag(data.immediate, IMMEDIATE)
+            | flag(data.retransmission, RETRANSMISSION);
         let value = self.reserve(chunk_type::DATA, flags, FIXED + data.payload.len())?;
         let (head, payload) = value.split_first_chunk_mut::<FIXED>().ok_or(DoesNotFit)?;
         let [t0, t1, t2, t3] = data.tsn.0.to_be_bytes();
@@ -131,6 +139,7 @@ mod tests {
         beginning: true,
         end: true,
         immediate: true,
+        retransmission: false,
         payload: b"abc",
     };
 
@@ -151,12 +160,13 @@ mod tests {
             (Data { beginning: true, ..none }, 2),
             (Data { unordered: true, ..none }, 4),
             (Data { immediate: true, ..none }, 8),
+            (Data { retransmission: true, ..none }, 16),
         ] {
             let mut bytes = BYTES;
             bytes[1] = bits;
             assert_eq!(chunk_bytes(|w| w.data(&data)), bytes);
             // The reserved bits are ignored.
-            bytes[1] |= 0xf0;
+            bytes[1] |= 0xe0;
             assert_eq!(only_chunk(&bytes), Ok(Chunk::Data(data)));
         }
     }

@@ -27,6 +27,7 @@ mod packet;
 mod parameter;
 mod sack;
 mod shutdown;
+mod timestamp;
 mod writer;
 
 #[cfg(test)]
@@ -51,6 +52,7 @@ pub use self::parameter::{
 };
 pub use self::sack::{GapBlock, Sack};
 pub use self::shutdown::{Shutdown, ShutdownComplete};
+pub use self::timestamp::Timestamp;
 pub use self::writer::{DoesNotFit, PacketWriter};
 
 /// Bytes of the common header at the head of each packet (RFC 9260 3.1).
@@ -65,6 +67,9 @@ pub const DATA_HEADER_LEN: usize = 16;
 /// Bytes of a SACK chunk without gap ack blocks and duplicates, the chunk header included
 /// (RFC 9260 3.3.4).
 pub const SACK_HEADER_LEN: usize = 16;
+
+/// Bytes of a TIMESTAMP chunk, the chunk header included.
+pub const TIMESTAMP_LEN: usize = 12;
 
 /// What the two highest bits of an unknown chunk type (RFC 9260 3.2) or parameter type
 /// (RFC 9260 3.2.1) demand of the receiver.

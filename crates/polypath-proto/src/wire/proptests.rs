@@ -38,6 +38,8 @@ enum OwnedParameter {
     HostName(Vec<u8>),
     SupportedAddressTypes(Vec<u8>),
     EcnCapable,
+    Timestamps,
+    RetransmissionFlag,
     Unknown(u16, Vec<u8>),
 }
 
@@ -55,6 +57,8 @@ impl OwnedParameter {
                 Parameter::SupportedAddressTypes(U16List::from_be_bytes(types).unwrap())
             }
             Self::EcnCapable => Parameter::EcnCapable,
+            Self::Timestamps => Parameter::Timestamps,
+            Self::RetransmissionFlag => Parameter::RetransmissionFlag,
             Self::Unknown(ty, raw) => Parameter::Unknown { ty: *ty, raw },
         }
     }
@@ -72,6 +76,8 @@ fn parameter() -> impl Strategy<Value = OwnedParameter> {
         bytes().prop_map(|name| OwnedParameter::HostName(tlv(parameter_type::HOST_NAME, &name))),
         numbers().prop_map(OwnedParameter::SupportedAddressTypes),
         Just(OwnedParameter::EcnCapable),
+        Just(OwnedParameter::Timestamps),
+        Just(OwnedParameter::RetransmissionFlag),
         (unknown, bytes()).prop_map(|(ty, v)| OwnedParameter::Unknown(ty, tlv(ty, &v))),
     ]
 }
@@ -146,7 +152,7 @@ enum OwnedChunk {
         stream: u16,
         ssn: u16,
         ppid: u32,
-        flags: [bool; 4],
+        flags: [bool; 5],
         payload: Vec<u8>,
     },
     Init {
@@ -201,13 +207,15 @@ fn plain() -> impl Strategy<Value = Chunk<'static>> {
         Just(Chunk::CookieAck),
         tsn().prop_map(|lowest_tsn| Chunk::Ecne(Ecne { lowest_tsn })),
         tsn().prop_map(|lowest_tsn| Chunk::Cwr(Cwr { lowest_tsn })),
+        any::<(u32, Option<u32>)>()
+            .prop_map(|(sent, echo)| Chunk::Timestamp(Timestamp { sent, echo })),
     ]
 }
 
 fn chunk() -> impl Strategy<Value = OwnedChunk> {
     let unknown = any::<u8>().prop_filter("known", |&ty| chunk_type::name(ty).is_none());
     prop_oneof![
-        (any::<(u32, u16, u16, u32, [bool; 4])>(), vec(any::<u8>(), 1..60)).prop_map(
+        (any::<(u32, u16, u16, u32, [bool; 5])>(), vec(any::<u8>(), 1..60)).prop_map(
             |((tsn, stream, ssn, ppid, flags), payload)| OwnedChunk::Data {
                 tsn,
                 stream,
@@ -244,7 +252,7 @@ fn chunk() -> impl Strategy<Value = OwnedChunk> {
 impl OwnedChunk {
     fn data(&self) -> Option<Data<'_>> {
         let Self::Data { tsn, stream, ssn, ppid, flags, payload } = self else { return None };
-        let [unordered, beginning, end, immediate] = *flags;
+        let [unordered, beginning, end, immediate, retransmission] = *flags;
         Some(Data {
             tsn: Tsn(*tsn),
             stream: StreamId(*stream),
@@ -254,6 +262,7 @@ impl OwnedChunk {
             beginning,
             end,
             immediate,
+            retransmission,
             payload,
         })
     }

@@ -85,6 +85,11 @@ pub struct Sack<'a> {
 }
 
 impl<'a> Sack<'a> {
+    /// The R bit of the chunk flags, between peers that agreed on it: a packet with retransmissions
+    /// caused this SACK (Caro 2006, retransmission policies, 4.2). All flags are reserved in RFC 9260;
+    /// the bit is the one that DATA has for it.
+    pub const RETRANSMISSION: u8 = super::data::RETRANSMISSION;
+
     #[inline]
     pub(super) fn parse(raw: &'a [u8], flags: u8) -> Result<Self, ChunkError<'a>> {
         let Some((head, lists)) = raw.split_first_chunk::<SACK_HEADER_LEN>() else {

@@ -156,6 +156,7 @@ fn sack_and_data_packet() {
         beginning: true,
         end: true,
         immediate: false,
+        retransmission: false,
         payload: b"hello, world\n",
     };
     let (cumulative, gap, duplicate) =
@@ -220,6 +221,7 @@ fn every_chunk() -> Vec<u8> {
             beginning: true,
             end: false,
             immediate: false,
+            retransmission: false,
             payload: b"x",
         })
         .unwrap();

@@ -82,6 +82,13 @@ impl<'b> PacketWriter<'b> {
         self.len
     }
 
+    /// Takes back what was written since the packet had `len` bytes and `chunks` chunks.
+    pub(crate) fn take_back(&mut self, len: usize, chunks: usize) {
+        debug_assert!(len <= self.len && chunks <= self.chunks, "that was never written");
+        self.len = self.len.min(len);
+        self.chunks = self.chunks.min(chunks);
+    }
+
     /// Writes any chunk that was parsed or built by hand.
     ///
     /// # Errors
@@ -115,6 +122,7 @@ impl<'b> PacketWriter<'b> {
             Chunk::Ecne(ecne) => self.ecne(ecne.lowest_tsn),
             Chunk::Cwr(cwr) => self.cwr(cwr.lowest_tsn),
             Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
+            Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
             Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
         }
     }

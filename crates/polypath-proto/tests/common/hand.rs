@@ -178,6 +178,7 @@ impl Hand {
             beginning: true,
             end: true,
             immediate: false,
+            retransmission: false,
             payload,
         }
     }

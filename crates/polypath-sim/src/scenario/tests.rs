@@ -133,6 +133,14 @@ fn every_wrong_one_gets_one_line() {
             "line 8: \
           policy.scheduler: no policy \"primry\"; did you mean \"primary\"? allowed: primary",
         ),
+        (
+            edited(
+                "[workload]",
+                "[policy]\nretransmission = \"same\"\nsender = { probing = \"after-rto\" }\n[workload]",
+            ),
+            "line 9: policy.sender.probing: found after-rto; allowed: idle with retransmission same: \
+          the retransmission itself goes to the path that timed out",
+        ),
         // Workload.
         (
             edited("size = \"1 MB\"", "kind = \"bulky\""),

@@ -312,6 +312,14 @@ macro_rules! policies {
         }
 
         impl PolicyNames {
+            fn has(name: &str) -> bool {
+                [$( stringify!($name) ),*].contains(&name)
+            }
+
+            fn gives(&self, name: &str) -> bool {
+                false $( || (name == stringify!($name) && self.$name.is_some()) )*
+            }
+
             fn apply(&self, mut builder: ConfigBuilder, at: &Key) -> Result<ConfigBuilder, Problem> {
                 $( if let Some(name) = &self.$name {
                     let answers = policy::$name::ANSWERS;
@@ -349,6 +357,8 @@ policies! {
     ack,
     /// What counts as a sample of the round-trip time.
     rtt_sampling,
+    /// When a path is probed.
+    probing,
 }
 
 /// A side of an association.
@@ -405,7 +415,9 @@ pub(crate) fn config(
         builder = parameters.apply(builder, &at.field(name))?;
     }
     builder.build().map_err(|error| {
-        let own = parameters.as_ref().is_some_and(|p| p.gives(error.parameter));
+        let own = parameters.as_ref().is_some_and(|p| p.gives(error.parameter))
+            || policies.as_ref().is_some_and(|p| p.gives(error.parameter));
+        let at = if PolicyNames::has(error.parameter) { policy_at } else { at };
         let at = if own { at.field(name) } else { at };
         let text = format!("found {}; allowed: {}", error.value, error.allowed);
         Problem::new(at.field(error.parameter), text)

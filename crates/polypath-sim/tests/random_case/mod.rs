@@ -1,12 +1,12 @@
 //! A random network, configuration and workload, all from one number.
 
-use polypath_proto::BurstRule;
+use polypath_proto::{BurstRule, Config, policy};
 use polypath_sim::Scenario;
 use polypath_sim::link::{LossModel, Reordering};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
     AssociationSpec, CheckEvery, Choice, Direction, EncapsulationSpec, Fault, LinkEntry, LinkSpec,
-    NodeSpec, PathSpec, SizeRange, Switch, Transport, Workload, WorkloadKind,
+    NodeSpec, PathSpec, Policy, SizeRange, Switch, Transport, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -52,6 +52,7 @@ impl Case {
         scenario.transport = transport(&mut dice, harshness);
         // Not by the dice, so that cases which failed once stay what they were.
         scenario.transport.burst_rule = (number % 4 == 1).then_some(Choice(BurstRule::FlightSize));
+        scenario.policy = policies(&mut Dice(Random::named(number, "policies")));
         scenario.transport.profile = match number % 16 {
             3 => Some("ns2-2.35".to_owned()),
             11 => Some("paper-2006".to_owned()),
@@ -74,6 +75,12 @@ impl Case {
         scenario.run.max_events = 3_000_000;
         let ns2 = scenario.transport.profile.is_some();
         Self { gentle: harshness == Harshness::Gentle && !faults, ns2, scenario }
+    }
+
+    /// The same with the standard answers: what cases had that failed before answers were drawn.
+    pub(crate) fn with_standard_answers(mut self) -> Self {
+        self.scenario.policy = Policy::default();
+        self
     }
 }
 
@@ -220,6 +227,38 @@ fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
         transport.cookie_life = Some(Span::secs(86_400));
     }
     transport
+}
+
+/// Any answer to each decision, in any combination that is allowed.
+fn policies(dice: &mut Dice) -> Policy {
+    macro_rules! draw {
+        ($($seam:ident),*) => {{
+            let mut policy = Policy::default();
+            let mut config = Config::builder();
+            $(
+                let answer = *dice.0.pick(policy::$seam::ANSWERS);
+                policy.$seam = Some(answer.name.to_owned());
+                config = config.$seam(answer);
+            )*
+            (policy, config)
+        }};
+    }
+    loop {
+        let (policy, config) = draw!(
+            retransmission,
+            loss,
+            congestion,
+            cwnd_update,
+            scheduler,
+            failover,
+            ack,
+            rtt_sampling,
+            probing
+        );
+        if config.build().is_ok() {
+            return policy;
+        }
+    }
 }
 
 fn workload(dice: &mut Dice, transport: &Transport) -> Workload {

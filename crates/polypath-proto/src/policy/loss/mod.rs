@@ -5,14 +5,16 @@ use std::fmt::Debug;
 use super::Answer;
 use crate::{PathId, Tsn};
 
+pub mod multiple_fast_retransmit;
 pub mod ns2;
 pub mod standard;
 
+pub use multiple_fast_retransmit::MULTIPLE_FAST_RETRANSMIT;
 pub use ns2::NS2;
 pub use standard::STANDARD;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[&STANDARD, &NS2];
+pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[&STANDARD, &MULTIPLE_FAST_RETRANSMIT, &NS2];
 
 /// What a SACK said, for the rules that judge by it.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,9 @@ pub struct MissingChunk {
     pub fast_retransmitted: bool,
     /// It has been marked for fast retransmission before, whatever came after.
     pub ever_fast_retransmitted: bool,
+    /// Recover point of its own: the highest TSN that had been sent when it was last fast
+    /// retransmitted, if it ever was.
+    pub own_recover: Option<Tsn>,
     /// How often it has been sent.
     pub transmissions: u32,
     /// The recover point of the association (or of the chunk's path, in CMT); see

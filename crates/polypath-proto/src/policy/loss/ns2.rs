@@ -7,22 +7,31 @@
 //! one that timed out before may be. ns-2: ProcessGapAckBlocks, eIneligibleForFastRtx.
 
 use super::{LossDetector, MissingChunk, SackView};
-use crate::Tsn;
 use crate::policy::Answer;
+use crate::{Config, Tsn};
 
 /// See the [module](self).
 pub static NS2: Answer<dyn LossDetector> = Answer {
     name: "ns2",
     summary: "missing reports below a mark that no SACK resets, one fast retransmission a chunk \
               (ns-2's SCTP module)",
-    make: |config| Box::new(Ns2 { threshold: config.fast_retransmit_reports(), mark: None }),
+    make: |config| Box::new(Ns2::new(config, false)),
 };
 
 #[derive(Debug)]
-struct Ns2 {
+pub(super) struct Ns2 {
     threshold: u32,
+    /// Agent/SCTP/MultipleFastRtx: what was fast retransmitted may be so again, by reports of a mark
+    /// above all that had been sent when it was marked.
+    multiple: bool,
     /// The module's uiHighestTsnNewlyAcked.
     mark: Option<Tsn>,
+}
+
+impl Ns2 {
+    pub(super) fn new(config: &Config, multiple: bool) -> Self {
+        Self { threshold: config.fast_retransmit_reports(), multiple, mark: None }
+    }
 }
 
 impl LossDetector for Ns2 {
@@ -56,10 +65,14 @@ impl LossDetector for Ns2 {
             (recover, _) => recover.is_some(),
         };
         let all = sack.advanced && recovering && chunk.tsn.is_before(sack.highest_acked);
-        u32::from(sack.has_gaps() && (below || all))
+        let newer = match (chunk.own_recover, self.mark) {
+            (Some(own), Some(mark)) if self.multiple => mark.is_after(own),
+            _ => true,
+        };
+        u32::from(sack.has_gaps() && newer && (below || all))
     }
 
     fn is_lost(&self, chunk: &MissingChunk) -> bool {
-        chunk.reports >= self.threshold && !chunk.ever_fast_retransmitted
+        chunk.reports >= self.threshold && (self.multiple || !chunk.ever_fast_retransmitted)
     }
 }

@@ -5,14 +5,16 @@ use std::fmt::Debug;
 use super::{Answer, PathState, PathView, PathsView};
 use crate::{PathId, Rng, Tsn};
 
+pub mod alternate;
 pub mod hybrid;
 pub mod same;
 
+pub use alternate::ALTERNATE;
 pub use hybrid::HYBRID;
 pub use same::SAME;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn RetransmissionPolicy>] = &[&HYBRID, &SAME];
+pub static ANSWERS: &[&Answer<dyn RetransmissionPolicy>] = &[&HYBRID, &SAME, &ALTERNATE];
 
 /// Why a chunk is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +61,7 @@ pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
         .unwrap_or(last)
 }
 
-/// `last` while it is active, else its [`alternate`]: failed paths are skipped.
+/// `last` while it is active, else its [`alternate()`]: failed paths are skipped.
 pub fn same_unless_failed(last: PathId, paths: PathsView<'_>) -> PathId {
     if paths.path(last).state == PathState::Active { last } else { alternate(last, paths) }
 }

@@ -1,7 +1,10 @@
 //! Karn's rule: a chunk that was retransmitted measures nothing (RFC 9260 6.3.1, C5).
 
-use super::RttSampling;
-use crate::policy::Answer;
+use std::time::Duration;
+
+use super::{AckedChunk, RttSampling, SackCause};
+use crate::policy::{Answer, PathsView};
+use crate::{PathId, Time};
 
 /// See the [module](self).
 pub static KARN: Answer<dyn RttSampling> = Answer {
@@ -18,7 +21,15 @@ impl RttSampling for Karn {
         transmissions == 1
     }
 
-    fn counts(&self, transmissions: u32) -> bool {
-        transmissions == 1
+    fn samples(
+        &mut self,
+        now: Time,
+        _: &SackCause,
+        acked: &[AckedChunk],
+        _: PathsView<'_>,
+        samples: &mut Vec<(PathId, Duration)>,
+    ) {
+        let counts = |c: &&AckedChunk| c.measured && c.transmissions == 1;
+        samples.extend(acked.iter().filter(counts).map(|c| (c.path, now.since(c.sent))));
     }
 }

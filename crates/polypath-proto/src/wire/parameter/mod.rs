@@ -15,7 +15,9 @@ mod cookie;
 mod ecn_capable;
 mod heartbeat_info;
 mod host_name;
+mod retransmission_flag;
 mod supported_address_types;
+mod timestamps;
 mod unrecognized;
 
 use std::fmt;
@@ -25,7 +27,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::codec::{BadLength, TLV_HEADER_LEN, Tlv, TlvWriter, next_tlv, u16_at};
 use super::{Action, DoesNotFit, U16List};
 
-/// The parameter types of RFC 9260 3.2.1 and 3.3.
+/// The parameter types of RFC 9260 3.2.1 and 3.3, and two more.
 pub mod parameter_type {
     /// Heartbeat Info (3.3.5).
     pub const HEARTBEAT_INFO: u16 = 1;
@@ -45,8 +47,12 @@ pub mod parameter_type {
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
     /// ECN Capable (reserved; RFC 4960 Appendix A).
     pub const ECN_CAPABLE: u16 = 0x8000;
+    /// Timestamps (Caro 2006; not assigned by a registry).
+    pub const TIMESTAMPS: u16 = 0xbe01;
+    /// Retransmission Flag (Caro 2006; not assigned by a registry).
+    pub const RETRANSMISSION_FLAG: u16 = 0xbe02;
 
-    /// The name which RFC 9260 gives to a parameter type.
+    /// The name of a parameter type, as RFC 9260 gives it.
     pub const fn name(ty: u16) -> Option<&'static str> {
         Some(match ty {
             HEARTBEAT_INFO => "Heartbeat Info",
@@ -58,6 +64,8 @@ pub mod parameter_type {
             HOST_NAME => "Host Name Address",
             SUPPORTED_ADDRESS_TYPES => "Supported Address Types",
             ECN_CAPABLE => "ECN Capable",
+            TIMESTAMPS => "Timestamps",
+            RETRANSMISSION_FLAG => "Retransmission Flag",
             _ => return None,
         })
     }
@@ -87,6 +95,10 @@ pub enum Parameter<'a> {
     SupportedAddressTypes(U16List<'a>),
     /// The sender can do explicit congestion notification.
     EcnCapable,
+    /// The sender offers TIMESTAMP chunks.
+    Timestamps,
+    /// The sender offers the flag that tells retransmissions from originals.
+    RetransmissionFlag,
     /// A parameter of a type that this module does not know.
     Unknown {
         /// Parameter type.
@@ -110,6 +122,8 @@ impl<'a> Parameter<'a> {
             parameter_type::HOST_NAME => Some(Self::HostName(tlv.raw)),
             parameter_type::SUPPORTED_ADDRESS_TYPES => supported_address_types::parse(value),
             parameter_type::ECN_CAPABLE => Some(Self::EcnCapable),
+            parameter_type::TIMESTAMPS => Some(Self::Timestamps),
+            parameter_type::RETRANSMISSION_FLAG => Some(Self::RetransmissionFlag),
             ty => Some(Self::Unknown { ty, raw: tlv.raw }),
         }
         .ok_or(ParameterError::Malformed { ty: tlv.ty, len: tlv.raw.len() })
@@ -127,6 +141,8 @@ impl<'a> Parameter<'a> {
             Self::HostName(_) => parameter_type::HOST_NAME,
             Self::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
             Self::EcnCapable => parameter_type::ECN_CAPABLE,
+            Self::Timestamps => parameter_type::TIMESTAMPS,
+            Self::RetransmissionFlag => parameter_type::RETRANSMISSION_FLAG,
             Self::Unknown { ty, .. } => ty,
         }
     }
@@ -258,6 +274,8 @@ impl<'b> ParameterWriter<'b> {
             Parameter::CookiePreservative(ms) => self.cookie_preservative(ms),
             Parameter::SupportedAddressTypes(types) => self.supported_address_type_list(types),
             Parameter::EcnCapable => self.ecn_capable(),
+            Parameter::Timestamps => self.timestamps(),
+            Parameter::RetransmissionFlag => self.retransmission_flag(),
             Parameter::HostName(raw) | Parameter::Unknown { raw, .. } => self.raw(raw),
         }
     }

@@ -1,0 +1,111 @@
+//! Which answers make sense together: Caro 2006 (retransmission policies), Fig. 7.
+//!
+//! |  | HAR | TS | MFR | MFR + HAR | MFR + TS |
+//! |---|---|---|---|---|---|
+//! | AllRtxAlt | yes | yes | | | |
+//! | AllRtxSame | | yes | yes | | yes |
+//! | FrSameRtoAlt | yes | yes | yes | yes | yes |
+//!
+//! and each policy by itself. The retransmission flag stands for the timestamps (4.2).
+
+use super::{loss, probing, retransmission, rtt_sampling};
+use crate::{Config, ConfigError};
+
+/// Why this combination is refused, if it is.
+pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
+    let same = c.retransmission().name == retransmission::SAME.name;
+    let alternate = c.retransmission().name == retransmission::ALTERNATE.name;
+    let mfr = c.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
+    let har = c.probing().name == probing::AFTER_RTO.name;
+    let karn = c.rtt_sampling().name == rtt_sampling::KARN.name;
+    let refuse = |parameter, value: &str, allowed: String| {
+        Some(ConfigError { parameter, value: value.to_owned(), allowed })
+    };
+    if alternate && mfr {
+        // 4.3: "Since AllRtxAlt sends fast retransmissions to an alternate path, MFR could cause
+        // spurious fast retransmissions when path delays are different."
+        let allowed = format!(
+            "{} with retransmission {}: a fast retransmission on a slower path would look lost",
+            loss::STANDARD.name,
+            retransmission::ALTERNATE.name
+        );
+        return refuse("loss", c.loss().name, allowed);
+    }
+    if same && har {
+        // 4.1: "Since AllRtxSame sends timeout retransmissions to the same destination, HAR is not
+        // applicable".
+        let allowed = format!(
+            "{} with retransmission {}: the retransmission itself goes to the path that timed out",
+            probing::IDLE.name,
+            retransmission::SAME.name
+        );
+        return refuse("probing", c.probing().name, allowed);
+    }
+    if har && !karn {
+        let allowed = format!(
+            "{} with rtt_sampling {}: one cure for stale RTOs at a time",
+            probing::IDLE.name,
+            c.rtt_sampling().name
+        );
+        return refuse("probing", c.probing().name, allowed);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fig. 7, and each policy alone: everything else is refused, and says what it is about.
+    #[test]
+    fn the_ten_combinations_of_figure_7_are_allowed() {
+        let allowed = |policy: &str, mfr: bool, extension: &str| match (policy, mfr, extension) {
+            (_, false, "karn") => true,
+            ("alternate", mfr, _) => !mfr,
+            ("same", _, "har") => false,
+            ("same" | "hybrid", ..) => true,
+            _ => unreachable!(),
+        };
+        let mut extended = 0;
+        for retransmission in retransmission::ANSWERS {
+            for mfr in [false, true] {
+                for extension in ["karn", "har", "timestamps", "retransmission-flag"] {
+                    let mut builder = Config::builder().retransmission(retransmission);
+                    if mfr {
+                        builder = builder.loss(&loss::MULTIPLE_FAST_RETRANSMIT);
+                    }
+                    builder = match extension {
+                        "har" => builder.probing(&probing::AFTER_RTO),
+                        name => builder.rtt_sampling(
+                            crate::policy::find(rtt_sampling::ANSWERS, name).unwrap(),
+                        ),
+                    };
+                    let built = builder.build();
+                    let what = format!("{} {mfr} {extension}: {built:?}", retransmission.name);
+                    let expected = allowed(retransmission.name, mfr, extension);
+                    assert_eq!(built.is_ok(), expected, "{what}");
+                    let plain = !mfr && extension == "karn";
+                    extended += u32::from(expected && !plain && extension != "retransmission-flag");
+                    if let Err(error) = built {
+                        assert!(["loss", "probing"].contains(&error.parameter), "{what}");
+                        assert!(error.allowed.contains(retransmission.name), "{what}");
+                    }
+                }
+            }
+        }
+        assert_eq!(extended, 10);
+    }
+
+    #[test]
+    fn heartbeats_after_rto_and_timestamps_exclude_each_other() {
+        for name in ["timestamps", "retransmission-flag"] {
+            let error = Config::builder()
+                .probing(&probing::AFTER_RTO)
+                .rtt_sampling(crate::policy::find(rtt_sampling::ANSWERS, name).unwrap())
+                .build()
+                .unwrap_err();
+            assert_eq!((error.parameter, error.value.as_str()), ("probing", "after-rto"));
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Probing what is idle or has been given up (RFC 9260 8.3).
+
+use super::ProbingPolicy;
+use crate::policy::{Answer, PathState, PathView, PathsView};
+
+/// See the [module](self).
+pub static IDLE: Answer<dyn ProbingPolicy> = Answer {
+    name: "idle",
+    summary: "each heartbeat period, a path that is idle or not active (RFC 9260 8.3)",
+    make: |_| Box::new(Idle),
+};
+
+#[derive(Debug)]
+struct Idle;
+
+impl ProbingPolicy for Idle {
+    fn after_period(&mut self, path: &PathView, idle: bool, _: PathsView<'_>) -> bool {
+        // RFC 9260 8.3: only an idle path is asked: "if no new chunk that can be used for updating
+        // path RTT ... and no HEARTBEAT chunk has been sent to it within the current heartbeat
+        // period". One that has been given up is asked whatever is sent to it.
+        idle || path.state != PathState::Active
+    }
+
+    fn after_timeout(&mut self, _: &PathView, _: PathsView<'_>) -> bool {
+        false
+    }
+}

@@ -1,0 +1,27 @@
+//! Every retransmission to an alternate path, round robin where there are several.
+//!
+//! RFC 2960 6.4: when its peer is multihomed, an endpoint "SHOULD try to retransmit" data "to an active
+//! destination transport address that is different from the last destination address" to which it was
+//! sent. Caro 2006 (retransmission policies), 2.1: AllRtxAlt; 4.1: what times out there goes "to yet another
+//! alternate destination (if one exists; otherwise, the primary)". ns-2: rtxToAlt_ 1.
+
+use super::{LostChunk, RetransmissionPolicy, alternate};
+use crate::policy::{Answer, PathsView};
+use crate::{PathId, Rng};
+
+/// See the [module](self).
+pub static ALTERNATE: Answer<dyn RetransmissionPolicy> = Answer {
+    name: "alternate",
+    summary: "every retransmission to the next active path after the one that it was sent to before \
+              (RFC 2960 6.4; AllRtxAlt)",
+    make: |_| Box::new(Alternate),
+};
+
+#[derive(Debug)]
+struct Alternate;
+
+impl RetransmissionPolicy for Alternate {
+    fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, _: &mut Rng) -> PathId {
+        alternate(chunk.last_path, paths)
+    }
+}

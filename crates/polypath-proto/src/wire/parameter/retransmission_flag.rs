@@ -1,0 +1,34 @@
+//! Retransmission Flag: the sender offers to mark retransmissions with the R bit of DATA, and SACKs that
+//! were caused by one with that of SACK (Caro 2006, retransmission policies, 4.2). Used where both
+//! sides offer it; who does not know it skips it silently (RFC 9260 3.2.1).
+//!
+//! ```text
+//! +-------------------------------+-------------------------------+
+//! |         Type = 0xbe02         |          Length = 4           |
+//! +-------------------------------+-------------------------------+
+//! ```
+
+use super::{DoesNotFit, ParameterWriter, parameter_type};
+
+impl ParameterWriter<'_> {
+    /// Writes a Retransmission Flag parameter.
+    ///
+    /// # Errors
+    ///
+    /// The parameter does not fit.
+    pub fn retransmission_flag(&mut self) -> Result<(), DoesNotFit> {
+        self.typed(parameter_type::RETRANSMISSION_FLAG, &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Parameter, check};
+    use crate::wire::Action;
+
+    #[test]
+    fn bytes() {
+        check(|p| p.retransmission_flag(), Parameter::RetransmissionFlag, &[0xbe, 2, 0, 4]);
+        assert_eq!(Parameter::RetransmissionFlag.action(), Action::Skip);
+    }
+}

@@ -1,0 +1,34 @@
+//! Timestamps: the sender offers to put TIMESTAMP chunks into its packets and to echo the peer's
+//! (Caro 2006, retransmission policies, 4.2). Used where both sides offer it; who does not know it
+//! skips it silently (RFC 9260 3.2.1).
+//!
+//! ```text
+//! +-------------------------------+-------------------------------+
+//! |         Type = 0xbe01         |          Length = 4           |
+//! +-------------------------------+-------------------------------+
+//! ```
+
+use super::{DoesNotFit, ParameterWriter, parameter_type};
+
+impl ParameterWriter<'_> {
+    /// Writes a Timestamps parameter.
+    ///
+    /// # Errors
+    ///
+    /// The parameter does not fit.
+    pub fn timestamps(&mut self) -> Result<(), DoesNotFit> {
+        self.typed(parameter_type::TIMESTAMPS, &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Parameter, check};
+    use crate::wire::Action;
+
+    #[test]
+    fn bytes() {
+        check(|p| p.timestamps(), Parameter::Timestamps, &[0xbe, 1, 0, 4]);
+        assert_eq!(Parameter::Timestamps.action(), Action::Skip);
+    }
+}
