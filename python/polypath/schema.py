@@ -18,10 +18,25 @@ class GilbertElliott(TypedDict, total=False):
     loss_bad: str
 
 
-class LossScript(TypedDict):
-    """Exactly these packets are lost, counted from 1 in the order in which they are offered."""
+class LossScript(TypedDict, total=False):
+    """Exactly these packets are lost, counted from 1 in the order in which they are offered.
+
+    `packets` counts all of them, the other keys those that have a chunk of the type.
+    """
 
     packets: list[int]
+    data: list[int]
+    sack: list[int]
+    init: list[int]
+    init_ack: list[int]
+    cookie_echo: list[int]
+    cookie_ack: list[int]
+    heartbeat: list[int]
+    heartbeat_ack: list[int]
+    shutdown: list[int]
+    shutdown_ack: list[int]
+    shutdown_complete: list[int]
+    abort: list[int]
 
 
 class Reordering(TypedDict):

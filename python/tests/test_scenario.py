@@ -189,6 +189,14 @@ def test_the_types_have_the_keys_of_the_schema(failing: Scenario, key: str, sect
     assert set(allowed) == set(section.__annotations__)
 
 
+def test_the_types_of_loss_have_the_keys_of_the_schema(failing: Scenario) -> None:
+    with pytest.raises(ScenarioError) as error:
+        failing.with_({"path.0.loss": {"no_such_key_at_all": 1}})
+    allowed = set(str(error.value).partition("allowed: ")[2].split(", "))
+    types = {*schema.GilbertElliott.__annotations__, *schema.LossScript.__annotations__}
+    assert allowed == types
+
+
 def test_the_sections_are_those_of_the_schema(failing: Scenario) -> None:
     with pytest.raises(ScenarioError) as error:
         failing.with_({"no_such_key_at_all": 1})

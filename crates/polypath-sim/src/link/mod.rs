@@ -9,6 +9,7 @@
 mod config;
 mod counters;
 mod loss;
+mod script;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use polypath_proto::Time;
 pub use config::{LinkConfig, Reordering};
 pub use counters::LinkCounters;
 pub use loss::LossModel;
+pub use script::{LossScript, PacketKind};
 
 use crate::random::Random;
 use crate::units::{QueueLimit, Rate};
@@ -139,18 +141,18 @@ impl Link {
         }
     }
 
-    /// A packet of `size` bytes (of which `header` are those of IP and UDP) wants to cross at
-    /// `now`, which never goes backwards between calls.
+    /// A packet of `size` bytes, of which `payload` are the last (what is in front is IP and UDP),
+    /// wants to cross at `now`, which never goes backwards between calls.
     #[inline]
-    pub fn offer(&mut self, now: Time, size: u32, header: u32) -> Verdict {
+    pub fn offer(&mut self, now: Time, size: u32, payload: &[u8]) -> Verdict {
         self.counters.offered += 1;
         self.counters.offered_bytes += u64::from(size);
         // All dice are thrown for every packet, so that its fate depends on its number alone.
-        let lost = self.loss.loses_next(&mut self.dice.loss);
+        let lost = self.loss.loses_next(&mut self.dice.loss, payload);
         let held_up = self.roll_reorder();
         let p = self.config.duplicate.get();
         let duplicate = p > 0.0 && self.dice.duplicate.chance(p);
-        let inverted_bit = self.roll_corruption(size, header);
+        let inverted_bit = self.roll_corruption(payload.len());
         if !self.up {
             self.counters.lost_outage += 1;
             return Verdict::Drop(DropReason::Down);
@@ -218,13 +220,13 @@ impl Link {
         hit.then(|| Duration::from_nanos(dice.between(0, reorder.delay.0)))
     }
 
-    fn roll_corruption(&mut self, size: u32, header: u32) -> Option<u32> {
+    fn roll_corruption(&mut self, payload: usize) -> Option<u32> {
         let p = self.config.corrupt.get();
         if p == 0.0 {
             return None;
         }
         let (hit, place) = (self.dice.corrupt.chance(p), self.dice.corrupt.bits());
-        let bits = u64::from(size.saturating_sub(header)) * 8;
+        let bits = payload as u64 * 8;
         (hit && bits > 0).then(|| (place % bits) as u32)
     }
 

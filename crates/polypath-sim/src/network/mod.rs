@@ -129,7 +129,7 @@ impl<'w> Network<'w> {
 
     fn offer(&mut self, now: Time, on: LinkId, id: PacketId) {
         let packet = self.packets.get(id);
-        let verdict = self.links[on.index()].offer(now, packet.wire_size(), packet.header());
+        let verdict = self.links[on.index()].offer(now, packet.wire_size(), packet.bytes());
         if let Some(capture) = &mut self.capture {
             capture.record(now, on, packet, verdict);
         }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::link::{LossModel, Reordering};
+use crate::link::{LossModel, LossScript, PacketKind, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
 const GOOD: &str = r#"
@@ -87,15 +87,17 @@ fn every_wrong_one_gets_one_line() {
         (
             edited("delay = \"45 ms\"", "loss = { good_to_bad = \"1 %\" }"),
             "line 6: path[0].loss: \
-          neither a whole Gilbert-Elliott model nor a list of packets; allowed: a probability such \
-          as \"3 %\", a table with good_to_bad, bad_to_good, loss_good and loss_bad, or a table \
-          with packets",
+          neither a whole Gilbert-Elliott model nor a script; allowed: a probability such \
+          as \"3 %\", a table with good_to_bad, bad_to_good, loss_good and loss_bad, or a script \
+          such as { packets = [3, 17] } or { data = [5], sack = [2] }",
         ),
         (
             edited("delay = \"45 ms\"", "loss = { good_to_bda = \"1 %\" }"),
             "line 6: \
           path[0].loss.good_to_bda: no such key; did you mean \"good_to_bad\"? allowed: \
-          good_to_bad, bad_to_good, loss_good, loss_bad, packets",
+          good_to_bad, bad_to_good, loss_good, loss_bad, packets, data, sack, init, init_ack, \
+          cookie_echo, cookie_ack, heartbeat, heartbeat_ack, shutdown, shutdown_ack, \
+          shutdown_complete, abort",
         ),
         (
             edited("delay = \"45 ms\"", "queue = \"50\""),
@@ -388,8 +390,11 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
             loss_good: c,
             loss_bad: d
         }),
-        prop::collection::btree_set(1u64..1000, 0..5)
-            .prop_map(|set| LossModel::Packets(set.into_iter().collect())),
+        (prop::collection::vec(1u64..1000, 0..5), prop::collection::vec(1u64..9, 0..3)).prop_map(
+            |(packets, data)| {
+                LossModel::Script(LossScript::packets(packets).and(PacketKind::Data, data))
+            }
+        ),
     ];
     let reorder =
         (p(), any::<u64>()).prop_map(|(probability, n)| Reordering { probability, delay: Span(n) });

@@ -1,7 +1,7 @@
 //! A random network, configuration and workload, all from one number.
 
 use polypath_sim::Scenario;
-use polypath_sim::link::{LossModel, Reordering};
+use polypath_sim::link::{LossModel, LossScript, Reordering};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
     AssociationSpec, BurstRuleSpec, CheckEvery, Direction, EncapsulationSpec, Fault, LinkEntry,
@@ -108,7 +108,9 @@ impl Harshness {
                     dice.between(20, if gentle { 50 } else { 100 }) as u8
                 ),
             },
-            3 => LossModel::Packets((0..dice.between(0, 8)).map(|_| dice.between(1, 60)).collect()),
+            3 => LossModel::Script(LossScript::packets(
+                (0..dice.between(0, 8)).map(|_| dice.between(1, 60)),
+            )),
             _ => LossModel::bernoulli(dice.percent(most)),
         }
     }
