@@ -14,6 +14,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "SimulationError",
+    "literal",
     "quantity",
     "run",
     "run_many",
@@ -37,6 +38,7 @@ class Scenario:
     def from_file(path: str | PathLike[str]) -> Scenario: ...
     @staticmethod
     def from_json(text: str) -> Scenario: ...
+    def with_json(self, changes: str) -> Scenario: ...
     def to_toml(self) -> str: ...
     def to_json(self) -> str: ...
     @property
@@ -107,6 +109,7 @@ def run_many(
     threads: int | None = None,
     done: Callable[[int, Outcome | Exception], object] | None = None,
 ) -> list[Outcome | Exception]: ...
+def literal(text: str) -> str: ...
 def quantity(text: str) -> float:
     """A quantity as a scenario has it, in its base unit.
 

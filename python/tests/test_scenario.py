@@ -126,8 +126,8 @@ def test_changes_make_another_scenario(failing: Scenario) -> None:
     [
         ("transport.rto_mni", "1 s", 'transport.rto_mni: no such key; did you mean "rto_min"?'),
         ("path.0.rate", "fast", 'path[0].rate: "fast" is not a rate'),
-        ("path.third.rate", "1 Mbit/s", 'no element "third"; allowed: 0 to 1, or a name'),
-        ("name.x", 1, "name is not a table"),
+        ("path.third.rate", "1 Mbit/s", "path.third: no such element; allowed: first, 0 to 1"),
+        ("name.x", 1, "name: found string; allowed: a table"),
         ("path.0.rate", object(), "not a scenario: a value of type object"),
         ("path", [None], "not a scenario: "),
         ("seed", -1, "seed: found integer `-1`"),

@@ -7,6 +7,7 @@
 mod build;
 mod de;
 mod document;
+mod edit;
 mod error;
 mod fault;
 mod key;
@@ -22,6 +23,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use build::{AssociationPlan, Plan, encapsulation_port};
+pub use edit::literal;
 pub use error::{Place, ScenarioError};
 pub use fault::{Fault, FaultKind, PathRef};
 pub use key::Key;
