@@ -6,6 +6,9 @@ same one for files, the command line and Python. Quantities are strings with uni
 
 from typing import Literal, TypeAlias, TypedDict
 
+#: Networks by name: the paths "primary" and "alternate", and "second-alternate" if there are three.
+TopologyName: TypeAlias = Literal["two-paths", "three-paths", "dual-dumbbell"]
+
 Direction: TypeAlias = Literal["forward", "back", "both"]
 
 
@@ -66,6 +69,31 @@ class Link(TypedDict, total=False):
     corrupt: str | float
 
 
+class Load(TypedDict, total=False):
+    """A mean load: a share of the link's rate ("80 %"), or in its place a rate ("8 Mbit/s")."""
+
+    load: str | float
+    rate: str
+
+
+class CrossTraffic(Load, total=False):
+    """Background traffic over the middle link of a path with edges, in each direction.
+
+    It comes from `nodes` single-homed nodes at each end with `sources` on/off sources each, whose
+    bursts and pauses have Pareto distributions; `packet_sizes` go round the sources of a node.
+    """
+
+    forward: Load
+    back: Load
+    nodes: int
+    sources: int
+    packet_sizes: list[str]
+    shape: float
+    on: str
+    off: str
+    delay: str
+
+
 class Path(Link, total=False):
     """`[[path]]`: a two-way link of its own between the two hosts."""
 
@@ -74,6 +102,7 @@ class Path(Link, total=False):
     forward: Link
     back: Link
     edge: Link
+    cross_traffic: CrossTraffic
 
 
 class Node(TypedDict, total=False):
@@ -90,6 +119,26 @@ class LinkEntry(Link, total=False):
     name: str
     forward: Link
     back: Link
+
+
+#: `[[traffic]]`: sources of background packets from one node to another.
+Traffic = TypedDict(
+    "Traffic",
+    {
+        "name": str,
+        "from": str,
+        "to": str,
+        "kind": Literal["pareto", "constant"],
+        "rate": str,
+        "packet_size": str,
+        "sources": int,
+        "start": str,
+        "shape": float,
+        "on": str,
+        "off": str,
+    },
+    total=False,
+)
 
 
 class Parameters(TypedDict, total=False):

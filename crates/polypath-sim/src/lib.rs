@@ -39,6 +39,7 @@ pub mod scenario;
 pub mod series;
 mod simulation;
 mod stack;
+mod traffic;
 pub mod units;
 mod wire;
 mod workload;

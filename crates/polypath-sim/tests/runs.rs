@@ -96,7 +96,7 @@ fn eighty_megabytes_take_what_the_papers_state() {
 
 #[test]
 fn the_example_scenarios_complete() {
-    for name in ["caro2006-two-paths", "bulk-3-percent", "two-uplinks", "demo"] {
+    for name in ["caro2006-two-paths", "bulk-3-percent", "two-uplinks", "demo", "dual-dumbbell"] {
         let outcome = run(&file(name));
         assert!(outcome.associations[0].complete, "{name}: {outcome:#?}");
         assert_eq!(outcome.end, End::Closed);

@@ -117,6 +117,7 @@ pub struct Link {
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
     counters: LinkCounters,
+    background: LinkCounters,
 }
 
 impl Link {
@@ -138,6 +139,7 @@ impl Link {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             counters: LinkCounters::default(),
+            background: LinkCounters::default(),
         }
     }
 
@@ -178,6 +180,15 @@ impl Link {
             arrival: Arrival { at, ticket: Ticket(self.epoch), inverted_bit },
             duplicate,
         }
+    }
+
+    /// A packet of background traffic, which has a size and nothing else, wants to cross.
+    #[inline]
+    pub fn offer_background(&mut self, now: Time, size: u32) -> Verdict {
+        let before = self.counters;
+        let verdict = self.offer(now, size, &[]);
+        self.background.add_change(&before, &self.counters);
+        verdict
     }
 
     /// When the last bit has been sent; `None` if the queue has no room.
@@ -243,13 +254,24 @@ impl Link {
         true
     }
 
+    /// [`arrive`](Self::arrive) for a packet of background traffic.
+    #[inline]
+    pub fn arrive_background(&mut self, ticket: Ticket, size: u32) -> bool {
+        let before = self.counters;
+        let arrives = self.arrive(ticket, size);
+        self.background.add_change(&before, &self.counters);
+        arrives
+    }
+
     /// The link breaks: what is queued and on the wire is lost, and so is all until
     /// [`set_up`](Self::set_up).
     pub fn set_down(&mut self, now: Time) {
         self.up = false;
         self.epoch = self.epoch.wrapping_add(1);
-        self.counters.lost_outage += self.counters.in_flight;
-        self.counters.in_flight = 0;
+        for counters in [&mut self.counters, &mut self.background] {
+            counters.lost_outage += counters.in_flight;
+            counters.in_flight = 0;
+        }
         self.waiting.clear();
         self.waiting_bytes = 0;
         self.busy_until = now;
@@ -290,6 +312,11 @@ impl Link {
     /// What went in and what became of it.
     pub const fn counters(&self) -> &LinkCounters {
         &self.counters
+    }
+
+    /// The part of [`counters`](Self::counters) that background packets have.
+    pub const fn background(&self) -> &LinkCounters {
+        &self.background
     }
 
     /// Packets and bytes that wait for transmission at `now`.

@@ -1,5 +1,6 @@
 //! Packets on their way: links between nodes, static routes, and the queue of all events.
 
+mod background;
 mod change;
 mod packet;
 mod queue;
@@ -24,6 +25,10 @@ use crate::pcapng::{InterfaceId, PcapNg};
 pub(crate) enum Event {
     /// A packet reaches the end of a link.
     Arrival { link: LinkId, packet: PacketId, ticket: Ticket },
+    /// A source of background traffic sends a packet.
+    Emission { source: u32 },
+    /// A background packet reaches the end of the n-th link of its way.
+    Background { source: u32, hop: u32, ticket: Ticket },
     /// A deadline of an endpoint may have come.
     Timer { stack: u32 },
     /// An application wants to do something.
@@ -43,6 +48,7 @@ pub(crate) struct Network<'w> {
     routes: Routes,
     /// Addresses of all interfaces, sorted.
     addresses: Vec<(IpAddr, NodeId)>,
+    background: background::Background,
     capture: Option<Capture<'w>>,
     /// Packets whose source or destination nobody has, or to which no way leads.
     pub(crate) unroutable: u64,
@@ -75,6 +81,7 @@ impl<'w> Network<'w> {
             routes: topology.routes(),
             topology,
             addresses,
+            background: background::Background::default(),
             capture: None,
             unroutable: 0,
         }

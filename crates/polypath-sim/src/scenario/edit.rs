@@ -4,13 +4,14 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::error::{Problem, allowed};
-use super::{Key, Place, Scenario, ScenarioError, de};
+use super::{Key, Place, Scenario, ScenarioError, TopologyName, de};
 
 impl Scenario {
     /// The same scenario with other values, validated once all are set.
     ///
     /// Keys are dotted; elements of arrays go by number, counted from 0, or by name, as in
-    /// `path.0.loss` or `path.cable.rate`. `None` takes a key away.
+    /// `path.0.loss` or `path.cable.rate`. `None` takes a key away. `topology` puts the paths of that
+    /// network in place of the whole network; changes after it may speak of them.
     ///
     /// # Errors
     /// The first thing that is wrong, with its key and what is allowed.
@@ -28,6 +29,10 @@ impl Scenario {
         // Nothing in the schema fails to serialize: keys are strings, numbers fit.
         let mut table = Table::try_from(self).unwrap_or_default();
         for (key, value) in changes {
+            if let ("topology", Some(name)) = (key.as_ref(), &value) {
+                take_topology(&mut table, name.clone())?;
+                continue;
+            }
             let segments: Vec<&str> = key.as_ref().split('.').collect();
             set(&mut table, &Key::root(), &segments, value)?;
         }
@@ -44,6 +49,19 @@ pub fn literal(text: &str) -> Value {
     parsed
         .and_then(|mut table| table.remove("value"))
         .unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+/// The paths of a network by name, in place of the whole network.
+fn take_topology(table: &mut Table, name: Value) -> Result<(), Problem> {
+    let under = |problem: Problem| problem.under("topology");
+    let name = TopologyName::deserialize(de::Reader(name)).map_err(|e| under(e.into()))?;
+    for network in ["node", "link"] {
+        table.remove(network);
+    }
+    // As in `changed`, nothing fails to serialize.
+    let paths = name.paths().into_iter().filter_map(|path| Value::try_from(path).ok());
+    table.insert("path".to_owned(), Value::Array(paths.collect()));
+    Ok(())
 }
 
 /// Sets what stands at `segments` in the table at `key`.
