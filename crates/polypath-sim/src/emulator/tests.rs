@@ -34,9 +34,7 @@ fn receive(socket: &UdpSocket) -> Option<(Vec<u8>, SocketAddr)> {
 
 #[test]
 fn background_traffic_is_refused() {
-    let mut scenario = scenario(&[], &socket([127, 77, 1, 2]), 78);
-    scenario = scenario.topology(TopologyName::DualDumbbell);
-    scenario.emulator = None;
+    let scenario = Scenario::new("crossed").topology(TopologyName::DualDumbbell);
     let error = start(&scenario, None).unwrap_err();
     assert!(matches!(error, EmulatorError::Traffic), "{error}");
 }

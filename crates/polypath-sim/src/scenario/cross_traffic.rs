@@ -227,3 +227,79 @@ impl CrossTraffic {
         Ok(sizes.iter().enumerate().map(plan).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Plan, Scenario, TopologyName};
+    use crate::traffic::Source;
+
+    fn plans(spec: CrossTraffic) -> Vec<TrafficPlan> {
+        let mut scenario = Scenario::new("x").topology(TopologyName::DualDumbbell);
+        scenario.paths.truncate(1);
+        scenario.paths[0].cross_traffic = Some(spec);
+        Plan::new(&scenario).unwrap().traffic
+    }
+
+    #[test]
+    fn eight_sources_of_four_nodes_in_each_direction() {
+        let plans = plans(CrossTraffic::load(Load::percent(80)));
+        assert_eq!(plans.len(), 64);
+        assert_eq!(plans[0].name, "primary/forward/cross0/0");
+        assert_eq!(plans[63].name, "primary/back/cross3/7");
+        let sizes: Vec<u32> = plans[..8].iter().map(|plan| plan.size).collect();
+        assert_eq!(sizes, [44, 44, 576, 1500, 44, 44, 576, 1500]);
+        // Half of the time, at this interval: together 8 Mbit/s in each direction.
+        let rate = |plan: &TrafficPlan| f64::from(plan.size) * 8e9 / plan.interval / 2.0;
+        for direction in plans.chunks(32) {
+            assert!((direction.iter().map(rate).sum::<f64>() - 8e6).abs() < 1.0);
+        }
+        assert!(plans.iter().all(|plan| plan.interval == plans[0].interval && plan.way.len() == 3));
+        assert!(self::plans(CrossTraffic::load(Load::percent(0))).is_empty());
+    }
+
+    #[test]
+    fn half_of_the_packets_are_small() {
+        let plans = plans(CrossTraffic::default());
+        let shares = (1..=10).map(|seed| {
+            let mut packets = [0.0; 3];
+            for plan in &plans {
+                let kind = [44, 576, 1500].iter().position(|&size| size == plan.size).unwrap();
+                let mut source = Source::new(plan.clone(), seed);
+                let mut left = 300.0 - source.next_gap().as_secs_f64();
+                while left > 0.0 {
+                    packets[kind] += 1.0;
+                    left -= source.next_gap().as_secs_f64();
+                }
+            }
+            packets.map(|n| n / packets.iter().sum::<f64>())
+        });
+        let shares: Vec<[f64; 3]> = shares.collect();
+        for (kind, expected) in [0.5, 0.25, 0.25].into_iter().enumerate() {
+            let mean = shares.iter().map(|share| share[kind]).sum::<f64>() / 10.0;
+            let squares = shares.iter().map(|share| (share[kind] - mean) * (share[kind] - mean));
+            // 99 % interval of ten seeds (Student's t with 9 degrees of freedom).
+            let half = 3.25 * (squares.sum::<f64>() / 90.0).sqrt();
+            assert!(half < 0.03, "{mean} +- {half} says nothing");
+            assert!((mean - expected).abs() < half, "{mean} +- {half}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn delays_of_nodes_are_drawn_by_name() {
+        let delays = |seed| {
+            let scenario = Scenario::new("x").seed(seed).topology(TopologyName::DualDumbbell);
+            let links = Plan::new(&scenario).unwrap().topology.links;
+            let of_nodes = links.into_iter().filter(|link| link.name.contains("cross"));
+            of_nodes.map(|link| (link.name, link.config.delay)).collect::<Vec<_>>()
+        };
+        let [one, two] = [delays(1), delays(2)];
+        assert_eq!(one.len(), 32);
+        assert_eq!(one, delays(1));
+        assert_ne!(one, two);
+        for pair in one.chunks(2) {
+            assert_eq!(pair[0].1, pair[1].1, "{} and {}", pair[0].0, pair[1].0);
+            assert!((5..20).contains(&pair[0].1.as_millis()), "{pair:?}");
+        }
+    }
+}
