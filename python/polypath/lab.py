@@ -6,7 +6,6 @@ import argparse
 import json
 import re
 import sys
-import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, NoReturn
 import pandas as pd
 
 import polypath
-from polypath import lab_compare
+from polypath import _core, lab_compare
 from polypath.scenario import Value
 
 _INTERRUPTED = 130
@@ -190,10 +189,7 @@ def _axis(text: str) -> tuple[str, list[Value]]:
 
 def _literal(text: str) -> Value:
     """As TOML has it; whatever is not TOML is a string without its quotes."""
-    try:
-        value: Value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+    value: Value = json.loads(_core.literal(text))
     return value
 
 

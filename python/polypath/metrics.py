@@ -15,8 +15,8 @@ METRICS: Mapping[str, str] = {
     "end": "why the run ended: closed, idle, time-limit or event-limit",
     "ended_at": "simulated time at the end, seconds",
     "events": "events that were handled",
-    "packets_lost": "packets lost by loss models and outages, all links",
-    "packets_dropped": "packets dropped by full queues or for their size, all links",
+    "packets_lost": "packets lost by loss models and outages, all links, without background",
+    "packets_dropped": "packets dropped by full queues or for their size, likewise",
     "time_from_start": "from the opening to the last byte delivered, seconds; none if incomplete",
     "time_from_first_data": "from the first DATA to the last byte, seconds; none if incomplete",
     "goodput": "bytes delivered per second, from the opening to the last of them",
@@ -54,7 +54,10 @@ _OF_RECEIVER = ("duplicates_received", "sacks_sent")
 def metrics(outcome: Mapping[str, Any]) -> dict[str, Metric]:
     """The metrics of an outcome; see :data:`METRICS`. A number that there is not is NaN."""
     associations = outcome["associations"]
-    counts = [link["counts"] for link in outcome["links"]]
+    counts = [
+        {name: count - link["background"][name] for name, count in link["counts"].items()}
+        for link in outcome["links"]
+    ]
     row: dict[str, Metric] = {
         "complete": all(association["complete"] for association in associations),
         "end": outcome["end"],

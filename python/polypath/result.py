@@ -95,9 +95,20 @@ class Result:
 
     @cached_property
     def links(self) -> pd.DataFrame:
-        """A row for each direction of each link, with its counters in packets (and bytes)."""
-        links = self.outcome["links"]
-        return pd.DataFrame([{"link": link["name"], **link["counts"]} for link in links])
+        """A row for each direction of each link, with its counters in packets (and bytes).
+
+        Columns in front count all packets; those that begin with ``background_`` the part of them
+        that is background traffic.
+        """
+        rows = [
+            {
+                "link": link["name"],
+                **link["counts"],
+                **{f"background_{name}": count for name, count in link["background"].items()},
+            }
+            for link in self.outcome["links"]
+        ]
+        return pd.DataFrame(rows)
 
     @cached_property
     def changes(self) -> pd.DataFrame:

@@ -36,9 +36,11 @@ class Scenario:
         *,
         name: str = "",
         seed: int = 1,
+        topology: schema.TopologyName | None = None,
         path: Sequence[schema.Path] | None = None,
         node: Sequence[schema.Node] | None = None,
         link: Sequence[schema.LinkEntry] | None = None,
+        traffic: Sequence[schema.Traffic] | None = None,
         transport: schema.Transport | None = None,
         policy: schema.Policy | None = None,
         workload: schema.Workload | None = None,
@@ -53,9 +55,11 @@ class Scenario:
             "schema": schema,
             "name": name,
             "seed": seed,
+            "topology": topology,
             "path": path,
             "node": node,
             "link": link,
+            "traffic": traffic,
             "transport": transport,
             "policy": policy,
             "workload": workload,
@@ -136,13 +140,9 @@ class Scenario:
         Raises:
             ScenarioError: One line with the key, what is wrong and what is allowed.
         """
-        table = self.to_dict()
-        for key, value in {**(changes or {}), **more}.items():
-            try:
-                _set(table, key, value)
-            except LookupError as error:
-                raise ScenarioError(f"{key}: {error.args[0]}") from None
-        return Scenario.from_dict(table)
+        every = _plain({**(changes or {}), **more})
+        pairs = [(key, _without_none(value)) for key, value in every.items()]
+        return Scenario._of(self._inner.with_json(_json(pairs)))
 
     def grid(self, axes: Mapping[str, Sequence[Value]]) -> list[Scenario]:
         """The scenario with each combination of these values; the last key varies fastest.
@@ -194,15 +194,20 @@ def labels(scenarios: Sequence[Scenario]) -> list[str]:
 
 
 def _validated(table: Mapping[str, Any]) -> _core.Scenario:
-    plain: dict[str, Any] = _without_none(table)
-    seed = plain.get("seed")
-    if isinstance(seed, int) and seed >= 2**63:
-        plain["seed"] = hex(seed)  # integers of TOML have 64 bits with their sign
+    return _core.Scenario.from_json(_json(_without_none(_plain(table))))
+
+
+def _plain(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy whose seed TOML can hold: its integers have 64 bits with their sign."""
+    seed = table.get("seed")
+    return {**table, "seed": hex(seed)} if isinstance(seed, int) and seed >= 2**63 else {**table}
+
+
+def _json(value: Any) -> str:
     try:
-        text = json.dumps(plain, default=_plain_number, allow_nan=False)
+        return json.dumps(value, default=_plain_number, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ScenarioError(f"not a scenario: {error}") from None
-    return _core.Scenario.from_json(text)
 
 
 def _without_none(value: Any) -> Any:
@@ -219,32 +224,6 @@ def _plain_number(value: object) -> object:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a value of type {type(value).__name__}")
-
-
-def _set(table: dict[str, Any], key: str, value: Value) -> None:
-    head, dot, rest = key.partition(".")
-    if not dot:
-        table[head] = value
-        return
-    inner = table.setdefault(head, {})
-    if isinstance(inner, dict):
-        _set(inner, rest, value)
-    elif isinstance(inner, list):
-        _set_element(inner, rest, value)
-    else:
-        raise LookupError(f"{head} is not a table")
-
-
-def _set_element(elements: list[Any], key: str, value: Value) -> None:
-    which, dot, rest = key.partition(".")
-    if not dot:
-        raise LookupError("a key has to follow the element")
-    names = [element.get("name") if isinstance(element, dict) else None for element in elements]
-    index = int(which) if which.isdecimal() else names.index(which) if which in names else -1
-    if not 0 <= index < len(elements) or not isinstance(elements[index], dict):
-        last = max(len(elements), 1) - 1
-        raise LookupError(f'no element "{which}"; allowed: 0 to {last}, or a name')
-    _set(elements[index], rest, value)
 
 
 def _flatten(value: Any, at: str = "") -> dict[str, Value]:

@@ -6,6 +6,9 @@ same one for files, the command line and Python. Quantities are strings with uni
 
 from typing import Literal, TypeAlias, TypedDict
 
+#: Networks by name: the paths "primary" and "alternate", and "second-alternate" if there are three.
+TopologyName: TypeAlias = Literal["two-paths", "three-paths", "dual-dumbbell"]
+
 Direction: TypeAlias = Literal["forward", "back", "both"]
 
 
@@ -18,10 +21,25 @@ class GilbertElliott(TypedDict, total=False):
     loss_bad: str
 
 
-class LossScript(TypedDict):
-    """Exactly these packets are lost, counted from 1 in the order in which they are offered."""
+class LossScript(TypedDict, total=False):
+    """Exactly these packets are lost, counted from 1 in the order in which they are offered.
+
+    `packets` counts all of them, the other keys those that have a chunk of the type.
+    """
 
     packets: list[int]
+    data: list[int]
+    sack: list[int]
+    init: list[int]
+    init_ack: list[int]
+    cookie_echo: list[int]
+    cookie_ack: list[int]
+    heartbeat: list[int]
+    heartbeat_ack: list[int]
+    shutdown: list[int]
+    shutdown_ack: list[int]
+    shutdown_complete: list[int]
+    abort: list[int]
 
 
 class Reordering(TypedDict):
@@ -51,6 +69,31 @@ class Link(TypedDict, total=False):
     corrupt: str | float
 
 
+class Load(TypedDict, total=False):
+    """A mean load: a share of the link's rate ("80 %"), or in its place a rate ("8 Mbit/s")."""
+
+    load: str | float
+    rate: str
+
+
+class CrossTraffic(Load, total=False):
+    """Background traffic over the middle link of a path with edges, in each direction.
+
+    It comes from `nodes` single-homed nodes at each end with `sources` on/off sources each, whose
+    bursts and pauses have Pareto distributions; `packet_sizes` go round the sources of a node.
+    """
+
+    forward: Load
+    back: Load
+    nodes: int
+    sources: int
+    packet_sizes: list[str]
+    shape: float
+    on: str
+    off: str
+    delay: str
+
+
 class Path(Link, total=False):
     """`[[path]]`: a two-way link of its own between the two hosts."""
 
@@ -59,6 +102,7 @@ class Path(Link, total=False):
     forward: Link
     back: Link
     edge: Link
+    cross_traffic: CrossTraffic
 
 
 class Node(TypedDict, total=False):
@@ -75,6 +119,26 @@ class LinkEntry(Link, total=False):
     name: str
     forward: Link
     back: Link
+
+
+#: `[[traffic]]`: sources of background packets from one node to another.
+Traffic = TypedDict(
+    "Traffic",
+    {
+        "name": str,
+        "from": str,
+        "to": str,
+        "kind": Literal["pareto", "constant"],
+        "rate": str,
+        "packet_size": str,
+        "sources": int,
+        "start": str,
+        "shape": float,
+        "on": str,
+        "off": str,
+    },
+    total=False,
+)
 
 
 class Parameters(TypedDict, total=False):

@@ -4,7 +4,7 @@ import pickle
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -33,6 +33,14 @@ WRONG = {
     "path to nowhere": (
         GOOD + '[[fault]]\nat = "1 s"\npath = "third"\nkind = "down"',
         r"fault\[0\]\.path: no path \"third\".*allowed: path0",
+    ),
+    "load": (
+        GOOD.replace("[workload]", 'cross_traffic = { load = "300 %" }\n[workload]'),
+        r"path\[0\]\.cross_traffic\.load: \"300 %\" is not a load; allowed: \"0 %\" to \"200 %\"",
+    ),
+    "traffic to nowhere": (
+        GOOD + '[[traffic]]\nfrom = "sender.0"\nto = "nowhere"\nrate = "1 Mbit/s"',
+        r"traffic\[0\]\.to: no node \"nowhere\"; allowed: sender\.0, receiver\.0",
     ),
     "policy": (GOOD + '[policy]\nretransmission = "sane"', r"policy\.retransmission: .*\"same\""),
     "missing": (GOOD.replace('size = "1 MB"', ""), r"workload\.size: missing"),
@@ -96,6 +104,29 @@ def test_arguments_are_the_sections_of_the_file() -> None:
     )
 
 
+def test_networks_have_names() -> None:
+    one = Scenario(topology="dual-dumbbell", workload={"size": "1 MB"})
+    assert [path["name"] for path in one.to_dict()["path"]] == ["primary", "alternate"]
+    loads: dict[str, Any] = {
+        "path.primary.cross_traffic.load": "70 %",
+        "path.1.cross_traffic.load": 1.1,
+    }
+    assert one.with_(loads) == Scenario(
+        topology="dual-dumbbell",
+        path=[
+            {"name": "alternate", "cross_traffic": {"load": "110 %"}},
+            {"name": "primary", "cross_traffic": {"load": "70 %"}},
+        ],
+        workload={"size": "1 MB"},
+    )
+    other = one.with_(topology="three-paths")
+    assert "cross_traffic" not in other.to_toml()
+    with pytest.raises(ScenarioError) as error:
+        one.with_(topology="dumbbell")
+    allowed = tuple(str(error.value).partition("allowed: ")[2].split(", "))
+    assert allowed == get_args(schema.TopologyName)
+
+
 def test_quantities_have_one_form() -> None:
     other = GOOD.replace("10 Mbit/s", "10000 kbit/s").replace("1 MB", "1000 kB")
     assert Scenario.from_toml(other) == Scenario.from_toml(GOOD)
@@ -126,8 +157,8 @@ def test_changes_make_another_scenario(failing: Scenario) -> None:
     [
         ("transport.rto_mni", "1 s", 'transport.rto_mni: no such key; did you mean "rto_min"?'),
         ("path.0.rate", "fast", 'path[0].rate: "fast" is not a rate'),
-        ("path.third.rate", "1 Mbit/s", 'no element "third"; allowed: 0 to 1, or a name'),
-        ("name.x", 1, "name is not a table"),
+        ("path.third.rate", "1 Mbit/s", "path.third: no such element; allowed: first, 0 to 1"),
+        ("name.x", 1, "name: found string; allowed: a table"),
         ("path.0.rate", object(), "not a scenario: a value of type object"),
         ("path", [None], "not a scenario: "),
         ("seed", -1, "seed: found integer `-1`"),
@@ -171,6 +202,9 @@ def test_a_grid_has_every_combination(lossy: Scenario) -> None:
     [
         ("path.0", schema.Path),
         ("path.0.forward", schema.Link),
+        ("path.0.cross_traffic", schema.CrossTraffic),
+        ("path.0.cross_traffic.back", schema.Load),
+        ("traffic.0", schema.Traffic),
         ("transport", schema.Transport),
         ("transport.sender", schema.Parameters),
         ("policy", schema.Policy),
@@ -187,6 +221,14 @@ def test_the_types_have_the_keys_of_the_schema(failing: Scenario, key: str, sect
         failing.with_({f"{key}.no_such_key_at_all": 1})
     allowed = str(error.value).partition("allowed: ")[2].split(", ")
     assert set(allowed) == set(section.__annotations__)
+
+
+def test_the_types_of_loss_have_the_keys_of_the_schema(failing: Scenario) -> None:
+    with pytest.raises(ScenarioError) as error:
+        failing.with_({"path.0.loss": {"no_such_key_at_all": 1}})
+    allowed = set(str(error.value).partition("allowed: ")[2].split(", "))
+    types = {*schema.GilbertElliott.__annotations__, *schema.LossScript.__annotations__}
+    assert allowed == types
 
 
 def test_the_sections_are_those_of_the_schema(failing: Scenario) -> None:

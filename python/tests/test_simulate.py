@@ -90,7 +90,9 @@ def test_frames_have_a_row_for_each_path_link_and_change(failing: Scenario) -> N
     ]
     assert result.paths["failures"].sum() == result.metrics["failures"] == 1
     assert len(result.links) == 4
-    assert result.links["lost_outage"].sum() == result.metrics["packets_lost"]
+    lost, background = result.links["lost_outage"], result.links["background_lost_outage"]
+    assert background.sum() > 0
+    assert (lost - background).sum() == result.metrics["packets_lost"]
     assert "inactive" in set(result.changes["to"])
     assert len(result.associations) == 1
 

@@ -139,6 +139,7 @@ fn describe(outcome: &Outcome) -> String {
     let mut table = Table::new([
         "link",
         "offered",
+        "background",
         "delivered",
         "queue full",
         "lost",
@@ -153,6 +154,7 @@ fn describe(outcome: &Outcome) -> String {
         table.row([
             link.name.clone(),
             c.offered.to_string(),
+            link.background.offered.to_string(),
             c.delivered.to_string(),
             c.dropped_queue.to_string(),
             c.lost.to_string(),

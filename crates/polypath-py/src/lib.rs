@@ -31,5 +31,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
     module.add_function(wrap_pyfunction!(units::quantity, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario::literal, module)?)?;
     Ok(())
 }

@@ -34,14 +34,19 @@ impl Scenario {
     /// From JSON of the same shape. Errors have keys, but no line numbers.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        let wrong = |error: String| {
-            // Where in the JSON it stands is nothing that anybody has seen.
-            let what = error.split(" at line").next().unwrap_or_default();
-            error::ScenarioError::new_err(format!("not a scenario: {what}"))
-        };
-        let table = serde_json::from_str::<toml::Table>(text).map_err(|e| wrong(e.to_string()))?;
-        let text = toml::to_string(&table).map_err(|e| wrong(e.to_string()))?;
+        let table = serde_json::from_str::<toml::Table>(text)
+            .map_err(|error| not_a_scenario(&error.to_string()))?;
+        let text = toml::to_string(&table).map_err(|error| not_a_scenario(&error.to_string()))?;
         let inner = Inner::from_toml(&text).map_err(error::without_place)?;
+        Ok(Self { inner })
+    }
+
+    /// The same scenario with other values: `changes` is JSON of pairs of a dotted key and its value,
+    /// null to take it away.
+    fn with_json(&self, changes: &str) -> PyResult<Self> {
+        let changes: Vec<(String, Option<toml::Value>)> =
+            serde_json::from_str(changes).map_err(|error| not_a_scenario(&error.to_string()))?;
+        let inner = self.inner.with(changes).map_err(error::without_place)?;
         Ok(Self { inner })
     }
 
@@ -76,4 +81,17 @@ impl Scenario {
     fn name(&self) -> &str {
         &self.inner.name
     }
+}
+
+/// JSON that holds what TOML cannot. Where in the JSON it stands is nothing that anybody has seen.
+fn not_a_scenario(error: &str) -> PyErr {
+    let what = error.split(" at line").next().unwrap_or_default();
+    error::ScenarioError::new_err(format!("not a scenario: {what}"))
+}
+
+/// A value as somebody types it, as JSON: as TOML has it, or else a string without its quotes.
+#[pyfunction]
+pub(crate) fn literal(text: &str) -> PyResult<String> {
+    let value = polypath_sim::scenario::literal(text);
+    serde_json::to_string(&value).map_err(|error| not_a_scenario(&error.to_string()))
 }

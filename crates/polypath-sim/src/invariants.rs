@@ -45,7 +45,10 @@ impl Schedule {
 /// Packets are conserved on every link.
 pub(crate) fn check_links(network: &Network<'_>) -> Result<(), String> {
     for (link, plan) in network.links.iter().zip(&network.topology.links) {
-        link.counters().check().map_err(|what| format!("link {}: {what}", plan.name))?;
+        let here = |what| format!("link {}: {what}", plan.name);
+        link.counters().check().map_err(here)?;
+        // Of the background packets too, and so of the associations' own.
+        link.background().check().map_err(here)?;
     }
     Ok(())
 }

@@ -40,6 +40,7 @@ pub mod series;
 mod simulation;
 mod stack;
 pub mod trace;
+mod traffic;
 pub mod units;
 mod wire;
 mod workload;

@@ -177,8 +177,10 @@ pub struct PathChange {
 pub struct LinkOutcome {
     /// Its name.
     pub name: String,
-    /// Counters.
+    /// Counters of all packets.
     pub counts: LinkCounters,
+    /// The part of them that background packets have.
+    pub background: LinkCounters,
 }
 
 /// An endpoint of the protocol.

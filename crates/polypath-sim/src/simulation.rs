@@ -22,6 +22,7 @@ use crate::scenario::{Plan, Run, Scenario, ScenarioError, encapsulation_port};
 use crate::series::Recorder;
 use crate::stack::{HostRoutes, Membership, Stack};
 use crate::trace::{Traced, Tracer};
+use crate::traffic::Source;
 use crate::workload::Conversation;
 
 /// Why a run gave no outcome.
@@ -73,7 +74,8 @@ impl<'w> Simulation<'w> {
     pub(crate) fn new(scenario: &Scenario, plan: Plan) -> Result<Self, SimError> {
         let seed = scenario.seed;
         let largest = plan.sender.path_mtu().max(plan.receiver.path_mtu());
-        let network = Network::new(plan.topology, seed, usize::from(largest));
+        let mut network = Network::new(plan.topology, seed, usize::from(largest));
+        network.start_traffic(plan.traffic.into_iter().map(|t| Source::new(t, seed)).collect());
         let udp_port = encapsulation_port(scenario.transport.encapsulation.unwrap_or_default());
         let stacks = plan.stacks.iter().map(|stack| {
             let addresses = network.topology.addresses(stack.host);
@@ -159,6 +161,7 @@ impl<'w> Simulation<'w> {
                 break End::Closed;
             }
             match self.network.events.next_time() {
+                _ if self.network.is_idle() => break End::Idle,
                 None => break End::Idle,
                 Some(at) if at > limit => {
                     self.now = limit;
@@ -194,6 +197,14 @@ impl<'w> Simulation<'w> {
                     None => Ok(()),
                 }
             }
+            Event::Emission { source } => {
+                self.network.emit(self.now, source);
+                Ok(())
+            }
+            Event::Background { source, hop, ticket } => {
+                self.network.arrive_background(self.now, source, hop, ticket);
+                Ok(())
+            }
             Event::Timer { stack } => self.timer(stack as usize),
             Event::Application { association, side } => {
                 self.application(association as usize, usize::from(side))
@@ -207,7 +218,7 @@ impl<'w> Simulation<'w> {
             Event::Sample => {
                 self.sample_all();
                 // If nothing else is left to happen, more samples would show nothing new.
-                if let Some(interval) = self.interval.filter(|_| self.network.events.len() > 0) {
+                if let Some(interval) = self.interval.filter(|_| !self.network.is_idle()) {
                     self.network.events.schedule(self.now + interval, Event::Sample);
                 }
                 Ok(())
@@ -473,6 +484,7 @@ impl<'w> Simulation<'w> {
                 .map(|(link, plan)| LinkOutcome {
                     name: plan.name.clone(),
                     counts: *link.counters(),
+                    background: *link.background(),
                 })
                 .collect(),
             endpoints: endpoints.collect(),

@@ -183,6 +183,8 @@ struct Seen {
     unreachable: u64,
     no_answer: u64,
     blackouts: u64,
+    background: u64,
+    background_dropped: u64,
 }
 
 impl Seen {
@@ -209,6 +211,11 @@ impl Seen {
             u64::from(outcome.endpoints.iter().any(|e| e.counts.bad_checksum > 0));
         self.full_queues += any_link(&|link| link.dropped_queue > 0);
         self.reordered += any_link(&|link| link.reordered > 0);
+        let background = |test: &dyn Fn(&LinkCounters) -> bool| {
+            u64::from(outcome.links.iter().any(|link| test(&link.background)))
+        };
+        self.background += background(&|link| link.delivered > 0);
+        self.background_dropped += background(&|link| link.dropped_queue > 0);
         self.no_buffer += any(&|side| side.counts.dropped_no_buffer > 0);
         self.unreachable += closed("peer-unreachable");
         self.no_answer += closed("no-answer");
@@ -232,6 +239,8 @@ impl Seen {
             self.unreachable,
             self.no_answer,
             self.blackouts,
+            self.background,
+            self.background_dropped,
         ];
         assert!(all.iter().all(|&n| n * 1000 >= cases), "something hardly ever happened: {self:?}");
     }

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use polypath_sim::link::{LossModel, Reordering};
+use polypath_sim::link::{LossModel, LossScript, PacketKind, Reordering};
 use polypath_sim::outcome::{End, Outcome};
 use polypath_sim::scenario::{
-    CheckEvery, Direction, EncapsulationSpec, Fault, PathSpec, Series, SizeRange, Workload,
-    WorkloadKind,
+    CheckEvery, Direction, EncapsulationSpec, Fault, LinkSpec, PathSpec, Series, SizeRange,
+    Workload, WorkloadKind,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 use polypath_sim::{RunOptions, Scenario};
@@ -96,7 +96,7 @@ fn eighty_megabytes_take_what_the_papers_state() {
 
 #[test]
 fn the_example_scenarios_complete() {
-    for name in ["caro2006-two-paths", "bulk-3-percent", "two-uplinks", "demo"] {
+    for name in ["caro2006-two-paths", "bulk-3-percent", "two-uplinks", "demo", "dual-dumbbell"] {
         let outcome = run(&file(name));
         assert!(outcome.associations[0].complete, "{name}: {outcome:#?}");
         assert_eq!(outcome.end, End::Closed);
@@ -177,6 +177,29 @@ fn policies_see_the_same_weather() {
     let first = lost(65_536);
     assert_eq!(first, lost(20_000));
     assert!(!first.is_empty());
+}
+
+#[test]
+fn a_script_by_chunk_type_takes_the_nth_packet_with_it() {
+    let mut path = PathSpec::new(Rate::mbit(10), Span::millis(20));
+    let link = |kind, numbers: &[u64]| {
+        let script = LossScript::default().and(kind, numbers.iter().copied());
+        Some(LinkSpec::default().loss(LossModel::Script(script)))
+    };
+    path.forward = link(PacketKind::Data, &[10, 20]);
+    path.back = link(PacketKind::CookieAck, &[1]);
+    let scenario = Scenario::new("script").path(path).workload(Workload::bulk(Size(200_000)));
+    let outcome = run(&scenario);
+    let association = &outcome.associations[0];
+    assert!(association.complete);
+    let [forward, back] = [0, 1].map(|n| outcome.links[n].counts.lost);
+    assert_eq!((forward, back), (2, 1));
+    let path = association.sender.paths[0].counts;
+    let sent = path.data_chunks_sent + path.fast_retransmissions + path.timeout_retransmissions;
+    let arrived = association.receiver.paths[0].counts.data_chunks_received;
+    assert_eq!(sent - arrived, 2, "each lost packet had one DATA chunk");
+    // The lost COOKIE ACK is answered to the COOKIE ECHO's retransmission.
+    assert!(association.sender.established_at.unwrap() > 1.0);
 }
 
 /// Which of the first `n` packets of an interface carry a comment, by a reader as small as can be.

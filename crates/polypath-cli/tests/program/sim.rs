@@ -68,6 +68,7 @@ fn wrong_scenarios_are_one_line() {
     let (_folder, file) = scenario(SCENARIO);
     let ended = polypath(&["sim", &file, "--set", "path.0.rate=fast"]).wait();
     ended.complains(2, &["path[0].rate", "Mbit/s"]);
+    polypath(&["sim", &file, "--set", "name"]).wait().complains(2, &["KEY=VALUE"]);
     let ended = polypath(&["sim", "no-such-file.toml"]).wait();
     ended.complains(1, &["cannot read no-such-file.toml: no such file or directory"]);
 }

@@ -43,6 +43,12 @@ pub enum EmulatorError {
     /// The scenario has no `[[path]]`.
     #[error("the emulator needs a scenario with [[path]]")]
     NoPath,
+    /// The scenario has background traffic.
+    #[error(
+        "the emulator has no background traffic: take [[traffic]] and cross_traffic out of the \
+         scenario"
+    )]
+    Traffic,
     /// An address cannot be bound.
     #[error("{address} cannot be bound: {source}")]
     Bind {
@@ -109,6 +115,9 @@ pub fn start(
     let plan = Plan::new(scenario).map_err(|problem| problem.at(Default::default()))?;
     if plan.paths.is_empty() {
         return Err(EmulatorError::NoPath);
+    }
+    if !plan.traffic.is_empty() {
+        return Err(EmulatorError::Traffic);
     }
     let spec = scenario.emulator.clone().unwrap_or_default();
     let (mut routes, mut paths) = (Vec::new(), Vec::new());

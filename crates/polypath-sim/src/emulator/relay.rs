@@ -242,7 +242,7 @@ impl Relay {
         let id = links[datagram.hops];
         let header = wire::ip_header_size(route.receiver.ip()) + wire::UDP_HEADER;
         let size = header + datagram.bytes.len() as u32;
-        let verdict = self.links[id.index()].1.offer(now, size, header);
+        let verdict = self.links[id.index()].1.offer(now, size, &datagram.bytes);
         if let Some(capture) = &mut self.capture {
             capture.record(now, id, route, &datagram, verdict);
         }

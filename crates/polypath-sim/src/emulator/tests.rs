@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::scenario::{Fault, PathSpec};
+use crate::scenario::{Fault, PathSpec, TopologyName};
 use crate::units::{QueueLimit, Rate, Span};
 
 /// A scenario whose sockets take any free port.
@@ -30,6 +30,13 @@ fn socket(ip: [u8; 4]) -> UdpSocket {
 fn receive(socket: &UdpSocket) -> Option<(Vec<u8>, SocketAddr)> {
     let mut bytes = [0; 2048];
     socket.recv_from(&mut bytes).ok().map(|(size, from)| (bytes[..size].to_vec(), from))
+}
+
+#[test]
+fn background_traffic_is_refused() {
+    let scenario = Scenario::new("crossed").topology(TopologyName::DualDumbbell);
+    let error = start(&scenario, None).unwrap_err();
+    assert!(matches!(error, EmulatorError::Traffic), "{error}");
 }
 
 #[test]

@@ -32,6 +32,15 @@ pub struct LinkCounters {
 }
 
 impl LinkCounters {
+    /// Counts what has changed from `before` to `after`.
+    pub(super) const fn add_change(&mut self, before: &Self, after: &Self) {
+        macro_rules! add {
+            ($($field:ident)*) => { $( self.$field = self.$field + after.$field - before.$field; )* };
+        }
+        add!(offered offered_bytes duplicated delivered delivered_bytes dropped_queue dropped_mtu);
+        add!(lost lost_outage in_flight reordered corrupted);
+    }
+
     /// Every packet that went in, or was made, is somewhere.
     ///
     /// # Errors

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::script::{LossScript, PacketKind, Seen};
 use crate::random::Random;
 use crate::units::Probability;
 
 /// How a link loses packets.
 ///
 /// In scenario files: `"3 %"`, or `{ good_to_bad = "1 %", bad_to_good = "25 %", loss_good = "0 %",
-/// loss_bad = "100 %" }`, or `{ packets = [3, 17] }`.
+/// loss_bad = "100 %" }`, or a script such as `{ packets = [3, 17] }` or `{ data = [5, 9], sack = [2] }`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum LossModel {
     /// Nothing is lost.
@@ -32,8 +32,8 @@ pub enum LossModel {
         /// Loss probability in the bad state.
         loss_bad: Probability,
     },
-    /// Exactly these packets, counted from 1 in the order in which they are offered.
-    Packets(Vec<u64>),
+    /// Exactly these packets.
+    Script(LossScript),
 }
 
 impl LossModel {
@@ -52,7 +52,7 @@ impl LossModel {
                 let bad = if p + r == 0.0 { 0.0 } else { p / (p + r) };
                 Some(bad * loss_bad.get() + (1.0 - bad) * loss_good.get())
             }
-            Self::Packets(_) => None,
+            Self::Script(_) => None,
         }
     }
 }
@@ -63,15 +63,12 @@ impl LossModel {
 pub(super) struct LossProcess {
     model: LossModel,
     bad: bool,
-    seen: u64,
+    seen: Seen,
 }
 
 impl LossProcess {
-    pub(super) fn new(mut model: LossModel) -> Self {
-        if let LossModel::Packets(packets) = &mut model {
-            packets.sort_unstable();
-        }
-        Self { model, bad: false, seen: 0 }
+    pub(super) fn new(model: LossModel) -> Self {
+        Self { model, bad: false, seen: Seen::default() }
     }
 
     /// Another model from now on; packets of a script are counted from the link's first packet.
@@ -79,9 +76,10 @@ impl LossProcess {
         *self = Self { seen: self.seen, ..Self::new(model) };
     }
 
+    /// Whether the next packet is lost; `payload` is what of it is SCTP, if it is known.
     #[inline]
-    pub(super) fn loses_next(&mut self, dice: &mut Random) -> bool {
-        self.seen += 1;
+    pub(super) fn loses_next(&mut self, dice: &mut Random, payload: &[u8]) -> bool {
+        let kinds = self.seen.count(payload);
         match &self.model {
             LossModel::None => {
                 dice.bits();
@@ -93,55 +91,55 @@ impl LossProcess {
                 self.bad ^= dice.chance(leave.get());
                 dice.chance(if self.bad { loss_bad } else { loss_good }.get())
             }
-            LossModel::Packets(packets) => packets.binary_search(&self.seen).is_ok(),
+            LossModel::Script(script) => script.takes(&self.seen, kinds),
         }
     }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    good_to_bad: Option<Probability>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bad_to_good: Option<Probability>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    loss_good: Option<Probability>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    loss_bad: Option<Probability>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    packets: Option<Vec<u64>>,
-}
-
 impl Serialize for LossModel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let empty = Table {
-            good_to_bad: None,
-            bad_to_good: None,
-            loss_good: None,
-            loss_bad: None,
-            packets: None,
-        };
-        match self.clone() {
+        match self {
             Self::None => Probability::ZERO.serialize(serializer),
             Self::Bernoulli(p) => p.serialize(serializer),
-            Self::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => Table {
-                good_to_bad: Some(good_to_bad),
-                bad_to_good: Some(bad_to_good),
-                loss_good: Some(loss_good),
-                loss_bad: Some(loss_bad),
-                ..empty
-            }
-            .serialize(serializer),
-            Self::Packets(packets) => {
-                Table { packets: Some(packets), ..empty }.serialize(serializer)
+            Self::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad } => serializer
+                .collect_map(ELLIOTT.into_iter().zip([
+                    good_to_bad,
+                    bad_to_good,
+                    loss_good,
+                    loss_bad,
+                ])),
+            Self::Script(script) => {
+                let name = |kind: PacketKind| PacketKind::NAMES[kind as usize].1;
+                // A script that takes nothing is a script all the same.
+                let none = script.is_empty().then_some(("packets", [].as_slice()));
+                let kinds = script.kinds().map(|(kind, numbers)| (name(kind), numbers));
+                serializer.collect_map(kinds.chain(none))
             }
         }
     }
 }
 
 const ALLOWED: &str = "a probability such as \"3 %\", a table with good_to_bad, bad_to_good, \
-                       loss_good and loss_bad, or a table with packets";
+                       loss_good and loss_bad, or a script such as { packets = [3, 17] } or \
+                       { data = [5], sack = [2] }";
+
+/// Keys of the Gilbert-Elliott model.
+const ELLIOTT: [&str; 4] = ["good_to_bad", "bad_to_good", "loss_good", "loss_bad"];
+
+/// All keys that a table may have.
+const KEYS: [&str; ELLIOTT.len() + PacketKind::NAMES.len()] = {
+    let mut keys = [""; ELLIOTT.len() + PacketKind::NAMES.len()];
+    let mut n = 0;
+    while n < keys.len() {
+        let of_script = n.checked_sub(ELLIOTT.len());
+        keys[n] = match of_script {
+            None => ELLIOTT[n],
+            Some(n) => PacketKind::NAMES[n].1,
+        };
+        n += 1;
+    }
+    keys
+};
 
 impl<'de> Deserialize<'de> for LossModel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -161,42 +159,42 @@ impl<'de> Deserialize<'de> for LossModel {
                 self.visit_f64(number as f64)
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LossModel, A::Error> {
-                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-                match table {
-                    Table {
-                        good_to_bad: None,
-                        bad_to_good: None,
-                        loss_good: None,
-                        loss_bad: None,
-                        packets: Some(mut packets),
-                    } => {
-                        packets.sort_unstable();
-                        packets.dedup();
-                        if packets.first() == Some(&0) {
-                            return Err(A::Error::custom("packets are counted from 1"));
-                        }
-                        Ok(LossModel::Packets(packets))
-                    }
-                    Table {
-                        good_to_bad: Some(good_to_bad),
-                        bad_to_good: Some(bad_to_good),
-                        loss_good,
-                        loss_bad,
-                        packets: None,
-                    } => Ok(LossModel::GilbertElliott {
-                        good_to_bad,
-                        bad_to_good,
-                        loss_good: loss_good.unwrap_or(Probability::ZERO),
-                        loss_bad: loss_bad.unwrap_or(Probability::ONE),
-                    }),
-                    _ => Err(A::Error::custom(format_args!(
-                        "neither a whole Gilbert-Elliott model nor a list of packets; \
-                         allowed: {ALLOWED}"
-                    ))),
-                }
+                table(map)
             }
         }
         deserializer.deserialize_any(Forms)
+    }
+}
+
+fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<LossModel, A::Error> {
+    let mut elliott: [Option<Probability>; 4] = [None; 4];
+    let mut script: Option<LossScript> = None;
+    while let Some(key) = map.next_key::<String>()? {
+        if let Some(n) = ELLIOTT.iter().position(|known| *known == key) {
+            elliott[n] = Some(map.next_value()?);
+        } else if let Some((kind, _)) = PacketKind::NAMES.iter().find(|(_, name)| *name == key) {
+            let numbers: Vec<u64> = map.next_value()?;
+            if numbers.contains(&0) {
+                return Err(A::Error::custom("packets are counted from 1"));
+            }
+            script = Some(script.unwrap_or_default().and(*kind, numbers));
+        } else {
+            return Err(A::Error::unknown_field(&key, &KEYS));
+        }
+    }
+    match (elliott, script) {
+        ([None, None, None, None], Some(script)) => Ok(LossModel::Script(script)),
+        ([Some(good_to_bad), Some(bad_to_good), loss_good, loss_bad], None) => {
+            Ok(LossModel::GilbertElliott {
+                good_to_bad,
+                bad_to_good,
+                loss_good: loss_good.unwrap_or(Probability::ZERO),
+                loss_bad: loss_bad.unwrap_or(Probability::ONE),
+            })
+        }
+        _ => Err(A::Error::custom(format_args!(
+            "neither a whole Gilbert-Elliott model nor a script; allowed: {ALLOWED}"
+        ))),
     }
 }
 
@@ -207,7 +205,7 @@ mod tests {
     fn rate(model: LossModel, n: u32) -> f64 {
         let mut dice = Random::named(11, "loss");
         let mut process = LossProcess::new(model);
-        let lost = (0..n).filter(|_| process.loses_next(&mut dice)).count();
+        let lost = (0..n).filter(|_| process.loses_next(&mut dice, &[])).count();
         lost as f64 / f64::from(n)
     }
 
@@ -236,7 +234,7 @@ mod tests {
             loss_good: Probability::ZERO,
             loss_bad: Probability::ONE,
         });
-        let lost: Vec<bool> = (0..100_000).map(|_| process.loses_next(&mut dice)).collect();
+        let lost: Vec<bool> = (0..100_000).map(|_| process.loses_next(&mut dice, &[])).collect();
         let losses = lost.iter().filter(|&&l| l).count();
         let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count();
         let mean = losses as f64 / bursts as f64;
@@ -246,10 +244,10 @@ mod tests {
     #[test]
     fn script_loses_exactly_those() {
         let mut dice = Random::named(1, "loss");
-        let mut process = LossProcess::new(LossModel::Packets(vec![5, 2]));
-        let lost: Vec<u64> = (1..=10).filter(|_| process.loses_next(&mut dice)).collect();
+        let mut process = LossProcess::new(LossModel::Script(LossScript::packets([5, 2])));
+        let lost: Vec<u64> = (1..=10).filter(|_| process.loses_next(&mut dice, &[])).collect();
         assert_eq!(lost.len(), 2);
-        process.set(LossModel::Packets(vec![12]));
-        assert!(!process.loses_next(&mut dice) && process.loses_next(&mut dice));
+        process.set(LossModel::Script(LossScript::packets([12])));
+        assert!(!process.loses_next(&mut dice, &[]) && process.loses_next(&mut dice, &[]));
     }
 }

@@ -9,6 +9,7 @@
 mod config;
 mod counters;
 mod loss;
+mod script;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use polypath_proto::Time;
 pub use config::{LinkConfig, Reordering};
 pub use counters::LinkCounters;
 pub use loss::LossModel;
+pub use script::{LossScript, PacketKind};
 
 use crate::random::Random;
 use crate::units::{QueueLimit, Rate};
@@ -115,6 +117,7 @@ pub struct Link {
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
     counters: LinkCounters,
+    background: LinkCounters,
 }
 
 impl Link {
@@ -136,21 +139,22 @@ impl Link {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             counters: LinkCounters::default(),
+            background: LinkCounters::default(),
         }
     }
 
-    /// A packet of `size` bytes (of which `header` are those of IP and UDP) wants to cross at
-    /// `now`, which never goes backwards between calls.
+    /// A packet of `size` bytes, of which `payload` are the last (what is in front is IP and UDP),
+    /// wants to cross at `now`, which never goes backwards between calls.
     #[inline]
-    pub fn offer(&mut self, now: Time, size: u32, header: u32) -> Verdict {
+    pub fn offer(&mut self, now: Time, size: u32, payload: &[u8]) -> Verdict {
         self.counters.offered += 1;
         self.counters.offered_bytes += u64::from(size);
         // All dice are thrown for every packet, so that its fate depends on its number alone.
-        let lost = self.loss.loses_next(&mut self.dice.loss);
+        let lost = self.loss.loses_next(&mut self.dice.loss, payload);
         let held_up = self.roll_reorder();
         let p = self.config.duplicate.get();
         let duplicate = p > 0.0 && self.dice.duplicate.chance(p);
-        let inverted_bit = self.roll_corruption(size, header);
+        let inverted_bit = self.roll_corruption(payload.len());
         if !self.up {
             self.counters.lost_outage += 1;
             return Verdict::Drop(DropReason::Down);
@@ -176,6 +180,15 @@ impl Link {
             arrival: Arrival { at, ticket: Ticket(self.epoch), inverted_bit },
             duplicate,
         }
+    }
+
+    /// A packet of background traffic, which has a size and nothing else, wants to cross.
+    #[inline]
+    pub fn offer_background(&mut self, now: Time, size: u32) -> Verdict {
+        let before = self.counters;
+        let verdict = self.offer(now, size, &[]);
+        self.background.add_change(&before, &self.counters);
+        verdict
     }
 
     /// When the last bit has been sent; `None` if the queue has no room.
@@ -218,13 +231,13 @@ impl Link {
         hit.then(|| Duration::from_nanos(dice.between(0, reorder.delay.0)))
     }
 
-    fn roll_corruption(&mut self, size: u32, header: u32) -> Option<u32> {
+    fn roll_corruption(&mut self, payload: usize) -> Option<u32> {
         let p = self.config.corrupt.get();
         if p == 0.0 {
             return None;
         }
         let (hit, place) = (self.dice.corrupt.chance(p), self.dice.corrupt.bits());
-        let bits = u64::from(size.saturating_sub(header)) * 8;
+        let bits = payload as u64 * 8;
         (hit && bits > 0).then(|| (place % bits) as u32)
     }
 
@@ -241,13 +254,24 @@ impl Link {
         true
     }
 
+    /// [`arrive`](Self::arrive) for a packet of background traffic.
+    #[inline]
+    pub fn arrive_background(&mut self, ticket: Ticket, size: u32) -> bool {
+        let before = self.counters;
+        let arrives = self.arrive(ticket, size);
+        self.background.add_change(&before, &self.counters);
+        arrives
+    }
+
     /// The link breaks: what is queued and on the wire is lost, and so is all until
     /// [`set_up`](Self::set_up).
     pub fn set_down(&mut self, now: Time) {
         self.up = false;
         self.epoch = self.epoch.wrapping_add(1);
-        self.counters.lost_outage += self.counters.in_flight;
-        self.counters.in_flight = 0;
+        for counters in [&mut self.counters, &mut self.background] {
+            counters.lost_outage += counters.in_flight;
+            counters.in_flight = 0;
+        }
         self.waiting.clear();
         self.waiting_bytes = 0;
         self.busy_until = now;
@@ -288,6 +312,11 @@ impl Link {
     /// What went in and what became of it.
     pub const fn counters(&self) -> &LinkCounters {
         &self.counters
+    }
+
+    /// The part of [`counters`](Self::counters) that background packets have.
+    pub const fn background(&self) -> &LinkCounters {
+        &self.background
     }
 
     /// Packets and bytes that wait for transmission at `now`.

@@ -5,6 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::units::{Probability, Span};
 
+/// Anything but chunks.
+const PAYLOAD: [u8; 1480] = [0xff; 1480];
+
 fn link(config: LinkConfig) -> Link {
     Link::new(config, 1, "test")
 }
@@ -35,8 +38,8 @@ fn ten_mbit() -> LinkConfig {
 fn transmission_and_propagation() {
     let mut link = link(ten_mbit());
     let t = Time::from_millis(100);
-    assert_eq!(at(link.offer(t, 1500, 20)), t + Duration::from_micros(46_200));
-    assert_eq!(at(link.offer(t, 1500, 20)), t + Duration::from_micros(47_400));
+    assert_eq!(at(link.offer(t, 1500, &PAYLOAD[..1480])), t + Duration::from_micros(46_200));
+    assert_eq!(at(link.offer(t, 1500, &PAYLOAD[..1480])), t + Duration::from_micros(47_400));
     assert_eq!(link.waiting(t), (1, 1500));
     assert_eq!(link.waiting(t + Duration::from_micros(1200)), (0, 0));
 }
@@ -46,13 +49,13 @@ fn drop_tail_in_packets_does_not_count_the_one_on_the_transmitter() {
     let mut link = link(LinkConfig { queue: QueueLimit::Packets(2), ..ten_mbit() });
     let t = Time::ZERO;
     (0..3).for_each(|_| {
-        at(link.offer(t, 1500, 20));
+        at(link.offer(t, 1500, &PAYLOAD[..1480]));
     });
-    assert_eq!(link.offer(t, 1500, 20), Verdict::Drop(DropReason::Queue));
+    assert_eq!(link.offer(t, 1500, &PAYLOAD[..1480]), Verdict::Drop(DropReason::Queue));
     // One transmission later there is room for one.
     let later = t + Duration::from_micros(1200);
-    at(link.offer(later, 1500, 20));
-    assert_eq!(link.offer(later, 1500, 20), Verdict::Drop(DropReason::Queue));
+    at(link.offer(later, 1500, &PAYLOAD[..1480]));
+    assert_eq!(link.offer(later, 1500, &PAYLOAD[..1480]), Verdict::Drop(DropReason::Queue));
     link.counters().check().unwrap();
 }
 
@@ -60,22 +63,25 @@ fn drop_tail_in_packets_does_not_count_the_one_on_the_transmitter() {
 fn drop_tail_in_bytes() {
     let mut link = link(LinkConfig { queue: QueueLimit::Bytes(3000), ..ten_mbit() });
     (0..3).for_each(|_| {
-        at(link.offer(Time::ZERO, 1500, 20));
+        at(link.offer(Time::ZERO, 1500, &PAYLOAD[..1480]));
     });
-    assert_eq!(link.offer(Time::ZERO, 40, 20), Verdict::Drop(DropReason::Queue));
+    assert_eq!(link.offer(Time::ZERO, 40, &PAYLOAD[..20]), Verdict::Drop(DropReason::Queue));
 }
 
 #[test]
 fn an_outage_loses_what_is_queued_and_on_the_wire() {
     let mut link = link(ten_mbit());
-    let first = ticket(link.offer(Time::ZERO, 1500, 20));
-    let second = ticket(link.offer(Time::ZERO, 1500, 20));
+    let first = ticket(link.offer(Time::ZERO, 1500, &PAYLOAD[..1480]));
+    let second = ticket(link.offer(Time::ZERO, 1500, &PAYLOAD[..1480]));
     link.set_down(Time::from_millis(1));
     assert!(!link.arrive(first, 1500) && !link.arrive(second, 1500));
-    assert_eq!(link.offer(Time::from_millis(2), 100, 20), Verdict::Drop(DropReason::Down));
+    assert_eq!(
+        link.offer(Time::from_millis(2), 100, &PAYLOAD[..80]),
+        Verdict::Drop(DropReason::Down)
+    );
     link.set_up();
     let t = Time::from_millis(3);
-    let third = link.offer(t, 1500, 20);
+    let third = link.offer(t, 1500, &PAYLOAD[..1480]);
     assert_eq!(at(third), t + Duration::from_micros(46_200), "the old queue is gone");
     assert!(link.arrive(ticket(third), 1500));
     let counters = *link.counters();
@@ -86,10 +92,10 @@ fn an_outage_loses_what_is_queued_and_on_the_wire() {
 #[test]
 fn a_changed_rate_applies_to_what_comes_after() {
     let mut link = link(ten_mbit());
-    let before = at(link.offer(Time::ZERO, 1500, 20));
+    let before = at(link.offer(Time::ZERO, 1500, &PAYLOAD[..1480]));
     link.set_rate(Some(Rate::mbit(1)));
     link.set_delay(Duration::ZERO);
-    let after = at(link.offer(Time::ZERO, 1500, 20));
+    let after = at(link.offer(Time::ZERO, 1500, &PAYLOAD[..1480]));
     assert_eq!(before, Time::ZERO + Duration::from_micros(46_200));
     assert_eq!(after, Time::ZERO + Duration::from_micros(13_200));
 }
@@ -97,8 +103,8 @@ fn a_changed_rate_applies_to_what_comes_after() {
 #[test]
 fn too_large_for_the_mtu() {
     let mut link = link(LinkConfig { mtu: Some(1400), ..ten_mbit() });
-    at(link.offer(Time::ZERO, 1400, 20));
-    assert_eq!(link.offer(Time::ZERO, 1401, 20), Verdict::Drop(DropReason::Mtu));
+    at(link.offer(Time::ZERO, 1400, &PAYLOAD[..1380]));
+    assert_eq!(link.offer(Time::ZERO, 1401, &PAYLOAD[..1381]), Verdict::Drop(DropReason::Mtu));
 }
 
 #[test]
@@ -106,7 +112,7 @@ fn other_dice_stay_the_same_when_one_thing_is_added() {
     let fates = |config: LinkConfig| {
         let mut link = link(config);
         (0..2000)
-            .map(|i| link.offer(Time::from_millis(i * 10), 1500, 20))
+            .map(|i| link.offer(Time::from_millis(i * 10), 1500, &PAYLOAD[..1480]))
             .map(|v| matches!(v, Verdict::Drop(DropReason::Loss)))
             .collect::<Vec<_>>()
     };
@@ -176,7 +182,7 @@ fn drive(config: &LinkConfig, steps: &[Step]) -> Result<Vec<Verdict>, TestCaseEr
                 for (_, ticket, size) in due.drain(..ready) {
                     link.arrive(ticket, size);
                 }
-                let verdict = link.offer(now, size, 20);
+                let verdict = link.offer(now, size, &PAYLOAD[..size as usize - 20]);
                 if let Verdict::Deliver { arrival, duplicate } = verdict {
                     prop_assert!(arrival.at >= now + config.delay);
                     for _ in 0..=u32::from(duplicate) {
@@ -228,7 +234,7 @@ proptest! {
         let mut last: Option<Time> = None;
         for (gap, size) in offers {
             now = now + Duration::from_nanos(gap);
-            let arrival = at(link.offer(now, size, 20));
+            let arrival = at(link.offer(now, size, &PAYLOAD[..size as usize - 20]));
             if let Some(last) = last {
                 prop_assert!(arrival.since(last) >= rate.time_for(size.into()), "faster than the rate");
             }

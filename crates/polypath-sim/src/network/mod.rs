@@ -1,5 +1,6 @@
 //! Packets on their way: links between nodes, static routes, and the queue of all events.
 
+mod background;
 mod change;
 mod packet;
 mod queue;
@@ -25,6 +26,10 @@ use crate::trace::Tracer;
 pub(crate) enum Event {
     /// A packet reaches the end of a link.
     Arrival { link: LinkId, packet: PacketId, ticket: Ticket },
+    /// A source of background traffic sends a packet.
+    Emission { source: u32 },
+    /// A background packet reaches the end of the n-th link of its way.
+    Background { source: u32, hop: u32, ticket: Ticket },
     /// A deadline of an endpoint may have come.
     Timer { stack: u32 },
     /// An application wants to do something.
@@ -44,6 +49,7 @@ pub(crate) struct Network<'w> {
     routes: Routes,
     /// Addresses of all interfaces, sorted.
     addresses: Vec<(IpAddr, NodeId)>,
+    background: background::Background,
     capture: Option<Capture<'w>>,
     pub(crate) tracer: Option<Tracer>,
     /// Packets whose source or destination nobody has, or to which no way leads.
@@ -77,6 +83,7 @@ impl<'w> Network<'w> {
             routes: topology.routes(),
             topology,
             addresses,
+            background: background::Background::default(),
             capture: None,
             tracer: None,
             unroutable: 0,
@@ -135,7 +142,7 @@ impl<'w> Network<'w> {
 
     fn offer(&mut self, now: Time, on: LinkId, id: PacketId) {
         let packet = self.packets.get(id);
-        let verdict = self.links[on.index()].offer(now, packet.wire_size(), packet.header());
+        let verdict = self.links[on.index()].offer(now, packet.wire_size(), packet.bytes());
         if let Some(capture) = &mut self.capture {
             capture.record(now, on, packet, verdict);
         }

@@ -159,6 +159,21 @@ impl Topology {
         routes
     }
 
+    /// The links of the way from one node to another, routers included; `None` if there is no way.
+    pub(crate) fn way(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
+        let n = self.nodes.len();
+        let mut routes = Routes { nodes: n, next: vec![None; n * n], hops: vec![u32::MAX; n * n] };
+        self.routes_to(to.index(), &mut routes);
+        let mut way = Vec::new();
+        let mut at = from;
+        while at != to {
+            let link = routes.next(at, to)?;
+            way.push(link);
+            at = self.links[link.index()].to;
+        }
+        Some(way)
+    }
+
     /// Breadth first from the destination, against the direction of the links.
     fn routes_to(&self, to: usize, routes: &mut Routes) {
         let n = routes.nodes;

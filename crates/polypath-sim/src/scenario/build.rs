@@ -1,17 +1,15 @@
 //! From the scenario to what the simulator and the emulator run.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use polypath_proto::{Config, Time};
 
 use super::error::Problem;
-use super::link::{LinkSpec, PathSpec};
+use super::network::NetworkBuilder;
 use super::transport::{self, Side};
-use super::workload::{Direction, Workload};
-use super::{EncapsulationSpec, Fault, FaultKind, Key, PathRef, Scenario};
-use crate::link::LinkConfig;
-use crate::network::{Change, ChangeKind, HostId, LinkId, NodeId, Topology};
-use crate::units::{Rate, Size};
+use super::workload::Workload;
+use super::{EncapsulationSpec, Key, Scenario};
+use crate::network::{Change, HostId, LinkId, Topology};
+use crate::traffic::TrafficPlan;
+use crate::units::Size;
 
 /// SCTP port unless the scenario says otherwise.
 const DEFAULT_PORT: u16 = 5001;
@@ -23,6 +21,8 @@ pub(crate) struct Plan {
     /// Of each `[[path]]`: its links.
     #[cfg_attr(not(feature = "emulator"), allow(dead_code))] // only the emulator asks
     pub(crate) paths: Vec<PathLinks>,
+    /// Sources of background traffic.
+    pub(crate) traffic: Vec<TrafficPlan>,
     pub(crate) changes: Vec<Change>,
     pub(crate) stacks: Vec<StackPlan>,
     pub(crate) associations: Vec<AssociationPlan>,
@@ -79,15 +79,17 @@ impl Plan {
                 let text = "missing; allowed: at least one [[path]], or [[node]] and [[link]]";
                 return Err(Problem::new(root.field("path"), text));
             }
-            (false, true) => builder.paths(&scenario.paths)?,
+            (false, true) => builder.paths(&scenario.paths, scenario.seed)?,
             (true, false) => builder.graph(scenario)?,
         }
+        builder.background(&scenario.traffic)?;
         let changes = builder.changes(&scenario.faults)?;
         let sender = transport::config(&scenario.transport, &scenario.policy, Side::Sender)?;
         let receiver = transport::config(&scenario.transport, &scenario.policy, Side::Receiver)?;
         let mut plan = Self {
             topology: builder.topology,
             paths: builder.paths,
+            traffic: builder.traffic,
             changes,
             stacks: Vec::new(),
             associations: Vec::new(),
@@ -234,271 +236,6 @@ fn check_rest(scenario: &Scenario) -> Result<(), Problem> {
     if emulator.front_port == emulator.receiver_port && emulator.front_port != 0 {
         let text = "the receiver's own port; the emulator needs another one";
         return Err(Problem::new(key.field("front_port"), text));
-    }
-    Ok(())
-}
-
-/// Nodes and links under construction.
-#[derive(Debug, Default)]
-struct NetworkBuilder {
-    topology: Topology,
-    paths: Vec<PathLinks>,
-    /// Of each two-way link of a general graph: its names and its two directions.
-    links: Vec<NamedLink>,
-}
-
-#[derive(Debug)]
-struct NamedLink {
-    names: Vec<(String, Direction)>,
-    forward: LinkId,
-    back: LinkId,
-}
-
-impl NetworkBuilder {
-    fn paths(&mut self, specs: &[PathSpec]) -> Result<(), Problem> {
-        let sender = self.topology.add_host("sender");
-        let receiver = self.topology.add_host("receiver");
-        for (i, spec) in specs.iter().enumerate() {
-            let key = Key::root().field("path").index(i);
-            if i > 254 {
-                return Err(Problem::new(key, "allowed: at most 255 paths"));
-            }
-            let name = spec.name.clone().unwrap_or_else(|| format!("path{i}"));
-            if self.paths.iter().any(|p| p.name == name) {
-                let text = format!("another path is called \"{name}\"");
-                return Err(Problem::new(key.field("name"), text));
-            }
-            let address = |n| IpAddr::V4(Ipv4Addr::new(10, i as u8, 0, n));
-            let addresses = spec.addresses.unwrap_or_else(|| [address(1), address(2)]);
-            if addresses[0].is_ipv4() != addresses[1].is_ipv4() {
-                let text = "IPv4 and IPv6 do not mix on one path";
-                return Err(Problem::new(key.field("addresses"), text));
-            }
-            let from = self.interface(sender, addresses[0], &key.field("addresses"))?;
-            let to = self.interface(receiver, addresses[1], &key.field("addresses"))?;
-            let none = LinkSpec::default();
-            let direction = |field: &str, over: &Option<LinkSpec>| {
-                let config = spec.config(over.as_ref().unwrap_or(&none));
-                let inner = over.as_ref().map(|_| key.field(field)).unwrap_or_else(|| key.clone());
-                check_link(&config, &inner).map(|()| config)
-            };
-            let forward = direction("forward", &spec.forward)?;
-            let back = direction("back", &spec.back)?;
-            let edge = spec.edge.as_ref().map(|edge| edge.config(&none));
-            if let Some(edge) = &edge {
-                check_link(edge, &key.field("edge"))?;
-            }
-            let links = self.path(name, [from, to], forward, back, edge);
-            self.paths.push(links);
-        }
-        Ok(())
-    }
-
-    fn path(
-        &mut self,
-        name: String,
-        [from, to]: [NodeId; 2],
-        forward: LinkConfig,
-        back: LinkConfig,
-        edge: Option<LinkConfig>,
-    ) -> PathLinks {
-        let t = &mut self.topology;
-        let (forward_name, back_name) = (format!("{name}/forward"), format!("{name}/back"));
-        let Some(edge) = edge else {
-            let forward = vec![t.add_link(forward_name, from, to, forward)];
-            let back = vec![t.add_link(back_name, to, from, back)];
-            return PathLinks { name, forward, back, middle: 0 };
-        };
-        let (near, far) = (t.add_router(), t.add_router());
-        let mut chain = |name: String, nodes: [NodeId; 4], middle: LinkConfig| {
-            vec![
-                t.add_link(format!("{name}/first"), nodes[0], nodes[1], edge.clone()),
-                t.add_link(name.clone(), nodes[1], nodes[2], middle),
-                t.add_link(format!("{name}/last"), nodes[2], nodes[3], edge.clone()),
-            ]
-        };
-        let forward = chain(forward_name, [from, near, far, to], forward);
-        let back = chain(back_name, [to, far, near, from], back);
-        PathLinks { name, forward, back, middle: 1 }
-    }
-
-    fn interface(&mut self, host: HostId, address: IpAddr, key: &Key) -> Result<NodeId, Problem> {
-        if self.topology.interface(address).is_some() {
-            let text = format!("address {address} is used twice");
-            return Err(Problem::new(key.clone(), text));
-        }
-        Ok(self.topology.add_interface(host, address))
-    }
-
-    fn graph(&mut self, scenario: &Scenario) -> Result<(), Problem> {
-        let mut names: Vec<(String, NodeId)> = Vec::new();
-        for (i, node) in scenario.nodes.iter().enumerate() {
-            let key = Key::root().field("node").index(i);
-            if scenario.nodes[..i].iter().any(|other| other.name == node.name) {
-                let text = format!("another node is called \"{}\"", node.name);
-                return Err(Problem::new(key.field("name"), text));
-            }
-            if node.addresses.is_empty() {
-                names.push((node.name.clone(), self.topology.add_router()));
-                continue;
-            }
-            let host = self.topology.add_host(node.name.clone());
-            for (n, &address) in node.addresses.iter().enumerate() {
-                let id = self.interface(host, address, &key.field("addresses").index(n))?;
-                names.push((format!("{}.{n}", node.name), id));
-                if node.addresses.len() == 1 {
-                    names.push((node.name.clone(), id));
-                }
-            }
-        }
-        for (i, entry) in scenario.links.iter().enumerate() {
-            let key = Key::root().field("link").index(i);
-            let end = |n: usize| {
-                let name = &entry.between[n];
-                let found = names.iter().find(|(known, _)| known == name);
-                found.map(|(_, id)| *id).ok_or_else(|| {
-                    let known = names.iter().map(|(name, _)| name.as_str());
-                    Problem::unknown(key.field("between").index(n), "node", name, known)
-                })
-            };
-            let (a, b) = (end(0)?, end(1)?);
-            if a == b {
-                return Err(Problem::new(key.field("between"), "the two ends are the same node"));
-            }
-            let none = LinkSpec::default();
-            let config = |over: &Option<LinkSpec>| {
-                let config = entry.config(over.as_ref().unwrap_or(&none));
-                check_link(&config, &key).map(|()| config)
-            };
-            let [from, to] = &entry.between;
-            let (there, here) = (format!("{from}->{to}"), format!("{to}->{from}"));
-            let mut aliases =
-                vec![(there.clone(), Direction::Forward), (here.clone(), Direction::Back)];
-            let (forward_name, back_name) = match &entry.name {
-                Some(name) => {
-                    aliases.push((name.clone(), Direction::Both));
-                    (format!("{name}/forward"), format!("{name}/back"))
-                }
-                None => (there, here),
-            };
-            let taken = |name: &str| {
-                let taken = |link: &NamedLink| link.names.iter().any(|(n, _)| n == name);
-                self.links.iter().any(taken)
-            };
-            if let Some((name, _)) = aliases.iter().find(|(name, _)| taken(name)) {
-                let text = format!("another link is called \"{name}\"");
-                return Err(Problem::new(key.field("name"), text));
-            }
-            let forward = self.topology.add_link(forward_name, a, b, config(&entry.forward)?);
-            let back = self.topology.add_link(back_name, b, a, config(&entry.back)?);
-            self.links.push(NamedLink { names: aliases, forward, back });
-        }
-        Ok(())
-    }
-
-    fn changes(&self, faults: &[Fault]) -> Result<Vec<Change>, Problem> {
-        let mut changes = Vec::new();
-        for (i, fault) in faults.iter().enumerate() {
-            let key = Key::root().field("fault").index(i);
-            let (targets, kind) = (self.targets(fault, &key)?, change(fault, &key)?);
-            for link in targets {
-                let at = Time::ZERO + fault.at.duration();
-                changes.push(Change { at, link, kind: kind.clone() });
-                if let Some(span) = fault.lasts {
-                    let config = &self.topology.links[link.index()].config;
-                    let kind = match fault.kind {
-                        FaultKind::Down => ChangeKind::Up,
-                        FaultKind::Up => ChangeKind::Down,
-                        FaultKind::Rate => ChangeKind::Rate(config.rate),
-                        FaultKind::Delay => ChangeKind::Delay(config.delay),
-                        FaultKind::Loss => ChangeKind::Loss(config.loss.clone()),
-                    };
-                    changes.push(Change { at: at + span.duration(), link, kind });
-                }
-            }
-        }
-        changes.sort_by_key(|change| change.at);
-        Ok(changes)
-    }
-
-    fn targets(&self, fault: &Fault, key: &Key) -> Result<Vec<LinkId>, Problem> {
-        let mut direction = fault.direction.unwrap_or_default();
-        let (forward, back) = match (&fault.path, &fault.link) {
-            (Some(path), None) => {
-                let found = match path {
-                    PathRef::Index(index) => self.paths.get(*index),
-                    PathRef::Name(name) => self.paths.iter().find(|p| p.name == *name),
-                };
-                let path = found.ok_or_else(|| {
-                    let known = self.paths.iter().map(|p| p.name.as_str());
-                    Problem::unknown(key.field("path"), "path", &path.to_string(), known)
-                })?;
-                (path.forward[path.middle], path.back[path.middle])
-            }
-            (None, Some(name)) => {
-                let named = |link: &NamedLink| {
-                    let alias = link.names.iter().find(|(n, _)| n == name);
-                    alias.map(|(_, direction)| (*direction, link.forward, link.back))
-                };
-                let (way, forward, back) = self.links.iter().find_map(named).ok_or_else(|| {
-                    let known = self.links.iter().flat_map(|l| &l.names);
-                    let known = known.map(|(name, _)| name.as_str());
-                    Problem::unknown(key.field("link"), "link", name, known)
-                })?;
-                if way != Direction::Both {
-                    if fault.direction.is_some_and(|d| d != way) {
-                        let text = format!("\"{name}\" is one direction already");
-                        return Err(Problem::new(key.field("direction"), text));
-                    }
-                    direction = way;
-                }
-                (forward, back)
-            }
-            _ => return Err(Problem::new(key.clone(), "allowed: either path or link")),
-        };
-        let forward = direction.is_forward().then_some(forward);
-        let back = direction.is_back().then_some(back);
-        Ok(forward.into_iter().chain(back).collect())
-    }
-}
-
-fn change(fault: &Fault, key: &Key) -> Result<ChangeKind, Problem> {
-    let given = [
-        ("rate", fault.rate.is_some(), fault.kind == FaultKind::Rate),
-        ("delay", fault.delay.is_some(), fault.kind == FaultKind::Delay),
-        ("loss", fault.loss.is_some(), fault.kind == FaultKind::Loss),
-    ];
-    for (field, given, wanted) in given {
-        match (given, wanted) {
-            (true, false) => {
-                let text = format!("belongs to kind \"{field}\"");
-                return Err(Problem::new(key.field(field), text));
-            }
-            (false, true) => {
-                let text = format!("missing; kind \"{field}\" needs it");
-                return Err(Problem::new(key.field(field), text));
-            }
-            _ => {}
-        }
-    }
-    if fault.rate == Some(Rate(0)) {
-        return Err(Problem::new(key.field("rate"), "found 0 bit/s; allowed: above 0"));
-    }
-    Ok(match fault.kind {
-        FaultKind::Down => ChangeKind::Down,
-        FaultKind::Up => ChangeKind::Up,
-        FaultKind::Rate => ChangeKind::Rate(fault.rate),
-        FaultKind::Delay => ChangeKind::Delay(fault.delay.unwrap_or_default().duration()),
-        FaultKind::Loss => ChangeKind::Loss(fault.loss.clone().unwrap_or_default()),
-    })
-}
-
-fn check_link(config: &LinkConfig, key: &Key) -> Result<(), Problem> {
-    if config.rate == Some(Rate(0)) {
-        return Err(Problem::new(key.field("rate"), "found 0 bit/s; allowed: above 0"));
-    }
-    if config.mtu.is_some_and(|mtu| mtu < 68) {
-        return Err(Problem::new(key.field("mtu"), "allowed: at least 68 B"));
     }
     Ok(())
 }

@@ -65,8 +65,11 @@ impl Document {
     pub(super) fn scenario(&self) -> Result<Scenario, ScenarioError> {
         let value = Value::Table(self.merged.clone());
         let scenario = Scenario::deserialize(de::Reader(value));
-        let scenario = scenario.map_err(Problem::from).and_then(|scenario| {
-            scenario.check()?;
+        let scenario = scenario.map_err(Problem::from).and_then(|mut scenario| {
+            let entries = scenario.expand_topology()?;
+            // The path's entry in the text, if the text speaks of the path.
+            let entry = |n: usize| entries.get(n).copied().flatten().unwrap_or(n);
+            scenario.check().map_err(|problem| problem.renumbered("path", entry))?;
             Ok(scenario)
         });
         scenario.map_err(|problem| self.place(problem))

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::Key;
+use super::key::Segment;
 
 /// Why a scenario cannot be run. Each prints as one line.
 #[derive(Debug, Error)]
@@ -81,6 +82,18 @@ impl Problem {
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         Self::new(key, format!("no {what} \"{name}\"{}", allowed(name, known)))
+    }
+
+    /// The same problem, seen from one level further out.
+    pub(super) fn under(mut self, field: &str) -> Self {
+        self.key = self.key.under(Segment::Field(field.to_owned()));
+        self
+    }
+
+    /// With another number where the key is that of an element of this array.
+    pub(super) fn renumbered(mut self, array: &str, number: impl Fn(usize) -> usize) -> Self {
+        self.key.renumber(array, number);
+        self
     }
 
     pub(crate) fn at(self, place: Place) -> ScenarioError {

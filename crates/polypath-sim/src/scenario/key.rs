@@ -38,6 +38,15 @@ impl Key {
         self
     }
 
+    /// Changes the number of an element of the outermost array of this name.
+    pub(super) fn renumber(&mut self, array: &str, number: impl Fn(usize) -> usize) {
+        if let [Segment::Field(name), Segment::Index(index), ..] = self.0.as_mut_slice()
+            && name == array
+        {
+            *index = number(*index);
+        }
+    }
+
     pub(super) fn segments(&self) -> &[Segment] {
         &self.0
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::CrossTraffic;
 use crate::link::{LinkConfig, LossModel, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -70,6 +71,19 @@ macro_rules! with_link_parameters {
                 self
             }
 
+            /// Takes the parameters of a link from `base` that this has not.
+            #[allow(dead_code)] // only paths and what is in them have something beneath
+            fn inherit(&mut self, base: &Self) {
+                self.rate = self.rate.or(base.rate);
+                self.delay = self.delay.or(base.delay);
+                self.queue = self.queue.or(base.queue);
+                self.mtu = self.mtu.or(base.mtu);
+                self.loss = self.loss.take().or_else(|| base.loss.clone());
+                self.reorder = self.reorder.or(base.reorder);
+                self.duplicate = self.duplicate.or(base.duplicate);
+                self.corrupt = self.corrupt.or(base.corrupt);
+            }
+
             /// The link of one direction, where `over` says otherwise by that.
             pub(crate) fn config(&self, over: &LinkSpec) -> LinkConfig {
                 let mtu = over.mtu.or(self.mtu);
@@ -115,6 +129,10 @@ with_link_parameters! {
         /// The links between the interfaces and the middle link, both directions and both ends.
         #[serde(skip_serializing_if = "Option::is_none")]
         edge: Option<LinkSpec>,
+        /// Background traffic over the middle link, from single-homed nodes at its two ends; needs
+        /// `edge`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cross_traffic: Option<CrossTraffic>,
     }
 }
 
@@ -148,9 +166,36 @@ pub struct NodeSpec {
 }
 
 impl PathSpec {
+    /// Where this says nothing, what `base` says.
+    pub(super) fn over(mut self, base: Self) -> Self {
+        self.inherit(&base);
+        let merged = |own: Option<LinkSpec>, base: Option<LinkSpec>| match (own, base) {
+            (Some(mut own), Some(base)) => {
+                own.inherit(&base);
+                Some(own)
+            }
+            (own, base) => own.or(base),
+        };
+        Self {
+            addresses: self.addresses.or(base.addresses),
+            forward: merged(self.forward, base.forward),
+            back: merged(self.back, base.back),
+            edge: merged(self.edge, base.edge),
+            cross_traffic: self.cross_traffic.or(base.cross_traffic),
+            ..self
+        }
+    }
+
     /// A path with this rate and this one-way delay.
     pub fn new(rate: Rate, delay: Span) -> Self {
         Self::default().rate(rate).delay(delay)
+    }
+
+    /// With background traffic over the middle link; needs [`edge`](Self::edge).
+    #[must_use]
+    pub fn cross_traffic(mut self, traffic: CrossTraffic) -> Self {
+        self.cross_traffic = Some(traffic);
+        self
     }
 
     /// With edge links like these at both ends.

@@ -5,14 +5,19 @@
 //! "64 KiB", "8 %"); unknown keys are refused, with a suggestion.
 
 mod build;
+mod cross_traffic;
 mod de;
 mod document;
+mod edit;
 mod error;
 mod fault;
 mod key;
 mod link;
+mod network;
 mod run;
 mod suggest;
+mod topology;
+mod traffic;
 mod transport;
 mod workload;
 
@@ -22,11 +27,15 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use build::{AssociationPlan, Plan, encapsulation_port};
+pub use cross_traffic::{CrossTraffic, LoadSpec};
+pub use edit::literal;
 pub use error::{Place, ScenarioError};
 pub use fault::{Fault, FaultKind, PathRef};
 pub use key::Key;
 pub use link::{LinkEntry, LinkSpec, NodeSpec, PathSpec};
 pub use run::{CheckEvery, EmulatorSpec, Run, Series};
+pub use topology::TopologyName;
+pub use traffic::{TrafficKind, TrafficSpec};
 pub use transport::{
     Choice, Effective, EncapsulationSpec, Policy, PolicyNames, Side, Switch, Transport,
     TransportParameters,
@@ -53,6 +62,9 @@ pub struct Scenario {
     /// Root of all randomness; 1 by default. In TOML an integer, or a string such as "0x1f".
     #[serde(default = "default_seed", with = "seed")]
     pub seed: u64,
+    /// A network by name: what is read has its paths in `paths` and no name any more.
+    #[serde(rename = "topology", default, skip_serializing)]
+    named: Option<TopologyName>,
     /// Two hosts, "sender" and "receiver", joined by these; or `nodes` and `links`.
     #[serde(rename = "path", default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathSpec>,
@@ -62,6 +74,9 @@ pub struct Scenario {
     /// Two-way links of a general graph.
     #[serde(rename = "link", default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkEntry>,
+    /// Background traffic between nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<TrafficSpec>,
     /// Parameters of the protocol.
     #[serde(default, skip_serializing_if = "is_default")]
     pub transport: Transport,
@@ -116,9 +131,11 @@ impl Scenario {
             schema: SCHEMA,
             name: name.into(),
             seed: default_seed(),
+            named: None,
             paths: Vec::new(),
             nodes: Vec::new(),
             links: Vec::new(),
+            traffic: Vec::new(),
             transport: Transport::default(),
             policy: Policy::default(),
             workload: None,

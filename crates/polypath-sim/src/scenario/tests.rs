@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::link::{LossModel, Reordering};
-use crate::units::{Probability, QueueLimit, Rate, Size, Span};
+use crate::link::{LossModel, LossScript, PacketKind, Reordering};
+use crate::units::{Probability, QueueLimit, Rate, Size, Span, SpanRange};
 
 const GOOD: &str = r#"
 schema = 1
@@ -27,6 +27,18 @@ fn edited(from: &str, to: &str) -> String {
     error(&GOOD.replace(from, to))
 }
 
+const EDGE: &str = "edge = { rate = \"100 Mbit/s\" }";
+
+/// The error of [`GOOD`] with this cross-traffic and another line on its path.
+fn cross(traffic: &str, line: &str) -> String {
+    edited("[workload]", &format!("cross_traffic = {traffic}\n{line}\n[workload]"))
+}
+
+/// The error of [`GOOD`] with background traffic from its sender.
+fn traffic(lines: &str) -> String {
+    error(&format!("{GOOD}[[traffic]]\nfrom = \"sender.0\"\n{lines}\n"))
+}
+
 #[test]
 fn a_good_one() {
     let scenario = Scenario::from_toml(GOOD).unwrap();
@@ -46,7 +58,7 @@ fn every_wrong_one_gets_one_line() {
         (
             edited("delay =", "dealy ="),
             "line 6: path[0].dealy: no such key; did you mean \"delay\"? \
-          allowed: name, addresses, forward, back, edge, rate, delay, queue, mtu, loss, reorder, \
+          allowed: name, addresses, forward, back, edge, cross_traffic, rate, delay, queue, mtu, loss, reorder, \
           duplicate, corrupt",
         ),
         (
@@ -87,15 +99,17 @@ fn every_wrong_one_gets_one_line() {
         (
             edited("delay = \"45 ms\"", "loss = { good_to_bad = \"1 %\" }"),
             "line 6: path[0].loss: \
-          neither a whole Gilbert-Elliott model nor a list of packets; allowed: a probability such \
-          as \"3 %\", a table with good_to_bad, bad_to_good, loss_good and loss_bad, or a table \
-          with packets",
+          neither a whole Gilbert-Elliott model nor a script; allowed: a probability such \
+          as \"3 %\", a table with good_to_bad, bad_to_good, loss_good and loss_bad, or a script \
+          such as { packets = [3, 17] } or { data = [5], sack = [2] }",
         ),
         (
             edited("delay = \"45 ms\"", "loss = { good_to_bda = \"1 %\" }"),
             "line 6: \
           path[0].loss.good_to_bda: no such key; did you mean \"good_to_bad\"? allowed: \
-          good_to_bad, bad_to_good, loss_good, loss_bad, packets",
+          good_to_bad, bad_to_good, loss_good, loss_bad, packets, data, sack, init, init_ack, \
+          cookie_echo, cookie_ack, heartbeat, heartbeat_ack, shutdown, shutdown_ack, \
+          shutdown_complete, abort",
         ),
         (
             edited("delay = \"45 ms\"", "queue = \"50\""),
@@ -228,6 +242,91 @@ fn every_wrong_one_gets_one_line() {
                  name = \"b\"\naddresses = [\"10.0.0.2\"]\n[workload]\nsize = \"1 B\"\n",
             ),
             "line 8: workload: no way leads from a to b, or none back",
+        ),
+        // Background traffic.
+        (
+            cross("{}", ""),
+            "line 7: path[0].cross_traffic: needs edge: the links of its nodes are like those of \
+          the path's ends",
+        ),
+        (
+            cross("{ load = \"201 %\" }", EDGE),
+            "line 7: path[0].cross_traffic.load: \"201 %\" is not a load; allowed: \"0 %\" to \
+          \"200 %\", or a number from 0 to 2",
+        ),
+        (
+            cross("{ load = -0.5 }", EDGE),
+            "line 7: path[0].cross_traffic.load: \"-0.5\" is not a load; allowed: \"0 %\" to \
+          \"200 %\", or a number from 0 to 2",
+        ),
+        (
+            cross("{ back = { rate = \"21 Mbit/s\" } }", EDGE),
+            "line 7: path[0].cross_traffic.back.rate: found 21 Mbit/s; allowed: at most 20 Mbit/s, \
+          twice the link's rate",
+        ),
+        (
+            cross("{ rate = \"8 Mbit/s\", load = \"80 %\" }", EDGE),
+            "line 7: path[0].cross_traffic: either load or rate, not both",
+        ),
+        (
+            cross("{ laod = \"80 %\" }", EDGE),
+            "line 7: path[0].cross_traffic.laod: no such key; did you mean \"load\"? allowed: load, \
+          rate, forward, back, nodes, sources, packet_sizes, shape, on, off, delay",
+        ),
+        (
+            cross("{ nodes = 0 }", EDGE),
+            "line 7: path[0].cross_traffic.nodes: found 0; allowed: from 1 to 100",
+        ),
+        (
+            cross("{ packet_sizes = [\"44 B\", \"64 KiB\"] }", EDGE),
+            "line 7: path[0].cross_traffic.packet_sizes[1]: found 64 KiB; allowed: from 1 B to \
+          65535 B",
+        ),
+        (
+            cross("{ shape = 1 }", EDGE),
+            "line 7: path[0].cross_traffic.shape: found 1; allowed: above 1 (below, there is no \
+          mean), up to 100",
+        ),
+        (
+            cross("{ delay = \"20 ms .. 5 ms\" }", EDGE),
+            "line 7: path[0].cross_traffic.delay: \"20 ms .. 5 ms\" is not a range of times; \
+          allowed: \"5 ms .. 20 ms\", or one time such as \"10 ms\"",
+        ),
+        (
+            cross("{}", "edge = { rate = \"1 Mbit/s\" }"),
+            "line 7: path[0].cross_traffic: 4 edge links of 1 Mbit/s do not carry that load",
+        ),
+        (
+            traffic("to = \"receiver.1\"\nrate = \"1 Mbit/s\""),
+            "line 11: traffic[0].to: no node \"receiver.1\"; did you mean \"receiver.0\"? allowed: \
+          sender.0, receiver.0",
+        ),
+        (
+            traffic("to = \"sender.0\"\nrate = \"1 Mbit/s\""),
+            "line 11: traffic[0].to: is the node that sends",
+        ),
+        (traffic("to = \"receiver.0\""), "line 9: traffic[0].rate: missing"),
+        (
+            traffic("to = \"receiver.0\"\nrate = \"0 bit/s\""),
+            "line 12: traffic[0].rate: found 0 bit/s; allowed: above 0",
+        ),
+        (
+            traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nkind = \"poisson\""),
+            "line 13: traffic[0].kind: \"poisson\" is not known; allowed: pareto, constant",
+        ),
+        (
+            traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nkind = \"constant\"\noff = \"1 s\""),
+            "line 14: traffic[0].off: belongs to kind \"pareto\"",
+        ),
+        (
+            traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\non = \"1 us\""),
+            "line 13: traffic[0].on: found 1 us; allowed: at least 120 us, a hundredth of the time \
+          from packet to packet",
+        ),
+        (
+            traffic("to = \"receiver.0\"\nrate = \"1 Mbit/s\"\nshpae = 2"),
+            "line 13: traffic[0].shpae: no such key; did you mean \"shape\"? allowed: name, from, \
+          to, kind, rate, packet_size, sources, start, shape, on, off",
         ),
         // Other sections.
         (
@@ -397,8 +496,11 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
             loss_good: c,
             loss_bad: d
         }),
-        prop::collection::btree_set(1u64..1000, 0..5)
-            .prop_map(|set| LossModel::Packets(set.into_iter().collect())),
+        (prop::collection::vec(1u64..1000, 0..5), prop::collection::vec(1u64..9, 0..3)).prop_map(
+            |(packets, data)| {
+                LossModel::Script(LossScript::packets(packets).and(PacketKind::Data, data))
+            }
+        ),
     ];
     let reorder =
         (p(), any::<u64>()).prop_map(|(probability, n)| Reordering { probability, delay: Span(n) });
@@ -426,6 +528,12 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
 fn any_scenario() -> impl Strategy<Value = Scenario> {
     let path = (link_spec(), prop::option::of(link_spec()), prop::option::of(link_spec()))
         .prop_map(|(forward, back, edge)| PathSpec {
+            cross_traffic: edge.as_ref().map(|_| CrossTraffic {
+                rate: Some(Rate(0)),
+                shape: Some(1.25),
+                delay: Some(SpanRange { min: Span(1), max: Span(2) }),
+                ..CrossTraffic::default()
+            }),
             forward: Some(forward),
             back,
             edge,

@@ -7,11 +7,13 @@ mod decimal;
 mod probability;
 mod quantity;
 mod queue_limit;
+mod span_range;
 
-pub use probability::Probability;
 pub(crate) use probability::Reader as ProbabilityReader;
+pub use probability::{Load, Probability};
 pub use quantity::{Rate, Size, Span};
 pub use queue_limit::QueueLimit;
+pub use span_range::SpanRange;
 
 use thiserror::Error;
 

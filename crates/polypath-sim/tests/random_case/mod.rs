@@ -2,11 +2,12 @@
 
 use polypath_proto::{BurstRule, Config, policy};
 use polypath_sim::Scenario;
-use polypath_sim::link::{LossModel, Reordering};
+use polypath_sim::link::{LossModel, LossScript, Reordering};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
-    AssociationSpec, CheckEvery, Choice, Direction, EncapsulationSpec, Fault, LinkEntry, LinkSpec,
-    NodeSpec, PathSpec, Policy, SizeRange, Switch, Transport, Workload, WorkloadKind,
+    AssociationSpec, CheckEvery, Choice, CrossTraffic, Direction, EncapsulationSpec, Fault,
+    LinkEntry, LinkSpec, NodeSpec, PathSpec, Policy, SizeRange, Switch, TrafficKind, TrafficSpec,
+    Transport, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -58,6 +59,11 @@ impl Case {
             11 => Some("paper-2006".to_owned()),
             _ => None,
         };
+        // Likewise, and with dice of their own.
+        let traffic = matches!(number % 16, 4..=7);
+        if traffic {
+            background(&mut scenario, &mut Dice(Random::named(number, "traffic")), harshness);
+        }
         let workload = workload(&mut dice, &scenario.transport);
         if scenario.paths.is_empty() {
             scenario.associations.push(AssociationSpec {
@@ -72,7 +78,8 @@ impl Case {
         }
         let faults = faults(&mut scenario, &mut dice, harshness);
         scenario.run.check_every = CheckEvery::Events(1);
-        scenario.run.max_events = 3_000_000;
+        // Background traffic goes on through outages of hours.
+        scenario.run.max_events = if traffic { 30_000_000 } else { 3_000_000 };
         let ns2 = scenario.transport.profile.is_some();
         Self { gentle: harshness == Harshness::Gentle && !faults, ns2, scenario }
     }
@@ -124,7 +131,9 @@ impl Harshness {
                     dice.between(20, if gentle { 50 } else { 100 }) as u8
                 ),
             },
-            3 => LossModel::Packets((0..dice.between(0, 8)).map(|_| dice.between(1, 60)).collect()),
+            3 => LossModel::Script(LossScript::packets(
+                (0..dice.between(0, 8)).map(|_| dice.between(1, 60)),
+            )),
             _ => LossModel::bernoulli(dice.percent(most)),
         }
     }
@@ -189,6 +198,45 @@ fn network(scenario: &mut Scenario, dice: &mut Dice, harshness: Harshness) {
     }
     scenario.nodes = hosts;
     scenario.nodes.push(NodeSpec { name: "router".to_owned(), addresses: Vec::new() });
+}
+
+/// Background traffic. Where associations have to survive, all of it together is less than half of the
+/// slowest link: otherwise a queue without limit grows for ever.
+fn background(scenario: &mut Scenario, dice: &mut Dice, harshness: Harshness) {
+    let most = if harshness == Harshness::Anything { 200_000 } else { 10_000 };
+    let ends = |dice: &mut Dice, scenario: &Scenario| match scenario.paths.len() {
+        0 => [0, 1].map(|host| dice.0.below(scenario.nodes[host].addresses.len() as u64)),
+        paths => [dice.0.below(paths as u64); 2],
+    };
+    for _ in 0..dice.between(1, 3) {
+        let [from, to] = ends(dice, scenario);
+        let mut nodes = [format!("sender.{from}"), format!("receiver.{to}")];
+        if dice.one_in(2) {
+            nodes.reverse();
+        }
+        let [from, to] = nodes;
+        let constant = dice.one_in(3);
+        scenario.traffic.push(TrafficSpec {
+            from,
+            to,
+            kind: if constant { TrafficKind::Constant } else { TrafficKind::Pareto },
+            rate: Rate(dice.spread(2_000, most)),
+            packet_size: dice.one_in(2).then(|| Size(dice.spread(40, 2000))),
+            sources: dice.one_in(2).then(|| dice.between(1, 3) as u32),
+            start: dice.one_in(2).then(|| Span(dice.spread(1, 5_000_000_000))),
+            shape: (!constant).then(|| 1.0 + dice.between(1, 30) as f64 / 10.0),
+            on: (!constant).then(|| Span::millis(dice.spread(100, 5_000))),
+            ..TrafficSpec::default()
+        });
+    }
+    for path in scenario.paths.iter_mut().filter(|path| path.edge.is_some()) {
+        path.cross_traffic = Some(CrossTraffic {
+            rate: Some(Rate(dice.spread(2_000, most))),
+            nodes: Some(dice.between(1, 3) as u32),
+            sources: Some(dice.between(1, 4) as u32),
+            ..CrossTraffic::default()
+        });
+    }
 }
 
 fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {

@@ -1,0 +1,210 @@
+//! Which packets a loss script takes: the n-th of all, or the n-th with a chunk of some type.
+
+use std::collections::BTreeMap;
+
+use polypath_proto::wire::chunk_type as ty;
+
+/// What a script counts, in one direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PacketKind {
+    /// Every packet, background packets included.
+    Any,
+    /// Packets with at least one DATA chunk.
+    Data,
+    /// Packets with a SACK.
+    Sack,
+    /// Packets with an INIT.
+    Init,
+    /// Packets with an INIT ACK.
+    InitAck,
+    /// Packets with a COOKIE ECHO.
+    CookieEcho,
+    /// Packets with a COOKIE ACK.
+    CookieAck,
+    /// Packets with a HEARTBEAT.
+    Heartbeat,
+    /// Packets with a HEARTBEAT ACK.
+    HeartbeatAck,
+    /// Packets with a SHUTDOWN.
+    Shutdown,
+    /// Packets with a SHUTDOWN ACK.
+    ShutdownAck,
+    /// Packets with a SHUTDOWN COMPLETE.
+    ShutdownComplete,
+    /// Packets with an ABORT.
+    Abort,
+}
+
+impl PacketKind {
+    /// All kinds with their names in scenario files, in the order of their declaration.
+    pub(super) const NAMES: [(Self, &'static str); 13] = [
+        (Self::Any, "packets"),
+        (Self::Data, "data"),
+        (Self::Sack, "sack"),
+        (Self::Init, "init"),
+        (Self::InitAck, "init_ack"),
+        (Self::CookieEcho, "cookie_echo"),
+        (Self::CookieAck, "cookie_ack"),
+        (Self::Heartbeat, "heartbeat"),
+        (Self::HeartbeatAck, "heartbeat_ack"),
+        (Self::Shutdown, "shutdown"),
+        (Self::ShutdownAck, "shutdown_ack"),
+        (Self::ShutdownComplete, "shutdown_complete"),
+        (Self::Abort, "abort"),
+    ];
+
+    /// The kind of packets with a chunk of this type, if scripts count them.
+    const fn of_chunk(chunk: u8) -> Option<Self> {
+        Some(match chunk {
+            ty::DATA => Self::Data,
+            ty::SACK => Self::Sack,
+            ty::INIT => Self::Init,
+            ty::INIT_ACK => Self::InitAck,
+            ty::COOKIE_ECHO => Self::CookieEcho,
+            ty::COOKIE_ACK => Self::CookieAck,
+            ty::HEARTBEAT => Self::Heartbeat,
+            ty::HEARTBEAT_ACK => Self::HeartbeatAck,
+            ty::SHUTDOWN => Self::Shutdown,
+            ty::SHUTDOWN_ACK => Self::ShutdownAck,
+            ty::SHUTDOWN_COMPLETE => Self::ShutdownComplete,
+            ty::ABORT => Self::Abort,
+            _ => return None,
+        })
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// Exactly these packets are lost: of each kind those with these numbers, counted from 1 in the
+/// order in which they are offered to this direction of the link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LossScript {
+    numbers: BTreeMap<PacketKind, Vec<u64>>,
+}
+
+impl LossScript {
+    /// The n-th packets of all, for each n.
+    pub fn packets(numbers: impl IntoIterator<Item = u64>) -> Self {
+        Self::default().and(PacketKind::Any, numbers)
+    }
+
+    /// These of this kind too.
+    #[must_use]
+    pub fn and(mut self, kind: PacketKind, numbers: impl IntoIterator<Item = u64>) -> Self {
+        let list = self.numbers.entry(kind).or_default();
+        list.extend(numbers);
+        list.sort_unstable();
+        list.dedup();
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// The numbers of each kind that the script names, sorted.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (PacketKind, &[u64])> {
+        self.numbers.iter().map(|(&kind, numbers)| (kind, numbers.as_slice()))
+    }
+
+    /// Whether the packet that was counted last, of these kinds, is one of the script's.
+    pub(super) fn takes(&self, seen: &Seen, kinds: Kinds) -> bool {
+        self.kinds().any(|(kind, numbers)| {
+            kinds.0 & kind.bit() != 0 && numbers.binary_search(&seen.0[kind as usize]).is_ok()
+        })
+    }
+}
+
+/// The kinds that a packet is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kinds(u16);
+
+/// Packets of each kind so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen([u64; PacketKind::NAMES.len()]);
+
+impl Seen {
+    /// Counts a packet, once for each kind that it is of.
+    #[inline]
+    pub(super) fn count(&mut self, sctp: &[u8]) -> Kinds {
+        let kinds = kinds_of(sctp);
+        let mut rest = kinds.0;
+        while rest != 0 {
+            self.0[rest.trailing_zeros() as usize] += 1;
+            rest &= rest - 1;
+        }
+        kinds
+    }
+}
+
+/// RFC 9260 3: a common header of 12 bytes, then chunks with type, flags and length, padded to four
+/// bytes. What is cut short ends the walk.
+#[inline]
+fn kinds_of(sctp: &[u8]) -> Kinds {
+    let mut kinds = PacketKind::Any.bit();
+    let mut rest = sctp.get(12..).unwrap_or_default();
+    while let [chunk, _, high, low, ..] = *rest {
+        kinds |= PacketKind::of_chunk(chunk).map_or(0, PacketKind::bit);
+        let length = usize::from(u16::from_be_bytes([high, low])).max(4);
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Kinds(kinds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet with chunks of these types and lengths.
+    fn packet(chunks: &[(u8, u16)]) -> Vec<u8> {
+        let mut bytes = vec![0; 12];
+        for &(chunk, length) in chunks {
+            let start = bytes.len();
+            bytes.extend_from_slice(&[chunk, 0]);
+            bytes.extend_from_slice(&length.to_be_bytes());
+            bytes.resize(start + usize::from(length).next_multiple_of(4), 0xff);
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_names_are_in_the_order_of_the_kinds() {
+        for (place, (kind, _)) in PacketKind::NAMES.iter().enumerate() {
+            assert_eq!(*kind as usize, place);
+        }
+    }
+
+    #[test]
+    fn each_kind_is_counted_apart_and_once_a_packet() {
+        let packets = [
+            packet(&[(ty::INIT, 20)]),
+            packet(&[(ty::SACK, 16), (ty::DATA, 17), (ty::DATA, 21)]),
+            packet(&[(ty::SACK, 20)]),
+            packet(&[(ty::DATA, 17)]),
+            // A background packet, and chunks that lie about their length.
+            Vec::new(),
+            packet(&[(ty::DATA, 20)])[..15].to_vec(),
+            [packet(&[]), vec![ty::HEARTBEAT, 0, 0, 0, ty::SACK, 0, 0xff, 0xff]].concat(),
+        ];
+        let lost = |script: LossScript| -> Vec<usize> {
+            let mut seen = Seen::default();
+            let taken = |bytes: &Vec<u8>| {
+                let kinds = seen.count(bytes);
+                script.takes(&seen, kinds)
+            };
+            packets
+                .iter()
+                .map(taken)
+                .enumerate()
+                .filter_map(|(n, lost)| lost.then_some(n))
+                .collect()
+        };
+        assert_eq!(lost(LossScript::packets([5, 2, 2])), [1, 4]);
+        assert_eq!(lost(LossScript::default().and(PacketKind::Data, [2])), [3]);
+        assert_eq!(lost(LossScript::default().and(PacketKind::Sack, [2, 3])), [2, 6]);
+        let both = LossScript::packets([1]).and(PacketKind::Data, [1]);
+        assert_eq!(lost(both.and(PacketKind::Heartbeat, [1, 2])), [0, 1, 6]);
+    }
+}
