@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from polypath import _core
 from polypath.ns2 import differences
 from polypath.ns2.mapping import Setup, setup
-from polypath.ns2.run import run_setup
+from polypath.ns2.run import run
 from polypath.ns2.view import Content, Hop, State, View, view
 from polypath.packets import HEARTBEAT, HEARTBEAT_ACK
 from polypath.scenario import Scenario
@@ -142,7 +142,7 @@ def compare(scenario: Scenario, seed: int | None = None) -> Comparison:
     trace = outcome.packets
     assert trace is not None
     ours = view(trace, outcome.series, len(plan.messages), math.inf)
-    there = run_setup(plan, series=True)
+    there = run(plan, series=True)
     theirs = view(there.packets, there.series, len(plan.messages), there.packets.end)
     return _compared(scenario, plan, ours, theirs)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from polypath import packets
 from polypath._core import ScenarioError, quantity
 from polypath.scenario import Scenario
 
@@ -63,6 +64,20 @@ _STANDARD = {
 }
 
 
+#: What scripts of losses may count: packets of any kind, or those with such a chunk.
+SCRIPTED = {
+    "packets": None,
+    "data": packets.DATA,
+    "sack": packets.SACK,
+    "init": packets.INIT,
+    "init_ack": packets.INIT_ACK,
+    "cookie_echo": packets.COOKIE_ECHO,
+    "cookie_ack": packets.COOKIE_ACK,
+    "heartbeat": packets.HEARTBEAT,
+    "heartbeat_ack": packets.HEARTBEAT_ACK,
+}
+
+
 def refuse(key: str, found: object, allowed: str) -> ScenarioError:
     """The error for what ns-2 cannot do, in one line."""
     return ScenarioError(f'{key}: found {found}; allowed with backend "ns2": {allowed}')
@@ -80,9 +95,9 @@ class Link:
     #: What may wait: packets or bytes, or neither.
     packets: int | None
     bytes: int | None
-    #: Probability of loss, or exactly these packets counted from 1.
+    #: Probability of loss, or exactly these packets: of each kind by number, counted from 1.
     loss: float = 0.0
-    script: tuple[int, ...] = ()
+    script: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -224,9 +239,9 @@ def _link(name: str, nodes: list[int], config: Mapping[str, Any], key: str) -> L
     if "rate" not in config:
         raise refuse(f"{key}.rate", "none", 'a rate such as "10 Mbit/s"')
     queue = str(config.get("queue", "50 packets"))
-    packets = bytes_ = None
+    waiting = bytes_ = None
     if queue.endswith("packets"):
-        packets = int(queue.removesuffix("packets"))
+        waiting = int(queue.removesuffix("packets"))
     elif queue != "unlimited":
         bytes_ = int(quantity(queue))
     loss, script = _loss(config.get("loss", 0), f"{key}.loss")
@@ -235,19 +250,19 @@ def _link(name: str, nodes: list[int], config: Mapping[str, Any], key: str) -> L
         ends=(nodes[0], nodes[1]),
         rate=quantity(config["rate"]),
         delay=quantity(config.get("delay", "0 s")),
-        packets=packets,
+        packets=waiting,
         bytes=bytes_,
         loss=loss,
         script=script,
     )
 
 
-def _loss(loss: Any, key: str) -> tuple[float, tuple[int, ...]]:
+def _loss(loss: Any, key: str) -> tuple[float, tuple[tuple[str, tuple[int, ...]], ...]]:
     if isinstance(loss, Mapping):
-        if set(loss) != {"packets"}:
-            found = ", ".join(loss)
-            raise refuse(key, found, 'a share such as "3 %", or { packets = [3, 17] }')
-        return 0.0, tuple(sorted(set(loss["packets"])))
+        if not set(loss) <= set(SCRIPTED):
+            allowed = f'a share such as "3 %", or a script of {", ".join(SCRIPTED)}'
+            raise refuse(key, ", ".join(loss), allowed)
+        return 0.0, tuple((kind, tuple(sorted(set(loss[kind])))) for kind in loss)
     return share(loss), ()
 
 

@@ -185,12 +185,22 @@ def _path(
             "timeout_retransmissions": nan,
             "timeouts": int(last.timeouts[-1]) if last else nan,
             "heartbeats_sent": int((mine & (trace.chunk_kind == HEARTBEAT)).sum()),
-            "heartbeats_acked": int((mine & (trace.chunk_kind == HEARTBEAT_ACK)).sum()),
+            "heartbeats_acked": _answers(setup, trace, direction, path),
             "heartbeats_lost": nan,
             "failures": _failures(last),
             "rtt_samples": nan,
         },
     }
+
+
+def _answers(setup: Setup, trace: Trace, direction: int, path: int) -> int:
+    """HEARTBEAT ACKs that arrived at a side."""
+    answers = _packets_with(trace, HEARTBEAT_ACK)
+    answers = answers[(trace.direction[answers] != direction) & (trace.path[answers] == path)]
+    own = setup.paths[path]
+    last = trace.links.index((own.back if direction == 0 else own.forward)[-1].name)
+    arrived = trace.hop_packet[(trace.hop_link == last) & ~np.isnan(trace.hop_arrival)]
+    return int(np.isin(answers, arrived).sum())
 
 
 def _failures(series: PathSeries | None) -> float:
@@ -208,14 +218,14 @@ def _link(trace: Trace, link: int) -> dict[str, Any]:
     return {
         "offered": int(own.sum()),
         "offered_bytes": int(sizes.sum()),
+        "duplicated": 0,
         "delivered": count["delivered"],
         "delivered_bytes": int(sizes[fates == FATES.index("delivered")].sum()),
-        "lost": count["lost"],
-        "lost_outage": count["down"],
         "dropped_queue": count["queue"],
         "dropped_mtu": count["mtu"],
-        "duplicated": 0,
+        "lost": count["lost"],
+        "lost_outage": count["down"],
+        "in_flight": count["sent"],
         "reordered": 0,
         "corrupted": 0,
-        "in_flight": count["sent"],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from polypath.ns2.mapping import Link, Setup
@@ -11,8 +12,17 @@ from polypath.ns2.mapping import Link, Setup
 _UNLIMITED = 1_000_000_000
 
 
-def tcl(setup: Setup, variables: str | None = None) -> str:
-    """The script of a run. Packets are traced to stdout, the sender's variables to a file."""
+def tcl(
+    setup: Setup, variables: str, drops: Mapping[str, Sequence[int]], *, series: bool = False
+) -> str:
+    """The script of a run.
+
+    Args:
+        setup: What to run.
+        variables: The file that the sender's variables go to; packets are traced to stdout.
+        drops: Of a link: numbers of the packets that its script takes, counted from 1.
+        series: Whether all variables are traced, or only errors and timeouts.
+    """
     lines = [
         f"# {setup.scenario}: written by polypath".replace("\n", " "),
         "Trace set show_sctphdr_ 1",
@@ -24,18 +34,17 @@ def tcl(setup: Setup, variables: str | None = None) -> str:
         for forward, back in zip(path.forward, reversed(path.back), strict=True):
             lines += _links(forward, back)
     for number, link in enumerate(setup.links):
-        lines += _loss(setup, number, link)
+        lines += _loss(setup, number, link, drops.get(link.name, ()))
     lines += _agents(setup)
-    if variables is not None:
-        lines += [
-            f"set variables [open {{{variables}}} w]",
-            "fconfigure $variables -buffering line",
-            "$sender set trace_all_ 1",
-        ]
-        # Before connect: behind it the agent has no target any more.
-        lines += [f"$sender trace {name}" for name in ("cwnd_", "rto_", "errorCount_")]
-        lines.append("$sender attach $variables")
-    lines += ["$ns connect $sender $receiver"]
+    lines += [
+        f"set variables [open {{{variables}}} w]",
+        "fconfigure $variables -buffering line",
+        "$sender set trace_all_ 1",
+    ]
+    # Before connect: behind it the agent has no target any more.
+    traced = ("cwnd_", "rto_", "errorCount_") if series else ("timeoutCount_", "errorCount_")
+    lines += [f"$sender trace {name}" for name in traced]
+    lines += ["$sender attach $variables", "$ns connect $sender $receiver"]
     if len(setup.paths) > 1:
         lines += [
             f"$sender set-primary-destination $node({setup.paths[0].receiver})",
@@ -80,11 +89,11 @@ def _links(forward: Link, back: Link) -> list[str]:
     return lines
 
 
-def _loss(setup: Setup, number: int, link: Link) -> list[str]:
+def _loss(setup: Setup, number: int, link: Link, drops: Sequence[int]) -> list[str]:
     ends = f"$node({link.ends[0]}) $node({link.ends[1]})"
-    if link.script:
+    if drops:
         # The list model counts packets from 0.
-        numbers = " ".join(str(packet - 1) for packet in link.script)
+        numbers = " ".join(str(packet - 1) for packet in drops)
         return [
             f"set loss({number}) [new ErrorModel/List]",
             f"$loss({number}) unit pkt",
