@@ -9,9 +9,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from polypath.ns2.compare import compare
-from polypath.ns2.mapping import PROFILE
 from polypath.ns2.random_scripts import judge_many, summary
 from polypath.ns2.scripts import COMBINATIONS, scenario
+from polypath.ns2.transport import PROFILE
 from polypath.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """ns-2 as a backend: the same scenario, the same columns; what it cannot do is refused."""
 
 import math
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from polypath.simulate import Backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:transport.profile:UserWarning")
 
-needs_ns = pytest.mark.skipif(shutil.which("ns") is None, reason="no ns: Debian package ns2")
+needs_ns = pytest.mark.usefixtures("ns")
 
 
 def two_paths(**more: Any) -> Scenario:

@@ -11,7 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from polypath.ns2.mapping import SCRIPTED, Setup
+from polypath.ns2.mapping import Setup
+from polypath.ns2.network import SCRIPTED
 from polypath.ns2.trace import Trace
 
 #: Of a link: the packets that it loses, counted from 1.

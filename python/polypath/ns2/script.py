@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from polypath.ns2.mapping import Link, Setup
+from polypath.ns2.mapping import Setup
+from polypath.ns2.network import Link
 
 #: What a link without a limit may hold, in packets.
 _UNLIMITED = 1_000_000_000
