@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polypath._core import quantity
+from polypath.ns2.cross_traffic import CrossTraffic, check_no_traffic, cross_traffic
 from polypath.ns2.network import Change, Link, Path, network_changes, network_paths, refuse, share
 from polypath.ns2.transport import PROFILE, agent_variables, check_given, policies
 from polypath.scenario import Scenario
@@ -26,6 +27,7 @@ class Setup:
     scenario: str
     seed: int
     paths: tuple[Path, ...]
+    cross_traffic: tuple[CrossTraffic, ...]
     changes: tuple[Change, ...]
     #: Class of the agents, and the variables of each.
     agent: str
@@ -60,7 +62,9 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     for key, why in {"node": "[[path]]", "link": "[[path]]", "association": "[workload]"}.items():
         if table.get(key):
             raise refuse(f"[[{key}]]", len(table[key]), f"only {why}")
+    check_no_traffic(table.get("traffic", []))
     paths = network_paths(table["path"])
+    root = scenario.seed if seed is None else seed
     effective = json.loads(scenario._inner.effective())
     check_given(table.get("transport", {}))
     agent, rtx_to_alt = policies(effective["sender"]["policy"], table.get("policy", {}))
@@ -82,8 +86,13 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
         )
     return Setup(
         scenario=scenario.name,
-        seed=scenario.seed if seed is None else seed,
+        seed=root,
         paths=paths,
+        cross_traffic=tuple(
+            _cross_traffic(spec, path, root)
+            for spec, path in zip(table["path"], paths, strict=True)
+            if "cross_traffic" in spec
+        ),
         changes=network_changes(table.get("fault", []), paths),
         agent=agent,
         sender=sides["sender"],
@@ -96,6 +105,11 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
         blackout=quantity(run.get("blackout", "1 s")),
         warnings=tuple(warnings),
     )
+
+
+def _cross_traffic(spec: Mapping[str, Any], path: Path, seed: int) -> CrossTraffic:
+    middle = path.forward[path.middle], path.back[path.middle]
+    return cross_traffic(spec["cross_traffic"], path.name, middle, path.forward[0], seed)
 
 
 def _workload(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from polypath.ns2.cross_traffic import PROCEDURE, nodes_and_sources, random_seed
 from polypath.ns2.mapping import Setup
 from polypath.ns2.network import Link
 
@@ -28,7 +28,6 @@ def tcl(
         f"# {setup.scenario}: written by polypath".replace("\n", " "),
         "Trace set show_sctphdr_ 1",
         "set ns [new Simulator]",
-        "$ns trace-all stdout",
     ]
     lines += _nodes(setup)
     for path in setup.paths:
@@ -36,6 +35,10 @@ def tcl(
             lines += _links(forward, back)
     for number, link in enumerate(setup.links):
         lines += _loss(setup, number, link, drops.get(link.name, ()))
+    if setup.cross_traffic:
+        lines.append(PROCEDURE)
+    for traffic in setup.cross_traffic:
+        lines += nodes_and_sources(traffic, setup.seed)
     lines += _agents(setup)
     lines += [
         f"set variables [open {{{variables}}} w]",
@@ -87,6 +90,7 @@ def _links(forward: Link, back: Link) -> list[str]:
                 "$queue set mean_pktsize_ 1",
                 f"$queue set limit_ {link.bytes + 1}",
             ]
+        lines.append(f"$ns trace-queue {ends} stdout")
     return lines
 
 
@@ -110,7 +114,7 @@ def _loss(setup: Setup, number: int, link: Link, drops: Sequence[int]) -> list[s
         return []
     return [
         f"set dice({number}) [new RNG]",
-        f"$dice({number}) seed {_seed(setup.seed, link.name)}",
+        f"$dice({number}) seed {random_seed(f'{setup.seed}/{link.name}')}",
         f"set uniform({number}) [new RandomVariable/Uniform]",
         f"$uniform({number}) use-rng $dice({number})",
         f"set loss({number}) [new ErrorModel]",
@@ -119,12 +123,6 @@ def _loss(setup: Setup, number: int, link: Link, drops: Sequence[int]) -> list[s
         f"$loss({number}) ranvar $uniform({number})",
         f"$ns lossmodel $loss({number}) {ends}",
     ]
-
-
-def _seed(seed: int, link: str) -> int:
-    """A seed for each link: another path does not shift its losses."""
-    digest = hashlib.sha256(f"{seed}/{link}".encode()).digest()
-    return 1 + int.from_bytes(digest[:4]) % (2**31 - 2)
 
 
 def _agents(setup: Setup) -> list[str]:
