@@ -1,6 +1,7 @@
 """ns-2 as a backend: the same scenario, the same columns; what it cannot do is refused."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 
 from polypath import METRICS, Scenario, ScenarioError, simulate, sweep
 from polypath.metrics import Metric
-from polypath.ns2.mapping import setup
-from polypath.ns2.run import Ns2Error
-from polypath.packets import COLUMNS
+from polypath.ns2.cross_traffic import cross_traffic
+from polypath.ns2.mapping import Setup, setup
+from polypath.ns2.run import Ns2Error, run
+from polypath.packets import COLUMNS, frame
 from polypath.simulate import Backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:transport.profile:UserWarning")
@@ -241,3 +243,73 @@ def test_what_ns2_cannot_do_is_refused_in_one_line(changes: dict[str, Any], key:
         setup(scenario)
     assert key in str(error.value).partition(":")[0]
     assert "\n" not in str(error.value)
+
+
+def scripted(**scripts: dict[str, tuple[int, ...]]) -> Setup:
+    """Eighty chunks over one path with scripts of losses that count packets of a kind."""
+    plan = setup(
+        two_paths(
+            path=[{"rate": "10 Mbit/s", "delay": "45 ms"}],
+            workload={"messages": 80},
+            policy={"retransmission": "same"},
+        )
+    )
+    path = plan.paths[0]
+    forward, back = (
+        replace(link, script=tuple(scripts.get(way, {}).items()))
+        for way, (link,) in (("forward", path.forward), ("back", path.back))
+    )
+    return replace(plan, paths=(replace(path, forward=(forward,), back=(back,)),))
+
+
+@needs_ns
+@pytest.mark.parametrize(
+    ("forward", "back"),
+    [
+        ({"data": (4, 9, 10, 11, 30, 900)}, {"sack": (3, 4, 20)}),
+        ({"init": (1, 2), "data": (2,)}, {"init_ack": (1,), "cookie_ack": (1,)}),
+        (
+            {"heartbeat": (1,), "cookie_echo": (1,), "data": (5, 6, 7, 60, 61)},
+            {"heartbeat_ack": (1,), "sack": (1, 2, 9)},
+        ),
+        ({"packets": (1, 8), "data": (1, 9)}, {"packets": (4,)}),
+    ],
+)
+def test_scripts_by_kind_lose_exactly_those(
+    forward: dict[str, tuple[int, ...]], back: dict[str, tuple[int, ...]]
+) -> None:
+    found = run(scripted(forward=forward, back=back)).packets
+    packets = frame(found)
+    for link, script in (("path0/forward", forward), ("path0/back", back)):
+        own = packets[packets["link"] == link]
+        expected = set()
+        for kind, numbers in script.items():
+            name = kind.upper().replace("_", " ")
+            of_kind = own if kind == "packets" else own[own["chunks"] == name]
+            expected |= {of_kind.index[n - 1] for n in numbers if n <= len(of_kind)}
+        assert set(own.index[own["fate"] == "lost"]) == expected
+
+
+@needs_ns
+def test_cross_traffic_loads_the_core_link_and_is_counted_apart() -> None:
+    edge = {"rate": "100 Mbit/s", "delay": "10 ms"}
+    path = {"rate": "10 Mbit/s", "delay": "25 ms", "queue": "62500 B", "edge": edge}
+    plan = setup(two_paths(path=[path], workload={"size": "4 MB"}))
+    (way,) = plan.paths
+    load = {"load": "70 %", "back": {"rate": "3 Mbit/s"}}
+    background = cross_traffic(load, way.name, (way.forward[1], way.back[1]), way.forward[0], 3)
+    outcome = run(replace(plan, cross_traffic=(background,)))
+    links = {link["name"]: link for link in outcome.table["links"]}
+    seconds = outcome.packets.end
+    assert seconds > 5
+    for link, rate in (("path0/forward", 7e6), ("path0/back", 3e6)):
+        own = links[link]["background"]
+        # A quarter of the packets has 1500 bytes, a quarter 576, half of them 44: 541 in the mean.
+        assert own["offered_bytes"] * 8 / seconds == pytest.approx(rate, rel=0.3)
+        assert own["offered_bytes"] / own["offered"] == pytest.approx(541, rel=0.1)
+        assert 0 <= own["in_flight"] < 200
+    assert links["path0/forward/first"]["background"]["offered"] == 0
+    assert links["path0/forward"]["background"]["dropped_queue"] > 0
+    # The frame has the association's packets alone.
+    assert len(frame(outcome.packets)) == len(outcome.packets.hop_time)
+    assert set(frame(outcome.packets)["association"]) == {"main"}

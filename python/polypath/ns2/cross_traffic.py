@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polypath._core import quantity
@@ -93,19 +93,14 @@ def _uniform(span: tuple[float, float], name: str) -> float:
 def nodes_and_sources(traffic: CrossTraffic, seed: int) -> list[str]:
     """Tcl for the nodes, their links, and their sources, which begin at once."""
     lines = []
-    limit = traffic.edge.packets
     for n, delays in enumerate(zip(*traffic.delays, strict=True)):
         for end, router, delay in zip(("near", "far"), traffic.routers, delays, strict=True):
-            ends = f"$cross({end}) $node({router})"
+            link = replace(traffic.edge, delay=delay)
             lines += [
                 f"set cross({end}) [$ns node]",
-                f"$ns duplex-link {ends} {traffic.edge.rate!r} {delay!r} DropTail",
+                *link.tcl(f"$cross({end})", f"$node({router})"),
+                *link.tcl(f"$node({router})", f"$cross({end})"),
             ]
-            if limit is not None:
-                lines += [
-                    f"$ns queue-limit {ends} {limit + 1}",
-                    f"$ns queue-limit $node({router}) $cross({end}) {limit + 1}",
-                ]
         for way, sources in zip(("forward", "back"), traffic.sources, strict=True):
             start, goal = ("near", "far") if way == "forward" else ("far", "near")
             for number, (size, rate) in enumerate(sources):

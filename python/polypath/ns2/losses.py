@@ -7,8 +7,8 @@ tried, and corrected from the trace until the packets that were lost are those o
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from polypath.ns2.mapping import Setup
@@ -43,42 +43,33 @@ def first_guess(plan: Setup) -> Drops:
 def corrected(plan: Setup, trace: Trace, drops: Drops) -> Drops:
     """Better drops, after a run with `drops`; the same if these are right.
 
-    Up to the first packet whose fate was wrong the run was what it should be, so each correction
-    makes it right for longer.
+    They are what the script takes of the packets of this run. Up to the first packet whose fate was
+    wrong it was the run that it should be, so each correction makes it right for longer.
     """
-    scripts = {
-        number: {kind: set(numbers) for kind, numbers in link.script}
-        for number, link in enumerate(plan.links)
-        if any(kind != "packets" for kind, _ in link.script)
-    }
-    if not scripts:
-        return drops
     kinds = _kinds(trace)
-    seen: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    for link, packet in zip(trace.hop_link.tolist(), trace.hop_packet.tolist(), strict=True):
-        if link not in scripts:
+    better = dict(drops)
+    for number, link in enumerate(plan.links):
+        if all(kind == "packets" for kind, _ in link.script):
             continue
-        script, counts = scripts[link], seen[link]
-        counts["packets"] += 1
-        counts.update(kinds[packet])
-        number = counts["packets"]
-        lost = any(counts[kind] in script.get(kind, ()) for kind in ("packets", *kinds[packet]))
-        name = plan.links[link].name
-        given = drops.get(name, ())
-        if lost != (number in given):
-            return {**drops, name: _moved(given, number, lost)}
-    return drops
+        packets = trace.hop_packet[trace.hop_link == number].tolist()
+        own = tuple(sorted(_taken(dict(link.script), [kinds[packet] for packet in packets])))
+        given = drops.get(link.name, ())
+        # What nobody has sent was not lost, whatever was guessed for it.
+        if any((n in own) != (n in given) for n in range(1, len(packets) + 1)):
+            better[link.name] = own
+    return better
 
 
-def _moved(drops: tuple[int, ...], at: int, lost: bool) -> tuple[int, ...]:
-    """A packet is to be lost after all, or not: the guesses behind it move along."""
-    before = tuple(n for n in drops if n < at)
-    after = tuple(n for n in drops if n > at)
-    if lost:
-        # The next guess was meant for this packet.
-        early = after[0] - at if after else 0
-        return (*before, at, *(n - early for n in after[1:]))
-    return tuple(sorted({*before, *(n + 1 for n in (at, *after))}))
+def _taken(script: Mapping[str, tuple[int, ...]], packets: list[list[str]]) -> Iterator[int]:
+    """Numbers of the packets that a script takes, given the kinds of each packet in turn."""
+    counts: Counter[str] = Counter()
+    for number, kinds in enumerate(packets, 1):
+        counts.update(["packets", *kinds])
+        if any(counts[kind] in script.get(kind, ()) for kind in ("packets", *kinds)):
+            yield number
+    # Of what was not seen: as if only packets of its kind were still to come.
+    for kind, numbers in script.items():
+        yield from (len(packets) + n - counts[kind] for n in numbers if n > counts[kind])
 
 
 def _kinds(trace: Trace) -> list[list[str]]:

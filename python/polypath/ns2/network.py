@@ -9,6 +9,9 @@ from typing import Any
 from polypath import packets
 from polypath._core import ScenarioError, quantity
 
+#: What a link without a limit may hold, in packets.
+_UNLIMITED = 1_000_000_000
+
 #: What scripts of losses may count: packets of any kind, or those with such a chunk.
 SCRIPTED = {
     "packets": None,
@@ -43,6 +46,22 @@ class Link:
     #: Probability of loss, or exactly these packets: of each kind by number, counted from 1.
     loss: float = 0.0
     script: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    def tcl(self, start: str, goal: str) -> list[str]:
+        """What makes this link between two nodes."""
+        ends = f"{start} {goal}"
+        lines = [f"$ns simplex-link {ends} {self.rate!r} {self.delay!r} DropTail"]
+        # ns-2's DropTail refuses what would fill its limit, ours what would exceed it.
+        if self.bytes is None:
+            limit = _UNLIMITED if self.packets is None else self.packets + 1
+            return [*lines, f"$ns queue-limit {ends} {limit}"]
+        return [
+            *lines,
+            f"set queue [[$ns link {ends}] queue]",
+            "$queue set queue_in_bytes_ true",
+            "$queue set mean_pktsize_ 1",
+            f"$queue set limit_ {self.bytes + 1}",
+        ]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from polypath.ns2 import losses, outcome, script, variables
 from polypath.ns2.mapping import Setup
@@ -33,7 +34,7 @@ class Ns2Outcome:
         self.series = sampled if wanted else []
 
     @cached_property
-    def table(self) -> dict[str, object]:
+    def table(self) -> dict[str, Any]:
         """Everything but packets and samples."""
         return outcome.table(self._plan, self.packets, self._sampled)
 

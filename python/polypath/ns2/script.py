@@ -9,9 +9,6 @@ from polypath.ns2.cross_traffic import PROCEDURE, nodes_and_sources, random_seed
 from polypath.ns2.mapping import Setup
 from polypath.ns2.network import Link
 
-#: What a link without a limit may hold, in packets.
-_UNLIMITED = 1_000_000_000
-
 
 def tcl(
     setup: Setup, variables: str, drops: Mapping[str, Sequence[int]], *, series: bool = False
@@ -32,7 +29,10 @@ def tcl(
     lines += _nodes(setup)
     for path in setup.paths:
         for forward, back in zip(path.forward, reversed(path.back), strict=True):
-            lines += _links(forward, back)
+            for link in (forward, back):
+                ends = [f"$node({end})" for end in link.ends]
+                lines += link.tcl(*ends)
+                lines.append(f"$ns trace-queue {' '.join(ends)} stdout")
     for number, link in enumerate(setup.links):
         lines += _loss(setup, number, link, drops.get(link.name, ()))
     if setup.cross_traffic:
@@ -71,26 +71,6 @@ def _nodes(setup: Setup) -> list[str]:
                 f"$ns multihome-add-interface $sender_core $node({path.sender})",
                 f"$ns multihome-add-interface $receiver_core $node({path.receiver})",
             ]
-    return lines
-
-
-def _links(forward: Link, back: Link) -> list[str]:
-    lines = []
-    for link in (forward, back):
-        ends = f"$node({link.ends[0]}) $node({link.ends[1]})"
-        lines.append(f"$ns simplex-link {ends} {link.rate!r} {link.delay!r} DropTail")
-        # ns-2's DropTail refuses what would fill its limit, ours what would exceed it.
-        if link.bytes is None:
-            limit = _UNLIMITED if link.packets is None else link.packets + 1
-            lines.append(f"$ns queue-limit {ends} {limit}")
-        else:
-            lines += [
-                f"set queue [[$ns link {ends}] queue]",
-                "$queue set queue_in_bytes_ true",
-                "$queue set mean_pktsize_ 1",
-                f"$queue set limit_ {link.bytes + 1}",
-            ]
-        lines.append(f"$ns trace-queue {ends} stdout")
     return lines
 
 
