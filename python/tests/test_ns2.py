@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from polypath import METRICS, Scenario, ScenarioError, simulate, sweep
+from polypath.lab import main
 from polypath.metrics import Metric
 from polypath.ns2.cross_traffic import cross_traffic
 from polypath.ns2.mapping import Setup, setup
@@ -162,6 +163,21 @@ def test_a_sweep_keeps_the_backends_apart(tmp_path: Path) -> None:
     assert frames[1]["engine"].iloc[0] == "ns2+" + frames[0]["engine"].iloc[0]
 
 
+@needs_ns
+def test_the_program_runs_and_sweeps_in_ns2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(two_paths(workload={"messages": 40}).to_toml())
+    assert main(["run", str(file), "--backend", "ns2"]) == 0
+    shown = capsys.readouterr()
+    assert "bytes_delivered" in shown.out
+    assert shown.err.startswith("polypath-lab: transport.profile")
+    command = ["sweep", str(file), "--seeds", "1..2", "--csv", "-", "--quiet"]
+    assert main([*command, "--backend", "ns2"]) == 0
+    assert capsys.readouterr().out.count("ns2+") == 2
+
+
 def test_without_ns_the_error_names_debians_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -313,3 +329,11 @@ def test_cross_traffic_loads_the_core_link_and_is_counted_apart() -> None:
     # The frame has the association's packets alone.
     assert len(frame(outcome.packets)) == len(outcome.packets.hop_time)
     assert set(frame(outcome.packets)["association"]) == {"main"}
+
+
+@needs_ns
+def test_what_ns_complains_about_is_the_error() -> None:
+    broken = replace(setup(two_paths()), agent="Agent/Nonsense")
+    with pytest.raises(Ns2Error, match=r"ns-2 ended with 1: .*Agent/Nonsense") as error:
+        run(broken)
+    assert "\n" not in str(error.value)

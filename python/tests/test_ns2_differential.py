@@ -18,7 +18,6 @@ AGREEING = [("same", 1)]
 
 @pytest.mark.usefixtures("ns")
 @pytest.mark.parametrize(("combination", "paths"), AGREEING)
-@pytest.mark.xfail(strict=True, reason="the profile ns2-2.35 is not ns-2's in everything yet")
 def test_random_scripts_agree_packet_by_packet(combination: str, paths: int) -> None:
     jobs = os.cpu_count() or 1
     verdicts = list(judge_many(range(SCRIPTS), jobs, combination=combination, paths=paths))
