@@ -33,6 +33,7 @@ needs() {
         echo "iproute2|has ip && has tc|tests in network namespaces"
         echo "ethtool|has ethtool|tests in network namespaces"
         echo "tshark|has tshark|tests of captures"
+        echo "ns2|has ns|tests beside ns-2"
         echo "python3-venv|has_venv|end-to-end tests"
     fi
     if [ "$purpose" = bench ]; then

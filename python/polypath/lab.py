@@ -9,13 +9,15 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import pandas as pd
 
 import polypath
 from polypath import _core, lab_compare
+from polypath.lab_compare import told_warnings
 from polypath.scenario import Value
+from polypath.simulate import Backend
 
 _INTERRUPTED = 130
 
@@ -58,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(action=_run)
     _scenario_options(run, "SCENARIO.toml", nargs=None)
     run.add_argument("--seed", type=int, metavar="N", help="other root of all randomness")
+    _backend_option(run)
     run.add_argument("--json", action="store_true", help="print everything as one JSON object")
     run.add_argument("--pcap", metavar="FILE", help="write the packets into a pcapng file")
     run.add_argument("--plot", metavar="FILE", help="draw the run: PNG, SVG or PDF by its name")
@@ -82,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--metric", default="time_from_first_data", help="what it is all about")
     sweep.add_argument("--results", metavar="DIR", help="keep every run; go on where it stopped")
     sweep.add_argument("--shard", metavar="I/N", help="the I-th of N parts, such as 3/16")
+    _backend_option(sweep)
     sweep.add_argument("--processes", type=int, metavar="N", help="processes in place of threads")
     sweep.add_argument("--retry-failed", action="store_true", help="run again what failed before")
     sweep.add_argument("--csv", metavar="FILE", help="write a row for each run ('-': to stdout)")
@@ -89,6 +93,11 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--quiet", action="store_true", help="no progress")
     lab_compare.add(commands)
     return parser
+
+
+def _backend_option(parser: argparse.ArgumentParser) -> None:
+    backends = get_args(Backend)
+    parser.add_argument("--backend", choices=backends, default=backends[0], help="what runs it")
 
 
 def _scenario_options(parser: argparse.ArgumentParser, name: str, nargs: str | None) -> None:
@@ -104,7 +113,8 @@ def _scenario_options(parser: argparse.ArgumentParser, name: str, nargs: str | N
 
 def _run(options: argparse.Namespace) -> int:
     scenario = load_scenario(options.scenario, options.set)
-    result = polypath.simulate(scenario, seed=options.seed)
+    with told_warnings():
+        result = polypath.simulate(scenario, seed=options.seed, backend=options.backend)
     if options.pcap:
         result.pcap(options.pcap)
     if options.plot:
@@ -140,13 +150,15 @@ def _sweep(options: argparse.Namespace) -> int:
         "shard": _shard(options.shard),
         "progress": not options.quiet,
         "retry_failed": options.retry_failed,
+        "backend": options.backend,
     }
     seeds = _seeds(options.seeds)
-    if options.processes:
-        with ProcessPoolExecutor(options.processes) as executor:
-            frame = polypath.sweep(scenarios, seeds, executor=executor, **settings)
-    else:
-        frame = polypath.sweep(scenarios, seeds, **settings)
+    with told_warnings():
+        if options.processes:
+            with ProcessPoolExecutor(options.processes) as executor:
+                frame = polypath.sweep(scenarios, seeds, executor=executor, **settings)
+        else:
+            frame = polypath.sweep(scenarios, seeds, **settings)
     return _tell(frame, options, level)
 
 

@@ -6,12 +6,14 @@ import argparse
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from polypath.ns2.compare import compare
-from polypath.ns2.mapping import PROFILE
 from polypath.ns2.random_scripts import judge_many, summary
 from polypath.ns2.scripts import COMBINATIONS, scenario
+from polypath.ns2.transport import PROFILE
 from polypath.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -19,6 +21,16 @@ if TYPE_CHECKING:
 
 _DIFFERENT = 1
 _FAILED = 2
+
+
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Warnings as lines of the program."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        yield
+    for warning in told:
+        print(f"polypath-lab: {warning.message}", file=sys.stderr)
 
 
 def add(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -84,11 +96,8 @@ def _one(plan: Scenario, options: argparse.Namespace) -> int:
     if options.toml:
         print(plan.to_toml(), end="")
         return 0
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with told_warnings():
         found = compare(plan, options.seed)
-    for warning in told:
-        print(f"polypath-lab: {warning.message}", file=sys.stderr)
     print(found.report())
     return 0 if found.agrees else _DIFFERENT
 

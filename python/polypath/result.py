@@ -14,6 +14,7 @@ from polypath import _core
 from polypath._core import PathSeries
 from polypath.metrics import Metric, metrics
 from polypath.ns2 import run as ns2
+from polypath.ns2.mapping import setup
 from polypath.ns2.run import Ns2Outcome
 from polypath.ns2.variables import PathSeries as Ns2Series
 from polypath.packets import PacketTrace, frame
@@ -164,7 +165,7 @@ class Result:
 
         series = self.series
         if not series and isinstance(self._outcome, Ns2Outcome):
-            series = ns2.run(self.scenario, self.seed, series=True).series
+            series = ns2.run(setup(self.scenario, self.seed), series=True).series
         elif not series:
             series = _core.run(self.scenario._inner, self.seed, "changes").series
         return plot_run(self, series)

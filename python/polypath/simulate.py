@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias
 
 from polypath import _core
 from polypath.ns2 import run as ns2
+from polypath.ns2.mapping import setup
 from polypath.result import Result
 from polypath.scenario import Scenario
 
@@ -42,10 +44,38 @@ def simulate(
         Ns2Error: ns-2 is not installed, or ended with an error.
     """
     if _is_ns2(backend):
-        wanted = series or "series" in scenario.to_dict()
-        return Result(scenario, ns2.run(scenario, seed, series=bool(wanted)))
+        plan = setup(scenario, seed)
+        for warning in plan.warnings:
+            warnings.warn(warning, stacklevel=2)
+        wanted = bool(series) or "series" in scenario.to_dict()
+        return Result(scenario, ns2.run(plan, series=wanted))
     outcome = _core.run(scenario._inner, seed, _wanted(series), packets=packets)
     return Result(scenario, outcome)
+
+
+def engine(backend: Backend) -> str:
+    """What a backend's results depend on besides scenario and seed."""
+    return f"ns2+{engine_version}" if _is_ns2(backend) else engine_version
+
+
+def prepare(scenarios: Iterable[Scenario], backend: Backend) -> None:
+    """Says before many runs what is wrong with all of them, and warns once.
+
+    Raises:
+        ScenarioError: The backend cannot do what a scenario says.
+        Ns2Error: ns-2 is not installed.
+    """
+    if _is_ns2(backend):
+        ns2.program()
+        for warning in dict.fromkeys(w for one in scenarios for w in setup(one).warnings):
+            warnings.warn(warning, stacklevel=3)
+
+
+def execute(scenario: Scenario, seed: int, backend: Backend) -> Result:
+    """A run of many: without samples, packets and warnings."""
+    if _is_ns2(backend):
+        return Result(scenario, ns2.run(setup(scenario, seed)))
+    return simulate(scenario, seed=seed)
 
 
 def _is_ns2(backend: str) -> bool:

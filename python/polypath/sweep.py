@@ -25,7 +25,7 @@ from polypath.frame import frame_of_sweep
 from polypath.progress import Progress, Reporter
 from polypath.replications import Replications
 from polypath.scenario import Scenario, labels
-from polypath.simulate import engine_version
+from polypath.simulate import Backend, engine, prepare
 from polypath.statistics import Stop
 from polypath.store import Row, Store
 
@@ -50,6 +50,7 @@ def sweep(
     shard: tuple[int, int] | None = None,
     progress: bool | Callable[[Progress], object] = True,
     retry_failed: bool = False,
+    backend: Backend = "polypath",
 ) -> pd.DataFrame:
     """Runs scenarios with many seeds and gives a row for each run.
 
@@ -72,6 +73,7 @@ def sweep(
             `shard` for the whole frame.
         progress: Whether to show progress on stderr, or a function that gets it after each run.
         retry_failed: Run again what failed before.
+        backend: What runs them, as in :func:`polypath.simulate`; "ns2" is another engine.
 
     Returns:
         A row for each run, in the order of scenarios and seeds. Columns: scenario (its name, or
@@ -81,17 +83,20 @@ def sweep(
 
     Raises:
         ValueError: An argument is wrong, in one line.
+        ScenarioError: The backend cannot do what a scenario says.
+        Ns2Error: ns-2 is not installed.
         EngineMismatchError: A worker of the executor has another version of the engine.
         OSError: The folder of results cannot be written.
         KeyboardInterrupt: After Ctrl-C, once what was running is finished and kept.
     """
     plans = _unique([scenarios] if isinstance(scenarios, Scenario) else scenarios)
+    prepare(plans, backend)
     mine = _assign(plans, _seeds(seeds, stop), stop, shard)
     store = None if results is None else Store(results)
     found = 0
     if store is not None:
         known: defaultdict[str, dict[int, Row]] = defaultdict(dict)
-        for row in store.rows([one.scenario.key for one in mine], engine_version):
+        for row in store.rows([one.scenario.key for one in mine], engine(backend)):
             if row["status"] == "ok" or not retry_failed:
                 known[row["key"]][row["seed"]] = row
         for one in mine:
@@ -101,7 +106,7 @@ def sweep(
     inside = ThreadPoolExecutor(_cores()) if executor is None else nullcontext(executor)
     try:
         with inside as pool, Reporter(progress) as reporter:
-            _Sweep(mine, pool, store, reporter, found).run()
+            _Sweep(mine, pool, store, reporter, found, backend).run()
     finally:
         if store is not None:
             store.close()
@@ -118,12 +123,15 @@ class _Sweep:
         store: Store | None,
         reporter: Reporter,
         found: int,
+        backend: Backend,
     ) -> None:
         self._all = replications
         self._executor = executor
         self._store = store
         self._reporter = reporter
         self._width = _width(executor)
+        self._backend = backend
+        self._engine = engine(backend)
         self._running: dict[Future[Row], tuple[Replications, int]] = {}
         #: Those that may have a run to start; the others wait for one to finish.
         self._ready = deque(one for one in replications if not one.settled)
@@ -158,7 +166,7 @@ class _Sweep:
             one = self._ready.popleft()
             seed = one.next_seed()
             if seed is not None:
-                future = self._executor.submit(work.run, one.scenario, seed)
+                future = self._executor.submit(work.run, one.scenario, seed, self._backend)
                 self._running[future] = (one, seed)
                 self._ready.append(one)
             elif not one.settled:
@@ -193,11 +201,11 @@ class _Sweep:
         except BrokenExecutor:
             raise
         except Exception as error:  # the worker is gone, or its answer: the run has failed
-            identity = {"key": one.scenario.key, "seed": seed, "engine": engine_version}
+            identity = {"key": one.scenario.key, "seed": seed, "engine": self._engine}
             return identity | work.failure(error)
-        if row["engine"] != engine_version:
+        if row["engine"] != self._engine:
             raise EngineMismatchError(
-                f"a worker has engine {row['engine']}, this process {engine_version}"
+                f"a worker has engine {row['engine']}, this process {self._engine}"
             )
         return row
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import time
 
 from polypath.scenario import Scenario
-from polypath.simulate import engine_version, simulate
+from polypath.simulate import Backend, engine, execute
 from polypath.store import Row
 
 
-def run(scenario: Scenario, seed: int) -> Row:
+def run(scenario: Scenario, seed: int, backend: Backend = "polypath") -> Row:
     """One run as a row. One that fails is a row too, with its reason."""
     start = time.perf_counter()
     row: Row = {
         "key": scenario.key,
         "seed": seed,
-        "engine": engine_version,
+        "engine": engine(backend),
         "status": "ok",
         "reason": None,
     }
     try:
-        row |= simulate(scenario, seed=seed).metrics
+        row |= execute(scenario, seed, backend).metrics
     except Exception as error:  # whatever it is: the sweep goes on, and the row tells
         row |= failure(error)
     row["wall"] = time.perf_counter() - start

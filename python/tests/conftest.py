@@ -1,6 +1,7 @@
 """What the tests share: small scenarios, and a backend that needs no display."""
 
 import os
+import shutil
 
 import matplotlib as mpl
 import pytest
@@ -34,6 +35,14 @@ def failing() -> Scenario:
         traffic=[{"from": "sender.0", "to": "receiver.0", "rate": "1 Mbit/s"}],
         fault=[{"at": "500 ms", "path": "first", "kind": "down"}],
     )
+
+
+@pytest.fixture
+def ns() -> None:
+    """ns-2 is there; where it is not, CI does not pass over that."""
+    if shutil.which("ns") is None:
+        missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        missing("no ns: scripts/setup.sh test installs Debian's package ns2")
 
 
 @pytest.fixture

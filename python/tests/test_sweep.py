@@ -111,8 +111,7 @@ def test_another_engine_runs_anew(
     lossy: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet(lossy, range(3), results=tmp_path)
-    for module in (work, sys.modules["polypath.sweep"]):
-        monkeypatch.setattr(module, "engine_version", "9.9.9")
+    monkeypatch.setattr(sys.modules["polypath.simulate"], "engine_version", "9.9.9")
     seen: list[Progress] = []
     assert set(quiet(lossy, range(3), results=tmp_path, progress=seen.append)["engine"]) == {
         "9.9.9"
@@ -134,12 +133,12 @@ def test_a_worker_with_another_engine_is_refused(lossy: Scenario) -> None:
 def test_a_failed_run_is_a_row(
     lossy: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def breaks(scenario: Scenario, *, seed: int) -> polypath.Result:
+    def breaks(scenario: Scenario, seed: int, _backend: str) -> polypath.Result:
         if seed in (2, 4):
             raise SimulationError(f"seed {seed:#x}, at 1 s: what did\nnot hold")
         return polypath.simulate(scenario, seed=seed)
 
-    monkeypatch.setattr(work, "simulate", breaks)
+    monkeypatch.setattr(work, "execute", breaks)
     seen: list[Progress] = []
     frame = quiet(lossy, range(1, 6), results=tmp_path, progress=seen.append)
     assert list(frame["status"]) == ["ok", "failed", "ok", "failed", "ok"]
@@ -165,9 +164,9 @@ class Immediate(Executor):
         return work.run(scenario, seed)
 
     def submit(  # type: ignore[override]
-        self, function: Callable[..., Any], /, scenario: Scenario, seed: int
+        self, function: Callable[..., Any], /, scenario: Scenario, seed: int, backend: str
     ) -> Future[Any]:
-        assert function is work.run
+        assert (function, backend) == (work.run, "polypath")
         future: Future[Any] = Future()
         try:
             future.set_result(self.answer(scenario, seed))

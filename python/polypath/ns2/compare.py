@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from polypath import _core
 from polypath.ns2 import differences
 from polypath.ns2.mapping import Setup, setup
-from polypath.ns2.run import run_setup
+from polypath.ns2.run import run
 from polypath.ns2.view import Content, Hop, State, View, view
 from polypath.packets import HEARTBEAT, HEARTBEAT_ACK
 from polypath.scenario import Scenario
@@ -129,8 +129,6 @@ def _order(hop: Hop) -> tuple[float, str]:
 def compare(scenario: Scenario, seed: int | None = None) -> Comparison:
     """Runs a scenario in both and finds the first packet that differs.
 
-    Random losses are replaced by those that our simulator drew, so that both see the same.
-
     Raises:
         ScenarioError: ns-2 cannot do what the scenario says.
         Ns2Error: ns-2 is not installed, or ended with an error.
@@ -142,12 +140,13 @@ def compare(scenario: Scenario, seed: int | None = None) -> Comparison:
     trace = outcome.packets
     assert trace is not None
     ours = view(trace, outcome.series, len(plan.messages), math.inf)
-    there = run_setup(plan, series=True)
+    there = run(plan, series=True)
     theirs = view(there.packets, there.series, len(plan.messages), there.packets.end)
-    return _compared(scenario, plan, ours, theirs)
+    return side_by_side(scenario, plan, ours, theirs)
 
 
-def _compared(scenario: Scenario, plan: Setup, ours: View, theirs: View) -> Comparison:
+def side_by_side(scenario: Scenario, plan: Setup, ours: View, theirs: View) -> Comparison:
+    """Finds the first packet that differs between two runs."""
     links: dict[str, tuple[list[Hop], list[Hop]]] = defaultdict(lambda: ([], []))
     for side, hops in enumerate((ours.hops, theirs.hops)):
         for hop in hops:

@@ -17,6 +17,22 @@ from polypath.ns2.trace import Trace
 from polypath.ns2.variables import PathSeries
 from polypath.packets import DATA, FATES, HEARTBEAT, HEARTBEAT_ACK, SACK
 
+#: Counters of a link, in the order of the simulator's.
+_COUNTERS = (
+    "offered",
+    "offered_bytes",
+    "duplicated",
+    "delivered",
+    "delivered_bytes",
+    "dropped_queue",
+    "dropped_mtu",
+    "lost",
+    "lost_outage",
+    "in_flight",
+    "reordered",
+    "corrupted",
+)
+
 
 def table(setup: Setup, trace: Trace, series: list[PathSeries]) -> dict[str, Any]:
     """The outcome of a run as nested dicts and lists, as of `Result.outcome`."""
@@ -42,7 +58,8 @@ def table(setup: Setup, trace: Trace, series: list[PathSeries]) -> dict[str, Any
             }
         ],
         "links": [
-            {"name": name, "counts": _link(trace, link)} for link, name in enumerate(trace.links)
+            {"name": name, "counts": _link(trace, link), "background": _background(trace, link)}
+            for link, name in enumerate(trace.links)
         ],
         "endpoints": [],
     }
@@ -185,12 +202,22 @@ def _path(
             "timeout_retransmissions": nan,
             "timeouts": int(last.timeouts[-1]) if last else nan,
             "heartbeats_sent": int((mine & (trace.chunk_kind == HEARTBEAT)).sum()),
-            "heartbeats_acked": int((mine & (trace.chunk_kind == HEARTBEAT_ACK)).sum()),
+            "heartbeats_acked": _answers(setup, trace, direction, path),
             "heartbeats_lost": nan,
             "failures": _failures(last),
             "rtt_samples": nan,
         },
     }
+
+
+def _answers(setup: Setup, trace: Trace, direction: int, path: int) -> int:
+    """HEARTBEAT ACKs that arrived at a side."""
+    answers = _packets_with(trace, HEARTBEAT_ACK)
+    answers = answers[(trace.direction[answers] != direction) & (trace.path[answers] == path)]
+    own = setup.paths[path]
+    last = trace.links.index((own.back if direction == 0 else own.forward)[-1].name)
+    arrived = trace.hop_packet[(trace.hop_link == last) & ~np.isnan(trace.hop_arrival)]
+    return int(np.isin(answers, arrived).sum())
 
 
 def _failures(series: PathSeries | None) -> float:
@@ -200,22 +227,30 @@ def _failures(series: PathSeries | None) -> float:
     return int((np.diff(series.state.astype(np.int64)) > 0).sum())
 
 
-def _link(trace: Trace, link: int) -> dict[str, Any]:
+def _background(trace: Trace, link: int) -> dict[str, int]:
+    """The counters of background packets."""
+    counts = trace.background[link]
+    fates = ("delivered", "lost", "lost_outage", "dropped_queue")
+    own = {name: counts[name] for name in _COUNTERS}
+    return {**own, "in_flight": counts["offered"] - sum(counts[fate] for fate in fates)}
+
+
+def _link(trace: Trace, link: int) -> dict[str, int]:
+    """The counters of all packets."""
     own = trace.hop_link == link
     fates = trace.hop_fate[own]
     sizes = trace.size[trace.hop_packet[own]]
     count = {name: int((fates == number).sum()) for number, name in enumerate(FATES)}
-    return {
+    counts = {
         "offered": int(own.sum()),
         "offered_bytes": int(sizes.sum()),
         "delivered": count["delivered"],
         "delivered_bytes": int(sizes[fates == FATES.index("delivered")].sum()),
-        "lost": count["lost"],
-        "lost_outage": count["down"],
         "dropped_queue": count["queue"],
         "dropped_mtu": count["mtu"],
-        "duplicated": 0,
-        "reordered": 0,
-        "corrupted": 0,
+        "lost": count["lost"],
+        "lost_outage": count["down"],
         "in_flight": count["sent"],
     }
+    background = _background(trace, link)
+    return {name: counts.get(name, 0) + background[name] for name in _COUNTERS}

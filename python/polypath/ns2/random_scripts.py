@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from polypath.ns2.compare import compare
-from polypath.ns2.mapping import PROFILE
 from polypath.ns2.scripts import scenario
+from polypath.ns2.transport import PROFILE
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import tempfile
-import warnings
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from polypath.ns2 import outcome, script, variables
-from polypath.ns2.mapping import Setup, setup
+from polypath.ns2 import losses, outcome, script, variables
+from polypath.ns2.mapping import Setup
 from polypath.ns2.trace import Reader, Trace
-from polypath.scenario import Scenario
 
 
 class Ns2Error(RuntimeError):
@@ -23,17 +23,20 @@ class Ns2Error(RuntimeError):
 class Ns2Outcome:
     """What a run in ns-2 gave, in the form of the simulator's outcome."""
 
-    def __init__(self, plan: Setup, trace: Trace, series: list[variables.PathSeries]) -> None:
+    def __init__(
+        self, plan: Setup, trace: Trace, sampled: list[variables.PathSeries], wanted: bool
+    ) -> None:
         self._plan = plan
+        self._sampled = sampled
         #: Every packet at every link.
         self.packets = trace
         #: The sender's variables over time, if they were wanted.
-        self.series = series
+        self.series = sampled if wanted else []
 
     @cached_property
-    def table(self) -> dict[str, object]:
+    def table(self) -> dict[str, Any]:
         """Everything but packets and samples."""
-        return outcome.table(self._plan, self.packets, self.series)
+        return outcome.table(self._plan, self.packets, self._sampled)
 
     def to_json(self) -> str:
         """Everything but packets and samples, as JSON."""
@@ -55,25 +58,30 @@ def program() -> str:
     return found
 
 
-def run(scenario: Scenario, seed: int | None = None, *, series: bool = False) -> Ns2Outcome:
-    """Runs a scenario in ns-2 until everything is acknowledged.
+def run(plan: Setup, *, series: bool = False) -> Ns2Outcome:
+    """Runs what a scenario was mapped to, until everything is acknowledged.
+
+    Args:
+        plan: What to run.
+        series: Keep the sender's variables over time.
 
     Raises:
-        ScenarioError: ns-2 cannot do what it asks for.
         Ns2Error: ns-2 is not there, or ended with an error.
     """
-    plan = setup(scenario, seed)
-    for warning in plan.warnings:
-        warnings.warn(warning, stacklevel=3)
-    return run_setup(plan, series=series)
+    drops = losses.first_guess(plan)
+    while True:
+        found = _run(plan, drops, series)
+        better = losses.corrected(plan, found.packets, drops)
+        if better == drops:
+            return found
+        drops = better
 
 
-def run_setup(plan: Setup, *, series: bool = False) -> Ns2Outcome:
-    """Runs what a scenario was mapped to; as :func:`run`."""
+def _run(plan: Setup, drops: losses.Drops, series: bool) -> Ns2Outcome:
     ns = program()
     with tempfile.TemporaryDirectory(prefix="polypath-ns2-") as folder:
         file, states, errors = (Path(folder, name) for name in ("run.tcl", "states", "errors"))
-        file.write_text(script.tcl(plan, str(states) if series else None))
+        file.write_text(script.tcl(plan, str(states), drops, series=series))
         reader = Reader(plan)
         with errors.open("wb") as complaints:
             process = subprocess.Popen(  # noqa: S603 the program that was asked for
@@ -91,9 +99,9 @@ def run_setup(plan: Setup, *, series: bool = False) -> Ns2Outcome:
             finally:
                 # Behind the last acknowledgement there are only heartbeats.
                 process.kill()
-        if not finished and process.returncode not in (0, -9):
+        if not finished and process.returncode not in (0, -signal.SIGKILL):
             said = " ".join(errors.read_text(errors="replace").split())
             raise Ns2Error(f"ns-2 ended with {process.returncode}: {said[:500]}")
         trace = reader.finish()
-        text = states.read_text(encoding="latin-1") if series else ""
-        return Ns2Outcome(plan, trace, variables.read(plan, text, trace.end))
+        sampled = variables.read(plan, states.read_text(encoding="latin-1"), trace.end)
+        return Ns2Outcome(plan, trace, sampled, series)

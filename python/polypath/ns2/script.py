@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from polypath.ns2.mapping import Link, Setup
+from polypath.ns2.cross_traffic import PROCEDURE, nodes_and_sources, random_seed
+from polypath.ns2.mapping import Setup
+from polypath.ns2.network import Link
 
-#: What a link without a limit may hold, in packets.
-_UNLIMITED = 1_000_000_000
 
+def tcl(
+    setup: Setup, variables: str, drops: Mapping[str, Sequence[int]], *, series: bool = False
+) -> str:
+    """The script of a run.
 
-def tcl(setup: Setup, variables: str | None = None) -> str:
-    """The script of a run. Packets are traced to stdout, the sender's variables to a file."""
+    Args:
+        setup: What to run.
+        variables: The file that the sender's variables go to; packets are traced to stdout.
+        drops: Of a link: numbers of the packets that its script takes, counted from 1.
+        series: Whether all variables are traced, or only errors and timeouts.
+    """
     lines = [
         f"# {setup.scenario}: written by polypath".replace("\n", " "),
         "Trace set show_sctphdr_ 1",
         "set ns [new Simulator]",
-        "$ns trace-all stdout",
     ]
     lines += _nodes(setup)
     for path in setup.paths:
         for forward, back in zip(path.forward, reversed(path.back), strict=True):
-            lines += _links(forward, back)
+            for link in (forward, back):
+                ends = [f"$node({end})" for end in link.ends]
+                lines += link.tcl(*ends)
+                lines.append(f"$ns trace-queue {' '.join(ends)} stdout")
     for number, link in enumerate(setup.links):
-        lines += _loss(setup, number, link)
+        lines += _loss(setup, number, link, drops.get(link.name, ()))
+    if setup.cross_traffic:
+        lines.append(PROCEDURE)
+    for traffic in setup.cross_traffic:
+        lines += nodes_and_sources(traffic, setup.seed)
     lines += _agents(setup)
-    if variables is not None:
-        lines += [
-            f"set variables [open {{{variables}}} w]",
-            "fconfigure $variables -buffering line",
-            "$sender set trace_all_ 1",
-        ]
-        # Before connect: behind it the agent has no target any more.
-        lines += [f"$sender trace {name}" for name in ("cwnd_", "rto_", "errorCount_")]
-        lines.append("$sender attach $variables")
-    lines += ["$ns connect $sender $receiver"]
+    lines += [
+        f"set variables [open {{{variables}}} w]",
+        "fconfigure $variables -buffering line",
+        "$sender set trace_all_ 1",
+    ]
+    # Before connect: behind it the agent has no target any more.
+    traced = ("cwnd_", "rto_", "errorCount_") if series else ("timeoutCount_", "errorCount_")
+    lines += [f"$sender trace {name}" for name in traced]
+    lines += ["$sender attach $variables", "$ns connect $sender $receiver"]
     if len(setup.paths) > 1:
         lines += [
             f"$sender set-primary-destination $node({setup.paths[0].receiver})",
@@ -61,30 +74,11 @@ def _nodes(setup: Setup) -> list[str]:
     return lines
 
 
-def _links(forward: Link, back: Link) -> list[str]:
-    lines = []
-    for link in (forward, back):
-        ends = f"$node({link.ends[0]}) $node({link.ends[1]})"
-        lines.append(f"$ns simplex-link {ends} {link.rate!r} {link.delay!r} DropTail")
-        # ns-2's DropTail refuses what would fill its limit, ours what would exceed it.
-        if link.bytes is None:
-            limit = _UNLIMITED if link.packets is None else link.packets + 1
-            lines.append(f"$ns queue-limit {ends} {limit}")
-        else:
-            lines += [
-                f"set queue [[$ns link {ends}] queue]",
-                "$queue set queue_in_bytes_ true",
-                "$queue set mean_pktsize_ 1",
-                f"$queue set limit_ {link.bytes + 1}",
-            ]
-    return lines
-
-
-def _loss(setup: Setup, number: int, link: Link) -> list[str]:
+def _loss(setup: Setup, number: int, link: Link, drops: Sequence[int]) -> list[str]:
     ends = f"$node({link.ends[0]}) $node({link.ends[1]})"
-    if link.script:
+    if drops:
         # The list model counts packets from 0.
-        numbers = " ".join(str(packet - 1) for packet in link.script)
+        numbers = " ".join(str(packet - 1) for packet in drops)
         return [
             f"set loss({number}) [new ErrorModel/List]",
             f"$loss({number}) unit pkt",
@@ -100,7 +94,7 @@ def _loss(setup: Setup, number: int, link: Link) -> list[str]:
         return []
     return [
         f"set dice({number}) [new RNG]",
-        f"$dice({number}) seed {_seed(setup.seed, link.name)}",
+        f"$dice({number}) seed {random_seed(f'{setup.seed}/{link.name}')}",
         f"set uniform({number}) [new RandomVariable/Uniform]",
         f"$uniform({number}) use-rng $dice({number})",
         f"set loss({number}) [new ErrorModel]",
@@ -109,12 +103,6 @@ def _loss(setup: Setup, number: int, link: Link) -> list[str]:
         f"$loss({number}) ranvar $uniform({number})",
         f"$ns lossmodel $loss({number}) {ends}",
     ]
-
-
-def _seed(seed: int, link: str) -> int:
-    """A seed for each link: another path does not shift its losses."""
-    digest = hashlib.sha256(f"{seed}/{link}".encode()).digest()
-    return 1 + int.from_bytes(digest[:4]) % (2**31 - 2)
 
 
 def _agents(setup: Setup) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from polypath.ns2.mapping import PROFILE
+from polypath.ns2.transport import PROFILE
 from polypath.scenario import Scenario
 from polypath.schema import Path
 
@@ -46,7 +46,12 @@ def scenario(
     return Scenario(
         name=f"script {seed}",
         path=[_path(dice, number, messages) for number in range(paths)],
-        transport={"profile": profile, "receive_buffer": dice.choice(["64 KiB", "64 KiB", "1 MB"])},
+        transport={
+            "profile": profile,
+            "receive_buffer": dice.choice(["64 KiB", "64 KiB", "1 MB"]),
+            # Their jitter is each side's own: without them nothing is left to chance.
+            "heartbeat_interval": "3600 s",
+        },
         policy=policy,  # type: ignore[arg-type]  # keys of the table above
         workload={
             "kind": "bulk",
@@ -58,9 +63,10 @@ def scenario(
 
 
 def _path(dice: random.Random, number: int, messages: int) -> Path:
-    rate = dice.choice(["1 Mbit/s", "10 Mbit/s", "10 Mbit/s", "100 Mbit/s"])
-    delay = dice.choice(["5 ms", "45 ms", "45 ms", "170 ms"])
-    path: Path = {"rate": rate, "delay": delay, "queue": "1000 packets"}
+    # Round numbers make a timer expire in the very instant in which a packet arrives.
+    rate = dice.choice([1_000, 10_000, 10_000, 100_000]) + dice.randint(1, 997)
+    delay = dice.choice([5_000, 45_000, 45_000, 170_000]) + dice.randint(1, 4999)
+    path: Path = {"rate": f"{rate} kbit/s", "delay": f"{delay} us", "queue": "1000 packets"}
     if dice.random() < 0.25:
         path["edge"] = {"rate": "100 Mbit/s", "delay": "10 ms", "queue": "1000 packets"}
     # Retransmissions are packets too; an alternate path carries few.

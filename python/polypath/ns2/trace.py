@@ -9,6 +9,7 @@ their number is checked against the size of the packet.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -71,6 +72,8 @@ class Trace:
     received: NDArray[np.float64]
     #: DATA chunks that reached the receiver again.
     duplicates: int
+    #: Of each link: counters of background packets.
+    background: list[Counter[str]]
     #: Whether the sender had the acknowledgement of everything, and when the trace ends.
     acknowledged: bool
     end: float
@@ -140,7 +143,8 @@ class Reader:
         self._blocks: dict[int, tuple[list[tuple[int, int]], list[int]]] = {}
         self._highest = 0
         self._retransmitted: set[tuple[int, int]] = set()
-        self._answered = False
+        self._counts: list[Counter[str]] = [Counter() for _ in setup.links]
+        self._queued: list[set[str]] = [set() for _ in setup.links]
         self._end = 0.0
         self._finished = False
 
@@ -149,10 +153,13 @@ class Reader:
         chunks: list[tuple[str, int]] = []
         for line in lines:
             fields = line.split()
-            if len(fields) != 15 or fields[4] != "sctp" or fields[0] == "-":
+            if len(fields) < 12 or fields[0] == "-":
                 continue
             link = self._links.get((int(fields[2]), int(fields[3])))
             if link is None:
+                continue
+            if fields[4] != "sctp":
+                self._background(fields, link)
                 continue
             chunks.append((fields[6][7], int(fields[11])))
             if len(chunks) < int(fields[10]):
@@ -190,6 +197,25 @@ class Reader:
             direction = self._last.get((int(fields[2]), int(fields[3])))
             if direction is not None:
                 self._arrived(packet, direction, at)
+
+    def _background(self, fields: Sequence[str], link: int) -> None:
+        """Counts a background packet."""
+        counts, size = self._counts[link], int(fields[5])
+        if fields[0] == "r":
+            counts["delivered"] += 1
+            counts["delivered_bytes"] += size
+            self._queued[link].discard(fields[11])
+            return
+        known = fields[11] in self._queued[link]
+        if not known:
+            counts["offered"] += 1
+            counts["offered_bytes"] += size
+        if fields[0] == "+":
+            self._queued[link].add(fields[11])
+        elif self._down(float(fields[1]), link):
+            counts["lost_outage"] += 1
+        else:
+            counts["dropped_queue" if known else "lost"] += 1
 
     def _new(
         self, packet: int, at: float, size: int, link: int, chunks: list[tuple[str, int]]
@@ -295,6 +321,7 @@ class Reader:
                 [received.get(tsn, math.nan) for tsn in range(1, self._total + 1)], dtype=float
             ),
             duplicates=self._receiver.repeated,
+            background=self._counts,
             acknowledged=self._finished,
             end=self._end,
         )

@@ -1,0 +1,162 @@
+"""The protocol of a scenario as variables and classes of ns-2's agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from polypath._core import quantity
+from polypath.ns2.network import refuse
+
+#: The profile that follows Debian's release of the module.
+PROFILE = "ns2-2.35"
+
+#: The core's parameters that ns-2 has a variable for, and those that make no difference there.
+_MAPPED = {
+    "rto_initial",
+    "rto_min",
+    "rto_max",
+    "association_max_retrans",
+    "path_max_retrans",
+    "max_init_retransmits",
+    "heartbeat_interval",
+    "sack_delay",
+    "sack_every",
+    "max_burst",
+    "fast_retransmit_reports",
+    "receive_buffer",
+    "initial_ssthresh",
+    "path_mtu",
+}
+_WITHOUT_EFFECT = {
+    "send_buffer",
+    "max_message_size",
+    "inbound_streams",
+    "outbound_streams",
+    "cookie_life",
+    "max_paths",
+}
+
+#: Parameters that the module has no variable for, with what it does.
+_FIXED = {
+    "encapsulation": "ip",
+    "full_mesh": False,
+    "burst_rule": "after-retransmission",
+    "procedures": "ns2",
+    "path_confirmation": "before-data",
+    "first_sack_at_once": True,
+    "initial_cwnd": 0,
+    "cwnd_floor": 4,
+}
+
+#: Answers that the module has, each as (keys of `[policy]`) -> what stands for it.
+_RTX_TO_ALT = {"same": 0, "alternate": 1, "hybrid": 2}
+_AGENTS = {
+    # loss, rtt_sampling, probing
+    ("standard", "karn", "idle"): "Agent/SCTP",
+    ("standard", "karn", "after-rto"): "Agent/SCTP/HbAfterRto",
+    ("standard", "timestamps", "idle"): "Agent/SCTP/Timestamp",
+    ("multiple-fast-retransmit", "karn", "idle"): "Agent/SCTP/MultipleFastRtx",
+    ("multiple-fast-retransmit", "karn", "after-rto"): "Agent/SCTP/MfrHbAfterRto",
+    ("multiple-fast-retransmit", "timestamps", "idle"): "Agent/SCTP/MfrTimestamp",
+}
+#: Answers that ns-2's own rules stand for.
+_STANDARD = {
+    "congestion": "rfc9260",
+    "cwnd_update": "standard",
+    "scheduler": "primary",
+    "failover": "standard",
+    "ack": "delayed",
+}
+
+
+def check_given(transport: Mapping[str, Any]) -> None:
+    """Refuses parameters that ns-2 has nothing for; those of a profile are the profile's."""
+    given = {
+        **{key: ("transport." + key, value) for key, value in transport.items()},
+        **{
+            f"{side}.{key}": (f"transport.{side}.{key}", value)
+            for side in ("sender", "receiver")
+            for key, value in transport.get(side, {}).items()
+        },
+    }
+    for key, (at, value) in given.items():
+        name = key.rpartition(".")[2]
+        if name in ("profile", "sender", "receiver") or name in _MAPPED | _WITHOUT_EFFECT:
+            continue
+        if name not in _FIXED:
+            raise refuse(at, json.dumps(value), ", ".join(sorted(_MAPPED)))
+        if value != _FIXED[name]:
+            raise refuse(at, json.dumps(value), json.dumps(_FIXED[name]))
+
+
+def agent_variables(parameters: Mapping[str, Any], side: str) -> dict[str, float]:
+    """The variables of an agent of ns-2."""
+
+    def seconds(name: str) -> float:
+        return quantity(parameters[name])
+
+    key = f"transport.{side}."
+    heartbeats = parameters["heartbeat_interval"]
+    interval = 0.0 if heartbeats == "off" else quantity(heartbeats)
+    if interval != int(interval):
+        raise refuse(f"{key}heartbeat_interval", f'"{heartbeats}"', 'whole seconds, or "off"')
+    every = parameters["sack_every"]
+    if every not in (1, 2):
+        raise refuse(f"{key}sack_every", every, "1 or 2")
+    burst = parameters["max_burst"]
+    if burst != 4:
+        raise refuse(f"{key}max_burst", burst, "4")
+    ssthresh = parameters["initial_ssthresh"]
+    window = parameters["receive_buffer"]
+    return {
+        "mtu_": quantity(parameters["path_mtu"]),
+        "numOutStreams_": 1,
+        "initialRwnd_": quantity(window),
+        "initialSsthresh_": quantity(window if ssthresh == "off" else ssthresh),
+        "initialRto_": seconds("rto_initial"),
+        "minRto_": seconds("rto_min"),
+        "maxRto_": seconds("rto_max"),
+        "fastRtxTrigger_": parameters["fast_retransmit_reports"],
+        "pathMaxRetrans_": parameters["path_max_retrans"],
+        # The default -1 behaves as 0: a comparison of signed with unsigned.
+        "changePrimaryThresh_": 1_000_000,
+        "associationMaxRetrans_": parameters["association_max_retrans"],
+        "maxInitRetransmits_": parameters["max_init_retransmits"],
+        "useDelayedSacks_": int(every == 2),
+        "sackDelay_": seconds("sack_delay"),
+        "useMaxBurst_": 1,
+        "heartbeatInterval_": interval,
+    }
+
+
+def policies(effective: Mapping[str, str], given: Mapping[str, Any]) -> tuple[str, int]:
+    """Class of the agents and value of rtxToAlt_."""
+    for side in ("sender", "receiver"):
+        if given.get(side):
+            raise refuse(f"policy.{side}", json.dumps(given[side]), "the same for both sides")
+    for key, known in _STANDARD.items():
+        if key in given and given[key] not in (known, "ns2"):
+            raise refuse(f"policy.{key}", f'"{given[key]}"', f'"{known}" or "ns2"')
+    retransmission = effective["retransmission"]
+    if retransmission not in _RTX_TO_ALT:
+        raise refuse("policy.retransmission", f'"{retransmission}"', ", ".join(_RTX_TO_ALT))
+    decisions = {"loss": "standard", "rtt_sampling": "karn", "probing": "idle"}
+    loss, sampling, probing = (
+        _plain(effective.get(key, default), default) for key, default in decisions.items()
+    )
+    agent = _AGENTS.get((loss, sampling, probing))
+    if agent is None:
+        together = "; ".join(" with ".join(combination) for combination in _AGENTS)
+        raise refuse(
+            "policy",
+            " with ".join((loss, sampling, probing)),
+            f"loss, rtt_sampling, probing as {together}",
+        )
+    return agent, _RTX_TO_ALT[retransmission]
+
+
+def _plain(answer: str, default: str) -> str:
+    """The name without what marks ns-2's own reading: there is no other in ns-2."""
+    return default if answer == "ns2" else answer.removeprefix("ns2-")

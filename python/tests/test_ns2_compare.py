@@ -1,0 +1,154 @@
+"""The differential test's own machinery: what it finds, what it says, what it accepts."""
+
+import math
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from polypath import Scenario, ScenarioError
+from polypath.lab import main
+from polypath.ns2.compare import Comparison, compare, side_by_side
+from polypath.ns2.mapping import setup
+from polypath.ns2.scripts import COMBINATIONS, scenario
+from polypath.ns2.transport import policies
+from polypath.ns2.view import Content, Hop, View
+
+pytestmark = pytest.mark.filterwarnings("ignore:transport.profile:UserWarning")
+
+TRANSFER = Scenario(
+    path=[{"rate": "10 Mbit/s", "delay": "45 ms"}],
+    transport={"sack_every": 1},
+    workload={"kind": "bulk", "messages": 3},
+)
+
+
+def data(time: float, tsn: int, arrival: float, *, fate: str = "delivered") -> Hop:
+    content = Content(0, 0, 1500, (0,), (tsn,), False, None, (), ())
+    return Hop(time, "path0/forward", content, fate, arrival, True)
+
+
+def sack(time: float, cumulative: int, gaps: Sequence[tuple[int, int]] = ()) -> Hop:
+    content = Content(1, 0, 48 + 4 * len(gaps), (3,), (), False, cumulative, tuple(gaps), ())
+    return Hop(time, "path0/back", content, "delivered", time + 0.045, True)
+
+
+RUN = [data(0.0, 1, 0.0462), data(0.0, 2, 0.0474), sack(0.0474, 2), data(0.0924, 3, 0.1386)]
+
+
+def found(ours: list[Hop], theirs: list[Hop]) -> Comparison:
+    views = (View(hops, 0.2, 0.0, True, []) for hops in (ours, theirs))
+    return side_by_side(TRANSFER, setup(TRANSFER), *views)
+
+
+def test_equal_runs_agree_to_the_end() -> None:
+    same = found(RUN, [replace(hop, time=hop.time + 1e-6) for hop in RUN])
+    assert same.agrees
+    assert same.packets == 4
+    assert same.largest == pytest.approx(1e-6)
+    assert str(same) == "4 packets agree to the end, largest difference 1 us"
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "agreeing"),
+    [
+        ({2: sack(0.0474, 1)}, "another packet", 2),
+        ({2: sack(0.0474, 2, [(4, 4)])}, "another packet", 2),
+        ({3: data(0.0925, 3, 0.1387)}, "another time (-100 us)", 3),
+        ({1: data(0.0, 2, math.nan, fate="lost")}, "another fate", 0),
+        ({3: data(0.0924, 3, 0.1400)}, "another arrival", 3),
+        ({3: None}, "one side sends a packet more", 3),
+    ],
+)
+def test_the_first_packet_that_differs_is_found(
+    change: dict[int, Hop | None], what: str, agreeing: int
+) -> None:
+    changed = [change.get(index, hop) for index, hop in enumerate(RUN)]
+    difference = found(RUN, [hop for hop in changed if hop is not None])
+    assert difference.difference is not None
+    assert difference.difference.what == what
+    assert difference.packets == agreeing
+    assert difference.accepted is None
+    report = difference.report()
+    assert str(difference) in report
+    assert "* " in report
+
+
+def test_the_earliest_difference_counts_on_whatever_link() -> None:
+    theirs = [RUN[0], RUN[1], sack(0.0474, 1), data(0.05, 3, 0.1)]
+    difference = found(RUN, theirs).difference
+    assert difference is not None
+    assert difference.link == "path0/back"
+
+
+def test_a_packet_that_one_side_had_still_to_send_says_nothing() -> None:
+    assert found([*RUN, data(0.2, 4, math.nan)], RUN).agrees
+
+
+def test_a_timer_that_ties_with_an_arrival_is_an_accepted_class() -> None:
+    # The receiver had DATA 1 just 200 ms before DATA 2.
+    both = [data(0.0, 1, 0.0462), data(0.2, 2, 0.2462)]
+    ours, theirs = [*both, sack(0.2462, 2)], [*both, sack(0.2462, 1)]
+    assert found(ours, theirs).accepted == "sack-timer-tie"
+    # A timer of another length is none, nor is a SACK that leaves out what had come before.
+    later = [data(0.0, 1, 0.0462), data(0.21, 2, 0.2562)]
+    assert found([*later, sack(0.2562, 2)], [*later, sack(0.2562, 1)]).accepted is None
+    early = [data(0.0, 1, 0.0462), data(0.1, 2, 0.1462)]
+    assert found([*early, sack(0.2462, 2)], [*early, sack(0.2462, 1)]).accepted is None
+
+
+def test_scripts_are_the_same_for_the_same_seed() -> None:
+    one, again, other = (scenario(s, paths=2, profile="rfc9260") for s in (3, 3, 4))
+    assert one == again
+    assert one != other
+    assert len(setup(one).paths) == 2
+
+
+def test_each_combination_is_an_agent_of_ns2() -> None:
+    standard = {"retransmission": "same", "loss": "standard", "rtt_sampling": "karn"}
+    agents = {name: policies({**standard, **given}, given) for name, given in COMBINATIONS.items()}
+    assert len(set(agents.values())) == len(COMBINATIONS) == 18
+    assert agents["same"] == ("Agent/SCTP", 0)
+    assert agents["alternate+mfr-har"] == ("Agent/SCTP/MfrHbAfterRto", 1)
+    assert agents["hybrid+ts"] == ("Agent/SCTP/Timestamp", 2)
+    # A profile names ns-2's own reading.
+    named = {"loss": "ns2-multiple-fast-retransmit", "rtt_sampling": "ns2"}
+    assert policies({**standard, **named}, {}) == ("Agent/SCTP/MultipleFastRtx", 0)
+    both = {"rtt_sampling": "timestamps", "probing": "after-rto"}
+    with pytest.raises(ScenarioError, match="policy: found standard with timestamps with after-r"):
+        policies({**standard, **both}, both)
+
+
+@pytest.mark.usefixtures("ns")
+def test_a_short_transfer_agrees_whatever_the_profile() -> None:
+    result = compare(TRANSFER)
+    assert result.agrees, result.report()
+    assert result.packets == 6
+
+
+@pytest.mark.usefixtures("ns")
+def test_exit_codes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreeing, differing = tmp_path / "agreeing.toml", tmp_path / "differing.toml"
+    agreeing.write_text(TRANSFER.to_toml())
+    lossy = {"loss": {"packets": [5, 9, 12, 13]}}
+    more = TRANSFER.with_({"workload.messages": 60, "path.0.forward": lossy})
+    differing.write_text(more.to_toml())
+    assert main(["compare", str(agreeing)]) == 0
+    assert "6 packets agree to the end" in capsys.readouterr().out
+    assert main(["compare", str(differing), "--set", "transport.sack_every=2"]) == 1
+    out = capsys.readouterr().out
+    assert "polypath" in out
+    assert "cwnd" in out
+    assert main(["compare", str(tmp_path / "none.toml")]) == 2
+    assert main(["compare"]) == 2
+    assert main(["compare", str(agreeing), "--set", "transport.sack_every=3"]) == 2
+    assert "sack_every" in capsys.readouterr().err
+    assert main(["compare", "--random", "2", "--profile", "rfc9260", "--jobs", "1"]) == 1
+    assert "of 2 agree" in capsys.readouterr().out
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    assert main(["compare", str(agreeing)]) == 2
+    assert "package ns2" in capsys.readouterr().err
