@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import pandas as pd
 
 import polypath
+from polypath.papers.commands import add_commands
 from polypath.scenario import Value
 
 _INTERRUPTED = 130
@@ -87,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--csv", metavar="FILE", help="write a row for each run ('-': to stdout)")
     sweep.add_argument("--plot", metavar="FILE", help="draw the scenarios side by side")
     sweep.add_argument("--quiet", action="store_true", help="no progress")
+    add_commands(commands)
     return parser
 
 
