@@ -25,7 +25,6 @@ from polypath.frame import frame_of_sweep
 from polypath.progress import Progress, Reporter
 from polypath.replications import Replications
 from polypath.scenario import Scenario, labels
-from polypath.simulate import engine_version
 from polypath.statistics import Stop
 from polypath.store import Row, Store
 
@@ -50,6 +49,7 @@ def sweep(
     shard: tuple[int, int] | None = None,
     progress: bool | Callable[[Progress], object] = True,
     retry_failed: bool = False,
+    backend: str | None = None,
 ) -> pd.DataFrame:
     """Runs scenarios with many seeds and gives a row for each run.
 
@@ -72,6 +72,7 @@ def sweep(
             `shard` for the whole frame.
         progress: Whether to show progress on stderr, or a function that gets it after each run.
         retry_failed: Run again what failed before.
+        backend: Another simulator, as in :func:`polypath.simulate`.
 
     Returns:
         A row for each run, in the order of scenarios and seeds. Columns: scenario (its name, or
@@ -91,7 +92,7 @@ def sweep(
     found = 0
     if store is not None:
         known: defaultdict[str, dict[int, Row]] = defaultdict(dict)
-        for row in store.rows([one.scenario.key for one in mine], engine_version):
+        for row in store.rows([one.scenario.key for one in mine], work.engine_of(backend)):
             if row["status"] == "ok" or not retry_failed:
                 known[row["key"]][row["seed"]] = row
         for one in mine:
@@ -101,7 +102,7 @@ def sweep(
     inside = ThreadPoolExecutor(_cores()) if executor is None else nullcontext(executor)
     try:
         with inside as pool, Reporter(progress) as reporter:
-            _Sweep(mine, pool, store, reporter, found).run()
+            _Sweep(mine, pool, store, reporter, found, backend).run()
     finally:
         if store is not None:
             store.close()
@@ -118,7 +119,10 @@ class _Sweep:
         store: Store | None,
         reporter: Reporter,
         found: int,
+        backend: str | None,
     ) -> None:
+        self._more = () if backend is None else (backend,)
+        self._engine = work.engine_of(backend)
         self._all = replications
         self._executor = executor
         self._store = store
@@ -158,7 +162,7 @@ class _Sweep:
             one = self._ready.popleft()
             seed = one.next_seed()
             if seed is not None:
-                future = self._executor.submit(work.run, one.scenario, seed)
+                future = self._executor.submit(work.run, one.scenario, seed, *self._more)
                 self._running[future] = (one, seed)
                 self._ready.append(one)
             elif not one.settled:
@@ -193,11 +197,11 @@ class _Sweep:
         except BrokenExecutor:
             raise
         except Exception as error:  # the worker is gone, or its answer: the run has failed
-            identity = {"key": one.scenario.key, "seed": seed, "engine": engine_version}
+            identity = {"key": one.scenario.key, "seed": seed, "engine": self._engine}
             return identity | work.failure(error)
-        if row["engine"] != engine_version:
+        if row["engine"] != self._engine:
             raise EngineMismatchError(
-                f"a worker has engine {row['engine']}, this process {engine_version}"
+                f"a worker has engine {row['engine']}, this process {self._engine}"
             )
         return row
 

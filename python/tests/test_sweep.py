@@ -16,6 +16,7 @@ from pandas.testing import assert_frame_equal
 
 import polypath
 from polypath import Progress, Scenario, SimulationError, Stop, work
+from polypath.metrics import PATH_METRICS
 from polypath.store import Store, load_rows
 
 LOSSES = ["1 %", "3 %", "5 %"]
@@ -33,7 +34,8 @@ def quiet(*arguments: Any, **more: Any) -> pd.DataFrame:
 def test_a_row_for_each_run(grid: list[Scenario]) -> None:
     frame = quiet(grid, range(1, 5))
     front = ["scenario", "key", "path.0.loss", "seed", "engine", "status", "reason"]
-    assert list(frame.columns) == front + list(polypath.METRICS)
+    of_paths = [f"path.{path}.{name}" for path in (0, 1) for name in PATH_METRICS]
+    assert list(frame.columns) == [*front, *polypath.METRICS, *of_paths]
     assert list(frame["seed"]) == [1, 2, 3, 4] * 3
     assert list(frame["path.0.loss"]) == [loss for loss in LOSSES for _ in range(4)]
     assert list(frame["scenario"].unique()) == [f"loss {loss}" for loss in LOSSES]
@@ -111,8 +113,7 @@ def test_another_engine_runs_anew(
     lossy: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet(lossy, range(3), results=tmp_path)
-    for module in (work, sys.modules["polypath.sweep"]):
-        monkeypatch.setattr(module, "engine_version", "9.9.9")
+    monkeypatch.setattr(work, "engine_version", "9.9.9")
     seen: list[Progress] = []
     assert set(quiet(lossy, range(3), results=tmp_path, progress=seen.append)["engine"]) == {
         "9.9.9"
@@ -393,3 +394,21 @@ def test_a_sweep_can_be_drawn(grid: list[Scenario], tmp_path: Path) -> None:
     figure.savefig(tmp_path / "sweep.png")
     assert (tmp_path / "sweep.png").stat().st_size > 5_000
     plt.close(figure)
+
+
+def test_another_simulator_has_rows_of_its_own(
+    lossy: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def simulates(scenario: Scenario, **more: object) -> polypath.Result:
+        asked.append(more.pop("backend", None))
+        return polypath.simulate(scenario, seed=int(str(more["seed"])))
+
+    monkeypatch.setattr(work, "simulate", simulates)
+    ours = quiet(lossy, range(3), results=tmp_path)
+    theirs = quiet(lossy, range(3), results=tmp_path, backend="ns2")
+    assert asked == [None] * 3 + ["ns2"] * 3
+    assert set(theirs["engine"]) == {f"ns2 {polypath.engine_version}"}
+    assert quiet(lossy, range(3), results=tmp_path).equals(ours)
+    assert len(asked) == 6

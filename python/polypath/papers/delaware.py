@@ -48,6 +48,20 @@ def path(index: int, loss: float, rtt: float = RTT) -> dict[str, Any]:
     }
 
 
+def path_with_traffic(index: int, load: float) -> dict[str, Any]:
+    """A path of 90 ms without loss of its own, with cross-traffic of so many Mbit/s each way.
+
+    Queues hold twice the product of bandwidth and delay of their link (caro2006-retransmission,
+    Section 2.1); what falls out of them is all that is lost.
+    """
+    return {
+        **path(index, 0),
+        "queue": "62500 B",
+        "edge": {**_EDGE, "queue": "250000 B"},
+        "cross_traffic": {"rate": f"{load:g} Mbit/s"},
+    }
+
+
 def policy(name: str, extensions: str) -> dict[str, Any]:
     """The section `[policy]`: "FrSameRtoAlt" with "MFR+TS", or "none"."""
     table: dict[str, Any] = {"retransmission": POLICIES[name]}
@@ -62,9 +76,12 @@ def transfer(
     policy: dict[str, Any],
     *,
     transport: dict[str, Any] | None = None,
+    start: float = 0,
     **sections: Any,
 ) -> Scenario:
     """A file of so many MB (2**20 bytes) over these paths, with the papers' constants.
+
+    It begins `start` seconds after the rest of the network.
 
     Raises:
         ScenarioError: The engine does not know the profile, or a policy.
@@ -79,6 +96,7 @@ def transfer(
             "kind": "bulk",
             "size": f"{megabytes} MiB",
             "message_size": f"{CHUNK_WITH_TIMESTAMPS if stamped else CHUNK} B",
+            "start": f"{start:g} s",
         },
         "run": {"check_content": False},
         **sections,

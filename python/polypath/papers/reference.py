@@ -83,6 +83,27 @@ def pooled(samples: Iterable[Sample]) -> Sample:
     return Sample(n, mean, math.sqrt(squares / (n - 1)) if n > 1 else math.nan)
 
 
+def quotient(below: Sample, above: Sample, level: float = LEVEL) -> Interval:
+    """Interval of ``above / below``, two means of independent runs (by linearisation)."""
+    n = min(below.n, above.n)
+    if n == 0:
+        return Interval(math.nan, math.nan, level, 0)
+    value = above.mean / below.mean
+    if n == 1:
+        return Interval(value, math.inf, level, 1)
+    error = math.hypot(
+        above.sd / (above.mean * math.sqrt(above.n)),
+        below.sd / (below.mean * math.sqrt(below.n)),
+    )
+    return Interval(value, value * error * float(stdtrit(n - 1, (1 + level) / 2)), level, n)
+
+
+def sample_of(values: pd.Series) -> Sample:
+    """The sample of these numbers; NaNs are left out."""
+    known = values.astype(float).dropna()
+    return Sample(len(known), float(known.mean()), float(known.std(ddof=1)))
+
+
 #: Of the points that there are: the one to take for a setting, and what has to be said about it.
 Nearest = Callable[[Setting, Collection[Setting]], tuple[Setting, str] | None]
 
@@ -123,17 +144,7 @@ class Ns2(Source):
 
     def ratio(self, base: Setting, setting: Setting) -> Interval:
         """Of two means as if their runs were independent: the pairs are not known."""
-        below, above = self.sample(base), self.sample(setting)
-        n = min(below.n, above.n)
-        quotient = above.mean / below.mean
-        if n < 2:
-            return Interval(quotient, math.inf, LEVEL, n)
-        error = math.hypot(
-            above.sd / (above.mean * math.sqrt(above.n)),
-            below.sd / (below.mean * math.sqrt(below.n)),
-        )
-        half = quotient * error * float(stdtrit(n - 1, (1 + LEVEL) / 2))
-        return Interval(quotient, half, LEVEL, n)
+        return quotient(self.sample(base), self.sample(setting))
 
 
 def agreement(
@@ -152,7 +163,7 @@ def agreement(
     rows = []
     for setting, theirs in samples.items():
         try:
-            ours = _sample(runs, setting)
+            ours = sample_of(runs.frame(setting)[TRANSFER_TIME])
         except LookupError:
             continue
         difference = ours.mean - theirs.mean
@@ -170,11 +181,6 @@ def agreement(
             }
         )
     return pd.DataFrame(rows)
-
-
-def _sample(runs: Runs, setting: Setting) -> Sample:
-    values = runs.frame(setting)[TRANSFER_TIME].astype(float).dropna()
-    return Sample(len(values), float(values.mean()), float(values.std(ddof=1)))
 
 
 def welch(first: Sample, second: Sample, level: float = LEVEL) -> float:

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from os import PathLike
 from typing import Any, Protocol, TypeVar
 
@@ -187,11 +186,8 @@ def measure(
         The runs, and the points that the engine refuses.
 
     Raises:
-        ValueError: There is no such backend.
         RuntimeError: A run failed.
     """
-    if backend is not None and "backend" not in signature(sweep).parameters:
-        raise ValueError(f'backend: no "{backend}"; allowed: none, this build has its own only')
     seeds: dict[Setting, int] = {}
     traced: dict[Setting, int] = {}
     for grid in grids:
@@ -211,19 +207,30 @@ def measure(
         if setting in scenarios:
             by_count[count].append(setting)
     frames: dict[Setting, pd.DataFrame] = {}
-    more: dict[str, Any] = {} if backend is None else {"backend": backend}
     for count, settings in sorted(by_count.items()):
         frame = sweep(
             [scenarios[setting] for setting in settings],
             range(1, count + 1),
             results=results,
             progress=progress,
-            **more,
+            backend=backend,
         )
-        _check(frame)
         own = dict(iter(frame.groupby("key")))
-        frames |= {setting: own[scenarios[setting].key] for setting in settings}
+        for setting in settings:
+            runs = own[scenarios[setting].key]
+            refused = _refused(runs)
+            if refused:
+                unknown[setting] = refused
+            else:
+                _check(runs)
+                frames[setting] = runs
     return Runs(frames, unknown, _trace(traced, scenarios) if backend is None else {})
+
+
+def _refused(runs: pd.DataFrame) -> str:
+    """Why another simulator cannot run a scenario that ours can; empty if it can."""
+    reason = str(runs["reason"].iloc[0] or "")
+    return reason.partition("; allowed")[0] if reason.startswith(ScenarioError.__name__) else ""
 
 
 def _check(frame: pd.DataFrame) -> None:

@@ -7,6 +7,7 @@ another after a timeout (FrSameRtoAlt)? And what do heartbeats after a timeout (
 """
 
 from polypath.papers.caro2006_retransmission.claims import CLAIMS
+from polypath.papers.caro2006_retransmission.cross_traffic import figure_3
 from polypath.papers.caro2006_retransmission.figures import (
     figure_6,
     figure_8,
@@ -28,6 +29,7 @@ PAPER = Paper(
     source="caro2006-retransmission",
     title="Retransmission policies for multihomed transport protocols (Caro, Amer, Stewart 2006)",
     figures=(
+        figure_3,
         figure_4,
         figure_6,
         figure_8,
@@ -48,6 +50,7 @@ PAPER = Paper(
 
 __all__ = [
     "PAPER",
+    "figure_3",
     "figure_4",
     "figure_6",
     "figure_8",

@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from polypath.papers import delaware
+from polypath.papers.caro2006_retransmission.cross_traffic import CLAIMS as CROSS_TRAFFIC
 from polypath.papers.caro2006_retransmission.figures import EARLY, LATE, PRIMARY_WITH_BREAK
 from polypath.papers.caro2006_retransmission.settings import BEST, PRIMARY, Transfer, point
 from polypath.papers.caro2006_retransmission.traces import (
@@ -23,7 +24,7 @@ from polypath.papers.caro2006_retransmission.traces import (
     outstanding,
     stale,
 )
-from polypath.papers.registry import Claim, Judge, not_yet
+from polypath.papers.registry import Claim, Judge
 from polypath.papers.runs import NotThereError, Source
 from polypath.papers.verdict import (
     SIMILAR,
@@ -399,7 +400,7 @@ def _r32(source: Source) -> Finding:
 
 
 CLAIMS = (
-    *not_yet(("R01", "R02", "R03", "R04")),
+    *CROSS_TRAFFIC,
     Claim("R05", ("4",), _r05),
     Claim("R06", ("4",), _r06),
     Claim("R07", ("6",), _changes(("AllRtxAlt", 5, 0, -0.21))),
