@@ -25,6 +25,7 @@ from polypath.frame import frame_of_sweep
 from polypath.progress import Progress, Reporter
 from polypath.replications import Replications
 from polypath.scenario import Scenario, labels
+from polypath.simulate import engine_version
 from polypath.statistics import Stop
 from polypath.store import Row, Store
 
@@ -49,7 +50,6 @@ def sweep(
     shard: tuple[int, int] | None = None,
     progress: bool | Callable[[Progress], object] = True,
     retry_failed: bool = False,
-    backend: str | None = None,
 ) -> pd.DataFrame:
     """Runs scenarios with many seeds and gives a row for each run.
 
@@ -72,7 +72,6 @@ def sweep(
             `shard` for the whole frame.
         progress: Whether to show progress on stderr, or a function that gets it after each run.
         retry_failed: Run again what failed before.
-        backend: Another simulator, as in :func:`polypath.simulate`.
 
     Returns:
         A row for each run, in the order of scenarios and seeds. Columns: scenario (its name, or
@@ -92,7 +91,7 @@ def sweep(
     found = 0
     if store is not None:
         known: defaultdict[str, dict[int, Row]] = defaultdict(dict)
-        for row in store.rows([one.scenario.key for one in mine], work.engine_of(backend)):
+        for row in store.rows([one.scenario.key for one in mine], engine_version):
             if row["status"] == "ok" or not retry_failed:
                 known[row["key"]][row["seed"]] = row
         for one in mine:
@@ -102,7 +101,7 @@ def sweep(
     inside = ThreadPoolExecutor(_cores()) if executor is None else nullcontext(executor)
     try:
         with inside as pool, Reporter(progress) as reporter:
-            _Sweep(mine, pool, store, reporter, found, backend).run()
+            _Sweep(mine, pool, store, reporter, found).run()
     finally:
         if store is not None:
             store.close()
@@ -119,10 +118,7 @@ class _Sweep:
         store: Store | None,
         reporter: Reporter,
         found: int,
-        backend: str | None,
     ) -> None:
-        self._more = () if backend is None else (backend,)
-        self._engine = work.engine_of(backend)
         self._all = replications
         self._executor = executor
         self._store = store
@@ -162,7 +158,7 @@ class _Sweep:
             one = self._ready.popleft()
             seed = one.next_seed()
             if seed is not None:
-                future = self._executor.submit(work.run, one.scenario, seed, *self._more)
+                future = self._executor.submit(work.run, one.scenario, seed)
                 self._running[future] = (one, seed)
                 self._ready.append(one)
             elif not one.settled:
@@ -197,11 +193,11 @@ class _Sweep:
         except BrokenExecutor:
             raise
         except Exception as error:  # the worker is gone, or its answer: the run has failed
-            identity = {"key": one.scenario.key, "seed": seed, "engine": self._engine}
+            identity = {"key": one.scenario.key, "seed": seed, "engine": engine_version}
             return identity | work.failure(error)
-        if row["engine"] != self._engine:
+        if row["engine"] != engine_version:
             raise EngineMismatchError(
-                f"a worker has engine {row['engine']}, this process {self._engine}"
+                f"a worker has engine {row['engine']}, this process {engine_version}"
             )
         return row
 

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from polypath.scenario import Scenario
 from polypath.simulate import engine_version, simulate
 from polypath.store import Row
 
 
-def engine_of(backend: str | None) -> str:
-    """What stands for the engine in a row: another simulator's rows are never taken for ours."""
-    return engine_version if backend is None else f"{backend} {engine_version}"
-
-
-def run(scenario: Scenario, seed: int, backend: str | None = None) -> Row:
+def run(scenario: Scenario, seed: int) -> Row:
     """One run as a row. One that fails is a row too, with its reason."""
-    more: dict[str, Any] = {} if backend is None else {"backend": backend}
     start = time.perf_counter()
     row: Row = {
         "key": scenario.key,
         "seed": seed,
-        "engine": engine_of(backend),
+        "engine": engine_version,
         "status": "ok",
         "reason": None,
     }
     try:
-        row |= simulate(scenario, seed=seed, **more).metrics
+        row |= simulate(scenario, seed=seed).metrics
     except Exception as error:  # whatever it is: the sweep goes on, and the row tells
         row |= failure(error)
     row["wall"] = time.perf_counter() - start

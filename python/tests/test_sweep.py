@@ -113,7 +113,8 @@ def test_another_engine_runs_anew(
     lossy: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet(lossy, range(3), results=tmp_path)
-    monkeypatch.setattr(work, "engine_version", "9.9.9")
+    for module in (work, sys.modules["polypath.sweep"]):
+        monkeypatch.setattr(module, "engine_version", "9.9.9")
     seen: list[Progress] = []
     assert set(quiet(lossy, range(3), results=tmp_path, progress=seen.append)["engine"]) == {
         "9.9.9"
@@ -394,21 +395,3 @@ def test_a_sweep_can_be_drawn(grid: list[Scenario], tmp_path: Path) -> None:
     figure.savefig(tmp_path / "sweep.png")
     assert (tmp_path / "sweep.png").stat().st_size > 5_000
     plt.close(figure)
-
-
-def test_another_simulator_has_rows_of_its_own(
-    lossy: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[object] = []
-
-    def simulates(scenario: Scenario, **more: object) -> polypath.Result:
-        asked.append(more.pop("backend", None))
-        return polypath.simulate(scenario, seed=int(str(more["seed"])))
-
-    monkeypatch.setattr(work, "simulate", simulates)
-    ours = quiet(lossy, range(3), results=tmp_path)
-    theirs = quiet(lossy, range(3), results=tmp_path, backend="ns2")
-    assert asked == [None] * 3 + ["ns2"] * 3
-    assert set(theirs["engine"]) == {f"ns2 {polypath.engine_version}"}
-    assert quiet(lossy, range(3), results=tmp_path).equals(ours)
-    assert len(asked) == 6

@@ -116,7 +116,7 @@ def _f01(source: Source) -> Finding:
 
 def _f23(source: Source) -> Finding:
     times = delaware.detection_times(source.results(FAILOVERS[3]))
-    check = about("PMR 3", interval(times), 15.0, within=0.02, exact=True)
+    check = about("PMR 3", interval(times), 15.0, exact=True)
     return Finding((check,))
 
 

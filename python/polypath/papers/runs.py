@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from os import PathLike
 from typing import Any, Protocol, TypeVar
 
@@ -160,11 +161,11 @@ class Runs(Source):
 def _look_up(
     table: Mapping[Setting, Value], setting: Setting, unknown: Mapping[Setting, str]
 ) -> Value:
+    if setting in table:
+        return table[setting]
     if setting in unknown:
         raise NotImplementedYetError(unknown[setting])
-    if setting not in table:
-        raise NotThereError(f"not measured: {setting}")
-    return table[setting]
+    raise NotThereError(f"not measured: {setting}")
 
 
 def measure(
@@ -186,6 +187,7 @@ def measure(
         The runs, and the points that the engine refuses.
 
     Raises:
+        ValueError: There is no such backend.
         RuntimeError: A run failed.
     """
     seeds: dict[Setting, int] = {}
@@ -201,36 +203,55 @@ def measure(
         try:
             scenarios[setting] = setting.scenario()
         except ScenarioError as error:
-            unknown[setting] = str(error).partition("; allowed")[0]
+            unknown[setting] = _short(error)
+    frames: dict[Setting, pd.DataFrame] = {}
+    for count, settings in _batches(seeds, scenarios, backend):
+        try:
+            frame = sweep(
+                [scenarios[setting] for setting in settings],
+                range(1, count + 1),
+                results=results,
+                progress=progress,
+                **({} if backend is None else _other(backend)),
+            )
+        except ScenarioError as error:  # another simulator refuses the one scenario of this batch
+            unknown[settings[0]] = _short(error)
+            continue
+        _check(frame)
+        own = dict(iter(frame.groupby("key")))
+        frames |= {setting: own[scenarios[setting].key] for setting in settings}
+    if backend is not None:
+        unknown |= dict.fromkeys(
+            traced, f'with backend "{backend}" single transfers are not traced'
+        )
+        return Runs(frames, unknown, {})
+    return Runs(frames, unknown, _trace(traced, scenarios))
+
+
+def _batches(
+    seeds: Mapping[Setting, int], scenarios: Mapping[Setting, Scenario], backend: str | None
+) -> Iterator[tuple[int, list[Setting]]]:
+    """Points with the same number of seeds; one by one for a simulator that may refuse some."""
     by_count: defaultdict[int, list[Setting]] = defaultdict(list)
     for setting, count in seeds.items():
         if setting in scenarios:
             by_count[count].append(setting)
-    frames: dict[Setting, pd.DataFrame] = {}
     for count, settings in sorted(by_count.items()):
-        frame = sweep(
-            [scenarios[setting] for setting in settings],
-            range(1, count + 1),
-            results=results,
-            progress=progress,
-            backend=backend,
-        )
-        own = dict(iter(frame.groupby("key")))
-        for setting in settings:
-            runs = own[scenarios[setting].key]
-            refused = _refused(runs)
-            if refused:
-                unknown[setting] = refused
-            else:
-                _check(runs)
-                frames[setting] = runs
-    return Runs(frames, unknown, _trace(traced, scenarios) if backend is None else {})
+        if backend is None:
+            yield count, settings
+        else:
+            yield from ((count, [setting]) for setting in settings)
 
 
-def _refused(runs: pd.DataFrame) -> str:
-    """Why another simulator cannot run a scenario that ours can; empty if it can."""
-    reason = str(runs["reason"].iloc[0] or "")
-    return reason.partition("; allowed")[0] if reason.startswith(ScenarioError.__name__) else ""
+def _other(backend: str) -> dict[str, Any]:
+    if "backend" not in signature(sweep).parameters:
+        raise ValueError(f'backend: no "{backend}"; allowed: none, this build has its own only')
+    return {"backend": backend}
+
+
+def _short(error: Exception) -> str:
+    """What is wrong, without everything that is allowed."""
+    return str(error).partition("; allowed")[0]
 
 
 def _check(frame: pd.DataFrame) -> None:

@@ -41,7 +41,7 @@ def points_frame(
 
 
 def _measured(runs: Runs, setting: Setting, metric: str) -> dict[str, Any]:
-    if setting in runs.unknown:
+    if setting not in runs.frames and setting in runs.unknown:
         return {"n": 0, "mean": math.nan, "half_width": math.nan, "reason": runs.unknown[setting]}
     values = runs.frame(setting)[metric].astype(float)
     estimate = interval(values)

@@ -391,7 +391,6 @@ def _r32(source: Source) -> Finding:
                 label,
                 interval(delaware.detection_times(source.results(setting)[:1])),
                 seconds,
-                within=0.01,
                 exact=True,
             )
             for setting, label, seconds in cases
