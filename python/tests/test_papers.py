@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from polypath import Scenario, papers
-from polypath.lab import main
+from polypath.lab import _parser, main
 from polypath.papers import charts, tables
 from polypath.papers.markdown import markdown
 from polypath.papers.registry import rows
@@ -224,6 +224,16 @@ def test_what_is_wrong_is_one_line(
     assert line in err
     assert err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_the_commands_of_the_readmes_name_what_there_is() -> None:
+    text = "".join((ROOT / file).read_text() for file in ("README.md", "python/README.md"))
+    commands = re.findall(r"^polypath-lab reproduce[^#\n]*", text, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        options = _parser().parse_args(command.split()[1:])
+        if options.paper:
+            assert papers.find(options.paper).figure(options.figure).id == options.figure
 
 
 def test_reproduce_and_claims_from_the_command_line(
