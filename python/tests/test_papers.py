@@ -93,7 +93,7 @@ def test_every_figure_function_is_listed() -> None:
 
 def test_the_engine_refuses_a_point_only_for_what_it_does_not_know_yet() -> None:
     later = (
-        r"(transport\.(profile|path_confirmation)|policy\.\w+|path\[\d\]\.cross_traffic)"
+        r"(topology|transport\.(profile|path_confirmation)|policy\.\w+|path\[\d\]\.cross_traffic)"
         ": no (such key|policy|profile)"
     )
     for paper in papers.PAPERS:

@@ -42,7 +42,7 @@ class Transfer:
         broken = {"at": f"{self.breaks_at} s", "path": "primary", "kind": "down"}
         return delaware.transfer(
             80,
-            [delaware.path(index, 0) for index in (0, 1)],
+            delaware.uniform_loss(0, 0),
             delaware.policy("FrSameRtoAlt", "none"),
             transport={"path_confirmation": "off", "path_max_retrans": self.pmr},
             fault=[] if self.breaks_at is None else [broken],

@@ -29,37 +29,35 @@ EXTENSIONS = {
 CHUNK, CHUNK_WITH_TIMESTAMPS = 1452, 1440
 #: Round trip of a path whose middle link has 25 ms, milliseconds.
 RTT = 90
+#: What the 100 Mbit/s links at both ends of a path take of it, milliseconds.
 _EDGES = 40
-_EDGE = {"rate": "100 Mbit/s", "delay": "10 ms"}
-_NAMES = ("primary", "alternate", "third")
+_NAMES = ("primary", "alternate", "second-alternate")
+#: The engine's names of these networks, by their number of paths.
+_NETWORKS = {2: "two-paths", 3: "three-paths"}
 
 
-def path(index: int, loss: float, rtt: float = RTT) -> dict[str, Any]:
-    """A path with this loss each way (percent) and this round trip (ms)."""
-    return {
-        "name": _NAMES[index],
-        "rate": "10 Mbit/s",
-        "delay": f"{(rtt - _EDGES) / 2:g} ms",
-        "loss": f"{loss:g} %",
-        # The papers' queues hold twice the product of bandwidth and delay; what they say of loss
-        # supposes that they never fill.
-        "queue": "1000 packets",
-        "edge": _EDGE,
-    }
+def uniform_loss(*losses: float, alternate_rtt: float = RTT) -> dict[str, Any]:
+    """The network whose paths lose so much each way (percent), the primary's first.
 
-
-def path_with_traffic(index: int, load: float) -> dict[str, Any]:
-    """A path of 90 ms without loss of its own, with cross-traffic of so many Mbit/s each way.
-
-    Queues hold twice the product of bandwidth and delay of their link (caro2006-retransmission,
-    Section 2.1); what falls out of them is all that is lost.
+    The round trip is that of the alternates, milliseconds.
     """
-    return {
-        **path(index, 0),
-        "queue": "62500 B",
-        "edge": {**_EDGE, "queue": "250000 B"},
-        "cross_traffic": {"rate": f"{load:g} Mbit/s"},
-    }
+    paths: list[dict[str, Any]] = []
+    for name, loss in zip(_NAMES, losses, strict=False):
+        rtt = alternate_rtt if paths else RTT
+        paths.append({"name": name, "loss": f"{loss:g} %", "delay": f"{(rtt - _EDGES) / 2:g} ms"})
+    return {"topology": _NETWORKS[len(losses)], "path": paths}
+
+
+def cross_traffic(*loads: float) -> dict[str, Any]:
+    """The dual dumbbell with so much cross-traffic each way on its paths (Mbit/s).
+
+    Nothing is lost but what falls out of full queues.
+    """
+    paths = [
+        {"name": name, "cross_traffic": {"rate": f"{load:g} Mbit/s"}}
+        for name, load in zip(_NAMES, loads, strict=False)
+    ]
+    return {"topology": "dual-dumbbell", "path": paths}
 
 
 def policy(name: str, extensions: str) -> dict[str, Any]:
@@ -72,24 +70,24 @@ def policy(name: str, extensions: str) -> dict[str, Any]:
 
 def transfer(
     megabytes: int,
-    paths: Sequence[dict[str, Any]],
+    network: dict[str, Any],
     policy: dict[str, Any],
     *,
     transport: dict[str, Any] | None = None,
     start: float = 0,
     **sections: Any,
 ) -> Scenario:
-    """A file of so many MB (2**20 bytes) over these paths, with the papers' constants.
+    """A file of so many MB (2**20 bytes) over a network, with the papers' constants.
 
-    It begins `start` seconds after the rest of the network.
+    It begins `start` seconds after the cross-traffic.
 
     Raises:
-        ScenarioError: The engine does not know the profile, or a policy.
+        ScenarioError: The engine does not know the network, the profile or a policy.
     """
     stamped = policy.get("rtt_sampling") == "timestamps"
     table = {
         "schema": 1,
-        "path": list(paths),
+        **network,
         "transport": {"profile": "paper-2006", "receive_buffer": "64 KiB", **(transport or {})},
         "policy": policy,
         "workload": {

@@ -52,17 +52,14 @@ class Transfer:
         transport: dict[str, Any] = {"path_confirmation": self.confirmation}
         if self.rto is not None:
             transport |= {"rto_min": f"{self.rto:g} s", "rto_initial": f"{self.rto:g} s"}
-        alternates = [
-            delaware.path(index, self.alternate_loss, self.alternate_rtt)
-            for index in range(1, self.paths)
-        ]
+        alternates = [self.alternate_loss] * (self.paths - 1)
         sections: dict[str, Any] = {}
         if self.breaks_at is not None:
             broken = {"at": f"{self.breaks_at:g} s", "path": "primary", "kind": "down"}
             sections["fault"] = [broken]
         return delaware.transfer(
             4,
-            [delaware.path(0, self.primary_loss), *alternates],
+            delaware.uniform_loss(self.primary_loss, *alternates, alternate_rtt=self.alternate_rtt),
             delaware.policy(self.policy, self.extensions),
             transport=transport,
             **sections,
