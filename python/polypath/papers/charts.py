@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from polypath.figures import COLOURS
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Chart
 
+#: The papers' axes of loss rates, percent.
+LOSSES = (0.0, 10.0)
 #: Told apart without colours, too.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -58,8 +61,19 @@ def transfer_times(
         for index, curve in enumerate(curves):
             own = _rows(rows, curve.where).sort_values(x)
             if not own.empty:
-                _curve(axes, own, curve, index, x, rows[x])
+                _curve(axes, own, curve, index, x)
+        if rows["mean"].isna().all():
+            axes.text(
+                0.5,
+                0.5,
+                "nothing measured",
+                color="0.4",
+                ha="center",
+                va="center",
+                transform=axes.transAxes,
+            )
         axes.set_title(panel.title, fontsize="medium")
+        axes.set_xlim(LOSSES[0] - 0.4, LOSSES[1] + 0.4)
         axes.set_ylim(bottom=0)
         axes.set_xlabel(x_label)
     graphs[0].set_ylabel(y_label)
@@ -74,22 +88,19 @@ def _rows(frame: pd.DataFrame, where: dict[str, object]) -> pd.DataFrame:
     return frame[chosen]
 
 
-def _curve(
-    axes: Axes, own: pd.DataFrame, curve: Curve, index: int, x: str, across: pd.Series
-) -> None:
+def _curve(axes: Axes, own: pd.DataFrame, curve: Curve, index: int, x: str) -> None:
     colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
     if curve.level:
-        mean, half = float(own["mean"].iloc[0]), float(own["half_width"].iloc[0])
-        low, high = float(across.min()), float(across.max())
-        axes.fill_between([low, high], mean - half, mean + half, color=colour, alpha=0.2, lw=0)
-        axes.plot([low, high], [mean, mean], color=colour, label=curve.label)
+        mean, half = float(own["mean"].iloc[0]), float(_finite(own["half_width"])[0])
+        axes.fill_between(LOSSES, mean - half, mean + half, color=colour, alpha=0.2, lw=0)
+        axes.plot(LOSSES, [mean, mean], color=colour, label=curve.label)
         if "ns2" in own:
-            axes.plot([low, high], [own["ns2"].iloc[0]] * 2, color=colour, linestyle=":")
+            axes.plot(LOSSES, [own["ns2"].iloc[0]] * 2, color=colour, linestyle=":")
     else:
         axes.errorbar(
             own[x],
             own["mean"],
-            yerr=np.where(np.isfinite(own["half_width"]), own["half_width"], 0.0),
+            yerr=_finite(own["half_width"]),
             color=colour,
             marker=marker,
             markersize=4,
@@ -108,6 +119,12 @@ def _curve(
             color=colour,
             markeredgewidth=0.8,
         )
+
+
+def _finite(half_widths: pd.Series) -> NDArray[np.float64]:
+    """The interval of a single run has no end: it is not drawn."""
+    values = half_widths.to_numpy(dtype=np.float64)
+    return np.where(np.isfinite(values), values, 0.0)
 
 
 def _notes(frame: pd.DataFrame) -> str:

@@ -170,7 +170,7 @@ def _draw(runs: Runs, _wanted: Grid) -> tuple[pd.DataFrame, Chart]:
         panels,
         curves,
         x="alternate_loss",
-        x_label="alternate path loss rate [%], to the nearest",
+        x_label="observed alternate path loss [%]",
         title="Cross-traffic, 4 MB, no extensions",
     )
     return frame, chart
