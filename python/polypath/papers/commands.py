@@ -48,7 +48,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         options.figure,
         full=options.full,
         results=out / "results",
-        backend=options.backend,
+        backend=None if options.backend == "polypath" else options.backend,
         progress=not options.quiet,
     )
     report = write(done, out)
