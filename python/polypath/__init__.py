@@ -7,7 +7,7 @@ A :class:`Scenario` says what the network is like, what the applications do and 
 The same scenario, seed and :data:`engine_version` give the same result on every machine.
 """
 
-from polypath import schema
+from polypath import papers, schema
 from polypath._core import ScenarioError, SimulationError, quantity
 from polypath.figures import plot
 from polypath.frame import load
@@ -16,7 +16,7 @@ from polypath.progress import Progress
 from polypath.result import Result
 from polypath.scenario import Scenario
 from polypath.simulate import engine_version, simulate, simulate_many
-from polypath.statistics import Interval, Stop, compare, interval, paired, summary
+from polypath.statistics import Interval, Stop, compare, interval, paired, ratio, summary
 from polypath.sweep import EngineMismatchError, sweep
 
 __all__ = [
@@ -34,8 +34,10 @@ __all__ = [
     "interval",
     "load",
     "paired",
+    "papers",
     "plot",
     "quantity",
+    "ratio",
     "schema",
     "simulate",
     "simulate_many",

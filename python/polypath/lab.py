@@ -16,6 +16,7 @@ import pandas as pd
 import polypath
 from polypath import _core, lab_compare
 from polypath.lab_compare import told_warnings
+from polypath.papers.commands import add_commands
 from polypath.scenario import Value
 from polypath.simulate import Backend
 
@@ -92,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--plot", metavar="FILE", help="draw the scenarios side by side")
     sweep.add_argument("--quiet", action="store_true", help="no progress")
     lab_compare.add(commands)
+    add_commands(commands)
     return parser
 
 

@@ -38,6 +38,12 @@ METRICS: Mapping[str, str] = {
     "sacks_sent": "SACKs that the other side sent",
 }
 
+#: Of each path ("path.0.packets_sent"), counted from 0 in the order of the sender's addresses.
+PATH_METRICS: Mapping[str, str] = {
+    "packets_sent": "packets sent over it by the side that opened the association",
+    "packets_arrived": "of them, those that the other side received",
+}
+
 _OF_SENDER_PATHS = (
     "packets_sent",
     "data_chunks_sent",
@@ -89,9 +95,23 @@ def _association(association: Mapping[str, Any]) -> dict[str, Metric]:
         row[name] = sum(path["counts"][name] for path in association["sender"]["paths"])
     for name in _OF_RECEIVER:
         row[name] = association["receiver"]["counts"][name]
+    row |= _paths(association)
     if association["back"]["bytes_sent"]:
         back = _flow(association["back"], complete)
         row |= {f"back.{metric}": value for metric, value in back.items()}
+    return row
+
+
+def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
+    arrived = {
+        (path["remote"], path["local"]): path["counts"]["packets_received"]
+        for path in association["receiver"]["paths"]
+    }
+    row: dict[str, Metric] = {}
+    for path in association["sender"]["paths"]:
+        prefix = f"path.{path['path']}"
+        row[f"{prefix}.packets_sent"] = path["counts"]["packets_sent"]
+        row[f"{prefix}.packets_arrived"] = arrived.get((path["local"], path["remote"]), 0)
     return row
 
 

@@ -95,6 +95,26 @@ def paired(first: Values, second: Values, level: float = LEVEL) -> Interval:
     return interval(np.asarray(second, dtype=float) - np.asarray(first, dtype=float), level)
 
 
+def ratio(first: Values, second: Values, level: float = LEVEL) -> Interval:
+    """Interval of the ratio of the means ``second / first`` of runs that share their seeds.
+
+    By linearisation (the delta method): the pairs' residuals ``second - ratio * first`` give the
+    error. Pairs with a NaN are left out.
+
+    Raises:
+        ValueError: The two are not equally long.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} and {len(second)} values do not make pairs")
+    pairs = np.stack([np.asarray(first, dtype=float), np.asarray(second, dtype=float)])
+    below, above = pairs[:, ~np.isnan(pairs).any(axis=0)]
+    if len(below) == 0 or not below.mean():
+        return Interval(math.nan, math.nan, level, 0)
+    quotient = float(above.mean() / below.mean())
+    around = interval((above - quotient * below) / below.mean(), level)
+    return Interval(quotient, around.half_width, level, around.n)
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
     """When a scenario has been run often enough: the papers' rule.

@@ -16,6 +16,7 @@ from pandas.testing import assert_frame_equal
 
 import polypath
 from polypath import Progress, Scenario, SimulationError, Stop, work
+from polypath.metrics import PATH_METRICS
 from polypath.store import Store, load_rows
 
 LOSSES = ["1 %", "3 %", "5 %"]
@@ -33,7 +34,8 @@ def quiet(*arguments: Any, **more: Any) -> pd.DataFrame:
 def test_a_row_for_each_run(grid: list[Scenario]) -> None:
     frame = quiet(grid, range(1, 5))
     front = ["scenario", "key", "path.0.loss", "seed", "engine", "status", "reason"]
-    assert list(frame.columns) == front + list(polypath.METRICS)
+    of_paths = [f"path.{path}.{name}" for path in (0, 1) for name in PATH_METRICS]
+    assert list(frame.columns) == [*front, *polypath.METRICS, *of_paths]
     assert list(frame["seed"]) == [1, 2, 3, 4] * 3
     assert list(frame["path.0.loss"]) == [loss for loss in LOSSES for _ in range(4)]
     assert list(frame["scenario"].unique()) == [f"loss {loss}" for loss in LOSSES]

@@ -1,0 +1,50 @@
+"""The papers' figures and what becomes of their statements.
+
+    frame, figure = polypath.papers.caro2006_retransmission.figure_6()
+
+runs a small grid of Figure 6 and gives its points and a matplotlib figure in the paper's layout;
+``figure_6(full=True)`` takes the paper's own grid. :func:`reproduce` does that for whole papers and
+judges their statements; ``polypath-lab reproduce`` is the same from the command line.
+:func:`reference` gives what the papers' own simulator gave, :func:`agreement` compares.
+"""
+
+from polypath.papers import (
+    caro2006_failover,
+    caro2006_retransmission,
+    iyengar2004,
+    natarajan2009,
+    qiao2008,
+)
+from polypath.papers.catalogue import PAPERS, find
+from polypath.papers.judge import Judged, judge
+from polypath.papers.reference import agreement, reference
+from polypath.papers.registry import Claim, Figure, NoSuchError, Paper, rows
+from polypath.papers.reproduce import Reproduction, reproduce
+from polypath.papers.runs import Grid, NotImplementedYetError, Runs, measure
+from polypath.papers.verdict import Verdict
+
+__all__ = [
+    "PAPERS",
+    "Claim",
+    "Figure",
+    "Grid",
+    "Judged",
+    "NoSuchError",
+    "NotImplementedYetError",
+    "Paper",
+    "Reproduction",
+    "Runs",
+    "Verdict",
+    "agreement",
+    "caro2006_failover",
+    "caro2006_retransmission",
+    "find",
+    "iyengar2004",
+    "judge",
+    "measure",
+    "natarajan2009",
+    "qiao2008",
+    "reference",
+    "reproduce",
+    "rows",
+]

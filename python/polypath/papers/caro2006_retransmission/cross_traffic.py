@@ -1,0 +1,277 @@
+"""Section 2: AllRtxAlt against AllRtxSame where cross-traffic, not dice, fills queues (Figure 3).
+
+What a path loses is not set but observed: a transfer belongs to the group of its own loss rates,
+packets lost of packets sent on each path, to the nearest percent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from polypath.papers import charts, delaware
+from polypath.papers.caro2006_retransmission.figures import alternate_losses
+from polypath.papers.caro2006_retransmission.settings import PRIMARY, point
+from polypath.papers.reference import Sample, quotient, sample_of
+from polypath.papers.registry import Claim, Figure
+from polypath.papers.runs import (
+    TRANSFER_TIME,
+    Grid,
+    NotImplementedYetError,
+    NotThereError,
+    Runs,
+    Source,
+)
+from polypath.papers.verdict import (
+    Check,
+    Finding,
+    about,
+    faster,
+    greatest,
+    least,
+    minus_one,
+    slower,
+)
+from polypath.scenario import Scenario
+from polypath.statistics import LEVEL, TOO_FEW, Interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Chart
+
+#: Cross-traffic on each path, Mbit/s (Section 2.1), and the few loads of the small grid.
+FULL_LOADS, QUICK_LOADS = tuple(range(5, 12)), (8, 10)
+QUICK_SEEDS, FULL_SEEDS = 6, 60
+#: The cross-traffic has been running for so long when the transfer begins, seconds.
+WARM_UP = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Congested:
+    """A transfer of 4 MB among cross-traffic, Mbit/s each way on each path."""
+
+    policy: str
+    primary_load: float
+    alternate_load: float
+
+    def scenario(self) -> Scenario:
+        """The scenario of this point."""
+        confirmation = point(self.policy, "none", 0).confirmation
+        return delaware.transfer(
+            4,
+            delaware.cross_traffic(self.primary_load, self.alternate_load),
+            delaware.policy(self.policy, "none"),
+            transport={"path_confirmation": confirmation},
+            start=WARM_UP,
+        )
+
+    def labels(self) -> dict[str, Any]:
+        """The columns that say which point it is."""
+        return {
+            "policy": self.policy,
+            "primary_load": self.primary_load,
+            "alternate_load": self.alternate_load,
+        }
+
+
+def congested(policy: str, primary: float, alternate: float) -> Congested:
+    """AllRtxSame sends nothing over the alternate path: its load there is one point."""
+    least_load = FULL_LOADS[0]
+    return Congested(policy, primary, least_load if policy == "AllRtxSame" else alternate)
+
+
+def _grid(full: bool) -> Grid:
+    """The transfers among cross-traffic, and those with uniform loss to compare them with."""
+    loads = FULL_LOADS if full else QUICK_LOADS
+    among = [
+        congested(policy, primary, alternate)
+        for policy in ("AllRtxAlt", "AllRtxSame")
+        for primary in loads
+        for alternate in loads
+    ]
+    uniform = [
+        point(policy, "none", primary, alternate)
+        for policy in ("AllRtxAlt", "AllRtxSame")
+        for primary in PRIMARY
+        for alternate in alternate_losses(full)
+    ]
+    seeds = FULL_SEEDS if full else QUICK_SEEDS
+    return Grid(tuple(dict.fromkeys([*among, *uniform])), seeds)
+
+
+def observed(source: Source) -> pd.DataFrame:
+    """A row for each transfer among cross-traffic.
+
+    Columns: policy, `primary_loss` and `alternate_loss` in percent (nearest; 0 for a path that
+    carried nothing), transfer time in seconds.
+
+    Raises:
+        NotImplementedYetError: The engine knows no cross-traffic.
+        NotThereError: There are no such runs.
+    """
+    parts = []
+    for setting in source.settings:
+        if isinstance(setting, Congested):
+            runs = source.frame(setting)
+            losses = {
+                f"{name}_loss": _loss(runs, path)
+                for path, name in enumerate(("primary", "alternate"))
+            }
+            own = {"policy": setting.policy, **losses, "time": runs[TRANSFER_TIME].astype(float)}
+            parts.append(pd.DataFrame(own))
+    if not parts:
+        raise NotThereError("no transfers among cross-traffic")
+    return pd.concat(parts, ignore_index=True)
+
+
+def _loss(runs: pd.DataFrame, path: int) -> pd.Series:
+    sent, arrived = (
+        runs[f"path.{path}.packets_{what}"].astype(float) for what in ("sent", "arrived")
+    )
+    return (100 * (1 - arrived / sent)).fillna(0).round().astype(int)
+
+
+def _group(
+    transfers: pd.DataFrame, policy: str, primary: int, alternate: int | None = None
+) -> Sample:
+    chosen = (transfers["policy"] == policy) & (transfers["primary_loss"] == primary)
+    if alternate is not None:
+        chosen &= transfers["alternate_loss"] == alternate
+    return sample_of(transfers.loc[chosen, "time"])
+
+
+def _draw(runs: Runs, _wanted: Grid) -> tuple[pd.DataFrame, Chart]:
+    transfers = observed(runs)
+    rows = []
+    for primary in PRIMARY:
+        same = _group(transfers, "AllRtxSame", primary)
+        rows.append(_row("AllRtxSame", primary, 0, same))
+        for alternate in range(11):
+            group = _group(transfers, "AllRtxAlt", primary, alternate)
+            if group.n:
+                against = quotient(same, group)
+                row = _row("AllRtxAlt", primary, alternate, group)
+                change = minus_one(against)
+                uniform = _uniform(runs, primary, alternate)
+                row |= {"change": change.mean, "change_half_width": change.half_width}
+                row |= {"uniform_change": uniform, "same_order": same_order(change, uniform)}
+                rows.append(row)
+    frame = pd.DataFrame(rows)
+    curves = [
+        charts.Curve("AllRtxAlt", {"policy": "AllRtxAlt"}),
+        charts.Curve("AllRtxSame", {"policy": "AllRtxSame"}, level=True),
+    ]
+    panels = [charts.Panel(f"primary path loss {p} %", {"primary_loss": p}) for p in PRIMARY]
+    chart = charts.transfer_times(
+        frame,
+        panels,
+        curves,
+        x="alternate_loss",
+        x_label="observed alternate path loss [%]",
+        title="Cross-traffic, 4 MB, no extensions",
+    )
+    return frame, chart
+
+
+def _row(policy: str, primary: int, alternate: int, group: Sample) -> dict[str, Any]:
+    estimate = group.interval()
+    return {
+        "policy": policy,
+        "primary_loss": primary,
+        "alternate_loss": alternate,
+        "n": group.n,
+        "mean": estimate.mean,
+        "half_width": estimate.half_width,
+    }
+
+
+def _uniform(runs: Runs, primary: int, alternate: int) -> float:
+    """What uniform loss at these rates makes of the same change (Figure 6); NaN if not run."""
+    try:
+        pair = (
+            point("AllRtxSame", "none", primary),
+            point("AllRtxAlt", "none", primary, alternate),
+        )
+        return runs.ratio(*pair).mean - 1
+    except (NotImplementedYetError, NotThereError):
+        return float("nan")
+
+
+def same_order(change: Interval, uniform: float) -> str:
+    """Whether AllRtxAlt is on the side of AllRtxSame that it is on with uniform loss.
+
+    "open" where the interval of the change among cross-traffic has both signs.
+    """
+    if math.isnan(uniform) or not (change.low > 0 or change.high < 0):
+        return "open"
+    return "yes" if (change.mean > 0) == (uniform > 0) else "no"
+
+
+figure_3 = Figure(
+    "3",
+    "AllRtxAlt against AllRtxSame at {3, 5, 8} % primary path loss, among cross-traffic",
+    _grid,
+    _draw,
+)
+
+
+def _r01(source: Source) -> Finding:
+    group = _group(observed(source), "AllRtxSame", 3).interval()
+    return Finding((about("AllRtxSame, primary 3 %", group, 34.7),))
+
+
+def _r02(source: Source) -> Finding:
+    group = _group(observed(source), "AllRtxAlt", 3, 2).interval()
+    return Finding((about("AllRtxAlt, primary 3 %, alternate 2 %", group, 42.8),))
+
+
+def _against_same(
+    transfers: pd.DataFrame,
+    primary: int,
+    alternates: Sequence[int],
+    make: Callable[[str, Interval], Check],
+) -> list[Check]:
+    """The checks of all groups that have runs enough to say something."""
+    same = _group(transfers, "AllRtxSame", primary)
+    groups = {a: _group(transfers, "AllRtxAlt", primary, a) for a in alternates}
+    return [
+        make(f"AllRtxAlt, {primary} % / {alternate} % against AllRtxSame", quotient(same, group))
+        for alternate, group in groups.items()
+        if min(group.n, same.n) >= TOO_FEW
+    ]
+
+
+def _r03(source: Source) -> Finding:
+    transfers = observed(source)
+    return Finding(
+        tuple(
+            _nearest_to_failing(_against_same(transfers, primary, range(1, 11), slower), least)
+            for primary in (3, 5)
+        )
+    )
+
+
+def _r04(source: Source) -> Finding:
+    transfers = observed(source)
+    better = _against_same(transfers, 8, range(3), faster)
+    worse = _against_same(transfers, 8, range(4, 11), slower)
+    return Finding((_nearest_to_failing(better, greatest), _nearest_to_failing(worse, least)))
+
+
+def _nearest_to_failing(
+    checks: Sequence[Check], choose: Callable[[Sequence[Check]], Check]
+) -> Check:
+    if checks:
+        return choose(checks)
+    return Check("no group of ten transfers", Interval(math.nan, math.nan, LEVEL, 0))
+
+
+CLAIMS = (
+    Claim("R01", ("3",), _r01),
+    Claim("R02", ("3",), _r02),
+    Claim("R03", ("3",), _r03),
+    Claim("R04", ("3",), _r04),
+)

@@ -1,0 +1,191 @@
+"""The figures of the paper, in its layout, and the results that it tells without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from polypath.papers import charts
+from polypath.papers.caro2006_retransmission.settings import (
+    BEST,
+    EXTENSIONS,
+    FULL_ALTERNATE,
+    FULL_SEEDS,
+    PRIMARY,
+    QUICK_ALTERNATE,
+    QUICK_SEEDS,
+    WITH_THE_PAPERS_CONSTANTS,
+    Transfer,
+    point,
+    samples,
+)
+from polypath.papers.registry import Figure
+from polypath.papers.runs import Grid, Runs
+from polypath.papers.tables import points_frame
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Chart
+
+#: The break of Figure 15, and that of Figure 16 in the last round trip of the transfer, seconds.
+EARLY, LATE = 4.0, 6.8
+#: Primary loss of the panels of Figure 15, percent.
+PRIMARY_WITH_BREAK = (0, *PRIMARY)
+#: Primary loss on the horizontal axis of Figure 9, percent.
+_QUICK_PRIMARY, _FULL_PRIMARY = (0, 3, 5, 8, 10), tuple(range(11))
+
+
+def alternate_losses(full: bool, *more: float) -> Sequence[float]:
+    """The horizontal axis; the small grid has few points, and those that are named."""
+    return FULL_ALTERNATE if full else sorted({*QUICK_ALTERNATE, *more})
+
+
+def grid(settings: Iterable[Transfer], full: bool) -> Grid:
+    """These points, each once, with the seeds of the paper or of the small grid."""
+    return Grid(tuple(dict.fromkeys(settings)), FULL_SEEDS if full else QUICK_SEEDS)
+
+
+def _over_alternate_loss(
+    pairs: Iterable[tuple[str, str]],
+    full: bool,
+    *,
+    primaries: Sequence[float] = PRIMARY,
+    equal: bool = False,
+    **more: Any,
+) -> Grid:
+    """Curves over the alternate path's loss, in a panel for each loss of the primary.
+
+    With `equal`, the point where both paths lose alike is among them.
+    """
+    settings = [
+        point(policy, extensions, primary, alternate, **more)
+        for policy, extensions in pairs
+        for primary in primaries
+        for alternate in alternate_losses(full, *((primary,) if equal else ()))
+    ]
+    return grid(settings, full)
+
+
+def _draw(
+    title: str,
+    curves: Sequence[charts.Curve],
+    panels: Sequence[charts.Panel],
+    x: str = "alternate_loss",
+) -> Callable[[Runs, Grid], tuple[pd.DataFrame, Chart]]:
+    def draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
+        ns2 = samples()[WITH_THE_PAPERS_CONSTANTS]
+        frame = points_frame(runs, wanted.settings, ns2)
+        label = f"{x.replace('_', ' path ')} rate [%]"
+        chart = charts.transfer_times(frame, panels, curves, x=x, x_label=label, title=title)
+        return frame, chart
+
+    return draw
+
+
+def _panels(primaries: Sequence[float] = PRIMARY) -> list[charts.Panel]:
+    return [charts.Panel(f"primary path loss {p} %", {"primary_loss": p}) for p in primaries]
+
+
+def _curve(policy: str, extensions: str, *, level: bool = False) -> charts.Curve:
+    label = policy if extensions == "none" else f"{policy}+{extensions}"
+    return charts.Curve(label, {"policy": policy, "extensions": extensions}, level)
+
+
+_PLAIN = [(policy, "none") for policy in BEST]
+_BEST = list(BEST.items())
+_BEST_CURVES = [_curve(p, e, level=p == "AllRtxSame") for p, e in _BEST]
+
+
+def _extensions(policy: str) -> list[tuple[str, str]]:
+    return [(policy, extensions) for extensions in EXTENSIONS[policy]]
+
+
+figure_6 = Figure(
+    "6",
+    "AllRtxAlt, AllRtxSame and FrSameRtoAlt at {3, 5, 8} % primary path loss",
+    lambda full: _over_alternate_loss(_PLAIN, full, equal=True),
+    _draw(
+        "Uniform loss, 4 MB, no extensions",
+        [_curve(p, e, level=p == "AllRtxSame") for p, e in _PLAIN],
+        _panels(),
+    ),
+)
+
+figure_8 = Figure(
+    "8",
+    "AllRtxAlt and its extensions at {3, 5, 8} % primary path loss",
+    lambda full: _over_alternate_loss(_extensions("AllRtxAlt"), full),
+    _draw(
+        "AllRtxAlt and its extensions",
+        [_curve(p, e) for p, e in _extensions("AllRtxAlt")],
+        _panels(),
+    ),
+)
+
+figure_9 = Figure(
+    "9",
+    "AllRtxSame and its extensions across all primary path loss rates",
+    lambda full: grid(
+        [
+            point("AllRtxSame", extensions, primary)
+            for extensions in EXTENSIONS["AllRtxSame"]
+            for primary in (_FULL_PRIMARY if full else _QUICK_PRIMARY)
+        ],
+        full,
+    ),
+    _draw(
+        "AllRtxSame and its extensions",
+        [_curve(p, e) for p, e in _extensions("AllRtxSame")],
+        [charts.Panel("", {})],
+        x="primary_loss",
+    ),
+)
+
+figure_10 = Figure(
+    "10",
+    "FrSameRtoAlt with its extensions at {3, 5, 8} % primary path loss",
+    lambda full: _over_alternate_loss(_extensions("FrSameRtoAlt"), full),
+    _draw(
+        "FrSameRtoAlt and its extensions",
+        [_curve(p, e) for p, e in _extensions("FrSameRtoAlt")],
+        _panels(),
+    ),
+)
+
+
+def _best_with(id: str, what: str, **more: Any) -> Figure:  # noqa: A002 - what it is called
+    return Figure(
+        id,
+        f"The policies with their best extensions, {what}",
+        lambda full: _over_alternate_loss(_BEST, full, **more),
+        _draw(f"Best extensions, {what}", _BEST_CURVES, _panels()),
+    )
+
+
+figure_12 = _best_with("12", "90 ms primary path RTT, 90 ms alternate path RTT")
+figure_13 = _best_with(
+    "13", "90 ms primary path RTT, 1040 ms alternate path RTT", alternate_rtt=1040
+)
+section_5_3 = _best_with(
+    "5.3", "90 ms primary path RTT, 210 ms alternate path RTT", alternate_rtt=210
+)
+section_5_4 = _best_with("5.4", "three paths, both alternates alike", paths=3)
+
+figure_15 = Figure(
+    "15",
+    "The policies with their best extensions; the primary path breaks at 4 s",
+    lambda full: _over_alternate_loss(_BEST, full, primaries=PRIMARY_WITH_BREAK, breaks_at=EARLY),
+    _draw(
+        "Primary path failure at 4 s",
+        [_curve(p, e) for p, e in _BEST],
+        _panels(PRIMARY_WITH_BREAK),
+    ),
+)
+
+figure_16 = Figure(
+    "16",
+    "The policies with their best extensions; the primary path breaks at 6.8 s",
+    lambda full: _over_alternate_loss(_BEST, full, primaries=(0,), breaks_at=LATE),
+    _draw("Primary path failure at 6.8 s", [_curve(p, e) for p, e in _BEST], _panels((0,))),
+)

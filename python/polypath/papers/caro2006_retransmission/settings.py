@@ -1,0 +1,163 @@
+"""What the paper varies: policy, extensions, loss, round trip, number of paths, breakage."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from polypath.papers import delaware
+from polypath.papers.reference import Sample, pooled, reference
+from polypath.papers.runs import Setting
+from polypath.scenario import Scenario
+
+#: Primary loss of the figures' panels, percent.
+PRIMARY = (3, 5, 8)
+#: Seeds of a point: the paper has 60 (Section 3.1).
+QUICK_SEEDS, FULL_SEEDS = 20, 60
+#: Alternate loss on the horizontal axes, percent. The small grid has the ends that the paper quotes
+#: and the points of the reference results.
+QUICK_ALTERNATE, FULL_ALTERNATE = (0, 4, 8, 10), tuple(range(11))
+#: Each policy with its best extensions (Section 5).
+BEST = {"AllRtxAlt": "TS", "AllRtxSame": "MFR+TS", "FrSameRtoAlt": "MFR+TS"}
+#: Extensions that the paper gives each policy (Figure 7), plain first.
+EXTENSIONS = {
+    "AllRtxAlt": ("none", "HAR", "TS"),
+    "AllRtxSame": ("none", "TS", "MFR", "MFR+TS"),
+    "FrSameRtoAlt": ("none", "HAR", "TS", "MFR", "MFR+HAR", "MFR+TS"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A transfer of 4 MB. Loss in percent, round trip in ms, breakage in seconds."""
+
+    policy: str
+    extensions: str
+    primary_loss: float
+    alternate_loss: float = 0
+    alternate_rtt: float = delaware.RTT
+    breaks_at: float | None = None
+    paths: int = 2
+    #: `transport.path_confirmation`: what the release that the paper ran did before the first DATA.
+    confirmation: str = "off"
+    #: `transport.rto_min` and `rto_initial` in seconds, where they are not the usual ones.
+    rto: float | None = None
+
+    def scenario(self) -> Scenario:
+        """The scenario of this point."""
+        transport: dict[str, Any] = {"path_confirmation": self.confirmation}
+        if self.rto is not None:
+            transport |= {"rto_min": f"{self.rto:g} s", "rto_initial": f"{self.rto:g} s"}
+        alternates = [self.alternate_loss] * (self.paths - 1)
+        sections: dict[str, Any] = {}
+        if self.breaks_at is not None:
+            broken = {"at": f"{self.breaks_at:g} s", "path": "primary", "kind": "down"}
+            sections["fault"] = [broken]
+        return delaware.transfer(
+            4,
+            delaware.uniform_loss(self.primary_loss, *alternates, alternate_rtt=self.alternate_rtt),
+            delaware.policy(self.policy, self.extensions),
+            transport=transport,
+            **sections,
+        )
+
+    def labels(self) -> dict[str, Any]:
+        """The columns that say which point it is."""
+        return {
+            "policy": self.policy,
+            "extensions": self.extensions,
+            "primary_loss": self.primary_loss,
+            "alternate_loss": self.alternate_loss,
+            "alternate_rtt": self.alternate_rtt,
+            "breaks_at": self.breaks_at,
+            "paths": self.paths,
+            "confirmation": self.confirmation,
+        }
+
+    def __str__(self) -> str:
+        extensions = "" if self.extensions == "none" else f"+{self.extensions}"
+        text = f"{self.policy}{extensions}, {self.primary_loss:g} % / {self.alternate_loss:g} %"
+        if self.alternate_rtt != delaware.RTT:
+            text += f", {self.alternate_rtt:g} ms"
+        if self.breaks_at is not None:
+            text += f", break at {self.breaks_at:g} s"
+        return text if self.paths == 2 else f"{text}, {self.paths} paths"
+
+
+def point(
+    policy: str, extensions: str, primary_loss: float, alternate_loss: float = 0, **more: Any
+) -> Transfer:
+    """The point of the paper's figures.
+
+    Without a failure AllRtxSame sends nothing over the alternate path, so its loss is one point.
+    The rows without timestamps of the other two policies were run with a release that confirms
+    every path before the first DATA (3.7), all others with one that confirms none (3.5).
+    """
+    if policy == "AllRtxSame" and more.get("breaks_at") is None:
+        alternate_loss = 0
+    confirms = policy != "AllRtxSame" and "TS" not in extensions
+    confirmation = "before-data" if confirms else "off"
+    return Transfer(
+        policy, extensions, primary_loss, alternate_loss, confirmation=confirmation, **more
+    )
+
+
+#: What the variants of the reference results are called in a report.
+WITH_THE_PAPERS_CONSTANTS = "ns-2, the papers' constants"
+AS_DEBIAN_SHIPS_IT = "ns-2 as Debian ships it"
+#: `transport.path_confirmation` of the releases 3.5 and 3.7.
+_CONFIRMATION = {"rel35": "off", "rel37": "before-data"}
+
+
+@cache
+def samples() -> Mapping[str, Mapping[Setting, Sample]]:
+    """ns-2's results; sets of the same point as one."""
+    found: dict[str, defaultdict[Setting, list[Sample]]] = {
+        WITH_THE_PAPERS_CONSTANTS: defaultdict(list),
+        AS_DEBIAN_SHIPS_IT: defaultdict(list),
+    }
+    for row in reference("caro2006-retransmission").to_dict("records"):
+        setting = point(
+            row["policy"],
+            row["extensions"],
+            row["primary_loss"],
+            row["alternate_loss"],
+            alternate_rtt=row["alternate_rtt"],
+            breaks_at=None if math.isnan(row["breaks_at"]) else row["breaks_at"],
+        )
+        title = AS_DEBIAN_SHIPS_IT
+        if row["variant"] != "ns235":
+            title = WITH_THE_PAPERS_CONSTANTS
+            setting = replace(setting, confirmation=_CONFIRMATION[row["variant"]])
+        found[title][setting].append(Sample(row["n"], row["mean"], row["sd"]))
+    return {title: {s: pooled(own) for s, own in by.items()} for title, by in found.items()}
+
+
+def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str] | None:
+    """Of the reference results: the other start-up, or the closest loss of the alternate path."""
+    assert isinstance(setting, Transfer)
+    candidates = [
+        one
+        for one in known
+        if isinstance(one, Transfer)
+        and replace(one, alternate_loss=0, confirmation="")
+        == replace(setting, alternate_loss=0, confirmation="")
+    ]
+    if not candidates:
+        return None
+
+    def distance(one: Transfer) -> tuple[float, bool]:
+        other_start = one.confirmation != setting.confirmation
+        return abs(one.alternate_loss - setting.alternate_loss), other_start
+
+    best = min(candidates, key=distance)
+    notes = []
+    if best.alternate_loss != setting.alternate_loss:
+        notes.append(f"alternate {best.alternate_loss:g} % stands for {setting.alternate_loss:g} %")
+    if best.confirmation != setting.confirmation:
+        notes.append(f"{best.policy}+{best.extensions} with the other start-up")
+    return best, "; ".join(notes)

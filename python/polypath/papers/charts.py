@@ -1,0 +1,165 @@
+"""How the papers draw: panels side by side or above each other, one curve a policy, intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from polypath.figures import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Chart
+
+#: The papers' axes of loss rates, percent.
+LOSSES = (0.0, 10.0)
+#: Told apart without colours, too.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A curve of a panel: its points are the rows of the frame that have these values."""
+
+    label: str
+    where: dict[str, object]
+    #: Drawn as a level line: the horizontal axis says nothing about it.
+    level: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A graph of a figure."""
+
+    title: str
+    where: dict[str, object]
+
+
+def transfer_times(
+    frame: pd.DataFrame,
+    panels: Sequence[Panel],
+    curves: Sequence[Curve],
+    *,
+    x: str,
+    x_label: str,
+    title: str,
+    y_label: str = "transfer time [s]",
+) -> Chart:
+    """Means over a loss rate, with 90 % intervals as bars, ns-2's means as open marks.
+
+    Columns of the frame: those that panels and curves look at, `x`, `mean`, `half_width` and, where
+    ns-2 has the point, `ns2` (all in seconds).
+    """
+    figure, graphs = blank(len(panels), title)
+    for panel, axes in zip(panels, graphs, strict=True):
+        rows = _rows(frame, panel.where)
+        for index, curve in enumerate(curves):
+            own = _rows(rows, curve.where).sort_values(x)
+            if not own.empty:
+                _curve(axes, own, curve, index, x)
+        if rows["mean"].isna().all():
+            axes.text(
+                0.5,
+                0.5,
+                "nothing measured",
+                color="0.4",
+                ha="center",
+                va="center",
+                transform=axes.transAxes,
+            )
+        axes.set_title(panel.title, fontsize="medium")
+        axes.set_xlim(LOSSES[0] - 0.4, LOSSES[1] + 0.4)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(x_label)
+    graphs[0].set_ylabel(y_label)
+    legend(figure, graphs[0], [curve.label for curve in curves], _notes(frame))
+    return figure
+
+
+def _rows(frame: pd.DataFrame, where: dict[str, object]) -> pd.DataFrame:
+    chosen = pd.Series(True, index=frame.index)
+    for column, value in where.items():
+        chosen &= frame[column] == value
+    return frame[chosen]
+
+
+def _curve(axes: Axes, own: pd.DataFrame, curve: Curve, index: int, x: str) -> None:
+    colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
+    if curve.level:
+        mean, half = float(own["mean"].iloc[0]), float(_finite(own["half_width"])[0])
+        axes.fill_between(LOSSES, mean - half, mean + half, color=colour, alpha=0.2, lw=0)
+        axes.plot(LOSSES, [mean, mean], color=colour, label=curve.label)
+        if "ns2" in own:
+            axes.plot(LOSSES, [own["ns2"].iloc[0]] * 2, color=colour, linestyle=":")
+    else:
+        axes.errorbar(
+            own[x],
+            own["mean"],
+            yerr=_finite(own["half_width"]),
+            color=colour,
+            marker=marker,
+            markersize=4,
+            capsize=2,
+            linewidth=1.2,
+            label=curve.label,
+        )
+    if "ns2" in own and not curve.level:
+        axes.plot(
+            own[x],
+            own["ns2"],
+            linestyle="none",
+            marker=marker,
+            markersize=9,
+            mfc="none",
+            color=colour,
+            markeredgewidth=0.8,
+        )
+
+
+def _finite(half_widths: pd.Series) -> NDArray[np.float64]:
+    """The interval of a single run has no end: it is not drawn."""
+    values = half_widths.to_numpy(dtype=np.float64)
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _notes(frame: pd.DataFrame) -> str:
+    return (
+        "large open marks and dotted lines: ns-2"
+        if "ns2" in frame and frame["ns2"].notna().any()
+        else ""
+    )
+
+
+def legend(figure: Chart, axes: Axes, order: Sequence[str], note: str = "") -> None:
+    """One legend below all panels, in the paper's order."""
+    known = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    labels = [label for label in order if label in known]
+    handles = [known[label] for label in labels]
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        title=note or None,
+        fontsize="small",
+        title_fontsize="small",
+    )
+
+
+def blank(panels: int, title: str, *, height: float = 3.6) -> tuple[Chart, list[Axes]]:
+    """A figure with panels beside each other, each with its own vertical axis as in the papers."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(5.2, 3.3 * panels), height + 0.6), layout="constrained")
+    graphs = figure.subplots(1, panels, squeeze=False)
+    figure.suptitle(title, fontsize="medium")
+    for axes in graphs[0]:
+        axes.grid(color="0.9")
+        axes.set_axisbelow(True)
+    return figure, list(graphs[0])

@@ -1,0 +1,86 @@
+"""`polypath-lab reproduce` and `polypath-lab claims`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from polypath.papers.catalogue import PAPERS, find
+from polypath.papers.markdown import markdown
+from polypath.papers.reproduce import Reproduction, reproduce, write
+from polypath.papers.words import tally
+
+
+def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
+    """Adds them to the program."""
+    keys = ", ".join(paper.key for paper in PAPERS)
+    one = commands.add_parser(
+        "reproduce", help="figures of the papers, and what becomes of their statements"
+    )
+    one.set_defaults(action=_reproduce)
+    one.add_argument("paper", nargs="?", metavar="PAPER", help=f"{keys}; all by default")
+    one.add_argument("figure", nargs="?", metavar="FIGURE", help="its number; all by default")
+    scale = one.add_mutually_exclusive_group()
+    scale.add_argument("--quick", action="store_true", help="small grids: a minute; the default")
+    scale.add_argument("--full", action="store_true", help="the papers' own grids")
+    one.add_argument("--backend", metavar="NAME", help="another simulator, such as ns2")
+    one.add_argument(
+        "--out", default="reproduced", metavar="DIR", help="where it goes; ./reproduced"
+    )
+    one.add_argument("--quiet", action="store_true", help="no progress")
+
+    claims = commands.add_parser("claims", help="every statement of the papers with its verdict")
+    claims.set_defaults(action=_claims)
+    claims.add_argument("--write", metavar="FILE", help="write the page of them (Markdown)")
+    claims.add_argument(
+        "--check", action="store_true", help="with --write: only say whether FILE is up to date"
+    )
+    claims.add_argument("--results", metavar="DIR", help="keep every run; go on where it stopped")
+    claims.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    papers = None if options.paper is None else [find(options.paper)]
+    out = Path(options.out)
+    done = reproduce(
+        papers,
+        options.figure,
+        full=options.full,
+        results=out / "results",
+        backend=None if options.backend == "polypath" else options.backend,
+        progress=not options.quiet,
+    )
+    report = write(done, out)
+    _tell(done)
+    print(f"report: {report}")
+    return 0
+
+
+def _claims(options: argparse.Namespace) -> int:
+    if options.check and not options.write:
+        raise ValueError("--check: only with --write FILE")
+    done = reproduce(results=options.results, progress=not options.quiet)
+    if not options.write:
+        _tell(done)
+        return 0
+    page, file = markdown(done), Path(options.write)
+    if not options.check:
+        file.write_text(page, encoding="utf-8")
+        return 0
+    if file.read_text(encoding="utf-8") != page:
+        raise ValueError(f"{file} is stale: polypath-lab claims --write {file}")
+    return 0
+
+
+def _tell(done: Reproduction) -> None:
+    for one in done.claims:
+        print(f"{one.row.id}  {one.verdict}")
+    for paper in done.papers:
+        for shown in paper.figures:
+            if shown.reason:
+                print(f"{paper.paper.key}, {shown.figure.name}: not yet: {shown.reason}")
+        if not paper.agreement.empty:
+            agreeing = int(paper.agreement["agrees"].sum())
+            print(f"{paper.paper.key}: {agreeing} of {len(paper.agreement)} points agree with ns-2")
+    print(", ".join(f"{count} {verdict}" for verdict, count in tally(done.claims).items()))

@@ -1,0 +1,142 @@
+"""The network, names and constants that the papers of the University of Delaware share.
+
+Two hosts with two or three paths between them, each: interface - 100 Mbit/s, 10 ms - router -
+10 Mbit/s, 25 ms or more - router - 100 Mbit/s, 10 ms - interface; uniform loss on the middle link,
+each way (caro2006-retransmission, Figures 2, 5 and 11; caro2006-failover, Figure 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polypath.result import Result
+from polypath.scenario import Scenario
+from polypath.statistics import Interval, interval
+
+#: The papers' names of the retransmission policies, and ours.
+POLICIES = {"AllRtxAlt": "alternate", "AllRtxSame": "same", "FrSameRtoAlt": "hybrid"}
+#: The papers' extensions: heartbeat after RTO, timestamps, multiple fast retransmit.
+EXTENSIONS = {
+    "HAR": {"probing": "after-rto"},
+    "TS": {"rtt_sampling": "timestamps"},
+    "MFR": {"loss": "multiple-fast-retransmit"},
+}
+#: User data of a full packet, bytes: timestamps take 12 of them.
+CHUNK, CHUNK_WITH_TIMESTAMPS = 1452, 1440
+#: Round trip of a path whose middle link has 25 ms, milliseconds.
+RTT = 90
+#: What the 100 Mbit/s links at both ends of a path take of it, milliseconds.
+_EDGES = 40
+_NAMES = ("primary", "alternate", "second-alternate")
+#: The engine's names of these networks, by their number of paths.
+_NETWORKS = {2: "two-paths", 3: "three-paths"}
+
+
+def uniform_loss(*losses: float, alternate_rtt: float = RTT) -> dict[str, Any]:
+    """The network whose paths lose so much each way (percent), the primary's first.
+
+    The round trip is that of the alternates, milliseconds.
+    """
+    paths: list[dict[str, Any]] = []
+    for name, loss in zip(_NAMES, losses, strict=False):
+        rtt = alternate_rtt if paths else RTT
+        paths.append({"name": name, "loss": f"{loss:g} %", "delay": f"{(rtt - _EDGES) / 2:g} ms"})
+    return {"topology": _NETWORKS[len(losses)], "path": paths}
+
+
+def cross_traffic(*loads: float) -> dict[str, Any]:
+    """The dual dumbbell with so much cross-traffic each way on its paths (Mbit/s).
+
+    Nothing is lost but what falls out of full queues.
+    """
+    paths = [
+        {"name": name, "cross_traffic": {"rate": f"{load:g} Mbit/s"}}
+        for name, load in zip(_NAMES, loads, strict=False)
+    ]
+    return {"topology": "dual-dumbbell", "path": paths}
+
+
+def policy(name: str, extensions: str) -> dict[str, Any]:
+    """The section `[policy]`: "FrSameRtoAlt" with "MFR+TS", or "none"."""
+    table: dict[str, Any] = {"retransmission": POLICIES[name]}
+    for extension in extensions.split("+"):
+        table |= EXTENSIONS.get(extension, {})
+    return table
+
+
+def transfer(
+    megabytes: int,
+    network: dict[str, Any],
+    policy: dict[str, Any],
+    *,
+    transport: dict[str, Any] | None = None,
+    start: float = 0,
+    **sections: Any,
+) -> Scenario:
+    """A file of so many MB (2**20 bytes) over a network, with the papers' constants.
+
+    It begins `start` seconds after the cross-traffic.
+
+    Raises:
+        ScenarioError: The engine does not know the network, the profile or a policy.
+    """
+    stamped = policy.get("rtt_sampling") == "timestamps"
+    table = {
+        "schema": 1,
+        **network,
+        "transport": {"profile": "paper-2006", "receive_buffer": "64 KiB", **(transport or {})},
+        "policy": policy,
+        "workload": {
+            "kind": "bulk",
+            "size": f"{megabytes} MiB",
+            "message_size": f"{CHUNK_WITH_TIMESTAMPS if stamped else CHUNK} B",
+            "start": f"{start:g} s",
+        },
+        "run": {"check_content": False},
+        **sections,
+    }
+    return Scenario.from_dict(table)
+
+
+def counts(result: Result) -> list[dict[str, int]]:
+    """The sender's counters of each path, the primary's first."""
+    return [path["counts"] for path in result.outcome["associations"][0]["sender"]["paths"]]
+
+
+def average_rto(results: Sequence[Result], path: int) -> Interval:
+    """The sender's RTO on a path, averaged over the time from the first data to the last, seconds.
+
+    A path that no sample speaks of has its RTO unchanged all the time: it is left out.
+    """
+    return interval([_average_rto(result, path) for result in results])
+
+
+def _average_rto(result: Result, path: int) -> float:
+    for series in result.series:
+        if series.side == "sender" and series.path == path:
+            # From sample to sample the RTO stays what it was.
+            spans = np.diff(series.time)
+            return float(np.average(series.rto[:-1], weights=spans)) if spans.sum() else math.nan
+    return math.nan
+
+
+def detection_times(results: Sequence[Result]) -> list[float]:
+    """Seconds from the last start of T3-rtx before the failure to the primary being inactive."""
+    return [_detection_time(result) for result in results]
+
+
+def _detection_time(result: Result) -> float:
+    changes = result.changes
+    primary = changes[(changes["side"] == "sender") & (changes["path"] == 0)]
+    inactive = primary.loc[primary["to"] == "inactive", "at"]
+    for series in result.series:
+        if series.side == "sender" and series.path == 0 and len(inactive):
+            first = int(np.argmax(series.error_count > 0))
+            # The first timeout came one RTO, as it was before it, after the timer was started.
+            started = series.time[first] - series.rto[max(first - 1, 0)]
+            return float(inactive.iloc[0] - started)
+    return math.nan

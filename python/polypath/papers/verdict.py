@@ -1,0 +1,179 @@
+"""What a measurement says about a statement: it holds, it does not, or there are too few runs.
+
+A statement is one or several checks. Each asks where a mean lies, and is answered by its whole
+interval: inside of what the statement allows, outside of it, or across the border. More runs move
+an interval off the border, so that "undecided" always means: too few runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from polypath.papers.runs import NotThereError
+from polypath.statistics import TOO_FEW, Interval, interval
+
+
+class Verdict(Enum):
+    """What is said of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNDECIDED = "undecided (too few runs)"
+    MISSING = "not yet implemented"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Unit(Enum):
+    """How a value is written."""
+
+    SECONDS = "s"
+    #: A share, written as percent with its sign: a change.
+    CHANGE = "%"
+    COUNT = ""
+    RATIO = "times"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One quantity with its interval, and the range that the statement allows for it."""
+
+    #: What is measured: "5 % primary, 0 % alternate".
+    label: str
+    measured: Interval
+    #: The range that is allowed, in the unit of the interval.
+    low: float = -math.inf
+    high: float = math.inf
+    unit: Unit = Unit.CHANGE
+    #: The scenario has no randomness: one run says everything.
+    exact: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """Where the interval lies: inside, outside, or across a border."""
+        estimate = self.measured
+        if self.exact:
+            inside = self.low <= estimate.mean <= self.high
+            return Verdict.HOLDS if inside else Verdict.FAILS
+        if estimate.n < TOO_FEW or not math.isfinite(estimate.half_width):
+            return Verdict.UNDECIDED
+        if self.low <= estimate.low and estimate.high <= self.high:
+            return Verdict.HOLDS
+        if estimate.high < self.low or estimate.low > self.high:
+            return Verdict.FAILS
+        return Verdict.UNDECIDED
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was measured for a claim: its checks, and what has to be known about them."""
+
+    checks: tuple[Check, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> Verdict:
+        """Holds if every check does, fails if one does not, otherwise undecided."""
+        return combined([check.verdict for check in self.checks])
+
+
+def combined(verdicts: Sequence[Verdict]) -> Verdict:
+    """Of several checks: one that fails decides, then one that is undecided."""
+    if not verdicts:
+        return Verdict.UNDECIDED
+    for decisive in (Verdict.FAILS, Verdict.UNDECIDED):
+        if decisive in verdicts:
+            return decisive
+    return Verdict.HOLDS
+
+
+#: The papers know each mean within 10 % (at 90 %), the quotient of two therefore within 14 %.
+OF_A_QUOTIENT = math.hypot(0.10, 0.10)
+#: The papers' acceptable error of a mean.
+OF_A_MEAN = 0.10
+#: Two policies whose means differ by less than this "perform similarly" (Fig. 12 of
+#: caro2006-retransmission gives the word this number).
+SIMILAR = 0.05
+
+
+def change(label: str, quotient: Interval, stated: float, *, exact: bool = False) -> Check:
+    """The change of a mean against a stated one, with its sign (-0.21: 21 % shorter).
+
+    Allowed is what the papers' own error allows for the quotient, but never the other sign.
+    """
+    error = OF_A_QUOTIENT * (1 + stated)
+    low, high = stated - error, stated + error
+    low, high = (low, min(high, 0.0)) if stated < 0 else (max(low, 0.0), high)
+    return Check(label, minus_one(quotient), low, high, Unit.CHANGE, exact)
+
+
+def similar(label: str, quotient: Interval, within: float = SIMILAR) -> Check:
+    """The two differ by less than `within`."""
+    return Check(label, minus_one(quotient), -within, within)
+
+
+def faster(label: str, quotient: Interval) -> Check:
+    """The transfer takes less time than what it is compared with."""
+    return Check(label, minus_one(quotient), high=0.0)
+
+
+def slower(label: str, quotient: Interval) -> Check:
+    """The transfer takes more time than what it is compared with."""
+    return Check(label, minus_one(quotient), low=0.0)
+
+
+def about(
+    label: str,
+    measured: Interval,
+    stated: float,
+    *,
+    within: float = OF_A_MEAN,
+    unit: Unit = Unit.SECONDS,
+    exact: bool = False,
+) -> Check:
+    """A mean that the paper states, within its acceptable error."""
+    low, high = stated * (1 - within), stated * (1 + within)
+    return Check(label, measured, low, high, unit, exact)
+
+
+def minus_one(quotient: Interval) -> Interval:
+    """A quotient of means as a change."""
+    return Interval(quotient.mean - 1, quotient.half_width, quotient.level, quotient.n)
+
+
+def at_most(label: str, quotient: Interval, stated: float, *, error: float | None = None) -> Check:
+    """Slower by no more than a stated share, within the papers' own error (or this one)."""
+    allowed = OF_A_QUOTIENT * (1 + stated) if error is None else error
+    return Check(label, minus_one(quotient), high=stated + allowed)
+
+
+def typical(label: str, values: Sequence[float], stated: float, unit: Unit) -> Check:
+    """A single run of the paper could be one of ours: 90 % of runs lie that close to their mean."""
+    own = interval(values)
+    spread = math.sqrt(own.n + 1) * own.half_width  # from the mean's interval to that of one run
+    return Check(label, own, stated - spread, stated + spread, unit)
+
+
+def least(checks: Sequence[Check]) -> Check:
+    """The check with the smallest mean: the largest improvement."""
+    return min(_some(checks), key=lambda check: check.measured.mean)
+
+
+def greatest(checks: Sequence[Check]) -> Check:
+    """The check with the largest mean: the largest degradation."""
+    return max(_some(checks), key=lambda check: check.measured.mean)
+
+
+def widest(checks: Sequence[Check]) -> Check:
+    """The check with the largest difference in either direction."""
+    return max(_some(checks), key=lambda check: abs(check.measured.mean))
+
+
+def _some(checks: Sequence[Check]) -> Sequence[Check]:
+    if not checks:
+        raise NotThereError("no point to look at")
+    return checks

@@ -1,0 +1,59 @@
+"""Numbers and findings as text, the same in the report and in ``docs/claims.md``."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from polypath.papers.judge import Judged
+from polypath.papers.verdict import Check, Unit, Verdict
+
+
+def value(check: Check) -> str:
+    """The measured value with the half-width of its 90 % interval: "-21.3 % ± 1.9"."""
+    estimate = check.measured
+    if math.isnan(estimate.mean):
+        return "no value"
+    text = number(estimate.mean, check.unit, exact=check.exact)
+    if check.exact:
+        return text
+    if not math.isfinite(estimate.half_width):
+        return f"{text} (one run)"
+    half = estimate.half_width * (100 if check.unit is Unit.CHANGE else 1)
+    return f"{text} ± {_significant(half)} (n = {estimate.n})"
+
+
+def allowed(check: Check) -> str:
+    """What the statement allows: "-36.2 % … -6.8 %"."""
+    low, high = (number(end, check.unit, exact=check.exact) for end in (check.low, check.high))
+    if check.low == check.high:
+        return low
+    if math.isinf(check.low):
+        return f"at most {high}"
+    return f"at least {low}" if math.isinf(check.high) else f"{low} … {high}"
+
+
+def number(mean: float, unit: Unit, *, exact: bool = False) -> str:
+    """A value in its unit."""
+    if math.isinf(mean):
+        return "∞" if mean > 0 else "-∞"
+    if unit is Unit.CHANGE:
+        return f"{100 * mean:+.1f} %"
+    if exact and unit is Unit.SECONDS:
+        return f"{mean:.3f} s"
+    return f"{_significant(mean, 4)} {unit.value}".strip()
+
+
+def _significant(amount: float, digits: int = 2) -> str:
+    """Plain decimals, never an exponent."""
+    if not amount:
+        return "0"
+    places = max(digits - 1 - math.floor(math.log10(abs(amount))), 0)
+    return f"{amount:.{places}f}"
+
+
+def tally(claims: Iterable[Judged]) -> dict[str, int]:
+    """How many statements have which verdict, all verdicts in their order."""
+    counts = Counter(one.verdict for one in claims)
+    return {str(verdict): counts[verdict] for verdict in Verdict}

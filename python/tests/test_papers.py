@@ -1,0 +1,263 @@
+"""The papers' figures and statements: what there is, how it is run, drawn and written down."""
+
+import base64
+import csv
+import re
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polypath import Scenario, papers
+from polypath.lab import _parser, main
+from polypath.papers import charts, tables
+from polypath.papers.markdown import markdown
+from polypath.papers.registry import rows
+from polypath.papers.reproduce import write
+from polypath.papers.runs import Setting
+
+from places import ROOT
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """A setting that takes a millisecond."""
+
+    loss: float
+    policy: str = "same"
+
+    def scenario(self) -> Scenario:
+        return Scenario(
+            path=[{"rate": "10 Mbit/s", "delay": "5 ms", "loss": f"{self.loss} %"}] * 2,
+            policy={"retransmission": self.policy},
+            workload={"kind": "bulk", "size": "100 kB"},
+        )
+
+    def labels(self) -> dict[str, Any]:
+        return {"loss": self.loss, "policy": self.policy}
+
+
+def _draw(runs: papers.Runs, wanted: papers.Grid) -> tuple[Any, Any]:
+    frame = tables.points_frame(runs, wanted.settings)
+    curves = [charts.Curve(policy, {"policy": policy}) for policy in ("same", "hybrid")]
+    panels = [charts.Panel("", {})]
+    return frame, charts.transfer_times(
+        frame, panels, curves, x="loss", x_label="loss [%]", title="tiny"
+    )
+
+
+TINY = papers.Figure(
+    "1",
+    "tiny",
+    lambda full: papers.Grid(
+        tuple(Tiny(loss, policy) for policy in ("same", "hybrid") for loss in (0, 2)),
+        20 if full else 3,
+    ),
+    _draw,
+)
+
+
+@pytest.fixture(scope="module")
+def reproduction() -> papers.Reproduction:
+    """The small grids of everything: what ``docs/claims.md`` is written from."""
+    return papers.reproduce(progress=False)
+
+
+def test_every_statement_has_exactly_one_entry() -> None:
+    with (ROOT / "python/polypath/data/claims.csv").open() as text:
+        stated = [(row["id"], row["paper"]) for row in csv.DictReader(text)]
+    entries = [(claim.id, paper.source) for paper in papers.PAPERS for claim in paper.claims]
+    assert len(stated) == 80
+    assert sorted(entries) == sorted(stated)
+    assert [(row.id, row.paper) for row in rows()] == stated
+
+
+def test_claims_name_figures_that_there_are_and_figures_have_one_name() -> None:
+    for paper in papers.PAPERS:
+        names = [figure.id for figure in paper.figures]
+        assert len(set(names)) == len(names)
+        for claim in paper.claims:
+            assert set(claim.figures) <= set(names)
+            assert bool(claim.figures) == (claim.judge is not None)
+
+
+def test_every_figure_function_is_listed() -> None:
+    for module in (papers.caro2006_retransmission, papers.caro2006_failover):
+        found = {one for one in vars(module).values() if isinstance(one, papers.Figure)}
+        assert found == set(module.PAPER.figures)
+    numbered = {one.id for one in papers.caro2006_retransmission.PAPER.figures}
+    assert {"3", "4", "6", "8", "9", "10", "12", "13", "15", "16", "5.4"} <= numbered
+
+
+def test_the_engine_refuses_a_point_only_for_what_it_does_not_know_yet() -> None:
+    later = (
+        r"(topology|transport\.(profile|path_confirmation)|policy\.\w+|path\[\d\]\.cross_traffic)"
+        ": no (such key|policy|profile)"
+    )
+    for paper in papers.PAPERS:
+        grids = [figure.grid(True) for figure in paper.figures]
+        for setting in {one for grid in grids for one in (*grid.settings, *grid.traced)}:
+            reason = _refusal(setting)
+            assert reason is None or re.match(later, reason), reason
+
+
+def _refusal(setting: Setting) -> str | None:
+    try:
+        setting.scenario()
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_small_grids_are_part_of_the_papers_grids() -> None:
+    for paper in papers.PAPERS:
+        for figure in paper.figures:
+            quick, full = figure.grid(False), figure.grid(True)
+            assert set(quick.settings) <= set(full.settings)
+            assert quick.seeds <= full.seeds
+
+
+def test_a_figure_gives_a_frame_and_a_chart(tmp_path: Path) -> None:
+    frame, chart = TINY(results=tmp_path, progress=False)
+    assert list(frame["n"]) == [3] * 4
+    assert frame["mean"].notna().all()
+    again, _ = TINY(results=tmp_path, progress=False)
+    assert again.equals(frame)
+    axes = chart.axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("loss [%]", "transfer time [s]")
+    assert [text.get_text() for text in chart.legends[0].get_texts()] == ["same", "hybrid"]
+
+
+def test_a_figure_that_the_engine_does_not_know_says_so() -> None:
+    unknown = papers.Figure("2", "", lambda _: papers.Grid((Tiny(0, "nowhere"),), 3), _draw)
+    with pytest.raises(papers.NotImplementedYetError, match='no policy "nowhere"'):
+        unknown(progress=False)
+    half = papers.Grid((Tiny(0), Tiny(0, "nowhere")), 3)
+    frame, _ = _draw(papers.measure([half], progress=False), half)
+    assert list(frame["n"]) == [3, 0]
+
+
+def test_points_of_several_figures_are_run_once() -> None:
+    finished = []
+    grids = [papers.Grid((Tiny(0), Tiny(1)), 3), papers.Grid((Tiny(1), Tiny(2)), 3)]
+    runs = papers.measure(grids, progress=lambda p: finished.append(p.finished))
+    assert max(finished) == 9
+    assert len(runs.frame(Tiny(1))) == 3
+
+
+class _Page(HTMLParser):
+    """Collects what a page refers to, and the ids of its elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refers: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = dict(attrs)
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.refers += [known[name] or "" for name in ("src", "href", "srcset") if name in known]
+        assert tag not in ("script", "link", "iframe")
+
+
+def test_the_report_has_every_row_and_needs_nothing_else(
+    reproduction: papers.Reproduction, tmp_path: Path
+) -> None:
+    text = write(reproduction, tmp_path).read_text()
+    page = _Page()
+    page.feed(text)
+    assert {row.id for row in rows()} <= set(page.ids)
+    assert len(set(page.ids)) == len(page.ids)
+    assert all(one.startswith("data:image/svg+xml;base64,") for one in page.refers)
+    for one in page.refers:
+        drawn = base64.b64decode(one.partition(",")[2]).decode()
+        assert not re.search(r'(href|src)="(?!#)', drawn)
+        assert "<dc:date>" not in drawn
+    assert not re.search(r"url\(|@import", text)
+    assert 'name="viewport"' in text
+    assert "prefers-color-scheme: dark" in text
+    assert str(tmp_path) not in text
+
+
+def test_the_page_of_claims_is_up_to_date(reproduction: papers.Reproduction) -> None:
+    page = markdown(reproduction)
+    assert page == (ROOT / "docs/claims.md").read_text(), (
+        "polypath-lab claims --write docs/claims.md"
+    )
+    for row in rows():
+        assert f"| {row.id} |" in page
+
+
+def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
+    paper = papers.Paper("tiny", "tiny", "Tiny", (TINY,), ())
+    for folder in ("first", "second"):
+        done = papers.reproduce([paper], progress=False, results=tmp_path / "results")
+        write(done, tmp_path / folder)
+    files = sorted(one.relative_to(tmp_path / "first") for one in (tmp_path / "first").rglob("*.*"))
+    assert [str(one) for one in files] == [
+        "report.html",
+        "tiny/figure-1.csv",
+        "tiny/figure-1.png",
+        "tiny/figure-1.svg",
+    ]
+    for file in files:
+        first, second = ((tmp_path / f / file).read_bytes() for f in ("first", "second"))
+        assert first == second
+    assert "polypath-lab reproduce tiny 1" in (tmp_path / "first/report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["caro2006-retransmision"], 'did you mean "caro2006-retransmission"? allowed: caro2006-'),
+        (["caro2006-retransmission", "66"], 'no "66"; did you mean "6"? allowed: 3, 4, 6, 8'),
+        (["natarajan2009", "2"], 'figure of natarajan2009: no "2"; allowed: none yet'),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    arguments: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", *arguments, "--quiet", "--out", str(tmp_path / "out")]) == 1
+    err = capsys.readouterr().err
+    assert line in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_commands_of_the_readmes_name_what_there_is() -> None:
+    text = "".join((ROOT / file).read_text() for file in ("README.md", "python/README.md"))
+    commands = re.findall(r"^polypath-lab reproduce[^#\n]*", text, re.MULTILINE)
+    assert len(commands) >= 4
+    for command in commands:
+        options = _parser().parse_args(command.split()[1:])
+        if options.paper:
+            assert papers.find(options.paper).figure(options.figure).id == options.figure
+
+
+def test_reproduce_and_claims_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", "caro2006-failover", "III.3", "--quiet", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].startswith("F01  ")
+    assert "F02" not in out
+    assert (tmp_path / "report.html").exists()
+    assert main(["claims", "--check"]) == 1
+    assert "only with --write" in capsys.readouterr().err
+
+
+def test_a_stale_page_is_told(
+    tmp_path: Path,
+    reproduction: papers.Reproduction,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("polypath.papers.commands.reproduce", lambda **_: reproduction)
+    file = str(tmp_path / "claims.md")
+    assert main(["claims", "--write", file]) == 0
+    assert main(["claims", "--write", file, "--check"]) == 0
+    Path(file).write_text(Path(file).read_text().replace("**holds**", "**does not hold**") + "x")
+    assert main(["claims", "--write", file, "--check"]) == 1
+    assert "is stale: polypath-lab claims --write" in capsys.readouterr().err

@@ -1,0 +1,242 @@
+"""Verdicts and their arithmetic, by numbers that are worked out by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import polypath
+from polypath.papers import NotImplementedYetError, Runs, Verdict
+from polypath.papers.caro2006_retransmission.settings import Transfer, point, samples
+from polypath.papers.judge import judge
+from polypath.papers.reference import Sample, agreement, pooled, welch
+from polypath.papers.registry import Claim
+from polypath.papers.runs import Setting, Source
+from polypath.papers.verdict import (
+    Check,
+    Finding,
+    Unit,
+    at_most,
+    change,
+    combined,
+    faster,
+    similar,
+    slower,
+    typical,
+)
+from polypath.papers.words import allowed, value
+from polypath.statistics import Interval
+
+SAME, ALTERNATE = point("AllRtxSame", "none", 5), point("AllRtxAlt", "none", 5, 0)
+
+
+def interval(mean: float, half_width: float, n: int = 20) -> Interval:
+    return Interval(mean, half_width, 0.9, n)
+
+
+def runs_of(times: dict[Setting, list[float]], unknown: dict[Setting, str] | None = None) -> Runs:
+    """As a sweep would give them: seeds 1 to n."""
+    frames = {
+        setting: pd.DataFrame(
+            {"seed": np.arange(1, len(own) + 1), "time_from_start": own, "complete": True}
+        )
+        for setting, own in times.items()
+    }
+    return Runs(frames, unknown or {}, {})
+
+
+@pytest.mark.parametrize(
+    ("mean", "half_width", "n", "verdict"),
+    [
+        (1.0, 0.5, 20, Verdict.HOLDS),
+        (3.0, 0.5, 20, Verdict.FAILS),
+        (-2.0, 0.5, 20, Verdict.FAILS),
+        (2.0, 0.5, 20, Verdict.UNDECIDED),
+        (1.0, 0.5, 9, Verdict.UNDECIDED),
+        (3.0, 0.5, 9, Verdict.UNDECIDED),
+        (1.0, math.inf, 1, Verdict.UNDECIDED),
+        (math.nan, math.nan, 0, Verdict.UNDECIDED),
+        (1.0, 5.0, 20, Verdict.UNDECIDED),
+    ],
+)
+def test_a_check_asks_where_the_whole_interval_lies(
+    mean: float, half_width: float, n: int, verdict: Verdict
+) -> None:
+    assert Check("", interval(mean, half_width, n), 0.0, 2.0).verdict is verdict
+
+
+def test_where_nothing_is_random_one_run_is_enough() -> None:
+    assert Check("", interval(1.0, math.inf, 1), 0.0, 2.0, exact=True).verdict is Verdict.HOLDS
+    assert Check("", interval(2.5, math.inf, 1), 0.0, 2.0, exact=True).verdict is Verdict.FAILS
+
+
+def test_one_check_that_fails_decides() -> None:
+    holds, fails, open_ = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
+    assert combined([holds, holds]) is holds
+    assert combined([holds, open_]) is open_
+    assert combined([open_, fails, holds]) is fails
+    assert combined([]) is open_
+
+
+def test_a_change_allows_the_papers_error_but_not_the_other_sign() -> None:
+    # Each mean is known within 10 %, so the quotient 0.79 within 0.79 * sqrt(0.02) = 0.1117.
+    check = change("", interval(0.79, 0.02), -0.21)
+    assert (check.low, check.high) == pytest.approx((-0.3217, -0.0983), abs=1e-4)
+    assert check.verdict is Verdict.HOLDS
+    assert change("", interval(1.02, 0.01), -0.02).verdict is Verdict.FAILS
+    assert change("", interval(0.99, 0.005), -0.02).verdict is Verdict.HOLDS
+    assert change("", interval(2.08, 0.1), 1.08).verdict is Verdict.HOLDS
+    assert change("", interval(0.9, 0.02), 0.03).verdict is Verdict.FAILS
+    assert at_most("", interval(0.9, 0.02), 0.03).verdict is Verdict.HOLDS
+    assert at_most("", interval(1.3, 0.02), 0.03).verdict is Verdict.FAILS
+
+
+def test_orders_and_similarity() -> None:
+    assert faster("", interval(0.9, 0.05)).verdict is Verdict.HOLDS
+    assert slower("", interval(0.9, 0.05)).verdict is Verdict.FAILS
+    assert slower("", interval(0.98, 0.05)).verdict is Verdict.UNDECIDED
+    assert similar("", interval(1.02, 0.02)).verdict is Verdict.HOLDS
+    assert similar("", interval(1.06, 0.02)).verdict is Verdict.UNDECIDED
+    assert similar("", interval(0.90, 0.02)).verdict is Verdict.FAILS
+
+
+def test_a_single_run_of_the_paper_is_typical_or_not() -> None:
+    values = list(np.linspace(90.0, 110.0, 21))
+    assert typical("", values, 105.0, Unit.COUNT).verdict is Verdict.HOLDS
+    assert typical("", values, 140.0, Unit.COUNT).verdict is Verdict.FAILS
+    assert typical("", values[:5], 92.0, Unit.COUNT).verdict is Verdict.UNDECIDED
+
+
+def test_the_quotient_of_paired_means() -> None:
+    first = [10.0, 20.0, 30.0]
+    exact = polypath.ratio(first, [2 * one for one in first])
+    assert (exact.mean, exact.n) == (2.0, 3)
+    assert exact.half_width == pytest.approx(0.0)
+    # Residuals 1, -2, 1 around 2; their standard error is 1; over the mean of 20.
+    spread = polypath.ratio(first, [21.0, 38.0, 61.0])
+    assert spread.mean == 2.0
+    assert spread.half_width == pytest.approx(2.92 / 20, rel=1e-3)  # t(2) at 90 %
+    assert polypath.ratio([1.0, math.nan, 3.0], [2.0, 5.0, 6.0]).n == 2
+    with pytest.raises(ValueError, match="do not make pairs"):
+        polypath.ratio([1.0], [1.0, 2.0])
+
+
+def _better(source: Source) -> Finding:
+    return Finding((faster("AllRtxAlt", source.ratio(SAME, ALTERNATE)),))
+
+
+@pytest.mark.parametrize(
+    ("factor", "runs", "verdict"),
+    [
+        (0.8, 20, Verdict.HOLDS),
+        (1.2, 20, Verdict.FAILS),
+        (0.8, 5, Verdict.UNDECIDED),
+    ],
+)
+def test_a_claim_is_judged_from_frames(factor: float, runs: int, verdict: Verdict) -> None:
+    paper = polypath.papers.caro2006_retransmission.PAPER
+    base = [60.0 + seed % 7 for seed in range(runs)]
+    measured = runs_of({SAME: base, ALTERNATE: [factor * one for one in base]})
+    judged = judge(paper, Claim("R07", ("6",), _better), measured)
+    assert judged.verdict is verdict
+    assert judged.ours is not None
+    assert judged.ours.checks[0].measured.mean == pytest.approx(factor - 1)
+    # ns-2 is judged from its own numbers: 54.6 s (release 3.5: 53.9 to 55.2) against 69.95 s.
+    theirs = judged.ns2["ns-2, the papers' constants"]
+    assert theirs is not None
+    assert theirs.checks[0].measured.mean == pytest.approx(-0.21, abs=0.02)
+
+
+def test_what_the_engine_does_not_know_is_not_yet_implemented() -> None:
+    paper = polypath.papers.caro2006_retransmission.PAPER
+    measured = runs_of({SAME: [70.0] * 20}, {ALTERNATE: 'policy.retransmission: no "alternate"'})
+    judged = judge(paper, Claim("R07", ("6",), _better), measured)
+    assert judged.verdict is Verdict.MISSING
+    assert "alternate" in judged.reason
+    with pytest.raises(NotImplementedYetError):
+        measured.mean(ALTERNATE)
+
+
+def test_a_statement_without_a_judge_is_not_yet_implemented() -> None:
+    paper = polypath.papers.natarajan2009.PAPER
+    assert judge(paper, Claim("P01"), runs_of({})).verdict is Verdict.MISSING
+
+
+def test_runs_that_did_not_finish_are_told() -> None:
+    paper = polypath.papers.caro2006_retransmission.PAPER
+    measured = runs_of({SAME: [70.0] * 20, ALTERNATE: [60.0] * 19 + [math.nan]})
+    judged = judge(paper, Claim("R07", ("6",), _better), measured)
+    assert judged.ours is not None
+    assert judged.ours.checks[0].measured.n == 19
+    assert judged.ours.notes == ("1 of 20 runs did not finish: AllRtxAlt, 5 % / 0 %",)
+
+
+def test_samples_are_pooled_as_one() -> None:
+    first, second = [1.0, 2.0, 4.0], [3.0, 7.0]
+    whole = np.array([*first, *second])
+    parts = [Sample(len(s), float(np.mean(s)), float(np.std(s, ddof=1))) for s in (first, second)]
+    one = pooled(parts)
+    assert (one.n, one.mean, one.sd) == pytest.approx((5, whole.mean(), whole.std(ddof=1)))
+
+
+def test_welch() -> None:
+    # Equal samples: sqrt(2) standard errors with 18 degrees of freedom, t = 1.734.
+    sample = Sample(10, 50.0, 3.0)
+    assert welch(sample, sample) == pytest.approx(1.734 * math.sqrt(2 * 9 / 10), rel=1e-3)
+    assert welch(sample, Sample(1, 50.0, math.nan)) == 0.0
+
+
+def test_agreement_is_within_five_percent_or_within_the_interval_of_the_difference() -> None:
+    near, noisy, far = (point("AllRtxAlt", "TS", 5, a) for a in (0, 4, 8))
+    steady = [100.0, 101.0] * 10
+    measured = runs_of({near: steady, noisy: [60.0, 160.0] * 10, far: steady})
+    theirs: dict[Setting, Sample] = {
+        near: Sample(20, 104.0, 0.1),
+        noisy: Sample(5, 125.0, 60.0),
+        far: Sample(20, 120.0, 0.1),
+        point("AllRtxAlt", "HAR", 5, 0): Sample(20, 1.0, 0.1),
+    }
+    table = agreement(measured, theirs)
+    assert list(table["alternate_loss"]) == [0, 4, 8]
+    assert list(table["agrees"]) == [True, True, False]
+    assert table["difference"].iloc[2] == pytest.approx(100.5 / 120 - 1)
+
+
+def test_values_are_written_with_their_unit() -> None:
+    assert value(Check("", interval(-0.2134, 0.0192))) == "-21.3 % ± 1.9 (n = 20)"
+    assert (
+        value(Check("", interval(34.71, 0.4, 60), unit=Unit.SECONDS)) == "34.71 s ± 0.40 (n = 60)"
+    )
+    exact = Check("", interval(122.305, math.inf, 1), 122.25, 122.35, Unit.SECONDS, exact=True)
+    assert value(exact) == "122.305 s"
+    assert allowed(exact) == "122.250 s … 122.350 s"
+    assert value(Check("", interval(0.1, math.inf, 1))) == "+10.0 % (one run)"
+    assert allowed(faster("", interval(0.9, 0.1))) == "at most +0.0 %"
+    assert allowed(Check("", interval(3, 0), 2.0, unit=Unit.RATIO)) == "at least 2.000 times"
+
+
+def test_the_reference_is_one_tidy_frame() -> None:
+    frame = polypath.papers.reference()
+    assert set(frame["variant"]) == {"rel35", "rel37", "ns235"}
+    assert set(frame["paper"]) == {paper.key for paper in polypath.papers.PAPERS}
+    assert (frame["n"] >= 1).all()
+    own = polypath.papers.reference("caro2006-retransmission")
+    point_ = own.query(
+        "variant == 'rel35' and policy == 'AllRtxSame' and extensions == 'none'"
+        " and primary_loss == 5 and alternate_rtt == 90"
+    )
+    assert point_[["n", "mean", "sd"]].to_numpy().tolist() == [[60, 69.954, 7.625]]
+    with pytest.raises(ValueError, match="allowed: caro2006-retransmission"):
+        polypath.papers.reference("caro2007")
+
+
+def test_a_point_is_compared_with_the_start_up_that_its_row_had() -> None:
+    papers = samples()["ns-2, the papers' constants"]
+    plain = point("AllRtxAlt", "none", 3, 4)
+    assert plain.confirmation == "before-data"
+    assert papers[plain].mean == pytest.approx(48.5152)  # release 3.7
+    stamped = point("AllRtxAlt", "TS", 3, 4)
+    assert stamped.confirmation == "off"
+    assert papers[stamped].mean == pytest.approx(42.496)  # release 3.5
+    assert isinstance(stamped, Transfer)
