@@ -65,12 +65,12 @@ impl StateCookie {
         {
             out.extend(half.to_be_bytes());
         }
-        out.push(Extension::to_byte(self.extension));
         put_ip(&mut out, self.local);
         put_ip(&mut out, self.remote.ip());
         for address in &self.addresses {
             put_ip(&mut out, *address);
         }
+        out.extend(self.extension.map(Extension::to_byte));
         let mac = hmac(key, &[&out]);
         out.extend(mac);
         out
@@ -109,14 +109,12 @@ impl StateCookie {
             inbound_streams: take(b).map(u16::from_be_bytes)?,
             peer_port: take(b).map(u16::from_be_bytes)?,
             remote: {
-                // The port stands with the other numbers, the address with the other addresses, and
-                // the extension between them.
+                // The port stands with the other numbers, the address with the other addresses.
                 let port = take(b).map(u16::from_be_bytes)?;
-                let mut ahead = b.get(1..)?;
+                let mut ahead = *b;
                 take_ip(&mut ahead)?;
                 SocketAddr::new(take_ip(&mut ahead)?, port)
             },
-            extension: take::<1>(b).map(|[byte]| Extension::from_byte(byte))?,
             local: {
                 let local = take_ip(b)?;
                 take_ip(b)?;
@@ -124,10 +122,15 @@ impl StateCookie {
             },
             addresses: {
                 let mut addresses = Vec::new();
-                while !b.is_empty() {
+                // One byte is no address.
+                while b.len() > 1 {
                     addresses.push(take_ip(b)?);
                 }
                 addresses
+            },
+            extension: match take::<1>(b) {
+                Some([byte]) => Some(Extension::from_byte(byte)?),
+                None => None,
             },
         })
     }
@@ -195,6 +198,11 @@ mod tests {
         assert_eq!(StateCookie::verify(&bytes, b"key", Time::from_secs(64)), stale);
         let forged = Err(CookieError::Forged);
         assert_eq!(StateCookie::verify(&bytes, b"kez", Time::from_secs(4)), forged);
+        for extension in [None, Some(Extension::RetransmissionFlag)] {
+            let other = StateCookie { extension, ..cookie() };
+            let verified = StateCookie::verify(&other.sign(b"key"), b"key", Time::from_secs(4));
+            assert_eq!(verified, Ok(other));
+        }
     }
 
     proptest! {

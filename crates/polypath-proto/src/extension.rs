@@ -50,11 +50,10 @@ impl Extension {
     }
 
     /// As the state cookie keeps it.
-    pub(crate) const fn to_byte(this: Option<Self>) -> u8 {
-        match this {
-            None => 0,
-            Some(Self::Timestamps) => 1,
-            Some(Self::RetransmissionFlag) => 2,
+    pub(crate) const fn to_byte(self) -> u8 {
+        match self {
+            Self::Timestamps => 1,
+            Self::RetransmissionFlag => 2,
         }
     }
 
