@@ -420,7 +420,7 @@ impl Association {
             return;
         };
         self.new_burst();
-        self.ns2_packet();
+        self.ns2_packet(path);
         self.paths[path.index()].heard_from(from.local, from.remote);
         let stats = &mut self.paths[path.index()].stats;
         stats.packets_received += 1;

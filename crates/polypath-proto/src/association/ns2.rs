@@ -26,7 +26,7 @@ use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::policy::{PathState, PathsView, probing};
 use crate::send::Fate;
-use crate::wire::PacketWriter;
+use crate::wire::{Data, PacketWriter};
 use crate::{PathId, Time, Tsn};
 
 /// What may leave in answer to the event at hand.
@@ -68,9 +68,13 @@ impl Association {
 
     // What arrives.
 
-    /// A packet has come, or the application has given data.
-    pub(super) const fn ns2_packet(&mut self) {
+    /// A packet has come over a path. A SACK that waits goes to where the last one came from, whatever
+    /// was in it.
+    pub(super) fn ns2_packet(&mut self, path: PathId) {
         self.ns2.answering = true;
+        if self.is_ns2() {
+            self.ack.last_path = path;
+        }
     }
 
     /// A SACK has come, late or not, or the application has given data.
@@ -207,6 +211,7 @@ impl Association {
         path: PathId,
         w: &mut PacketWriter<'_>,
     ) {
+        let flagged = self.flags_retransmissions();
         let mut written = false;
         let mut from = self.sender.flight.ack_point().next();
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
@@ -232,7 +237,7 @@ impl Association {
             let chunk = self.sender.flight.resend(tsn, path);
             chunk.reports = reports;
             // The room was checked.
-            let _ = w.data(&chunk.data(tsn));
+            let _ = w.data(&Data { retransmission: flagged, ..chunk.data(tsn) });
             let transmissions = chunk.transmissions;
             let p = &mut self.paths[path.index()];
             match cause {

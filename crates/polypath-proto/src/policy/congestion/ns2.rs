@@ -14,13 +14,19 @@
 use std::net::IpAddr;
 
 use super::{CongestionController, PathAck};
-use crate::policy::{Answer, PathView, PathsView, Window};
+use crate::policy::{Answer, PathView, PathsView, Window, probing};
 
 /// See the [module](self).
 pub static NS2: Answer<dyn CongestionController> = Answer {
     name: "ns2",
     summary: "slow start and congestion avoidance as ns-2's SCTP module reads RFC 2960 and 4960",
-    make: |config| Box::new(Ns2 { initial: config.initial_cwnd(), floor: config.cwnd_floor() }),
+    make: |config| {
+        let floor = config.cwnd_floor();
+        // Agent/SCTP/HbAfterRto still has RFC 2960's floor after a timeout.
+        let after_rto = config.probing().name == probing::AFTER_RTO.name;
+        let floor_after_timeout = if after_rto { floor.min(IDLE) } else { floor };
+        Box::new(Ns2 { initial: config.initial_cwnd(), floor, floor_after_timeout })
+    },
 };
 
 #[derive(Debug)]
@@ -28,6 +34,7 @@ struct Ns2 {
     /// In PMDCS; 0 is the RFC's formula.
     initial: u32,
     floor: u32,
+    floor_after_timeout: u32,
 }
 
 /// An idle window above this many packets decays (ns-2: initialCwnd_, 2 in all the papers).
@@ -35,8 +42,13 @@ const IDLE: u32 = 2;
 
 impl Ns2 {
     fn halved(&self, path: &PathView) -> u32 {
-        (path.window.cwnd / 2).max(self.floor * path.max_chunk)
+        at_least(path, self.floor)
     }
+}
+
+/// Half the window, but no less than so many packets.
+fn at_least(path: &PathView, floor: u32) -> u32 {
+    (path.window.cwnd / 2).max(floor * path.max_chunk)
 }
 
 impl CongestionController for Ns2 {
@@ -79,7 +91,8 @@ impl CongestionController for Ns2 {
         if path.window.cwnd <= path.max_chunk {
             return path.window;
         }
-        Window { cwnd: path.max_chunk, ssthresh: self.halved(path), partial_bytes_acked: 0 }
+        let ssthresh = at_least(path, self.floor_after_timeout);
+        Window { cwnd: path.max_chunk, ssthresh, partial_bytes_acked: 0 }
     }
 
     fn on_idle(&mut self, path: &PathView) -> Window {
