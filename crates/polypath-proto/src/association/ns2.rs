@@ -22,6 +22,7 @@
 use super::Association;
 use super::control::Control;
 use crate::config::{BurstRule, PathConfirmation, Procedures};
+use crate::path::Expired;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::policy::{PathState, PathsView, probing};
@@ -283,28 +284,42 @@ impl Association {
         self.ns2.tick
     }
 
+    /// Handles one timer, the one that was set first. What it lets go leaves before the next one is
+    /// looked at, although they expire in one instant.
     pub(super) fn ns2_handle_timeout(&mut self, now: Time) {
-        for i in 0..self.paths.len() {
-            if self.paths[i].decay().is_some_and(|t| t <= now) {
-                let w = self.policies.congestion.on_idle(&self.paths[i].view());
-                let p = &mut self.paths[i];
-                // Once it has decayed, only data makes it grow again, and that starts the timer.
-                if w == p.window() && p.in_flight() + p.lost() == 0 {
-                    p.stop_decay();
-                } else {
-                    p.set_window(w);
-                    p.schedule_decay(now);
-                }
-            }
+        let expired = self.paths.iter().filter_map(|p| Some((p.first_expired(now)?, p.id())));
+        match expired.min() {
+            _ if self.is_closed() => {}
+            Some(((_, Expired::T3), path)) => self.handle_t3(now, path),
+            Some(((_, Expired::Decay), path)) => self.ns2_decay(now, path),
+            Some(((_, Expired::Heartbeat), path)) => self.handle_heartbeat_timeout(now, path),
+            None if self.ns2.tick.is_some_and(|t| t <= now) => self.ns2_handle_tick(now),
+            None => {}
         }
-        if self.ns2.tick.is_some_and(|t| t <= now) {
-            let longest = (0..self.paths.len()).min_by_key(|&i| self.paths[i].idle_since());
-            let path = PathId(longest.unwrap_or_default() as u8);
-            if self.paths[path.index()].idle_since() <= self.ns2.started {
-                self.send_heartbeat(now, path);
-            }
-            self.ns2_start_heartbeats(now, path);
+    }
+
+    /// Nothing was sent on a path for an RTO.
+    fn ns2_decay(&mut self, now: Time, path: PathId) {
+        let w = self.policies.congestion.on_idle(&self.paths[path.index()].view());
+        let p = &mut self.paths[path.index()];
+        // Once it has decayed, only data makes it grow again, and that starts the timer.
+        if w == p.window() && p.in_flight() + p.lost() == 0 {
+            p.stop_decay();
+        } else {
+            p.set_window(w);
+            p.schedule_decay(now);
         }
+    }
+
+    /// The generator of HEARTBEATs: one for the path that has been idle for the longest time, if it
+    /// was so since the last tick.
+    fn ns2_handle_tick(&mut self, now: Time) {
+        let longest = (0..self.paths.len()).min_by_key(|&i| self.paths[i].idle_since());
+        let path = PathId(longest.unwrap_or_default() as u8);
+        if self.paths[path.index()].idle_since() <= self.ns2.started {
+            self.send_heartbeat(now, path);
+        }
+        self.ns2_start_heartbeats(now, path);
     }
 
     /// The generator ticks after HB.interval, the RTO of `path` and half of it more or less.

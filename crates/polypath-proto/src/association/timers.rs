@@ -37,6 +37,9 @@ impl Association {
         }
         self.handle_t1(now);
         self.handle_t2_t5(now);
+        if self.is_ns2() {
+            return self.ns2_handle_timeout(now);
+        }
         for i in 0..self.paths.len() {
             let path = PathId(i as u8);
             if self.paths[i].t3().is_some_and(|t| t <= now) && !self.is_closed() {
@@ -49,13 +52,10 @@ impl Association {
                 self.handle_heartbeat_timer(now, path);
             }
         }
-        if self.is_ns2() && !self.is_closed() {
-            self.ns2_handle_timeout(now);
-        }
     }
 
     /// T3-rtx has expired on a path (RFC 9260 6.3.3).
-    fn handle_t3(&mut self, now: Time, path: PathId) {
+    pub(super) fn handle_t3(&mut self, now: Time, path: PathId) {
         let i = path.index();
         self.paths[i].stats.timeouts += 1;
         // E1: the window (7.2.3).

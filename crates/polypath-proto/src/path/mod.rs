@@ -13,6 +13,9 @@ use crate::{Config, Extension, PathId, Time, Tsn};
 mod ns2;
 mod rtt;
 
+pub(crate) use ns2::Expired;
+use ns2::Decay;
+
 use rtt::RttEstimator;
 
 /// A HEARTBEAT on its way.
@@ -57,6 +60,8 @@ pub(crate) struct Path {
     /// In the order of sending; may hold void entries.
     sent_here: VecDeque<SentHere>,
     t3: Option<Time>,
+    /// When T3-rtx was last set.
+    t3_set: Time,
     heartbeat_due: Option<Time>,
     heartbeat_out: Option<HeartbeatOut>,
     /// When the last answered HEARTBEAT was sent; an older answer is a repetition.
@@ -66,7 +71,7 @@ pub(crate) struct Path {
     /// When DATA was last sent, for the decay of an idle window.
     last_data: Option<Time>,
     /// When the idle window decays (ns-2's procedures).
-    decay: Option<Time>,
+    decay: Option<Decay>,
     pub(crate) stats: PathStats,
 }
 
@@ -100,6 +105,7 @@ impl Path {
             lost: 0,
             sent_here: VecDeque::new(),
             t3: None,
+            t3_set: now,
             heartbeat_due: None,
             heartbeat_out: None,
             heartbeat_answered: None,
@@ -364,6 +370,7 @@ impl Path {
     /// R3 if something is outstanding, R2 if not.
     pub(crate) fn restart_t3(&mut self, now: Time) {
         self.t3 = (self.chunks_in_flight > 0).then(|| now + self.rtt.rto());
+        self.t3_set = now;
     }
 
     pub(crate) const fn stop_t3(&mut self) {
@@ -422,7 +429,7 @@ impl Path {
 
     /// The next instant at which a timer of this path expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let timers = [self.t3, self.heartbeat_due, self.heartbeat_deadline(), self.decay];
+        let timers = [self.t3, self.heartbeat_due, self.heartbeat_deadline(), self.decay.map(|d| d.at)];
         timers.into_iter().flatten().min()
     }
 

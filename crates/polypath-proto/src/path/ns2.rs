@@ -3,10 +3,26 @@
 use super::Path;
 use crate::{Time, Tsn};
 
+/// A timer that has expired; of timers set in one instant, the order in which the module sets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Expired {
+    T3,
+    Decay,
+    Heartbeat,
+}
+
+/// The idle window decays.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decay {
+    pub(super) at: Time,
+    set: Time,
+}
+
 impl Path {
     /// T3-rtx runs from now, whatever is in flight.
     pub(crate) fn force_t3(&mut self, now: Time) {
         self.t3 = Some(now + self.rtt.rto());
+        self.t3_set = now;
     }
 
     /// The measurement under way is given up; its chunk keeps its time, and an answer to it counts
@@ -51,16 +67,21 @@ impl Path {
         self.heartbeat_out = None;
     }
 
-    pub(crate) const fn decay(&self) -> Option<Time> {
-        self.decay
-    }
-
     /// The window decays an RTO after this.
     pub(crate) fn schedule_decay(&mut self, now: Time) {
-        self.decay = Some(now + self.rtt.rto());
+        self.decay = Some(Decay { at: now + self.rtt.rto(), set: now });
     }
 
     pub(crate) const fn stop_decay(&mut self) {
         self.decay = None;
+    }
+
+    /// Of the timers that have expired here, the one that was set first: when, and which.
+    pub(crate) fn first_expired(&self, now: Time) -> Option<(Time, Expired)> {
+        let t3 = self.t3.map(|at| (at, self.t3_set, Expired::T3));
+        let decay = self.decay.map(|d| (d.at, d.set, Expired::Decay));
+        let heartbeat = self.heartbeat_out.map(|h| (h.deadline, h.sent, Expired::Heartbeat));
+        let expired = [t3, decay, heartbeat].into_iter().flatten().filter(|(at, ..)| *at <= now);
+        expired.map(|(_, set, which)| (set, which)).min()
     }
 }
