@@ -18,6 +18,7 @@ from polypath.packets import (
     HEARTBEAT_ACK,
     KINDS,
     SACK,
+    TIMESTAMP,
     PacketTrace,
     duplicate_tsns,
     gap_blocks,
@@ -176,7 +177,9 @@ def _contents(trace: PacketTrace) -> list[Content]:
     heads = zip(trace.direction.tolist(), trace.path.tolist(), trace.size.tolist(), strict=True)
     contents = []
     for packet, (direction, path, size) in enumerate(heads):
-        own = range(firsts[packet], firsts[packet + 1])
+        # ns-2's trace does not show timestamps; the sizes of the packets do.
+        every = range(firsts[packet], firsts[packet + 1])
+        own = [chunk for chunk in every if kinds[chunk] != TIMESTAMP]
         data = [c for c in own if kinds[c] == DATA]
         sack = next((c for c in own if kinds[c] == SACK), None)
         contents.append(
