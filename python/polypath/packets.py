@@ -33,7 +33,7 @@ KINDS = {
     14: "SHUTDOWN COMPLETE",
     190: "TIMESTAMP",
 }
-DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK = range(6)
+DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT = range(7)
 COOKIE_ECHO, COOKIE_ACK, TIMESTAMP = 10, 11, 190
 
 #: Every column of :meth:`polypath.Result.packets` with what it is and its unit.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from polypath._core import PathSeries
 from polypath.ns2.variables import PathSeries as Ns2Series
 from polypath.packets import (
+    ABORT,
     DATA,
     FATES,
     HEARTBEAT,
@@ -143,6 +144,10 @@ def view(
         name for name in trace.links if name.endswith("/back")
     }
     for index, packet in enumerate(packets):
+        if ABORT in contents[packet].kinds:
+            # The sender gave up; ns-2's does so without telling the receiver.
+            end = times[index]
+            break
         cumulative = contents[packet].cumulative
         if cumulative is not None and cumulative >= messages and links[index] in last_back:
             arrival = arrivals[index]
