@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 #: What may become of a packet at a link; "sent" was still under way when the run ended.
 FATES = ("sent", "delivered", "lost", "queue", "down", "mtu")
 
-#: Names of chunk types (RFC 9260 3.2).
+#: Names of chunk types (RFC 9260 3.2), and of the timestamp extension's.
 KINDS = {
     0: "DATA",
     1: "INIT",
@@ -31,9 +31,10 @@ KINDS = {
     12: "ECNE",
     13: "CWR",
     14: "SHUTDOWN COMPLETE",
+    190: "TIMESTAMP",
 }
-DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK = range(6)
-COOKIE_ECHO, COOKIE_ACK = 10, 11
+DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT = range(7)
+COOKIE_ECHO, COOKIE_ACK, TIMESTAMP = 10, 11, 190
 
 #: Every column of :meth:`polypath.Result.packets` with what it is and its unit.
 COLUMNS = {

@@ -99,6 +99,30 @@ def test_a_timer_that_ties_with_an_arrival_is_an_accepted_class() -> None:
     assert found([*early, sack(0.2462, 2)], [*early, sack(0.2462, 1)]).accepted is None
 
 
+def heartbeat(time: float) -> Hop:
+    content = Content(0, 0, 56, (4,), (), False, None, (), ())
+    return Hop(time, "path0/forward", content, "delivered", time + 0.045, True)
+
+
+def test_heartbeats_of_an_idle_path_may_jitter_and_those_of_a_timeout_may_not() -> None:
+    def accepted(ours: list[Hop], theirs: list[Hop]) -> str | None:
+        views = (View([*RUN, *hops], 200.0, 0.0, True, []) for hops in (ours, theirs))
+        return side_by_side(TRANSFER, setup(TRANSFER), *views).accepted
+
+    assert accepted([heartbeat(30.5)], [heartbeat(31.4)]) == "heartbeat-jitter"
+    assert accepted([heartbeat(30.5)], [heartbeat(99.0)]) is None
+    assert accepted([heartbeat(30.5)], []) is None
+    again = replace(data(30.5, 3, 30.6), content=replace(RUN[0].content, retransmission=True))
+    assert accepted([heartbeat(30.5), again], [again, heartbeat(31.0)]) is None
+
+
+def test_a_sack_from_the_sender_is_the_modules_own() -> None:
+    own = replace(sack(0.15, 0).content, direction=0, duplicates=())
+    hop = replace(sack(0.15, 0), content=own, link="path0/forward")
+    assert found(RUN, [*RUN, hop]).accepted == "sack-of-nothing"
+    assert found([*RUN, hop], RUN).accepted is None
+
+
 def test_scripts_are_the_same_for_the_same_seed() -> None:
     one, again, other = (scenario(s, paths=2, profile="rfc9260") for s in (3, 3, 4))
     assert one == again
@@ -109,7 +133,7 @@ def test_scripts_are_the_same_for_the_same_seed() -> None:
 def test_each_combination_is_an_agent_of_ns2() -> None:
     standard = {"retransmission": "same", "loss": "standard", "rtt_sampling": "karn"}
     agents = {name: policies({**standard, **given}, given) for name, given in COMBINATIONS.items()}
-    assert len(set(agents.values())) == len(COMBINATIONS) == 18
+    assert len(set(agents.values())) == len(COMBINATIONS) == 16
     assert agents["same"] == ("Agent/SCTP", 0)
     assert agents["alternate+mfr-har"] == ("Agent/SCTP/MfrHbAfterRto", 1)
     assert agents["hybrid+ts"] == ("Agent/SCTP/Timestamp", 2)

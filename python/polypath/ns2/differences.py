@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from polypath.ns2.mapping import Setup
 from polypath.ns2.view import Content
-from polypath.packets import HEARTBEAT, HEARTBEAT_ACK, SACK
+from polypath.packets import DATA, HEARTBEAT, SACK
 
 if TYPE_CHECKING:
     from polypath.ns2.compare import Comparison
@@ -31,15 +31,30 @@ class Accepted:
     holds: Callable[[Setup, Comparison], bool]
 
 
-def _heartbeat_jitter(_plan: Setup, comparison: Comparison) -> bool:
-    """The first difference is the time of a heartbeat, or of its answer."""
+def _heartbeat_jitter(plan: Setup, comparison: Comparison) -> bool:
+    """An idle path's heartbeat, which the other side sends at most an RTO earlier or later."""
     found = comparison.difference
     assert found is not None
-    kinds = {HEARTBEAT, HEARTBEAT_ACK}
-    return any(
-        hop is not None and kinds.issuperset(hop.content.kinds)
-        for hop in (found.ours, found.theirs)
-    )
+    for hop, own, other in (
+        (found.ours, comparison.ours, comparison.theirs),
+        (found.theirs, comparison.theirs, comparison.ours),
+    ):
+        if hop is None or hop.time > found.time + _INSTANT or hop.content.kinds != (HEARTBEAT,):
+            continue
+        # One that a timeout or a failure sends leaves together with the retransmission.
+        if any(
+            one.leaves and DATA in one.content.kinds and abs(one.time - hop.time) <= _INSTANT
+            for one in own.hops
+        ):
+            return False
+        latest = plan.sender["maxRto_"]
+        return other.end < hop.time + latest or any(
+            one.link == hop.link
+            and HEARTBEAT in one.content.kinds
+            and _INSTANT < abs(one.time - hop.time) <= latest
+            for one in other.hops
+        )
+    return False
 
 
 def _sack_timer_tie(plan: Setup, comparison: Comparison) -> bool:
@@ -67,6 +82,14 @@ def _arrived(comparison: Comparison, time: float) -> set[int]:
     return {t for hop in hops if abs(hop.arrival - time) <= _INSTANT for t in hop.content.tsns}
 
 
+def _sack_of_nothing(_plan: Setup, comparison: Comparison) -> bool:
+    """The module's sender sends a SACK, although nothing was sent to it."""
+    found = comparison.difference
+    assert found is not None
+    hop = found.theirs
+    return hop is not None and hop.content.direction == 0 and SACK in hop.content.kinds
+
+
 def _covers(sack: Content, tsn: int) -> bool:
     cumulative = sack.cumulative or 0
     return tsn <= cumulative or any(first <= tsn <= last for first, last in sack.gaps)
@@ -83,6 +106,12 @@ CLASSES = (
         why="the delayed SACK's timer expires in the instant in which DATA arrives; which of the "
         "two is first is the order of two event queues",
         holds=_sack_timer_tie,
+    ),
+    Accepted(
+        name="sack-of-nothing",
+        why="the module's timestamp agents answer a SACK that reports duplicates with a SACK of "
+        "their own, which acknowledges nothing",
+        holds=_sack_of_nothing,
     ),
 )
 

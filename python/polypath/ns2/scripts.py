@@ -28,6 +28,8 @@ COMBINATIONS: Mapping[str, Mapping[str, str]] = {
     policy + ("" if extension == "none" else f"+{extension}"): {"retransmission": policy, **more}
     for policy in ("same", "alternate", "hybrid")
     for extension, more in _EXTENSIONS.items()
+    # The heartbeat after a timeout asks the path that the retransmission leaves.
+    if policy != "same" or "probing" not in more
 }
 
 

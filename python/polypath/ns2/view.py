@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from polypath._core import PathSeries
 from polypath.ns2.variables import PathSeries as Ns2Series
 from polypath.packets import (
+    ABORT,
     DATA,
     FATES,
     HEARTBEAT,
     HEARTBEAT_ACK,
     KINDS,
     SACK,
+    TIMESTAMP,
     PacketTrace,
     duplicate_tsns,
     gap_blocks,
@@ -142,6 +144,10 @@ def view(
         name for name in trace.links if name.endswith("/back")
     }
     for index, packet in enumerate(packets):
+        if ABORT in contents[packet].kinds:
+            # The sender gave up; ns-2's does so without telling the receiver.
+            end = times[index]
+            break
         cumulative = contents[packet].cumulative
         if cumulative is not None and cumulative >= messages and links[index] in last_back:
             arrival = arrivals[index]
@@ -176,7 +182,9 @@ def _contents(trace: PacketTrace) -> list[Content]:
     heads = zip(trace.direction.tolist(), trace.path.tolist(), trace.size.tolist(), strict=True)
     contents = []
     for packet, (direction, path, size) in enumerate(heads):
-        own = range(firsts[packet], firsts[packet + 1])
+        # ns-2's trace does not show timestamps; the sizes of the packets do.
+        every = range(firsts[packet], firsts[packet + 1])
+        own = [chunk for chunk in every if kinds[chunk] != TIMESTAMP]
         data = [c for c in own if kinds[c] == DATA]
         sack = next((c for c in own if kinds[c] == SACK), None)
         contents.append(
