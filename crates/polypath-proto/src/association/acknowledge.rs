@@ -69,7 +69,9 @@ impl Association {
         if above || sack.gaps().any(|g| u32::from(g.end) >= outstanding && g.is_sound()) {
             return self.violation("it acknowledged data that was never sent");
         }
-        self.acknowledge(now, cumulative, Some(sack.gaps()));
+        // By ns-2's procedures a SACK without gap blocks takes back nothing that others acknowledged.
+        let silent = self.is_ns2() && sack.gaps().next().is_none();
+        self.acknowledge(now, cumulative, (!silent).then(|| sack.gaps()));
         if self.is_closed() {
             return;
         }
@@ -128,6 +130,7 @@ impl Association {
             let lost = if ns2 { p.lost() } else { 0 };
             PathTally { in_flight_before: p.in_flight() + lost, ..Default::default() }
         }));
+        let silent = gaps.is_none();
         let newly = self.take_acknowledged(now, cumulative, gaps, &mut tally.paths);
         tally.highest_on.clear();
         tally.highest_on.extend(tally.paths.iter().map(|p| p.highest_newly_acked));
@@ -138,7 +141,7 @@ impl Association {
             newly_acked_cumulatively: newly.cumulatively,
             newly_acked_by_gaps: newly.by_gaps,
             highest_newly_acked_on: &tally.highest_on,
-            highest_acked: self.sender.flight.highest_acked(),
+            highest_acked: if silent { cumulative } else { self.sender.flight.highest_acked() },
         };
         if newly.highest().is_some() {
             // RFC 9260 8.1: any DATA chunk acknowledged.

@@ -12,6 +12,7 @@
 //!   everything outstanding on the path, also what was marked before.
 //! - A measurement of the round-trip time is given up at a cut and at a timeout, but its chunk keeps
 //!   its time.
+//! - A SACK without gap blocks leaves what others acknowledged by theirs.
 //! - An answer credits the path that the chunk was last sent to (RFC 9260 8.2 leaves it open).
 //! - One generator of HEARTBEATs for all paths. One that is lost is repeated at once, and a path that
 //!   becomes inactive by T3-rtx gets one at once.
@@ -373,11 +374,16 @@ impl Association {
     }
 
     /// T3-rtx has expired on a path: one that is inactive is probed, behind the retransmission. Not
-    /// with Heartbeat After RTO, which has a rule of its own.
-    pub(super) fn ns2_probe_inactive(&mut self, now: Time, path: PathId) {
-        let inactive = self.paths[path.index()].state() == PathState::Inactive;
-        let idle_only = std::ptr::eq(self.config.probing(), &raw const probing::IDLE);
-        if inactive && idle_only && self.config.heartbeat_interval().is_some() {
+    /// with Heartbeat After RTO, which has a rule of its own. A HEARTBEAT that is awaited is so no more.
+    pub(super) fn ns2_probe_after_timeout(&mut self, now: Time, path: PathId) {
+        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let view = paths.path(path);
+        let by_rule = if self.config.probing().name == probing::IDLE.name {
+            view.state == PathState::Inactive && self.config.heartbeat_interval().is_some()
+        } else {
+            self.policies.probing.after_timeout(&view, paths)
+        };
+        if by_rule {
             self.paths[path.index()].heartbeat_sent(now);
             self.control.push_behind(path, Control::Heartbeat);
         }

@@ -91,9 +91,10 @@ impl Association {
             self.count_error(now, path, PathErrorKind::DataTimeout);
         }
         if !self.is_closed() {
-            self.probe_after_timeout(now, path);
             if ns2 {
-                self.ns2_probe_inactive(now, path);
+                self.ns2_probe_after_timeout(now, path);
+            } else {
+                self.probe_after_timeout(now, path);
             }
         }
     }
