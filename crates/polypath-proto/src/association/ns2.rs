@@ -61,6 +61,15 @@ pub(super) struct Notes {
     /// The generator of HEARTBEATs: when it ticks, and when it was started.
     tick: Option<Time>,
     started: Time,
+    /// How many timers have been set.
+    order: u64,
+}
+
+impl Notes {
+    const fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
 }
 
 impl Association {
@@ -130,7 +139,7 @@ impl Association {
         if p.in_flight() + p.lost() == 0 {
             p.stop_t3();
         } else if stopped || p.t3().is_none() {
-            p.force_t3(now);
+            p.force_t3(now, self.ns2.next_order());
         }
     }
 
@@ -227,13 +236,12 @@ impl Association {
             let p = &mut self.paths[old.index()];
             p.void_rtt_probe(tsn);
             p.lost_gone(size);
-            let first = &mut self.ns2.first;
-            if first[old.index()] == Some(tsn) && p.in_flight() > 0 {
-                p.force_t3(now);
+            if self.ns2.first[old.index()] == Some(tsn) && p.in_flight() > 0 {
+                p.force_t3(now, self.ns2.next_order());
             }
-            if first[path.index()].is_none_or(|lowest| tsn.is_before(lowest)) {
-                first[path.index()] = Some(tsn);
-                self.paths[path.index()].force_t3(now);
+            if self.ns2.first[path.index()].is_none_or(|lowest| tsn.is_before(lowest)) {
+                self.ns2.first[path.index()] = Some(tsn);
+                self.paths[path.index()].force_t3(now, self.ns2.next_order());
             }
             let reports = chunk.reports;
             let chunk = self.sender.flight.resend(tsn, path);
@@ -252,7 +260,7 @@ impl Association {
         if !written {
             return;
         }
-        self.paths[path.index()].schedule_decay(now);
+        self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
         if self.ns2.retransmit == Retransmit::OnePacket {
             self.ns2.retransmit = Retransmit::Nothing;
         }
@@ -265,9 +273,23 @@ impl Association {
         }
     }
 
+    /// A chunk has left: T3-rtx runs.
+    pub(super) fn ns2_start_t3(&mut self, now: Time, path: PathId) {
+        if self.paths[path.index()].t3().is_none() {
+            let order = self.ns2.next_order();
+            self.paths[path.index()].force_t3(now, order);
+        }
+    }
+
+    /// A HEARTBEAT has left.
+    pub(super) fn ns2_heartbeat_left(&mut self, path: PathId) {
+        let order = self.ns2.next_order();
+        self.paths[path.index()].set_heartbeat_order(order);
+    }
+
     /// A packet of new data has been written.
     pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
-        self.paths[path.index()].schedule_decay(now);
+        self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
         self.paths[path.index()].used(now);
         if self.ns2.limited {
             self.ns2.burst += 1;
@@ -308,7 +330,7 @@ impl Association {
             p.stop_decay();
         } else {
             p.set_window(w);
-            p.schedule_decay(now);
+            p.schedule_decay(now, self.ns2.next_order());
         }
     }
 

@@ -251,6 +251,9 @@ impl Association {
             if self.write_control(path, w).is_err() && !w.is_empty() {
                 return;
             }
+            if matches!(self.control.front(), Some((_, Control::Heartbeat))) {
+                self.ns2_heartbeat_left(path);
+            }
             // What does not even fit an empty packet is dropped.
             self.control.pop();
             if alone {
@@ -411,7 +414,10 @@ impl Association {
             p.start_rtt_probe(now, tsn);
         }
         // RFC 9260 6.3.2 (R1).
-        p.start_t3(now);
+        if self.is_ns2() {
+            return self.ns2_start_t3(now, path);
+        }
+        self.paths[path.index()].start_t3(now);
     }
 }
 

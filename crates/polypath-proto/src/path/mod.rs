@@ -60,8 +60,10 @@ pub(crate) struct Path {
     /// In the order of sending; may hold void entries.
     sent_here: VecDeque<SentHere>,
     t3: Option<Time>,
-    /// When T3-rtx was last set.
-    t3_set: Time,
+    /// By ns-2's procedures: the places of T3-rtx and of the HEARTBEAT's timer in the order in which
+    /// the association's timers were set.
+    t3_order: u64,
+    heartbeat_order: u64,
     heartbeat_due: Option<Time>,
     heartbeat_out: Option<HeartbeatOut>,
     /// When the last answered HEARTBEAT was sent; an older answer is a repetition.
@@ -105,7 +107,8 @@ impl Path {
             lost: 0,
             sent_here: VecDeque::new(),
             t3: None,
-            t3_set: now,
+            t3_order: 0,
+            heartbeat_order: 0,
             heartbeat_due: None,
             heartbeat_out: None,
             heartbeat_answered: None,
@@ -370,7 +373,6 @@ impl Path {
     /// R3 if something is outstanding, R2 if not.
     pub(crate) fn restart_t3(&mut self, now: Time) {
         self.t3 = (self.chunks_in_flight > 0).then(|| now + self.rtt.rto());
-        self.t3_set = now;
     }
 
     pub(crate) const fn stop_t3(&mut self) {

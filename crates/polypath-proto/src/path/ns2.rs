@@ -3,7 +3,7 @@
 use super::Path;
 use crate::{Time, Tsn};
 
-/// A timer that has expired; of timers set in one instant, the order in which the module sets them.
+/// A timer that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Expired {
     T3,
@@ -15,14 +15,14 @@ pub(crate) enum Expired {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decay {
     pub(super) at: Time,
-    set: Time,
+    order: u64,
 }
 
 impl Path {
     /// T3-rtx runs from now, whatever is in flight.
-    pub(crate) fn force_t3(&mut self, now: Time) {
+    pub(crate) fn force_t3(&mut self, now: Time, order: u64) {
         self.t3 = Some(now + self.rtt.rto());
-        self.t3_set = now;
+        self.t3_order = order;
     }
 
     /// The measurement under way is given up; its chunk keeps its time, and an answer to it counts
@@ -68,20 +68,26 @@ impl Path {
     }
 
     /// The window decays an RTO after this.
-    pub(crate) fn schedule_decay(&mut self, now: Time) {
-        self.decay = Some(Decay { at: now + self.rtt.rto(), set: now });
+    pub(crate) fn schedule_decay(&mut self, now: Time, order: u64) {
+        self.decay = Some(Decay { at: now + self.rtt.rto(), order });
     }
 
     pub(crate) const fn stop_decay(&mut self) {
         self.decay = None;
     }
 
-    /// Of the timers that have expired here, the one that was set first: when, and which.
-    pub(crate) fn first_expired(&self, now: Time) -> Option<(Time, Expired)> {
-        let t3 = self.t3.map(|at| (at, self.t3_set, Expired::T3));
-        let decay = self.decay.map(|d| (d.at, d.set, Expired::Decay));
-        let heartbeat = self.heartbeat_out.map(|h| (h.deadline, h.sent, Expired::Heartbeat));
+    /// The HEARTBEAT's timer has been set.
+    pub(crate) const fn set_heartbeat_order(&mut self, order: u64) {
+        self.heartbeat_order = order;
+    }
+
+    /// Of the timers that have expired here, the one that was set first: its place, and which.
+    pub(crate) fn first_expired(&self, now: Time) -> Option<(u64, Expired)> {
+        let t3 = self.t3.map(|at| (at, self.t3_order, Expired::T3));
+        let decay = self.decay.map(|d| (d.at, d.order, Expired::Decay));
+        let heartbeat = self.heartbeat_deadline();
+        let heartbeat = heartbeat.map(|at| (at, self.heartbeat_order, Expired::Heartbeat));
         let expired = [t3, decay, heartbeat].into_iter().flatten().filter(|(at, ..)| *at <= now);
-        expired.map(|(_, set, which)| (set, which)).min()
+        expired.map(|(_, order, which)| (order, which)).min()
     }
 }
