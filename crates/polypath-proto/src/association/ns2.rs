@@ -201,6 +201,7 @@ impl Association {
         if self.ns2.limited && self.ns2.burst >= self.config.max_burst() {
             self.ns2.limited = false;
             self.ns2.new_data = false;
+            self.ns2.burst = 0;
         }
         self.ns2.new_data && self.ns2.answering
     }
@@ -208,7 +209,7 @@ impl Association {
     /// Everything that the event at hand allows has left.
     pub(super) fn ns2_burst_over(&mut self) {
         self.ns2.retransmit = Retransmit::Nothing;
-        if self.ns2.answering && !self.sender.flight.has_lost() {
+        if self.ns2.answering && self.ns2.new_data && !self.sender.flight.has_lost() {
             self.ns2.new_data = false;
             self.ns2.burst = 0;
         }
