@@ -218,8 +218,11 @@ impl Association {
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
                 Fate::Acked => {}
             }
-            let measured =
-                if ns2 { path.end_any_rtt_probe(tsn) && clear } else { path.end_rtt_probe(tsn) };
+            let measured = if ns2 {
+                path.end_any_rtt_probe(tsn, by_gaps) && clear
+            } else {
+                path.end_rtt_probe(tsn)
+            };
             acked.push(AckedChunk {
                 path: chunk.path,
                 sent: chunk.sent,
@@ -232,8 +235,11 @@ impl Association {
         sender.flight.ack_cumulative(cumulative, |tsn, chunk, fate| {
             *buffered -= chunk.payload.len();
             result.fast_retransmitted |= chunk.ever_fast_retransmitted;
-            if ns2 && stops_t3.last() != Some(&chunk.path) {
-                stops_t3.push(chunk.path);
+            if ns2 {
+                paths[chunk.path.index()].forget_rtt_probe(tsn, fate);
+                if stops_t3.last() != Some(&chunk.path) {
+                    stops_t3.push(chunk.path);
+                }
             }
             if fate != Fate::Acked {
                 result.cumulatively = Some(tsn);

@@ -13,8 +13,8 @@ use crate::{Config, Extension, PathId, Time, Tsn};
 mod ns2;
 mod rtt;
 
-pub(crate) use ns2::Expired;
 use ns2::Decay;
+pub(crate) use ns2::Expired;
 
 use rtt::RttEstimator;
 
@@ -431,7 +431,8 @@ impl Path {
 
     /// The next instant at which a timer of this path expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
-        let timers = [self.t3, self.heartbeat_due, self.heartbeat_deadline(), self.decay.map(|d| d.at)];
+        let timers =
+            [self.t3, self.heartbeat_due, self.heartbeat_deadline(), self.decay.map(|d| d.at)];
         timers.into_iter().flatten().min()
     }
 

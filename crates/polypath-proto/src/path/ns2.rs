@@ -1,6 +1,7 @@
 //! What a path does only by the procedures of ns-2's SCTP module (`Procedures::Ns2`).
 
 use super::Path;
+use crate::send::Fate;
 use crate::{Time, Tsn};
 
 /// A timer that has expired.
@@ -41,15 +42,25 @@ impl Path {
     }
 
     /// A chunk was acknowledged: does it measure the round-trip time? It does if it has a time of its
-    /// own and any measurement is under way, which this ends.
-    pub(crate) fn end_any_rtt_probe(&mut self, tsn: Tsn) -> bool {
+    /// own and any measurement is under way, which this ends. Acknowledged by a gap block only, it keeps
+    /// its time, for another SACK may take that back.
+    pub(crate) fn end_any_rtt_probe(&mut self, tsn: Tsn, by_gaps: bool) -> bool {
         let timed = self.rtt_probe == Some(tsn) || self.stale_probes.contains(&tsn);
         let measures = timed && self.rtt_probe.is_some();
         if measures {
             self.suspend_rtt_probe();
         }
-        self.stale_probes.retain(|&p| p != tsn);
+        if !by_gaps {
+            self.stale_probes.retain(|&p| p != tsn);
+        }
         measures
+    }
+
+    /// A chunk that a gap block had acknowledged has left for good.
+    pub(crate) fn forget_rtt_probe(&mut self, tsn: Tsn, fate: Fate) {
+        if fate == Fate::Acked {
+            self.stale_probes.retain(|&p| p != tsn);
+        }
     }
 
     /// New data was sent here, which makes the path busy for the heartbeats.
