@@ -70,6 +70,8 @@ pub(crate) struct Path {
     heartbeat_answered: Option<Time>,
     /// When DATA that may measure the round-trip time, or a HEARTBEAT, was last sent.
     last_measured: Time,
+    /// When new data or a HEARTBEAT was last sent: retransmissions are no use by ns-2's procedures.
+    last_used: Time,
     /// When DATA was last sent, for the decay of an idle window.
     last_data: Option<Time>,
     /// When the idle window decays (ns-2's procedures).
@@ -113,6 +115,7 @@ impl Path {
             heartbeat_out: None,
             heartbeat_answered: None,
             last_measured: now,
+            last_used: now,
             last_data: None,
             decay: None,
             stats: PathStats::default(),
@@ -398,6 +401,7 @@ impl Path {
     pub(crate) fn heartbeat_sent(&mut self, now: Time) {
         self.heartbeat_out = Some(HeartbeatOut { sent: now, deadline: now + self.rto() });
         self.last_measured = now;
+        self.last_used = now;
         self.stats.heartbeats_sent += 1;
     }
 

@@ -65,12 +65,12 @@ impl Path {
 
     /// New data was sent here, which makes the path busy for the heartbeats.
     pub(crate) const fn used(&mut self, now: Time) {
-        self.last_measured = now;
+        self.last_used = now;
     }
 
     /// Since when nothing has been sent here that makes the path busy.
     pub(crate) const fn idle_since(&self) -> Time {
-        self.last_measured
+        self.last_used
     }
 
     /// No answer to a HEARTBEAT is awaited any longer.
