@@ -147,7 +147,6 @@ class Parameters(TypedDict, total=False):
     rto_initial: str
     rto_min: str
     rto_max: str
-    rttvar_whole_seconds: bool
     max_burst: int
     burst_rule: Literal["ack-clocked", "flight-size", "after-retransmission"]
     procedures: Literal["rfc9260", "ns2"]

@@ -55,7 +55,6 @@ constants! {
     rto_initial duration "retransmission timeout before the first RTT sample",
     rto_min duration "lower bound of the retransmission timeout",
     rto_max duration "upper bound of the retransmission timeout",
-    rttvar_whole_seconds switch "RTTVAR counts deviations in whole seconds only",
     max_burst number "packets that one event may add to what is in flight on a path",
     burst_rule choice "when it holds: ack-clocked, flight-size or after-retransmission",
     procedures choice "whose reading of the RFC: rfc9260 or ns2",

@@ -62,10 +62,6 @@ parameters! {
     rto_min: Duration = Duration::from_secs(1);
     /// RTO.Max: upper bound of the retransmission timeout (RFC 9260 16; 60 s).
     rto_max: Duration = Duration::from_secs(60);
-    /// RTTVAR counts deviations in whole seconds only, so that the RTO of a steady path sinks to its
-    /// SRTT: C's `abs` on a floating-point number, as in the builds of ns-2 that the papers ran.
-    /// Without effect while round trips take less than RTO.Min.
-    rttvar_whole_seconds: bool = false;
     /// Max.Burst: packets that one event may add to what is in flight on a path
     /// (RFC 9260 6.1 D, 16; 4).
     max_burst: u32 = 4;

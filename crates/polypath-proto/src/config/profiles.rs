@@ -45,7 +45,6 @@ fn paper_2006() -> Config {
         // RFC 2960 7.2.4: four missing reports.
         fast_retransmit_reports: 4,
         first_sack_at_once: false,
-        rttvar_whole_seconds: true,
         path_confirmation: PathConfirmation::Off,
         ..ns2_2_35()
     }

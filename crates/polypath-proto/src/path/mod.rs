@@ -99,7 +99,7 @@ impl Path {
             error_count: 0,
             path_max_retrans: config.path_max_retrans(),
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
-            rtt: RttEstimator::new(config),
+            rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
             rtt_probe: None,
             stale_probes: Vec::new(),
             max_packet,
@@ -451,7 +451,7 @@ impl Path {
     /// The peer restarted: its view of the path starts anew (RFC 9260 5.2.4.1).
     pub(crate) fn restart(&mut self, window: Window, config: &Config) {
         self.window = window;
-        self.rtt = RttEstimator::new(config);
+        self.rtt = RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max());
         self.rtt_probe = None;
         self.error_count = 0;
         self.in_flight = 0;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::Config;
-
 /// SRTT, RTTVAR and RTO of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
@@ -12,20 +10,12 @@ pub(crate) struct RttEstimator {
     rto: Duration,
     min: Duration,
     max: Duration,
-    whole_seconds: bool,
 }
 
 impl RttEstimator {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self {
-            srtt: None,
-            rttvar: Duration::ZERO,
-            // RFC 9260 6.3.1 (C1).
-            rto: config.rto_initial(),
-            min: config.rto_min(),
-            max: config.rto_max(),
-            whole_seconds: config.rttvar_whole_seconds(),
-        }
+    pub(crate) const fn new(initial: Duration, min: Duration, max: Duration) -> Self {
+        // RFC 9260 6.3.1 (C1).
+        Self { srtt: None, rttvar: Duration::ZERO, rto: initial, min, max }
     }
 
     pub(crate) const fn srtt(&self) -> Option<Duration> {
@@ -50,11 +40,7 @@ impl RttEstimator {
             }
             // RFC 9260 6.3.1 (C3), RTO.Alpha = 1/8 and RTO.Beta = 1/4; RTTVAR before SRTT.
             Some(srtt) => {
-                let mut deviation = srtt.abs_diff(r);
-                if self.whole_seconds {
-                    deviation = Duration::from_secs(deviation.as_secs());
-                }
-                self.rttvar = self.rttvar * 3 / 4 + deviation / 4;
+                self.rttvar = self.rttvar * 3 / 4 + srtt.abs_diff(r) / 4;
                 self.srtt = Some(srtt * 7 / 8 + r / 8);
             }
         }
@@ -76,24 +62,9 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    fn estimator(config: crate::ConfigBuilder) -> RttEstimator {
-        RttEstimator::new(&config.build().unwrap())
-    }
-
-    #[test]
-    fn deviations_in_whole_seconds_leave_no_variation() {
-        let mut e = estimator(Config::builder().rttvar_whole_seconds(true));
-        for rtt in [1040, 1140, 1240, 1340, 1040, 1140, 1240, 1340] {
-            e.sample(MS(rtt));
-        }
-        assert!(e.rttvar().unwrap() < MS(80), "520 ms, three quarters of it with each sample");
-        e.sample(MS(2600));
-        assert!(e.rttvar().unwrap() > MS(250), "one second more");
-    }
-
     #[test]
     fn first_and_second_sample() {
-        let mut e = estimator(Config::builder().rto_min(MS(10)));
+        let mut e = RttEstimator::new(MS(1000), MS(10), MS(60_000));
         assert_eq!(e.rto(), MS(1000));
         e.sample(MS(100));
         assert_eq!((e.srtt(), e.rttvar(), e.rto()), (Some(MS(100)), Some(MS(50)), MS(300)));
@@ -105,7 +76,7 @@ mod tests {
 
     #[test]
     fn bounds_and_backing_off() {
-        let mut e = estimator(Config::builder().rto_max(MS(5000)));
+        let mut e = RttEstimator::new(MS(1000), MS(1000), MS(5000));
         e.sample(MS(10));
         assert_eq!(e.rto(), MS(1000));
         for _ in 0..5 {

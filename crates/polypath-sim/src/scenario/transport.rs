@@ -230,8 +230,6 @@ transport! {
     rto_min: Span,
     /// RTO.Max: upper bound of the retransmission timeout.
     rto_max: Span,
-    /// RTTVAR counts deviations in whole seconds only.
-    rttvar_whole_seconds: bool,
     /// Max.Burst: packets that one event may add to what is in flight on a path.
     max_burst: u32,
     /// When Max.Burst holds and from where it counts: "ack-clocked" (default), "flight-size" or
