@@ -8,11 +8,11 @@ FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 
-.PHONY: help build demo test check test-rust test-e2e test-python bench fuzz clean
+.PHONY: help build demo test check test-rust test-e2e test-python differential bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the program, optimised: target/release/polypath
 	@scripts/setup.sh build
@@ -58,6 +58,9 @@ lab:
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
 	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
 	POLYPATH_BIN=$(CURDIR)/target/debug/polypath $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests
+
+differential: ## two hundred random loss scripts of every combination beside ns-2, packet by packet
+	cd python && POLYPATH_SCRIPTS=200 ../$(LAB)/bin/python -m pytest -s tests/test_ns2_differential.py
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

@@ -30,7 +30,10 @@ def test_80_mib_without_loss_take_as_long_as_the_papers_state(processes):
     ended = simulate(processes, SCENARIOS / "f01-80mb.toml", "--json")
     flow = ended.json["associations"][0]["forward"]
     assert flow["bytes_delivered"] == 80 << 20
-    assert flow["time_from_first_data"] == pytest.approx(122.3, rel=0.002)
+    # ns-2's module with the papers' constants: 122.305 s from when the bottleneck has sent the first
+    # packet, which takes it 1.2 ms.
+    assert flow["time_from_first_data"] - 0.0012 == pytest.approx(122.305, abs=0.0005)
+    assert flow["messages_delivered"] == 57773
     assert ended.seconds < 10  # real ones; a release build takes a fraction of one
 
 

@@ -1,7 +1,8 @@
-"""Two hundred random scripts of losses in polypath and in ns-2: the same packets at the same times.
+"""Random scripts of losses in polypath and in ns-2: the same packets at the same times.
 
 A script that differs outside the classes of docs/ns2-differences.md fails the test with the seed
-that replays it: ``polypath-lab compare --random 1 --seed N``.
+that replays it: ``polypath-lab compare --random 1 --seed N --combination C --paths P``. With
+POLYPATH_SCRIPTS=200 every combination runs two hundred (``make differential``).
 """
 
 import os
@@ -9,21 +10,79 @@ import os
 import pytest
 
 from polypath.ns2.random_scripts import judge_many, summary
+from polypath.scenario import Scenario
 
 SCRIPTS = 200
 
-#: Combinations of retransmission policy and extensions that agree, with the number of paths.
-AGREEING = [("same", 1)]
+#: Retransmission policies, and with them all that Fig. 7 of caro2006-retransmission combines.
+COMBINATIONS = [
+    "same",
+    "same+mfr",
+    "same+ts",
+    "same+mfr-ts",
+    "alternate",
+    "alternate+har",
+    "alternate+ts",
+    "hybrid",
+    "hybrid+har",
+    "hybrid+ts",
+    "hybrid+mfr",
+    "hybrid+mfr-har",
+    "hybrid+mfr-ts",
+]
 
 
-@pytest.mark.usefixtures("ns")
-@pytest.mark.parametrize(("combination", "paths"), AGREEING)
-def test_random_scripts_agree_packet_by_packet(combination: str, paths: int) -> None:
+def agree(combination: str, paths: int, scripts: int) -> None:
     jobs = os.cpu_count() or 1
-    verdicts = list(judge_many(range(SCRIPTS), jobs, combination=combination, paths=paths))
-    assert len(verdicts) == SCRIPTS
+    verdicts = list(judge_many(range(scripts), jobs, combination=combination, paths=paths))
+    assert len(verdicts) == scripts
     bad = [one for one in verdicts if not one.agrees and one.accepted is None]
     lines = [f"seed {one.seed}: {one.text}" for one in bad]
     assert not bad, "\n".join([summary(verdicts), *lines])
     # The scripts are no walk in the park: most lose something, many time out.
-    assert sum(one.packets for one in verdicts) > 100 * SCRIPTS
+    assert sum(one.packets for one in verdicts) > 100 * scripts
+    assert sum(one.agrees for one in verdicts) > 0.7 * scripts
+    print(f"{combination}, {paths} path(s): {summary(verdicts)}")
+
+
+@pytest.mark.usefixtures("ns")
+def test_two_hundred_scripts_on_one_path_agree_packet_by_packet() -> None:
+    agree("same", 1, SCRIPTS)
+
+
+@pytest.mark.usefixtures("ns")
+@pytest.mark.parametrize("combination", COMBINATIONS)
+def test_every_combination_on_two_paths_agrees_packet_by_packet(combination: str) -> None:
+    agree(combination, 2, int(os.environ.get("POLYPATH_SCRIPTS", "40")))
+
+
+BROKEN = """
+schema = 1
+name = "the primary path breaks"
+topology = "two-paths"
+
+[transport]
+profile = "ns2-2.35"
+heartbeat_interval = "1 h"
+
+[policy]
+retransmission = "hybrid"
+
+[workload]
+kind = "bulk"
+size = "4 MiB"
+
+[[fault]]
+at = "4 s"
+path = "primary"
+kind = "down"
+"""
+
+
+@pytest.mark.usefixtures("ns")
+def test_a_failover_agrees_packet_by_packet() -> None:
+    from polypath.ns2.compare import compare
+
+    found = compare(Scenario.from_toml(BROKEN))
+    assert found.agrees, str(found)
+    assert found.packets > 4000

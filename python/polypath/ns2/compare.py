@@ -11,8 +11,7 @@ from polypath import _core
 from polypath.ns2 import differences
 from polypath.ns2.mapping import Setup, setup
 from polypath.ns2.run import run
-from polypath.ns2.view import Content, Hop, State, View, view
-from polypath.packets import HEARTBEAT, HEARTBEAT_ACK
+from polypath.ns2.view import Hop, State, View, view
 from polypath.scenario import Scenario
 
 #: Seconds by which times may differ: ns-2 writes microseconds, and its clock is a double.
@@ -197,7 +196,7 @@ def _first_difference(
 
 def _differ(ours: Hop, theirs: Hop) -> str:
     """What is different about a packet; empty if nothing is."""
-    if _told(ours.content) != _told(theirs.content):
+    if ours.content != theirs.content:
         return "another packet"
     if abs(ours.time - theirs.time) > TOLERANCE:
         return f"another time ({(ours.time - theirs.time) * 1e6:+.0f} us)"
@@ -207,10 +206,3 @@ def _differ(ours: Hop, theirs: Hop) -> str:
     if abs(ours.arrival - theirs.arrival) > TOLERANCE:
         return "another arrival"
     return ""
-
-
-def _told(content: Content) -> Content:
-    """The content without what the two need not share: sizes of heartbeats."""
-    if {HEARTBEAT, HEARTBEAT_ACK}.intersection(content.kinds):
-        return replace(content, size=0)
-    return content

@@ -162,6 +162,9 @@ def view(
         time, content = times[index], contents[packet]
         if not start <= time < end or not _COMPARED.intersection(content.kinds):
             continue
+        if FATES[fates[index]] == "down":
+            # ns-2's trace does not show what is offered to a link that is down.
+            continue
         arrival = arrivals[index]
         hops.append(
             Hop(

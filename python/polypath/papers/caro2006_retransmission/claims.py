@@ -343,7 +343,7 @@ def _r28(source: Source) -> Finding:
 
 def _r29(source: Source) -> Finding:
     counted = interval([outstanding(result) for result in source.results(BROKEN)])
-    label = "packets lost in the break at 4 s"
+    label = "chunks sent again after the break at 4 s"
     return Finding((about(label, counted, 30, unit=Unit.COUNT, exact=True),))
 
 

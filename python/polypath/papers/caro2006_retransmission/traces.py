@@ -90,12 +90,13 @@ def _draw_6_1(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
 
 
 def outstanding(result: Result) -> int:
-    """Packets that were lost in the break: what the first timeout sends over the alternate path.
+    """Packets that were outstanding when the path broke: all that is sent again over the alternate.
 
-    Each further timeout on the primary path sends one chunk more.
+    These are the chunks lost in the break, and one for each further timeout of the primary path
+    until it is given up: what was sent to it in the meantime.
     """
-    primary, alternate = delaware.counts(result)
-    return int(alternate["timeout_retransmissions"] - (primary["timeouts"] - 1))
+    _primary, alternate = delaware.counts(result)
+    return int(alternate["timeout_retransmissions"])
 
 
 figure_4 = Figure(
