@@ -256,3 +256,13 @@ def test_a_stale_page_is_told(
     Path(file).write_text(Path(file).read_text().replace("**holds**", "**does not hold**") + "x")
     assert main(["claims", "--write", file, "--check"]) == 1
     assert "is stale: polypath-lab claims --write" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("ns")
+def test_a_figure_can_be_run_in_ns2_instead(tmp_path: Path) -> None:
+    paper = papers.find("caro2006-failover")
+    done = papers.reproduce([paper], "III.3", backend="ns2", results=tmp_path, progress=False)
+    (claim,) = (one for one in done.claims if one.row.id == "F01")
+    assert claim.ours is not None
+    # Debian's release has larger windows at the start than the papers'.
+    assert claim.ours.checks[0].measured.mean == pytest.approx(122.157, abs=0.002)

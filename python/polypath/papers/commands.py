@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from polypath.papers.catalogue import PAPERS, find
 from polypath.papers.markdown import markdown
 from polypath.papers.reproduce import Reproduction, reproduce, write
 from polypath.papers.words import tally
+from polypath.simulate import Backend
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -24,7 +25,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     scale = one.add_mutually_exclusive_group()
     scale.add_argument("--quick", action="store_true", help="small grids: a minute; the default")
     scale.add_argument("--full", action="store_true", help="the papers' own grids")
-    one.add_argument("--backend", metavar="NAME", help="another simulator, such as ns2")
+    one.add_argument("--backend", choices=get_args(Backend), help="another simulator: ns2")
     one.add_argument(
         "--out", default="reproduced", metavar="DIR", help="where it goes; ./reproduced"
     )

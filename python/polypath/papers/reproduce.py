@@ -16,6 +16,7 @@ from polypath.papers.reference import agreement
 from polypath.papers.registry import Figure, Paper
 from polypath.papers.runs import Grid, NotImplementedYetError, Runs, measure
 from polypath.progress import Progress
+from polypath.simulate import Backend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart
@@ -57,7 +58,7 @@ class Reproduction:
     full: bool
     #: The command that does the same again.
     command: str
-    backend: str | None
+    backend: Backend | None
 
     @property
     def claims(self) -> tuple[Judged, ...]:
@@ -71,7 +72,7 @@ def reproduce(
     *,
     full: bool = False,
     results: str | PathLike[str] | None = None,
-    backend: str | None = None,
+    backend: Backend | None = None,
     progress: bool | Callable[[Progress], object] = True,
 ) -> Reproduction:
     """Reproduces papers, or one figure of one paper.
@@ -130,7 +131,9 @@ def _shown(figure: Figure, grid: Grid, runs: Runs) -> Shown:
     return Shown(figure, grid, frame, chart, "")
 
 
-def _command(papers: Sequence[Paper], figure: str | None, full: bool, backend: str | None) -> str:
+def _command(
+    papers: Sequence[Paper], figure: str | None, full: bool, backend: Backend | None
+) -> str:
     words = ["polypath-lab", "reproduce"]
     if len(papers) < len(PAPERS):
         words += [paper.key for paper in papers]
