@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 
-.PHONY: help build demo test check test-rust test-e2e test-python bench fuzz clean
+.PHONY: help build demo test check test-rust test-e2e test-python policies bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -58,6 +58,11 @@ lab:
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
 	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
 	POLYPATH_BIN=$(CURDIR)/target/debug/polypath $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests
+
+policies: ## the retransmission policies on real sockets at 3, 5 and 8 % loss, beside the simulator: ten minutes
+	@scripts/setup.sh build
+	$(CARGO) build --release $(LOCKED) -p polypath-cli
+	cd tests && POLYPATH=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath python3 policies_grid.py
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench
