@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 
-.PHONY: help build demo test check test-rust test-e2e test-python differential bench fuzz clean
+.PHONY: help build demo test check test-rust test-e2e test-python differential policies bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -61,6 +61,11 @@ lab:
 
 differential: ## two hundred random loss scripts of every combination beside ns-2, packet by packet
 	cd python && POLYPATH_SCRIPTS=200 ../$(LAB)/bin/python -m pytest -s tests/test_ns2_differential.py
+
+policies: ## the retransmission policies on real sockets at 3, 5 and 8 % loss, beside the simulator: ten minutes
+	@scripts/setup.sh build
+	$(CARGO) build --release $(LOCKED) -p polypath-cli
+	cd tests && POLYPATH=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath python3 policies_grid.py
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

@@ -40,6 +40,23 @@ def test_no_such_file(processes, tmp_path):
     ended.complains("nothing", "no such file", within=5)
 
 
+def test_a_sender_that_sends_no_file(processes, a_file):
+    """Its data waits for a path that nobody answers on (RFC 9260 5.4)."""
+    receiver = processes.polypath(
+        "recv", "--bind", LOCAL, "-o", a_file.parent / "out", "--timeout", 1).said("waiting on")
+    sender = processes.polypath(
+        "send", a_file, LOCAL, "--via", "127.0.0.92", *tuning(path_confirmation="before-data"))
+    sender.wait().complains("sends no file", within=5)
+    # It waits on for the next.
+    assert receiver.said("has connected and sends no file").popen.poll() is None
+    assert not any((a_file.parent / "out").iterdir())
+
+
+def test_a_patience_that_is_none(processes, tmp_path):
+    ended = processes.polypath("recv", "--timeout", "0", "-o", tmp_path).wait()
+    ended.complains("--timeout", "above 0", code=2, within=5)
+
+
 @pytest.mark.parametrize("words, allowed", [
     (["--config", "rto_mni=1s"], "rto_min"),
     (["--config", "rto_min=soon"], "200ms"),

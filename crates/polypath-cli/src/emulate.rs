@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufWriter, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use polypath_sim::emulator::{self, EmulatorError, Handle};
 use polypath_sim::link::LossModel;
@@ -147,10 +148,11 @@ fn parse_command(line: &str, paths: &[&str]) -> Result<Option<Command>, String> 
     Ok(Some(Command::Change { path, direction, kind }))
 }
 
-fn report(handle: &Handle) -> Result<Table, Failure> {
+fn report(handle: &Handle) -> Result<String, Failure> {
+    let report = handle.report().map_err(|error| failure(&error))?;
     let mut table =
         Table::new(["link", "state", "offered", "delivered", "queue full", "lost", "link down"]);
-    for link in handle.report().map_err(|error| failure(&error))? {
+    for link in report.links {
         let c = &link.counters;
         table.row([
             link.name.clone(),
@@ -162,7 +164,14 @@ fn report(handle: &Handle) -> Result<Table, Failure> {
             c.lost_outage.to_string(),
         ]);
     }
-    Ok(table)
+    let late = report.punctuality;
+    let span = |late: Duration| format!("{:.3} ms", late.as_secs_f64() * 1e3);
+    let mean = late.mean().map_or_else(|| "-".to_owned(), span);
+    Ok(format!(
+        "{table}late by {mean} on average, at most {}, of {} datagrams\n",
+        span(late.most),
+        late.datagrams
+    ))
 }
 
 #[cfg(test)]

@@ -14,13 +14,11 @@ use crate::monitor::{Counter, Monitor, Role};
 use crate::progress::Progress;
 use crate::protocol::{Answer, Header, Part, SCTP_PORT, name_problem};
 use crate::reason;
-use crate::send::leave;
+use crate::send::{leave, seconds};
 use crate::summary::Summary;
 use crate::target::{Piece, Target, destination};
 use crate::tuning::Tuning;
 
-/// How long the sender may take to say what it sends.
-const HEADER: Duration = Duration::from_secs(30);
 /// How long the other side may take to end the association after the receiver's word.
 const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -48,6 +46,10 @@ pub(crate) struct Args {
     /// Receive one file after the other, until interrupted
     #[arg(long)]
     forever: bool,
+    /// Seconds that a sender may take from the connection to the file. Where data waits for the paths
+    /// (path_confirmation=before-data), bad ones take their time
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
+    timeout: f64,
     /// Print each summary as one JSON object
     #[arg(long)]
     json: bool,
@@ -133,7 +135,8 @@ async fn receive(
     association: &Association,
 ) -> Result<Summary, Wrong> {
     let peer = peer_name(association);
-    let header = match tokio::time::timeout(HEADER, header(&peer, association)).await {
+    let patience = Duration::from_secs_f64(args.timeout);
+    let header = match tokio::time::timeout(patience, header(&peer, association)).await {
         Ok(header) => header,
         Err(_) => Err(Failure::new(format!("{peer} has connected and sends no file"))),
     };

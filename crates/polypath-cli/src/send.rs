@@ -71,7 +71,7 @@ pub(crate) struct Args {
     tuning: Tuning,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 1e9 => Ok(seconds),
         _ => Err("it has to be a number of seconds above 0".to_owned()),

@@ -20,6 +20,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::net::sockopt;
 use thiserror::Error;
@@ -92,6 +93,41 @@ pub struct LinkReport {
     pub up: bool,
     /// Counters.
     pub counters: LinkCounters,
+}
+
+/// How late datagrams left the emulator, by its links' times: what the machine adds to the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Punctuality {
+    /// Datagrams that left.
+    pub datagrams: u64,
+    /// All their delays added up.
+    pub total: Duration,
+    /// The longest delay.
+    pub most: Duration,
+}
+
+impl Punctuality {
+    /// The mean delay; none before the first datagram.
+    pub fn mean(&self) -> Option<Duration> {
+        let nanoseconds = self.total.as_nanos().checked_div(self.datagrams.into())?;
+        // The mean is at most the longest, which is a Duration.
+        u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
+    }
+
+    fn note(&mut self, late: Duration) {
+        self.datagrams += 1;
+        self.total += late;
+        self.most = self.most.max(late);
+    }
+}
+
+/// What an emulator has done so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Every link, in the order of the capture's interfaces.
+    pub links: Vec<LinkReport>,
+    /// How well it kept their times.
+    pub punctuality: Punctuality,
 }
 
 /// A running emulator. It ends when this is dropped.
@@ -212,11 +248,11 @@ impl Handle {
         self.change(path, Direction::Both, ChangeKind::Up)
     }
 
-    /// What went over every link so far, in the order of the capture's interfaces.
+    /// What went over every link so far, and how punctually.
     ///
     /// # Errors
     /// The emulator has ended.
-    pub fn report(&self) -> Result<Vec<LinkReport>, EmulatorError> {
+    pub fn report(&self) -> Result<Report, EmulatorError> {
         let (answer, report) = mpsc::channel();
         self.tell(Command::Report(answer))?;
         report.recv().map_err(|_| EmulatorError::Ended)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use polypath_proto::{Ecn, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::LinkReport;
+use super::{LinkReport, Punctuality, Report};
 use crate::link::{Link, Ticket, Verdict};
 use crate::network::{Change, ChangeKind, EventQueue, LinkId};
 use crate::pcapng::{InterfaceId, PcapNg};
@@ -24,7 +24,7 @@ const LARGEST_DATAGRAM: usize = 65_535;
 #[derive(Debug)]
 pub(super) enum Command {
     Change { path: usize, direction: Direction, kind: ChangeKind },
-    Report(mpsc::Sender<Vec<LinkReport>>),
+    Report(mpsc::Sender<Report>),
     Stop,
 }
 
@@ -72,6 +72,7 @@ pub(super) struct Relay {
     /// Buffers that are used again.
     spare: Vec<Vec<u8>>,
     received: Vec<u8>,
+    punctuality: Punctuality,
     capture: Option<Capture>,
 }
 
@@ -100,6 +101,7 @@ impl Relay {
             woken,
             spare: Vec::new(),
             received: vec![0; LARGEST_DATAGRAM],
+            punctuality: Punctuality::default(),
             capture: None,
         }
     }
@@ -187,8 +189,9 @@ impl Relay {
                         up: link.is_up(),
                         counters: *link.counters(),
                     });
+                    let links = links.collect();
                     // Nobody waits for it any more: fine.
-                    let _ = answer.send(links.collect());
+                    let _ = answer.send(Report { links, punctuality: self.punctuality });
                 }
                 Command::Stop => return true,
             }
@@ -278,6 +281,8 @@ impl Relay {
             self.offer(at, datagram);
             return;
         }
+        let late = self.now().since(at);
+        self.punctuality.note(late);
         // A datagram that the system does not take is lost, as on any network.
         let _ = match (datagram.forward, route.sender) {
             (true, _) => route.back.send_to(&datagram.bytes, route.receiver),

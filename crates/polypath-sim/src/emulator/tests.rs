@@ -57,7 +57,12 @@ fn there_and_back_with_true_addresses_and_the_links_delay() {
     receiver.send_to(b"back", from).unwrap();
     assert_eq!(receive(&sender), Some((b"back".to_vec(), ends.front)));
     let report = emulator.report().unwrap();
-    assert_eq!(report.iter().map(|l| l.counters.delivered).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(report.links.iter().map(|l| l.counters.delivered).collect::<Vec<_>>(), [1, 1]);
+    // What the model took less than was seen is what the machine added.
+    let late = report.punctuality;
+    assert_eq!(late.datagrams, 2);
+    assert!(late.most <= late.total && late.total <= late.most * 2, "{late:?}");
+    assert!(!late.most.is_zero() && late.most < Duration::from_millis(400), "{late:?}");
     emulator.stop().unwrap();
 }
 
@@ -78,7 +83,7 @@ fn the_queue_limit_and_the_rate_hold() {
     }
     assert!((21..=100).contains(&received), "{received}");
     assert!(begin.elapsed() >= Duration::from_millis(20));
-    let forward = emulator.report().unwrap().remove(0);
+    let forward = emulator.report().unwrap().links.remove(0);
     forward.counters.check().unwrap();
     assert_eq!(forward.counters.dropped_queue + received, 100);
 }
@@ -90,11 +95,11 @@ fn paths_are_cut_and_mended() {
     let emulator = start(&scenario(&[path], &receiver, 79), None).unwrap();
     let front = emulator.paths()[0].front;
     emulator.cut(0).unwrap();
-    assert!(!emulator.report().unwrap()[0].up);
+    assert!(!emulator.report().unwrap().links[0].up);
     sender.send_to(b"lost", front).unwrap();
     assert_eq!(receive(&receiver), None);
     emulator.mend(0).unwrap();
-    assert!(emulator.report().unwrap()[0].up);
+    assert!(emulator.report().unwrap().links[0].up);
     sender.send_to(b"found", front).unwrap();
     assert_eq!(receive(&receiver).unwrap().0, b"found");
 }

@@ -1,0 +1,60 @@
+"""The retransmission policies of Caro et al. 2006 and their extensions on real sockets: the order of
+their transfer times is that of the simulator.
+
+All 240 transfers lose packets by the same dice as in the simulator, and most of the time they wait for
+timers: a hundred at once leave the machine idle enough to keep the links' times.
+"""
+
+import statistics
+
+from support.policies import Point, Sockets, Transfer, difference, simulate
+
+KIBIBYTES = 1024
+# A transfer counts for no more than this, seconds, here and there: a timeout at the end of a backed-off
+# path's patience would make the test as long.
+LIMIT = 45
+# Of these seeds none has a start-up of more than 10 s (with seed 18, the alternate path is confirmed after 45).
+SEEDS, SIMULATED = range(20, 50), range(100)
+AT_ONCE = 100
+
+# AllRtxSame sends nothing over the alternate path: one series stands for all its losses.
+SAME, SAME_MFR = Point("AllRtxSame", 5, 0), Point("AllRtxSame+MFR", 5, 0)
+ALT_0, HYBRID_0 = Point("AllRtxAlt", 5, 0), Point("FrSameRtoAlt", 5, 0)
+ALT_10, HYBRID_10 = Point("AllRtxAlt", 5, 10), Point("FrSameRtoAlt", 5, 10)
+ALT_10_HAR, ALT_10_TS = Point("AllRtxAlt+HAR", 5, 10), Point("AllRtxAlt+TS", 5, 10)
+POINTS = [ALT_10, ALT_10_HAR, ALT_10_TS, HYBRID_10, SAME, HYBRID_0, SAME_MFR, ALT_0]
+
+# The faster first. Of each the simulator's difference is more than 3.5 standard errors of as many runs.
+FASTER = [
+    (ALT_0, SAME),          # Fig. 6, left end
+    (ALT_0, HYBRID_0),
+    (SAME, ALT_10),         # Fig. 6, right end
+    (HYBRID_10, ALT_10),
+    (ALT_10_HAR, ALT_10),   # Fig. 8
+    (ALT_10_TS, ALT_10),
+    (SAME_MFR, SAME),       # Fig. 9
+]
+
+
+def test_the_order_of_the_policies_is_the_simulators(tmp_path):
+    simulated = {point: simulate([Transfer(point, seed, KIBIBYTES) for seed in SIMULATED],
+                                 LIMIT, tmp_path) for point in POINTS}
+    for fast, slow in FASTER:
+        expected = difference(simulated[fast], simulated[slow], runs=len(SEEDS))
+        assert expected.clear() > 3.5, f"{fast} against {slow}: {expected}"
+
+    transfers = [Transfer(point, seed, KIBIBYTES) for point in POINTS for seed in SEEDS]
+    took = Sockets(tmp_path, LIMIT, AT_ONCE).run(transfers)
+    measured = {point: [t.seconds for t, made in zip(took, transfers) if made.point == point]
+                for point in POINTS}
+
+    # A timer of the shortest RTO, 1 s, or a round trip of 90 ms does not feel this.
+    late = statistics.mean(t.late_mean for t in took)
+    assert late < 5, f"the emulator was {late} ms late on average: this machine is too busy"
+    for fast, slow in FASTER:
+        found = difference(measured[fast], measured[slow])
+        assert found.mean < 0, f"{fast} against {slow}: {found}"
+    for point in POINTS:
+        error = statistics.stdev(simulated[point]) / len(SEEDS) ** 0.5
+        apart = statistics.mean(measured[point]) - statistics.mean(simulated[point])
+        assert abs(apart) < 4 * error, f"{point}: {apart} s apart, standard error {error} s"
