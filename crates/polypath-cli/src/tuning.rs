@@ -63,6 +63,7 @@ constants! {
     cookie_life duration "how long a state cookie is accepted",
     association_max_retrans number "errors in a row that end the association",
     path_max_retrans number "errors in a row that make a path inactive",
+    potentially_failed_max_retrans number "errors in a row that make a path potentially failed",
     change_primary_threshold optional_number "errors of the primary that make a failover permanent; off: never",
     max_init_retransmits number "attempts of INIT and COOKIE ECHO after the first",
     heartbeat_interval optional_duration "added to the RTO between heartbeats on an idle path; off: none",

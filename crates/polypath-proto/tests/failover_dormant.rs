@@ -166,7 +166,7 @@ fn thresholds_can_be_set_while_the_association_runs() {
     let mut net = open(3, &failover::PERMANENT, |c| c.path_max_retrans(5));
     let patient = net.path(0, 0).thresholds;
     assert_eq!(patient, Thresholds { path_max_retrans: 5, ..patient });
-    let hasty = Thresholds { path_max_retrans: 1, change_primary: Some(1) };
+    let hasty = Thresholds { path_max_retrans: 1, change_primary: Some(1), ..patient };
     net.am(0).set_thresholds(Some(PathId(1)), hasty).unwrap();
     let now = net.now;
     net.am(0).set_primary(now, PathId(1)).unwrap();

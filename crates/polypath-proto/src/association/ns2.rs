@@ -400,7 +400,8 @@ impl Association {
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let view = paths.path(path);
         let by_rule = if self.config.probing().name == probing::IDLE.name {
-            view.state == PathState::Inactive && self.config.heartbeat_interval().is_some()
+            (view.state == PathState::Inactive && self.config.heartbeat_interval().is_some())
+                || self.probes_at_once(path)
         } else {
             self.policies.probing.after_timeout(&view, paths)
         };

@@ -224,7 +224,7 @@ impl Association {
         p.count_error();
         // By ns-2's procedures an association in the dormant state never ends (Caro 2006, failover).
         self.error_count +=
-            u32::from(!self.is_ns2() || self.paths[path.index()].state() == PathState::Active);
+            u32::from(!self.is_ns2() || self.paths[path.index()].state() != PathState::Inactive);
         if self.error_count > self.config.association_max_retrans() {
             self.send_abort(None);
             return self.become_closed(CloseReason::PeerUnreachable);

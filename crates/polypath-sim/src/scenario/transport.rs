@@ -289,6 +289,9 @@ transport! {
     association_max_retrans: u32,
     /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this.
     path_max_retrans: u32,
+    /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count exceeds
+    /// this.
+    potentially_failed_max_retrans: u32,
     /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
     /// this, or "off".
     change_primary_threshold: Threshold,

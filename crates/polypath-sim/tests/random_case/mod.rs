@@ -251,6 +251,7 @@ fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
         rto_initial: Some(Span::millis(rto_initial)),
         rto_max: Some(Span::millis(rto_max)),
         path_max_retrans: Some(dice.between(0, 5) as u32),
+        potentially_failed_max_retrans: dice.one_in(2).then(|| dice.between(0, 3) as u32),
         change_primary_threshold: dice
             .one_in(2)
             .then(|| Threshold(Some(dice.between(0, 5) as u32))),

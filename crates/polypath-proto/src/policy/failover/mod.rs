@@ -13,17 +13,28 @@ pub mod dormant_last_dest;
 pub mod dormant_primary;
 pub mod permanent;
 mod phases;
+pub mod potentially_failed;
 pub mod standard;
+pub mod two_phase;
 
 pub use dormant_hop::DORMANT_HOP;
 pub use dormant_last_dest::DORMANT_LAST_DEST;
 pub use dormant_primary::DORMANT_PRIMARY;
 pub use permanent::PERMANENT;
+pub use potentially_failed::POTENTIALLY_FAILED;
 pub use standard::STANDARD;
+pub use two_phase::TWO_PHASE;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] =
-    &[&STANDARD, &DORMANT_HOP, &DORMANT_PRIMARY, &DORMANT_LAST_DEST, &PERMANENT];
+pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[
+    &STANDARD,
+    &DORMANT_HOP,
+    &DORMANT_PRIMARY,
+    &DORMANT_LAST_DEST,
+    &PERMANENT,
+    &TWO_PHASE,
+    &POTENTIALLY_FAILED,
+];
 
 /// What happened on a path that counts as an error (RFC 9260 8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,8 +51,10 @@ pub enum PathErrorKind {
 pub struct Thresholds {
     /// Path.Max.Retrans (PMR): with more the path is inactive (RFC 9260 8.2).
     pub path_max_retrans: u32,
+    /// PotentiallyFailed.Max.Retrans (PFMR): with more it is potentially failed (RFC 7829 3.2).
+    pub potentially_failed_max_retrans: u32,
     /// The Change Primary Threshold (CPT): with more another path becomes the primary for good
-    /// (Caro 2006, failover, IV; RFC 7829 4, Primary.Switchover.Max.Retrans). `None`: never.
+    /// (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans). `None`: never.
     pub change_primary: Option<u32>,
 }
 
@@ -74,5 +87,12 @@ pub trait FailoverPolicy: Send + Debug {
     /// may be back.
     fn retransmission(&self, last: PathId, paths: PathsView<'_>) -> PathId {
         retransmission::alternate(last, paths)
+    }
+
+    /// An error was counted on `path`, which has its state already: is it probed at once, whatever
+    /// HB.interval?
+    fn probes_at_once(&self, path: &PathView) -> bool {
+        let _ = path;
+        false
     }
 }

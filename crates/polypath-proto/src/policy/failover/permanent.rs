@@ -9,7 +9,7 @@
 //! ```
 //!
 //! CPT is `change_primary_threshold`; "off" is infinity, which leaves Dormant Hop. It is compared with
-//! the primary's error count, as RFC 7829 4 (Primary.Switchover.Max.Retrans) and ns-2
+//! the primary's error count, as RFC 7829 5 (Primary.Switchover.Max.Retrans) and ns-2
 //! (changePrimaryThresh_) do. By the paper's text CPT counts the heartbeats lost since the failover; its
 //! figures come from ns-2, where with PMR 0 CPT 0 is exceeded by the failover itself.
 
