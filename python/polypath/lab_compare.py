@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polypath.ns2.compare import compare
 from polypath.ns2.random_scripts import judge_many, summary
-from polypath.ns2.scripts import COMBINATIONS, scenario
+from polypath.ns2.scripts import COMBINATIONS, FAILOVERS, scenario
 from polypath.ns2.transport import PROFILE
 from polypath.scenario import Scenario
 
@@ -55,6 +55,9 @@ def add(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--combination", default="same", choices=COMBINATIONS, metavar="NAME", help="of the scripts"
     )
+    parser.add_argument(
+        "--failover", choices=FAILOVERS, metavar="NAME", help="scripts in which paths fail"
+    )
     parser.add_argument("--paths", type=int, default=1, help="of the scripts; 1")
     parser.add_argument("--profile", default=PROFILE, help=f"of the scripts; {PROFILE}")
     parser.add_argument(
@@ -73,6 +76,7 @@ def _compare(options: argparse.Namespace) -> int:
             "combination": options.combination,
             "paths": options.paths,
             "profile": options.profile,
+            "failover": options.failover,
         }
         first = options.seed or 0
         if options.random == 1:

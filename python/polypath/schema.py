@@ -154,6 +154,8 @@ class Parameters(TypedDict, total=False):
     cookie_life: str
     association_max_retrans: int
     path_max_retrans: int
+    potentially_failed_max_retrans: int
+    change_primary_threshold: int | Literal["off"]
     max_init_retransmits: int
     heartbeat_interval: str
     sack_delay: str

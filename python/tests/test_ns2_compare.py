@@ -12,8 +12,8 @@ from polypath import Scenario, ScenarioError
 from polypath.lab import main
 from polypath.ns2.compare import Comparison, compare, side_by_side
 from polypath.ns2.mapping import setup
-from polypath.ns2.scripts import COMBINATIONS, scenario
-from polypath.ns2.transport import policies
+from polypath.ns2.scripts import COMBINATIONS, FAILOVERS, scenario
+from polypath.ns2.transport import failover, policies
 from polypath.ns2.view import Content, Hop, View
 
 pytestmark = pytest.mark.filterwarnings("ignore:transport.profile:UserWarning")
@@ -143,6 +143,28 @@ def test_each_combination_is_an_agent_of_ns2() -> None:
     both = {"rtt_sampling": "timestamps", "probing": "after-rto"}
     with pytest.raises(ScenarioError, match="policy: found standard with timestamps with after-r"):
         policies({**standard, **both}, both)
+
+
+def test_each_dormant_behaviour_is_a_dormant_action_of_ns2() -> None:
+    def variables(answer: str, threshold: object = "off") -> tuple[int, int]:
+        found = failover({"failover": answer}, {"change_primary_threshold": threshold})
+        return found["dormantAction_"], found["changePrimaryThresh_"]
+
+    assert [variables(answer)[0] for answer in FAILOVERS] == [0, 1, 2, 0]
+    # The default of -1 would be 0; only one answer heeds the threshold.
+    assert variables("permanent")[1] > 100_000
+    assert variables("permanent", 0) == (0, 0)
+    assert variables("permanent", 3) == (0, 3)
+    assert variables("dormant-hop", 0)[1] > 100_000
+    with pytest.raises(
+        ScenarioError, match=r"policy\.failover: found .two-phase.*standard, dormant-hop"
+    ):
+        variables("two-phase")
+    for answer in FAILOVERS:
+        sender = setup(scenario(3, paths=2, failover=answer)).sender
+        expected = variables(answer)[0]
+        assert sender["dormantAction_"] == expected
+        assert sender["pathMaxRetrans_"] <= 2
 
 
 @pytest.mark.usefixtures("ns")

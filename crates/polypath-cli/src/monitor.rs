@@ -1,6 +1,7 @@
 //! Watches an association while a file travels over it: progress, the longest time without any, and
 //! what happens to the paths.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -38,6 +39,19 @@ pub(crate) enum What {
     State(PathState),
     /// New data goes to the path now.
     Current,
+    /// The path is the primary now.
+    Primary,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {:.2} s: ", self.at.as_secs_f64())?;
+        match self.what {
+            What::State(state) => write!(f, "path {} is {state}", self.path),
+            What::Current => write!(f, "new data goes to path {}", self.path),
+            What::Primary => write!(f, "path {} is the primary", self.path),
+        }
+    }
 }
 
 /// What was seen of a transfer.
@@ -185,8 +199,11 @@ impl Watcher {
             Event::PathState { from: PathState::Unconfirmed, to: PathState::Active, .. } => return,
             Event::PathState { path, to, at, .. } => (path, at, What::State(to)),
             Event::CurrentPath { path, at } => (path, at, What::Current),
+            Event::PrimaryChanged { path } => (path, self.endpoint.now(), What::Primary),
             _ => return,
         };
-        self.seen.changes.push(Change { at: at.since(self.start), path, what });
+        let change = Change { at: at.since(self.start), path, what };
+        self.progress.tell(&change);
+        self.seen.changes.push(change);
     }
 }

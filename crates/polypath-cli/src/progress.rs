@@ -120,6 +120,16 @@ impl Progress {
         }
     }
 
+    /// Shows what has just happened, above the rest.
+    pub(crate) fn tell(&self, news: &impl std::fmt::Display) {
+        match &self.kind {
+            // What the terminal does not take is in the summary too.
+            Kind::Bars { all, .. } => drop(all.println(news.to_string())),
+            Kind::Lines => eprintln!("{}: {news}", self.name),
+            Kind::Nothing => {}
+        }
+    }
+
     /// Takes the display away.
     pub(crate) fn clear(&mut self) {
         if let Kind::Bars { all, bar, paths } = &mut self.kind {
@@ -135,8 +145,13 @@ impl Progress {
 
 fn path_line(path: &Path, bits_per_second: f64, current: bool) -> String {
     let view = &path.view;
+    let errors = match view.error_count {
+        0 => String::new(),
+        1 => ", 1 error".to_owned(),
+        count => format!(", {count} errors"),
+    };
     format!(
-        "{} path {}  {} > {}  {}  {}  rtt {}  cwnd {}",
+        "{} path {}  {} > {}  {}{errors}  {}  rtt {}  cwnd {}",
         if current { '*' } else { ' ' },
         view.id,
         view.local,

@@ -80,15 +80,7 @@ impl Summary {
             self.seen.blackout_at.as_secs_f64()
         )?;
         for change in &self.seen.changes {
-            let seconds = change.at.as_secs_f64();
-            match change.what {
-                What::State(state) => {
-                    writeln!(text, "at {seconds:.2} s: path {} is {state}", change.path)?;
-                }
-                What::Current => {
-                    writeln!(text, "at {seconds:.2} s: new data goes to path {}", change.path)?;
-                }
-            }
+            writeln!(text, "{change}")?;
         }
         if self.seen.changes_missed > 0 {
             writeln!(text, "and {} more changes of paths", self.seen.changes_missed)?;
@@ -140,6 +132,7 @@ fn change_json(change: &Change) -> Value {
         "change": match change.what {
             What::State(state) => text::state_key(state),
             What::Current => "takes_new_data",
+            What::Primary => "primary",
         },
     })
 }
@@ -166,6 +159,7 @@ mod tests {
                 changes: vec![
                     change(1500, What::State(PathState::Inactive)),
                     change(1900, What::Current),
+                    change(1900, What::Primary),
                 ],
                 ..Observations::default()
             },
@@ -180,7 +174,8 @@ mod tests {
              sha256 ab\n\
              longest time without new data: 1.25 s, from 0.50 s on\n\
              at 1.50 s: path 0 is inactive\n\
-             at 1.90 s: new data goes to path 0\n"
+             at 1.90 s: new data goes to path 0\n\
+             at 1.90 s: path 0 is the primary\n"
         );
     }
 
@@ -191,5 +186,6 @@ mod tests {
         assert_eq!(json["blackout_s"], 1.25);
         assert_eq!(json["changes"][0]["change"], "inactive");
         assert_eq!(json["changes"][1]["change"], "takes_new_data");
+        assert_eq!(json["changes"][2]["change"], "primary");
     }
 }

@@ -62,6 +62,8 @@ constants! {
     cookie_life duration "how long a state cookie is accepted",
     association_max_retrans number "errors in a row that end the association",
     path_max_retrans number "errors in a row that make a path inactive",
+    potentially_failed_max_retrans number "errors in a row that make a path potentially failed",
+    change_primary_threshold optional_number "errors of the primary that make a failover permanent; off: never",
     max_init_retransmits number "attempts of INIT and COOKIE ECHO after the first",
     heartbeat_interval optional_duration "added to the RTO between heartbeats on an idle path; off: none",
     sack_delay duration "longest wait before data is acknowledged",
@@ -256,6 +258,18 @@ mod optional_bytes {
 
     pub(super) fn show(value: Option<u32>) -> String {
         value.map_or_else(|| "off".to_owned(), bytes::show)
+    }
+}
+
+mod optional_number {
+    use super::{number, or_off};
+
+    pub(super) fn read(text: &str) -> Result<Option<u32>, String> {
+        or_off(text, number::read)
+    }
+
+    pub(super) fn show(value: Option<u32>) -> String {
+        value.map_or_else(|| "off".to_owned(), number::show)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polypath_proto::{
     AssociationId, AssociationStats, CloseReason, Message, PathError, PathId, PathStats, PathView,
-    Received, SendError as Refused, StreamId, Time,
+    Received, SendError as Refused, StreamId, Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
@@ -261,6 +261,21 @@ impl Association {
     /// Makes another path the primary one (RFC 9260 11.1.4).
     pub fn set_primary(&self, path: PathId) -> Result<(), PathError> {
         self.with(|association, now| association.set_primary(now, path))
+    }
+
+    /// Sets how many errors in a row make a path potentially failed or inactive, and end its time as
+    /// the primary: of one path, or of all there are and will be. It holds from the next error on.
+    pub fn set_thresholds(
+        &self,
+        path: Option<PathId>,
+        thresholds: Thresholds,
+    ) -> Result<(), PathError> {
+        self.with(|association, _| association.set_thresholds(path, thresholds))
+    }
+
+    /// Sets how many errors in a row, over all paths, the association survives (RFC 9260 8.1).
+    pub fn set_association_max_retrans(&self, errors: u32) {
+        self.with(|association, _| association.set_association_max_retrans(errors));
     }
 
     /// Sends a HEARTBEAT on a path now (RFC 9260 11.1.10): a look whether it works.

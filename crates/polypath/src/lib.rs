@@ -57,7 +57,8 @@ pub use options::{ConnectOptions, Encapsulation, EndpointOptions};
 pub use polypath_proto as proto;
 pub use polypath_proto::{
     AssociationStats, CloseReason, Config, ConfigError, EndpointStats, Event, Message, PathError,
-    PathId, PathState, PathStats, PathView, Ppid, Received, RouteTable, StreamId, Time, Window,
+    PathId, PathState, PathStats, PathView, Ppid, Received, RouteTable, StreamId, Thresholds, Time,
+    Window,
 };
 pub use routes::SystemRoutes;
 pub use socket::SocketStats;

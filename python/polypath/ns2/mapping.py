@@ -11,7 +11,7 @@ from typing import Any
 from polypath._core import quantity
 from polypath.ns2.cross_traffic import CrossTraffic, check_no_traffic, cross_traffic
 from polypath.ns2.network import Change, Link, Path, network_changes, network_paths, refuse, share
-from polypath.ns2.transport import PROFILE, agent_variables, check_given, policies
+from polypath.ns2.transport import PROFILE, agent_variables, check_given, failover, policies
 from polypath.scenario import Scenario
 
 #: Bytes of the IPv4 header, of SCTP's common header, and of a DATA chunk before its data.
@@ -71,6 +71,8 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     timestamps = "Timestamp" in agent
     sides = {side: agent_variables(effective[side]["transport"], side) for side in effective}
     sides["sender"]["rtxToAlt_"] = rtx_to_alt
+    for side, variables in sides.items():
+        variables.update(failover(effective[side]["policy"], effective[side]["transport"]))
     headers = _IP + _COMMON + _DATA + (_TIMESTAMP if timestamps else 0)
     largest = int(sides["sender"]["mtu_"]) - headers
     start, messages, interval, unordered = _workload(table.get("workload") or {}, largest)

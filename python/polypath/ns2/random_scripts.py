@@ -29,13 +29,20 @@ class Verdict:
 
 
 def judge(
-    seed: int, *, combination: str = "same", paths: int = 1, profile: str = PROFILE
+    seed: int,
+    *,
+    combination: str = "same",
+    paths: int = 1,
+    profile: str = PROFILE,
+    failover: str | None = None,
 ) -> Verdict:
     """Runs one script in both."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            plan = scenario(seed, combination=combination, paths=paths, profile=profile)
+            plan = scenario(
+                seed, combination=combination, paths=paths, profile=profile, failover=failover
+            )
             found = compare(plan)
         except RuntimeError as error:
             text = " ".join(str(error).split())
@@ -44,10 +51,16 @@ def judge(
 
 
 def judge_many(
-    seeds: range, jobs: int, *, combination: str = "same", paths: int = 1, profile: str = PROFILE
+    seeds: range,
+    jobs: int,
+    *,
+    combination: str = "same",
+    paths: int = 1,
+    profile: str = PROFILE,
+    failover: str | None = None,
 ) -> Iterator[Verdict]:
     """Runs scripts in parallel; verdicts in the order of the seeds."""
-    one = partial(judge, combination=combination, paths=paths, profile=profile)
+    one = partial(judge, combination=combination, paths=paths, profile=profile, failover=failover)
     if jobs == 1:
         yield from map(one, seeds)
         return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import Any
 
 from polypath.ns2.transport import PROFILE
 from polypath.scenario import Scenario
-from polypath.schema import Path
+from polypath.schema import Path, Transport
 
 #: Packets on a link before the first DATA: INIT, COOKIE ECHO and HEARTBEAT on the primary path (and
 #: their answers), a HEARTBEAT on any other.
@@ -33,10 +34,22 @@ COMBINATIONS: Mapping[str, Mapping[str, str]] = {
 }
 
 
+#: Failover mechanisms that ns-2 has, by the name of the answer.
+FAILOVERS = ("dormant-hop", "dormant-primary", "dormant-last-dest", "permanent")
+
+
 def scenario(
-    seed: int, *, combination: str = "same", paths: int = 1, profile: str = PROFILE
+    seed: int,
+    *,
+    combination: str = "same",
+    paths: int = 1,
+    profile: str = PROFILE,
+    failover: str | None = None,
 ) -> Scenario:
     """A transfer of 40 to 400 chunks with its own losses of DATA and SACKs.
+
+    With ``failover`` thresholds are low, and on each path a stretch of packets is lost, on an
+    alternate path the first ones that it gets: paths fail, and the dormant state is reached.
 
     Raises:
         ScenarioError: The profile or a policy is not known.
@@ -45,15 +58,25 @@ def scenario(
     messages = dice.randint(40, 400)
     policy = dict(COMBINATIONS[combination])
     timestamps = policy.get("rtt_sampling") == "timestamps"
+    network = [_path(dice, number, messages) for number in range(paths)]
+    transport: Transport = {
+        "profile": profile,
+        "receive_buffer": dice.choice(["64 KiB", "64 KiB", "1 MB"]),
+        # Their jitter is each side's own: without them nothing is left to chance.
+        "heartbeat_interval": "3600 s",
+    }
+    if failover is not None:
+        policy["failover"] = failover
+        transport["path_max_retrans"] = dice.choice([0, 0, 1, 2])
+        transport["association_max_retrans"] = 100
+        if failover == "permanent":
+            transport["change_primary_threshold"] = dice.choice([0, 1, 2, 4])
+        for number, path in enumerate(network):
+            _outage(dice, path, _OPENING[min(number, 1)], messages if number == 0 else 3)
     return Scenario(
         name=f"script {seed}",
-        path=[_path(dice, number, messages) for number in range(paths)],
-        transport={
-            "profile": profile,
-            "receive_buffer": dice.choice(["64 KiB", "64 KiB", "1 MB"]),
-            # Their jitter is each side's own: without them nothing is left to chance.
-            "heartbeat_interval": "3600 s",
-        },
+        path=network,
+        transport=transport,
         policy=policy,  # type: ignore[arg-type]  # keys of the table above
         workload={
             "kind": "bulk",
@@ -81,6 +104,14 @@ def _path(dice: random.Random, number: int, messages: int) -> Path:
     if sacks:
         path["back"] = {"loss": {"packets": [opening + n for n in sacks]}}
     return path
+
+
+def _outage(dice: random.Random, path: Path, opening: int, latest: int) -> None:
+    """Loses a stretch of packets too, which begins with one of the first ``latest``."""
+    loss: Any = path.get("forward", {}).get("loss", {"packets": []})
+    start = opening + dice.randint(1, latest)
+    stretch = range(start, start + dice.randint(5, 40))
+    path["forward"] = {"loss": {"packets": sorted({*loss["packets"], *stretch})}}
 
 
 def _losses(dice: random.Random, last: int, density: float) -> list[int]:

@@ -19,6 +19,7 @@ _MAPPED = {
     "rto_max",
     "association_max_retrans",
     "path_max_retrans",
+    "change_primary_threshold",
     "max_init_retransmits",
     "heartbeat_interval",
     "sack_delay",
@@ -36,6 +37,8 @@ _WITHOUT_EFFECT = {
     "outbound_streams",
     "cookie_life",
     "max_paths",
+    # No answer that the module has heeds it.
+    "potentially_failed_max_retrans",
 }
 
 #: Parameters that the module has no variable for, with what it does.
@@ -50,8 +53,19 @@ _FIXED = {
     "cwnd_floor": 4,
 }
 
+#: More errors than there will be.
+_NEVER = 1_000_000
+
 #: Answers that the module has, each as (keys of `[policy]`) -> what stands for it.
 _RTX_TO_ALT = {"same": 0, "alternate": 1, "hybrid": 2}
+#: dormantAction_; "standard" is what any other profile has.
+_DORMANT_ACTION = {
+    "standard": 0,
+    "dormant-hop": 0,
+    "dormant-primary": 1,
+    "dormant-last-dest": 2,
+    "permanent": 0,
+}
 _AGENTS = {
     # loss, rtt_sampling, probing
     ("standard", "karn", "idle"): "Agent/SCTP",
@@ -66,7 +80,6 @@ _STANDARD = {
     "congestion": "rfc9260",
     "cwnd_update": "standard",
     "scheduler": "primary",
-    "failover": "standard",
     "ack": "delayed",
 }
 
@@ -120,8 +133,6 @@ def agent_variables(parameters: Mapping[str, Any], side: str) -> dict[str, float
         "maxRto_": seconds("rto_max"),
         "fastRtxTrigger_": parameters["fast_retransmit_reports"],
         "pathMaxRetrans_": parameters["path_max_retrans"],
-        # The default -1 behaves as 0: a comparison of signed with unsigned.
-        "changePrimaryThresh_": 1_000_000,
         "associationMaxRetrans_": parameters["association_max_retrans"],
         "maxInitRetransmits_": parameters["max_init_retransmits"],
         "useDelayedSacks_": int(every == 2),
@@ -155,6 +166,20 @@ def policies(effective: Mapping[str, str], given: Mapping[str, Any]) -> tuple[st
             f"loss, rtt_sampling, probing as {together}",
         )
     return agent, _RTX_TO_ALT[retransmission]
+
+
+def failover(policy: Mapping[str, str], parameters: Mapping[str, Any]) -> dict[str, int]:
+    """The variables of the dormant state and of permanent failovers."""
+    answer = policy["failover"]
+    if answer not in _DORMANT_ACTION:
+        raise refuse("policy.failover", f'"{answer}"', ", ".join(_DORMANT_ACTION))
+    threshold = parameters["change_primary_threshold"]
+    never = answer != "permanent" or threshold == "off"
+    return {
+        "dormantAction_": _DORMANT_ACTION[answer],
+        # The default -1 behaves as 0: a comparison of signed with unsigned.
+        "changePrimaryThresh_": _NEVER if never else threshold,
+    }
 
 
 def _plain(answer: str, default: str) -> str:

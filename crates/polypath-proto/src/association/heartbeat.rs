@@ -121,11 +121,22 @@ impl Association {
             self.handle_heartbeat_timeout(now, path);
         }
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        if self.is_closed() || !self.policies.probing.after_timeout(&paths.path(path), paths) {
+        let view = paths.path(path);
+        let asked = self.policies.probing.after_timeout(&view, paths) || self.probes_at_once(path);
+        if self.is_closed() || !asked {
             return;
         }
         self.paths[path.index()].heartbeat_sent(now);
         self.control.push_behind(path, Control::Heartbeat);
+    }
+
+    /// The failover policy wants an answer from this path now, and none is awaited. RFC 7829 3.2: not if
+    /// heartbeats are switched off.
+    pub(super) fn probes_at_once(&self, path: PathId) -> bool {
+        let p = &self.paths[path.index()];
+        self.config.heartbeat_interval().is_some()
+            && p.heartbeat_deadline().is_none()
+            && self.policies.failover.probes_at_once(&p.view())
     }
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
@@ -203,6 +214,8 @@ impl Association {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
             if self.awaits_paths {
                 self.paths[path.index()].schedule_heartbeat(Some(now));
+            } else if !self.is_closed() && self.probes_at_once(path) {
+                self.send_heartbeat(now, path);
             }
         }
         self.end_confirmation(now);

@@ -179,11 +179,9 @@ impl Association {
         let (tsn, chunk, cause) = self.sender.flight.first_lost()?;
         let lost =
             LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
-        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let policy = &self.policies.retransmission;
         let path = match self.ns2.destination {
             Some(path) => path,
-            None => policy.path(&lost, view, &mut self.rng),
+            None => self.path_for_lost(&lost),
         };
         let allowed = match self.ns2.retransmit {
             Retransmit::OnePacket => true,
@@ -402,7 +400,8 @@ impl Association {
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let view = paths.path(path);
         let by_rule = if self.config.probing().name == probing::IDLE.name {
-            view.state == PathState::Inactive && self.config.heartbeat_interval().is_some()
+            (view.state == PathState::Inactive && self.config.heartbeat_interval().is_some())
+                || self.probes_at_once(path)
         } else {
             self.policies.probing.after_timeout(&view, paths)
         };

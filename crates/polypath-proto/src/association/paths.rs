@@ -6,7 +6,8 @@ use super::Association;
 use crate::event::{CloseReason, Event};
 use crate::path::Path;
 use crate::policy::failover::PathErrorKind;
-use crate::policy::{PathState, PathView, PathsView};
+use crate::policy::retransmission::LostChunk;
+use crate::policy::{PathState, PathView, PathsView, Thresholds};
 use crate::shared::Encapsulation;
 use crate::stats::PathStats;
 use crate::{FourTuple, PathError, PathId, Time};
@@ -52,12 +53,46 @@ impl Association {
         if p.state() == PathState::Unconfirmed {
             return Err(PathError::Unconfirmed(path));
         }
+        self.change_primary(now, path);
+        Ok(())
+    }
+
+    /// Sets how many errors in a row change what: of one path, or of all there are and will be. It
+    /// holds from the next error on.
+    ///
+    /// # Errors
+    ///
+    /// There is no such path.
+    pub fn set_thresholds(
+        &mut self,
+        path: Option<PathId>,
+        thresholds: Thresholds,
+    ) -> Result<(), PathError> {
+        match path {
+            Some(id) => {
+                let p = self.paths.get_mut(id.index()).ok_or(PathError::NoSuchPath(id))?;
+                p.set_thresholds(thresholds);
+            }
+            None => {
+                self.config.set_thresholds(thresholds);
+                self.paths.iter_mut().for_each(|p| p.set_thresholds(thresholds));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets Association.Max.Retrans: so many errors in a row over all paths, and one more, end the
+    /// association (RFC 9260 8.1). It holds from the next error on.
+    pub const fn set_association_max_retrans(&mut self, errors: u32) {
+        self.config.association_max_retrans = errors;
+    }
+
+    fn change_primary(&mut self, now: Time, path: PathId) {
         if self.primary != path {
             self.primary = path;
             self.events.push_back(Event::PrimaryChanged { path });
             self.choose_current(now);
         }
-        Ok(())
     }
 
     pub(super) fn paths_view(&self) -> PathsView<'_> {
@@ -187,18 +222,30 @@ impl Association {
     pub(super) fn count_error(&mut self, now: Time, path: PathId, error: PathErrorKind) {
         let p = &mut self.paths[path.index()];
         p.count_error();
-        let threshold = p.path_max_retrans();
         // By ns-2's procedures an association in the dormant state never ends (Caro 2006, failover).
         self.error_count +=
-            u32::from(!self.is_ns2() || self.paths[path.index()].state() == PathState::Active);
+            u32::from(!self.is_ns2() || self.paths[path.index()].state() != PathState::Inactive);
         if self.error_count > self.config.association_max_retrans() {
             self.send_abort(None);
             return self.become_closed(CloseReason::PeerUnreachable);
         }
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let state = self.policies.failover.after_error(&view.path(path), error, threshold, view);
+        let state = self.policies.failover.after_error(&view.path(path), error, view);
         self.set_path_state(now, path, state);
         self.choose_current(now);
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let primary = self.policies.failover.primary(view);
+        self.change_primary(now, primary);
+    }
+
+    /// Where a chunk goes that is sent again.
+    pub(super) fn path_for_lost(&mut self, lost: &LostChunk) -> PathId {
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        if view.iter().any(|p| p.state == PathState::Active) {
+            self.policies.retransmission.path(lost, view, &mut self.rng)
+        } else {
+            self.policies.failover.retransmission(lost.last_path, view)
+        }
     }
 
     /// Where a control chunk goes that was not answered on `old`.

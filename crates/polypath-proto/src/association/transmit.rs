@@ -139,8 +139,7 @@ impl Association {
         let size = chunk.size();
         let lost =
             LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
-        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let path = self.policies.retransmission.path(&lost, view, &mut self.rng);
+        let path = self.path_for_lost(&lost);
         if !self.sender.forced {
             self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
             if !self.may_burst(path) || !self.sender.peer_has_room(size) {
@@ -332,9 +331,7 @@ impl Association {
             let (size, old) = (chunk.size(), chunk.path);
             let lost =
                 LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
-            let view =
-                PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-            let to = self.policies.retransmission.path(&lost, view, &mut self.rng);
+            let to = self.path_for_lost(&lost);
             let allowed = (forced || (first && purpose == Purpose::Retransmission))
                 || (self.may_burst(path) && self.sender.peer_has_room(size));
             if to != path || !allowed || w.remaining() < size as usize {

@@ -6,8 +6,9 @@ use thiserror::Error;
 
 use crate::policy::{
     AckPolicy, Answer, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
-    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, ack, congestion, cwnd_update,
-    failover, loss, probing, refused_combination, retransmission, rtt_sampling, scheduler,
+    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, Thresholds, ack, congestion,
+    cwnd_update, failover, loss, probing, refused_combination, retransmission, rtt_sampling,
+    scheduler,
 };
 
 mod choices;
@@ -79,6 +80,13 @@ parameters! {
     /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this
     /// (RFC 9260 8.2, 16; 5). ns-2: pathMaxRetrans_.
     path_max_retrans: u32 = 5;
+    /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count exceeds
+    /// this, with the answer to `failover` that has this state (RFC 7829 3.2, 6; 0).
+    potentially_failed_max_retrans: u32 = 0;
+    /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
+    /// this; `None` for never (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans).
+    /// Only answers to `failover` with permanent failovers heed it. ns-2: changePrimaryThresh_.
+    change_primary_threshold: Option<u32> = None;
     /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first (RFC 9260 16; 8).
     max_init_retransmits: u32 = 8;
     /// HB.interval: added to the RTO between heartbeats on an idle path (RFC 9260 8.3, 16; 30 s).
@@ -157,6 +165,21 @@ impl Config {
         Self::rfc9260().to_builder()
     }
 
+    /// Its thresholds of a path.
+    pub fn thresholds(&self) -> Thresholds {
+        Thresholds {
+            path_max_retrans: self.path_max_retrans,
+            potentially_failed_max_retrans: self.potentially_failed_max_retrans,
+            change_primary: self.change_primary_threshold,
+        }
+    }
+
+    pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {
+        self.path_max_retrans = thresholds.path_max_retrans;
+        self.potentially_failed_max_retrans = thresholds.potentially_failed_max_retrans;
+        self.change_primary_threshold = thresholds.change_primary;
+    }
+
     /// A builder that starts from this configuration.
     pub fn to_builder(&self) -> ConfigBuilder {
         ConfigBuilder { config: self.clone() }
@@ -215,6 +238,12 @@ impl ConfigBuilder {
         from("max_burst", c.max_burst.into(), 1, 1 << 20)?;
         from("association_max_retrans", c.association_max_retrans.into(), 0, 1 << 20)?;
         from("path_max_retrans", c.path_max_retrans.into(), 0, 1 << 20)?;
+        from(
+            "potentially_failed_max_retrans",
+            c.potentially_failed_max_retrans.into(),
+            0,
+            1 << 20,
+        )?;
         from("max_init_retransmits", c.max_init_retransmits.into(), 0, 1 << 20)?;
         from("sack_every", c.sack_every.into(), 1, 64)?;
         from("fast_retransmit_reports", c.fast_retransmit_reports.into(), 1, 64)?;
@@ -227,6 +256,9 @@ impl ConfigBuilder {
         from("cwnd_floor", c.cwnd_floor.into(), 1, 64)?;
         from("initial_cwnd", c.initial_cwnd.into(), 0, 1024)?;
         from("max_paths", c.max_paths.into(), 1, 64)?;
+        if let Some(errors) = c.change_primary_threshold {
+            from("change_primary_threshold", errors.into(), 0, 1 << 20)?;
+        }
         if let Some(ssthresh) = c.initial_ssthresh {
             from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
         }

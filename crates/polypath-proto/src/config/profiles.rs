@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{BurstRule, Config, PathConfirmation, Procedures};
-use crate::policy::{ack, congestion, cwnd_update, loss, retransmission};
+use crate::policy::{ack, congestion, cwnd_update, failover, loss, retransmission};
 
 /// A named set of constants and policies.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,8 @@ fn ns2_2_35() -> Config {
         // AllRtxSame; ns-2: rtxToAlt_ 0.
         retransmission: &retransmission::SAME,
         loss: &loss::NS2,
+        // ns-2: dormantAction_ 0.
+        failover: &failover::DORMANT_HOP,
         congestion: &congestion::NS2,
         cwnd_update: &cwnd_update::NS2,
         ack: &ack::NS2,

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use crate::policy::failover::Thresholds;
 use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
 use crate::{Config, Extension, PathId, Time, Tsn};
@@ -41,7 +42,7 @@ pub(crate) struct Path {
     remote: SocketAddr,
     state: PathState,
     error_count: u32,
-    path_max_retrans: u32,
+    thresholds: Thresholds,
     window: Window,
     rtt: RttEstimator,
     /// The chunk whose round-trip time is being measured.
@@ -97,7 +98,7 @@ impl Path {
             remote,
             state: PathState::Unconfirmed,
             error_count: 0,
-            path_max_retrans: config.path_max_retrans(),
+            thresholds: config.thresholds(),
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
             rtt_probe: None,
@@ -130,6 +131,7 @@ impl Path {
             remote_port: self.remote.port(),
             state: self.state,
             error_count: self.error_count,
+            thresholds: self.thresholds,
             window: self.window,
             in_flight: self.in_flight,
             max_chunk: self.max_chunk(),
@@ -168,7 +170,11 @@ impl Path {
     }
 
     pub(crate) const fn path_max_retrans(&self) -> u32 {
-        self.path_max_retrans
+        self.thresholds.path_max_retrans
+    }
+
+    pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {
+        self.thresholds = thresholds;
     }
 
     pub(crate) const fn window(&self) -> Window {

@@ -37,7 +37,7 @@ pub use ack::AckPolicy;
 pub(crate) use combinations::refused as refused_combination;
 pub use congestion::CongestionController;
 pub use cwnd_update::CwndUpdate;
-pub use failover::FailoverPolicy;
+pub use failover::{FailoverPolicy, Thresholds};
 pub use loss::LossDetector;
 pub use probing::ProbingPolicy;
 pub use retransmission::RetransmissionPolicy;

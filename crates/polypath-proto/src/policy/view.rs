@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::failover::Thresholds;
 use crate::PathId;
 
 /// Whether a path can be used (RFC 9260 5.4, 8.2; RFC 7829 for the state between).
@@ -57,6 +58,8 @@ pub struct PathView {
     pub state: PathState,
     /// Consecutive errors (RFC 9260 8.2).
     pub error_count: u32,
+    /// How many of them change its state.
+    pub thresholds: Thresholds,
     /// Congestion window, slow start threshold, partial_bytes_acked.
     pub window: Window,
     /// Bytes of DATA chunks outstanding here, chunk headers included.

@@ -37,7 +37,7 @@ pub use run::{CheckEvery, EmulatorSpec, Run, Series};
 pub use topology::TopologyName;
 pub use traffic::{TrafficKind, TrafficSpec};
 pub use transport::{
-    Choice, Effective, EncapsulationSpec, Policy, PolicyNames, Side, Switch, Transport,
+    Choice, Effective, EncapsulationSpec, Policy, PolicyNames, Side, Switch, Threshold, Transport,
     TransportParameters,
 };
 pub use workload::{AssociationSpec, Direction, SizeRange, Workload, WorkloadKind};

@@ -61,6 +61,48 @@ impl<'de, T: FromStr<Err = UnitError>> Deserialize<'de> for Switch<T> {
     }
 }
 
+/// A number of errors, or "off" for never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threshold(pub Option<u32>);
+
+impl Serialize for Threshold {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(errors) => serializer.serialize_u32(errors),
+            None => serializer.serialize_str("off"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Threshold {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a number of errors, or \"off\"")]
+        enum Text {
+            Errors(u32),
+            Word(Off),
+        }
+        #[derive(Deserialize)]
+        enum Off {
+            #[serde(rename = "off")]
+            Off,
+        }
+        Text::deserialize(deserializer).map(|text| match text {
+            Text::Errors(errors) => Self(Some(errors)),
+            Text::Word(Off::Off) => Self(None),
+        })
+    }
+}
+
+impl Parameter<Option<u32>> for Threshold {
+    fn value(self) -> Result<Option<u32>, String> {
+        Ok(self.0)
+    }
+    fn of(value: Option<u32>) -> Self {
+        Self(value)
+    }
+}
+
 /// How the IP packets of an association are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -245,6 +287,12 @@ transport! {
     association_max_retrans: u32,
     /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this.
     path_max_retrans: u32,
+    /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count exceeds
+    /// this.
+    potentially_failed_max_retrans: u32,
+    /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
+    /// this, or "off".
+    change_primary_threshold: Threshold,
     /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first.
     max_init_retransmits: u32,
     /// HB.interval: added to the RTO between heartbeats on an idle path, or "off".

@@ -6,8 +6,8 @@ use polypath_sim::link::{LossModel, LossScript, Reordering};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
     AssociationSpec, CheckEvery, Choice, CrossTraffic, Direction, EncapsulationSpec, Fault,
-    LinkEntry, LinkSpec, NodeSpec, PathSpec, Policy, SizeRange, Switch, TrafficKind, TrafficSpec,
-    Transport, Workload, WorkloadKind,
+    LinkEntry, LinkSpec, NodeSpec, PathSpec, Policy, SizeRange, Switch, Threshold, TrafficKind,
+    TrafficSpec, Transport, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -251,6 +251,10 @@ fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
         rto_initial: Some(Span::millis(rto_initial)),
         rto_max: Some(Span::millis(rto_max)),
         path_max_retrans: Some(dice.between(0, 5) as u32),
+        potentially_failed_max_retrans: dice.one_in(2).then(|| dice.between(0, 3) as u32),
+        change_primary_threshold: dice
+            .one_in(2)
+            .then(|| Threshold(Some(dice.between(0, 5) as u32))),
         association_max_retrans: Some(if patient { 100 } else { dice.between(0, 20) as u32 }),
         max_init_retransmits: Some(if patient { 100 } else { dice.between(0, 8) as u32 }),
         heartbeat_interval: Some(match dice.between(0, 3) {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use polypath::proto::policy::failover;
 use polypath::{
     Config, ConnectOptions, Event, Message, PathId, PathState, RouteTable, StreamId, SystemRoutes,
+    Thresholds,
 };
 
 use crate::relay::Relay;
@@ -113,6 +115,32 @@ async fn when_the_path_in_use_is_cut_the_other_takes_over() {
     }
     assert!(states.contains(&PathState::Inactive), "{states:?}");
     assert_eq!(states.last(), Some(&PathState::Active));
+}
+
+/// Caro 2006 (failover), IV, with thresholds that are set after the association has begun.
+#[tokio::test]
+async fn a_failover_can_be_made_permanent() {
+    let config = impatient().to_builder().path_max_retrans(100).failover(&failover::PERMANENT);
+    let (pair, relays) = relayed(&config.build().unwrap()).await;
+    let mut events = pair.near.events();
+    let patient = pair.near.paths()[0].view.thresholds;
+    let hasty = Thresholds { path_max_retrans: 0, change_primary: Some(0), ..patient };
+    pair.near.set_thresholds(Some(PathId(0)), hasty).unwrap();
+    assert!(pair.near.set_thresholds(Some(PathId(2)), hasty).is_err());
+    pair.near.set_association_max_retrans(200);
+    relays[0].cut(true);
+    pair.near.send(Message::new(StreamId(0), vec![0; 1000])).await.unwrap();
+    soon(pair.near.drained()).await.unwrap();
+    until(|| pair.near.primary() == PathId(1)).await;
+    relays[0].cut(false);
+    until(|| pair.near.paths()[0].view.state == PathState::Active).await;
+    assert_eq!(pair.near.current_path(), PathId(1));
+    let mut changed = false;
+    soon(pair.near.shutdown()).await.unwrap();
+    while let Ok(event) = soon(events.next()).await {
+        changed |= event == Event::PrimaryChanged { path: PathId(1) };
+    }
+    assert!(changed);
 }
 
 #[tokio::test]

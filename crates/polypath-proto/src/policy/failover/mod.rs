@@ -1,16 +1,40 @@
 //! When is a path given up, and when taken back? Which path takes new data meanwhile?
+//!
+//! The phases are those of Caro 2006 (failover): in Phase I new data goes to the primary, in Phase II
+//! to a stand-in, and Phase III is the dormant state, in which no path is left.
 
 use std::fmt::Debug;
 
-use super::{Answer, PathState, PathView, PathsView};
+use super::{Answer, PathState, PathView, PathsView, retransmission};
 use crate::PathId;
 
+pub mod dormant_hop;
+pub mod dormant_last_dest;
+pub mod dormant_primary;
+pub mod permanent;
+mod phases;
+pub mod potentially_failed;
 pub mod standard;
+pub mod two_phase;
 
+pub use dormant_hop::DORMANT_HOP;
+pub use dormant_last_dest::DORMANT_LAST_DEST;
+pub use dormant_primary::DORMANT_PRIMARY;
+pub use permanent::PERMANENT;
+pub use potentially_failed::POTENTIALLY_FAILED;
 pub use standard::STANDARD;
+pub use two_phase::TWO_PHASE;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[&STANDARD];
+pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[
+    &STANDARD,
+    &DORMANT_HOP,
+    &DORMANT_PRIMARY,
+    &DORMANT_LAST_DEST,
+    &PERMANENT,
+    &TWO_PHASE,
+    &POTENTIALLY_FAILED,
+];
 
 /// What happened on a path that counts as an error (RFC 9260 8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,16 +45,27 @@ pub enum PathErrorKind {
     HeartbeatTimeout,
 }
 
+/// How many errors in a row change what: of an association by its configuration, and of single paths
+/// while it runs ([`Association::set_thresholds`](crate::Association::set_thresholds)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Path.Max.Retrans (PMR): with more the path is inactive (RFC 9260 8.2).
+    pub path_max_retrans: u32,
+    /// PotentiallyFailed.Max.Retrans (PFMR): with more it is potentially failed (RFC 7829 3.2).
+    pub potentially_failed_max_retrans: u32,
+    /// The Change Primary Threshold (CPT): with more another path becomes the primary for good
+    /// (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans). `None`: never.
+    pub change_primary: Option<u32>,
+}
+
 /// Decides when a path is given up and taken back. Unconfirmed paths are not its business
 /// (RFC 9260 5.4).
 pub trait FailoverPolicy: Send + Debug {
-    /// The state of `path` after an error; `path.error_count` counts it already, and
-    /// `path_max_retrans` is the path's threshold.
+    /// The state of `path` after an error; `path.error_count` counts it already.
     fn after_error(
         &mut self,
         path: &PathView,
         error: PathErrorKind,
-        path_max_retrans: u32,
         paths: PathsView<'_>,
     ) -> PathState;
 
@@ -40,4 +75,24 @@ pub trait FailoverPolicy: Send + Debug {
     /// The path for new data (for all of it, or as the scheduler's starting point). Asked after
     /// every change.
     fn current(&mut self, paths: PathsView<'_>) -> PathId;
+
+    /// The primary after an error, once new data has its path: another one makes a failover
+    /// permanent.
+    fn primary(&mut self, paths: PathsView<'_>) -> PathId {
+        paths.primary()
+    }
+
+    /// Where a chunk is sent again that was sent to `last` before, while no path is active; else the
+    /// [retransmission policy](super::RetransmissionPolicy) says it. By default to the next one: it
+    /// may be back.
+    fn retransmission(&self, last: PathId, paths: PathsView<'_>) -> PathId {
+        retransmission::alternate(last, paths)
+    }
+
+    /// An error was counted on `path`, which has its state already: is it probed at once, whatever
+    /// HB.interval?
+    fn probes_at_once(&self, path: &PathView) -> bool {
+        let _ = path;
+        false
+    }
 }

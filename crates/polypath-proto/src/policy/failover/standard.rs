@@ -10,9 +10,10 @@
 //!   primary
 //! ```
 //!
-//! When every path is inactive (the dormant state), new data stays with the path used last and the
-//! first path to answer takes over.
+//! When every path is inactive (the dormant state, which the RFC leaves open), new data stays with the
+//! path used last, retransmissions go from path to path, and the first path to answer takes over.
 
+use super::phases::Phases;
 use super::{FailoverPolicy, PathErrorKind};
 use crate::PathId;
 use crate::policy::{Answer, PathState, PathView, PathsView};
@@ -22,24 +23,20 @@ pub static STANDARD: Answer<dyn FailoverPolicy> = Answer {
     name: "standard",
     summary: "a path is inactive after Path.Max.Retrans errors, the primary is used again when it \
               answers (RFC 9260 8.2)",
-    make: |_| Box::new(Standard),
+    make: |config| Box::new(Standard(Phases::new(config))),
 };
 
 #[derive(Debug)]
-struct Standard;
+struct Standard(Phases);
 
 impl FailoverPolicy for Standard {
     fn after_error(
         &mut self,
         path: &PathView,
         _: PathErrorKind,
-        path_max_retrans: u32,
-        _: PathsView<'_>,
+        paths: PathsView<'_>,
     ) -> PathState {
-        // RFC 9260 8.2: "When the value of this counter exceeds the protocol parameter
-        // 'Path.Max.Retrans' of that destination address, the endpoint SHOULD mark the destination
-        // transport address as inactive".
-        if path.error_count > path_max_retrans { PathState::Inactive } else { path.state }
+        self.0.after_error(path, paths)
     }
 
     fn after_answer(&mut self, _: &PathView, _: PathsView<'_>) -> PathState {
@@ -47,13 +44,6 @@ impl FailoverPolicy for Standard {
     }
 
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
-        let active = |p: &PathView| p.state == PathState::Active;
-        if active(&paths.path(paths.primary())) {
-            return paths.primary();
-        }
-        if active(&paths.path(paths.current())) {
-            return paths.current();
-        }
-        paths.next_after(paths.current(), active).unwrap_or_else(|| paths.current())
+        self.0.current(paths, |_| paths.current())
     }
 }

@@ -46,13 +46,13 @@ pub trait RetransmissionPolicy: Send + Debug {
     fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId;
 }
 
-/// The path to use in place of `last`: the next active one in round robin, or a potentially failed
-/// one. When every path has been given up, the next of those, for one of them may be back; `last`
+/// The path to use in place of `last`: the next active one in round robin, which may be `last` itself
+/// (RFC 7829 3.2: not one that is potentially failed then), or a potentially failed one. When every path has been given up, the next of those, for one of them may be back; `last`
 /// itself if there is no other.
 pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
     let other = |state: PathState| move |p: &PathView| p.id != last && p.state == state;
     paths
-        .next_after(last, other(PathState::Active))
+        .next_after(last, |p| p.state == PathState::Active)
         .or_else(|| paths.next_after(last, other(PathState::PotentiallyFailed)))
         .or_else(|| match paths.path(last).state {
             PathState::Inactive => paths.next_after(last, other(PathState::Inactive)),

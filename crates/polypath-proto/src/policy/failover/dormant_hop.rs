@@ -1,0 +1,53 @@
+//! Dormant Hop: when every path has failed, each timeout takes the data to the next one.
+//!
+//! Caro 2006 (failover), III.6: "the sender transmits new data to a different destination after each
+//! timeout", through all of them in round robin, "until either a destination responds, or the
+//! association aborts". Fig. 7:
+//!
+//! ```text
+//!   Phase I  --- errors of the primary > PMR --->  Phase II  ---+ errors of the stand-in > PMR:
+//!            <--- the primary answers -----------            <--+ the next active path
+//!      ^                                             |    ^
+//!      | the primary answers          no active path |    | another path answers
+//!      |                                             v    |
+//!      +-----------------------------------------  Phase III  ---+ timeout: data to the next path,
+//!                                                  (dormant)  <--+ whatever its state
+//! ```
+//!
+//! ns-2: dormantAction_ 0, its default. There only retransmissions go from path to path.
+
+use super::phases::{Phases, hop};
+use super::{FailoverPolicy, PathErrorKind};
+use crate::PathId;
+use crate::policy::{Answer, PathState, PathView, PathsView};
+
+/// See the [module](self).
+pub static DORMANT_HOP: Answer<dyn FailoverPolicy> = Answer {
+    name: "dormant-hop",
+    summary: "as standard; when every path has failed, data goes to the next one with each timeout \
+              (Dormant Hop; Caro 2006, III.6)",
+    make: |config| Box::new(DormantHop(Phases::new(config))),
+};
+
+#[derive(Debug)]
+struct DormantHop(Phases);
+
+impl FailoverPolicy for DormantHop {
+    fn after_error(
+        &mut self,
+        path: &PathView,
+        _: PathErrorKind,
+        paths: PathsView<'_>,
+    ) -> PathState {
+        self.0.after_error(path, paths)
+    }
+
+    fn after_answer(&mut self, _: &PathView, _: PathsView<'_>) -> PathState {
+        PathState::Active
+    }
+
+    fn current(&mut self, paths: PathsView<'_>) -> PathId {
+        let stays = paths.current();
+        self.0.current(paths, |timeout| if timeout { hop(stays, paths) } else { stays })
+    }
+}

@@ -1,0 +1,50 @@
+//! Dormant LastDest: when every path has failed, data stays where it is.
+//!
+//! Caro 2006 (failover), III.6: the sender "continues sending new data to whichever destination was
+//! last used in Phase II"; heartbeats probe the others. ns-2: dormantAction_ 2.
+//!
+//! ```text
+//!   Phases I, II  -- the last active path fails -->  dormant: new data to the stand-in used last,
+//!   (Fig. 1)      <--------------------------------  each retransmission to where it was sent before
+//!                  the primary answers: Phase I;
+//!                  another one: Phase II with it
+//! ```
+
+use super::phases::Phases;
+use super::{FailoverPolicy, PathErrorKind};
+use crate::PathId;
+use crate::policy::{Answer, PathState, PathView, PathsView};
+
+/// See the [module](self).
+pub static DORMANT_LAST_DEST: Answer<dyn FailoverPolicy> = Answer {
+    name: "dormant-last-dest",
+    summary: "as standard; when every path has failed, data stays with the path used last \
+              (Dormant LastDest; Caro 2006, III.6)",
+    make: |config| Box::new(DormantLastDest(Phases::new(config))),
+};
+
+#[derive(Debug)]
+struct DormantLastDest(Phases);
+
+impl FailoverPolicy for DormantLastDest {
+    fn after_error(
+        &mut self,
+        path: &PathView,
+        _: PathErrorKind,
+        paths: PathsView<'_>,
+    ) -> PathState {
+        self.0.after_error(path, paths)
+    }
+
+    fn after_answer(&mut self, _: &PathView, _: PathsView<'_>) -> PathState {
+        PathState::Active
+    }
+
+    fn current(&mut self, paths: PathsView<'_>) -> PathId {
+        self.0.current(paths, |_| paths.current())
+    }
+
+    fn retransmission(&self, last: PathId, _: PathsView<'_>) -> PathId {
+        last
+    }
+}

@@ -1,0 +1,51 @@
+//! Dormant Primary: when every path has failed, data goes to the primary.
+//!
+//! Caro 2006 (failover), III.6: "Instead of continually sending new data to whichever destination was
+//! last used in Phase II, the sender continually sends new data to the primary destination". ns-2:
+//! dormantAction_ 1.
+//!
+//! ```text
+//!   Phases I, II  -- the last active path fails -->  dormant: new data and retransmissions
+//!   (Fig. 1)      <--------------------------------  to the primary
+//!                  the primary answers: Phase I;
+//!                  another one: Phase II with it
+//! ```
+
+use super::phases::Phases;
+use super::{FailoverPolicy, PathErrorKind};
+use crate::PathId;
+use crate::policy::{Answer, PathState, PathView, PathsView};
+
+/// See the [module](self).
+pub static DORMANT_PRIMARY: Answer<dyn FailoverPolicy> = Answer {
+    name: "dormant-primary",
+    summary: "as standard; when every path has failed, data goes to the primary \
+              (Dormant Primary; Caro 2006, III.6)",
+    make: |config| Box::new(DormantPrimary(Phases::new(config))),
+};
+
+#[derive(Debug)]
+struct DormantPrimary(Phases);
+
+impl FailoverPolicy for DormantPrimary {
+    fn after_error(
+        &mut self,
+        path: &PathView,
+        _: PathErrorKind,
+        paths: PathsView<'_>,
+    ) -> PathState {
+        self.0.after_error(path, paths)
+    }
+
+    fn after_answer(&mut self, _: &PathView, _: PathsView<'_>) -> PathState {
+        PathState::Active
+    }
+
+    fn current(&mut self, paths: PathsView<'_>) -> PathId {
+        self.0.current(paths, |_| paths.primary())
+    }
+
+    fn retransmission(&self, _: PathId, paths: PathsView<'_>) -> PathId {
+        paths.primary()
+    }
+}

@@ -1,0 +1,90 @@
+//! Phases I and II, for the answers that differ in the dormant state.
+//!
+//! Caro 2006 (failover), Fig. 1:
+//!
+//! ```text
+//!              errors of the primary > PMR
+//!   Phase I  ------------------------------->  Phase II   <---+ errors of the stand-in > PMR:
+//!   new data <-------------------------------  new data       | the next active path
+//!   to the       the primary answers           to a stand-in -+ in round robin
+//!   primary
+//! ```
+//!
+//! By ns-2's procedures the path for new data is chosen anew only when it turns inactive and when the
+//! primary answers: in the dormant state it stays, and a stand-in that answers does not take over.
+
+use crate::config::Procedures;
+use crate::policy::{PathState, PathView, PathsView};
+use crate::{Config, PathId};
+
+/// Whether a path takes data.
+pub(super) fn active(path: &PathView) -> bool {
+    path.state == PathState::Active
+}
+
+/// What has happened to the path for new data since it was chosen.
+#[derive(Debug)]
+pub(super) struct Phases {
+    ns2: bool,
+    /// An error on the path for new data, by ns-2's procedures one that made it inactive.
+    left: Option<PathId>,
+}
+
+impl Phases {
+    pub(super) fn new(config: &Config) -> Self {
+        Self { ns2: config.procedures() == Procedures::Ns2, left: None }
+    }
+
+    /// The state of a path after an error there.
+    pub(super) fn after_error(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
+        let state = inactive_above_pmr(path);
+        let fails = state == PathState::Inactive && path.state != PathState::Inactive;
+        if path.id == paths.current() && (fails || !self.ns2) {
+            self.left = Some(path.id);
+        }
+        state
+    }
+
+    /// The path for new data; `dormant` says it in the dormant state, after an error there or without
+    /// one.
+    pub(super) fn current(
+        &mut self,
+        paths: PathsView<'_>,
+        dormant: impl FnOnce(bool) -> PathId,
+    ) -> PathId {
+        let (primary, current) = (paths.primary(), paths.current());
+        let left = self.left.take() == Some(current);
+        if active(&paths.path(primary)) {
+            return primary;
+        }
+        if self.ns2 {
+            let usable = |p: &PathView| p.state != PathState::Inactive;
+            return match paths.next_after(current, usable) {
+                _ if !left => current,
+                Some(path) => path,
+                None => dormant(true),
+            };
+        }
+        if active(&paths.path(current)) {
+            return current;
+        }
+        paths.next_after(current, active).unwrap_or_else(|| dormant(left))
+    }
+}
+
+/// The state of a path after an error, by Path.Max.Retrans alone.
+pub(super) fn inactive_above_pmr(path: &PathView) -> PathState {
+    // RFC 9260 8.2: "When the value of this counter exceeds the protocol parameter
+    // 'Path.Max.Retrans' of that destination address, the endpoint SHOULD mark the destination
+    // transport address as inactive".
+    if path.error_count > path.thresholds.path_max_retrans {
+        PathState::Inactive
+    } else {
+        path.state
+    }
+}
+
+/// The next path in round robin, whatever its state, but for unconfirmed ones.
+pub(super) fn hop(from: PathId, paths: PathsView<'_>) -> PathId {
+    paths.next_after(from, |p| p.state != PathState::Unconfirmed).unwrap_or(from)
+}

@@ -1,0 +1,98 @@
+//! SCTP-PF: a potentially failed state between active and inactive (RFC 7829).
+//!
+//! RFC 7829 3.2; the first state machine is each path's own:
+//!
+//! ```text
+//!            errors > PFMR                          errors > PMR
+//!   active  --------------->  potentially failed  --------------->  inactive
+//!      ^                            |                                  |
+//!      +---- an answer: a HEARTBEAT ACK, or data that was sent there only
+//!
+//!   new data, in this order: the primary if it is active; the path in use if it is; the next active
+//!   one; the potentially failed one with the fewest errors; the inactive one with the fewest errors
+//! ```
+//!
+//! - A potentially failed path gets a HEARTBEAT at once and then one each RTO, whatever HB.interval, if
+//!   there are heartbeats at all.
+//! - When no path is active, new data and retransmissions go to the potentially failed path with the
+//!   fewest errors, which changes neither its state nor its error count.
+//! - In the dormant state (4.1) they go to the inactive path with the fewest errors; of several, to
+//!   another one than failed last.
+//! - Primary path switchover (5): after more errors than Primary.Switchover.Max.Retrans, here
+//!   `change_primary_threshold`, the path in use becomes the primary.
+//!
+//! PFMR is `potentially_failed_max_retrans`; with one that is not below Path.Max.Retrans there is no
+//! such state. As heartbeats and data may time out together, Association.Max.Retrans is reached sooner
+//! than without it (4).
+
+use super::permanent::above_change_primary;
+use super::phases::{active, inactive_above_pmr};
+use super::{FailoverPolicy, PathErrorKind};
+use crate::PathId;
+use crate::policy::{Answer, PathState, PathView, PathsView};
+
+/// See the [module](self).
+pub static POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
+    name: "potentially-failed",
+    summary: "after potentially_failed_max_retrans errors a path is avoided and probed, after \
+              Path.Max.Retrans inactive (SCTP-PF; RFC 7829)",
+    make: |_| Box::new(PotentiallyFailed),
+};
+
+#[derive(Debug)]
+struct PotentiallyFailed;
+
+/// Of the paths in this state, the first with the fewest errors, in round robin from `first` on.
+fn fewest_errors(paths: PathsView<'_>, first: usize, state: PathState) -> Option<PathId> {
+    let n = paths.count();
+    let all = (0..n).map(|step| paths.path(PathId(((first + step) % n) as u8)));
+    all.filter(|p| p.state == state).min_by_key(|p| p.error_count).map(|p| p.id)
+}
+
+fn least_failed(paths: PathsView<'_>, first: usize) -> Option<PathId> {
+    fewest_errors(paths, first, PathState::PotentiallyFailed)
+        .or_else(|| fewest_errors(paths, first, PathState::Inactive))
+}
+
+impl FailoverPolicy for PotentiallyFailed {
+    fn after_error(&mut self, path: &PathView, _: PathErrorKind, _: PathsView<'_>) -> PathState {
+        match inactive_above_pmr(path) {
+            PathState::Active
+                if path.error_count > path.thresholds.potentially_failed_max_retrans =>
+            {
+                PathState::PotentiallyFailed
+            }
+            state => state,
+        }
+    }
+
+    fn after_answer(&mut self, _: &PathView, _: PathsView<'_>) -> PathState {
+        PathState::Active
+    }
+
+    fn current(&mut self, paths: PathsView<'_>) -> PathId {
+        let (primary, current) = (paths.primary(), paths.current());
+        if active(&paths.path(primary)) {
+            return primary;
+        }
+        if active(&paths.path(current)) {
+            return current;
+        }
+        paths
+            .next_after(current, active)
+            .or_else(|| least_failed(paths, current.index()))
+            .unwrap_or(current)
+    }
+
+    fn primary(&mut self, paths: PathsView<'_>) -> PathId {
+        above_change_primary(paths)
+    }
+
+    fn retransmission(&self, last: PathId, paths: PathsView<'_>) -> PathId {
+        least_failed(paths, last.index() + 1).unwrap_or(last)
+    }
+
+    fn probes_at_once(&self, path: &PathView) -> bool {
+        path.state == PathState::PotentiallyFailed
+    }
+}

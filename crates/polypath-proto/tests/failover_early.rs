@@ -1,0 +1,253 @@
+//! Leaving a path before it has failed: the mechanism that Caro 2006 (failover), V, advocates, and the
+//! potentially failed state of RFC 7829.
+
+mod common;
+
+use common::*;
+use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
+use polypath_proto::*;
+
+const ACTIVE: PathState = PathState::Active;
+const PF: PathState = PathState::PotentiallyFailed;
+const INACTIVE: PathState = PathState::Inactive;
+
+fn config(answer: &'static Answer<dyn FailoverPolicy>) -> ConfigBuilder {
+    Config::builder().failover(answer).association_max_retrans(100)
+}
+
+fn open(paths: u8, config: ConfigBuilder) -> Net {
+    established(paths, config.build().unwrap())
+}
+
+/// The networks of the packets of host 0 with such a chunk since `mark`.
+fn went(net: &Net, what: &str, mark: usize) -> Vec<u8> {
+    net.sent_since(0, mark).iter().filter(|p| p.has(what)).map(Sent::net).collect()
+}
+
+/// When `path` of host 0 changed to this state, in milliseconds since `start`.
+fn became(net: &Net, start: Time, path: u8, state: PathState) -> Vec<u64> {
+    let what = |e: &Event| matches!(e, Event::PathState { path: p, to, .. } if p.0 == path && *to == state);
+    let start = start.as_nanos() / 1_000_000;
+    net.events(0, what).iter().filter_map(|(ms, _)| ms.checked_sub(start)).collect()
+}
+
+/// Fig. 13: new data leaves the primary with the first timeout, while PMR decides when it has failed:
+/// the heartbeat that leaves at once and its repetitions find that out, after the RTOs 1, 2, 4 .. 32 s.
+/// With PMR alone new data waits for that.
+#[test]
+fn the_first_timeout_redirects_and_failure_is_detected_in_the_background() {
+    for answer in [&failover::TWO_PHASE, &failover::POTENTIALLY_FAILED] {
+        let mut net = open(2, config(answer));
+        net.cuts.insert(0);
+        let (start, mark) = (net.now, net.log.len());
+        net.send(0, 0, payload(1, 100)).unwrap();
+        net.run(S(2));
+        assert_eq!(became(&net, start, 0, PF), [1000], "{answer:?}");
+        assert_eq!((net.states(0), net.a(0).current_path()), (vec![PF, ACTIVE], PathId(1)));
+        assert_eq!(went(&net, "HEARTBEAT", mark), [0], "{answer:?}");
+        let sent = net.log.len();
+        net.send(0, 0, payload(2, 100)).unwrap();
+        assert_eq!(went(&net, "DATA", sent), [1], "{answer:?}");
+        net.run(S(62));
+        assert_eq!(became(&net, start, 0, INACTIVE), [63_000], "{answer:?}");
+        assert_eq!(net.path(0, 0).error_count, 6);
+        let asked = net.sent_since(0, mark).into_iter();
+        let asked = asked.filter(|p| p.has("HEARTBEAT") && p.net() == 0);
+        let times: Vec<u64> = asked.map(|p| p.at.since(start).as_secs()).collect();
+        assert_eq!(times[..5], [1, 3, 7, 15, 31], "{answer:?}");
+        // From now on as any failed path: each heartbeat period.
+        net.cuts.clear();
+        net.drive_until(S(130), |net| net.states(0)[0] == ACTIVE);
+        assert_eq!(net.a(0).current_path(), PathId(0), "{answer:?}");
+    }
+    let mut net = open(2, config(&failover::STANDARD));
+    net.cuts.insert(0);
+    net.send(0, 0, payload(1, 100)).unwrap();
+    net.run(S(2));
+    assert_eq!((net.states(0), net.a(0).current_path()), (vec![ACTIVE, ACTIVE], PathId(0)));
+}
+
+/// Fig. 13, RFC 7829 3.2: the answer to the heartbeat brings new data back at once.
+#[test]
+fn a_path_that_answers_its_first_heartbeat_is_used_again() {
+    for answer in [&failover::TWO_PHASE, &failover::POTENTIALLY_FAILED] {
+        let mut net = open(2, config(answer));
+        net.drop_once(&["DATA"]);
+        let start = net.now;
+        net.send(0, 0, payload(1, 100)).unwrap();
+        net.run(S(2));
+        assert_eq!(became(&net, start, 0, ACTIVE).last(), Some(&1020), "{answer:?}");
+        assert_eq!(net.a(0).current_path(), PathId(0), "{answer:?}");
+        assert_eq!(net.a(0).path_stats(PathId(0)).unwrap().failures, 0, "{answer:?}");
+    }
+}
+
+/// Fig. 13: "each timeout redirects new data to a different destination", also to one that has had an
+/// error. RFC 7829 3.2 prefers the fewest errors, and keeps to that path.
+#[test]
+fn a_timeout_of_the_stand_in_redirects_again() {
+    let run = |answer| {
+        let mut net = open(2, config(answer).retransmission(&retransmission::SAME));
+        net.cuts.extend([0, 1]);
+        let mark = net.log.len();
+        net.send(0, 0, payload(1, 100)).unwrap();
+        // The primary is asked at 1 and 3 s, the stand-in fails at 2 s.
+        net.run(MS(2500));
+        assert_eq!(net.states(0), [PF, PF], "{answer:?}");
+        assert_eq!(went(&net, "DATA", mark)[..2], [0, 1], "{answer:?}");
+        let now = net.a(0).current_path().0;
+        net.run(MS(2000));
+        (now, net.a(0).current_path().0)
+    };
+    // At 3 s the primary has two errors, the stand-in one.
+    assert_eq!(run(&failover::TWO_PHASE).0, 0);
+    assert_eq!(run(&failover::POTENTIALLY_FAILED), (1, 1));
+}
+
+/// Fig. 13: "skipping failed destinations".
+#[test]
+fn failed_paths_are_skipped() {
+    let mut net = open(3, config(&failover::TWO_PHASE));
+    let hasty = Thresholds { path_max_retrans: 0, ..net.path(0, 1).thresholds };
+    net.am(0).set_thresholds(Some(PathId(1)), hasty).unwrap();
+    net.cuts.extend([0, 1]);
+    let mark = net.log.len();
+    let now = net.now;
+    net.am(0).request_heartbeat(now, PathId(1)).unwrap();
+    net.settle();
+    net.drive_until(S(10), |net| net.states(0)[1] == INACTIVE);
+    net.send(0, 0, payload(1, 100)).unwrap();
+    net.drive_until(S(10), |net| net.a(0).buffered() == 0);
+    assert_eq!((went(&net, "DATA", mark), net.a(0).current_path()), (vec![0, 2], PathId(2)));
+}
+
+/// RFC 7829 3.2: as many errors as PFMR are borne; with a PFMR of PMR there is no such state.
+#[test]
+fn the_potentially_failed_threshold_can_be_chosen() {
+    for (pfmr, states) in [(1, vec![PF, INACTIVE]), (3, vec![INACTIVE])] {
+        let config = config(&failover::POTENTIALLY_FAILED)
+            .path_max_retrans(3)
+            .potentially_failed_max_retrans(pfmr)
+            .retransmission(&retransmission::SAME);
+        let mut net = open(2, config);
+        net.cuts.insert(0);
+        net.send(0, 0, payload(1, 100)).unwrap();
+        net.drive_until(S(100), |net| net.states(0)[0] == INACTIVE);
+        let seen = net.events(0, |e| matches!(e, Event::PathState { path: PathId(0), .. }));
+        let seen = seen.iter().filter_map(|(_, e)| match e {
+            Event::PathState { to, from: ACTIVE | PF, .. } => Some(*to),
+            _ => None,
+        });
+        assert_eq!(seen.collect::<Vec<_>>(), states);
+    }
+}
+
+/// RFC 7829 3.2: "... MUST honor whether the Path Heartbeat function is enabled".
+#[test]
+fn without_heartbeats_a_potentially_failed_path_is_not_asked() {
+    let mut net = open(2, config(&failover::POTENTIALLY_FAILED).heartbeat_interval(None));
+    net.cuts.insert(0);
+    let mark = net.log.len();
+    net.send(0, 0, payload(1, 100)).unwrap();
+    net.run(S(100));
+    assert_eq!(net.states(0), [PF, ACTIVE]);
+    assert_eq!(went(&net, "HEARTBEAT", mark), []);
+}
+
+/// RFC 7829 3.2: an answer to a retransmission does not tell which path works.
+#[test]
+fn an_answer_to_a_retransmission_leaves_the_potentially_failed_state() {
+    let mut net = open(2, config(&failover::POTENTIALLY_FAILED).heartbeat_interval(None));
+    net.drop_once(&["DATA"]);
+    net.send(0, 0, payload(1, 100)).unwrap();
+    net.drive_until(S(10), |net| net.a(0).buffered() == 0);
+    assert_eq!((net.states(0), net.a(0).current_path()), (vec![PF, ACTIVE], PathId(1)));
+}
+
+/// RFC 7829 4.1 (c): data goes to the inactive path with the fewest errors, and its choice clears
+/// nothing; Dormant Hop goes round whatever the errors.
+#[test]
+fn in_the_dormant_state_the_path_with_the_fewest_errors_is_tried() {
+    let run = |answer| {
+        let config = config(answer).path_max_retrans(0).heartbeat_interval(None);
+        let mut net = open(3, config);
+        net.cuts.extend([0, 1, 2]);
+        // Two errors on path 2 before.
+        for _ in 0..2 {
+            let now = net.now;
+            net.am(0).request_heartbeat(now, PathId(2)).unwrap();
+            net.settle();
+            net.run(S(3));
+        }
+        assert_eq!(net.path(0, 2).error_count, 2);
+        let mark = net.log.len();
+        net.send(0, 0, payload(1, 100)).unwrap();
+        net.run(S(20));
+        assert!(net.states(0).iter().all(|s| *s == INACTIVE));
+        went(&net, "DATA", mark)[..5].to_vec()
+    };
+    assert_eq!(run(&failover::POTENTIALLY_FAILED), [0, 1, 0, 1, 2]);
+    assert_eq!(run(&failover::DORMANT_HOP), [0, 1, 2, 0, 1]);
+}
+
+/// RFC 7829 5: the path in use becomes the primary when the errors exceed PSMR.
+#[test]
+fn the_primary_switches_over_when_its_errors_exceed_the_threshold() {
+    for threshold in [Some(0), Some(2), None] {
+        let config = config(&failover::POTENTIALLY_FAILED).change_primary_threshold(threshold);
+        let mut net = open(2, config);
+        net.cuts.insert(0);
+        net.send(0, 0, payload(1, 100)).unwrap();
+        let errors = threshold.map_or(4, |t| t + 1);
+        net.drive_until(S(60), |net| net.path(0, 0).error_count == errors);
+        let primary = PathId(u8::from(threshold.is_some()));
+        assert_eq!(net.a(0).primary(), primary, "{threshold:?}");
+        net.cuts.clear();
+        net.drive_until(S(60), |net| net.states(0)[0] == ACTIVE);
+        assert_eq!(net.a(0).current_path(), primary, "{threshold:?}");
+    }
+}
+
+/// RFC 7829 3.2: "the sender SHOULD choose an alternate destination transport address in active state":
+/// the path that the chunk was sent to is the better one if the other is potentially failed.
+#[test]
+fn a_retransmission_does_not_go_from_an_active_to_a_potentially_failed_path() {
+    let config = config(&failover::POTENTIALLY_FAILED)
+        .heartbeat_interval(None)
+        .retransmission(&retransmission::ALTERNATE);
+    let mut net = open(2, config);
+    net.cuts.insert(1);
+    let now = net.now;
+    net.am(0).request_heartbeat(now, PathId(1)).unwrap();
+    net.settle();
+    net.run(S(2));
+    assert_eq!(net.states(0), [ACTIVE, PF]);
+    net.send(0, 0, payload(1, 50_000)).unwrap();
+    net.run(S(1));
+    net.nth("DATA", &[2], Fate::Drop);
+    let mark = net.log.len();
+    net.send(0, 0, payload(1, 50_000)).unwrap();
+    net.run(S(1));
+    assert_eq!(net.a(0).path_stats(PathId(0)).unwrap().fast_retransmissions, 1);
+    assert!(went(&net, "DATA", mark).iter().all(|path| *path == 0));
+}
+
+/// The profiles that follow ns-2 have these answers as well: a HEARTBEAT leaves with the first timeout.
+#[test]
+fn by_ns2s_procedures_the_first_timeout_redirects_too() {
+    for answer in [&failover::TWO_PHASE, &failover::POTENTIALLY_FAILED] {
+        let config = Config::profile("ns2-2.35").unwrap().to_builder().failover(answer);
+        let mut net = pair(2, config.build().unwrap());
+        net.connect(0);
+        net.drive_until(S(20), Net::all_active);
+        net.run(S(1));
+        net.drop_once(&["DATA"]);
+        let mark = net.log.len();
+        net.send(0, 0, payload(1, 100)).unwrap();
+        net.drive_until(S(10), |net| net.states(0)[0] == PF);
+        assert_eq!(net.a(0).current_path(), PathId(1), "{answer:?}");
+        net.run(S(2));
+        assert_eq!(went(&net, "HEARTBEAT", mark), [0], "{answer:?}");
+        assert_eq!((net.states(0)[0], net.a(0).current_path()), (ACTIVE, PathId(0)), "{answer:?}");
+    }
+}
