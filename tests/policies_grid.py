@@ -81,10 +81,10 @@ def mean(values: list[float]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=10, help="transfers of a series (10)")
-    parser.add_argument("--simulated", type=int, default=200, help="simulated ones (200)")
-    parser.add_argument("--at-once", type=int, default=120, help="transfers at the same time (120)")
-    parser.add_argument("--limit", type=float, default=300, help="seconds for which a transfer counts (300)")
+    parser.add_argument("--seeds", type=int, default=8, help="transfers of a series (8)")
+    parser.add_argument("--simulated", type=int, default=100, help="simulated ones (100)")
+    parser.add_argument("--at-once", type=int, default=80, help="transfers at the same time (80)")
+    parser.add_argument("--limit", type=float, default=240, help="seconds for which a transfer counts (240)")
     arguments = parser.parse_args()
     if arguments.seeds < 2 or arguments.simulated < arguments.seeds:
         parser.error("--seeds has to be at least 2, --simulated at least --seeds")

@@ -1,8 +1,8 @@
 """The retransmission policies of Caro et al. 2006 and their extensions on real sockets: the order of
 their transfer times is that of the simulator.
 
-All 240 transfers lose packets by the same dice as in the simulator, and most of the time they wait for
-timers: a hundred at once leave the machine idle enough to keep the links' times.
+All 240 transfers lose packets by the same dice as in the simulator, and most of the time they wait: so
+many at once leave two cores idle enough to keep the links' times.
 """
 
 import statistics
@@ -13,9 +13,9 @@ KIBIBYTES = 1024
 # A transfer counts for no more than this, seconds, here and there: a timeout at the end of a backed-off
 # path's patience would make the test as long.
 LIMIT = 45
-# Of these seeds none has a start-up of more than 10 s (with seed 18, the alternate path is confirmed after 45).
+# Of these seeds none takes more than 10 s to confirm the alternate path (18 takes 45).
 SEEDS, SIMULATED = range(20, 50), range(100)
-AT_ONCE = 100
+AT_ONCE = 80
 
 # AllRtxSame sends nothing over the alternate path: one series stands for all its losses.
 SAME, SAME_MFR = Point("AllRtxSame", 5, 0), Point("AllRtxSame+MFR", 5, 0)
@@ -48,13 +48,12 @@ def test_the_order_of_the_policies_is_the_simulators(tmp_path):
     measured = {point: [t.seconds for t, made in zip(took, transfers) if made.point == point]
                 for point in POINTS}
 
-    # A timer of the shortest RTO, 1 s, or a round trip of 90 ms does not feel this.
+    # At 1 ms transfers take a fifth longer, and the order is the same (docs/sockets.md).
     late = statistics.mean(t.late_mean for t in took)
-    assert late < 5, f"the emulator was {late} ms late on average: this machine is too busy"
+    assert late < 2, f"the emulator was {late} ms late on average: this machine is too busy"
     for fast, slow in FASTER:
         found = difference(measured[fast], measured[slow])
         assert found.mean < 0, f"{fast} against {slow}: {found}"
     for point in POINTS:
-        error = statistics.stdev(simulated[point]) / len(SEEDS) ** 0.5
-        apart = statistics.mean(measured[point]) - statistics.mean(simulated[point])
-        assert abs(apart) < 4 * error, f"{point}: {apart} s apart, standard error {error} s"
+        ratio = statistics.mean(measured[point]) / statistics.mean(simulated[point])
+        assert 0.75 < ratio < 1.3, f"{point}: {ratio} of the simulator's mean, {late} ms late"
