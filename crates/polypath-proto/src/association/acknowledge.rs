@@ -329,6 +329,7 @@ impl Association {
             let p = &mut self.paths[path.index()];
             if was_in_flight {
                 p.data_lost(size);
+                p.count_loss();
             }
             if ns2 {
                 continue;

@@ -58,6 +58,7 @@ impl Association {
     pub(super) fn handle_t3(&mut self, now: Time, path: PathId) {
         let i = path.index();
         self.paths[i].stats.timeouts += 1;
+        self.paths[i].count_loss();
         // E1: the window (7.2.3).
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let window = self.policies.congestion.on_timeout(&paths.path(path), paths);

@@ -11,9 +11,11 @@ use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
 use crate::{Config, Extension, PathId, Time, Tsn};
 
+mod loss;
 mod ns2;
 mod rtt;
 
+pub use loss::LossEstimate;
 use ns2::Decay;
 pub(crate) use ns2::Expired;
 
@@ -45,6 +47,7 @@ pub(crate) struct Path {
     thresholds: Thresholds,
     window: Window,
     rtt: RttEstimator,
+    loss: LossEstimate,
     /// The chunk whose round-trip time is being measured.
     rtt_probe: Option<Tsn>,
     /// Measurements that were given up, but whose chunks may still answer (ns-2's procedures).
@@ -101,6 +104,7 @@ impl Path {
             thresholds: config.thresholds(),
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
+            loss: LossEstimate::default(),
             rtt_probe: None,
             stale_probes: Vec::new(),
             max_packet,
@@ -136,6 +140,7 @@ impl Path {
             in_flight: self.in_flight,
             max_chunk: self.max_chunk(),
             rto: self.rtt.rto(),
+            loss: self.loss,
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
         }
@@ -255,6 +260,7 @@ impl Path {
         self.in_flight += size;
         self.chunks_in_flight += 1;
         self.sent_here.push_back(SentHere { tsn, transmissions });
+        self.loss.count_sent();
         self.last_data = Some(now);
     }
 
@@ -287,6 +293,11 @@ impl Path {
         self.in_flight += size;
         self.chunks_in_flight += 1;
         self.sent_here.push_back(SentHere { tsn, transmissions });
+    }
+
+    /// What was sent here has not arrived: a chunk, or what T3-rtx waited for.
+    pub(crate) const fn count_loss(&mut self) {
+        self.loss.count_lost();
     }
 
     /// Drops void entries at the front; true if there was one, that is if the chunk that had been
@@ -409,6 +420,7 @@ impl Path {
         self.last_measured = now;
         self.last_used = now;
         self.stats.heartbeats_sent += 1;
+        self.loss.count_sent();
     }
 
     /// The answer to a HEARTBEAT that left at `sent`, perhaps one that was given up: its round-trip
@@ -432,6 +444,7 @@ impl Path {
     pub(crate) const fn heartbeat_lost(&mut self) {
         self.heartbeat_out = None;
         self.stats.heartbeats_lost += 1;
+        self.loss.count_lost();
     }
 
     /// The path has answered a HEARTBEAT.

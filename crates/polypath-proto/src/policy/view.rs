@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::failover::Thresholds;
-use crate::PathId;
+use crate::{LossEstimate, PathId};
 
 /// Whether a path can be used (RFC 9260 5.4, 8.2; RFC 7829 for the state between).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +68,8 @@ pub struct PathView {
     pub max_chunk: u32,
     /// Retransmission timeout.
     pub rto: Duration,
+    /// What share of what is sent here is lost.
+    pub loss: LossEstimate,
     /// Smoothed round-trip time, once there is a sample.
     pub srtt: Option<Duration>,
     /// Round-trip time variation, once there is a sample.

@@ -11,6 +11,7 @@ use crate::PathId;
 pub mod dormant_hop;
 pub mod dormant_last_dest;
 pub mod dormant_primary;
+pub mod model;
 pub mod permanent;
 mod phases;
 pub mod potentially_failed;
@@ -20,6 +21,7 @@ pub mod two_phase;
 pub use dormant_hop::DORMANT_HOP;
 pub use dormant_last_dest::DORMANT_LAST_DEST;
 pub use dormant_primary::DORMANT_PRIMARY;
+pub use model::MODEL;
 pub use permanent::PERMANENT;
 pub use potentially_failed::POTENTIALLY_FAILED;
 pub use standard::STANDARD;
@@ -32,6 +34,7 @@ pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[
     &DORMANT_PRIMARY,
     &DORMANT_LAST_DEST,
     &PERMANENT,
+    &MODEL,
     &TWO_PHASE,
     &POTENTIALLY_FAILED,
 ];

@@ -1,0 +1,76 @@
+//! Permanent failovers where the throughput model says that they pay (Caro 2006, failover, IV.2).
+
+mod common;
+
+use common::*;
+use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
+use polypath_proto::*;
+
+/// Two paths with these one-way delays in milliseconds; the n-th packet with DATA of each is lost if n is
+/// a multiple of its number. What is sent has a pause in which the primary answers.
+fn transfer(answer: &'static Answer<dyn FailoverPolicy>, delays: [u64; 2], every: [u32; 2]) -> Net {
+    let config = Config::builder()
+        .path_max_retrans(0)
+        .heartbeat_interval(Some(S(1)))
+        .association_max_retrans(100)
+        .retransmission(&retransmission::SAME)
+        .failover(answer)
+        .change_primary_threshold(Some(0));
+    let mut net = pair(2, config.build().unwrap());
+    for (path, delay) in delays.into_iter().enumerate() {
+        for host in 0..2 {
+            net.delays.insert((host, path as u8), MS(delay));
+        }
+    }
+    net.establish();
+    let mut counts = [0; 2];
+    net.filter(move |p| {
+        let path = usize::from(p.net());
+        counts[path] += u32::from(p.has("DATA"));
+        if p.has("DATA") && counts[path] % every[path] == 0 { Fate::Drop } else { Fate::Pass }
+    });
+    for i in 0..200 {
+        net.send(0, 0, payload(i, 20_000)).unwrap();
+        net.drive_until(S(100), |net| net.a(0).buffered() == 0);
+        net.run(S(1));
+    }
+    net
+}
+
+fn changes(net: &Net) -> Vec<u8> {
+    let changes = net.hosts[0].events.iter().filter_map(|(_, e)| match e {
+        Event::PrimaryChanged { path } => Some(path.0),
+        _ => None,
+    });
+    changes.collect()
+}
+
+/// An alternate with a tenth of the loss and the same delay is worth a permanent failover.
+#[test]
+fn a_better_alternate_becomes_the_primary_for_good() {
+    let net = transfer(&failover::MODEL, [45, 45], [10, 100]);
+    assert_eq!(changes(&net), [1]);
+    let share = |path| {
+        let (lost, sent) = net.path(0, path).loss.share();
+        f64::from(lost) / f64::from(sent)
+    };
+    assert!((0.05..0.2).contains(&share(0)) && (0.005..0.03).contains(&share(1)));
+}
+
+/// F19: as much loss and more than twice the delay. The threshold alone leaves the better path; the
+/// model stays with it.
+#[test]
+fn a_slower_alternate_with_as_much_loss_does_not_become_the_primary() {
+    let net = transfer(&failover::MODEL, [45, 105], [20, 20]);
+    assert!(net.a(0).path_stats(PathId(0)).unwrap().failures > 0);
+    assert_eq!(changes(&net), []);
+    let net = transfer(&failover::PERMANENT, [45, 105], [20, 20]);
+    assert_eq!(changes(&net)[0], 1);
+}
+
+/// Loss and delay count together: twice the delay for a hundredth of the loss pays.
+#[test]
+fn less_loss_may_outweigh_a_longer_delay() {
+    let net = transfer(&failover::MODEL, [45, 90], [10, 1000]);
+    assert_eq!(changes(&net), [1]);
+}
