@@ -322,7 +322,6 @@ impl Association {
         if missing.is_empty() {
             return false;
         }
-        let highest = sender.flight.highest();
         let lost = std::mem::take(missing);
         for &(tsn, path, size) in &lost {
             let was_in_flight = self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);

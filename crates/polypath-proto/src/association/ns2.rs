@@ -28,7 +28,7 @@ use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::policy::{PathState, PathsView, probing};
 use crate::send::Fate;
-use crate::wire::{Data, PacketWriter};
+use crate::wire::PacketWriter;
 use crate::{PathId, Time, Tsn};
 
 /// What may leave in answer to the event at hand.
@@ -221,7 +221,6 @@ impl Association {
         path: PathId,
         w: &mut PacketWriter<'_>,
     ) {
-        let flagged = self.flags_retransmissions();
         let mut written = false;
         let mut from = self.sender.flight.ack_point().next();
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
@@ -234,7 +233,6 @@ impl Association {
             self.ns2.destination = Some(path);
             let p = &mut self.paths[old.index()];
             p.void_rtt_probe(tsn);
-            p.lost_gone(size);
             if self.ns2.first[old.index()] == Some(tsn) && p.in_flight() > 0 {
                 p.force_t3(now, self.ns2.next_order());
             }
@@ -242,19 +240,7 @@ impl Association {
                 self.ns2.first[path.index()] = Some(tsn);
                 self.paths[path.index()].force_t3(now, self.ns2.next_order());
             }
-            let reports = chunk.reports;
-            let chunk = self.sender.flight.resend(tsn, path);
-            chunk.reports = reports;
-            // The room was checked.
-            let _ = w.data(&Data { retransmission: flagged, ..chunk.data(tsn) });
-            let transmissions = chunk.transmissions;
-            let p = &mut self.paths[path.index()];
-            match cause {
-                LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
-                LossCause::Timeout => p.stats.timeout_retransmissions += 1,
-            }
-            self.sender.charge_window(tsn, size);
-            self.data_left(now, path, tsn, transmissions, size);
+            self.write_again(now, path, tsn, cause, w);
         }
         if !written {
             return;

@@ -324,11 +324,10 @@ impl Association {
         }
         let forced = std::mem::take(&mut self.sender.forced);
         let mut from = self.sender.flight.ack_point().next();
-        let flagged = self.flags_retransmissions();
         let mut first = true;
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
-            let (size, old) = (chunk.size(), chunk.path);
+            let size = chunk.size();
             let lost =
                 LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
             let to = self.path_for_lost(&lost);
@@ -337,18 +336,7 @@ impl Association {
             if to != path || !allowed || w.remaining() < size as usize {
                 break;
             }
-            self.paths[old.index()].lost_gone(size);
-            let chunk = self.sender.flight.resend(tsn, path);
-            // The room was checked.
-            let _ = w.data(&Data { retransmission: flagged, ..chunk.data(tsn) });
-            let transmissions = chunk.transmissions;
-            let p = &mut self.paths[path.index()];
-            match cause {
-                LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
-                LossCause::Timeout => p.stats.timeout_retransmissions += 1,
-            }
-            self.sender.charge_window(tsn, size);
-            self.data_left(now, path, tsn, transmissions, size);
+            self.write_again(now, path, tsn, cause, w);
             first = false;
         }
         if first {
@@ -357,6 +345,30 @@ impl Association {
         } else {
             self.control.release();
         }
+    }
+
+    /// A lost chunk leaves again on `path`. The packet has room for it.
+    pub(super) fn write_again(
+        &mut self,
+        now: Time,
+        path: PathId,
+        tsn: crate::Tsn,
+        cause: LossCause,
+        w: &mut PacketWriter<'_>,
+    ) {
+        let retransmission = self.flags_retransmissions();
+        let (old, chunk) = self.sender.flight.resend(tsn, path);
+        // The room was checked.
+        let _ = w.data(&Data { retransmission, ..chunk.data(tsn) });
+        let (transmissions, size) = (chunk.transmissions, chunk.size());
+        self.paths[old.index()].lost_gone(size);
+        let p = &mut self.paths[path.index()];
+        match cause {
+            LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
+            LossCause::Timeout => p.stats.timeout_retransmissions += 1,
+        }
+        self.sender.charge_window(tsn, size);
+        self.data_left(now, path, tsn, transmissions, size);
     }
 
     fn write_new_data(

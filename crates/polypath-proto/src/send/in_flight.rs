@@ -196,8 +196,8 @@ impl InFlight {
         !self.lost.is_empty()
     }
 
-    /// A lost chunk leaves again, on `path`.
-    pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId) -> &mut Outstanding {
+    /// A lost chunk leaves again, on `path`: where it was before, and the chunk.
+    pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId) -> (PathId, &Outstanding) {
         let offset = tsn.offset_from(self.first) as usize;
         self.lost.remove(&(self.first_place + offset as u64));
         let highest = self.highest();
@@ -208,12 +208,11 @@ impl InFlight {
             chunk.own_recover = Some(highest);
         }
         chunk.fate = Fate::InFlight;
-        chunk.wandered |= chunk.path != path;
-        chunk.path = path;
+        let old = std::mem::replace(&mut chunk.path, path);
+        chunk.wandered |= old != path;
         chunk.transmissions += 1;
-        chunk.reports = 0;
         self.bytes += chunk.size();
-        chunk
+        (old, chunk)
     }
 
     /// A chunk has left, for the first time or again.

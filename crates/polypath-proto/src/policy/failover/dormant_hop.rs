@@ -42,10 +42,6 @@ impl FailoverPolicy for DormantHop {
         self.0.after_error(path, paths)
     }
 
-    fn after_answer(&mut self, _: &PathView, _: PathsView<'_>) -> PathState {
-        PathState::Active
-    }
-
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         let stays = paths.current();
         self.0.current(paths, |timeout| if timeout { hop(stays, paths) } else { stays })

@@ -73,7 +73,10 @@ pub trait FailoverPolicy: Send + Debug {
     ) -> PathState;
 
     /// The state of `path` after the peer acknowledged data or a HEARTBEAT sent to it.
-    fn after_answer(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState;
+    fn after_answer(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
+        let _ = (path, paths);
+        PathState::Active
+    }
 
     /// The path for new data (for all of it, or as the scheduler's starting point). Asked after
     /// every change.

@@ -51,10 +51,6 @@ impl FailoverPolicy for Model {
         self.0.after_error(path, error, paths)
     }
 
-    fn after_answer(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
-        self.0.after_answer(path, paths)
-    }
-
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         self.0.current(paths)
     }

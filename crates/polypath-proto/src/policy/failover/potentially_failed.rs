@@ -66,10 +66,6 @@ impl FailoverPolicy for PotentiallyFailed {
         }
     }
 
-    fn after_answer(&mut self, _: &PathView, _: PathsView<'_>) -> PathState {
-        PathState::Active
-    }
-
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
         if active(&paths.path(primary)) {

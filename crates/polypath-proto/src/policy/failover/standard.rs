@@ -39,10 +39,6 @@ impl FailoverPolicy for Standard {
         self.0.after_error(path, paths)
     }
 
-    fn after_answer(&mut self, _: &PathView, _: PathsView<'_>) -> PathState {
-        PathState::Active
-    }
-
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         self.0.current(paths, |_| paths.current())
     }

@@ -57,10 +57,6 @@ impl FailoverPolicy for TwoPhase {
         }
     }
 
-    fn after_answer(&mut self, _: &PathView, _: PathsView<'_>) -> PathState {
-        PathState::Active
-    }
-
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
         let timed_out = self.timed_out.take() == Some(current);
