@@ -6,7 +6,7 @@ use crate::config::BurstRule;
 use crate::event::Event;
 use crate::path::Path;
 use crate::policy::congestion::PathAck;
-use crate::policy::loss::{MissingChunk, SackView};
+use crate::policy::loss::{self, MissingChunk, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{PathState, PathsView};
@@ -194,7 +194,8 @@ impl Association {
         tally: &mut [PathTally],
     ) -> NewlyAcked {
         let ns2 = self.is_ns2();
-        let Self { paths, sender, stats, acked, .. } = self;
+        let multiple = ns2 && self.config.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
+        let Self { paths, sender, stats, acked, ns2: notes, .. } = self;
         acked.clear();
         let mut result = NewlyAcked::default();
         let failed = |p: &Path| p.state() == PathState::Inactive;
@@ -248,6 +249,9 @@ impl Association {
         });
         if let Some(gaps) = gaps {
             let first = if ns2 { sender.flight.first_on(paths.len()) } else { Vec::new() };
+            if multiple {
+                notes.highest_outstanding(&sender.flight);
+            }
             let mut reneged = Vec::new();
             sender.flight.ack_gaps(
                 gaps,
@@ -296,7 +300,7 @@ impl Association {
         let ns2 = self.is_ns2();
         let Self { sender, policies, missing, .. } = self;
         missing.clear();
-        let highest = sender.flight.highest();
+        let highest = self.ns2.noted_highest().unwrap_or_else(|| sender.flight.highest());
         let (horizon, lost) = (policies.loss.horizon(view), policies.loss.looks_at_lost());
         sender.flight.for_each_missing(horizon, lost, |tsn, chunk| {
             let mut c = MissingChunk {

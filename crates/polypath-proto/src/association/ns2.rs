@@ -27,7 +27,7 @@ use crate::path::Expired;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::policy::{PathState, PathsView, probing};
-use crate::send::Fate;
+use crate::send::{Fate, InFlight};
 use crate::wire::PacketWriter;
 use crate::{PathId, Time, Tsn};
 
@@ -58,6 +58,8 @@ pub(super) struct Notes {
     /// Max.Burst is to be heeded (eApplyMaxBurst), and the packets that count towards it.
     limited: bool,
     burst: u32,
+    /// The highest TSN that did not wait for retransmission when that was last asked.
+    highest_outstanding: Option<Tsn>,
     /// The generator of HEARTBEATs: when it ticks, and when it was started.
     tick: Option<Time>,
     started: Time,
@@ -69,6 +71,24 @@ impl Notes {
     const fn next_order(&mut self) -> u64 {
         self.order += 1;
         self.order
+    }
+
+    /// The highest TSN that does not wait for retransmission, or what this was at an earlier asking:
+    /// after T3-rtx, which marks all that the path has outstanding, lower than the highest TSN sent
+    /// (uiHighestTsnSent, GetHighestOutstandingTsn).
+    pub(super) fn highest_outstanding(&mut self, flight: &InFlight) -> Tsn {
+        let now = flight.highest_not_lost();
+        if let Some(tsn) = now
+            && self.highest_outstanding.is_none_or(|before| tsn.is_after(before))
+        {
+            self.highest_outstanding = now;
+        }
+        self.highest_outstanding.unwrap_or_else(|| flight.ack_point())
+    }
+
+    /// What it was when that was last asked; `None` by other procedures.
+    pub(super) const fn noted_highest(&self) -> Option<Tsn> {
+        self.highest_outstanding
     }
 }
 
@@ -115,16 +135,23 @@ impl Association {
         self.ns2.limited = self.heeds_max_burst();
     }
 
-    /// Cuts the window of the path of the lowest chunk marked above the recover point.
+    /// Cuts the window of the path of the lowest chunk marked above the recover point, and so on from
+    /// the new recover point, each path's once.
     pub(super) fn ns2_cut(&mut self) {
-        let highest = self.sender.flight.highest();
+        let mut cut = vec![false; self.paths.len()];
         let mut from = self.sender.flight.ack_point().next();
         while let Some((tsn, chunk, _)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
             let path = chunk.path;
+            let recover = self.policies.cwnd_update.recover(path);
+            if cut[path.index()] || recover.is_some_and(|recover| !tsn.is_after(recover)) {
+                continue;
+            }
+            let highest = self.ns2.highest_outstanding(&self.sender.flight);
             if !self.policies.cwnd_update.on_fast_retransmit(path, tsn, highest) {
                 continue;
             }
+            cut[path.index()] = true;
             let paths =
                 PathsView { paths: &self.paths, primary: self.primary, current: self.current };
             let w = self.policies.congestion.on_fast_retransmit(&paths.path(path), paths);

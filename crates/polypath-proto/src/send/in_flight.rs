@@ -118,6 +118,12 @@ impl InFlight {
         self.next_tsn().prev()
     }
 
+    /// The highest TSN in the ring that does not wait for retransmission.
+    pub(crate) fn highest_not_lost(&self) -> Option<Tsn> {
+        let at = self.ring.iter().rposition(|c| !matches!(c.fate, Fate::Lost(_)))?;
+        Some(self.first.plus(at as u32))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
