@@ -173,7 +173,9 @@ impl Association {
             return false;
         }
         let established = matches!(self.state, State::Established | State::ShutdownPending);
-        if !established && !matches!(self.state, State::ShutdownReceived | State::ShutdownSent(_)) {
+        if !established
+            && !matches!(self.state, State::ShutdownReceived(_) | State::ShutdownSent(_))
+        {
             self.stats.dropped += 1;
             return false;
         }

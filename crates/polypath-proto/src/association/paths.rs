@@ -248,6 +248,16 @@ impl Association {
         }
     }
 
+    /// Where a control chunk goes that answers none: where new data would go, or to an active path
+    /// with fewer errors. What ends an association comes after its last data, whose retransmissions
+    /// may have left a path that is about to fail.
+    pub(super) fn path_for_control(&self) -> PathId {
+        let errors = self.path(self.current).map_or(0, |p| p.error_count);
+        let better = |p: &PathView| p.state == PathState::Active && p.error_count < errors;
+        let best = self.paths().filter(better).min_by_key(|p| p.error_count);
+        best.map_or(self.current, |p| p.id)
+    }
+
     /// Where a control chunk goes that was not answered on `old`.
     pub(super) fn alternate_for_control(&self, old: PathId) -> PathId {
         crate::policy::retransmission::alternate(old, self.paths_view())
