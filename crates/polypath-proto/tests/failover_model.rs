@@ -15,7 +15,7 @@ fn transfer(answer: &'static Answer<dyn FailoverPolicy>, delays: [u64; 2], every
         .association_max_retrans(100)
         .retransmission(&retransmission::SAME)
         .failover(answer)
-        .change_primary_threshold(Some(0));
+        .change_primary_threshold((answer.name == failover::PERMANENT.name).then_some(0));
     let mut net = pair(2, config.build().unwrap());
     for (path, delay) in delays.into_iter().enumerate() {
         for host in 0..2 {

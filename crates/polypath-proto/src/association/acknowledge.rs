@@ -6,6 +6,7 @@ use crate::config::BurstRule;
 use crate::event::Event;
 use crate::path::Path;
 use crate::policy::congestion::PathAck;
+use crate::policy::failover::Doubts;
 use crate::policy::loss::{self, MissingChunk, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
@@ -195,7 +196,7 @@ impl Association {
     ) -> NewlyAcked {
         let ns2 = self.is_ns2();
         let multiple = ns2 && self.config.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
-        let Self { paths, sender, stats, acked, ns2: notes, .. } = self;
+        let Self { paths, sender, stats, acked, policies, ns2: notes, .. } = self;
         acked.clear();
         let mut result = NewlyAcked::default();
         let failed = |p: &Path| p.state() == PathState::Inactive;
@@ -205,12 +206,13 @@ impl Association {
             let t = &mut tally[chunk.path.index()];
             t.acked += chunk.size();
             t.acked_by_gaps += if by_gaps { chunk.size() } else { 0 };
-            // RFC 9260 8.2: which path to credit for a chunk that was sent to several is ambiguous,
-            // and the sender may choose not to clear the error count; when every path has failed,
-            // any sign counts. A chunk that T3-rtx had given up may have arrived long ago, and only
-            // the SACK for it was missing. Either would hide the failure of a path.
-            let clear = fate != Fate::Lost(LossCause::Timeout);
-            t.answered |= clear && (dormant || !chunk.wandered || ns2);
+            // RFC 9260 8.2 leaves open which path an answer credits.
+            let given_up = fate == Fate::Lost(LossCause::Timeout);
+            t.answered |= if ns2 {
+                !given_up
+            } else {
+                policies.failover.believes(Doubts { wandered: chunk.wandered, given_up, dormant })
+            };
             if t.highest_newly_acked.is_none_or(|h| tsn.is_after(h)) {
                 t.highest_newly_acked = Some(tsn);
             }
@@ -220,7 +222,7 @@ impl Association {
                 Fate::Acked => {}
             }
             let measured = if ns2 {
-                path.end_any_rtt_probe(tsn, by_gaps) && clear
+                path.end_any_rtt_probe(tsn, by_gaps) && !given_up
             } else {
                 path.end_rtt_probe(tsn)
             };

@@ -7,7 +7,7 @@ use crate::event::{CloseReason, Event};
 use crate::path::Path;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LostChunk;
-use crate::policy::{PathState, PathView, PathsView, Thresholds};
+use crate::policy::{PathState, PathView, PathsView, Thresholds, refused_thresholds};
 use crate::shared::Encapsulation;
 use crate::stats::PathStats;
 use crate::{FourTuple, PathError, PathId, Time};
@@ -62,12 +62,16 @@ impl Association {
     ///
     /// # Errors
     ///
-    /// There is no such path.
+    /// There is no such path, or the failover mechanism would ignore `change_primary` or must refuse it
+    /// (RFC 7829 5).
     pub fn set_thresholds(
         &mut self,
         path: Option<PathId>,
         thresholds: Thresholds,
     ) -> Result<(), PathError> {
+        if let Some(error) = refused_thresholds(self.config.failover(), thresholds) {
+            return Err(error.into());
+        }
         match path {
             Some(id) => {
                 let p = self.paths.get_mut(id.index()).ok_or(PathError::NoSuchPath(id))?;

@@ -85,7 +85,7 @@ parameters! {
     potentially_failed_max_retrans: u32 = 0;
     /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
     /// this; `None` for never (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans).
-    /// Only answers to `failover` with permanent failovers heed it. ns-2: changePrimaryThresh_.
+    /// Refused with an answer to `failover` that would ignore it. ns-2: changePrimaryThresh_.
     change_primary_threshold: Option<u32> = None;
     /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first (RFC 9260 16; 8).
     max_init_retransmits: u32 = 8;

@@ -48,6 +48,19 @@ pub enum PathErrorKind {
     HeartbeatTimeout,
 }
 
+/// What there is to say against the acknowledgement of a chunk as a sign of life of the path that it was
+/// last sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Doubts {
+    /// It was sent to another path before, and may have arrived there.
+    pub wandered: bool,
+    /// T3-rtx has given it up, and it has not left again: it may have arrived long ago, and only the
+    /// SACK for it was missing.
+    pub given_up: bool,
+    /// Every path is inactive.
+    pub dormant: bool,
+}
+
 /// How many errors in a row change what: of an association by its configuration, and of single paths
 /// while it runs ([`Association::set_thresholds`](crate::Association::set_thresholds)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +89,15 @@ pub trait FailoverPolicy: Send + Debug {
     fn after_answer(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
         let _ = (path, paths);
         PathState::Active
+    }
+
+    /// A chunk was acknowledged: does that clear the errors of the path that it was last sent to?
+    ///
+    /// RFC 9260 8.2: where it was sent to several, "this ambiguity does not seem to have significant
+    /// consequences", but either doubt would hide the failure of a path. When every path has failed,
+    /// any sign counts.
+    fn believes(&self, doubts: Doubts) -> bool {
+        !doubts.given_up && (doubts.dormant || !doubts.wandered)
     }
 
     /// The path for new data (for all of it, or as the scheduler's starting point). Asked after

@@ -12,22 +12,30 @@
 //!   one; the potentially failed one with the fewest errors; the inactive one with the fewest errors
 //! ```
 //!
+//! - PFMR is `potentially_failed_max_retrans` (3.2 (1)); with one that is not below Path.Max.Retrans there
+//!   is no such state.
 //! - A potentially failed path gets a HEARTBEAT at once and then one each RTO, whatever HB.interval, if
-//!   there are heartbeats at all.
-//! - When no path is active, new data and retransmissions go to the potentially failed path with the
-//!   fewest errors, which changes neither its state nor its error count.
-//! - In the dormant state (4.1) they go to the inactive path with the fewest errors; of several, to
-//!   another one than failed last.
-//! - Primary path switchover (5): after more errors than Primary.Switchover.Max.Retrans, here
-//!   `change_primary_threshold`, the path in use becomes the primary.
+//!   there are heartbeats at all (3.2 (5), (6)).
+//! - New data goes to it, and retransmissions leave an active path for it, only when no path is active
+//!   (3.2 (3)); then to the one with the fewest errors, which changes neither its state nor its error
+//!   count (3.2 (4)).
+//! - An acknowledged chunk brings a path back if it was sent there only, even one that T3-rtx had
+//!   given up (3.2 (9), (10)).
+//! - In the dormant state data goes to the inactive path with the fewest errors; of several, to another
+//!   one than failed last (4.1).
+//! - Primary path switchover: after more errors than Primary.Switchover.Max.Retrans, here
+//!   `change_primary_threshold`, the path in use becomes the primary (5). A threshold below PFMR is
+//!   refused.
+//! - [`Event::PathState`](crate::Event::PathState) and [`PathState`] tell the state (7.1),
+//!   [`Association::set_thresholds`](crate::Association::set_thresholds) sets them for single paths (7.2).
+//!   Nothing hides the state from an application (7.3): one that does not care takes it for active.
 //!
-//! PFMR is `potentially_failed_max_retrans`; with one that is not below Path.Max.Retrans there is no
-//! such state. As heartbeats and data may time out together, Association.Max.Retrans is reached sooner
-//! than without it (4).
+//! As heartbeats and data may time out together, Association.Max.Retrans is reached sooner than without
+//! it (4).
 
 use super::permanent::above_change_primary;
 use super::phases::{active, inactive_above_pmr};
-use super::{FailoverPolicy, PathErrorKind};
+use super::{Doubts, FailoverPolicy, PathErrorKind};
 use crate::PathId;
 use crate::policy::{Answer, PathState, PathView, PathsView};
 
@@ -64,6 +72,13 @@ impl FailoverPolicy for PotentiallyFailed {
             }
             state => state,
         }
+    }
+
+    fn believes(&self, doubts: Doubts) -> bool {
+        // RFC 7829 3.2 (10): "Acknowledgments for data chunks that have been transmitted to one
+        // destination address only MUST clear the error counter", also after a spurious T3-rtx. (9): of
+        // others they "SHOULD NOT", in the dormant state neither.
+        !doubts.wandered
     }
 
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
