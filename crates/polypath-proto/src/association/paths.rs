@@ -219,6 +219,8 @@ impl Association {
         }
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let state = self.policies.failover.after_answer(&view.path(path), view);
+        let primary = self.policies.failover.primary_after_answer(view);
+        self.change_primary(now, primary);
         self.set_path_state(now, path, state);
     }
 

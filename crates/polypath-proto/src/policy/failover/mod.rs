@@ -11,16 +11,20 @@ use crate::PathId;
 pub mod dormant_hop;
 pub mod dormant_last_dest;
 pub mod dormant_primary;
+pub mod full_model;
 pub mod model;
 pub mod permanent;
 mod phases;
 pub mod potentially_failed;
 pub mod standard;
+#[cfg(test)]
+mod testing;
 pub mod two_phase;
 
 pub use dormant_hop::DORMANT_HOP;
 pub use dormant_last_dest::DORMANT_LAST_DEST;
 pub use dormant_primary::DORMANT_PRIMARY;
+pub use full_model::FULL_MODEL;
 pub use model::MODEL;
 pub use permanent::PERMANENT;
 pub use potentially_failed::POTENTIALLY_FAILED;
@@ -35,6 +39,7 @@ pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[
     &DORMANT_LAST_DEST,
     &PERMANENT,
     &MODEL,
+    &FULL_MODEL,
     &TWO_PHASE,
     &POTENTIALLY_FAILED,
 ];
@@ -107,6 +112,12 @@ pub trait FailoverPolicy: Send + Debug {
     /// The primary after an error, once new data has its path: another one makes a failover
     /// permanent.
     fn primary(&mut self, paths: PathsView<'_>) -> PathId {
+        paths.primary()
+    }
+
+    /// The primary after the answer of a path that had failed, before new data may return to it: another
+    /// one than the path that answered makes its failover permanent.
+    fn primary_after_answer(&mut self, paths: PathsView<'_>) -> PathId {
         paths.primary()
     }
 
