@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 
+from support.program import wait_until
+
 _numbers = itertools.count()
 
 
@@ -62,6 +64,14 @@ class Namespace:
         """Switches segmentation offload off: a capture shows what would be on a wire."""
         self.run("ethtool", "-K", device, "tx-udp-segmentation", "off", "gso", "off", "gro", "off")
 
+    def settled(self) -> None:
+        """Waits until every interface is up: the kernel tells itself of that a while later, and refuses
+        to send to IPv6 networks till then."""
+        def up() -> bool:
+            links = json.loads(self.ip("-j", "link", "show", "type", "veth"))
+            return all(link["operstate"] == "UP" for link in links)
+        wait_until(up, 10, f"interfaces of {self.name} stay down")
+
     def sent(self, device: str) -> int:
         """Bytes that have left through a device."""
         shown = json.loads(self.ip("-s", "-j", "link", "show", device))
@@ -84,6 +94,8 @@ class TwoHosts:
             self.b.__enter__()
             for path in (1, 2):
                 self._join(path)
+            for host in (self.a, self.b):
+                host.settled()
         except BaseException:
             self.__exit__()
             raise
