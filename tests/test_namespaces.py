@@ -76,3 +76,19 @@ def test_a_transfer_waits_while_both_paths_are_cut(tmp_path, processes, hosts):
     assert sender.wait().json["blackout_s"] > 2.5
     receiver.wait().json
     assert sha256(tmp_path / "arrived") == sent
+
+
+@pytest.mark.needs("namespaces", "tc", "ethtool")
+def test_the_receivers_answer_comes_over_the_path_that_is_left(tmp_path, processes, hosts):
+    """The receiver, which sends nothing before, still has to find out that its primary path is cut."""
+    sent = make_file(tmp_path / "file", 3_000_000)
+    to = [hosts.address("b", path) for path in (1, 2)]
+    slow = program.tuning(rto_initial="6s")
+    receiver = processes.polypath("recv", "--bind", ",".join(to), "-o", tmp_path / "arrived", "--json", *slow,
+                                  inside=hosts.b.inside).said("waiting on")
+    sender = processes.polypath(
+        "send", tmp_path / "file", to[0], "--via", to[1], "--json", *BRISK, inside=hosts.a.inside)
+    wait_until(lambda: hosts.a.sent("va1") > 500_000, 20, "no data")
+    for side in ("a", "b"):
+        hosts.swallow(side, 1)
+    assert receiver.wait().json["sha256"] == sender.wait(20).json["sha256"] == sent
