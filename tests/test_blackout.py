@@ -10,11 +10,12 @@ from support.blackout import BRIEF, CUTS, SETTINGS, Sockets, cases, resolution, 
 
 RUNS, SIMULATED = 3, 20
 # What fails to agree or is not clear yet gets as many runs again, so often.
-ROUNDS = 3
+ROUNDS = 4
 CELLS = [(setting, cut, driver) for driver in ("emulator", "namespaces") for setting in SETTINGS for cut in CUTS]
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("many")
 @pytest.mark.needs("namespaces", "tc", "ethtool", "dumpcap")
 def test_simulator_emulator_and_namespaces_agree(tmp_path):
     simulated = {(setting, cut): simulate(cases(setting, cut, BRIEF, range(SIMULATED)), tmp_path)

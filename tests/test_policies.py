@@ -39,6 +39,7 @@ FASTER = [
 
 
 @pytest.mark.long
+@pytest.mark.xdist_group("many")
 def test_the_order_of_the_policies_is_the_simulators(tmp_path):
     simulated = {point: simulate([Transfer(point, seed, KIBIBYTES) for seed in SIMULATED],
                                  LIMIT, tmp_path) for point in POINTS}
