@@ -12,12 +12,11 @@ import time
 from pathlib import Path
 
 from support.agreement import agreement
-from support.blackout import CUTS, PAPERS, SETTINGS, Sockets, cases, resolution, simulate
+from support.blackout import CUTS, DRIVERS, PAPERS, SETTINGS, Sockets, cases, resolution, simulate
 from support.program import ROOT
 
 DOCUMENT = ROOT / "docs" / "failover.md"
 BEGIN, END = "<!-- make blackout -->\n", "<!-- end -->\n"
-DRIVERS = ("emulator", "namespaces")
 
 
 def measure(arguments: argparse.Namespace, folder: Path) -> str:

@@ -34,7 +34,8 @@ SETTINGS = {
 # In namespaces: `ip link set down` at the sender, which hears of it (sends are refused); both ends of the
 # path swallow everything; the sender's end alone does, and answers would still come back.
 CUTS = ("link down", "silent", "one way")
-DRIVERS = ("simulator", "emulator", "namespaces")
+# Beside the simulator.
+DRIVERS = ("emulator", "namespaces")
 
 RATE, QUEUE = 10_000_000, 150_000  # bit/s, bytes
 SIZE = 1_000_000  # bytes; over one path 0.8 s
