@@ -36,14 +36,16 @@ _NAMES = ("primary", "alternate", "second-alternate")
 _NETWORKS = {2: "two-paths", 3: "three-paths"}
 
 
-def uniform_loss(*losses: float, alternate_rtt: float = RTT) -> dict[str, Any]:
+def uniform_loss(
+    *losses: float, alternate_rtt: float = RTT, primary_rtt: float = RTT
+) -> dict[str, Any]:
     """The network whose paths lose so much each way (percent), the primary's first.
 
-    The round trip is that of the alternates, milliseconds.
+    Round trips of the alternates and of the primary are in milliseconds.
     """
     paths: list[dict[str, Any]] = []
     for name, loss in zip(_NAMES, losses, strict=False):
-        rtt = alternate_rtt if paths else RTT
+        rtt = alternate_rtt if paths else primary_rtt
         paths.append({"name": name, "loss": f"{loss:g} %", "delay": f"{(rtt - _EDGES) / 2:g} ms"})
     return {"topology": _NETWORKS[len(losses)], "path": paths}
 

@@ -88,6 +88,15 @@ class Source(ABC):
             NotThereError: There is no such point.
         """
 
+    @abstractmethod
+    def failed_over(self, setting: Setting) -> tuple[int, int]:
+        """Runs of a point in which the primary path became inactive, and all runs.
+
+        Raises:
+            NotImplementedYetError: The engine does not know what the point needs.
+            NotThereError: There are none of which that is known.
+        """
+
     def results(self, setting: Setting) -> Sequence[Result]:
         """Every run of a point with its samples over time; only our own runs have that.
 
@@ -147,6 +156,11 @@ class Runs(Source):
         )
         first, second = pairs.astype(float).to_numpy().T
         return ratio(first, second)
+
+    def failed_over(self, setting: Setting) -> tuple[int, int]:
+        """Runs of a point in which the primary path became inactive, and all runs."""
+        failures = self.frame(setting)["path.0.failures"]
+        return int((failures > 0).sum()), len(failures)
 
     def results(self, setting: Setting) -> Sequence[Result]:
         """Every run of a point with its samples over time."""

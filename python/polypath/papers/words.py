@@ -20,6 +20,9 @@ def value(check: Check) -> str:
         return text
     if not math.isfinite(estimate.half_width):
         return f"{text} (one run)"
+    if check.unit is Unit.SHARE:
+        low, high = (number(end, check.unit) for end in (estimate.low, estimate.high))
+        return f"{text} ({low} … {high}, n = {estimate.n})"
     half = estimate.half_width * (100 if check.unit is Unit.CHANGE else 1)
     return f"{text} ± {_significant(half)} (n = {estimate.n})"
 
@@ -40,6 +43,8 @@ def number(mean: float, unit: Unit, *, exact: bool = False) -> str:
         return "∞" if mean > 0 else "-∞"
     if unit is Unit.CHANGE:
         return f"{100 * mean:+.1f} %"
+    if unit is Unit.SHARE:
+        return f"{100 * mean:.1f} %"
     if exact and unit is Unit.SECONDS:
         return f"{mean:.3f} s"
     return f"{_significant(mean, 4)} {unit.value}".strip()
