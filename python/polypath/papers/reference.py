@@ -168,9 +168,9 @@ def agreement(
     the interval of their difference (Welch).
 
     Returns:
-        Columns: those of the point, `ours`, `ours_n`, `ns2`, `ns2_n` (seconds), `difference` (share
-        of ns-2's mean), `allowed` (half-width of the interval of the difference, as a share) and
-        `agrees`. Points that the engine does not know are left out.
+        Columns: `setting` (the point itself), those of the point, `ours`, `ours_n`, `ns2`, `ns2_n`
+        (seconds), `difference` (share of ns-2's mean), `allowed` (half-width of the interval of the
+        difference, as a share) and `agrees`. Points that the engine does not know are left out.
     """
     rows = []
     for setting, theirs in samples.items():
@@ -182,6 +182,7 @@ def agreement(
         allowed = welch(ours, theirs, level)
         rows.append(
             {
+                "setting": setting,
                 **setting.labels(),
                 "ours": ours.mean,
                 "ours_n": ours.n,

@@ -16,7 +16,7 @@ from polypath.ns2.transport import PROFILE
 from polypath.progress import Progress
 from polypath.result import Result
 from polypath.scenario import Scenario
-from polypath.simulate import Backend, simulate_many
+from polypath.simulate import Backend, simulate, simulate_many
 from polypath.statistics import Interval, interval, ratio
 from polypath.sweep import sweep
 
@@ -233,12 +233,7 @@ def measure(
         _check(frame)
         own = dict(iter(frame.groupby("key")))
         frames |= {setting: own[scenarios[setting].key] for setting in settings}
-    if backend is not None:
-        unknown |= dict.fromkeys(
-            traced, f'with backend "{backend}" single transfers are not traced'
-        )
-        return Runs(frames, unknown, {})
-    return Runs(frames, unknown, _trace(traced, scenarios))
+    return Runs(frames, unknown, _trace(traced, scenarios, unknown, backend))
 
 
 def _batches(
@@ -284,13 +279,25 @@ def _check(frame: pd.DataFrame) -> None:
 
 
 def _trace(
-    wanted: Mapping[Setting, int], scenarios: Mapping[Setting, Scenario]
+    wanted: Mapping[Setting, int],
+    scenarios: Mapping[Setting, Scenario],
+    unknown: dict[Setting, str],
+    backend: Backend | None,
 ) -> dict[Setting, list[Result]]:
     traces = {}
     for setting, count in wanted.items():
         if setting not in scenarios:
             continue
         jobs = [(scenarios[setting], seed) for seed in range(1, count + 1)]
+        if backend is not None:
+            try:
+                traces[setting] = [
+                    simulate(scenario, seed=seed, series=True, backend=backend)
+                    for scenario, seed in jobs
+                ]
+            except ScenarioError as error:
+                unknown[setting] = _short(error)
+            continue
         done = simulate_many(jobs, series=True)
         for one in done:
             if isinstance(one, Exception):

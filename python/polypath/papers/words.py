@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
-from polypath.papers.judge import Judged
+import pandas as pd
+
 from polypath.papers.verdict import Check, Unit, Verdict
 
 
@@ -58,7 +59,42 @@ def _significant(amount: float, digits: int = 2) -> str:
     return f"{amount:.{places}f}"
 
 
-def tally(claims: Iterable[Judged]) -> dict[str, int]:
+def tally(verdicts: Iterable[Verdict]) -> dict[str, int]:
     """How many statements have which verdict, all verdicts in their order."""
-    counts = Counter(one.verdict for one in claims)
+    counts = Counter(verdicts)
     return {str(verdict): counts[verdict] for verdict in Verdict}
+
+
+#: What the columns of tables are called, with their unit.
+_HEADS = {
+    "primary_loss": "primary loss [%]",
+    "alternate_loss": "alternate loss [%]",
+    "alternate_rtt": "alternate RTT [ms]",
+    "breaks_at": "break at [s]",
+    "confirmation": "confirmation of paths",
+    "ours": "polypath [s]",
+    "ours_n": "runs",
+    "ns2": "ns-2 [s]",
+    "ns2_n": "runs of ns-2",
+    "difference": "difference",
+    "allowed": "90 % interval of it",
+}
+#: Columns that are shares.
+_SHARES = frozenset({"difference", "allowed"})
+
+
+def columns(frame: pd.DataFrame) -> list[str]:
+    """The heads of a table for a reader."""
+    return [_HEADS.get(str(column), str(column).replace("_", " ")) for column in frame]
+
+
+def cell(column: Hashable, content: object) -> str:
+    """A value of such a table."""
+    if isinstance(content, float):
+        if math.isnan(content):
+            return ""
+        if column in _SHARES:
+            sign = "±" if column == "allowed" else ""
+            return f"{sign}{100 * content:{'' if sign else '+'}.1f} %"
+        return f"{content:.5g}"
+    return str(content)
