@@ -176,7 +176,7 @@ impl Association {
                     BurstRule::AfterRetransmission if newly.fast_retransmitted && !ns2 => {
                         self.paths[i].in_flight()
                     }
-                    BurstRule::AfterRetransmission => u32::MAX,
+                    BurstRule::AfterRetransmission | BurstRule::PacketCount => u32::MAX,
                 };
             }
         }
