@@ -166,6 +166,7 @@ impl Association {
             } else {
                 self.update_t3(now, PathId(i as u8));
             }
+            self.paths[i].acknowledged(now, tally.paths[i].acked);
             if tally.paths[i].answered {
                 self.answered(now, PathId(i as u8));
             }

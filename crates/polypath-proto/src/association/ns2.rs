@@ -353,6 +353,12 @@ impl Association {
                 self.send_heartbeat(now, path);
             } else {
                 self.confirm(now, path);
+                if !inbound
+                    && path != self.primary
+                    && self.policies.retransmission.needs_bandwidth()
+                {
+                    self.send_heartbeat(now, path);
+                }
             }
         }
         if !confirm {

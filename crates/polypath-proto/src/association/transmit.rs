@@ -274,7 +274,11 @@ impl Association {
             if self.write_control(path, w).is_err() && !w.is_empty() {
                 return;
             }
-            if matches!(self.control.front(), Some((_, Control::Heartbeat))) {
+            let front = self.control.front().map(|(_, control)| control);
+            if matches!(
+                front,
+                Some(Control::Heartbeat | Control::PairedHeartbeat { second: false })
+            ) {
                 self.ns2_heartbeat_left(path);
             }
             // What does not even fit an empty packet is dropped.
@@ -295,6 +299,9 @@ impl Association {
             },
             Control::CookieAck => w.cookie_ack(),
             Control::Heartbeat => w.heartbeat(&self.heartbeat_info(path, self.now)),
+            Control::PairedHeartbeat { second } => {
+                w.heartbeat(&self.paired_heartbeat_info(path, self.now, *second))
+            }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
             Control::Error(cause) => w.error(|c| cause.write(c)),
             Control::Shutdown => w.shutdown(self.receiver.tsns().cumulative()),
