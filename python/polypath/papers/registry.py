@@ -55,7 +55,8 @@ class Figure:
     Called, it runs its grid and gives a frame and a figure in the paper's layout.
     """
 
-    #: As the paper numbers it: "6", or "5.4" for a section whose results it does not show.
+    #: As the paper numbers it: "6", "table-1", or "5.4" for a section whose results it does not
+    #: show.
     id: str
     title: str
     #: What to run; with True the paper's own grid, with False a small one.
@@ -89,6 +90,8 @@ class Figure:
     @property
     def name(self) -> str:
         """What to call it in a heading."""
+        if self.id.startswith("table-"):
+            return f"Table {self.id.removeprefix('table-')}"
         return f"Figure {self.id}" if self.id.isdigit() else f"Section {self.id}"
 
 

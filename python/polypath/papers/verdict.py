@@ -36,6 +36,7 @@ class Unit(Enum):
     CHANGE = "%"
     COUNT = ""
     RATIO = "times"
+    KBITS = "kbit/s"
 
 
 @dataclass(frozen=True, slots=True)
