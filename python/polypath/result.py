@@ -18,6 +18,7 @@ from polypath.ns2.mapping import setup
 from polypath.ns2.run import Ns2Outcome
 from polypath.ns2.variables import PathSeries as Ns2Series
 from polypath.packets import PacketTrace, frame
+from polypath.queues import queue
 from polypath.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -137,6 +138,20 @@ class Result:
         first DATA chunk of their direction. Without ``packets=True`` the scenario is run once more.
         """
         return frame(self._trace())
+
+    def queue(self, link: str) -> pd.DataFrame:
+        """What waits for its transmission in front of a path's link, a row for each change.
+
+        Columns: `time` (seconds), `packets` and `bytes` from then on. The scenario is run once more
+        unless the packets were kept.
+
+        Args:
+            link: "NAME/forward" or "NAME/back", by the name of the path.
+
+        Raises:
+            ValueError: There is no such link of a path, it has no rate, or a fault changes it.
+        """
+        return queue(self.scenario, self.packets(), link)
 
     def _trace(self) -> PacketTrace:
         trace: PacketTrace | None = self._outcome.packets

@@ -148,7 +148,8 @@ class Parameters(TypedDict, total=False):
     rto_min: str
     rto_max: str
     max_burst: int
-    burst_rule: Literal["ack-clocked", "flight-size", "after-retransmission"]
+    burst_rule: Literal["ack-clocked", "flight-size", "after-retransmission", "packet-count"]
+    new_data_waits: bool
     procedures: Literal["rfc9260", "ns2"]
     path_confirmation: Literal["alongside-data", "before-data", "off"]
     cookie_life: str

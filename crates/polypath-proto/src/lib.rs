@@ -90,7 +90,7 @@ pub use error::{ConnectError, PathError, SendError};
 pub use event::{CloseReason, Event, Message, Received};
 pub use extension::Extension;
 pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
-pub use path::LossEstimate;
+pub use path::{LossEstimate, RttRange};
 pub use policy::{PathState, PathView, PathsView, Thresholds, Window};
 pub use rng::{Rng, Seed};
 pub use routes::{PrefixRoutes, RouteTable};

@@ -389,7 +389,9 @@ fn a_burst_after_a_pause_is_bounded() {
 /// ack-clocked rule, those and what the SACK took out of flight.
 #[test]
 fn a_burst_in_answer_to_a_sack_is_bounded() {
-    for (rule, most) in [(BurstRule::FlightSize, 4), (BurstRule::AckClocked, 20 + 4)] {
+    for (rule, most) in
+        [(BurstRule::FlightSize, 4), (BurstRule::PacketCount, 4), (BurstRule::AckClocked, 20 + 4)]
+    {
         let config = Config::builder().burst_rule(rule).build().unwrap();
         let (mut flow, acked) = Flow::flying(config, 32);
         let packets = flow.sack(acked + 20, &[]).len();

@@ -46,5 +46,6 @@ mod wire;
 mod workload;
 
 pub use outcome::Outcome;
+pub use polypath_proto::policy::retransmission::receive_buffer::BlockingModel;
 pub use scenario::{RunOptions, Scenario, ScenarioError};
 pub use simulation::SimError;

@@ -149,6 +149,14 @@ pub struct PathOutcome {
     pub rto: f64,
     /// Smoothed round-trip time in seconds, if there was a sample.
     pub srtt: Option<f64>,
+    /// Bandwidth by its acknowledgements in bytes a second, if there were some.
+    pub bandwidth: Option<f64>,
+    /// Bandwidth by pairs of HEARTBEATs in bytes a second, if the association sent such.
+    pub pair_bandwidth: Option<f64>,
+    /// Shortest and longest round-trip time in seconds, if there was a sample.
+    pub rtt_min: Option<f64>,
+    /// See `rtt_min`.
+    pub rtt_max: Option<f64>,
     /// Consecutive errors.
     pub error_count: u32,
     /// Counters.
@@ -327,6 +335,10 @@ impl PathOutcome {
             ssthresh: view.window.ssthresh,
             rto: view.rto.as_secs_f64(),
             srtt: view.srtt.map(|srtt| srtt.as_secs_f64()),
+            bandwidth: view.bandwidth,
+            pair_bandwidth: view.pair_bandwidth,
+            rtt_min: view.rtt_range.map(|range| range.min.as_secs_f64()),
+            rtt_max: view.rtt_range.map(|range| range.max.as_secs_f64()),
             error_count: view.error_count,
             counts: stats.into(),
         }

@@ -188,6 +188,10 @@ def _path(
         "ssthresh": int(last.ssthresh[-1]) if last else nan,
         "rto": float(last.rto[-1]) if last else nan,
         "srtt": float(last.srtt[-1]) if last else nan,
+        "bandwidth": nan,
+        "pair_bandwidth": nan,
+        "rtt_min": nan,
+        "rtt_max": nan,
         "error_count": int(last.error_count[-1]) if last else nan,
         "counts": {
             "packets_sent": int(own.sum()),

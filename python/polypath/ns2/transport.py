@@ -46,6 +46,7 @@ _FIXED = {
     "encapsulation": "ip",
     "full_mesh": False,
     "burst_rule": "after-retransmission",
+    "new_data_waits": True,
     "procedures": "ns2",
     "path_confirmation": "before-data",
     "first_sack_at_once": True,

@@ -65,7 +65,8 @@ class Figure:
     Called, it runs its grid and gives a frame and a figure in the paper's layout.
     """
 
-    #: As the paper numbers it: "6", or "5.4" for a section whose results it does not show.
+    #: As the paper numbers it: "6", "table-1", or "5.4" for a section whose results it does not
+    #: show.
     id: str
     title: str
     #: What to run; with True the paper's own grid, with False a small one.
@@ -111,6 +112,8 @@ class Figure:
 
 def figure_name(id: str) -> str:  # noqa: A002 - what it is called
     """What to call a figure, table or result in a heading."""
+    if id.startswith("table-"):
+        return f"Table {id.removeprefix('table-')}"
     return f"Figure {id}" if id.isdigit() else f"Section {id}"
 
 

@@ -38,6 +38,7 @@ class Unit(Enum):
     SHARE = "% of"
     COUNT = ""
     RATIO = "times"
+    KBITS = "kbit/s"
 
 
 @dataclass(frozen=True, slots=True)

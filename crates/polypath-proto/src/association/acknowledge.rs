@@ -167,6 +167,7 @@ impl Association {
             } else {
                 self.update_t3(now, PathId(i as u8));
             }
+            self.paths[i].acknowledged(now, tally.paths[i].acked);
             if tally.paths[i].answered {
                 self.answered(now, PathId(i as u8));
             }
@@ -177,7 +178,7 @@ impl Association {
                     BurstRule::AfterRetransmission if newly.fast_retransmitted && !ns2 => {
                         self.paths[i].in_flight()
                     }
-                    BurstRule::AfterRetransmission => u32::MAX,
+                    BurstRule::AfterRetransmission | BurstRule::PacketCount => u32::MAX,
                 };
             }
         }

@@ -115,6 +115,7 @@ impl Association {
     /// The first window that the peer announces.
     pub(super) fn peer_window(&mut self, a_rwnd: u32) {
         self.sender.set_window(a_rwnd);
+        self.policies.retransmission.learn_peer_buffer(a_rwnd);
         // Chunks that half fill a small buffer leave it room to work with.
         self.largest_payload = self.largest_payload.min(a_rwnd as usize / 2 - DATA_HEADER_LEN);
     }

@@ -14,6 +14,10 @@ pub(super) enum Control {
     CookieEcho,
     CookieAck,
     Heartbeat,
+    /// One of two that leave together, each a full packet, so that nothing joins it.
+    PairedHeartbeat {
+        second: bool,
+    },
     HeartbeatAck(Bytes),
     Error(OwnedCause),
     Shutdown,

@@ -8,10 +8,11 @@ use super::Association;
 use super::control::Control;
 use super::state::State;
 use crate::config::{PathConfirmation, Procedures};
-use crate::path::Path;
+use crate::path::{PacketPair, Path};
 use crate::policy::failover::PathErrorKind;
 use crate::policy::{PathState, PathsView};
 use crate::rng::{hmac, hmac_verify_truncated};
+use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN};
 use crate::{PathError, PathId, Time};
 
 /// Path and instant, and a signature: who was asked, when, and that it was us (RFC 9260 5.4: "a 64-bit
@@ -141,7 +142,13 @@ impl Association {
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
         self.paths[path.index()].heartbeat_sent(now);
-        self.control.push(path, Control::Heartbeat);
+        if self.policies.retransmission.needs_bandwidth() {
+            self.paths[path.index()].pair_sent(now);
+            self.control.push(path, Control::PairedHeartbeat { second: false });
+            self.control.push(path, Control::PairedHeartbeat { second: true });
+        } else {
+            self.control.push(path, Control::Heartbeat);
+        }
     }
 
     /// What a HEARTBEAT to `path` carries that was asked for at `sent`.
@@ -154,8 +161,17 @@ impl Association {
         info
     }
 
+    /// The same for one of a pair, filled up to the path's largest packet.
+    pub(super) fn paired_heartbeat_info(&self, path: PathId, sent: Time, second: bool) -> Vec<u8> {
+        let sent = if second { PacketPair::mark(sent) } else { sent };
+        let room = self.paths[path.index()].max_packet() - COMMON_HEADER_LEN - 2 * CHUNK_HEADER_LEN;
+        let mut info = self.heartbeat_info(path, sent).to_vec();
+        info.resize(room.max(INFO_LEN), 0);
+        info
+    }
+
     fn read_heartbeat_info(&self, info: &[u8]) -> Option<(PathId, Time)> {
-        let info: &[u8; INFO_LEN] = info.try_into().ok()?;
+        let info: &[u8; INFO_LEN] = info.first_chunk()?;
         if !hmac_verify_truncated(&self.heartbeat_key, &[&info[..8]], &info[8..]) {
             return None;
         }
@@ -181,6 +197,9 @@ impl Association {
             self.stats.dropped += 1;
             return;
         };
+        if self.paths[path.index()].is_second_of_pair(now, sent) {
+            return;
+        }
         let Some(rtt) = self.paths[path.index()].heartbeat_acked(now, sent) else {
             self.stats.dropped += 1;
             return;

@@ -109,6 +109,8 @@ pub struct Association {
     /// For each path, what was in flight there when the burst at hand began (Max.Burst).
     burst_from: Vec<u32>,
     burst_over: bool,
+    /// Packets with data that it has had so far.
+    burst_packets: u32,
     /// Payload bytes of the largest DATA chunk that fits every path.
     largest_payload: usize,
     heartbeat_key: [u8; 32],
@@ -176,6 +178,7 @@ impl Association {
             replies: Vec::new(),
             burst_from: Vec::new(),
             burst_over: true,
+            burst_packets: 0,
             largest_payload: usize::MAX,
             heartbeat_key: secret.next_bytes(),
             rng: Rng::new(&secret.fork()),

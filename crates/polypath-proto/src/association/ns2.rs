@@ -223,7 +223,7 @@ impl Association {
             // Nothing would come that allows it.
             return true;
         }
-        if self.ns2.limited && self.ns2.burst >= self.config.max_burst() {
+        if self.ns2_limits_burst() && self.ns2.burst >= self.config.max_burst() {
             self.ns2.limited = false;
             self.ns2.new_data = false;
             self.ns2.burst = 0;
@@ -234,7 +234,8 @@ impl Association {
     /// Everything that the event at hand allows has left.
     pub(super) fn ns2_burst_over(&mut self) {
         self.ns2.retransmit = Retransmit::Nothing;
-        if self.ns2.answering && self.ns2.new_data && !self.sender.flight.has_lost() {
+        let waits = self.config.new_data_waits() && self.sender.flight.has_lost();
+        if self.ns2.answering && self.ns2.new_data && !waits {
             self.ns2.new_data = false;
             self.ns2.burst = 0;
         }
@@ -276,7 +277,7 @@ impl Association {
         if self.ns2.retransmit == Retransmit::OnePacket {
             self.ns2.retransmit = Retransmit::Nothing;
         }
-        if self.ns2.limited {
+        if self.ns2_limits_burst() {
             if self.ns2.burst >= self.config.max_burst() {
                 self.ns2.limited = false;
                 self.ns2.retransmit = Retransmit::Nothing;
@@ -303,9 +304,14 @@ impl Association {
     pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
         self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
         self.paths[path.index()].used(now);
-        if self.ns2.limited {
+        if self.ns2_limits_burst() {
             self.ns2.burst += 1;
         }
+    }
+
+    /// Max.Burst is heeded in answer to the event at hand.
+    fn ns2_limits_burst(&self) -> bool {
+        self.ns2.limited || self.config.burst_rule() == BurstRule::PacketCount
     }
 
     fn heeds_max_burst(&self) -> bool {
@@ -374,6 +380,12 @@ impl Association {
                 self.send_heartbeat(now, path);
             } else {
                 self.confirm(now, path);
+                if !inbound
+                    && path != self.primary
+                    && self.policies.retransmission.needs_bandwidth()
+                {
+                    self.send_heartbeat(now, path);
+                }
             }
         }
         if !confirm {

@@ -115,11 +115,14 @@ impl Association {
         }
         if self.state.may_send_data() {
             // RFC 9260 6.1 C: retransmissions before new data.
-            if self.sender.flight.has_lost() {
-                if let Some(path) = self.retransmission_path(now) {
-                    return Some((path, Purpose::Retransmission));
-                }
-            } else if let Some(path) = self.new_data_path(now) {
+            let has_lost = self.sender.flight.has_lost();
+            if has_lost && let Some(path) = self.retransmission_path(now) {
+                return Some((path, Purpose::Retransmission));
+            }
+            if !(has_lost && self.config.new_data_waits())
+                && let Some(path) = self.new_data_path(now)
+                && self.may_overtake(path)
+            {
                 return Some((path, Purpose::NewData));
             }
         }
@@ -170,12 +173,28 @@ impl Association {
         may.then_some(path)
     }
 
+    /// New data may leave on `path` although something is to be sent again: elsewhere, where it waits for
+    /// the window. What it takes of the peer's buffer stays free.
+    fn may_overtake(&mut self, path: PathId) -> bool {
+        let Some((tsn, chunk, cause)) = self.sender.flight.first_lost() else { return true };
+        let lost =
+            LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+        let held_back: u32 = self.paths.iter().map(Path::lost).sum();
+        let next = self.sender.queue.next_size(self.largest_payload, self.largest_payload);
+        let size = (next.unwrap_or_default() + DATA_HEADER_LEN) as u32;
+        self.path_for_lost(&lost) != path
+            && self.sender.peer_has_room(held_back.saturating_add(size))
+    }
+
     /// RFC 9260 6.1 B and D: the window has room, and the burst is not over.
     fn may_burst(&self, path: PathId) -> bool {
         let p = &self.paths[path.index()];
         let burst = self.config.max_burst().saturating_mul(p.max_chunk());
         let from = self.burst_from.get(path.index()).copied().unwrap_or_default();
-        p.has_room() && p.in_flight() < from.saturating_add(burst)
+        let counted = self.config.burst_rule() == BurstRule::PacketCount && !self.is_ns2();
+        p.has_room()
+            && p.in_flight() < from.saturating_add(burst)
+            && (!counted || self.burst_packets < self.config.max_burst())
     }
 
     /// Something has happened that may be answered by a burst: it counts from what is in flight now,
@@ -185,10 +204,13 @@ impl Association {
             return;
         }
         self.burst_over = false;
+        self.burst_packets = 0;
         self.burst_from.clear();
         match self.config.burst_rule() {
             // Nothing limits it but a SACK for a chunk that was fast retransmitted.
-            BurstRule::AfterRetransmission => self.burst_from.resize(self.paths.len(), u32::MAX),
+            BurstRule::AfterRetransmission | BurstRule::PacketCount => {
+                self.burst_from.resize(self.paths.len(), u32::MAX);
+            }
             _ => self.burst_from.extend(self.paths.iter().map(Path::in_flight)),
         }
     }
@@ -224,7 +246,7 @@ impl Association {
                 let _ = self.write_sack(&mut w);
             }
             if self.state.may_send_data() && !(ns2 && purpose == Purpose::Sack) {
-                if self.sender.flight.has_lost() {
+                if self.sender.flight.has_lost() && purpose != Purpose::NewData {
                     self.write_retransmissions(now, path, purpose, &mut w);
                 } else {
                     self.write_new_data(now, path, purpose, &mut w);
@@ -232,6 +254,8 @@ impl Association {
             }
             self.settle_timestamp(now, stamp, &mut w);
         }
+        self.burst_packets +=
+            u32::from(matches!(purpose, Purpose::Retransmission | Purpose::NewData));
         if w.is_empty() { 0 } else { w.finish(checksum) }
     }
 
@@ -250,7 +274,11 @@ impl Association {
             if self.write_control(path, w).is_err() && !w.is_empty() {
                 return;
             }
-            if matches!(self.control.front(), Some((_, Control::Heartbeat))) {
+            let front = self.control.front().map(|(_, control)| control);
+            if matches!(
+                front,
+                Some(Control::Heartbeat | Control::PairedHeartbeat { second: false })
+            ) {
                 self.ns2_heartbeat_left(path);
             }
             // What does not even fit an empty packet is dropped.
@@ -271,6 +299,9 @@ impl Association {
             },
             Control::CookieAck => w.cookie_ack(),
             Control::Heartbeat => w.heartbeat(&self.heartbeat_info(path, self.now)),
+            Control::PairedHeartbeat { second } => {
+                w.heartbeat(&self.paired_heartbeat_info(path, self.now, *second))
+            }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
             Control::Error(cause) => w.error(|c| cause.write(c)),
             Control::Shutdown => w.shutdown(self.receiver.tsns().cumulative()),
@@ -387,7 +418,8 @@ impl Association {
             let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { break };
             let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { break };
             let size = (n + DATA_HEADER_LEN) as u32;
-            if !self.may_burst(path) || !self.sender.peer_has_room(size) {
+            let overtakes = !self.sender.flight.has_lost() || self.may_overtake(path);
+            if !self.may_burst(path) || !self.sender.peer_has_room(size) || !overtakes {
                 break;
             }
             let Some(chunk) = self.sender.queue.take(n) else { break };

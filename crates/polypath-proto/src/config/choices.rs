@@ -47,6 +47,11 @@ choice! {
         /// Max.Burst packets in answer to a SACK, once a chunk that was fast retransmitted has been
         /// cumulatively acknowledged, until the limit has been met: what ns-2's module does.
         AfterRetransmission = "after-retransmission",
+        /// Max.Burst packets in answer to an event, new data and retransmissions: RFC 9260 6.1 D allows
+        /// it to be applied "by strictly limiting the number of packets emitted on the output
+        /// routine". The release of ns-2's module with which Qiao 2008 was written did so, by its
+        /// figures.
+        PacketCount = "packet-count",
     }
 }
 
@@ -81,7 +86,12 @@ mod tests {
 
     #[test]
     fn names_read_back_and_wrong_ones_name_the_allowed() {
-        for rule in [BurstRule::FlightSize, BurstRule::AckClocked, BurstRule::AfterRetransmission] {
+        for rule in [
+            BurstRule::FlightSize,
+            BurstRule::AckClocked,
+            BurstRule::AfterRetransmission,
+            BurstRule::PacketCount,
+        ] {
             assert_eq!(rule.to_string().parse(), Ok(rule));
         }
         let wrong = "later".parse::<PathConfirmation>();

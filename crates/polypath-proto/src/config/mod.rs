@@ -68,6 +68,9 @@ parameters! {
     max_burst: u32 = 4;
     /// When Max.Burst holds, and from where it counts.
     burst_rule: BurstRule = BurstRule::AckClocked;
+    /// New data waits while anything is to be sent again (RFC 9260 6.1 C: retransmissions first). With
+    /// `false` it leaves although the window of another path holds a retransmission back.
+    new_data_waits: bool = true;
     /// Where the RFC leaves the sender's procedures open: whose reading of it.
     procedures: Procedures = Procedures::Rfc9260;
     /// Whether data waits until the paths are confirmed (RFC 9260 5.4).

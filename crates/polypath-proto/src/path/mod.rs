@@ -13,13 +13,20 @@ use crate::{Config, Extension, PathId, Time, Tsn};
 
 mod loss;
 mod ns2;
+mod packet_pair;
 mod rtt;
+mod rtt_range;
+mod westwood;
 
 pub use loss::LossEstimate;
 use ns2::Decay;
 pub(crate) use ns2::Expired;
+pub use rtt_range::RttRange;
 
+use packet_pair::Answered;
+pub(crate) use packet_pair::PacketPair;
 use rtt::RttEstimator;
+use westwood::Westwood;
 
 /// A HEARTBEAT on its way.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +55,11 @@ pub(crate) struct Path {
     window: Window,
     rtt: RttEstimator,
     loss: LossEstimate,
+    bandwidth: Westwood,
+    pair: PacketPair,
+    rtt_range: Option<RttRange>,
+    /// Largest IP packet, headers included.
+    mtu: u32,
     /// The chunk whose round-trip time is being measured.
     rtt_probe: Option<Tsn>,
     /// Measurements that were given up, but whose chunks may still answer (ns-2's procedures).
@@ -105,6 +117,10 @@ impl Path {
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
             loss: LossEstimate::default(),
+            bandwidth: Westwood::default(),
+            pair: PacketPair::default(),
+            rtt_range: None,
+            mtu: config.path_mtu().into(),
             rtt_probe: None,
             stale_probes: Vec::new(),
             max_packet,
@@ -127,7 +143,7 @@ impl Path {
         }
     }
 
-    pub(crate) const fn view(&self) -> PathView {
+    pub(crate) fn view(&self) -> PathView {
         PathView {
             id: self.id,
             local: self.local,
@@ -141,6 +157,9 @@ impl Path {
             max_chunk: self.max_chunk(),
             rto: self.rtt.rto(),
             loss: self.loss,
+            bandwidth: self.bandwidth(),
+            pair_bandwidth: self.pair.bytes_per_second(),
+            rtt_range: self.rtt_range,
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
         }
@@ -257,6 +276,9 @@ impl Path {
     // DATA in flight. Sizes are those of chunks with their headers.
 
     pub(crate) fn data_sent(&mut self, now: Time, tsn: Tsn, transmissions: u32, size: u32) {
+        if self.in_flight == 0 {
+            self.bandwidth.resume(now);
+        }
         self.in_flight += size;
         self.chunks_in_flight += 1;
         self.sent_here.push_back(SentHere { tsn, transmissions });
@@ -374,7 +396,31 @@ impl Path {
 
     pub(crate) fn sample_rtt(&mut self, r: Duration) {
         self.rtt.sample(r);
+        self.rtt_range = Some(RttRange::widened(self.rtt_range, r));
         self.stats.rtt_samples += 1;
+    }
+
+    // Bandwidth (Qiao 2008, 5.2).
+
+    /// So many bytes of chunks that were sent here were acknowledged.
+    pub(crate) fn acknowledged(&mut self, now: Time, bytes: u32) {
+        self.bandwidth.acknowledged(now, bytes, self.rtt_range.map(|range| range.min));
+    }
+
+    /// Of whole packets, as if all were full.
+    fn bandwidth(&self) -> Option<f64> {
+        let whole = f64::from(self.mtu) / f64::from(self.max_chunk());
+        self.bandwidth.bytes_per_second().map(|chunks| chunks * whole)
+    }
+
+    /// Two HEARTBEATs leave together.
+    pub(crate) const fn pair_sent(&mut self, now: Time) {
+        self.pair.sent(now);
+    }
+
+    /// A HEARTBEAT that carried `sent` has been answered; true if it was the second of a pair.
+    pub(crate) fn is_second_of_pair(&mut self, now: Time, sent: Time) -> bool {
+        self.pair.answered(now, sent, self.mtu) == Answered::Second
     }
 
     // T3-rtx (RFC 9260 6.3.2).

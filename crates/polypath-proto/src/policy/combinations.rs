@@ -6,7 +6,8 @@
 //! | AllRtxSame | | yes | yes | | yes |
 //! | FrSameRtoAlt | yes | yes | yes | yes | yes |
 //!
-//! and each policy by itself. The retransmission flag stands for the timestamps (4.2).
+//! and each policy by itself. The retransmission flag stands for the timestamps (4.2). What holds for
+//! AllRtxAlt holds for any answer that may send fast retransmissions elsewhere.
 
 use super::{Answer, FailoverPolicy, Thresholds};
 use super::{failover, loss, probing, retransmission, rtt_sampling};
@@ -15,7 +16,9 @@ use crate::{Config, ConfigError};
 /// Why this combination is refused, if it is.
 pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
     let same = c.retransmission().name == retransmission::SAME.name;
-    let alternate = c.retransmission().name == retransmission::ALTERNATE.name;
+    let alternate = [&retransmission::ALTERNATE, &retransmission::RECEIVE_BUFFER]
+        .iter()
+        .any(|answer| answer.name == c.retransmission().name);
     let mfr = c.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
     let har = c.probing().name == probing::AFTER_RTO.name;
     let karn = c.rtt_sampling().name == rtt_sampling::KARN.name;
@@ -28,7 +31,7 @@ pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
         let allowed = format!(
             "{} with retransmission {}: a fast retransmission on a slower path would look lost",
             loss::STANDARD.name,
-            retransmission::ALTERNATE.name
+            c.retransmission().name
         );
         return refuse("loss", c.loss().name, allowed);
     }
@@ -91,7 +94,7 @@ mod tests {
     fn the_ten_combinations_of_figure_7_are_allowed() {
         let allowed = |policy: &str, mfr: bool, extension: &str| match (policy, mfr, extension) {
             (_, false, "karn") => true,
-            ("alternate", mfr, _) => !mfr,
+            ("alternate" | "receive-buffer", mfr, _) => !mfr,
             ("same", _, "har") => false,
             ("same" | "hybrid", ..) => true,
             _ => unreachable!(),
@@ -115,7 +118,10 @@ mod tests {
                     let expected = allowed(retransmission.name, mfr, extension);
                     assert_eq!(built.is_ok(), expected, "{what}");
                     let plain = !mfr && extension == "karn";
-                    extended += u32::from(expected && !plain && extension != "retransmission-flag");
+                    let papers = retransmission.name != "receive-buffer";
+                    extended += u32::from(
+                        papers && expected && !plain && extension != "retransmission-flag",
+                    );
                     if let Err(error) = built {
                         assert!(["loss", "probing"].contains(&error.parameter), "{what}");
                         assert!(error.allowed.contains(retransmission.name), "{what}");

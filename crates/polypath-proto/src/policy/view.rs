@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::failover::Thresholds;
-use crate::{LossEstimate, PathId};
+use crate::{LossEstimate, PathId, RttRange};
 
 /// Whether a path can be used (RFC 9260 5.4, 8.2; RFC 7829 for the state between).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +70,14 @@ pub struct PathView {
     pub rto: Duration,
     /// What share of what is sent here is lost.
     pub loss: LossEstimate,
+    /// Bandwidth by its acknowledgements in bytes a second, once there are some; whole packets, IP
+    /// headers included (TCP Westwood; Qiao 2008, 5.2).
+    pub bandwidth: Option<f64>,
+    /// Bandwidth by pairs of HEARTBEATs in bytes a second, if the association sends such
+    /// (packet pairs; Qiao 2008, 5.2).
+    pub pair_bandwidth: Option<f64>,
+    /// The shortest and the longest round-trip time, once there is a sample.
+    pub rtt_range: Option<RttRange>,
     /// Smoothed round-trip time, once there is a sample.
     pub srtt: Option<Duration>,
     /// Round-trip time variation, once there is a sample.

@@ -71,7 +71,7 @@ fn every_wrong_one_gets_one_line() {
             edited("[workload]", "[transport]\nrto_mni = \"1 s\"\n[workload]"),
             "line 8: \
           transport.rto_mni: no such key; did you mean \"rto_min\"? allowed: profile, \
-          encapsulation, rto_initial, rto_min, rto_max, max_burst, burst_rule, procedures, \
+          encapsulation, rto_initial, rto_min, rto_max, max_burst, burst_rule, new_data_waits, procedures, \
           path_confirmation, cookie_life, association_max_retrans, path_max_retrans, potentially_failed_max_retrans, \
           change_primary_threshold, max_init_retransmits, heartbeat_interval, \
           sack_delay, sack_every, first_sack_at_once, fast_retransmit_reports, receive_buffer, send_buffer, \

@@ -274,9 +274,12 @@ transport! {
     rto_max: Span,
     /// Max.Burst: packets that one event may add to what is in flight on a path.
     max_burst: u32,
-    /// When Max.Burst holds and from where it counts: "ack-clocked" (default), "flight-size" or
-    /// "after-retransmission".
+    /// When Max.Burst holds and from where it counts: "ack-clocked" (default), "flight-size",
+    /// "after-retransmission" or "packet-count".
     burst_rule: Choice<BurstRule>,
+    /// New data waits while anything is to be sent again; if false it overtakes what another path's
+    /// window holds back.
+    new_data_waits: bool,
     /// Whose reading of the RFC the sender follows: "rfc9260" or "ns2".
     procedures: Choice<Procedures>,
     /// Whether data waits for the paths: "alongside-data" (default), "before-data" or "off".

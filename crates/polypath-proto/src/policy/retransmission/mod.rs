@@ -7,14 +7,17 @@ use crate::{PathId, Rng, Tsn};
 
 pub mod alternate;
 pub mod hybrid;
+pub mod receive_buffer;
 pub mod same;
 
 pub use alternate::ALTERNATE;
 pub use hybrid::HYBRID;
+pub use receive_buffer::RECEIVE_BUFFER;
 pub use same::SAME;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn RetransmissionPolicy>] = &[&HYBRID, &SAME, &ALTERNATE];
+pub static ANSWERS: &[&Answer<dyn RetransmissionPolicy>] =
+    &[&HYBRID, &SAME, &ALTERNATE, &RECEIVE_BUFFER];
 
 /// Why a chunk is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +47,17 @@ pub trait RetransmissionPolicy: Send + Debug {
     /// The path for `chunk`. Asked whenever the chunk could be sent; if the answer has no room in
     /// its window, the retransmission waits.
     fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId;
+
+    /// The handshake has told how large the peer's receive buffer is, in bytes.
+    fn learn_peer_buffer(&mut self, bytes: u32) {
+        let _ = bytes;
+    }
+
+    /// Whether it rests on [`PathView::pair_bandwidth`]: HEARTBEATs then go in pairs of full packets,
+    /// the first when the association is up.
+    fn needs_bandwidth(&self) -> bool {
+        false
+    }
 }
 
 /// The path to use in place of `last`: the next active one in round robin, which may be `last` itself

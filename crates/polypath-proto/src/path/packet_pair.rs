@@ -1,0 +1,132 @@
+//! A path's bandwidth from two packets that left together: the bottleneck spaces them.
+//!
+//! Qiao 2008, 5.2, names packet pairs for the bandwidth of the secondary path, which carries no data.
+//! Here the pair are two HEARTBEATs as large as the path's packets; their answers are as large, so
+//! what is measured is the slower of both directions. Where other traffic came between a pair,
+//! it seems slower, and where its answers queued behind something, faster: the median of the
+//! last pairs counts.
+
+use std::time::Duration;
+
+use crate::Time;
+
+/// Pairs that are remembered.
+const MEMORY: usize = 5;
+
+/// The second of a pair names an instant so much later than the first; nothing else is sent then.
+const MARK: Duration = Duration::from_nanos(1);
+
+/// What an answer to a HEARTBEAT is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// That of a HEARTBEAT by itself, or of the first of a pair.
+    First,
+    /// That of the second: it was behind the first, so its round-trip time says nothing.
+    Second,
+}
+
+/// The estimate of one path, in bytes a second of whole IP packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PacketPair {
+    /// The pair on its way: when it was sent, and when the first answer came.
+    out: Option<(Time, Option<Time>)>,
+    /// The last pairs, in the order in which they came.
+    samples: [f64; MEMORY],
+    count: usize,
+}
+
+impl PacketPair {
+    /// The median of the last pairs.
+    pub(crate) fn bytes_per_second(&self) -> Option<f64> {
+        let mut known = self.samples;
+        let known = &mut known[..self.count.min(MEMORY)];
+        known.sort_by(f64::total_cmp);
+        known.get(known.len() / 2).copied()
+    }
+
+    /// What the second HEARTBEAT of a pair sent at `now` carries as its instant.
+    pub(crate) fn mark(now: Time) -> Time {
+        now + MARK
+    }
+
+    pub(crate) const fn sent(&mut self, now: Time) {
+        self.out = Some((now, None));
+    }
+
+    /// A HEARTBEAT that carried `sent` has been answered. The packets have `size` bytes.
+    pub(crate) fn answered(&mut self, now: Time, sent: Time, size: u32) -> Answered {
+        let Some((pair, first)) = self.out else { return Answered::First };
+        if sent == pair {
+            self.out = Some((pair, first.or(Some(now))));
+            return Answered::First;
+        }
+        if sent != Self::mark(pair) {
+            return Answered::First;
+        }
+        self.out = None;
+        if let Some(first) = first.filter(|first| *first < now) {
+            self.samples[self.count % MEMORY] = f64::from(size) / now.since(first).as_secs_f64();
+            self.count += 1;
+        }
+        Answered::Second
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u32 = 1500;
+
+    fn at(seconds: f64) -> Time {
+        Time::from_nanos((seconds * 1e9) as u64)
+    }
+
+    /// A pair over a link of `rate` bytes a second; something of `between` bytes gets in between.
+    fn pair(estimate: &mut PacketPair, begins: f64, rate: f64, between: f64) {
+        let sent = at(begins);
+        estimate.sent(sent);
+        let first = begins + 0.6 + f64::from(SIZE) / rate;
+        let second = first + (f64::from(SIZE) + between) / rate;
+        assert_eq!(estimate.answered(at(first), sent, SIZE), Answered::First);
+        let mark = PacketPair::mark(sent);
+        assert_eq!(estimate.answered(at(second), mark, SIZE), Answered::Second);
+    }
+
+    #[test]
+    fn the_rate_of_the_link() {
+        for rate in [4500.0, 48e3, 1.25e6, 1.25e9] {
+            let mut estimate = PacketPair::default();
+            assert_eq!(estimate.bytes_per_second(), None);
+            pair(&mut estimate, 1.0, rate, 0.0);
+            let measured = estimate.bytes_per_second().unwrap();
+            assert!((measured / rate - 1.0).abs() < 0.002, "{rate}: {measured}");
+        }
+    }
+
+    #[test]
+    fn one_pair_among_others_that_was_torn_apart_does_not_count() {
+        let mut estimate = PacketPair::default();
+        for (n, between) in [0.0, 9000.0, 0.0, 0.0, 4000.0, 0.0].into_iter().enumerate() {
+            pair(&mut estimate, 30.0 * n as f64, 48e3, between);
+        }
+        let measured = estimate.bytes_per_second().unwrap();
+        assert!((measured / 48e3 - 1.0).abs() < 0.001, "{measured}");
+    }
+
+    #[test]
+    fn a_pair_of_which_one_is_lost_measures_nothing() {
+        let mut estimate = PacketPair::default();
+        estimate.sent(at(1.0));
+        assert_eq!(estimate.answered(at(2.0), PacketPair::mark(at(1.0)), SIZE), Answered::Second);
+        assert_eq!(estimate.bytes_per_second(), None);
+        estimate.sent(at(3.0));
+        assert_eq!(estimate.answered(at(4.0), at(3.0), SIZE), Answered::First);
+        estimate.sent(at(5.0));
+        // Late, repeated, or of an earlier pair.
+        for sent in [3.0, 1.0] {
+            estimate.answered(at(6.0), PacketPair::mark(at(sent)), SIZE);
+        }
+        assert_eq!(estimate.bytes_per_second(), None);
+    }
+}
