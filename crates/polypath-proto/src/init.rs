@@ -131,33 +131,35 @@ impl PeerParameters {
     }
 }
 
-/// Writes the addresses of this endpoint, unless there is but one (RFC 9260 5.1.2 A), and the
-/// parameters that every INIT and INIT ACK of ours has.
-pub(crate) fn write_common(
+/// The addresses to list: none if there is but one (RFC 9260 5.1.2 A).
+fn listed(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
+    let usable = move |ip: &&IpAddr| {
+        !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback())
+    };
+    let several = shared.config.addresses.iter().filter(usable).nth(1).is_some();
+    shared.config.addresses.iter().filter(usable).filter(move |_| several)
+}
+
+/// Writes the addresses of this endpoint, which every INIT and INIT ACK of ours has.
+pub(crate) fn write_addresses(
     p: &mut ParameterWriter<'_>,
     shared: &Shared,
     destination: IpAddr,
 ) -> Result<(), DoesNotFit> {
-    let locals: Vec<IpAddr> = shared
-        .config
-        .addresses
-        .iter()
-        .filter(|ip| !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback()))
-        .copied()
-        .collect();
-    if locals.len() > 1 {
-        for ip in &locals {
-            p.address(*ip)?;
-        }
-    }
-    Ok(())
+    listed(shared, destination).try_for_each(|ip| p.address(*ip))
 }
 
-/// The types of addresses that this endpoint can use (RFC 9260 3.3.2.1.5); only in an INIT.
+/// The types of addresses that this endpoint can use (RFC 9260 3.3.2.1.5); only in an INIT, and only
+/// beside a list of addresses. The parameter is optional, and pion, which has one address, does not
+/// answer an INIT that has it.
 pub(crate) fn write_supported_types(
     p: &mut ParameterWriter<'_>,
     shared: &Shared,
+    destination: IpAddr,
 ) -> Result<(), DoesNotFit> {
+    if listed(shared, destination).next().is_none() {
+        return Ok(());
+    }
     let v4 = shared.config.addresses.iter().any(IpAddr::is_ipv4);
     let v6 = shared.config.addresses.iter().any(IpAddr::is_ipv6);
     match (v4, v6) {
@@ -221,7 +223,7 @@ impl InitAck<'_> {
         let mut w = PacketWriter::new(&mut buf, header);
         let written = w.init_ack(&fields, |p| {
             p.state_cookie(&signed)?;
-            write_common(p, shared, self.four_tuple.remote.ip())?;
+            write_addresses(p, shared, self.four_tuple.remote.ip())?;
             if let Some(extension) = cookie.extension {
                 extension.write(p)?;
             }

@@ -95,6 +95,8 @@ pub struct Association {
     outbound_streams: u16,
     inbound_streams: u16,
     paths: Vec<Path>,
+    /// The peer has opened the association and listed no addresses.
+    peer_lists_none: bool,
     primary: PathId,
     current: PathId,
     /// Consecutive errors over all paths (RFC 9260 8.1).
@@ -167,6 +169,7 @@ impl Association {
             outbound_streams: config.outbound_streams(),
             inbound_streams: config.inbound_streams(),
             paths: Vec::new(),
+            peer_lists_none: false,
             primary: PathId(0),
             current: PathId(0),
             error_count: 0,
@@ -256,6 +259,7 @@ impl Association {
         // back; it is the primary. The COOKIE ECHO may have come over another path.
         let path = a.add_path(now, cookie.local, cookie.remote)?;
         a.learn_addresses(now, &cookie.addresses, from.remote.port());
+        a.peer_lists_none = cookie.addresses.len() == 1;
         a.confirm(now, path);
         a.become_established(now, true);
         let answer = a.path_for(&from).unwrap_or(path);
@@ -418,7 +422,8 @@ impl Association {
             self.stats.dropped += 1;
             return;
         }
-        let Some(path) = self.path_for(&from) else {
+        let known = self.path_for(&from);
+        let Some(path) = known.or_else(|| self.learn_from_heartbeat(now, &from, packet)) else {
             self.stats.dropped += 1;
             return;
         };
@@ -515,11 +520,15 @@ impl Association {
 
     /// A packet whose tag is not ours: an ABORT or SHUTDOWN COMPLETE may carry the peer's own tag,
     /// reflected (RFC 9260 8.5.1 B, C). True if it was one.
-    pub(crate) fn handle_reflected(&mut self, packet: &Packet<'_>) -> bool {
+    pub(crate) fn handle_reflected(&mut self, from: &FourTuple, packet: &Packet<'_>) -> bool {
         if packet.header().verification_tag != self.peer_tag || self.peer_tag.0 == 0 {
             return false;
         }
         match packet.chunks().next() {
+            Some(Ok(Chunk::Abort(abort))) if abort.t_bit && self.is_stranger_at(from) => {
+                self.stats.dropped += 1;
+                true
+            }
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
                 // In SHUTDOWN-ACK-SENT all data has been delivered both ways: a peer that does not
                 // know the association any more has completed it.

@@ -10,6 +10,7 @@ use crate::policy::retransmission::LostChunk;
 use crate::policy::{PathState, PathView, PathsView, Thresholds, refused_thresholds};
 use crate::shared::Encapsulation;
 use crate::stats::PathStats;
+use crate::wire::{Chunk, Packet};
 use crate::{FourTuple, PathError, PathId, Time};
 
 /// Bytes of an IPv4, an IPv6 and a UDP header.
@@ -163,6 +164,33 @@ impl Association {
                 }
             }
         }
+    }
+
+    /// A peer behind a NAT cannot list its addresses, for the world sees others. If it listed none, a
+    /// HEARTBEAT with our tag shows one more of them; before it carries data it has to answer for itself,
+    /// as every path that nobody vouches for (RFC 9260 5.4).
+    pub(super) fn learn_from_heartbeat(
+        &mut self,
+        now: Time,
+        from: &FourTuple,
+        packet: &Packet<'_>,
+    ) -> Option<PathId> {
+        let asks = matches!(packet.chunks().next(), Some(Ok(Chunk::Heartbeat(_))));
+        if !asks || !self.peer_lists_none || !self.state.is_synchronised() {
+            return None;
+        }
+        self.add_path(now, from.local.ip(), from.remote)
+    }
+
+    /// The packet came over a path that never worked, while another one does. An ABORT with a reflected
+    /// tag then says that the peer does not know the address that it sees us with there (behind a NAT, or
+    /// bound to an unspecified address): it finds its associations by address. RFC 9260 8.5.1 B would
+    /// have the association end, although it is well.
+    pub(super) fn is_stranger_at(&self, from: &FourTuple) -> bool {
+        let unconfirmed =
+            |path: &PathId| self.paths[path.index()].state() == PathState::Unconfirmed;
+        self.path_for(from).as_ref().is_some_and(unconfirmed)
+            && self.paths.iter().any(|p| p.state() == PathState::Active)
     }
 
     /// The path that a packet came over: the pair of addresses, or else the remote address, for the

@@ -328,14 +328,14 @@ impl Association {
             _ => None,
         };
         w.init(&fields, |p| {
-            init::write_common(p, &self.shared, destination)?;
+            init::write_addresses(p, &self.shared, destination)?;
             if let Some(extension) = Extension::offered(&self.config) {
                 extension.write(p)?;
             }
             if let Some(ms) = preservative {
                 p.cookie_preservative(ms)?;
             }
-            init::write_supported_types(p, &self.shared)
+            init::write_supported_types(p, &self.shared, destination)
         })
     }
 
