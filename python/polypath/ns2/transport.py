@@ -49,6 +49,7 @@ _FIXED = {
     "procedures": "ns2",
     "path_confirmation": "before-data",
     "first_sack_at_once": True,
+    "srtt_heuristic": False,
     "initial_cwnd": 0,
     "cwnd_floor": 4,
 }

@@ -6,13 +6,14 @@ use crate::config::BurstRule;
 use crate::event::Event;
 use crate::path::Path;
 use crate::policy::congestion::PathAck;
-use crate::policy::loss::{MissingChunk, SackView};
+use crate::policy::cwnd_update::ScannedChunk;
+use crate::policy::loss::{MissingChunk, NewlyAckedOn, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{PathState, PathsView};
 use crate::send::{Fate, Outstanding};
 use crate::wire::{GapBlock, Sack};
-use crate::{PathId, Time, Tsn};
+use crate::{Extension, PathId, Time, Tsn};
 
 /// What a SACK did to one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +21,7 @@ pub(super) struct PathTally {
     acked: u32,
     acked_by_gaps: u32,
     in_flight_before: u32,
-    highest_newly_acked: Option<Tsn>,
+    newly_acked: NewlyAckedOn,
     /// Losses were found by missing reports.
     lost: bool,
     /// The path has shown that it works.
@@ -33,7 +34,7 @@ pub(super) struct PathTally {
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     paths: Vec<PathTally>,
-    highest_on: Vec<Option<Tsn>>,
+    newly_acked_on: Vec<NewlyAckedOn>,
 }
 
 /// The highest TSNs that a SACK newly acknowledged.
@@ -69,12 +70,15 @@ impl Association {
         if above || sack.gaps().any(|g| u32::from(g.end) >= outstanding && g.is_sound()) {
             return self.violation("it acknowledged data that was never sent");
         }
+        let counted = self.extensions.contains(Extension::PacketCount);
+        self.packets_acked = counted.then(|| sack.packets());
         // By ns-2's procedures a SACK without gap blocks takes back nothing that others acknowledged.
         let silent = self.is_ns2() && sack.gaps().next().is_none();
         self.acknowledge(now, cumulative, (!silent).then(|| sack.gaps()));
         if self.is_closed() {
             return;
         }
+        self.packets_acked = None;
         self.sender.set_window(sack.a_rwnd);
         self.sender.heard = true;
         self.resend_refused_probe();
@@ -96,7 +100,7 @@ impl Association {
             p.stop_t3();
         }
         self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
-        self.sender.forced = true;
+        self.sender.allowance.grant(path, self.policies.scheduler.is_concurrent());
         if self.is_ns2() {
             self.ns2_after_sack(true);
         }
@@ -132,15 +136,16 @@ impl Association {
         }));
         let silent = gaps.is_none();
         let newly = self.take_acknowledged(now, cumulative, gaps, &mut tally.paths);
-        tally.highest_on.clear();
-        tally.highest_on.extend(tally.paths.iter().map(|p| p.highest_newly_acked));
+        tally.newly_acked_on.clear();
+        tally.newly_acked_on.extend(tally.paths.iter().map(|p| p.newly_acked));
         let view = SackView {
             cumulative,
             advanced,
             highest_newly_acked: newly.highest(),
             newly_acked_cumulatively: newly.cumulatively,
             newly_acked_by_gaps: newly.by_gaps,
-            highest_newly_acked_on: &tally.highest_on,
+            newly_acked_on: &tally.newly_acked_on,
+            packets: self.packets_acked,
             highest_acked: if silent { cumulative } else { self.sender.flight.highest_acked() },
         };
         if newly.highest().is_some() {
@@ -194,7 +199,9 @@ impl Association {
         tally: &mut [PathTally],
     ) -> NewlyAcked {
         let ns2 = self.is_ns2();
-        let Self { paths, sender, stats, acked, .. } = self;
+        let Self { paths, sender, stats, acked, policies, .. } = self;
+        let update = &mut *policies.cwnd_update;
+        update.begin(paths.len());
         acked.clear();
         let mut result = NewlyAcked::default();
         let failed = |p: &Path| p.state() == PathState::Inactive;
@@ -210,9 +217,7 @@ impl Association {
             // the SACK for it was missing. Either would hide the failure of a path.
             let clear = fate != Fate::Lost(LossCause::Timeout);
             t.answered |= clear && (dormant || !chunk.wandered || ns2);
-            if t.highest_newly_acked.is_none_or(|h| tsn.is_after(h)) {
-                t.highest_newly_acked = Some(tsn);
-            }
+            t.newly_acked.note(tsn);
             match fate {
                 Fate::InFlight => path.data_gone(chunk.size()),
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
@@ -243,6 +248,7 @@ impl Association {
             }
             if fate != Fate::Acked {
                 result.cumulatively = Some(tsn);
+                update.on_cumulatively_acked(chunk.path);
                 newly(paths, tsn, &chunk, fate, false);
             }
         });
@@ -265,6 +271,16 @@ impl Association {
                     reneged.push((tsn, chunk.path, chunk.transmissions, chunk.size()));
                 },
             );
+            if update.scans() {
+                sender.flight.for_each_scanned(|tsn, chunk| {
+                    update.on_scan(&ScannedChunk {
+                        tsn,
+                        path: chunk.path,
+                        retransmitted: chunk.transmissions > 1,
+                        newly_acked: chunk.fate == Fate::Acked,
+                    });
+                });
+            }
             // RFC 9260 6.2.1 (D iii): what was acknowledged before and no longer is, is outstanding
             // again; T3-rtx runs for it (R4).
             for (tsn, path, transmissions, size) in reneged {
@@ -347,7 +363,8 @@ impl Association {
                     let w = self.policies.congestion.on_fast_retransmit(&view.path(path), view);
                     self.paths[path.index()].set_window(w);
                     // RFC 9260 7.2.4 (3): the first packet leaves whatever the window.
-                    self.sender.forced = true;
+                    let concurrent = self.policies.scheduler.is_concurrent();
+                    self.sender.allowance.grant(path, concurrent);
                 }
             }
         }

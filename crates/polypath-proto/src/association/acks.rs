@@ -71,6 +71,11 @@ impl PendingAck {
         self.due
     }
 
+    /// Packets with DATA since the last SACK.
+    pub(super) const fn packets(&self) -> u32 {
+        self.packets
+    }
+
     /// A packet that leaves anyway should carry it.
     pub(super) const fn is_pending(&self) -> bool {
         self.due || self.packets > 0

@@ -26,7 +26,7 @@ use crate::shared::Shared;
 use crate::stats::AssociationStats;
 use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
 use crate::{
-    AssociationId, Config, ConnectError, Ecn, Extension, FourTuple, PathId, Ppid, Remote,
+    AssociationId, Config, ConnectError, Ecn, Extension, Extensions, FourTuple, PathId, Ppid, Remote,
     SendError, StreamId, Time, Tsn, VerificationTag,
 };
 
@@ -129,7 +129,9 @@ pub struct Association {
     missing: Vec<(Tsn, PathId, u32)>,
     ns2: ns2::Notes,
     /// What both sides offered in the handshake beyond RFC 9260.
-    extension: Option<Extension>,
+    extensions: Extensions,
+    /// Packets with DATA that the SACK at hand answers, if it tells.
+    packets_acked: Option<u32>,
     stamped: Option<measure::Stamped>,
     /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
     cause: SackCause,
@@ -190,7 +192,8 @@ impl Association {
             tally: acknowledge::Tally::default(),
             missing: Vec::new(),
             ns2: ns2::Notes::default(),
-            extension: None,
+            extensions: Extensions::default(),
+            packets_acked: None,
             stamped: None,
             cause: SackCause::default(),
             acked: Vec::new(),
@@ -246,7 +249,7 @@ impl Association {
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.peer_tag = cookie.peer_tag;
-        a.agree_on(cookie.extension);
+        a.agree_on(cookie.extensions);
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
@@ -453,7 +456,7 @@ impl Association {
         // and SACK may follow a COOKIE ACK in its packet.
         match chunk {
             Chunk::Data(data) => self.handle_data(path, data, seen),
-            Chunk::Timestamp(t) if self.extension == Some(Extension::Timestamps) => {
+            Chunk::Timestamp(t) if self.extensions.contains(Extension::Timestamps) => {
                 seen.timestamp.get_or_insert(*t);
             }
             Chunk::Sack(sack) if self.state.is_synchronised() => {

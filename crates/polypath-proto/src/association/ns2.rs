@@ -171,8 +171,8 @@ impl Association {
 
     // What leaves.
 
-    /// Where the lowest lost chunk goes, if it may leave now.
-    pub(super) fn ns2_retransmission_path(&mut self) -> Option<PathId> {
+    /// The lowest lost chunk and where it goes, if it may leave now.
+    pub(super) fn ns2_next_retransmission(&mut self) -> Option<(PathId, Tsn)> {
         if self.ns2.retransmit == Retransmit::Nothing {
             return None;
         }
@@ -187,7 +187,7 @@ impl Association {
             Retransmit::OnePacket => true,
             _ => self.paths[path.index()].has_room(),
         };
-        allowed.then_some(path)
+        allowed.then_some((path, tsn))
     }
 
     /// New data may leave now, as far as the windows allow.

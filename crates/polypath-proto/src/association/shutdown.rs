@@ -190,7 +190,7 @@ impl Association {
         self.sender.flight.restart(self.sender.flight.next_tsn());
         self.sender.queue.clear();
         self.sender.buffered = 0;
-        self.sender.forced = false;
+        self.sender.allowance.clear();
     }
 
     /// Tells the application that everything sent was acknowledged.

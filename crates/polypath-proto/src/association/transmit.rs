@@ -6,20 +6,21 @@ use super::state::State;
 use crate::config::BurstRule;
 use crate::init;
 use crate::path::Path;
-use crate::policy::PathsView;
+use crate::policy::{PathView, PathsView};
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::reply::write_reply;
 use crate::transmit::{Ecn, Transmit};
 use crate::wire::{
     COMMON_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields, PacketWriter,
 };
-use crate::{Extension, PathId, Time, VerificationTag};
+use crate::{Extensions, PathId, Time, Tsn, VerificationTag};
 
 /// What the next packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Control,
-    Retransmission,
+    /// Of this chunk and what fits beside it.
+    Retransmission(Tsn),
     NewData,
     Sack,
 }
@@ -37,6 +38,9 @@ impl Association {
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.burst_over = true;
+                if self.policies.scheduler.is_concurrent() {
+                    self.sender.allowance.clear();
+                }
                 self.ns2_burst_over();
                 if self.state.may_send_data() {
                     // RFC 9260 6.1 A: the first probe of a closed window leaves after one RTO, later
@@ -96,13 +100,9 @@ impl Association {
     /// smaller ones was known, still has to get through: IP fragments it (RFC 9260 6.9).
     fn packet_limit(&self, path: PathId, purpose: Purpose) -> usize {
         let limit = self.paths[path.index()].max_packet();
-        match self.sender.flight.first_lost() {
-            Some((_, chunk, _)) if purpose == Purpose::Retransmission => {
-                let beside = self.extension.map_or(0, Extension::overhead);
-                limit.max(COMMON_HEADER_LEN + beside + Data::chunk_len(chunk.payload.len()))
-            }
-            _ => limit,
-        }
+        let Purpose::Retransmission(tsn) = purpose else { return limit };
+        let payload = self.sender.flight.get(tsn).map_or(0, |chunk| chunk.payload.len());
+        limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + Data::chunk_len(payload))
     }
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
@@ -115,11 +115,14 @@ impl Association {
         }
         if self.state.may_send_data() {
             // RFC 9260 6.1 C: retransmissions before new data.
-            if self.sender.flight.has_lost() {
-                if let Some(path) = self.retransmission_path(now) {
-                    return Some((path, Purpose::Retransmission));
-                }
-            } else if let Some(path) = self.new_data_path(now) {
+            let lost = self.sender.flight.has_lost();
+            if lost && let Some((path, tsn)) = self.next_retransmission(now) {
+                return Some((path, Purpose::Retransmission(tsn)));
+            }
+            // What waits for its path's window holds up no other path in CMT.
+            if (!lost || self.policies.scheduler.is_concurrent())
+                && let Some(path) = self.new_data_path(now)
+            {
                 return Some((path, Purpose::NewData));
             }
         }
@@ -130,23 +133,33 @@ impl Association {
             .then(|| (self.ack_path(), Purpose::Sack))
     }
 
-    /// Where the lowest lost chunk goes, if it may leave now.
-    fn retransmission_path(&mut self, now: Time) -> Option<PathId> {
+    /// The lowest lost chunk and where it goes, if it may leave now; in CMT the lowest that may.
+    fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         if self.is_ns2() {
-            return self.ns2_retransmission_path();
+            return self.ns2_next_retransmission();
         }
-        let (tsn, chunk, cause) = self.sender.flight.first_lost()?;
-        let size = chunk.size();
-        let lost =
-            LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
-        let path = self.path_for_lost(&lost);
-        if !self.sender.forced {
+        let concurrent = self.policies.scheduler.is_concurrent();
+        let mut refused = 0u64;
+        let mut from = self.sender.flight.ack_point().next();
+        loop {
+            let (tsn, chunk, cause) = self.sender.flight.lost_from(from)?;
+            from = tsn.next();
+            let size = chunk.size();
+            let lost =
+                LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+            let path = self.path_for_lost(&lost);
+            if self.sender.allowance.covers(path) {
+                return Some((path, tsn));
+            }
             self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
-            if !self.may_burst(path) || !self.sender.peer_has_room(size) {
+            if self.may_burst(path) && self.sender.peer_has_room(size) {
+                return Some((path, tsn));
+            }
+            refused |= 1 << path.index();
+            if !concurrent || refused.count_ones() as usize == self.paths.len() {
                 return None;
             }
         }
-        Some(path)
     }
 
     /// Where the next new data goes, if it may leave now.
@@ -164,18 +177,16 @@ impl Association {
                 path.decay_if_idle(now, &mut *self.policies.congestion);
             }
         }
+        let Self { policies, burst_from, config, .. } = self;
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let path = self.policies.scheduler.path(view)?;
-        let may = self.may_burst(path) && (!self.is_ns2() || self.ns2_may_send_new());
-        may.then_some(path)
+        let room = |p: &PathView| has_room(p, burst_from, config.max_burst());
+        let path = policies.scheduler.path(view, &room)?;
+        (!self.is_ns2() || self.ns2_may_send_new()).then_some(path)
     }
 
-    /// RFC 9260 6.1 B and D: the window has room, and the burst is not over.
     fn may_burst(&self, path: PathId) -> bool {
-        let p = &self.paths[path.index()];
-        let burst = self.config.max_burst().saturating_mul(p.max_chunk());
-        let from = self.burst_from.get(path.index()).copied().unwrap_or_default();
-        p.has_room() && p.in_flight() < from.saturating_add(burst)
+        let view = self.paths[path.index()].view();
+        has_room(&view, &self.burst_from, self.config.max_burst())
     }
 
     /// Something has happened that may be answered by a burst: it counts from what is in flight now,
@@ -224,7 +235,7 @@ impl Association {
                 let _ = self.write_sack(&mut w);
             }
             if self.state.may_send_data() && !(ns2 && purpose == Purpose::Sack) {
-                if self.sender.flight.has_lost() {
+                if self.sender.flight.has_lost() && purpose != Purpose::NewData {
                     self.write_retransmissions(now, path, purpose, &mut w);
                 } else {
                     self.write_new_data(now, path, purpose, &mut w);
@@ -298,9 +309,7 @@ impl Association {
         };
         w.init(&fields, |p| {
             init::write_common(p, &self.shared, destination)?;
-            if let Some(extension) = Extension::offered(&self.config) {
-                extension.write(p)?;
-            }
+            Extensions::offered(&self.config).write(p)?;
             if let Some(ms) = preservative {
                 p.cookie_preservative(ms)?;
             }
@@ -317,32 +326,40 @@ impl Association {
         w: &mut PacketWriter<'_>,
     ) {
         if self.is_ns2() {
-            if purpose == Purpose::Retransmission {
+            if matches!(purpose, Purpose::Retransmission(_)) {
                 self.ns2_write_retransmissions(now, path, w);
             }
             return;
         }
-        let forced = std::mem::take(&mut self.sender.forced);
-        let mut from = self.sender.flight.ack_point().next();
+        let concurrent = self.policies.scheduler.is_concurrent();
+        let mut allowance = self.sender.allowance;
+        let forced = allowance.covers(path);
+        let (mut from, chosen) = match purpose {
+            Purpose::Retransmission(tsn) => (tsn, Some(tsn)),
+            _ => (self.sender.flight.ack_point().next(), None),
+        };
         let mut first = true;
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
             let size = chunk.size();
             let lost =
                 LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
-            let to = self.path_for_lost(&lost);
-            let allowed = (forced || (first && purpose == Purpose::Retransmission))
+            // Asked twice, a policy that draws lots may answer twice.
+            let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
+            let allowed = (forced || chosen == Some(tsn))
                 || (self.may_burst(path) && self.sender.peer_has_room(size));
+            if to != path && concurrent {
+                continue;
+            }
             if to != path || !allowed || w.remaining() < size as usize {
                 break;
             }
             self.write_again(now, path, tsn, cause, w);
             first = false;
         }
-        if first {
-            // Nothing left after all: the permission stays.
-            self.sender.forced = forced;
-        } else {
+        if !first {
+            allowance.spend(path);
+            self.sender.allowance = allowance;
             self.control.release();
         }
     }
@@ -352,7 +369,7 @@ impl Association {
         &mut self,
         now: Time,
         path: PathId,
-        tsn: crate::Tsn,
+        tsn: Tsn,
         cause: LossCause,
         w: &mut PacketWriter<'_>,
     ) {
@@ -361,6 +378,7 @@ impl Association {
         // The room was checked.
         let _ = w.data(&Data { retransmission, ..chunk.data(tsn) });
         let (transmissions, size) = (chunk.transmissions, chunk.size());
+        self.policies.cwnd_update.on_retransmit(old, path);
         self.paths[old.index()].lost_gone(size);
         let p = &mut self.paths[path.index()];
         match cause {
@@ -412,7 +430,7 @@ impl Association {
         &mut self,
         now: Time,
         path: PathId,
-        tsn: crate::Tsn,
+        tsn: Tsn,
         transmissions: u32,
         size: u32,
     ) {
@@ -428,6 +446,13 @@ impl Association {
         }
         self.paths[path.index()].start_t3(now);
     }
+}
+
+/// RFC 9260 6.1 B and D: the window has room, and the burst is not over.
+fn has_room(p: &PathView, burst_from: &[u32], max_burst: u32) -> bool {
+    let burst = max_burst.saturating_mul(p.max_chunk);
+    let from = burst_from.get(p.id.index()).copied().unwrap_or_default();
+    p.has_room() && p.in_flight < from.saturating_add(burst)
 }
 
 /// A packet that lacks no more than this to the largest one counts as full, in bytes.

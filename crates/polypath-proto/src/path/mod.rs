@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::policy::failover::Thresholds;
 use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
-use crate::{Config, Extension, PathId, Time, Tsn};
+use crate::{Config, Extensions, PathId, Time, Tsn};
 
 mod loss;
 mod ns2;
@@ -48,6 +48,7 @@ pub(crate) struct Path {
     window: Window,
     rtt: RttEstimator,
     loss: LossEstimate,
+    known_loss: Option<u32>,
     /// The chunk whose round-trip time is being measured.
     rtt_probe: Option<Tsn>,
     /// Measurements that were given up, but whose chunks may still answer (ns-2's procedures).
@@ -105,6 +106,7 @@ impl Path {
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
             loss: LossEstimate::default(),
+            known_loss: None,
             rtt_probe: None,
             stale_probes: Vec::new(),
             max_packet,
@@ -141,6 +143,7 @@ impl Path {
             max_chunk: self.max_chunk(),
             rto: self.rtt.rto(),
             loss: self.loss,
+            known_loss: self.known_loss,
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
         }
@@ -178,6 +181,10 @@ impl Path {
         self.thresholds.path_max_retrans
     }
 
+    pub(crate) const fn set_known_loss(&mut self, parts_per_million: Option<u32>) {
+        self.known_loss = parts_per_million;
+    }
+
     pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {
         self.thresholds = thresholds;
     }
@@ -195,14 +202,14 @@ impl Path {
         (self.max_packet - crate::wire::COMMON_HEADER_LEN - self.reserved) as u32
     }
 
-    /// Both sides agreed on `extension`: what it takes of each packet is not there for DATA. The
+    /// Both sides agreed on `extensions`: what they take of each packet is not there for DATA. The
     /// window of chunks begins anew.
     pub(crate) fn reserve(
         &mut self,
-        extension: Option<Extension>,
+        extensions: Extensions,
         controller: &dyn CongestionController,
     ) {
-        let bytes = extension.map_or(0, Extension::overhead);
+        let bytes = extensions.overhead();
         if bytes != self.reserved {
             self.reserved = bytes;
             let ssthresh = self.window.ssthresh;
@@ -325,6 +332,11 @@ impl Path {
     /// Takes what was sent here; the caller sorts out the void entries.
     pub(crate) fn take_sent_here(&mut self) -> VecDeque<SentHere> {
         std::mem::take(&mut self.sent_here)
+    }
+
+    /// Puts back one of what [`take_sent_here`](Self::take_sent_here) took.
+    pub(crate) fn still_here(&mut self, sent: SentHere) {
+        self.sent_here.push_back(sent);
     }
 
     /// Halves an idle window once for each RTO without DATA (RFC 9260 7.2.1).

@@ -70,6 +70,9 @@ pub struct PathView {
     pub rto: Duration,
     /// What share of what is sent here is lost.
     pub loss: LossEstimate,
+    /// The share of packets that is lost here in parts of a million, if somebody has told
+    /// ([`Association::set_known_loss`](crate::Association::set_known_loss)).
+    pub known_loss: Option<u32>,
     /// Smoothed round-trip time, once there is a sample.
     pub srtt: Option<Duration>,
     /// Round-trip time variation, once there is a sample.

@@ -350,6 +350,16 @@ impl InFlight {
         }
     }
 
+    /// Calls `each`, in the order of TSNs, with every chunk up to the highest one acknowledged that
+    /// the SACK before the last did not acknowledge: the last one may have.
+    pub(crate) fn for_each_scanned(&self, mut each: impl FnMut(Tsn, &Outstanding)) {
+        let Some(&(_, highest)) = self.acked.last() else { return };
+        // `spare` holds the spans that were acknowledged before.
+        difference(&[(self.first_place, highest)], &self.spare, |place| {
+            each(self.tsn_at(place), &self.ring[(place - self.first_place) as usize]);
+        });
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Tsn, &Outstanding)> {
         self.ring.iter().enumerate().map(|(i, c)| (self.first.plus(i as u32), c))
     }

@@ -303,6 +303,7 @@ transport! {
     sack_every: u32,
     /// The first DATA chunk of an association is acknowledged at once.
     first_sack_at_once: bool,
+    srtt_heuristic: bool,
     /// Missing reports that make a chunk lost.
     fast_retransmit_reports: u32,
     /// Receive buffer, announced as a_rwnd.

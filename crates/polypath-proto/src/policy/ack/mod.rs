@@ -4,16 +4,18 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use super::{Answer, PathsView};
-use crate::PathId;
+use crate::{Extension, PathId};
 
 pub mod delayed;
+pub mod delayed_cmt;
 pub mod ns2;
 
 pub use delayed::DELAYED;
+pub use delayed_cmt::DELAYED_CMT;
 pub use ns2::NS2;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn AckPolicy>] = &[&DELAYED, &NS2];
+pub static ANSWERS: &[&Answer<dyn AckPolicy>] = &[&DELAYED, &DELAYED_CMT, &NS2];
 
 /// A packet with DATA that has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,11 @@ pub enum AckTime {
 
 /// Decides when a SACK is sent, and where.
 pub trait AckPolicy: Send + Debug {
+    /// What both sides have to offer in the handshake. Where they did not, [`DELAYED`] takes over.
+    fn needs(&self) -> Option<Extension> {
+        None
+    }
+
     /// When the packet is to be acknowledged.
     fn when(&mut self, arrival: &Arrival) -> AckTime;
 
