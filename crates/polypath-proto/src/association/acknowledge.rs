@@ -18,16 +18,18 @@ use crate::{Extension, PathId, Time, Tsn};
 /// What a SACK did to one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathTally {
-    acked: u32,
-    acked_by_gaps: u32,
-    in_flight_before: u32,
+    pub(super) acked: u32,
+    pub(super) acked_by_gaps: u32,
+    /// Of these, what may count towards partial_bytes_acked (CMT by ns-2's procedures).
+    pub(super) counted: u32,
+    pub(super) in_flight_before: u32,
     newly_acked: NewlyAckedOn,
     /// Losses were found by missing reports.
     lost: bool,
     /// The path has shown that it works.
     answered: bool,
     /// By ns-2's procedures, T3-rtx stops for what was acknowledged.
-    stops_t3: bool,
+    pub(super) stops_t3: bool,
 }
 
 /// Memory for one SACK's tally, kept from one to the next.
@@ -73,13 +75,17 @@ impl Association {
         let counted = self.extensions.contains(Extension::PacketCount);
         self.packets_acked = counted.then(|| sack.packets());
         // By ns-2's procedures a SACK without gap blocks takes back nothing that others acknowledged.
-        let silent = self.is_ns2() && sack.gaps().next().is_none();
+        let silent = self.is_ns2() && !self.is_ns2_cmt() && sack.gaps().next().is_none();
         self.acknowledge(now, cumulative, (!silent).then(|| sack.gaps()));
         if self.is_closed() {
             return;
         }
         self.packets_acked = None;
-        self.sender.set_window(sack.a_rwnd);
+        if self.is_ns2_cmt() {
+            self.ns2_cmt_set_window(sack.a_rwnd);
+        } else {
+            self.sender.set_window(sack.a_rwnd);
+        }
         self.sender.heard = true;
         self.resend_refused_probe();
         self.advance_shutdown(now);
@@ -100,7 +106,7 @@ impl Association {
             p.stop_t3();
         }
         self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
-        self.sender.allowance.grant(path, self.policies.scheduler.is_concurrent());
+        self.grant_allowance(path);
         if self.is_ns2() {
             self.ns2_after_sack(true);
         }
@@ -126,7 +132,7 @@ impl Association {
         gaps: Option<impl Iterator<Item = GapBlock>>,
     ) {
         let was_done = self.sender.is_done();
-        let ns2 = self.is_ns2();
+        let (ns2, cmt) = (self.is_ns2(), self.is_ns2_cmt());
         let advanced = cumulative.is_after(self.sender.flight.ack_point());
         let mut tally = std::mem::take(&mut self.tally);
         tally.paths.clear();
@@ -158,15 +164,22 @@ impl Association {
             if newly.fast_retransmitted {
                 self.ns2_limit_burst();
             }
-            self.update_windows(&view, &tally.paths);
-            let found = self.count_missing_reports(&view, &mut tally.paths);
-            self.ns2_after_sack(found);
+            if cmt {
+                let found = self.count_missing_reports(&view, &mut tally.paths);
+                self.ns2_cmt_after_sack(now, &view, &tally.paths, found);
+            } else {
+                self.update_windows(&view, &tally.paths);
+                let found = self.count_missing_reports(&view, &mut tally.paths);
+                self.ns2_after_sack(found);
+            }
         } else {
             self.count_missing_reports(&view, &mut tally.paths);
             self.update_windows(&view, &tally.paths);
         }
         for i in 0..self.paths.len() {
-            if ns2 {
+            if cmt {
+                // Done with the windows.
+            } else if ns2 {
                 self.ns2_update_t3(now, PathId(i as u8), tally.paths[i].stops_t3);
             } else {
                 self.update_t3(now, PathId(i as u8));
@@ -199,6 +212,7 @@ impl Association {
         tally: &mut [PathTally],
     ) -> NewlyAcked {
         let ns2 = self.is_ns2();
+        let cmt = self.is_ns2_cmt();
         let Self { paths, sender, stats, acked, policies, .. } = self;
         let update = &mut *policies.cwnd_update;
         update.begin(paths.len());
@@ -217,7 +231,7 @@ impl Association {
             // the SACK for it was missing. Either would hide the failure of a path.
             let clear = fate != Fate::Lost(LossCause::Timeout);
             t.answered |= clear && (dormant || !chunk.wandered || ns2);
-            t.newly_acked.note(tsn);
+            t.newly_acked.note(tsn, by_gaps);
             match fate {
                 Fate::InFlight => path.data_gone(chunk.size()),
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
@@ -242,7 +256,10 @@ impl Association {
             result.fast_retransmitted |= chunk.ever_fast_retransmitted;
             if ns2 {
                 paths[chunk.path.index()].forget_rtt_probe(tsn, fate);
-                if stops_t3.last() != Some(&chunk.path) {
+                let p = &paths[chunk.path.index()];
+                let stops = !cmt
+                    || Self::ns2_cmt_stops_t3(update.left_edges(p.id()), p.t3().is_some(), tsn);
+                if stops && stops_t3.last() != Some(&chunk.path) {
                     stops_t3.push(chunk.path);
                 }
             }
@@ -272,13 +289,24 @@ impl Association {
                 },
             );
             if update.scans() {
-                sender.flight.for_each_scanned(|tsn, chunk| {
+                sender.flight.for_each_scanned(cmt, |tsn, chunk| {
+                    let newly_acked = chunk.fate == Fate::Acked;
                     update.on_scan(&ScannedChunk {
                         tsn,
                         path: chunk.path,
                         retransmitted: chunk.transmissions > 1,
-                        newly_acked: chunk.fate == Fate::Acked,
+                        newly_acked,
                     });
+                    let p = &paths[chunk.path.index()];
+                    let window = p.window();
+                    if cmt
+                        && newly_acked
+                        && window.cwnd > window.ssthresh
+                        && update.has_moved(chunk.path)
+                        && !std::mem::replace(&mut chunk.counted, true)
+                    {
+                        tally[chunk.path.index()].counted += chunk.size();
+                    }
                 });
             }
             // RFC 9260 6.2.1 (D iii): what was acknowledged before and no longer is, is outstanding
@@ -363,13 +391,12 @@ impl Association {
                     let w = self.policies.congestion.on_fast_retransmit(&view.path(path), view);
                     self.paths[path.index()].set_window(w);
                     // RFC 9260 7.2.4 (3): the first packet leaves whatever the window.
-                    let concurrent = self.policies.scheduler.is_concurrent();
-                    self.sender.allowance.grant(path, concurrent);
+                    self.grant_allowance(path);
                 }
             }
         }
         self.missing = lost;
-        if ns2 {
+        if ns2 && !self.is_ns2_cmt() {
             self.ns2_cut();
         }
         true
@@ -386,6 +413,7 @@ impl Association {
                 acked: t.acked,
                 acked_by_gaps: t.acked_by_gaps,
                 advanced: view.advanced,
+                counted: t.acked,
                 in_flight_before: t.in_flight_before,
                 may_grow: self.policies.cwnd_update.may_grow(path, view),
             };

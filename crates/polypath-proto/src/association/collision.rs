@@ -246,7 +246,7 @@ impl Association {
         self.sender.buffered -= lost;
         self.sender.flight.restart(cookie.local_initial_tsn);
         self.peer_window(cookie.peer_rwnd);
-        self.sender.allowance.clear();
+        self.clear_allowances();
         self.sender.heard = true;
         self.sender.probe = WindowProbe::Idle;
         self.receiver.restart(cookie.peer_initial_tsn, cookie.inbound_streams);

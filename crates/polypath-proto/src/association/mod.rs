@@ -40,6 +40,7 @@ mod heartbeat;
 mod invariants;
 mod measure;
 mod ns2;
+mod ns2_cmt;
 mod paths;
 mod shutdown;
 mod state;
@@ -128,6 +129,7 @@ pub struct Association {
     tally: acknowledge::Tally,
     missing: Vec<(Tsn, PathId, u32)>,
     ns2: ns2::Notes,
+    ns2_cmt: ns2_cmt::Notes,
     /// What both sides offered in the handshake beyond RFC 9260.
     extensions: Extensions,
     /// Packets with DATA that the SACK at hand answers, if it tells.
@@ -192,6 +194,7 @@ impl Association {
             tally: acknowledge::Tally::default(),
             missing: Vec::new(),
             ns2: ns2::Notes::default(),
+            ns2_cmt: ns2_cmt::Notes::default(),
             extensions: Extensions::default(),
             packets_acked: None,
             stamped: None,

@@ -66,7 +66,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    const fn next_order(&mut self) -> u64 {
+    pub(super) const fn next_order(&mut self) -> u64 {
         self.order += 1;
         self.order
     }
@@ -112,6 +112,9 @@ impl Association {
 
     /// A chunk was cumulatively acknowledged that had been fast retransmitted.
     pub(super) fn ns2_limit_burst(&mut self) {
+        if self.is_ns2_cmt() {
+            return self.ns2_cmt_limit_burst();
+        }
         self.ns2.limited = self.heeds_max_burst();
     }
 
@@ -165,7 +168,11 @@ impl Association {
         }
         self.ns2.answering = false;
         if self.sender.flight.has_lost() {
-            self.ns2_begin(Retransmit::OnePacket);
+            if self.is_ns2_cmt() {
+                self.ns2_cmt_begin(true);
+            } else {
+                self.ns2_begin(Retransmit::OnePacket);
+            }
         }
     }
 
@@ -173,6 +180,9 @@ impl Association {
 
     /// The lowest lost chunk and where it goes, if it may leave now.
     pub(super) fn ns2_next_retransmission(&mut self) -> Option<(PathId, Tsn)> {
+        if self.is_ns2_cmt() {
+            return self.ns2_cmt_next_retransmission();
+        }
         if self.ns2.retransmit == Retransmit::Nothing {
             return None;
         }
@@ -207,7 +217,11 @@ impl Association {
     /// Everything that the event at hand allows has left.
     pub(super) fn ns2_burst_over(&mut self) {
         self.ns2.retransmit = Retransmit::Nothing;
-        if self.ns2.answering && self.ns2.new_data && !self.sender.flight.has_lost() {
+        let cmt = self.is_ns2_cmt();
+        if cmt {
+            self.ns2_cmt_burst_over();
+        }
+        if self.ns2.answering && self.ns2.new_data && (cmt || !self.sender.flight.has_lost()) {
             self.ns2.new_data = false;
             self.ns2.burst = 0;
         }
@@ -276,6 +290,9 @@ impl Association {
     pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
         self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
         self.paths[path.index()].used(now);
+        if self.is_ns2_cmt() {
+            return self.ns2_cmt_new_data_left(path);
+        }
         if self.ns2.limited {
             self.ns2.burst += 1;
         }

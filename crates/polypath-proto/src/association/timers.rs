@@ -31,6 +31,9 @@ impl Association {
         self.new_burst();
         if self.ack.deadline().is_some_and(|t| t <= now) {
             self.ack.demand();
+            if self.is_ns2_cmt() {
+                self.ack.forget_count();
+            }
         }
         if matches!(self.sender.probe, WindowProbe::At(at) if at <= now) {
             self.sender.probe = WindowProbe::Allowed;
@@ -90,7 +93,7 @@ impl Association {
             }
         }
         if !ns2 && self.sender.flight.has_lost() {
-            self.sender.allowance.grant(path, self.policies.scheduler.is_concurrent());
+            self.grant_allowance(path);
         }
         // What the SRTT heuristic left in flight.
         self.paths[i].start_t3(now);

@@ -39,7 +39,8 @@ impl Association {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.burst_over = true;
                 if self.policies.scheduler.is_concurrent() {
-                    self.sender.allowance.clear();
+                    self.clear_allowances();
+                    self.policies.scheduler.turn_over();
                 }
                 self.ns2_burst_over();
                 if self.state.may_send_data() {
@@ -148,7 +149,7 @@ impl Association {
             let lost =
                 LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
             let path = self.path_for_lost(&lost);
-            if self.sender.allowance.covers(path) {
+            if self.paths[path.index()].allowance {
                 return Some((path, tsn));
             }
             self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
@@ -177,11 +178,34 @@ impl Association {
                 path.decay_if_idle(now, &mut *self.policies.congestion);
             }
         }
-        let Self { policies, burst_from, config, .. } = self;
+        let ns2_cmt = self.is_ns2_cmt();
+        if ns2_cmt && !self.ns2_may_send_new() {
+            // The scheduler's turns count only what leaves.
+            return None;
+        }
+        let Self { policies, burst_from, config, ns2_cmt: notes, .. } = self;
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let room = |p: &PathView| has_room(p, burst_from, config.max_burst());
+        let room = |p: &PathView| {
+            if ns2_cmt {
+                return Self::ns2_cmt_has_room(notes, config.max_burst(), p);
+            }
+            has_room(p, burst_from, config.max_burst())
+        };
         let path = policies.scheduler.path(view, &room)?;
         (!self.is_ns2() || self.ns2_may_send_new()).then_some(path)
+    }
+
+    /// After a loss on `path`, one packet of retransmissions leaves whatever the window (RFC 9260 6.3.3
+    /// E3, 7.2.4 (3)): on any path, or in CMT, on the path that suffered the loss (Iyengar 2004, V.B).
+    pub(super) fn grant_allowance(&mut self, path: PathId) {
+        let concurrent = self.policies.scheduler.is_concurrent();
+        for p in &mut self.paths {
+            p.allowance |= !concurrent || p.id() == path;
+        }
+    }
+
+    pub(super) fn clear_allowances(&mut self) {
+        self.paths.iter_mut().for_each(|p| p.allowance = false);
     }
 
     fn may_burst(&self, path: PathId) -> bool {
@@ -325,15 +349,18 @@ impl Association {
         purpose: Purpose,
         w: &mut PacketWriter<'_>,
     ) {
+        let concurrent = self.policies.scheduler.is_concurrent();
         if self.is_ns2() {
-            if matches!(purpose, Purpose::Retransmission(_)) {
-                self.ns2_write_retransmissions(now, path, w);
+            match purpose {
+                Purpose::Retransmission(first) if concurrent => {
+                    self.ns2_cmt_write_retransmissions(now, path, first, w);
+                }
+                Purpose::Retransmission(_) => self.ns2_write_retransmissions(now, path, w),
+                _ => {}
             }
             return;
         }
-        let concurrent = self.policies.scheduler.is_concurrent();
-        let mut allowance = self.sender.allowance;
-        let forced = allowance.covers(path);
+        let forced = self.paths[path.index()].allowance;
         let (mut from, chosen) = match purpose {
             Purpose::Retransmission(tsn) => (tsn, Some(tsn)),
             _ => (self.sender.flight.ack_point().next(), None),
@@ -358,8 +385,11 @@ impl Association {
             first = false;
         }
         if !first {
-            allowance.spend(path);
-            self.sender.allowance = allowance;
+            if concurrent {
+                self.paths[path.index()].allowance = false;
+            } else {
+                self.clear_allowances();
+            }
             self.control.release();
         }
     }

@@ -62,6 +62,8 @@ pub(crate) struct Path {
     chunks_in_flight: u32,
     /// Bytes of chunks that were last sent here and wait for their retransmission.
     lost: u32,
+    /// One packet of retransmissions may leave here whatever the window.
+    pub(crate) allowance: bool,
     /// In the order of sending; may hold void entries.
     sent_here: VecDeque<SentHere>,
     t3: Option<Time>,
@@ -114,6 +116,7 @@ impl Path {
             in_flight: 0,
             chunks_in_flight: 0,
             lost: 0,
+            allowance: false,
             sent_here: VecDeque::new(),
             t3: None,
             t3_order: 0,
@@ -140,6 +143,8 @@ impl Path {
             thresholds: self.thresholds,
             window: self.window,
             in_flight: self.in_flight,
+            lost: self.lost,
+            allowance: self.allowance,
             max_chunk: self.max_chunk(),
             rto: self.rtt.rto(),
             loss: self.loss,

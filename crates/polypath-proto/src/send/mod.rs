@@ -3,7 +3,7 @@
 mod in_flight;
 mod queue;
 
-use crate::{PathId, Time, Tsn};
+use crate::{Time, Tsn};
 pub(crate) use in_flight::{Fate, InFlight, Outstanding};
 use queue::SendQueue;
 
@@ -21,41 +21,9 @@ pub(crate) struct Sender {
     pub(crate) buffered: usize,
     /// A send was refused for want of room; the application wants to hear when there is some.
     pub(crate) starved: bool,
-    /// The next retransmission leaves whatever the window.
-    pub(crate) allowance: Allowance,
     /// A SACK has come since T3-rtx last expired.
     pub(crate) heard: bool,
     pub(crate) probe: WindowProbe,
-}
-
-/// Permission for one packet of retransmissions whatever the window (RFC 9260 6.3.3 E3, 7.2.4 (3)): on
-/// any path, or in CMT, on the path that suffered the loss (Iyengar 2004, V.B).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Allowance {
-    /// One bit a path.
-    paths: u64,
-}
-
-impl Allowance {
-    const ANY: u64 = u64::MAX;
-
-    /// After a loss on `path`.
-    pub(crate) const fn grant(&mut self, path: PathId, concurrent: bool) {
-        self.paths = if concurrent { self.paths | 1 << path.index() } else { Self::ANY };
-    }
-
-    pub(crate) const fn covers(self, path: PathId) -> bool {
-        self.paths & 1 << path.index() != 0
-    }
-
-    /// A packet of retransmissions has left on `path`.
-    pub(crate) const fn spend(&mut self, path: PathId) {
-        self.paths = if self.paths == Self::ANY { 0 } else { self.paths & !(1 << path.index()) };
-    }
-
-    pub(crate) const fn clear(&mut self) {
-        self.paths = 0;
-    }
 }
 
 /// Asking a peer whose window is closed whether it still is (RFC 9260 6.1 A).
@@ -80,7 +48,6 @@ impl Sender {
             announced: 0,
             buffered: 0,
             starved: false,
-            allowance: Allowance::default(),
             heard: true,
             probe: WindowProbe::Idle,
         }

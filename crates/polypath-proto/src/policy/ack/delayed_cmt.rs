@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use super::delayed::reply_path;
-use super::{AckPolicy, AckTime, Arrival, ns2};
+use super::{AckPolicy, AckTime, Arrival};
 use crate::policy::{Answer, PathsView};
 use crate::{Extension, PathId, Procedures};
 
@@ -44,12 +44,16 @@ impl AckPolicy for DelayedCmt {
     }
 
     fn when(&mut self, arrival: &Arrival) -> AckTime {
-        // RFC 9260 6.2 asks for an answer at once to a duplicate, 6.9 to dropped data; ns-2's module
-        // has neither.
+        // RFC 9260 6.2 asks for an answer at once to a duplicate.
         let urgent = arrival.duplicate || arrival.immediate || arrival.dropped;
         let full = arrival.packets >= self.every || self.delay.is_zero();
         if !self.standard {
-            return ns2::when(arrival, false, full, self.first_at_once, self.delay);
+            return match (full, arrival.duplicate) {
+                (true, _) => AckTime::Now,
+                // Its answer begins the count anew and leaves the timer running.
+                (_, true) => AckTime::NowAndAgainWithin(self.delay),
+                _ => AckTime::Within(self.delay),
+            };
         }
         if urgent || full || (arrival.first && self.first_at_once) {
             AckTime::Now

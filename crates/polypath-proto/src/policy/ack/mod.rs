@@ -44,6 +44,9 @@ pub enum AckTime {
     Now,
     /// At once, and what else waits is not answered by it: within this time there is another one.
     NowAndWithin(Duration),
+    /// At once, and another one within this time from the first packet since the last one, unless
+    /// another packet begins the count anew.
+    NowAndAgainWithin(Duration),
     /// At once, without counting the packet; what else waits is not answered by it.
     NowUncounted,
     /// After this time at the latest, counted from the first packet that waits for it.

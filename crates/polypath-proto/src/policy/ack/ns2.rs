@@ -19,7 +19,9 @@ pub static NS2: Answer<dyn AckPolicy> = Answer {
         Box::new(Ns2 {
             every: config.sack_every(),
             delay: config.sack_delay(),
-            first_at_once: config.first_sack_at_once(),
+            // Agent/SCTP/CMT does without.
+            first_at_once: config.first_sack_at_once()
+                && !(config.scheduler().make)(config).is_concurrent(),
         })
     },
 };
@@ -31,33 +33,20 @@ struct Ns2 {
     first_at_once: bool,
 }
 
-/// The module's order of the reasons; `gap` is one for an answer at once.
-pub(super) fn when(
-    arrival: &Arrival,
-    gap: bool,
-    full: bool,
-    first_at_once: bool,
-    delay: Duration,
-) -> AckTime {
-    if gap {
-        AckTime::Now
-    } else if arrival.first && first_at_once {
-        // RFC 4960 5.1.
-        AckTime::NowUncounted
-    } else if full {
-        AckTime::Now
-    } else if arrival.duplicate {
-        AckTime::NowAndWithin(delay)
-    } else {
-        AckTime::Within(delay)
-    }
-}
-
 impl AckPolicy for Ns2 {
     fn when(&mut self, arrival: &Arrival) -> AckTime {
-        let full = arrival.packets >= self.every;
-        let gap = arrival.gap || self.delay.is_zero();
-        when(arrival, gap, full, self.first_at_once, self.delay)
+        if arrival.gap || self.delay.is_zero() {
+            AckTime::Now
+        } else if arrival.first && self.first_at_once {
+            // RFC 4960 5.1.
+            AckTime::NowUncounted
+        } else if arrival.packets >= self.every {
+            AckTime::Now
+        } else if arrival.duplicate {
+            AckTime::NowAndWithin(self.delay)
+        } else {
+            AckTime::Within(self.delay)
+        }
     }
 
     fn path(&self, last: PathId, _: PathsView<'_>) -> PathId {

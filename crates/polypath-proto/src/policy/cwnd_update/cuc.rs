@@ -15,14 +15,14 @@
 use super::{CwndUpdate, ScannedChunk};
 use crate::policy::Answer;
 use crate::policy::loss::SackView;
-use crate::{PathId, Tsn};
+use crate::{Config, PathId, Procedures, Tsn};
 
 /// See the [module](self).
 pub static CUC: Answer<dyn CwndUpdate> = Answer {
     name: "cuc",
     summary: "growth when the lowest TSN outstanding on the path is acknowledged, a fast recovery for \
               each path (CUC; Iyengar 2006)",
-    make: |_| Box::new(Cuc { version: 1, paths: Vec::new() }),
+    make: |config| Box::new(Cuc::new(config, 1)),
 };
 
 /// See the [module](self).
@@ -30,14 +30,22 @@ pub static CUC_V2: Answer<dyn CwndUpdate> = Answer {
     name: "cuc-v2",
     summary: "the same with a left edge of its own for what was retransmitted (CUCv2; Iyengar 2004, \
               Fig. 3)",
-    make: |_| Box::new(Cuc { version: 2, paths: Vec::new() }),
+    make: |config| Box::new(Cuc::new(config, 2)),
 };
 
 #[derive(Debug)]
 struct Cuc {
     version: u8,
+    /// ns-2's module lets windows grow while a path recovers.
+    ns2: bool,
     /// One for each destination d.
     paths: Vec<Destination>,
+}
+
+impl Cuc {
+    fn new(config: &Config, version: u8) -> Self {
+        Self { version, ns2: config.procedures() == Procedures::Ns2, paths: Vec::new() }
+    }
 }
 
 /// The variables of Fig. 3, with its names.
@@ -135,10 +143,18 @@ impl CwndUpdate for Cuc {
 
     fn may_grow(&self, path: PathId, _: &SackView<'_>) -> bool {
         // 4)
+        self.has_moved(path) && (self.ns2 || self.recover(path).is_none())
+    }
+
+    fn has_moved(&self, path: PathId) -> bool {
         self.paths.get(path.index()).is_some_and(|d| {
-            let moved = d.new_pseudo_cumack || (self.version == 2 && d.new_rtx_pseudo_cumack);
-            moved && d.exit.is_none()
+            d.new_pseudo_cumack || (self.version == 2 && d.new_rtx_pseudo_cumack)
         })
+    }
+
+    fn left_edges(&self, path: PathId) -> [Option<Tsn>; 2] {
+        let d = self.paths.get(path.index());
+        d.map_or([None; 2], |d| [d.pseudo_cumack, d.rtx_pseudo_cumack])
     }
 
     fn recover(&self, path: PathId) -> Option<Tsn> {

@@ -50,6 +50,17 @@ pub trait CwndUpdate: Send + Debug {
     /// A chunk above the cumulative ack and up to the highest TSN acknowledged, in the order of TSNs.
     fn on_scan(&mut self, _chunk: &ScannedChunk) {}
 
+    /// A left edge of the path has moved by what was seen so far.
+    fn has_moved(&self, _path: PathId) -> bool {
+        false
+    }
+
+    /// The left edges of what is outstanding on the path, never and once retransmitted, as the rule
+    /// knows them.
+    fn left_edges(&self, _path: PathId) -> [Option<Tsn>; 2] {
+        [None; 2]
+    }
+
     /// A SACK has arrived; called before the questions about it.
     fn on_sack(&mut self, sack: &SackView<'_>);
 

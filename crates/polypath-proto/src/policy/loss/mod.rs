@@ -32,15 +32,20 @@ pub struct NewlyAckedOn {
     pub lowest: Option<Tsn>,
     /// The highest TSN.
     pub highest: Option<Tsn>,
+    /// The highest TSN in gap blocks.
+    pub highest_by_gaps: Option<Tsn>,
 }
 
 impl NewlyAckedOn {
-    pub(crate) fn note(&mut self, tsn: Tsn) {
+    pub(crate) fn note(&mut self, tsn: Tsn, by_gaps: bool) {
         if self.lowest.is_none_or(|l| tsn.is_before(l)) {
             self.lowest = Some(tsn);
         }
         if self.highest.is_none_or(|h| tsn.is_after(h)) {
             self.highest = Some(tsn);
+        }
+        if by_gaps && self.highest_by_gaps.is_none_or(|h| tsn.is_after(h)) {
+            self.highest_by_gaps = Some(tsn);
         }
     }
 }

@@ -10,15 +10,16 @@
 //! Over MFR, which the paper says was not ported to CMT (Iyengar 2004, IV.B), a fast retransmission
 //! that is lost too is found by the TSNs that followed it on its own path.
 
-use super::{LossDetector, MissingChunk, SackView};
+use super::{LossDetector, MissingChunk, NewlyAckedOn, SackView};
 use crate::policy::Answer;
+use crate::{Config, Procedures, Tsn};
 
 /// See the [module](self).
 pub static SPLIT_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
     name: "split-fast-retransmit",
     summary: "three missing reports, by the highest TSN newly acknowledged on the same path \
               (SFR; Iyengar 2006)",
-    make: |config| Box::new(Split { threshold: config.fast_retransmit_reports(), multiple: false }),
+    make: |config| Box::new(Split::new(config, false)),
 };
 
 /// See the [module](self).
@@ -26,43 +27,66 @@ pub static SPLIT_MULTIPLE_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
     name: "split-multiple-fast-retransmit",
     summary: "the same again for a lost fast retransmission, by TSNs sent after it on its path \
               (SFR over MFR)",
-    make: |config| Box::new(Split { threshold: config.fast_retransmit_reports(), multiple: true }),
+    make: |config| Box::new(Split::new(config, true)),
 };
 
 #[derive(Debug)]
 struct Split {
     threshold: u32,
     multiple: bool,
+    /// As the module counts: chunks that wait for their retransmission are reported too, only gap
+    /// blocks show that a path was newly acknowledged, and a chunk is fast retransmitted only if it
+    /// has been sent once.
+    ns2: bool,
+}
+
+impl Split {
+    fn new(config: &Config, multiple: bool) -> Self {
+        let ns2 = config.procedures() == Procedures::Ns2;
+        Self { threshold: config.fast_retransmit_reports(), multiple, ns2 }
+    }
+
+    fn highest(&self, on: &NewlyAckedOn) -> Option<Tsn> {
+        if self.ns2 { on.highest_by_gaps } else { on.highest }
+    }
 }
 
 impl LossDetector for Split {
+    fn looks_at_lost(&self) -> bool {
+        self.ns2
+    }
+
     fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32 {
         let Some(on) = sack.newly_acked_on.get(chunk.path.index()) else { return 0 };
-        let (Some(lowest), Some(highest)) = (on.lowest, on.highest) else { return 0 };
+        let (Some(lowest), Some(highest)) = (on.lowest, self.highest(on)) else { return 0 };
         if !highest.is_after(chunk.tsn) {
             return 0;
         }
         if self.multiple && chunk.own_recover.is_some_and(|own| !highest.is_after(own)) {
             return 0;
         }
-        let mixed = sack.newly_acked_on.iter().filter(|on| on.highest.is_some()).count() > 1;
+        let mixed = sack.newly_acked_on.iter().filter(|on| self.highest(on).is_some()).count() > 1;
         match sack.packets {
-            Some(packets) if !mixed && lowest.is_after(chunk.tsn) => packets,
+            Some(packets) if !mixed && !lowest.is_before(chunk.tsn) => packets,
             _ => 1,
         }
     }
 
     fn is_lost(&self, chunk: &MissingChunk) -> bool {
         // RFC 9260 7.2.4 (5).
-        chunk.reports >= self.threshold && (self.multiple || !chunk.fast_retransmitted)
+        let eligible = if self.ns2 {
+            !chunk.ever_fast_retransmitted
+        } else {
+            !chunk.fast_retransmitted
+        };
+        chunk.reports >= self.threshold && (self.multiple || eligible)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::NewlyAckedOn;
     use super::*;
-    use crate::{Config, PathId, Tsn};
+    use crate::PathId;
 
     const MISSING: MissingChunk = MissingChunk {
         tsn: Tsn(10),
@@ -77,7 +101,7 @@ mod tests {
 
     fn on(tsns: &[u32]) -> NewlyAckedOn {
         let mut on = NewlyAckedOn::default();
-        tsns.iter().for_each(|&tsn| on.note(Tsn(tsn)));
+        tsns.iter().for_each(|&tsn| on.note(Tsn(tsn), true));
         on
     }
 

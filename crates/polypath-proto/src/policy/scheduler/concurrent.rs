@@ -23,13 +23,17 @@ pub static CONCURRENT: Answer<dyn Scheduler> = Answer {
 struct Concurrent {
     /// The path that is being filled, or was last.
     filling: Option<PathId>,
-    /// It had no room when it was last asked: the next path's turn.
-    full: bool,
+    /// All that could leave has left since: the next path's turn.
+    over: bool,
 }
 
 impl Scheduler for Concurrent {
     fn is_concurrent(&self) -> bool {
         true
+    }
+
+    fn turn_over(&mut self) {
+        self.over = true;
     }
 
     fn path(
@@ -38,7 +42,7 @@ impl Scheduler for Concurrent {
         has_room: &dyn Fn(&PathView) -> bool,
     ) -> Option<PathId> {
         let usable = |p: &PathView| p.state == PathState::Active && has_room(p);
-        if let Some(path) = self.filling.filter(|_| !self.full)
+        if let Some(path) = self.filling.filter(|_| !self.over)
             && usable(&paths.path(path))
         {
             return Some(path);
@@ -49,7 +53,7 @@ impl Scheduler for Concurrent {
             let alone = paths.iter().all(|p| p.state != PathState::Active);
             alone.then(|| paths.path(paths.current())).filter(has_room).map(|p| p.id)
         });
-        self.full = next.is_none();
+        self.over &= next.is_none();
         self.filling = next.or(self.filling);
         next
     }

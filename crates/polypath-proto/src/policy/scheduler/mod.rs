@@ -23,6 +23,9 @@ pub trait Scheduler: Send + Debug {
         false
     }
 
+    /// All that may leave for now has left.
+    fn turn_over(&mut self) {}
+
     /// The path for the next packet of new data; `None` if it has to wait. `has_room` says that a path's
     /// window and its burst leave room for a packet.
     fn path(
