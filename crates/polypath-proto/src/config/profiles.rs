@@ -25,7 +25,7 @@ pub static PROFILES: &[Profile] = &[
     },
     Profile {
         name: "cmt",
-        summary: "rfc9260 with concurrent multipath transfer: SFR, CUCv2, DAC, RTX-CWND \
+        summary: "rfc9260 with concurrent multipath transfer: SFR over MFR, CUCv2, DAC, RTX-CWND \
                   (Iyengar 2004, 2006)",
         make: cmt,
     },
@@ -45,7 +45,7 @@ pub static PROFILES: &[Profile] = &[
 fn cmt() -> Config {
     Config {
         scheduler: &scheduler::CONCURRENT,
-        loss: &loss::SPLIT_FAST_RETRANSMIT,
+        loss: &loss::SPLIT_MULTIPLE_FAST_RETRANSMIT,
         cwnd_update: &cwnd_update::CUC_V2,
         ack: &ack::DELAYED_CMT,
         // Iyengar 2004, VI: among the three best, and needs no oracle.
