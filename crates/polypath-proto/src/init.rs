@@ -8,7 +8,7 @@ use crate::wire::{
     CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
     ParameterWriter,
 };
-use crate::{Config, Extension, FourTuple, Time, Tsn, VerificationTag};
+use crate::{Config, Extension, Extensions, FourTuple, Time, Tsn, VerificationTag};
 
 /// What an INIT or INIT ACK says beyond its fixed fields.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct PeerParameters {
     /// Milliseconds by which the cookie should live longer.
     pub(crate) preservative: u32,
     /// What the peer offers beyond RFC 9260.
-    pub(crate) offered: Vec<Extension>,
+    pub(crate) offered: Extensions,
 }
 
 /// Why an INIT or INIT ACK is answered by an ABORT.
@@ -93,13 +93,15 @@ pub(crate) fn read(
                     break;
                 }
             }
-            Ok(parameter) if Extension::of_parameter(&parameter).is_some() => {
-                p.offered
-                    .extend(Extension::of_parameter(&parameter).filter(|e| !p.offered.contains(e)));
-            }
             Err(ParameterError::Length) => return Err(InitError::InvalidMandatoryParameter),
-            // Those that say nothing to us, and those of a known type but the wrong length.
-            Ok(_) | Err(_) => {}
+            // An offer, or what says nothing to us.
+            Ok(parameter) => {
+                if let Some(extension) = Extension::of_parameter(&parameter) {
+                    p.offered.insert(extension);
+                }
+            }
+            // Of a known type, but the wrong length.
+            Err(_) => {}
         }
     }
     if ack && p.cookie.is_none() {
@@ -114,8 +116,8 @@ pub(crate) fn read(
 
 impl PeerParameters {
     /// What this endpoint offers too.
-    pub(crate) fn agreed(&self, config: &Config) -> Option<Extension> {
-        Extension::offered(config).filter(|e| self.offered.contains(e))
+    pub(crate) fn agreed(&self, config: &Config) -> Extensions {
+        Extensions::offered(config).and(self.offered)
     }
 
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
@@ -204,7 +206,7 @@ impl InitAck<'_> {
             local: self.four_tuple.local.ip(),
             remote: SocketAddr::new(self.four_tuple.remote.ip(), self.four_tuple.remote.port()),
             addresses: self.parameters.addresses.clone(),
-            extension: self.parameters.agreed(config),
+            extensions: self.parameters.agreed(config),
         };
         let fields = InitFields {
             initiate_tag: self.local_tag,
@@ -224,9 +226,7 @@ impl InitAck<'_> {
         let written = w.init_ack(&fields, |p| {
             p.state_cookie(&signed)?;
             write_addresses(p, shared, self.four_tuple.remote.ip())?;
-            if let Some(extension) = cookie.extension {
-                extension.write(p)?;
-            }
+            cookie.extensions.write(p)?;
             for raw in crate::wire::Parameters::new(&self.parameters.unrecognized).iter() {
                 if let Ok(Parameter::Unknown { raw, .. }) = raw {
                     p.unrecognized_parameter(raw)?;

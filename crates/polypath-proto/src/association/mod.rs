@@ -26,8 +26,8 @@ use crate::shared::Shared;
 use crate::stats::AssociationStats;
 use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
 use crate::{
-    AssociationId, Config, ConnectError, Ecn, Extension, FourTuple, PathId, Ppid, Remote,
-    SendError, StreamId, Time, Tsn, VerificationTag,
+    AssociationId, Config, ConnectError, Ecn, Extension, Extensions, FourTuple, PathId, Ppid,
+    Remote, SendError, StreamId, Time, Tsn, VerificationTag,
 };
 
 mod acknowledge;
@@ -40,6 +40,7 @@ mod heartbeat;
 mod invariants;
 mod measure;
 mod ns2;
+mod ns2_cmt;
 mod paths;
 mod shutdown;
 mod state;
@@ -132,8 +133,11 @@ pub struct Association {
     tally: acknowledge::Tally,
     missing: Vec<(Tsn, PathId, u32)>,
     ns2: ns2::Notes,
+    ns2_cmt: ns2_cmt::Notes,
     /// What both sides offered in the handshake beyond RFC 9260.
-    extension: Option<Extension>,
+    extensions: Extensions,
+    /// Packets with DATA that the SACK at hand answers, if it tells.
+    packets_acked: Option<u32>,
     stamped: Option<measure::Stamped>,
     /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
     cause: SackCause,
@@ -196,7 +200,9 @@ impl Association {
             tally: acknowledge::Tally::default(),
             missing: Vec::new(),
             ns2: ns2::Notes::default(),
-            extension: None,
+            ns2_cmt: ns2_cmt::Notes::default(),
+            extensions: Extensions::default(),
+            packets_acked: None,
             stamped: None,
             cause: SackCause::default(),
             acked: Vec::new(),
@@ -252,7 +258,7 @@ impl Association {
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.peer_tag = cookie.peer_tag;
-        a.agree_on(cookie.extension);
+        a.agree_on(cookie.extensions);
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
@@ -461,7 +467,7 @@ impl Association {
         // and SACK may follow a COOKIE ACK in its packet.
         match chunk {
             Chunk::Data(data) => self.handle_data(path, data, seen),
-            Chunk::Timestamp(t) if self.extension == Some(Extension::Timestamps) => {
+            Chunk::Timestamp(t) if self.extensions.contains(Extension::Timestamps) => {
                 seen.timestamp.get_or_insert(*t);
             }
             Chunk::Sack(sack) if self.state.is_synchronised() => {

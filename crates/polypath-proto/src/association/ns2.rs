@@ -68,7 +68,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    const fn next_order(&mut self) -> u64 {
+    pub(super) const fn next_order(&mut self) -> u64 {
         self.order += 1;
         self.order
     }
@@ -132,6 +132,9 @@ impl Association {
 
     /// A chunk was cumulatively acknowledged that had been fast retransmitted.
     pub(super) fn ns2_limit_burst(&mut self) {
+        if self.is_ns2_cmt() {
+            return self.ns2_cmt_limit_burst();
+        }
         self.ns2.limited = self.heeds_max_burst();
     }
 
@@ -192,14 +195,21 @@ impl Association {
         }
         self.ns2.answering = false;
         if self.sender.flight.has_lost() {
-            self.ns2_begin(Retransmit::OnePacket);
+            if self.is_ns2_cmt() {
+                self.ns2_cmt_begin(true);
+            } else {
+                self.ns2_begin(Retransmit::OnePacket);
+            }
         }
     }
 
     // What leaves.
 
-    /// Where the lowest lost chunk goes, if it may leave now.
-    pub(super) fn ns2_retransmission_path(&mut self) -> Option<PathId> {
+    /// The lowest lost chunk and where it goes, if it may leave now.
+    pub(super) fn ns2_next_retransmission(&mut self) -> Option<(PathId, Tsn)> {
+        if self.is_ns2_cmt() {
+            return self.ns2_cmt_next_retransmission();
+        }
         if self.ns2.retransmit == Retransmit::Nothing {
             return None;
         }
@@ -214,7 +224,7 @@ impl Association {
             Retransmit::OnePacket => true,
             _ => self.paths[path.index()].has_room(),
         };
-        allowed.then_some(path)
+        allowed.then_some((path, tsn))
     }
 
     /// New data may leave now, as far as the windows allow.
@@ -234,8 +244,12 @@ impl Association {
     /// Everything that the event at hand allows has left.
     pub(super) fn ns2_burst_over(&mut self) {
         self.ns2.retransmit = Retransmit::Nothing;
+        let cmt = self.is_ns2_cmt();
+        if cmt {
+            self.ns2_cmt_burst_over();
+        }
         let waits = self.config.new_data_waits() && self.sender.flight.has_lost();
-        if self.ns2.answering && self.ns2.new_data && !waits {
+        if self.ns2.answering && self.ns2.new_data && (cmt || !waits) {
             self.ns2.new_data = false;
             self.ns2.burst = 0;
         }
@@ -304,6 +318,9 @@ impl Association {
     pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
         self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
         self.paths[path.index()].used(now);
+        if self.is_ns2_cmt() {
+            return self.ns2_cmt_new_data_left(path);
+        }
         if self.ns2_limits_burst() {
             self.ns2.burst += 1;
         }

@@ -195,7 +195,7 @@ impl Association {
         self.sender.flight.restart(self.sender.flight.next_tsn());
         self.sender.queue.clear();
         self.sender.buffered = 0;
-        self.sender.forced = false;
+        self.clear_allowances();
     }
 
     /// Tells the application that everything sent was acknowledged.
