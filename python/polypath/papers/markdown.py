@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from polypath.papers.judge import Judged
+from polypath.papers.judge import AS_DEBIAN_SHIPS_IT, Judged
 from polypath.papers.record import FULL, recorded_frame
 from polypath.papers.registry import Figure, Paper
 from polypath.papers.reproduce import AGREEMENT, Reproduced, Reproduction
@@ -76,7 +76,7 @@ def _measured(one: Judged) -> list[str]:
     rows = [("the paper", one.row.expected, "")]
     for title, finding in {**one.ns2, **ours}.items():
         # Where another point stands in, ns-2's numbers show where things lie, but judge nothing.
-        judges = finding and (title in ours or not finding.notes)
+        judges = finding and (title in (*ours, AS_DEBIAN_SHIPS_IT) or not finding.notes)
         rows.append((title, _finding(finding), str(finding.verdict) if finding and judges else ""))
     remark = [one.remark, ""] if one.remark else []
     return ["", f"### {one.row.id}", "", *remark, *_table(["", "measured", "verdict"], rows)]

@@ -53,7 +53,16 @@ impl Case {
         scenario.transport = transport(&mut dice, harshness);
         // Not by the dice, so that cases which failed once stay what they were.
         scenario.transport.burst_rule = (number % 4 == 1).then_some(Choice(BurstRule::FlightSize));
-        scenario.policy = policies(&mut Dice(Random::named(number, "policies")));
+        let dice = &mut Dice(Random::named(number, "policies"));
+        scenario.policy = policies(dice);
+        if ["permanent", "potentially-failed"]
+            .map(Some)
+            .contains(&scenario.policy.failover.as_deref())
+        {
+            // Other answers refuse it.
+            scenario.transport.change_primary_threshold =
+                dice.one_in(2).then(|| Threshold(Some(dice.between(0, 5) as u32)));
+        }
         scenario.transport.profile = match number % 16 {
             3 => Some("ns2-2.35".to_owned()),
             11 => Some("paper-2006".to_owned()),
@@ -252,9 +261,6 @@ fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
         rto_max: Some(Span::millis(rto_max)),
         path_max_retrans: Some(dice.between(0, 5) as u32),
         potentially_failed_max_retrans: dice.one_in(2).then(|| dice.between(0, 3) as u32),
-        change_primary_threshold: dice
-            .one_in(2)
-            .then(|| Threshold(Some(dice.between(0, 5) as u32))),
         association_max_retrans: Some(if patient { 100 } else { dice.between(0, 20) as u32 }),
         max_init_retransmits: Some(if patient { 100 } else { dice.between(0, 8) as u32 }),
         heartbeat_interval: Some(match dice.between(0, 3) {

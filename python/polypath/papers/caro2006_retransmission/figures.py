@@ -147,7 +147,7 @@ figure_9 = Figure(
 figure_10 = Figure(
     "10",
     "FrSameRtoAlt with its extensions at {3, 5, 8} % primary path loss",
-    lambda full: _over_alternate_loss(_extensions("FrSameRtoAlt"), full),
+    lambda full: _over_alternate_loss(_extensions("FrSameRtoAlt"), full, seeds=MANY_SEEDS // 2),
     _draw(
         "Figure 10: FrSameRtoAlt and its extensions",
         [_curve(p, e) for p, e in _extensions("FrSameRtoAlt")],

@@ -43,9 +43,6 @@ REMARKS = {
         "At 8 % the improvement is larger than the paper's 45 %, as it is in ns-2 with the "
         "papers' constants (release 3.7: 44, 53 and 52 %)."
     ),
-    "R19": (
-        "The gain of TS alone at 3 % primary loss is as small as its interval: the paper's 2 %."
-    ),
     "R22": (
         "AllRtxAlt with TS is a little more than five percent quicker where the alternate path "
         "loses nothing; ns-2 gives the same, with the papers' constants and as Debian ships it."

@@ -170,4 +170,4 @@ def cause(setting: Setting) -> str:
     assert isinstance(setting, Transfer)
     if "TS" in setting.extensions and setting.alternate_rtt > delaware.RTT:
         return _SACKS_OF_NOTHING
-    return "none found: a tenth of all points is expected outside by chance"
+    return "within chance: a tenth of all points would lie outside"
