@@ -53,16 +53,7 @@ impl Case {
         scenario.transport = transport(&mut dice, harshness);
         // Not by the dice, so that cases which failed once stay what they were.
         scenario.transport.burst_rule = (number % 4 == 1).then_some(Choice(BurstRule::FlightSize));
-        let dice = &mut Dice(Random::named(number, "policies"));
-        scenario.policy = policies(dice);
-        if ["permanent", "potentially-failed"]
-            .map(Some)
-            .contains(&scenario.policy.failover.as_deref())
-        {
-            // Other answers refuse it.
-            scenario.transport.change_primary_threshold =
-                dice.one_in(2).then(|| Threshold(Some(dice.between(0, 5) as u32)));
-        }
+        scenario.policy = policies(&mut Dice(Random::named(number, "policies")));
         scenario.transport.profile = match number % 16 {
             3 => Some("ns2-2.35".to_owned()),
             11 => Some("paper-2006".to_owned()),
@@ -89,6 +80,7 @@ impl Case {
         scenario.run.check_every = CheckEvery::Events(1);
         // Background traffic goes on through outages of hours.
         scenario.run.max_events = if traffic { 30_000_000 } else { 3_000_000 };
+        forget_refused_threshold(&mut scenario);
         let ns2 = scenario.transport.profile.is_some();
         Self { gentle: harshness == Harshness::Gentle && !faults, ns2, scenario }
     }
@@ -96,7 +88,23 @@ impl Case {
     /// The same with the standard answers: what cases had that failed before answers were drawn.
     pub(crate) fn with_standard_answers(mut self) -> Self {
         self.scenario.policy = Policy::default();
+        forget_refused_threshold(&mut self.scenario);
         self
+    }
+}
+
+/// Only some answers heed a Change Primary Threshold, and not every one.
+fn forget_refused_threshold(scenario: &mut Scenario) {
+    let transport = &mut scenario.transport;
+    let least = transport.potentially_failed_max_retrans.unwrap_or(0);
+    let low = matches!(transport.change_primary_threshold, Some(Threshold(Some(n))) if n < least);
+    let refused = match scenario.policy.failover.as_deref() {
+        Some("permanent") => false,
+        Some("potentially-failed") => low,
+        _ => true,
+    };
+    if refused {
+        transport.change_primary_threshold = None;
     }
 }
 
@@ -261,6 +269,9 @@ fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
         rto_max: Some(Span::millis(rto_max)),
         path_max_retrans: Some(dice.between(0, 5) as u32),
         potentially_failed_max_retrans: dice.one_in(2).then(|| dice.between(0, 3) as u32),
+        change_primary_threshold: dice
+            .one_in(2)
+            .then(|| Threshold(Some(dice.between(0, 5) as u32))),
         association_max_retrans: Some(if patient { 100 } else { dice.between(0, 20) as u32 }),
         max_init_retransmits: Some(if patient { 100 } else { dice.between(0, 8) as u32 }),
         heartbeat_interval: Some(match dice.between(0, 3) {
