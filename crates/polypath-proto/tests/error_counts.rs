@@ -7,7 +7,7 @@ mod error_model;
 use common::*;
 use error_model::{Constants, Model};
 use polypath_proto::policy::{probing, retransmission};
-use polypath_proto::{CloseReason, Config, PathId, PathState, Rng, Seed};
+use polypath_proto::{CloseReason, Config, PathState, Rng, Seed};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
