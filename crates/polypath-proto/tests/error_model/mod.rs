@@ -169,7 +169,9 @@ impl Model {
         let id = PathId(path as u8);
         let (stats, view) = (net.a(0).path_stats(id).unwrap(), net.a(0).path(id).unwrap());
         if self.paths[path].timeouts < stats.timeouts {
-            self.flying.values_mut().filter(|f| f.path == path).for_each(|f| f.given_up = true);
+            // 6.3.3 (E3): what gap blocks acknowledge is not outstanding.
+            let given_up = self.flying.iter_mut().filter(|(n, _)| !self.by_gap.contains(n));
+            given_up.filter(|(_, f)| f.path == path).for_each(|(_, f)| f.given_up = true);
         }
         while self.paths[path].timeouts < stats.timeouts {
             self.paths[path].timeouts += 1;
@@ -222,7 +224,10 @@ impl Model {
                 }
             }
             p.asked.push(Asked { at: packet.at, info: heartbeat.info.to_vec(), rto: p.rto });
-            p.rto_since = Some((p.rto, p.rto));
+            // One that follows a timeout leaves the period as it was set, by the RTO of that time.
+            let before =
+                p.rto_since.filter(|_| constants.after_rto).map_or(p.rto, |(_, high)| high);
+            p.rto_since = Some((p.rto, before.max(p.rto)));
             p.last_used = packet.at;
         }
         Ok(())
@@ -271,6 +276,11 @@ impl Model {
             }
         }
         self.flying.retain(|n, _| *n > sack.cumulative);
+        // 6.2.1 (D iii): what was acknowledged and no longer is, is outstanding anew.
+        let taken_back = self.by_gap.difference(&by_gap);
+        for n in taken_back {
+            self.flying.entry(*n).and_modify(|f| f.given_up = false);
+        }
         self.by_gap = by_gap;
     }
 }
