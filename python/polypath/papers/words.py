@@ -43,9 +43,11 @@ def number(mean: float, unit: Unit, *, exact: bool = False) -> str:
     if math.isinf(mean):
         return "∞" if mean > 0 else "-∞"
     if unit is Unit.CHANGE:
-        return f"{100 * mean:+.1f} %"
+        return f"{100 * mean:+.{2 if exact else 1}f} %"
     if unit is Unit.SHARE:
         return f"{100 * mean:.1f} %"
+    if exact and unit is Unit.COUNT:
+        return f"{mean:.0f}"
     if exact and unit is Unit.SECONDS:
         return f"{mean:.3f} s"
     return f"{_significant(mean, 4)} {unit.value}".strip()

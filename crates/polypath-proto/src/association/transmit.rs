@@ -155,7 +155,10 @@ impl Association {
                 return Some((path, tsn));
             }
             self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
-            if self.may_burst(path) && self.sender.peer_has_room(size) {
+            // RFC 9260 6.3.3 E3: after a timeout it leaves whatever the peer's window, which in CMT it may do
+            // on a path that has no allowance.
+            let owed = concurrent && cause == LossCause::Timeout;
+            if self.may_burst(path) && (owed || self.sender.peer_has_room(size)) {
                 return Some((path, tsn));
             }
             refused |= 1 << path.index();

@@ -16,7 +16,6 @@ from polypath.papers.qiao2008.settings import (
     DEBIANS_RELEASE,
     FULL_LINKS,
     QUICK_LINKS,
-    RECEIVE_BUFFER,
     TABLES,
     WITH_THE_PAPERS_CONSTANTS,
     Transfer,
@@ -136,16 +135,29 @@ table_2 = Figure(
 )
 
 
+def model_of(setting: Transfer) -> BlockingModel:
+    """The model of a transfer's network."""
+    return BlockingModel(
+        primary_bandwidth=setting.primary_rate * _BYTES,
+        primary_rtt=2 * setting.primary_delay / 1000,
+        primary_queue=50 * 1500,
+        secondary_bandwidth=setting.secondary_rate * _BYTES,
+        secondary_rtt=2 * setting.secondary_delay / 1000,
+        receive_buffer=setting.receive_buffer,
+    )
+
+
 def model(primary: float, secondary: float) -> BlockingModel:
     """The model of the paper's network; rates in kbit/s."""
-    return BlockingModel(
-        primary_bandwidth=primary * _BYTES,
-        primary_rtt=0.1,
-        primary_queue=50 * 1500,
-        secondary_bandwidth=secondary * _BYTES,
-        secondary_rtt=0.6,
-        receive_buffer=RECEIVE_BUFFER,
-    )
+    return model_of(Transfer("model", primary, secondary))
+
+
+def fills_the_path(setting: Transfer) -> bool:
+    """What the model supposes: the receive buffer holds W, all that slow start has sent.
+
+    The paper (5): "the receive buffer size is large enough to fully use the bandwidth".
+    """
+    return setting.receive_buffer >= model_of(setting).sent_before()
 
 
 def threshold(secondary: float) -> float:
