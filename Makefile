@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 
-.PHONY: help build demo test check test-rust test-e2e test-python differential policies bench fuzz clean
+.PHONY: help build demo test check test-rust test-e2e test-python differential policies blackout bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -66,6 +66,11 @@ policies: ## the retransmission policies on real sockets at 3, 5 and 8 % loss, b
 	@scripts/setup.sh build
 	$(CARGO) build --release $(LOCKED) -p polypath-cli
 	cd tests && POLYPATH=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath python3 policies_grid.py
+
+blackout: ## the time without data after a cut, with the papers' constants, in simulator, emulator and namespaces: four minutes, as root; writes docs/failover.md
+	@scripts/setup.sh test
+	$(CARGO) build --release $(LOCKED) -p polypath-cli
+	cd tests && POLYPATH=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath python3 blackout_grid.py
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

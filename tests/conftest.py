@@ -23,7 +23,15 @@ def _missing(what: str) -> str | None:
     return None if shutil.which(what) else f"no {what}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    group = item.get_closest_marker("xdist_group")
+    if group and "PYTEST_XDIST_WORKER" in os.environ:
+        # Such tests must not meet, and pytest-xdist says nothing where it cannot keep them apart.
+        assert item.nodeid.endswith(f"@{group.args[0]}"), "pytest-xdist does not see groups"
     for mark in item.iter_markers("needs"):
         for what in mark.args:
             problem = _missing(what)

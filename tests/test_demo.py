@@ -14,6 +14,8 @@ from support.program import ROOT, binary, changes, wait_until
 
 DEMO = [sys.executable, str(ROOT / "scripts" / "demo.py")]
 FRONT, BACK = 9900, 9901
+# One demo at a time: its addresses are those of its scenario, and it goes by the clock.
+pytestmark = pytest.mark.xdist_group("clock")
 
 
 @pytest.mark.needs("tshark")

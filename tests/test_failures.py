@@ -1,12 +1,15 @@
 """What goes wrong is told in one line, ends with an exit code, and leaves no half file behind."""
 
+import os
 import signal
 
 import pytest
 
 from support.program import BRISK, binary, make_file, sha256, tuning, wait_until
 
-LOCAL = "127.0.0.91"  # loopback addresses of these tests alone
+# Loopback addresses of these tests alone, and of this of the processes that run them.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+LOCAL, BESIDE = f"127.0.91.{1 + 2 * WORKER}", f"127.0.91.{2 + 2 * WORKER}"
 # Gives up after a few seconds rather than a minute.
 HASTY = [*BRISK, *tuning(association_max_retrans=4, max_init_retransmits=3)]
 
@@ -45,7 +48,7 @@ def test_a_sender_that_sends_no_file(processes, a_file):
     receiver = processes.polypath(
         "recv", "--bind", LOCAL, "-o", a_file.parent / "out", "--timeout", 1).said("waiting on")
     sender = processes.polypath(
-        "send", a_file, LOCAL, "--via", "127.0.0.92", *tuning(path_confirmation="before-data"))
+        "send", a_file, LOCAL, "--via", BESIDE, *tuning(path_confirmation="before-data"))
     sender.wait().complains("sends no file", within=5)
     # It waits on for the next.
     assert receiver.said("has connected and sends no file").popen.poll() is None

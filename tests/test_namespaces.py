@@ -6,6 +6,8 @@ from support import program
 from support.program import BRISK, changes, make_file, sha256, wait_until
 
 SIZE = 9_000_000
+# Timeouts of 200 ms: one at a time.
+pytestmark = pytest.mark.xdist_group("clock")
 
 
 @pytest.mark.needs("namespaces", "tc", "ethtool")
@@ -45,7 +47,7 @@ def test_a_transfer_survives_the_path_in_use_and_returns_to_it(tmp_path, process
     received = receiver.wait().json
     assert sha256(out / "file") == sent == summary["sha256"] == received["sha256"]
     assert [entry.name for entry in out.iterdir()] == ["file"]
-    assert changes(summary, 0) == ["inactive", "active", "takes_new_data"]
+    assert changes(summary, 0) == ["inactive", "active", "takes_new_data"], summary["changes"]
     assert changes(summary, 1) == ["takes_new_data"]
     assert summary["blackout_s"] < 5
     assert all(path["bytes"] > 1_000_000 for path in summary["paths"])
@@ -74,3 +76,19 @@ def test_a_transfer_waits_while_both_paths_are_cut(tmp_path, processes, hosts):
     assert sender.wait().json["blackout_s"] > 2.5
     receiver.wait().json
     assert sha256(tmp_path / "arrived") == sent
+
+
+@pytest.mark.needs("namespaces", "tc", "ethtool")
+def test_the_receivers_answer_comes_over_the_path_that_is_left(tmp_path, processes, hosts):
+    """The receiver, which sends nothing before, still has to find out that its primary path is cut."""
+    sent = make_file(tmp_path / "file", 3_000_000)
+    to = [hosts.address("b", path) for path in (1, 2)]
+    slow = program.tuning(rto_initial="6s")
+    receiver = processes.polypath("recv", "--bind", ",".join(to), "-o", tmp_path / "arrived", "--json", *slow,
+                                  inside=hosts.b.inside).said("waiting on")
+    sender = processes.polypath(
+        "send", tmp_path / "file", to[0], "--via", to[1], "--json", *BRISK, inside=hosts.a.inside)
+    wait_until(lambda: hosts.a.sent("va1") > 500_000, 20, "no data")
+    for side in ("a", "b"):
+        hosts.swallow(side, 1)
+    assert receiver.wait().json["sha256"] == sender.wait(20).json["sha256"] == sent

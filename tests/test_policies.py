@@ -7,6 +7,8 @@ many at once leave two cores idle enough to keep the links' times.
 
 import statistics
 
+import pytest
+
 from support.policies import Point, Sockets, Transfer, difference, simulate
 
 KIBIBYTES = 1024
@@ -36,6 +38,8 @@ FASTER = [
 ]
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("many")
 def test_the_order_of_the_policies_is_the_simulators(tmp_path):
     simulated = {point: simulate([Transfer(point, seed, KIBIBYTES) for seed in SIMULATED],
                                  LIMIT, tmp_path) for point in POINTS}

@@ -113,6 +113,7 @@ def test_a_capture_that_cannot_be_written(processes, tmp_path):
     ended.complains("no space left", within=5)
 
 
+@pytest.mark.xdist_group("clock")  # with the demo, which has the same addresses
 def test_the_emulator_refuses_addresses_that_are_taken(processes):
     first = processes.polypath("emulate", SCENARIOS / "demo.toml", stdin=-1)
     wait_until(lambda: first.err or first.out, 10, "emulate says nothing", alive=first.popen)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from polypath.ns2.compare import compare
 from polypath.ns2.random_scripts import judge_many, summary
-from polypath.ns2.scripts import COMBINATIONS, FAILOVERS, scenario
+from polypath.ns2.scripts import COMBINATIONS, CONCURRENT, FAILOVERS, scenario
 from polypath.ns2.transport import PROFILE
 from polypath.scenario import Scenario
 
@@ -53,7 +53,7 @@ def add(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="of the run; or the first script's")
     parser.add_argument("--random", type=int, metavar="N", help="so many random scripts of losses")
     parser.add_argument(
-        "--combination", default="same", choices=COMBINATIONS, metavar="NAME", help="of the scripts"
+        "--combination", default="same", choices=[*COMBINATIONS, *CONCURRENT], metavar="NAME", help="of the scripts"
     )
     parser.add_argument(
         "--failover", choices=FAILOVERS, metavar="NAME", help="scripts in which paths fail"

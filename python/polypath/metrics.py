@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -41,7 +42,8 @@ METRICS: Mapping[str, str] = {
 #: Of each path ("path.0.packets_sent"), counted from 0 in the order of the sender's addresses.
 PATH_METRICS: Mapping[str, str] = {
     "packets_sent": "packets sent over it by the side that opened the association",
-    "packets_arrived": "of them, those that the other side received",
+    "failures": "times that it became inactive there, until the last byte was delivered",
+    "packets_arrived": "of the packets sent, those that the other side received",
 }
 
 _OF_SENDER_PATHS = (
@@ -107,11 +109,21 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         (path["remote"], path["local"]): path["counts"]["packets_received"]
         for path in association["receiver"]["paths"]
     }
+    # What a lost SHUTDOWN does to a path says nothing about the transfer.
+    end = association["forward"]["last_delivered"]
+    failures = Counter(
+        change["path"]
+        for change in association["changes"]
+        if (change["side"], change["to"]) == ("sender", "inactive")
+        and (end is None or change["at"] <= end)
+    )
     row: dict[str, Metric] = {}
     for path in association["sender"]["paths"]:
         prefix = f"path.{path['path']}"
         row[f"{prefix}.packets_sent"] = path["counts"]["packets_sent"]
         row[f"{prefix}.packets_arrived"] = arrived.get((path["local"], path["remote"]), 0)
+        known = not math.isnan(path["counts"]["failures"])
+        row[f"{prefix}.failures"] = failures[path["path"]] if known else math.nan
     return row
 
 

@@ -162,6 +162,7 @@ class Parameters(TypedDict, total=False):
     sack_delay: str
     sack_every: int
     first_sack_at_once: bool
+    srtt_heuristic: bool
     fast_retransmit_reports: int
     receive_buffer: str
     send_buffer: str

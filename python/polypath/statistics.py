@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 #: One number per run.
 Values: TypeAlias = Sequence[float] | NDArray[np.float64]
@@ -55,6 +55,44 @@ class Interval:
     def too_few(self) -> bool:
         """Fewer than ten runs: the interval says little."""
         return self.n < TOO_FEW
+
+
+@dataclass(frozen=True, slots=True)
+class Share(Interval):
+    """A share of independent runs, by Wilson's interval: not symmetric, within 0 and 1."""
+
+    lower: float
+    upper: float
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        return self.lower
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self.upper
+
+
+def share(part: float, n: float, level: float = LEVEL) -> Share:
+    """Wilson's interval of a share of `n` independent runs.
+
+    Args:
+        part: How large the share is in these runs, from 0 to 1.
+        n: Number of runs; not a whole one where runs are not independent of each other.
+        level: Confidence level, between 0 and 1.
+
+    Raises:
+        ValueError: The level is not between 0 and 1.
+    """
+    _check_share("level", level)
+    if n <= 0:
+        return Share(math.nan, math.nan, level, 0, math.nan, math.nan)
+    z = float(ndtri((1 + level) / 2))
+    centre = (part + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(part * (1 - part) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return Share(part, half, level, math.floor(n), centre - half, centre + half)
 
 
 def interval(values: Iterable[float], level: float = LEVEL) -> Interval:

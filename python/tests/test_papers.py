@@ -125,6 +125,18 @@ def test_a_figure_gives_a_frame_and_a_chart(tmp_path: Path) -> None:
     assert [text.get_text() for text in chart.legends[0].get_texts()] == ["same", "hybrid"]
 
 
+def test_fewer_runs_of_a_point(capsys: pytest.CaptureFixture[str]) -> None:
+    paper = papers.Paper("tiny", "tiny", "Tiny", (TINY,), ())
+    done = papers.reproduce([paper], seeds=2, progress=False)
+    (shown,) = done.papers[0].figures
+    assert shown.frame is not None
+    assert list(shown.frame["n"]) == [2] * 4
+    assert "--seeds 2" in done.command
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--seeds", "0"])
+    assert 'a number of runs, at least 1, not "0"' in capsys.readouterr().err
+
+
 def test_a_figure_that_the_engine_does_not_know_says_so() -> None:
     unknown = papers.Figure("2", "", lambda _: papers.Grid((Tiny(0, "nowhere"),), 3), _draw)
     with pytest.raises(papers.NotImplementedYetError, match='no policy "nowhere"'):
@@ -165,8 +177,11 @@ def test_the_report_has_every_row_and_needs_nothing_else(
     page.feed(text)
     assert {row.id for row in rows()} <= set(page.ids)
     assert len(set(page.ids)) == len(page.ids)
-    assert all(one.startswith("data:image/svg+xml;base64,") for one in page.refers)
-    for one in page.refers:
+    inside = {one.removeprefix("#") for one in page.refers if one.startswith("#")}
+    assert inside <= set(page.ids)
+    drawings = [one for one in page.refers if not one.startswith("#")]
+    assert all(one.startswith("data:image/svg+xml;base64,") for one in drawings)
+    for one in drawings:
         drawn = base64.b64decode(one.partition(",")[2]).decode()
         assert not re.search(r'(href|src)="(?!#)', drawn)
         assert "<dc:date>" not in drawn
@@ -207,7 +222,7 @@ def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
     ("arguments", "line"),
     [
         (["caro2006-retransmision"], 'did you mean "caro2006-retransmission"? allowed: caro2006-'),
-        (["caro2006-retransmission", "66"], 'no "66"; did you mean "6"? allowed: 3, 4, 6, 8'),
+        (["caro2006-retransmission", "66"], 'no "66"; did you mean "6"? allowed: 3, 4, 6, 4.2, 8'),
         (["natarajan2009", "2"], 'figure of natarajan2009: no "2"; allowed: none yet'),
     ],
 )

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 
+from support.program import wait_until
+
 _numbers = itertools.count()
 
 
@@ -60,7 +62,8 @@ class Namespace:
 
     def whole_datagrams(self, device: str) -> None:
         """Switches segmentation offload off: a capture shows what would be on a wire."""
-        self.run("ethtool", "-K", device, "tx-udp-segmentation", "off", "gso", "off", "gro", "off")
+        self.run("ethtool", "-K", device, "tx-udp-segmentation", "off", "tso", "off", "gso", "off",
+                 "gro", "off")
 
     def sent(self, device: str) -> int:
         """Bytes that have left through a device."""
@@ -84,6 +87,7 @@ class TwoHosts:
             self.b.__enter__()
             for path in (1, 2):
                 self._join(path)
+            self.settled()
         except BaseException:
             self.__exit__()
             raise
@@ -102,9 +106,28 @@ class TwoHosts:
             host.ip("addr", "add", f"10.8{path}.0.{number}/24", "dev", device)
             host.ip("addr", "add", f"fd00:8{path}::{number}/64", "dev", device, "nodad")
             host.ip("link", "set", device, "up")
-            host.run("ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off")
-            _run("tc", "-n", host.name, "qdisc", "add", "dev", device, "root",
-                 "tbf", "rate", self.rate, "burst", 3000, "limit", self.queue)
+            host.whole_datagrams(device)
+            self.shape(side, path)
+
+    def settled(self) -> None:
+        """Waits until every path is up: the kernel tells itself of that a while later, and refuses to send
+        to IPv6 networks till then."""
+        def up() -> bool:
+            shown = [json.loads(host.ip("-j", "link", "show", "type", "veth")) for host in (self.a, self.b)]
+            return all(link["operstate"] == "UP" for links in shown for link in links)
+        wait_until(up, 10, "the paths stay down")
+
+    def shape(self, side: str, path: int) -> None:
+        """A host sends at the rate over a path."""
+        self._queue(side, path, "tbf", "rate", self.rate, "burst", 3000, "limit", self.queue)
+
+    def swallow(self, side: str, path: int) -> None:
+        """What a host sends over a path vanishes, also what is queued, and the host does not notice."""
+        self._queue(side, path, "blackhole")
+
+    def _queue(self, side: str, path: int, *words: object) -> None:
+        host = {"a": self.a, "b": self.b}[side]
+        _run("tc", "-n", host.name, "qdisc", "replace", "dev", f"v{side}{path}", "root", *words)
 
     def address(self, side: str, path: int, ipv6: bool = False) -> str:
         """The address of a host on a path."""

@@ -239,12 +239,14 @@ async fn store(
 }
 
 /// Tells the sender, and gives it time to take note and close.
+///
+/// The protocol decides how long the telling may take: if the primary path is cut, which this side does
+/// not know until it sends, the answer goes over another one after a timeout.
 async fn answer(association: &Association, answer: Answer) {
-    let tell = async {
-        // If this fails, the sender has gone already.
-        if association.send(Part::Answer(answer).message()).await.is_ok() {
-            association.closed().await;
-        }
-    };
-    let _ = tokio::time::timeout(FAREWELL, tell).await;
+    // If one of these fails, the sender has gone already.
+    if association.send(Part::Answer(answer).message()).await.is_ok()
+        && association.drained().await.is_ok()
+    {
+        let _ = tokio::time::timeout(FAREWELL, association.closed()).await;
+    }
 }

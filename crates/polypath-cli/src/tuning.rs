@@ -19,6 +19,10 @@ pub(crate) struct Tuning {
     /// Named set of constants and policies to start from; `polypath profiles` lists them
     #[arg(long, value_name = "NAME", default_value = "rfc9260", help_heading = "Protocol")]
     profile: String,
+    /// Send over all paths at a time (concurrent multipath transfer): short for --profile cmt. The
+    /// other side should have it too, for acknowledgements that suit it
+    #[arg(long, conflicts_with = "profile", help_heading = "Protocol")]
+    cmt: bool,
     /// Constant of the protocol, such as rto_min=200ms or path_max_retrans=2; may be repeated.
     /// `polypath profiles` lists them
     #[arg(short, long, value_name = "KEY=VALUE", help_heading = "Protocol")]
@@ -69,6 +73,7 @@ constants! {
     heartbeat_interval optional_duration "added to the RTO between heartbeats on an idle path; off: none",
     sack_delay duration "longest wait before data is acknowledged",
     sack_every number "a SACK at the latest after so many packets with DATA",
+    srtt_heuristic switch "T3-rtx leaves alone what was sent within the last round-trip time",
     first_sack_at_once switch "the first DATA chunk is acknowledged at once",
     fast_retransmit_reports number "missing reports that make a chunk lost",
     receive_buffer bytes "receive buffer",
@@ -133,10 +138,14 @@ seams! {
 }
 
 impl Tuning {
+    fn profile(&self) -> &str {
+        if self.cmt { "cmt" } else { &self.profile }
+    }
+
     /// The configuration asked for.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
-        let profile = Config::profile(&self.profile).ok_or_else(|| {
-            unknown("profile", &self.profile, PROFILES.iter().map(|profile| profile.name))
+        let profile = Config::profile(self.profile()).ok_or_else(|| {
+            unknown("profile", self.profile(), PROFILES.iter().map(|profile| profile.name))
         })?;
         let mut builder = profile.to_builder();
         for setting in &self.config {
@@ -298,7 +307,8 @@ mod tests {
 
     fn tuning(config: &[&str], policy: &[&str]) -> Result<Config, Failure> {
         let own = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
-        Tuning { profile: "rfc9260".into(), config: own(config), policy: own(policy) }.config()
+        Tuning { profile: "rfc9260".into(), cmt: false, config: own(config), policy: own(policy) }
+            .config()
     }
 
     #[test]

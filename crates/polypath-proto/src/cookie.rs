@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::rng::{hmac, hmac_verify};
-use crate::{Extension, Time, Tsn, VerificationTag};
+use crate::{Extensions, Time, Tsn, VerificationTag};
 
 const MAC_LEN: usize = 32;
 
@@ -31,7 +31,7 @@ pub(crate) struct StateCookie {
     /// The peer's addresses in its own order, `remote` among them.
     pub(crate) addresses: Vec<IpAddr>,
     /// What both sides offer beyond RFC 9260.
-    pub(crate) extension: Option<Extension>,
+    pub(crate) extensions: Extensions,
 }
 
 /// Why a cookie is refused.
@@ -70,7 +70,7 @@ impl StateCookie {
         for address in &self.addresses {
             put_ip(&mut out, *address);
         }
-        out.extend(self.extension.map(Extension::to_byte));
+        out.extend(self.extensions.to_byte());
         let mac = hmac(key, &[&out]);
         out.extend(mac);
         out
@@ -128,9 +128,9 @@ impl StateCookie {
                 }
                 addresses
             },
-            extension: match take::<1>(b) {
-                Some([byte]) => Some(Extension::from_byte(byte)?),
-                None => None,
+            extensions: match take::<1>(b) {
+                Some([byte]) => Extensions::from_byte(byte)?,
+                None => Extensions::default(),
             },
         })
     }
@@ -186,7 +186,7 @@ mod tests {
             local: "10.0.0.1".parse().unwrap(),
             remote: "[fd00::1]:9899".parse().unwrap(),
             addresses: vec!["fd00::1".parse().unwrap(), "10.0.0.2".parse().unwrap()],
-            extension: Some(Extension::Timestamps),
+            extensions: Extensions::from_byte(1).unwrap(),
         }
     }
 
@@ -198,8 +198,8 @@ mod tests {
         assert_eq!(StateCookie::verify(&bytes, b"key", Time::from_secs(64)), stale);
         let forged = Err(CookieError::Forged);
         assert_eq!(StateCookie::verify(&bytes, b"kez", Time::from_secs(4)), forged);
-        for extension in [None, Some(Extension::RetransmissionFlag)] {
-            let other = StateCookie { extension, ..cookie() };
+        for extensions in [Extensions::default(), Extensions::from_byte(6).unwrap()] {
+            let other = StateCookie { extensions, ..cookie() };
             let verified = StateCookie::verify(&other.sign(b"key"), b"key", Time::from_secs(4));
             assert_eq!(verified, Ok(other));
         }

@@ -203,7 +203,7 @@ impl Endpoint {
             }
             (_, Some(id)) => {
                 let Some(entry) = self.entries.get_mut(&id) else { return };
-                if entry.association.handle_reflected(&packet) {
+                if entry.association.handle_reflected(&from, &packet) {
                     self.touch(id);
                 } else {
                     // RFC 9260 8.5: the tag is wrong: silently discarded.

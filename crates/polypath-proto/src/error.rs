@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{PathId, StreamId};
+use crate::{ConfigError, PathId, StreamId};
 
 /// Why a message was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -69,4 +69,7 @@ pub enum PathError {
     /// The association is not established.
     #[error("the association is not established")]
     NotEstablished,
+    /// The failover mechanism has no use for such thresholds.
+    #[error(transparent)]
+    Thresholds(#[from] ConfigError),
 }

@@ -1,68 +1,144 @@
 //! What two endpoints can agree on in their handshake beyond RFC 9260.
 //!
-//! Each side offers, by a parameter of its INIT or INIT ACK, what its policy for samples of the
-//! round-trip time needs of the peer. What both offer is used, and Karn's rule otherwise. The types
-//! of the parameters make a peer that does not know them skip them silently (RFC 9260 3.2.1).
+//! Each side offers, by parameters of its INIT or INIT ACK, what its policies need of the peer. What
+//! both offer is used; where a policy lacks what it needs, the standard's answer takes its place. The
+//! types of the parameters make a peer that does not know them skip them silently (RFC 9260 3.2.1).
+
+use std::fmt;
 
 use crate::Config;
 use crate::wire::{DoesNotFit, Parameter, ParameterWriter, TIMESTAMP_LEN};
 
-/// A help for measuring round-trip times that both sides have to know
-/// (Caro 2006, retransmission policies, 4.2).
+/// Something that both sides have to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Extension {
-    /// A TIMESTAMP chunk in every packet with DATA or SACK.
+    /// A TIMESTAMP chunk in every packet with DATA or SACK
+    /// (Caro 2006, retransmission policies, 4.2).
     Timestamps,
-    /// The R bit of DATA and SACK: a retransmission, caused by a retransmission.
+    /// The R bit of DATA and SACK: a retransmission, caused by a retransmission (there).
     RetransmissionFlag,
+    /// The count of packets in the flags of a SACK: delayed acknowledgements for CMT
+    /// (Iyengar 2006, DAC).
+    PacketCount,
 }
 
 impl Extension {
-    /// What an endpoint with this configuration offers.
-    pub(crate) fn offered(config: &Config) -> Option<Self> {
-        (config.rtt_sampling().make)(config).needs()
-    }
+    const ALL: [Self; 3] = [Self::Timestamps, Self::RetransmissionFlag, Self::PacketCount];
 
     /// What a parameter of the peer offers.
     pub(crate) const fn of_parameter(parameter: &Parameter<'_>) -> Option<Self> {
         match parameter {
             Parameter::Timestamps => Some(Self::Timestamps),
             Parameter::RetransmissionFlag => Some(Self::RetransmissionFlag),
+            Parameter::PacketCount => Some(Self::PacketCount),
             _ => None,
         }
     }
 
     /// Writes the parameter that offers it.
-    pub(crate) fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
+    fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
         match self {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
+            Self::PacketCount => p.packet_count(),
         }
     }
 
     /// Bytes that it takes in a packet with DATA.
-    pub(crate) const fn overhead(self) -> usize {
+    const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            Self::RetransmissionFlag => 0,
+            Self::RetransmissionFlag | Self::PacketCount => 0,
         }
     }
 
-    /// As the state cookie keeps it.
-    pub(crate) const fn to_byte(self) -> u8 {
-        match self {
-            Self::Timestamps => 1,
-            Self::RetransmissionFlag => 2,
-        }
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A set of extensions: what one side offers, or what both do.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Extensions(u8);
+
+impl Extensions {
+    /// What an endpoint with this configuration offers.
+    pub(crate) fn offered(config: &Config) -> Self {
+        let mut all = Self::default();
+        let needs =
+            [(config.rtt_sampling().make)(config).needs(), (config.ack().make)(config).needs()];
+        needs.into_iter().flatten().for_each(|e| all.insert(e));
+        all
+    }
+
+    /// This one is in it.
+    pub const fn contains(self, extension: Extension) -> bool {
+        self.0 & extension.bit() != 0
+    }
+
+    /// There is nothing in it.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Its members.
+    pub fn iter(self) -> impl Iterator<Item = Extension> {
+        Extension::ALL.into_iter().filter(move |&e| self.contains(e))
+    }
+
+    pub(crate) const fn insert(&mut self, extension: Extension) {
+        self.0 |= extension.bit();
+    }
+
+    /// What is in both.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Writes the parameters that offer them.
+    pub(crate) fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
+        self.iter().try_for_each(|e| e.write(p))
+    }
+
+    /// Bytes that they take in a packet with DATA.
+    pub(crate) fn overhead(self) -> usize {
+        self.iter().map(Extension::overhead).sum()
+    }
+
+    /// As the state cookie keeps it; nothing if there is none.
+    pub(crate) fn to_byte(self) -> Option<u8> {
+        (!self.is_empty()).then_some(self.0)
     }
 
     /// What [`to_byte`](Self::to_byte) wrote.
-    pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
-        match byte {
-            1 => Some(Self::Timestamps),
-            2 => Some(Self::RetransmissionFlag),
-            _ => None,
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        let known = Extension::ALL.iter().fold(0, |all, e| all | e.bit());
+        (byte != 0 && byte & !known == 0).then_some(Self(byte))
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_comes_back_from_its_byte() {
+        let mut set = Extensions::default();
+        assert_eq!((set.to_byte(), Extensions::from_byte(0)), (None, None));
+        for (extension, overhead) in Extension::ALL.into_iter().zip([TIMESTAMP_LEN; 3]) {
+            assert!(!set.contains(extension));
+            set.insert(extension);
+            assert!(set.contains(extension));
+            assert_eq!(Extensions::from_byte(set.to_byte().unwrap()), Some(set));
+            assert_eq!(set.overhead(), overhead);
         }
+        assert_eq!(Extensions::from_byte(1 << 7), None);
     }
 }

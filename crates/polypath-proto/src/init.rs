@@ -8,7 +8,7 @@ use crate::wire::{
     CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
     ParameterWriter,
 };
-use crate::{Config, Extension, FourTuple, Time, Tsn, VerificationTag};
+use crate::{Config, Extension, Extensions, FourTuple, Time, Tsn, VerificationTag};
 
 /// What an INIT or INIT ACK says beyond its fixed fields.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct PeerParameters {
     /// Milliseconds by which the cookie should live longer.
     pub(crate) preservative: u32,
     /// What the peer offers beyond RFC 9260.
-    pub(crate) offered: Vec<Extension>,
+    pub(crate) offered: Extensions,
 }
 
 /// Why an INIT or INIT ACK is answered by an ABORT.
@@ -93,13 +93,15 @@ pub(crate) fn read(
                     break;
                 }
             }
-            Ok(parameter) if Extension::of_parameter(&parameter).is_some() => {
-                p.offered
-                    .extend(Extension::of_parameter(&parameter).filter(|e| !p.offered.contains(e)));
-            }
             Err(ParameterError::Length) => return Err(InitError::InvalidMandatoryParameter),
-            // Those that say nothing to us, and those of a known type but the wrong length.
-            Ok(_) | Err(_) => {}
+            // An offer, or what says nothing to us.
+            Ok(parameter) => {
+                if let Some(extension) = Extension::of_parameter(&parameter) {
+                    p.offered.insert(extension);
+                }
+            }
+            // Of a known type, but the wrong length.
+            Err(_) => {}
         }
     }
     if ack && p.cookie.is_none() {
@@ -114,8 +116,8 @@ pub(crate) fn read(
 
 impl PeerParameters {
     /// What this endpoint offers too.
-    pub(crate) fn agreed(&self, config: &Config) -> Option<Extension> {
-        Extension::offered(config).filter(|e| self.offered.contains(e))
+    pub(crate) fn agreed(&self, config: &Config) -> Extensions {
+        Extensions::offered(config).and(self.offered)
     }
 
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
@@ -131,33 +133,35 @@ impl PeerParameters {
     }
 }
 
-/// Writes the addresses of this endpoint, unless there is but one (RFC 9260 5.1.2 A), and the
-/// parameters that every INIT and INIT ACK of ours has.
-pub(crate) fn write_common(
+/// The addresses to list: none if there is but one (RFC 9260 5.1.2 A).
+fn listed(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
+    let usable = move |ip: &&IpAddr| {
+        !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback())
+    };
+    let several = shared.config.addresses.iter().filter(usable).nth(1).is_some();
+    shared.config.addresses.iter().filter(usable).filter(move |_| several)
+}
+
+/// Writes the addresses of this endpoint, which every INIT and INIT ACK of ours has.
+pub(crate) fn write_addresses(
     p: &mut ParameterWriter<'_>,
     shared: &Shared,
     destination: IpAddr,
 ) -> Result<(), DoesNotFit> {
-    let locals: Vec<IpAddr> = shared
-        .config
-        .addresses
-        .iter()
-        .filter(|ip| !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback()))
-        .copied()
-        .collect();
-    if locals.len() > 1 {
-        for ip in &locals {
-            p.address(*ip)?;
-        }
-    }
-    Ok(())
+    listed(shared, destination).try_for_each(|ip| p.address(*ip))
 }
 
-/// The types of addresses that this endpoint can use (RFC 9260 3.3.2.1.5); only in an INIT.
+/// The types of addresses that this endpoint can use (RFC 9260 3.3.2.1.5); only in an INIT, and only
+/// beside a list of addresses. The parameter is optional, and pion, which has one address, does not
+/// answer an INIT that has it.
 pub(crate) fn write_supported_types(
     p: &mut ParameterWriter<'_>,
     shared: &Shared,
+    destination: IpAddr,
 ) -> Result<(), DoesNotFit> {
+    if listed(shared, destination).next().is_none() {
+        return Ok(());
+    }
     let v4 = shared.config.addresses.iter().any(IpAddr::is_ipv4);
     let v6 = shared.config.addresses.iter().any(IpAddr::is_ipv6);
     match (v4, v6) {
@@ -202,7 +206,7 @@ impl InitAck<'_> {
             local: self.four_tuple.local.ip(),
             remote: SocketAddr::new(self.four_tuple.remote.ip(), self.four_tuple.remote.port()),
             addresses: self.parameters.addresses.clone(),
-            extension: self.parameters.agreed(config),
+            extensions: self.parameters.agreed(config),
         };
         let fields = InitFields {
             initiate_tag: self.local_tag,
@@ -221,10 +225,8 @@ impl InitAck<'_> {
         let mut w = PacketWriter::new(&mut buf, header);
         let written = w.init_ack(&fields, |p| {
             p.state_cookie(&signed)?;
-            write_common(p, shared, self.four_tuple.remote.ip())?;
-            if let Some(extension) = cookie.extension {
-                extension.write(p)?;
-            }
+            write_addresses(p, shared, self.four_tuple.remote.ip())?;
+            cookie.extensions.write(p)?;
             for raw in crate::wire::Parameters::new(&self.parameters.unrecognized).iter() {
                 if let Ok(Parameter::Unknown { raw, .. }) = raw {
                     p.unrecognized_parameter(raw)?;

@@ -88,7 +88,7 @@ pub use config::{
 pub use endpoint::Endpoint;
 pub use error::{ConnectError, PathError, SendError};
 pub use event::{CloseReason, Event, Message, Received};
-pub use extension::Extension;
+pub use extension::{Extension, Extensions};
 pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 pub use path::{LossEstimate, RttRange};
 pub use policy::{PathState, PathView, PathsView, Thresholds, Window};

@@ -42,6 +42,20 @@ fn four_packets_open_an_association() {
     );
 }
 
+/// RFC 9260 3.3.2.1.5: optional, and of use only where there are addresses to choose from. pion does not
+/// answer an INIT that has the parameter.
+#[test]
+fn an_init_names_types_of_addresses_only_beside_a_list() {
+    for paths in [1, 2] {
+        let mut net = pair(paths, Config::rfc9260());
+        net.connect(0);
+        let parsed = net.log[0].parsed();
+        let Chunk::Init(init) = &parsed[0] else { panic!("{}", net.log[0].text()) };
+        let names = |p: &Parameter<'_>| matches!(p, Parameter::SupportedAddressTypes(_));
+        assert_eq!(init.parameters.iter().any(|p| p.is_ok_and(|p| names(&p))), paths > 1);
+    }
+}
+
 /// RFC 9260 5.1.3: nothing is remembered of an INIT; everything is in the cookie.
 #[test]
 fn an_init_leaves_no_state_behind() {

@@ -130,7 +130,7 @@ fn a_failover_is_permanent_above_the_change_primary_threshold() {
         (&failover::PERMANENT, Some(0), true),
         (&failover::PERMANENT, Some(3), true),
         (&failover::PERMANENT, None, false),
-        (&failover::DORMANT_HOP, Some(0), false),
+        (&failover::DORMANT_HOP, None, false),
     ] {
         let config = config().failover(answer).change_primary_threshold(threshold);
         let mut net = established(2, config.build().unwrap());
@@ -182,6 +182,18 @@ fn thresholds_can_be_set_while_the_association_runs() {
     assert_eq!(net.path(0, 2).error_count, 1);
     let none = net.am(0).set_thresholds(Some(PathId(3)), patient);
     assert_eq!(none, Err(PathError::NoSuchPath(PathId(3))));
+    // RFC 7829 5, and what would be ignored.
+    for (answer, change_primary, refused) in [
+        (&failover::DORMANT_HOP, Some(7), true),
+        (&failover::POTENTIALLY_FAILED, Some(1), true),
+        (&failover::POTENTIALLY_FAILED, Some(2), false),
+    ] {
+        let mut other = open(2, answer, |c| c);
+        let wanted = Thresholds { potentially_failed_max_retrans: 2, change_primary, ..patient };
+        let result = other.am(0).set_thresholds(None, wanted);
+        assert_eq!(result.is_err(), refused, "{result:?}");
+        assert_eq!(other.path(0, 1).thresholds == wanted, !refused);
+    }
     // And the association's own.
     net.am(0).set_association_max_retrans(0);
     net.cuts.insert(0);

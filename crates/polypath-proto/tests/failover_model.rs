@@ -9,13 +9,25 @@ use polypath_proto::*;
 /// Two paths with these one-way delays in milliseconds; the n-th packet with DATA of each is lost if n is
 /// a multiple of its number. What is sent has a pause in which the primary answers.
 fn transfer(answer: &'static Answer<dyn FailoverPolicy>, delays: [u64; 2], every: [u32; 2]) -> Net {
+    transfer_of(answer, delays, every, 200)
+}
+
+/// As `transfer`, with so many messages.
+fn transfer_of(
+    answer: &'static Answer<dyn FailoverPolicy>,
+    delays: [u64; 2],
+    every: [u32; 2],
+    messages: u64,
+) -> Net {
+    // Without delayed SACKs, which would count as delay: in short transfers they are many.
     let config = Config::builder()
+        .sack_every(1)
         .path_max_retrans(0)
         .heartbeat_interval(Some(S(1)))
         .association_max_retrans(100)
         .retransmission(&retransmission::SAME)
         .failover(answer)
-        .change_primary_threshold(Some(0));
+        .change_primary_threshold((answer.name == failover::PERMANENT.name).then_some(0));
     let mut net = pair(2, config.build().unwrap());
     for (path, delay) in delays.into_iter().enumerate() {
         for host in 0..2 {
@@ -29,7 +41,7 @@ fn transfer(answer: &'static Answer<dyn FailoverPolicy>, delays: [u64; 2], every
         counts[path] += u32::from(p.has("DATA"));
         if p.has("DATA") && counts[path] % every[path] == 0 { Fate::Drop } else { Fate::Pass }
     });
-    for i in 0..200 {
+    for i in 0..messages {
         net.send(0, 0, payload(i, 20_000)).unwrap();
         net.drive_until(S(100), |net| net.a(0).buffered() == 0);
         net.run(S(1));
@@ -73,4 +85,33 @@ fn a_slower_alternate_with_as_much_loss_does_not_become_the_primary() {
 fn less_loss_may_outweigh_a_longer_delay() {
     let net = transfer(&failover::MODEL, [45, 90], [10, 1000]);
     assert_eq!(changes(&net), [1]);
+}
+
+/// Half the loss over more than twice the delay: the simplified model stays, the one with
+/// timeouts goes.
+#[test]
+fn timeouts_count_in_the_full_model() {
+    for (answer, expected) in [(&failover::MODEL, vec![]), (&failover::FULL_MODEL, vec![1])] {
+        let net = transfer(answer, [45, 105], [10, 20]);
+        assert_eq!(changes(&net), expected, "{answer:?}");
+    }
+}
+
+/// The paper's gain is lost if the first way back is taken: what the stand-in carried in the first
+/// Phase II is enough to know it.
+#[test]
+fn the_first_return_of_the_primary_is_refused_if_the_stand_in_is_better() {
+    let mut net = transfer_of(&failover::MODEL, [45, 45], [20, u32::MAX], 0);
+    for i in 0..100 {
+        net.send(0, 0, payload(i, 10_000)).unwrap();
+    }
+    net.drive_until(S(60), |net| net.path(0, 0).loss.samples() > 200);
+    net.cuts.insert(0);
+    net.drive_until(S(60), |net| net.path(0, 1).loss.samples() > 100);
+    assert_eq!((net.a(0).current_path(), changes(&net)), (PathId(1), vec![]));
+    net.cuts.clear();
+    net.drive_until(S(60), |net| net.states(0)[0] == PathState::Active);
+    assert_eq!((net.a(0).current_path(), changes(&net)), (PathId(1), vec![1]));
+    let back = net.events(0, |e| matches!(e, Event::CurrentPath { path: PathId(0), .. }));
+    assert_eq!(back, [], "not even briefly");
 }

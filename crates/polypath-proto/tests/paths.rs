@@ -113,6 +113,71 @@ fn a_forged_heartbeat_ack_confirms_nothing() {
     assert_eq!(net.a(1).path_stats(PathId(1)).unwrap().rtt_samples, samples);
 }
 
+/// A peer that has listed no addresses may be behind a NAT: its HEARTBEATs show what the world sees of
+/// it, and the path is used once it has answered.
+#[test]
+fn a_peer_without_a_list_shows_its_addresses_by_heartbeats() {
+    let elsewhere = |hand: &Hand| Hand { ip: [192, 0, 2, 7].into(), ..hand.clone() };
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    let other = elsewhere(&hand);
+    assert!(other.say(&mut net, &|w| w.shutdown_ack().unwrap()).is_empty());
+    assert_eq!(net.states(1).len(), 1, "only a HEARTBEAT shows one");
+    let answers = other.say(&mut net, &|w| w.heartbeat(b"who?").unwrap());
+    assert!(answers.iter().any(|p| p.has("HEARTBEAT ACK")), "{answers:?}");
+    assert_eq!(net.states(1), [PathState::Active, PathState::Unconfirmed]);
+    let mark = net.log.len();
+    net.run(MS(1));
+    let asked = other.answers(&net, mark).into_iter().find(|p| p.has("HEARTBEAT")).expect("asks");
+    let parsed = asked.parsed();
+    let info = parsed.iter().find_map(|c| match c {
+        Chunk::Heartbeat(h) => Some(h.info.to_vec()),
+        _ => None,
+    });
+    other.say(&mut net, &|w| w.heartbeat_ack(&info.clone().unwrap()).unwrap());
+    assert_eq!(net.states(1), [PathState::Active, PathState::Active]);
+
+    // One that lists its addresses has said all there is.
+    let mut net = pair(1, Config::rfc9260());
+    let mut hand = Hand::new(1);
+    let answer = hand.init(&mut net, &|p| p.ipv4([10, 0, 0, 77].into()).unwrap());
+    hand.learn(&answer[0]);
+    hand.echo(&mut net);
+    let answers = elsewhere(&hand).say(&mut net, &|w| w.heartbeat(b"who?").unwrap());
+    assert!(answers.is_empty());
+    assert_eq!(net.states(1).len(), 2);
+}
+
+/// A stack that finds associations by address answers a HEARTBEAT from an unknown one with an ABORT
+/// (RFC 9260 8.4 (8)). That is about this address alone.
+#[test]
+fn a_peer_that_does_not_know_an_address_ends_that_path_alone() {
+    let mut net = pair(2, Config::rfc9260());
+    net.drop_all("HEARTBEAT ACK");
+    net.connect(0);
+    net.run(S(1));
+    assert_eq!(net.states(0), [PathState::Active, PathState::Unconfirmed]);
+    let tag = net.sent_with(0, "HEARTBEAT")[0].tag;
+    for path in [1, 0] {
+        assert!(net.a(0).is_established());
+        let peer = Hand { ip: v4(path, 1), ..Hand::new(0) };
+        peer.say_with_tag(&mut net, tag, &|w| w.abort(true, |_| Ok(())).unwrap());
+    }
+    assert_eq!(net.closed(0), Some(CloseReason::PeerAbort { cause: String::new() }));
+}
+
+/// Paths that heartbeats show are no more than `max_paths`.
+#[test]
+fn heartbeats_do_not_make_paths_without_end() {
+    let mut net = pair(1, Config::builder().max_paths(4).build().unwrap());
+    let hand = Hand::new(1).open(&mut net);
+    for last in 0..100 {
+        let other = Hand { ip: [192, 0, 2, last].into(), ..hand.clone() };
+        other.say(&mut net, &|w| w.heartbeat(b"who?").unwrap());
+    }
+    assert_eq!(net.states(1).len(), 4);
+}
+
 fn listed(sent: &Sent) -> Vec<IpAddr> {
     let parsed = sent.parsed();
     let (Chunk::Init(i) | Chunk::InitAck(i)) = parsed[0] else { panic!("{}", sent.text()) };

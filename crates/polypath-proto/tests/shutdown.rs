@@ -150,9 +150,22 @@ fn a_shutdown_acknowledges_data() {
     assert_eq!(net.path(1, 0).in_flight, 116);
     assert_eq!(hand.shutdown(&mut net, 3)[0].text(), "SHUTDOWN ACK");
     assert!(net.saw(1, &Event::Drained));
+}
+
+/// pion up to 1.8 puts its own ack point into the SHUTDOWN: it acknowledges nothing then, and what is
+/// outstanding is still delivered.
+#[test]
+fn a_shutdown_that_acknowledges_what_was_never_sent_is_a_shutdown() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    assert_eq!(hand.shutdown(&mut net, 1)[0].text(), "SHUTDOWN ACK");
 
     let hand = Hand { port: 7000, ..Hand::new(1) }.open(&mut net);
-    assert_eq!(hand.shutdown(&mut net, 1)[0].chunks[0].name, "ABORT", "never sent");
+    net.send(1, 0, payload(0, 100)).unwrap();
+    assert!(hand.shutdown(&mut net, 2).is_empty(), "1 is outstanding");
+    assert_eq!(net.path(1, 0).in_flight, 116);
+    let answers = hand.sack(&mut net, 1, &[]);
+    assert_eq!(answers[0].text(), "SHUTDOWN ACK");
 }
 
 /// RFC 9260 9.2: what has its place in other states only is ignored.
@@ -236,6 +249,28 @@ fn a_shutdown_gets_through_on_the_other_path() {
     net.shutdown(0);
     net.drive_until(S(10), both_closed);
     assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
+}
+
+/// RFC 9260 6.4: "... to the same destination transport address from which it received the control chunk
+/// to which it is replying"; and what starts the end takes no path that is known to be in trouble: before
+/// the failover is complete the retransmissions have left it already.
+#[test]
+fn a_shutdown_avoids_a_path_that_has_failed_or_is_about_to() {
+    for path_max_retrans in [0, 5] {
+        let config = Config::builder().path_max_retrans(path_max_retrans).build().unwrap();
+        let mut net = established(2, config);
+        net.cuts.insert(0);
+        net.send(0, 0, payload(1, 1000)).unwrap();
+        net.drive_until(S(5), |net| net.a(0).buffered() == 0);
+        let (mark, start) = (net.log.len(), net.now);
+        net.shutdown(0);
+        net.drive_until(S(5), both_closed);
+        assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
+        let ways: Vec<(String, u8)> = net.log[mark..].iter().map(|p| (p.text(), p.net())).collect();
+        let expected = ["SHUTDOWN 0", "SHUTDOWN ACK", "SHUTDOWN COMPLETE"];
+        assert_eq!(ways, expected.map(|text| (text.to_owned(), 1)), "PMR {path_max_retrans}");
+        assert_eq!(net.now.since(start), MS(30));
+    }
 }
 
 /// Association::shutdown before the association is up.

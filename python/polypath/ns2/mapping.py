@@ -67,10 +67,13 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     root = scenario.seed if seed is None else seed
     effective = json.loads(scenario._inner.effective())
     check_given(table.get("transport", {}))
-    agent, rtx_to_alt = policies(effective["sender"]["policy"], table.get("policy", {}))
+    agent, answers = policies(effective["sender"]["policy"], table.get("policy", {}))
     timestamps = "Timestamp" in agent
     sides = {side: agent_variables(effective[side]["transport"], side) for side in effective}
-    sides["sender"]["rtxToAlt_"] = rtx_to_alt
+    sides["sender"].update(answers)
+    if "useCmtDelAck_" in answers:
+        # At a receiver, potentially failed paths would loop for ever when a heartbeat is lost.
+        sides["receiver"].update({key: answers[key] for key in ("useCmtDelAck_", "useCmtPF_")})
     for side, variables in sides.items():
         variables.update(failover(effective[side]["policy"], effective[side]["transport"]))
     headers = _IP + _COMMON + _DATA + (_TIMESTAMP if timestamps else 0)

@@ -33,6 +33,17 @@ COMBINATIONS: Mapping[str, Mapping[str, str]] = {
     if policy != "same" or "probing" not in more
 }
 
+#: Concurrent multipath transfer with each of its retransmission policies.
+_CMT: Mapping[str, str] = {
+    "scheduler": "concurrent",
+    "loss": "split-fast-retransmit",
+    "cwnd_update": "cuc-v2",
+    "ack": "delayed-cmt",
+}
+CONCURRENT: Mapping[str, Mapping[str, str]] = {
+    f"cmt-{policy}": {**_CMT, "retransmission": policy}
+    for policy in ("same", "asap", "cwnd", "ssthresh")
+}
 
 #: Failover mechanisms that ns-2 has, by the name of the answer.
 FAILOVERS = ("dormant-hop", "dormant-primary", "dormant-last-dest", "permanent")
@@ -56,7 +67,7 @@ def scenario(
     """
     dice = random.Random(seed)  # noqa: S311 a script, not a secret
     messages = dice.randint(40, 400)
-    policy = dict(COMBINATIONS[combination])
+    policy = dict({**COMBINATIONS, **CONCURRENT}[combination])
     timestamps = policy.get("rtt_sampling") == "timestamps"
     network = [_path(dice, number, messages) for number in range(paths)]
     transport: Transport = {
@@ -65,6 +76,9 @@ def scenario(
         # Their jitter is each side's own: without them nothing is left to chance.
         "heartbeat_interval": "3600 s",
     }
+    if policy.get("scheduler") == "concurrent":
+        # The module's RTX-SAME loops for ever once all paths are inactive.
+        transport["path_max_retrans"] = transport["association_max_retrans"] = 1000
     if failover is not None:
         policy["failover"] = failover
         transport["path_max_retrans"] = dice.choice([0, 0, 1, 2])

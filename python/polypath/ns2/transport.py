@@ -50,6 +50,7 @@ _FIXED = {
     "procedures": "ns2",
     "path_confirmation": "before-data",
     "first_sack_at_once": True,
+    "srtt_heuristic": False,
     "initial_cwnd": 0,
     "cwnd_floor": 4,
 }
@@ -82,6 +83,14 @@ _STANDARD = {
     "cwnd_update": "standard",
     "scheduler": "primary",
     "ack": "delayed",
+}
+#: Concurrent multipath transfer: its agent, and what the answers are called there.
+_CMT_AGENT = "Agent/SCTP/CMT"
+_CMT_RTX_POLICY = {"asap": 0, "same": 1, "ssthresh": 2, "loss-rate": 3, "cwnd": 4}
+_CMT_SWITCHES = {
+    "loss": ("useCmtReordering_", "split-fast-retransmit", "standard"),
+    "cwnd_update": ("useCmtCwnd_", "cuc-v2", "standard"),
+    "ack": ("useCmtDelAck_", "delayed-cmt", "delayed"),
 }
 
 
@@ -143,11 +152,15 @@ def agent_variables(parameters: Mapping[str, Any], side: str) -> dict[str, float
     }
 
 
-def policies(effective: Mapping[str, str], given: Mapping[str, Any]) -> tuple[str, int]:
-    """Class of the agents and value of rtxToAlt_."""
+def policies(
+    effective: Mapping[str, str], given: Mapping[str, Any]
+) -> tuple[str, dict[str, int]]:
+    """Class of the agents and the variables that stand for answers."""
     for side in ("sender", "receiver"):
         if given.get(side):
             raise refuse(f"policy.{side}", json.dumps(given[side]), "the same for both sides")
+    if effective["scheduler"] == "concurrent":
+        return _CMT_AGENT, _concurrent(effective)
     for key, known in _STANDARD.items():
         if key in given and given[key] not in (known, "ns2"):
             raise refuse(f"policy.{key}", f'"{given[key]}"', f'"{known}" or "ns2"')
@@ -166,7 +179,26 @@ def policies(effective: Mapping[str, str], given: Mapping[str, Any]) -> tuple[st
             " with ".join((loss, sampling, probing)),
             f"loss, rtt_sampling, probing as {together}",
         )
-    return agent, _RTX_TO_ALT[retransmission]
+    return agent, {"rtxToAlt_": _RTX_TO_ALT[retransmission]}
+
+
+def _concurrent(effective: Mapping[str, str]) -> dict[str, int]:
+    """The variables of concurrent multipath transfer."""
+    retransmission = effective["retransmission"]
+    if retransmission not in _CMT_RTX_POLICY:
+        allowed = ", ".join(_CMT_RTX_POLICY) + ' with scheduler "concurrent"'
+        raise refuse("policy.retransmission", f'"{retransmission}"', allowed)
+    variables = {"eCmtRtxPolicy_": _CMT_RTX_POLICY[retransmission], "useCmtPF_": 0}
+    for key, (variable, on, off) in _CMT_SWITCHES.items():
+        answer = _plain(effective[key], off)
+        if answer not in (on, off):
+            raise refuse(f"policy.{key}", f'"{answer}"', f'"{on}" or "{off}"')
+        variables[variable] = int(answer == on)
+    for key, known in {"congestion": "rfc9260", "rtt_sampling": "karn", "probing": "idle"}.items():
+        if _plain(effective[key], known) != known:
+            allowed = f'"{known}" with scheduler "concurrent"'
+            raise refuse(f"policy.{key}", f'"{effective[key]}"', allowed)
+    return variables
 
 
 def failover(policy: Mapping[str, str], parameters: Mapping[str, Any]) -> dict[str, int]:

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from polypath.ns2.mapping import Setup
 
 #: What the trace says of one destination, in the order of the line.
+# The agent for concurrent multipath transfer leaves out rwnd and isPrimary.
 _LINE = re.compile(
     r"time: (?P<time>[\d.]+)\s+saddr: \d+\s+sport: \d+\s+daddr: (?P<to>\d+)\s+dport: \d+\s+"
     r"cwnd: (?P<cwnd>\d+) pba: \d+ out: (?P<out>\d+) ssthresh: (?P<ssthresh>\d+) "
-    r"rwnd: \d+ peerRwnd: (?P<peer>\d+) rto: (?P<rto>[\d.]+)\s+srtt: (?P<srtt>[\d.]+)\s+"
+    r"(?:rwnd: \d+ )?peerRwnd: (?P<peer>\d+) rto: (?P<rto>[\d.]+)\s+srtt: (?P<srtt>[\d.]+)\s+"
     r"rttvar: [\d.]+\s+assocErrors: \d+ pathErrors: (?P<errors>\d+) dstatus: (?P<state>\w+) "
-    r"isPrimary: \w+ frCount: \d+ timeoutCount: (?P<timeouts>\d+)"
+    r"(?:isPrimary: \w+ )?frCount: \d+ timeoutCount: (?P<timeouts>\d+)"
 )
 _ACTIVE, _INACTIVE = 1, 3
 

@@ -25,6 +25,12 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     scale = one.add_mutually_exclusive_group()
     scale.add_argument("--quick", action="store_true", help="small grids: a minute; the default")
     scale.add_argument("--full", action="store_true", help="the papers' own grids")
+    one.add_argument(
+        "--seeds",
+        type=_positive,
+        metavar="N",
+        help="no more than N runs of a point; the grid's own",
+    )
     one.add_argument("--backend", choices=get_args(Backend), help="another simulator: ns2")
     one.add_argument(
         "--out", default="reproduced", metavar="DIR", help="where it goes; ./reproduced"
@@ -41,6 +47,17 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     claims.add_argument("--quiet", action="store_true", help="no progress")
 
 
+def _positive(text: str) -> int:
+    """A number of runs.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none, or smaller than 1.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'a number of runs, at least 1, not "{text}"')
+    return int(text)
+
+
 def _reproduce(options: argparse.Namespace) -> int:
     papers = None if options.paper is None else [find(options.paper)]
     out = Path(options.out)
@@ -48,6 +65,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         papers,
         options.figure,
         full=options.full,
+        seeds=options.seeds,
         results=out / "results",
         backend=None if options.backend == "polypath" else options.backend,
         progress=not options.quiet,
@@ -84,4 +102,9 @@ def _tell(done: Reproduction) -> None:
         if not paper.agreement.empty:
             agreeing = int(paper.agreement["agrees"].sum())
             print(f"{paper.paper.key}: {agreeing} of {len(paper.agreement)} points agree with ns-2")
-    print(", ".join(f"{count} {verdict}" for verdict, count in tally(done.claims).items()))
+    print(
+        ", ".join(
+            f"{count} {verdict}"
+            for verdict, count in tally(one.verdict for one in done.claims).items()
+        )
+    )

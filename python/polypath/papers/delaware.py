@@ -24,6 +24,8 @@ EXTENSIONS = {
     "HAR": {"probing": "after-rto"},
     "TS": {"rtt_sampling": "timestamps"},
     "MFR": {"loss": "multiple-fast-retransmit"},
+    #: What Section 4.2 of caro2006-retransmission leaves to others: flags instead of timestamps.
+    "flag": {"rtt_sampling": "retransmission-flag"},
 }
 #: User data of a full packet, bytes: timestamps take 12 of them.
 CHUNK, CHUNK_WITH_TIMESTAMPS = 1452, 1440
@@ -36,14 +38,16 @@ _NAMES = ("primary", "alternate", "second-alternate")
 _NETWORKS = {2: "two-paths", 3: "three-paths"}
 
 
-def uniform_loss(*losses: float, alternate_rtt: float = RTT) -> dict[str, Any]:
+def uniform_loss(
+    *losses: float, alternate_rtt: float = RTT, primary_rtt: float = RTT
+) -> dict[str, Any]:
     """The network whose paths lose so much each way (percent), the primary's first.
 
-    The round trip is that of the alternates, milliseconds.
+    Round trips of the alternates and of the primary are in milliseconds.
     """
     paths: list[dict[str, Any]] = []
     for name, loss in zip(_NAMES, losses, strict=False):
-        rtt = alternate_rtt if paths else RTT
+        rtt = alternate_rtt if paths else primary_rtt
         paths.append({"name": name, "loss": f"{loss:g} %", "delay": f"{(rtt - _EDGES) / 2:g} ms"})
     return {"topology": _NETWORKS[len(losses)], "path": paths}
 
@@ -121,6 +125,15 @@ def _average_rto(result: Result, path: int) -> float:
             # From sample to sample the RTO stays what it was.
             spans = np.diff(series.time)
             return float(np.average(series.rto[:-1], weights=spans)) if spans.sum() else math.nan
+    return math.nan
+
+
+def rto_over_changes(result: Result, path: int) -> float:
+    """The mean of the values that the sender's RTO on a path took, each counted once, seconds."""
+    for series in result.series:
+        if series.side == "sender" and series.path == path:
+            changed = np.flatnonzero(np.diff(series.rto)) + 1
+            return float(np.mean(series.rto[np.r_[0, changed]]))
     return math.nan
 
 

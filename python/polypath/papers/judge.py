@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from polypath.papers.record import FULL, NS2, recorded
 from polypath.papers.registry import Claim, Judge, Paper, Row
 from polypath.papers.runs import NotImplementedYetError, NotThereError, Runs, Source
 from polypath.papers.verdict import Finding, Verdict
+
+#: What Debian's module is called in a report.
+AS_DEBIAN_SHIPS_IT = "ns-2 as Debian ships it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,15 @@ class Judged:
     reason: str
     #: What ns-2's results say, by variant; None where they have nothing to say.
     ns2: Mapping[str, Finding | None]
+    #: What the paper's own grid gave when it was run last; None if it is not recorded.
+    full: Finding | None = None
+    #: Why it does not hold, or why paper, ns-2 and polypath differ.
+    remark: str = ""
+
+    @property
+    def decided(self) -> Verdict:
+        """That of the paper's own grid, where it is recorded."""
+        return self.full.verdict if self.full else self.verdict
 
 
 def judge(paper: Paper, claim: Claim, runs: Runs) -> Judged:
@@ -30,17 +43,23 @@ def judge(paper: Paper, claim: Claim, runs: Runs) -> Judged:
     Raises:
         NotThereError: The runs lack points that the claim needs (another figure's).
     """
+    ns2 = {
+        title: _or_none(claim.judge, source) if claim.judge else None
+        for title, source in paper.references().items()
+    }
+    if recorded(paper.key, NS2):
+        ns2[AS_DEBIAN_SHIPS_IT] = recorded(paper.key, NS2).get(claim.id)
+    full = recorded(paper.key, FULL).get(claim.id)
     if claim.judge is None:
         reason = "the lab does not measure it yet"
-        return Judged(claim.row, Verdict.MISSING, None, reason, dict.fromkeys(paper.references()))
-    ns2 = {title: _or_none(claim.judge, source) for title, source in paper.references().items()}
+        return Judged(claim.row, Verdict.MISSING, None, reason, ns2, full, claim.remark)
     # Notes belong to one statement, runs to many.
     own = Runs(runs.frames, runs.unknown, runs.traces)
     try:
         finding = _with_notes(claim.judge, own)
     except NotImplementedYetError as error:
-        return Judged(claim.row, Verdict.MISSING, None, str(error), ns2)
-    return Judged(claim.row, finding.verdict, finding, "", ns2)
+        return Judged(claim.row, Verdict.MISSING, None, str(error), ns2, full, claim.remark)
+    return Judged(claim.row, finding.verdict, finding, "", ns2, full, claim.remark)
 
 
 def _or_none(judge: Judge, source: Source) -> Finding | None:

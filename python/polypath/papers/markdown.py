@@ -1,11 +1,17 @@
-"""``docs/claims.md``: every statement and what becomes of it, from the small grids."""
+"""``docs/claims.md``: every statement, what becomes of it, and what a figure adds to that."""
 
 from __future__ import annotations
 
-from polypath.papers.judge import Judged
-from polypath.papers.reproduce import Reproduced, Reproduction
-from polypath.papers.verdict import Finding
-from polypath.papers.words import allowed, tally, value
+from collections.abc import Iterable
+
+import pandas as pd
+
+from polypath.papers.judge import AS_DEBIAN_SHIPS_IT, Judged
+from polypath.papers.record import FULL, recorded_frame
+from polypath.papers.registry import Figure, Paper
+from polypath.papers.reproduce import AGREEMENT, Reproduced, Reproduction
+from polypath.papers.verdict import Finding, Verdict
+from polypath.papers.words import allowed, cell, columns, tally, value
 
 _HEAD = """\
 # What the papers say, and what comes out
@@ -13,50 +19,110 @@ _HEAD = """\
 Written by `polypath-lab claims --write docs/claims.md`; every number and verdict is computed. A
 statement holds if the 90 % interval of what was measured lies within what it allows (in brackets),
 does not hold if it lies outside, and is undecided in between, or with fewer than ten runs. What is
-allowed follows from the papers' own error: each of their means is known within 10 %. These are the
-small grids, with {seeds} seeds for most points; `polypath-lab reproduce --full` has the papers'
-own. Changes are of the transfer time: -21 % is 21 % shorter.
+allowed follows from the papers' own error: each of their means is known within 10 %. Small grids
+have {seeds} seeds for most points and are run again by this command; the full grids are the papers'
+own, with more seeds than theirs, and stand here as they were
+[recorded](../python/polypath/data/recorded/README.md). Changes are of the transfer time: -21 % is
+21 % shorter.
 
-{tally}
+{summary}
 """
 
 
 def markdown(reproduction: Reproduction) -> str:
     """The page. It says nothing of engine builds, so that it changes only when a result does."""
-    counts = ", ".join(
-        f"{count} {verdict}" for verdict, count in tally(reproduction.claims).items()
-    )
     seeds = max(
         (shown.grid.seeds for paper in reproduction.papers for shown in paper.figures), default=0
     )
-    summary = f"{len(reproduction.claims)} statements: {counts}."
-    parts = [_HEAD.format(seeds=seeds, tally=summary)]
+    claims = reproduction.claims
+    verdicts = {
+        "Small grids": [one.verdict for one in claims],
+        "Full grids": [one.full.verdict for one in claims if one.full],
+    }
+    summary = "  \n".join(
+        f"{grids}, {len(own)} statements: {_tally(own)}." for grids, own in verdicts.items()
+    )
+    parts = [_HEAD.format(seeds=seeds, summary=summary)]
     return "\n".join([*parts, *(_paper(paper) for paper in reproduction.papers)])
 
 
+def _tally(verdicts: Iterable[Verdict]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in tally(verdicts).items() if count)
+
+
 def _paper(paper: Reproduced) -> str:
-    titles = list(paper.paper.samples())
-    heads = ["", "place", "statement", "paper", *titles, "polypath", "verdict"]
-    lines = [f"## {paper.paper.title}", "", _line(heads), _line(["---"] * len(heads))]
-    lines += [_line(_cells(one, titles)) for one in paper.claims]
+    heads = ["", "place", "statement", "paper", "small grid", "full grid"]
+    lines = [f"## {paper.paper.title}", "", *_table(heads, (_verdicts(c) for c in paper.claims))]
+    for one in paper.claims:
+        lines += _measured(one)
+    for figure in paper.paper.figures:
+        lines += _summary(paper.paper, figure)
+    lines += _agreement(paper.paper)
     return "\n".join([*lines, ""])
 
 
-def _cells(one: Judged, titles: list[str]) -> list[str]:
+def _verdicts(one: Judged) -> list[str]:
     row = one.row
-    ours = _finding(one.ours, with_allowed=True) if one.ours else one.reason
-    theirs = [_finding(finding) if (finding := one.ns2.get(title)) else "" for title in titles]
+    full = f"**{one.full.verdict}**" if one.full else ""
     statement = f"{row.setup}: {row.statement}"
-    return [row.id, row.place, statement, row.expected, *theirs, ours, f"**{one.verdict}**"]
+    return [row.id, row.place, statement, row.expected, f"**{one.verdict}**", full]
 
 
-def _finding(finding: Finding, *, with_allowed: bool = False) -> str:
-    lines = []
-    for check in finding.checks:
-        bounds = f" [{allowed(check)}]" if with_allowed else ""
-        lines.append(f"{check.label}: {value(check)}{bounds}")
+def _measured(one: Judged) -> list[str]:
+    """What each source gave for a statement."""
+    if one.ours is None:
+        return []
+    ours = {"polypath, small grid": one.ours, "polypath, full grid": one.full}
+    rows = [("the paper", one.row.expected, "")]
+    for title, finding in {**one.ns2, **ours}.items():
+        # Where another point stands in, ns-2's numbers show where things lie, but judge nothing.
+        judges = finding and (title in (*ours, AS_DEBIAN_SHIPS_IT) or not finding.notes)
+        rows.append((title, _finding(finding), str(finding.verdict) if finding and judges else ""))
+    remark = [one.remark, ""] if one.remark else []
+    return ["", f"### {one.row.id}", "", *remark, *_table(["", "measured", "verdict"], rows)]
+
+
+def _finding(finding: Finding | None) -> str:
+    if finding is None:
+        return "no runs"
+    lines = [f"{check.label}: {value(check)} [{allowed(check)}]" for check in finding.checks]
     return "<br>".join([*lines, *(f"({note})" for note in finding.notes)])
 
 
-def _line(cells: list[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+def _summary(paper: Paper, figure: Figure) -> list[str]:
+    """What the recorded run of a figure says beyond the statements."""
+    frame = recorded_frame(paper.key, FULL, f"{figure.file}.csv")
+    if frame is None:
+        return []
+    told = figure.summary(frame)
+    command = f"`polypath-lab reproduce {paper.key} {figure.id} --full`"
+    lines = ["", f"### {figure.name}: {figure.title}", "", " ".join([*told.says, f"({command})"])]
+    return [*lines, "", *_frame(told.table)] if told.table is not None else lines
+
+
+def _agreement(paper: Paper) -> list[str]:
+    frame = recorded_frame(paper.key, FULL, AGREEMENT)
+    if frame is None:
+        return []
+    outside = frame[~frame["agrees"].astype(bool)]
+    says = (
+        f"{len(frame) - len(outside)} of {len(frame)} points agree with ns-2 with the papers' "
+        "constants: the means differ by less than 5 %, or by no more than the 90 % interval of "
+        f"their difference. Outside (`polypath-lab reproduce {paper.key} --full`):"
+    )
+    varied = outside.drop(columns=["agrees", "paths"], errors="ignore")
+    return ["", "### Beside ns-2", "", says, "", *_frame(varied.dropna(axis="columns", how="all"))]
+
+
+def _frame(frame: pd.DataFrame) -> list[str]:
+    rows = ([cell(column, one) for column, one in row.items()] for row in frame.to_dict("records"))
+    return _table(columns(frame), rows)
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    heads = list(heads)
+    return [_line(heads), _line(["---"] * len(heads)), *(_line(row) for row in rows)]
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(text.replace('|', '/') for text in cells)} |"

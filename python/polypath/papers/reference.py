@@ -63,6 +63,8 @@ class Sample:
     n: int
     mean: float
     sd: float
+    #: Runs with a failover of the primary, and runs of which that is known.
+    failed_over: tuple[int, int] = (0, 0)
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Student-t interval of the mean."""
@@ -80,7 +82,10 @@ def pooled(samples: Iterable[Sample]) -> Sample:
     squares = math.fsum(
         (sample.n - 1) * sample.sd**2 + sample.n * (sample.mean - mean) ** 2 for sample in samples
     )
-    return Sample(n, mean, math.sqrt(squares / (n - 1)) if n > 1 else math.nan)
+    failed_over = sum(one.failed_over[0] for one in samples)
+    known = sum(one.failed_over[1] for one in samples)
+    sd = math.sqrt(squares / (n - 1)) if n > 1 else math.nan
+    return Sample(n, mean, sd, (failed_over, known))
 
 
 def quotient(below: Sample, above: Sample, level: float = LEVEL) -> Interval:
@@ -146,6 +151,13 @@ class Ns2(Source):
         """Of two means as if their runs were independent: the pairs are not known."""
         return quotient(self.sample(base), self.sample(setting))
 
+    def failed_over(self, setting: Setting) -> tuple[int, int]:
+        """Runs of a point in which the primary path became inactive, of those that tell it."""
+        failed_over = self.sample(setting).failed_over
+        if failed_over[1] == 0:
+            raise NotThereError(f"failovers are not among the reference results: {setting}")
+        return failed_over
+
 
 def agreement(
     runs: Runs, samples: Mapping[Setting, Sample], *, close: float = CLOSE, level: float = LEVEL
@@ -156,9 +168,9 @@ def agreement(
     the interval of their difference (Welch).
 
     Returns:
-        Columns: those of the point, `ours`, `ours_n`, `ns2`, `ns2_n` (seconds), `difference` (share
-        of ns-2's mean), `allowed` (half-width of the interval of the difference, as a share) and
-        `agrees`. Points that the engine does not know are left out.
+        Columns: `setting` (the point itself), those of the point, `ours`, `ours_n`, `ns2`, `ns2_n`
+        (seconds), `difference` (share of ns-2's mean), `allowed` (half-width of the interval of the
+        difference, as a share) and `agrees`. Points that the engine does not know are left out.
     """
     rows = []
     for setting, theirs in samples.items():
@@ -170,6 +182,7 @@ def agreement(
         allowed = welch(ours, theirs, level)
         rows.append(
             {
+                "setting": setting,
                 **setting.labels(),
                 "ours": ours.mean,
                 "ours_n": ours.n,

@@ -49,6 +49,16 @@ def rows() -> tuple[Row, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What a reader of a figure should know, computed from its frame."""
+
+    #: Sentences.
+    says: tuple[str, ...] = ()
+    #: Shown open, as it is, with words for its columns.
+    table: pd.DataFrame | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A figure, table or result of a paper: what to run, and how it is drawn.
 
@@ -63,6 +73,8 @@ class Figure:
     grid: Callable[[bool], Grid]
     #: From runs and what was asked for to a tidy frame and the figure.
     draw: Callable[[Runs, Grid], tuple[pd.DataFrame, Chart]]
+    #: From the frame to what is written beneath the figure.
+    summary: Callable[[pd.DataFrame], Summary] = lambda _frame: Summary()
 
     def __call__(
         self,
@@ -90,9 +102,19 @@ class Figure:
     @property
     def name(self) -> str:
         """What to call it in a heading."""
-        if self.id.startswith("table-"):
-            return f"Table {self.id.removeprefix('table-')}"
-        return f"Figure {self.id}" if self.id.isdigit() else f"Section {self.id}"
+        return figure_name(self.id)
+
+    @property
+    def file(self) -> str:
+        """Its files are called so: "figure-6"."""
+        return self.name.lower().replace(" ", "-")
+
+
+def figure_name(id: str) -> str:  # noqa: A002 - what it is called
+    """What to call a figure, table or result in a heading."""
+    if id.startswith("table-"):
+        return f"Table {id.removeprefix('table-')}"
+    return f"Figure {id}" if id.isdigit() else f"Section {id}"
 
 
 #: From a source to what it says about a statement.
@@ -106,6 +128,8 @@ class Claim:
     id: str
     figures: tuple[str, ...] = ()
     judge: Judge | None = None
+    #: Why it does not hold, or why paper, ns-2 and polypath differ; from traces.
+    remark: str = ""
 
     @property
     def row(self) -> Row:
@@ -127,6 +151,8 @@ class Paper:
     #: ns-2's results by variant, named as in a heading.
     samples: Callable[[], Mapping[str, Mapping[Setting, Sample]]] = dict
     nearest: Nearest = field(default=lambda _setting, _known: None)
+    #: Why our mean and that of ns-2 differ at a point, for those where they do.
+    cause: Callable[[Setting], str] = lambda _setting: ""
 
     def figure(self, name: str) -> Figure:
         """The figure of this name.

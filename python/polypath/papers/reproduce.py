@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +12,18 @@ import pandas as pd
 
 from polypath.papers.catalogue import PAPERS
 from polypath.papers.judge import Judged, judge
+from polypath.papers.record import CLAIMS, claims_frame
 from polypath.papers.reference import agreement
 from polypath.papers.registry import Figure, Paper
 from polypath.papers.runs import Grid, NotImplementedYetError, Runs, measure
 from polypath.progress import Progress
-from polypath.simulate import Backend
+from polypath.simulate import Backend, engine
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart
+
+#: The file of :attr:`Reproduced.agreement`.
+AGREEMENT = "agreement.csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,6 @@ class Shown:
     chart: Chart | None
     #: Why the engine cannot do it yet; empty if it can.
     reason: str
-
-    @property
-    def file(self) -> str:
-        """Its files are called so: "figure-6"."""
-        return self.figure.name.lower().replace(" ", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,7 @@ def reproduce(
     figure: str | None = None,
     *,
     full: bool = False,
+    seeds: int | None = None,
     results: str | PathLike[str] | None = None,
     backend: Backend | None = None,
     progress: bool | Callable[[Progress], object] = True,
@@ -81,6 +81,7 @@ def reproduce(
         papers: Which; all by default.
         figure: Only this figure of the one paper, and the statements that need nothing else.
         full: The papers' own grids instead of small ones.
+        seeds: No more than so many runs of a point.
         results: A folder that keeps every run: what was interrupted goes on from there.
         backend: Another simulator, as in :func:`polypath.sweep`.
         progress: As in :func:`polypath.sweep`.
@@ -93,13 +94,17 @@ def reproduce(
     chosen: dict[str, dict[Figure, Grid]] = {}
     for paper in papers:
         figures = paper.figures if figure is None else (paper.figure(figure),)
-        chosen[paper.key] = {one: one.grid(full) for one in figures}
+        chosen[paper.key] = {one: _at_most(one.grid(full), seeds) for one in figures}
     grids = [grid for own in chosen.values() for grid in own.values()]
     if full and figure is None:
-        grids += [grid for paper in papers for grid in _grids_of_reference(paper)]
+        grids += [_at_most(grid, seeds) for paper in papers for grid in _grids_of_reference(paper)]
     runs = measure(grids, results=results, progress=progress, backend=backend)
     done = tuple(_reproduced(paper, chosen[paper.key], runs) for paper in papers)
-    return Reproduction(done, full, _command(papers, figure, full, backend), backend)
+    return Reproduction(done, full, _command(papers, figure, full, seeds, backend), backend)
+
+
+def _at_most(grid: Grid, seeds: int | None) -> Grid:
+    return grid if seeds is None else replace(grid, seeds=min(grid.seeds, seeds))
 
 
 def _grids_of_reference(paper: Paper) -> list[Grid]:
@@ -119,8 +124,19 @@ def _reproduced(paper: Paper, figures: Mapping[Figure, Grid], runs: Runs) -> Rep
         paper,
         tuple(_shown(figure, grid, runs) for figure, grid in figures.items()),
         tuple(judge(paper, claim, runs) for claim in claims if whole or claim.figures),
-        agreement(runs, samples),
+        _with_causes(agreement(runs, samples), paper),
     )
+
+
+def _with_causes(frame: pd.DataFrame, paper: Paper) -> pd.DataFrame:
+    """Why a point does not agree, in words, instead of the point as an object."""
+    if frame.empty:
+        return frame
+    causes = [
+        "" if agrees else paper.cause(setting)
+        for setting, agrees in zip(frame["setting"], frame["agrees"], strict=True)
+    ]
+    return frame.drop(columns="setting").assign(cause=causes)
 
 
 def _shown(figure: Figure, grid: Grid, runs: Runs) -> Shown:
@@ -132,19 +148,27 @@ def _shown(figure: Figure, grid: Grid, runs: Runs) -> Shown:
 
 
 def _command(
-    papers: Sequence[Paper], figure: str | None, full: bool, backend: Backend | None
+    papers: Sequence[Paper],
+    figure: str | None,
+    full: bool,
+    seeds: int | None,
+    backend: Backend | None,
 ) -> str:
     words = ["polypath-lab", "reproduce"]
     if len(papers) < len(PAPERS):
         words += [paper.key for paper in papers]
     words += [figure] if figure else []
     words.append("--full" if full else "--quick")
+    words += ["--seeds", str(seeds)] if seeds else []
     words += ["--backend", backend] if backend else []
     return " ".join(words)
 
 
 def write(reproduction: Reproduction, folder: str | PathLike[str]) -> Path:
-    """Writes CSV, PNG and SVG of each figure, and `report.html`, which needs none of them.
+    """Writes what was reproduced, and `report.html`, which needs nothing else.
+
+    A folder for each paper: CSV, PNG and SVG of each figure, every check of the statements
+    (`claims.csv`), the points beside those of ns-2 (`agreement.csv`).
 
     Returns:
         The report.
@@ -160,11 +184,16 @@ def write(reproduction: Reproduction, folder: str | PathLike[str]) -> Path:
         own.mkdir(parents=True, exist_ok=True)
         for shown in paper.figures:
             if shown.frame is not None and shown.chart is not None:
-                shown.frame.to_csv(own / f"{shown.file}.csv", index=False)
-                shown.chart.savefig(own / f"{shown.file}.png", dpi=150)
-                (own / f"{shown.file}.svg").write_text(svg(shown.chart), encoding="utf-8")
+                name = shown.figure.file
+                shown.frame.to_csv(own / f"{name}.csv", index=False)
+                shown.chart.savefig(own / f"{name}.png", dpi=150)
+                (own / f"{name}.svg").write_text(svg(shown.chart), encoding="utf-8")
+        findings = [(one.row.id, one.ours) for one in paper.claims if one.ours]
+        if findings:
+            table = claims_frame(findings, engine(reproduction.backend or "polypath"))
+            table.to_csv(own / CLAIMS, index=False, float_format="%.9g")
         if not paper.agreement.empty:
-            paper.agreement.to_csv(own / "agreement.csv", index=False)
+            paper.agreement.to_csv(own / AGREEMENT, index=False)
     report = root / "report.html"
     report.write_text(html(reproduction), encoding="utf-8")
     return report

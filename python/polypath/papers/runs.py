@@ -16,7 +16,7 @@ from polypath.ns2.transport import PROFILE
 from polypath.progress import Progress
 from polypath.result import Result
 from polypath.scenario import Scenario
-from polypath.simulate import Backend, simulate_many
+from polypath.simulate import Backend, simulate, simulate_many
 from polypath.statistics import Interval, interval, ratio
 from polypath.sweep import sweep
 
@@ -88,6 +88,15 @@ class Source(ABC):
             NotThereError: There is no such point.
         """
 
+    @abstractmethod
+    def failed_over(self, setting: Setting) -> tuple[int, int]:
+        """Runs of a point in which the primary path became inactive, and all runs.
+
+        Raises:
+            NotImplementedYetError: The engine does not know what the point needs.
+            NotThereError: There are none of which that is known.
+        """
+
     def results(self, setting: Setting) -> Sequence[Result]:
         """Every run of a point with its samples over time; only our own runs have that.
 
@@ -147,6 +156,11 @@ class Runs(Source):
         )
         first, second = pairs.astype(float).to_numpy().T
         return ratio(first, second)
+
+    def failed_over(self, setting: Setting) -> tuple[int, int]:
+        """Runs of a point in which the primary path became inactive, and all runs."""
+        failures = self.frame(setting)["path.0.failures"]
+        return int((failures > 0).sum()), len(failures)
 
     def results(self, setting: Setting) -> Sequence[Result]:
         """Every run of a point with its samples over time."""
@@ -219,12 +233,7 @@ def measure(
         _check(frame)
         own = dict(iter(frame.groupby("key")))
         frames |= {setting: own[scenarios[setting].key] for setting in settings}
-    if backend is not None:
-        unknown |= dict.fromkeys(
-            traced, f'with backend "{backend}" single transfers are not traced'
-        )
-        return Runs(frames, unknown, {})
-    return Runs(frames, unknown, _trace(traced, scenarios))
+    return Runs(frames, unknown, _trace(traced, scenarios, unknown, backend))
 
 
 def _batches(
@@ -270,13 +279,25 @@ def _check(frame: pd.DataFrame) -> None:
 
 
 def _trace(
-    wanted: Mapping[Setting, int], scenarios: Mapping[Setting, Scenario]
+    wanted: Mapping[Setting, int],
+    scenarios: Mapping[Setting, Scenario],
+    unknown: dict[Setting, str],
+    backend: Backend | None,
 ) -> dict[Setting, list[Result]]:
     traces = {}
     for setting, count in wanted.items():
         if setting not in scenarios:
             continue
         jobs = [(scenarios[setting], seed) for seed in range(1, count + 1)]
+        if backend is not None:
+            try:
+                traces[setting] = [
+                    simulate(scenario, seed=seed, series=True, backend=backend)
+                    for scenario, seed in jobs
+                ]
+            except ScenarioError as error:
+                unknown[setting] = _short(error)
+            continue
         done = simulate_many(jobs, series=True)
         for one in done:
             if isinstance(one, Exception):

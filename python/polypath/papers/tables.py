@@ -35,7 +35,7 @@ def points_frame(
         if theirs is not None:
             row |= {"ns2": theirs.mean, "ns2_n": theirs.n}
         rows.append(row)
-    if all(row["reason"] for row in rows):
+    if rows and all(row["reason"] for row in rows):
         raise NotImplementedYetError(rows[0]["reason"])
     return pd.DataFrame(rows)
 

@@ -34,6 +34,8 @@ class Unit(Enum):
     SECONDS = "s"
     #: A share, written as percent with its sign: a change.
     CHANGE = "%"
+    #: A share, written as percent without a sign: of transfers.
+    SHARE = "% of"
     COUNT = ""
     RATIO = "times"
     KBITS = "kbit/s"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
-from polypath.papers.judge import Judged
+import pandas as pd
+
 from polypath.papers.verdict import Check, Unit, Verdict
 
 
@@ -20,6 +21,9 @@ def value(check: Check) -> str:
         return text
     if not math.isfinite(estimate.half_width):
         return f"{text} (one run)"
+    if check.unit is Unit.SHARE:
+        low, high = (number(end, check.unit) for end in (estimate.low, estimate.high))
+        return f"{text} ({low} … {high}, n = {estimate.n})"
     half = estimate.half_width * (100 if check.unit is Unit.CHANGE else 1)
     return f"{text} ± {_significant(half)} (n = {estimate.n})"
 
@@ -40,6 +44,8 @@ def number(mean: float, unit: Unit, *, exact: bool = False) -> str:
         return "∞" if mean > 0 else "-∞"
     if unit is Unit.CHANGE:
         return f"{100 * mean:+.{2 if exact else 1}f} %"
+    if unit is Unit.SHARE:
+        return f"{100 * mean:.1f} %"
     if exact and unit is Unit.COUNT:
         return f"{mean:.0f}"
     if exact and unit is Unit.SECONDS:
@@ -55,7 +61,42 @@ def _significant(amount: float, digits: int = 2) -> str:
     return f"{amount:.{places}f}"
 
 
-def tally(claims: Iterable[Judged]) -> dict[str, int]:
+def tally(verdicts: Iterable[Verdict]) -> dict[str, int]:
     """How many statements have which verdict, all verdicts in their order."""
-    counts = Counter(one.verdict for one in claims)
+    counts = Counter(verdicts)
     return {str(verdict): counts[verdict] for verdict in Verdict}
+
+
+#: What the columns of tables are called, with their unit.
+_HEADS = {
+    "primary_loss": "primary loss [%]",
+    "alternate_loss": "alternate loss [%]",
+    "alternate_rtt": "alternate RTT [ms]",
+    "breaks_at": "break at [s]",
+    "confirmation": "confirmation of paths",
+    "ours": "polypath [s]",
+    "ours_n": "runs",
+    "ns2": "ns-2 [s]",
+    "ns2_n": "runs of ns-2",
+    "difference": "difference",
+    "allowed": "90 % interval of it",
+}
+#: Columns that are shares.
+_SHARES = frozenset({"difference", "allowed"})
+
+
+def columns(frame: pd.DataFrame) -> list[str]:
+    """The heads of a table for a reader."""
+    return [_HEADS.get(str(column), str(column).replace("_", " ")) for column in frame]
+
+
+def cell(column: Hashable, content: object) -> str:
+    """A value of such a table."""
+    if isinstance(content, float):
+        if math.isnan(content):
+            return ""
+        if column in _SHARES:
+            sign = "±" if column == "allowed" else ""
+            return f"{sign}{100 * content:{'' if sign else '+'}.1f} %"
+        return f"{content:.5g}"
+    return str(content)

@@ -6,34 +6,38 @@ use crate::config::BurstRule;
 use crate::event::Event;
 use crate::path::Path;
 use crate::policy::congestion::PathAck;
-use crate::policy::loss::{MissingChunk, SackView};
+use crate::policy::cwnd_update::ScannedChunk;
+use crate::policy::failover::Doubts;
+use crate::policy::loss::{self, MissingChunk, NewlyAckedOn, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{PathState, PathsView};
 use crate::send::{Fate, Outstanding};
 use crate::wire::{GapBlock, Sack};
-use crate::{PathId, Time, Tsn};
+use crate::{Extension, PathId, Time, Tsn};
 
 /// What a SACK did to one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathTally {
-    acked: u32,
-    acked_by_gaps: u32,
-    in_flight_before: u32,
-    highest_newly_acked: Option<Tsn>,
+    pub(super) acked: u32,
+    pub(super) acked_by_gaps: u32,
+    /// Of these, what may count towards partial_bytes_acked (CMT by ns-2's procedures).
+    pub(super) counted: u32,
+    pub(super) in_flight_before: u32,
+    newly_acked: NewlyAckedOn,
     /// Losses were found by missing reports.
     lost: bool,
     /// The path has shown that it works.
     answered: bool,
     /// By ns-2's procedures, T3-rtx stops for what was acknowledged.
-    stops_t3: bool,
+    pub(super) stops_t3: bool,
 }
 
 /// Memory for one SACK's tally, kept from one to the next.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     paths: Vec<PathTally>,
-    highest_on: Vec<Option<Tsn>>,
+    newly_acked_on: Vec<NewlyAckedOn>,
 }
 
 /// The highest TSNs that a SACK newly acknowledged.
@@ -69,13 +73,20 @@ impl Association {
         if above || sack.gaps().any(|g| u32::from(g.end) >= outstanding && g.is_sound()) {
             return self.violation("it acknowledged data that was never sent");
         }
+        let counted = self.extensions.contains(Extension::PacketCount);
+        self.packets_acked = counted.then(|| sack.packets());
         // By ns-2's procedures a SACK without gap blocks takes back nothing that others acknowledged.
-        let silent = self.is_ns2() && sack.gaps().next().is_none();
+        let silent = self.is_ns2() && !self.is_ns2_cmt() && sack.gaps().next().is_none();
         self.acknowledge(now, cumulative, (!silent).then(|| sack.gaps()));
         if self.is_closed() {
             return;
         }
-        self.sender.set_window(sack.a_rwnd);
+        self.packets_acked = None;
+        if self.is_ns2_cmt() {
+            self.ns2_cmt_set_window(sack.a_rwnd);
+        } else {
+            self.sender.set_window(sack.a_rwnd);
+        }
         self.sender.heard = true;
         self.resend_refused_probe();
         self.advance_shutdown(now);
@@ -96,20 +107,18 @@ impl Association {
             p.stop_t3();
         }
         self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
-        self.sender.forced = true;
+        self.grant_allowance(path);
         if self.is_ns2() {
             self.ns2_after_sack(true);
         }
     }
 
-    /// A SHUTDOWN's cumulative TSN ack: it says nothing of gaps (RFC 9260 9.2).
+    /// A SHUTDOWN's cumulative TSN ack: it says nothing of gaps (RFC 9260 9.2). One of what was never
+    /// sent acknowledges nothing: pion up to 1.8 puts its own ack point there.
     pub(super) fn handle_shutdown_ack_point(&mut self, now: Time, cumulative: Tsn) {
         let flight = &self.sender.flight;
-        if cumulative.is_before(flight.ack_point()) {
+        if cumulative.is_before(flight.ack_point()) || cumulative.is_after(flight.highest()) {
             return;
-        }
-        if cumulative.is_after(flight.highest()) {
-            return self.violation("it acknowledged data that was never sent");
         }
         self.cause = SackCause::default();
         self.acknowledge(now, cumulative, None::<std::iter::Empty<GapBlock>>);
@@ -122,7 +131,7 @@ impl Association {
         gaps: Option<impl Iterator<Item = GapBlock>>,
     ) {
         let was_done = self.sender.is_done();
-        let ns2 = self.is_ns2();
+        let (ns2, cmt) = (self.is_ns2(), self.is_ns2_cmt());
         let advanced = cumulative.is_after(self.sender.flight.ack_point());
         let mut tally = std::mem::take(&mut self.tally);
         tally.paths.clear();
@@ -132,15 +141,16 @@ impl Association {
         }));
         let silent = gaps.is_none();
         let newly = self.take_acknowledged(now, cumulative, gaps, &mut tally.paths);
-        tally.highest_on.clear();
-        tally.highest_on.extend(tally.paths.iter().map(|p| p.highest_newly_acked));
+        tally.newly_acked_on.clear();
+        tally.newly_acked_on.extend(tally.paths.iter().map(|p| p.newly_acked));
         let view = SackView {
             cumulative,
             advanced,
             highest_newly_acked: newly.highest(),
             newly_acked_cumulatively: newly.cumulatively,
             newly_acked_by_gaps: newly.by_gaps,
-            highest_newly_acked_on: &tally.highest_on,
+            newly_acked_on: &tally.newly_acked_on,
+            packets: self.packets_acked,
             highest_acked: if silent { cumulative } else { self.sender.flight.highest_acked() },
         };
         if newly.highest().is_some() {
@@ -153,15 +163,22 @@ impl Association {
             if newly.fast_retransmitted {
                 self.ns2_limit_burst();
             }
-            self.update_windows(&view, &tally.paths);
-            let found = self.count_missing_reports(&view, &mut tally.paths);
-            self.ns2_after_sack(found);
+            if cmt {
+                let found = self.count_missing_reports(&view, &mut tally.paths);
+                self.ns2_cmt_after_sack(now, &view, &tally.paths, found);
+            } else {
+                self.update_windows(&view, &tally.paths);
+                let found = self.count_missing_reports(&view, &mut tally.paths);
+                self.ns2_after_sack(found);
+            }
         } else {
             self.count_missing_reports(&view, &mut tally.paths);
             self.update_windows(&view, &tally.paths);
         }
         for i in 0..self.paths.len() {
-            if ns2 {
+            if cmt {
+                // Done with the windows.
+            } else if ns2 {
                 self.ns2_update_t3(now, PathId(i as u8), tally.paths[i].stops_t3);
             } else {
                 self.update_t3(now, PathId(i as u8));
@@ -195,7 +212,12 @@ impl Association {
         tally: &mut [PathTally],
     ) -> NewlyAcked {
         let ns2 = self.is_ns2();
-        let Self { paths, sender, stats, acked, .. } = self;
+        let multiple = ns2 && self.config.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
+        let cmt = self.is_ns2_cmt();
+        let Self { paths, sender, stats, acked, policies, ns2: notes, .. } = self;
+        let super::Policies { cwnd_update, failover, .. } = policies;
+        let update = &mut **cwnd_update;
+        update.begin(paths.len());
         acked.clear();
         let mut result = NewlyAcked::default();
         let failed = |p: &Path| p.state() == PathState::Inactive;
@@ -205,22 +227,21 @@ impl Association {
             let t = &mut tally[chunk.path.index()];
             t.acked += chunk.size();
             t.acked_by_gaps += if by_gaps { chunk.size() } else { 0 };
-            // RFC 9260 8.2: which path to credit for a chunk that was sent to several is ambiguous,
-            // and the sender may choose not to clear the error count; when every path has failed,
-            // any sign counts. A chunk that T3-rtx had given up may have arrived long ago, and only
-            // the SACK for it was missing. Either would hide the failure of a path.
-            let clear = fate != Fate::Lost(LossCause::Timeout);
-            t.answered |= clear && (dormant || !chunk.wandered || ns2);
-            if t.highest_newly_acked.is_none_or(|h| tsn.is_after(h)) {
-                t.highest_newly_acked = Some(tsn);
-            }
+            // RFC 9260 8.2 leaves open which path an answer credits.
+            let given_up = fate == Fate::Lost(LossCause::Timeout);
+            t.answered |= if ns2 {
+                !given_up
+            } else {
+                failover.believes(Doubts { wandered: chunk.wandered, given_up, dormant })
+            };
+            t.newly_acked.note(tsn, by_gaps);
             match fate {
                 Fate::InFlight => path.data_gone(chunk.size()),
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
                 Fate::Acked => {}
             }
             let measured = if ns2 {
-                path.end_any_rtt_probe(tsn, by_gaps) && clear
+                path.end_any_rtt_probe(tsn, by_gaps) && !given_up
             } else {
                 path.end_rtt_probe(tsn)
             };
@@ -238,17 +259,24 @@ impl Association {
             result.fast_retransmitted |= chunk.ever_fast_retransmitted;
             if ns2 {
                 paths[chunk.path.index()].forget_rtt_probe(tsn, fate);
-                if stops_t3.last() != Some(&chunk.path) {
+                let p = &paths[chunk.path.index()];
+                let stops = !cmt
+                    || Self::ns2_cmt_stops_t3(update.left_edges(p.id()), p.t3().is_some(), tsn);
+                if stops && stops_t3.last() != Some(&chunk.path) {
                     stops_t3.push(chunk.path);
                 }
             }
             if fate != Fate::Acked {
                 result.cumulatively = Some(tsn);
+                update.on_cumulatively_acked(chunk.path);
                 newly(paths, tsn, &chunk, fate, false);
             }
         });
         if let Some(gaps) = gaps {
             let first = if ns2 { sender.flight.first_on(paths.len()) } else { Vec::new() };
+            if multiple {
+                notes.highest_outstanding(&sender.flight);
+            }
             let mut reneged = Vec::new();
             sender.flight.ack_gaps(
                 gaps,
@@ -266,6 +294,27 @@ impl Association {
                     reneged.push((tsn, chunk.path, chunk.transmissions, chunk.size()));
                 },
             );
+            if update.scans() {
+                sender.flight.for_each_scanned(cmt, |tsn, chunk| {
+                    let newly_acked = chunk.fate == Fate::Acked;
+                    update.on_scan(&ScannedChunk {
+                        tsn,
+                        path: chunk.path,
+                        retransmitted: chunk.transmissions > 1,
+                        newly_acked,
+                    });
+                    let p = &paths[chunk.path.index()];
+                    let window = p.window();
+                    if cmt
+                        && newly_acked
+                        && window.cwnd > window.ssthresh
+                        && update.has_moved(chunk.path)
+                        && !std::mem::replace(&mut chunk.counted, true)
+                    {
+                        tally[chunk.path.index()].counted += chunk.size();
+                    }
+                });
+            }
             // RFC 9260 6.2.1 (D iii): what was acknowledged before and no longer is, is outstanding
             // again; T3-rtx runs for it (R4).
             for (tsn, path, transmissions, size) in reneged {
@@ -297,7 +346,7 @@ impl Association {
         let ns2 = self.is_ns2();
         let Self { sender, policies, missing, .. } = self;
         missing.clear();
-        let highest = sender.flight.highest();
+        let highest = self.ns2.noted_highest().unwrap_or_else(|| sender.flight.highest());
         let (horizon, lost) = (policies.loss.horizon(view), policies.loss.looks_at_lost());
         sender.flight.for_each_missing(horizon, lost, |tsn, chunk| {
             let mut c = MissingChunk {
@@ -348,12 +397,12 @@ impl Association {
                     let w = self.policies.congestion.on_fast_retransmit(&view.path(path), view);
                     self.paths[path.index()].set_window(w);
                     // RFC 9260 7.2.4 (3): the first packet leaves whatever the window.
-                    self.sender.forced = true;
+                    self.grant_allowance(path);
                 }
             }
         }
         self.missing = lost;
-        if ns2 {
+        if ns2 && !self.is_ns2_cmt() {
             self.ns2_cut();
         }
         true
@@ -370,6 +419,7 @@ impl Association {
                 acked: t.acked,
                 acked_by_gaps: t.acked_by_gaps,
                 advanced: view.advanced,
+                counted: t.acked,
                 in_flight_before: t.in_flight_before,
                 may_grow: self.policies.cwnd_update.may_grow(path, view),
             };

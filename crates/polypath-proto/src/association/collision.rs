@@ -173,14 +173,16 @@ impl Association {
             return false;
         }
         let established = matches!(self.state, State::Established | State::ShutdownPending);
-        if !established && !matches!(self.state, State::ShutdownReceived | State::ShutdownSent(_)) {
+        if !established
+            && !matches!(self.state, State::ShutdownReceived(_) | State::ShutdownSent(_))
+        {
             self.stats.dropped += 1;
             return false;
         }
         self.local_tag = cookie.local_tag;
         self.peer_tag = cookie.peer_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
-        self.agree_on(cookie.extension);
+        self.agree_on(cookie.extensions);
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.restart_transfer(cookie);
         self.error_count = 0;
@@ -212,7 +214,7 @@ impl Association {
             return false;
         }
         self.peer_tag = cookie.peer_tag;
-        self.agree_on(cookie.extension);
+        self.agree_on(cookie.extensions);
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         self.learn_addresses(now, &cookie.addresses, from.remote.port());
@@ -246,7 +248,7 @@ impl Association {
         self.sender.buffered -= lost;
         self.sender.flight.restart(cookie.local_initial_tsn);
         self.peer_window(cookie.peer_rwnd);
-        self.sender.forced = false;
+        self.clear_allowances();
         self.sender.heard = true;
         self.sender.probe = WindowProbe::Idle;
         self.receiver.restart(cookie.peer_initial_tsn, cookie.inbound_streams);

@@ -10,7 +10,7 @@ use crate::policy::PathsView;
 use crate::policy::ack::Arrival;
 use crate::receive::Outcome;
 use crate::wire::{Data, DoesNotFit, PacketWriter, Sack, Timestamp};
-use crate::{PathId, StreamId, Time};
+use crate::{Extension, PathId, StreamId, Time};
 
 /// What the DATA chunks of one packet amounted to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -139,7 +139,10 @@ impl Association {
     pub(super) fn write_sack(&mut self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         let a_rwnd = self.receiver.announce(self.largest_chunk());
         let tsns = self.receiver.tsns();
-        let flags = if self.ack.retransmission { Sack::RETRANSMISSION } else { 0 };
+        let mut flags = if self.ack.retransmission { Sack::RETRANSMISSION } else { 0 };
+        if self.extensions.contains(Extension::PacketCount) {
+            flags |= Sack::packets_flags(self.ack.packets());
+        }
         w.sack(tsns.cumulative(), a_rwnd, flags, tsns.gaps(), tsns.duplicates())?;
         self.receiver.duplicates_reported();
         self.ack.sent();

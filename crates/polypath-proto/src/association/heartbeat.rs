@@ -209,8 +209,12 @@ impl Association {
         if self.config.procedures() == Procedures::Ns2 {
             p.forget_heartbeat();
         }
+        let inactive = self.paths[path.index()].state() == PathState::Inactive;
         self.confirm(now, path);
         self.answered(now, path);
+        if inactive && self.is_ns2_cmt() {
+            self.ns2_cmt_path_is_back(path);
+        }
         self.end_confirmation(now);
     }
 

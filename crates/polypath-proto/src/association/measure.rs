@@ -2,9 +2,10 @@
 //! retransmission flag (Caro 2006, retransmission policies, 4.2).
 
 use super::Association;
+use crate::policy::ack::DELAYED;
 use crate::policy::rtt_sampling::{KARN, SackCause, SentTime};
 use crate::wire::{DATA_HEADER_LEN, PacketWriter, Sack, Timestamp};
-use crate::{Extension, Time};
+use crate::{Extension, Extensions, Time};
 
 /// An echo older than this is none of ours: stamps come around after 71 minutes.
 const OLDEST_ECHO_US: u32 = 1 << 31;
@@ -18,22 +19,26 @@ pub(super) struct Stamped {
 
 impl Association {
     /// The handshake has shown what both sides offer. Nothing has been sent yet that depends on it.
-    pub(super) fn agree_on(&mut self, extension: Option<Extension>) {
-        self.extension = extension;
+    pub(super) fn agree_on(&mut self, extensions: Extensions) {
+        self.extensions = extensions;
         self.stamped = None;
         self.policies.rtt_sampling = (self.config.rtt_sampling().make)(&self.config);
-        if self.policies.rtt_sampling.needs() != extension {
+        if !self.policies.rtt_sampling.needs().is_none_or(|e| extensions.contains(e)) {
             self.policies.rtt_sampling = (KARN.make)(&self.config);
         }
+        self.policies.ack = (self.config.ack().make)(&self.config);
+        if !self.policies.ack.needs().is_none_or(|e| extensions.contains(e)) {
+            self.policies.ack = (DELAYED.make)(&self.config);
+        }
         for path in &mut self.paths {
-            path.reserve(extension, &*self.policies.congestion);
+            path.reserve(extensions, &*self.policies.congestion);
             let largest = path.max_chunk() as usize - DATA_HEADER_LEN;
             self.largest_payload = self.largest_payload.min(largest / 4 * 4);
         }
     }
 
     pub(super) fn flags_retransmissions(&self) -> bool {
-        self.extension == Some(Extension::RetransmissionFlag)
+        self.extensions.contains(Extension::RetransmissionFlag)
     }
 
     /// Where no peer can take it for another association's, and no reading of it tells how long this
@@ -50,7 +55,7 @@ impl Association {
         with_sack: bool,
         w: &mut PacketWriter<'_>,
     ) -> Option<(usize, usize)> {
-        if self.extension != Some(Extension::Timestamps) {
+        if !self.extensions.contains(Extension::Timestamps) {
             return None;
         }
         let before = (w.len(), w.chunk_count());
@@ -78,15 +83,12 @@ impl Association {
     /// What a SACK, with the echo beside it, tells of the packet that caused it.
     pub(super) fn cause_of(&mut self, now: Time, sack: &Sack<'_>, echo: Option<u32>) -> SackCause {
         let mut cause = SackCause::default();
-        match self.extension {
-            Some(Extension::Timestamps) => {
-                cause.sent = echo.and_then(|stamp| self.sent_time(now, stamp));
-                self.stats.bad_echoes += u64::from(echo.is_some() && cause.sent.is_none());
-            }
-            Some(Extension::RetransmissionFlag) => {
-                cause.retransmission = sack.flags & Sack::RETRANSMISSION != 0;
-            }
-            None => {}
+        if self.extensions.contains(Extension::Timestamps) {
+            cause.sent = echo.and_then(|stamp| self.sent_time(now, stamp));
+            self.stats.bad_echoes += u64::from(echo.is_some() && cause.sent.is_none());
+        }
+        if self.flags_retransmissions() {
+            cause.retransmission = sack.flags & Sack::RETRANSMISSION != 0;
         }
         cause
     }

@@ -26,8 +26,8 @@ use crate::shared::Shared;
 use crate::stats::AssociationStats;
 use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
 use crate::{
-    AssociationId, Config, ConnectError, Ecn, Extension, FourTuple, PathId, Ppid, Remote,
-    SendError, StreamId, Time, Tsn, VerificationTag,
+    AssociationId, Config, ConnectError, Ecn, Extension, Extensions, FourTuple, PathId, Ppid,
+    Remote, SendError, StreamId, Time, Tsn, VerificationTag,
 };
 
 mod acknowledge;
@@ -40,6 +40,7 @@ mod heartbeat;
 mod invariants;
 mod measure;
 mod ns2;
+mod ns2_cmt;
 mod paths;
 mod shutdown;
 mod state;
@@ -95,6 +96,8 @@ pub struct Association {
     outbound_streams: u16,
     inbound_streams: u16,
     paths: Vec<Path>,
+    /// The peer has opened the association and listed no addresses.
+    peer_lists_none: bool,
     primary: PathId,
     current: PathId,
     /// Consecutive errors over all paths (RFC 9260 8.1).
@@ -130,8 +133,11 @@ pub struct Association {
     tally: acknowledge::Tally,
     missing: Vec<(Tsn, PathId, u32)>,
     ns2: ns2::Notes,
+    ns2_cmt: ns2_cmt::Notes,
     /// What both sides offered in the handshake beyond RFC 9260.
-    extension: Option<Extension>,
+    extensions: Extensions,
+    /// Packets with DATA that the SACK at hand answers, if it tells.
+    packets_acked: Option<u32>,
     stamped: Option<measure::Stamped>,
     /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
     cause: SackCause,
@@ -167,6 +173,7 @@ impl Association {
             outbound_streams: config.outbound_streams(),
             inbound_streams: config.inbound_streams(),
             paths: Vec::new(),
+            peer_lists_none: false,
             primary: PathId(0),
             current: PathId(0),
             error_count: 0,
@@ -193,7 +200,9 @@ impl Association {
             tally: acknowledge::Tally::default(),
             missing: Vec::new(),
             ns2: ns2::Notes::default(),
-            extension: None,
+            ns2_cmt: ns2_cmt::Notes::default(),
+            extensions: Extensions::default(),
+            packets_acked: None,
             stamped: None,
             cause: SackCause::default(),
             acked: Vec::new(),
@@ -249,13 +258,14 @@ impl Association {
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.peer_tag = cookie.peer_tag;
-        a.agree_on(cookie.extension);
+        a.agree_on(cookie.extensions);
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
         // back; it is the primary. The COOKIE ECHO may have come over another path.
         let path = a.add_path(now, cookie.local, cookie.remote)?;
         a.learn_addresses(now, &cookie.addresses, from.remote.port());
+        a.peer_lists_none = cookie.addresses.len() == 1;
         a.confirm(now, path);
         a.become_established(now, true);
         let answer = a.path_for(&from).unwrap_or(path);
@@ -418,7 +428,8 @@ impl Association {
             self.stats.dropped += 1;
             return;
         }
-        let Some(path) = self.path_for(&from) else {
+        let known = self.path_for(&from);
+        let Some(path) = known.or_else(|| self.learn_from_heartbeat(now, &from, packet)) else {
             self.stats.dropped += 1;
             return;
         };
@@ -456,7 +467,7 @@ impl Association {
         // and SACK may follow a COOKIE ACK in its packet.
         match chunk {
             Chunk::Data(data) => self.handle_data(path, data, seen),
-            Chunk::Timestamp(t) if self.extension == Some(Extension::Timestamps) => {
+            Chunk::Timestamp(t) if self.extensions.contains(Extension::Timestamps) => {
                 seen.timestamp.get_or_insert(*t);
             }
             Chunk::Sack(sack) if self.state.is_synchronised() => {
@@ -515,11 +526,15 @@ impl Association {
 
     /// A packet whose tag is not ours: an ABORT or SHUTDOWN COMPLETE may carry the peer's own tag,
     /// reflected (RFC 9260 8.5.1 B, C). True if it was one.
-    pub(crate) fn handle_reflected(&mut self, packet: &Packet<'_>) -> bool {
+    pub(crate) fn handle_reflected(&mut self, from: &FourTuple, packet: &Packet<'_>) -> bool {
         if packet.header().verification_tag != self.peer_tag || self.peer_tag.0 == 0 {
             return false;
         }
         match packet.chunks().next() {
+            Some(Ok(Chunk::Abort(abort))) if abort.t_bit && self.is_stranger_at(from) => {
+                self.stats.dropped += 1;
+                true
+            }
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
                 // In SHUTDOWN-ACK-SENT all data has been delivered both ways: a peer that does not
                 // know the association any more has completed it.

@@ -27,7 +27,7 @@ use crate::path::Expired;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::policy::{PathState, PathsView, probing};
-use crate::send::Fate;
+use crate::send::{Fate, InFlight};
 use crate::wire::PacketWriter;
 use crate::{PathId, Time, Tsn};
 
@@ -58,6 +58,8 @@ pub(super) struct Notes {
     /// Max.Burst is to be heeded (eApplyMaxBurst), and the packets that count towards it.
     limited: bool,
     burst: u32,
+    /// The highest TSN that did not wait for retransmission when that was last asked.
+    highest_outstanding: Option<Tsn>,
     /// The generator of HEARTBEATs: when it ticks, and when it was started.
     tick: Option<Time>,
     started: Time,
@@ -66,9 +68,27 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    const fn next_order(&mut self) -> u64 {
+    pub(super) const fn next_order(&mut self) -> u64 {
         self.order += 1;
         self.order
+    }
+
+    /// The highest TSN that does not wait for retransmission, or what this was at an earlier asking:
+    /// after T3-rtx, which marks all that the path has outstanding, lower than the highest TSN sent
+    /// (uiHighestTsnSent, GetHighestOutstandingTsn).
+    pub(super) fn highest_outstanding(&mut self, flight: &InFlight) -> Tsn {
+        let now = flight.highest_not_lost();
+        if let Some(tsn) = now
+            && self.highest_outstanding.is_none_or(|before| tsn.is_after(before))
+        {
+            self.highest_outstanding = now;
+        }
+        self.highest_outstanding.unwrap_or_else(|| flight.ack_point())
+    }
+
+    /// What it was when that was last asked; `None` by other procedures.
+    pub(super) const fn noted_highest(&self) -> Option<Tsn> {
+        self.highest_outstanding
     }
 }
 
@@ -112,19 +132,29 @@ impl Association {
 
     /// A chunk was cumulatively acknowledged that had been fast retransmitted.
     pub(super) fn ns2_limit_burst(&mut self) {
+        if self.is_ns2_cmt() {
+            return self.ns2_cmt_limit_burst();
+        }
         self.ns2.limited = self.heeds_max_burst();
     }
 
-    /// Cuts the window of the path of the lowest chunk marked above the recover point.
+    /// Cuts the window of the path of the lowest chunk marked above the recover point, and so on from
+    /// the new recover point, each path's once.
     pub(super) fn ns2_cut(&mut self) {
-        let highest = self.sender.flight.highest();
+        let mut cut = vec![false; self.paths.len()];
         let mut from = self.sender.flight.ack_point().next();
         while let Some((tsn, chunk, _)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
             let path = chunk.path;
+            let recover = self.policies.cwnd_update.recover(path);
+            if cut[path.index()] || recover.is_some_and(|recover| !tsn.is_after(recover)) {
+                continue;
+            }
+            let highest = self.ns2.highest_outstanding(&self.sender.flight);
             if !self.policies.cwnd_update.on_fast_retransmit(path, tsn, highest) {
                 continue;
             }
+            cut[path.index()] = true;
             let paths =
                 PathsView { paths: &self.paths, primary: self.primary, current: self.current };
             let w = self.policies.congestion.on_fast_retransmit(&paths.path(path), paths);
@@ -165,14 +195,21 @@ impl Association {
         }
         self.ns2.answering = false;
         if self.sender.flight.has_lost() {
-            self.ns2_begin(Retransmit::OnePacket);
+            if self.is_ns2_cmt() {
+                self.ns2_cmt_begin(true);
+            } else {
+                self.ns2_begin(Retransmit::OnePacket);
+            }
         }
     }
 
     // What leaves.
 
-    /// Where the lowest lost chunk goes, if it may leave now.
-    pub(super) fn ns2_retransmission_path(&mut self) -> Option<PathId> {
+    /// The lowest lost chunk and where it goes, if it may leave now.
+    pub(super) fn ns2_next_retransmission(&mut self) -> Option<(PathId, Tsn)> {
+        if self.is_ns2_cmt() {
+            return self.ns2_cmt_next_retransmission();
+        }
         if self.ns2.retransmit == Retransmit::Nothing {
             return None;
         }
@@ -187,7 +224,7 @@ impl Association {
             Retransmit::OnePacket => true,
             _ => self.paths[path.index()].has_room(),
         };
-        allowed.then_some(path)
+        allowed.then_some((path, tsn))
     }
 
     /// New data may leave now, as far as the windows allow.
@@ -207,8 +244,12 @@ impl Association {
     /// Everything that the event at hand allows has left.
     pub(super) fn ns2_burst_over(&mut self) {
         self.ns2.retransmit = Retransmit::Nothing;
+        let cmt = self.is_ns2_cmt();
+        if cmt {
+            self.ns2_cmt_burst_over();
+        }
         let waits = self.config.new_data_waits() && self.sender.flight.has_lost();
-        if self.ns2.answering && self.ns2.new_data && !waits {
+        if self.ns2.answering && self.ns2.new_data && (cmt || !waits) {
             self.ns2.new_data = false;
             self.ns2.burst = 0;
         }
@@ -277,6 +318,9 @@ impl Association {
     pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
         self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
         self.paths[path.index()].used(now);
+        if self.is_ns2_cmt() {
+            return self.ns2_cmt_new_data_left(path);
+        }
         if self.ns2_limits_burst() {
             self.ns2.burst += 1;
         }

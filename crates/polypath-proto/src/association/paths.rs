@@ -7,9 +7,10 @@ use crate::event::{CloseReason, Event};
 use crate::path::Path;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LostChunk;
-use crate::policy::{PathState, PathView, PathsView, Thresholds};
+use crate::policy::{PathState, PathView, PathsView, Thresholds, refused_thresholds};
 use crate::shared::Encapsulation;
 use crate::stats::PathStats;
+use crate::wire::{Chunk, Packet};
 use crate::{FourTuple, PathError, PathId, Time};
 
 /// Bytes of an IPv4, an IPv6 and a UDP header.
@@ -62,12 +63,16 @@ impl Association {
     ///
     /// # Errors
     ///
-    /// There is no such path.
+    /// There is no such path, or the failover mechanism would ignore `change_primary` or must refuse it
+    /// (RFC 7829 5).
     pub fn set_thresholds(
         &mut self,
         path: Option<PathId>,
         thresholds: Thresholds,
     ) -> Result<(), PathError> {
+        if let Some(error) = refused_thresholds(self.config.failover(), thresholds) {
+            return Err(error.into());
+        }
         match path {
             Some(id) => {
                 let p = self.paths.get_mut(id.index()).ok_or(PathError::NoSuchPath(id))?;
@@ -78,6 +83,22 @@ impl Association {
                 self.paths.iter_mut().for_each(|p| p.set_thresholds(thresholds));
             }
         }
+        Ok(())
+    }
+
+    /// Tells what share of the packets is lost on a path, in parts of a million, or that nobody knows:
+    /// for policies that ask an oracle (`retransmission = "loss-rate"`; Iyengar 2004, II).
+    ///
+    /// # Errors
+    ///
+    /// There is no such path.
+    pub fn set_known_loss(
+        &mut self,
+        path: PathId,
+        parts_per_million: Option<u32>,
+    ) -> Result<(), PathError> {
+        let p = self.paths.get_mut(path.index()).ok_or(PathError::NoSuchPath(path))?;
+        p.set_known_loss(parts_per_million);
         Ok(())
     }
 
@@ -122,7 +143,7 @@ impl Association {
         let max_packet = (usize::from(self.config.path_mtu()) - ip - udp) / 4 * 4;
         let controller = &*self.policies.congestion;
         let mut path = Path::new(id, local, remote, max_packet, &self.config, controller, now);
-        path.reserve(self.extension, controller);
+        path.reserve(self.extensions, controller);
         if self.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.ssthresh);
         }
@@ -159,6 +180,33 @@ impl Association {
                 }
             }
         }
+    }
+
+    /// A peer behind a NAT cannot list its addresses, for the world sees others. If it listed none, a
+    /// HEARTBEAT with our tag shows one more of them; before it carries data it has to answer for itself,
+    /// as every path that nobody vouches for (RFC 9260 5.4).
+    pub(super) fn learn_from_heartbeat(
+        &mut self,
+        now: Time,
+        from: &FourTuple,
+        packet: &Packet<'_>,
+    ) -> Option<PathId> {
+        let asks = matches!(packet.chunks().next(), Some(Ok(Chunk::Heartbeat(_))));
+        if !asks || !self.peer_lists_none || !self.state.is_synchronised() {
+            return None;
+        }
+        self.add_path(now, from.local.ip(), from.remote)
+    }
+
+    /// The packet came over a path that never worked, while another one does. An ABORT with a reflected
+    /// tag then says that the peer does not know the address that it sees us with there (behind a NAT, or
+    /// bound to an unspecified address): it finds its associations by address. RFC 9260 8.5.1 B would
+    /// have the association end, although it is well.
+    pub(super) fn is_stranger_at(&self, from: &FourTuple) -> bool {
+        let unconfirmed =
+            |path: &PathId| self.paths[path.index()].state() == PathState::Unconfirmed;
+        self.path_for(from).as_ref().is_some_and(unconfirmed)
+            && self.paths.iter().any(|p| p.state() == PathState::Active)
     }
 
     /// The path that a packet came over: the pair of addresses, or else the remote address, for the
@@ -215,6 +263,8 @@ impl Association {
         }
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let state = self.policies.failover.after_answer(&view.path(path), view);
+        let primary = self.policies.failover.primary_after_answer(view);
+        self.change_primary(now, primary);
         self.set_path_state(now, path, state);
     }
 
@@ -246,6 +296,16 @@ impl Association {
         } else {
             self.policies.failover.retransmission(lost.last_path, view)
         }
+    }
+
+    /// Where a control chunk goes that answers none: where new data would go, or to an active path
+    /// with fewer errors. What ends an association comes after its last data, whose retransmissions
+    /// may have left a path that is about to fail.
+    pub(super) fn path_for_control(&self) -> PathId {
+        let errors = self.path(self.current).map_or(0, |p| p.error_count);
+        let better = |p: &PathView| p.state == PathState::Active && p.error_count < errors;
+        let best = self.paths().filter(better).min_by_key(|p| p.error_count);
+        best.map_or(self.current, |p| p.id)
     }
 
     /// Where a control chunk goes that was not answered on `old`.

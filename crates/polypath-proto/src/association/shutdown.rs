@@ -49,7 +49,7 @@ impl Association {
         self.control.clear();
         // RFC 9260 8.5.1 B: the ABORT carries the peer's tag; without one there is nobody to tell.
         if self.peer_tag.0 != 0 {
-            self.control.push(self.current, Control::Abort(cause));
+            self.control.push(self.path_for_control(), Control::Abort(cause));
         }
     }
 
@@ -61,11 +61,13 @@ impl Association {
         match self.state {
             State::ShutdownPending => {
                 // RFC 9260 9.2: "start the T2-shutdown timer and enter the SHUTDOWN-SENT state".
-                let timers = self.shutdown_timers(now, self.current);
+                let path = self.path_for_control();
+                let timers = self.shutdown_timers(now, path);
                 self.become_shutdown_sent(timers);
-                self.control.push(self.current, Control::Shutdown);
+                self.control.push(path, Control::Shutdown);
             }
-            State::ShutdownReceived => self.send_shutdown_ack(now, self.current),
+            // RFC 9260 6.4: a reply goes back the way the chunk came that it answers.
+            State::ShutdownReceived(path) => self.send_shutdown_ack(now, path),
             _ => {}
         }
     }
@@ -95,16 +97,19 @@ impl Association {
             return;
         }
         self.handle_shutdown_ack_point(now, cumulative);
-        match &self.state {
+        match &mut self.state {
             State::Established | State::ShutdownPending => {
-                self.become_shutdown_received();
+                self.become_shutdown_received(path);
                 self.advance_shutdown(now);
             }
             // Both sides began: RFC 9260 9.2, "SHUTDOWN chunk collision".
             State::ShutdownSent(_) => self.send_shutdown_ack(now, path),
-            State::ShutdownReceived => self.advance_shutdown(now),
+            State::ShutdownReceived(from) => {
+                *from = path;
+                self.advance_shutdown(now);
+            }
             State::ShutdownAckSent(timers) => {
-                let path = timers.path;
+                timers.path = path;
                 self.control.push(path, Control::ShutdownAck);
             }
             State::CookieWait(_) | State::CookieEchoed(_) | State::Closed(_) => {}
@@ -190,7 +195,7 @@ impl Association {
         self.sender.flight.restart(self.sender.flight.next_tsn());
         self.sender.queue.clear();
         self.sender.buffered = 0;
-        self.sender.forced = false;
+        self.clear_allowances();
     }
 
     /// Tells the application that everything sent was acknowledged.

@@ -69,8 +69,8 @@ pub(super) enum State {
     ShutdownPending,
     /// The SHUTDOWN has left.
     ShutdownSent(ShutdownTimers),
-    /// The peer's SHUTDOWN has come; what is outstanding is still sent.
-    ShutdownReceived,
+    /// The peer's SHUTDOWN has come, last over this path; what is outstanding is still sent.
+    ShutdownReceived(PathId),
     /// The SHUTDOWN ACK has left.
     ShutdownAckSent(ShutdownTimers),
     Closed(CloseReason),
@@ -85,7 +85,7 @@ impl State {
             Self::ShutdownSent(s) | Self::ShutdownAckSent(s) => Some(s.t2.min(s.t5)),
             Self::Established
             | Self::ShutdownPending
-            | Self::ShutdownReceived
+            | Self::ShutdownReceived(_)
             | Self::Closed(_) => None,
         }
     }
@@ -97,7 +97,7 @@ impl State {
 
     /// DATA may leave, new or again (RFC 9260 6, 9.2).
     pub(super) const fn may_send_data(&self) -> bool {
-        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived)
+        matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived(_))
     }
 
     /// DATA is accepted (RFC 9260 6: until the peer has sent its SHUTDOWN).
@@ -139,18 +139,18 @@ impl Association {
         self.state = State::ShutdownSent(timers);
     }
 
-    pub(super) fn become_shutdown_received(&mut self) {
+    pub(super) fn become_shutdown_received(&mut self, path: PathId) {
         debug_assert!(
             matches!(self.state, State::Established | State::ShutdownPending),
             "shutdown received twice"
         );
-        self.state = State::ShutdownReceived;
+        self.state = State::ShutdownReceived(path);
         self.events.push_back(Event::PeerShutdown);
     }
 
     pub(super) fn become_shutdown_ack_sent(&mut self, timers: ShutdownTimers) {
         debug_assert!(
-            matches!(self.state, State::ShutdownReceived | State::ShutdownSent(_)),
+            matches!(self.state, State::ShutdownReceived(_) | State::ShutdownSent(_)),
             "shutdown acked twice"
         );
         self.state = State::ShutdownAckSent(timers);

@@ -31,6 +31,9 @@ impl Association {
         self.new_burst();
         if self.ack.deadline().is_some_and(|t| t <= now) {
             self.ack.demand();
+            if self.is_ns2_cmt() {
+                self.ack.forget_count();
+            }
         }
         if matches!(self.sender.probe, WindowProbe::At(at) if at <= now) {
             self.sender.probe = WindowProbe::Allowed;
@@ -72,17 +75,28 @@ impl Association {
         if ns2 {
             self.ns2_mark_all(path);
         }
+        let srtt = self.paths[i].view().srtt.filter(|_| self.config.srtt_heuristic());
         for sent in self.paths[i].take_sent_here() {
             let Some(chunk) = self.sender.flight.get(sent.tsn) else { continue };
             let here = chunk.path == path && chunk.transmissions == sent.transmissions;
             let size = chunk.size();
+            // Iyengar 2004, IV.B: "TSNs which are sent within an RTT in the past are not marked for
+            // retransmission."
+            if here && srtt.is_some_and(|srtt| now.since(chunk.sent) < srtt) {
+                self.paths[i].still_here(sent);
+                continue;
+            }
             if here && self.sender.flight.mark_lost(sent.tsn, LossCause::Timeout) {
                 self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
                 self.paths[i].data_lost(size);
                 self.paths[i].drop_rtt_probe(sent.tsn);
             }
         }
-        self.sender.forced = !ns2 && self.sender.flight.has_lost();
+        if !ns2 && self.sender.flight.has_lost() {
+            self.grant_allowance(path);
+        }
+        // What the SRTT heuristic left in flight.
+        self.paths[i].start_t3(now);
         // RFC 9260 6.1 A: a receiver that keeps its window closed but answers is not counted as an
         // error: "... MUST NOT increment the association error counter ... [while it] continues to
         // receive SACK chunks".

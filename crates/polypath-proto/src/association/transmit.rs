@@ -6,20 +6,21 @@ use super::state::State;
 use crate::config::BurstRule;
 use crate::init;
 use crate::path::Path;
-use crate::policy::PathsView;
 use crate::policy::retransmission::{LossCause, LostChunk};
+use crate::policy::{PathView, PathsView};
 use crate::reply::write_reply;
 use crate::transmit::{Ecn, Transmit};
 use crate::wire::{
     COMMON_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields, PacketWriter,
 };
-use crate::{Extension, PathId, Time, VerificationTag};
+use crate::{Extensions, PathId, Time, Tsn, VerificationTag};
 
 /// What the next packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Control,
-    Retransmission,
+    /// Of this chunk and what fits beside it.
+    Retransmission(Tsn),
     NewData,
     Sack,
 }
@@ -37,6 +38,10 @@ impl Association {
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.burst_over = true;
+                if self.policies.scheduler.is_concurrent() {
+                    self.clear_allowances();
+                    self.policies.scheduler.turn_over();
+                }
                 self.ns2_burst_over();
                 if self.state.may_send_data() {
                     // RFC 9260 6.1 A: the first probe of a closed window leaves after one RTO, later
@@ -96,13 +101,9 @@ impl Association {
     /// smaller ones was known, still has to get through: IP fragments it (RFC 9260 6.9).
     fn packet_limit(&self, path: PathId, purpose: Purpose) -> usize {
         let limit = self.paths[path.index()].max_packet();
-        match self.sender.flight.first_lost() {
-            Some((_, chunk, _)) if purpose == Purpose::Retransmission => {
-                let beside = self.extension.map_or(0, Extension::overhead);
-                limit.max(COMMON_HEADER_LEN + beside + Data::chunk_len(chunk.payload.len()))
-            }
-            _ => limit,
-        }
+        let Purpose::Retransmission(tsn) = purpose else { return limit };
+        let payload = self.sender.flight.get(tsn).map_or(0, |chunk| chunk.payload.len());
+        limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + Data::chunk_len(payload))
     }
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
@@ -115,13 +116,15 @@ impl Association {
         }
         if self.state.may_send_data() {
             // RFC 9260 6.1 C: retransmissions before new data.
-            let has_lost = self.sender.flight.has_lost();
-            if has_lost && let Some(path) = self.retransmission_path(now) {
-                return Some((path, Purpose::Retransmission));
+            let lost = self.sender.flight.has_lost();
+            if lost && let Some((path, tsn)) = self.next_retransmission(now) {
+                return Some((path, Purpose::Retransmission(tsn)));
             }
-            if !(has_lost && self.config.new_data_waits())
+            // What waits for its path's window holds up no other path in CMT.
+            let concurrent = self.policies.scheduler.is_concurrent();
+            if (!lost || concurrent || !self.config.new_data_waits())
                 && let Some(path) = self.new_data_path(now)
-                && self.may_overtake(path)
+                && (concurrent || self.may_overtake(path))
             {
                 return Some((path, Purpose::NewData));
             }
@@ -133,23 +136,33 @@ impl Association {
             .then(|| (self.ack_path(), Purpose::Sack))
     }
 
-    /// Where the lowest lost chunk goes, if it may leave now.
-    fn retransmission_path(&mut self, now: Time) -> Option<PathId> {
+    /// The lowest lost chunk and where it goes, if it may leave now; in CMT the lowest that may.
+    fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         if self.is_ns2() {
-            return self.ns2_retransmission_path();
+            return self.ns2_next_retransmission();
         }
-        let (tsn, chunk, cause) = self.sender.flight.first_lost()?;
-        let size = chunk.size();
-        let lost =
-            LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
-        let path = self.path_for_lost(&lost);
-        if !self.sender.forced {
+        let concurrent = self.policies.scheduler.is_concurrent();
+        let mut refused = 0u64;
+        let mut from = self.sender.flight.ack_point().next();
+        loop {
+            let (tsn, chunk, cause) = self.sender.flight.lost_from(from)?;
+            from = tsn.next();
+            let size = chunk.size();
+            let lost =
+                LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+            let path = self.path_for_lost(&lost);
+            if self.paths[path.index()].allowance {
+                return Some((path, tsn));
+            }
             self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
-            if !self.may_burst(path) || !self.sender.peer_has_room(size) {
+            if self.may_burst(path) && self.sender.peer_has_room(size) {
+                return Some((path, tsn));
+            }
+            refused |= 1 << path.index();
+            if !concurrent || refused.count_ones() as usize == self.paths.len() {
                 return None;
             }
         }
-        Some(path)
     }
 
     /// Where the next new data goes, if it may leave now.
@@ -167,10 +180,34 @@ impl Association {
                 path.decay_if_idle(now, &mut *self.policies.congestion);
             }
         }
+        let (ns2_cmt, full) = (self.is_ns2_cmt(), self.burst_is_full());
+        if ns2_cmt && !self.ns2_may_send_new() {
+            // The scheduler's turns count only what leaves.
+            return None;
+        }
+        let Self { policies, burst_from, config, ns2_cmt: notes, .. } = self;
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let path = self.policies.scheduler.path(view)?;
-        let may = self.may_burst(path) && (!self.is_ns2() || self.ns2_may_send_new());
-        may.then_some(path)
+        let room = |p: &PathView| {
+            if ns2_cmt {
+                return Self::ns2_cmt_has_room(notes, config.max_burst(), p);
+            }
+            has_room(p, burst_from, config.max_burst()) && !full
+        };
+        let path = policies.scheduler.path(view, &room)?;
+        (!self.is_ns2() || self.ns2_may_send_new()).then_some(path)
+    }
+
+    /// After a loss on `path`, one packet of retransmissions leaves whatever the window (RFC 9260 6.3.3
+    /// E3, 7.2.4 (3)): on any path, or in CMT, on the path that suffered the loss (Iyengar 2004, V.B).
+    pub(super) fn grant_allowance(&mut self, path: PathId) {
+        let concurrent = self.policies.scheduler.is_concurrent();
+        for p in &mut self.paths {
+            p.allowance |= !concurrent || p.id() == path;
+        }
+    }
+
+    pub(super) fn clear_allowances(&mut self) {
+        self.paths.iter_mut().for_each(|p| p.allowance = false);
     }
 
     /// New data may leave on `path` although something is to be sent again: elsewhere, where it waits for
@@ -186,15 +223,16 @@ impl Association {
             && self.sender.peer_has_room(held_back.saturating_add(size))
     }
 
-    /// RFC 9260 6.1 B and D: the window has room, and the burst is not over.
     fn may_burst(&self, path: PathId) -> bool {
-        let p = &self.paths[path.index()];
-        let burst = self.config.max_burst().saturating_mul(p.max_chunk());
-        let from = self.burst_from.get(path.index()).copied().unwrap_or_default();
-        let counted = self.config.burst_rule() == BurstRule::PacketCount && !self.is_ns2();
-        p.has_room()
-            && p.in_flight() < from.saturating_add(burst)
-            && (!counted || self.burst_packets < self.config.max_burst())
+        let view = self.paths[path.index()].view();
+        has_room(&view, &self.burst_from, self.config.max_burst()) && !self.burst_is_full()
+    }
+
+    /// Max.Burst packets have left in answer to the event at hand, where packets are counted.
+    fn burst_is_full(&self) -> bool {
+        self.config.burst_rule() == BurstRule::PacketCount
+            && !self.is_ns2()
+            && self.burst_packets >= self.config.max_burst()
     }
 
     /// Something has happened that may be answered by a burst: it counts from what is in flight now,
@@ -255,7 +293,7 @@ impl Association {
             self.settle_timestamp(now, stamp, &mut w);
         }
         self.burst_packets +=
-            u32::from(matches!(purpose, Purpose::Retransmission | Purpose::NewData));
+            u32::from(matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData));
         if w.is_empty() { 0 } else { w.finish(checksum) }
     }
 
@@ -328,14 +366,12 @@ impl Association {
             _ => None,
         };
         w.init(&fields, |p| {
-            init::write_common(p, &self.shared, destination)?;
-            if let Some(extension) = Extension::offered(&self.config) {
-                extension.write(p)?;
-            }
+            init::write_addresses(p, &self.shared, destination)?;
+            Extensions::offered(&self.config).write(p)?;
             if let Some(ms) = preservative {
                 p.cookie_preservative(ms)?;
             }
-            init::write_supported_types(p, &self.shared)
+            init::write_supported_types(p, &self.shared, destination)
         })
     }
 
@@ -347,33 +383,47 @@ impl Association {
         purpose: Purpose,
         w: &mut PacketWriter<'_>,
     ) {
+        let concurrent = self.policies.scheduler.is_concurrent();
         if self.is_ns2() {
-            if purpose == Purpose::Retransmission {
-                self.ns2_write_retransmissions(now, path, w);
+            match purpose {
+                Purpose::Retransmission(first) if concurrent => {
+                    self.ns2_cmt_write_retransmissions(now, path, first, w);
+                }
+                Purpose::Retransmission(_) => self.ns2_write_retransmissions(now, path, w),
+                _ => {}
             }
             return;
         }
-        let forced = std::mem::take(&mut self.sender.forced);
-        let mut from = self.sender.flight.ack_point().next();
+        let forced = self.paths[path.index()].allowance;
+        let (mut from, chosen) = match purpose {
+            Purpose::Retransmission(tsn) => (tsn, Some(tsn)),
+            _ => (self.sender.flight.ack_point().next(), None),
+        };
         let mut first = true;
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
             let size = chunk.size();
             let lost =
                 LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
-            let to = self.path_for_lost(&lost);
-            let allowed = (forced || (first && purpose == Purpose::Retransmission))
+            // Asked twice, a policy that draws lots may answer twice.
+            let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
+            let allowed = (forced || chosen == Some(tsn))
                 || (self.may_burst(path) && self.sender.peer_has_room(size));
+            if to != path && concurrent {
+                continue;
+            }
             if to != path || !allowed || w.remaining() < size as usize {
                 break;
             }
             self.write_again(now, path, tsn, cause, w);
             first = false;
         }
-        if first {
-            // Nothing left after all: the permission stays.
-            self.sender.forced = forced;
-        } else {
+        if !first {
+            if concurrent {
+                self.paths[path.index()].allowance = false;
+            } else {
+                self.clear_allowances();
+            }
             self.control.release();
         }
     }
@@ -383,7 +433,7 @@ impl Association {
         &mut self,
         now: Time,
         path: PathId,
-        tsn: crate::Tsn,
+        tsn: Tsn,
         cause: LossCause,
         w: &mut PacketWriter<'_>,
     ) {
@@ -392,6 +442,7 @@ impl Association {
         // The room was checked.
         let _ = w.data(&Data { retransmission, ..chunk.data(tsn) });
         let (transmissions, size) = (chunk.transmissions, chunk.size());
+        self.policies.cwnd_update.on_retransmit(old, path);
         self.paths[old.index()].lost_gone(size);
         let p = &mut self.paths[path.index()];
         match cause {
@@ -413,12 +464,13 @@ impl Association {
             return;
         }
         let mut written = false;
+        let concurrent = self.policies.scheduler.is_concurrent();
         loop {
             let room = w.remaining() / 4 * 4;
             let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { break };
             let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { break };
             let size = (n + DATA_HEADER_LEN) as u32;
-            let overtakes = !self.sender.flight.has_lost() || self.may_overtake(path);
+            let overtakes = concurrent || !self.sender.flight.has_lost() || self.may_overtake(path);
             if !self.may_burst(path) || !self.sender.peer_has_room(size) || !overtakes {
                 break;
             }
@@ -444,7 +496,7 @@ impl Association {
         &mut self,
         now: Time,
         path: PathId,
-        tsn: crate::Tsn,
+        tsn: Tsn,
         transmissions: u32,
         size: u32,
     ) {
@@ -460,6 +512,13 @@ impl Association {
         }
         self.paths[path.index()].start_t3(now);
     }
+}
+
+/// RFC 9260 6.1 B and D: the window has room, and the burst is not over.
+fn has_room(p: &PathView, burst_from: &[u32], max_burst: u32) -> bool {
+    let burst = max_burst.saturating_mul(p.max_chunk);
+    let from = burst_from.get(p.id.index()).copied().unwrap_or_default();
+    p.has_room() && p.in_flight < from.saturating_add(burst)
 }
 
 /// A packet that lacks no more than this to the largest one counts as full, in bytes.

@@ -88,7 +88,7 @@ parameters! {
     potentially_failed_max_retrans: u32 = 0;
     /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
     /// this; `None` for never (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans).
-    /// Only answers to `failover` with permanent failovers heed it. ns-2: changePrimaryThresh_.
+    /// Refused with an answer to `failover` that would ignore it. ns-2: changePrimaryThresh_.
     change_primary_threshold: Option<u32> = None;
     /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first (RFC 9260 16; 8).
     max_init_retransmits: u32 = 8;
@@ -105,6 +105,9 @@ parameters! {
     first_sack_at_once: bool = true;
     /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
     fast_retransmit_reports: u32 = 3;
+    /// T3-rtx leaves alone what was sent within the last smoothed round-trip time: it cannot have been
+    /// acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything outstanding on the path.
+    srtt_heuristic: bool = false;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
     /// Each chunk is charged with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;

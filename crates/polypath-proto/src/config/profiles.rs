@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{BurstRule, Config, PathConfirmation, Procedures};
-use crate::policy::{ack, congestion, cwnd_update, failover, loss, retransmission};
+use crate::policy::{ack, congestion, cwnd_update, failover, loss, retransmission, scheduler};
 
 /// A named set of constants and policies.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,12 @@ pub static PROFILES: &[Profile] = &[
         make: Config::rfc9260,
     },
     Profile {
+        name: "cmt",
+        summary: "rfc9260 with concurrent multipath transfer: SFR over MFR, CUCv2, DAC, RTX-CWND \
+                  (Iyengar 2004, 2006)",
+        make: cmt,
+    },
+    Profile {
         name: "paper-2006",
         summary: "what the five papers ran: the SCTP module of ns-2, releases 3.2 to 3.7",
         make: paper_2006,
@@ -34,6 +40,20 @@ pub static PROFILES: &[Profile] = &[
         make: ns2_2_35,
     },
 ];
+
+/// Concurrent multipath transfer with the answers that its papers found best.
+fn cmt() -> Config {
+    Config {
+        scheduler: &scheduler::CONCURRENT,
+        loss: &loss::SPLIT_MULTIPLE_FAST_RETRANSMIT,
+        cwnd_update: &cwnd_update::CUC_V2,
+        ack: &ack::DELAYED_CMT,
+        // Iyengar 2004, VI: among the three best, and needs no oracle.
+        retransmission: &retransmission::CWND,
+        srtt_heuristic: true,
+        ..Config::rfc9260()
+    }
+}
 
 /// The module's rules and constants up to release 3.5. Release 3.7 differs by one switch:
 /// `path_confirmation` is "before-data" there.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::policy::failover::Thresholds;
 use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
-use crate::{Config, Extension, PathId, Time, Tsn};
+use crate::{Config, Extensions, PathId, Time, Tsn};
 
 mod loss;
 mod ns2;
@@ -60,6 +60,7 @@ pub(crate) struct Path {
     rtt_range: Option<RttRange>,
     /// Largest IP packet, headers included.
     mtu: u32,
+    known_loss: Option<u32>,
     /// The chunk whose round-trip time is being measured.
     rtt_probe: Option<Tsn>,
     /// Measurements that were given up, but whose chunks may still answer (ns-2's procedures).
@@ -73,6 +74,8 @@ pub(crate) struct Path {
     chunks_in_flight: u32,
     /// Bytes of chunks that were last sent here and wait for their retransmission.
     lost: u32,
+    /// One packet of retransmissions may leave here whatever the window.
+    pub(crate) allowance: bool,
     /// In the order of sending; may hold void entries.
     sent_here: VecDeque<SentHere>,
     t3: Option<Time>,
@@ -121,6 +124,7 @@ impl Path {
             pair: PacketPair::default(),
             rtt_range: None,
             mtu: config.path_mtu().into(),
+            known_loss: None,
             rtt_probe: None,
             stale_probes: Vec::new(),
             max_packet,
@@ -128,6 +132,7 @@ impl Path {
             in_flight: 0,
             chunks_in_flight: 0,
             lost: 0,
+            allowance: false,
             sent_here: VecDeque::new(),
             t3: None,
             t3_order: 0,
@@ -154,12 +159,15 @@ impl Path {
             thresholds: self.thresholds,
             window: self.window,
             in_flight: self.in_flight,
+            lost: self.lost,
+            allowance: self.allowance,
             max_chunk: self.max_chunk(),
             rto: self.rtt.rto(),
             loss: self.loss,
             bandwidth: self.bandwidth(),
             pair_bandwidth: self.pair.bytes_per_second(),
             rtt_range: self.rtt_range,
+            known_loss: self.known_loss,
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
         }
@@ -197,6 +205,10 @@ impl Path {
         self.thresholds.path_max_retrans
     }
 
+    pub(crate) const fn set_known_loss(&mut self, parts_per_million: Option<u32>) {
+        self.known_loss = parts_per_million;
+    }
+
     pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {
         self.thresholds = thresholds;
     }
@@ -214,14 +226,14 @@ impl Path {
         (self.max_packet - crate::wire::COMMON_HEADER_LEN - self.reserved) as u32
     }
 
-    /// Both sides agreed on `extension`: what it takes of each packet is not there for DATA. The
+    /// Both sides agreed on `extensions`: what they take of each packet is not there for DATA. The
     /// window of chunks begins anew.
     pub(crate) fn reserve(
         &mut self,
-        extension: Option<Extension>,
+        extensions: Extensions,
         controller: &dyn CongestionController,
     ) {
-        let bytes = extension.map_or(0, Extension::overhead);
+        let bytes = extensions.overhead();
         if bytes != self.reserved {
             self.reserved = bytes;
             let ssthresh = self.window.ssthresh;
@@ -347,6 +359,11 @@ impl Path {
     /// Takes what was sent here; the caller sorts out the void entries.
     pub(crate) fn take_sent_here(&mut self) -> VecDeque<SentHere> {
         std::mem::take(&mut self.sent_here)
+    }
+
+    /// Puts back one of what [`take_sent_here`](Self::take_sent_here) took.
+    pub(crate) fn still_here(&mut self, sent: SentHere) {
+        self.sent_here.push_back(sent);
     }
 
     /// Halves an idle window once for each RTO without DATA (RFC 9260 7.2.1).

@@ -9,7 +9,8 @@
 //! and each policy by itself. The retransmission flag stands for the timestamps (4.2). What holds for
 //! AllRtxAlt holds for any answer that may send fast retransmissions elsewhere.
 
-use super::{loss, probing, retransmission, rtt_sampling};
+use super::{Answer, FailoverPolicy, Thresholds};
+use super::{failover, loss, probing, retransmission, rtt_sampling};
 use crate::{Config, ConfigError};
 
 /// Why this combination is refused, if it is.
@@ -52,7 +53,36 @@ pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
         );
         return refuse("probing", c.probing().name, allowed);
     }
-    None
+    refused_thresholds(c.failover(), c.thresholds())
+}
+
+/// Why the failover mechanism cannot have these thresholds, if it cannot.
+pub(crate) fn refused_thresholds(
+    answer: &'static Answer<dyn FailoverPolicy>,
+    thresholds: Thresholds,
+) -> Option<ConfigError> {
+    let switchover = thresholds.change_primary?;
+    let pfmr = thresholds.potentially_failed_max_retrans;
+    let [permanent, potentially_failed] =
+        [&failover::PERMANENT, &failover::POTENTIALLY_FAILED].map(|a| a.name);
+    let allowed = if answer.name == permanent {
+        return None;
+    } else if answer.name != potentially_failed {
+        format!(
+            "off with failover {}: only {permanent} and {potentially_failed} change the primary",
+            answer.name
+        )
+    } else if switchover < pfmr {
+        // RFC 7829 5: "the PSMR MUST be set greater or equal to the PFMR value. [...] Implementations
+        // MUST reject any other values of PSMR."
+        format!(
+            "at least potentially_failed_max_retrans ({pfmr}) with failover {potentially_failed}"
+        )
+    } else {
+        return None;
+    };
+    let value = switchover.to_string();
+    Some(ConfigError { parameter: "change_primary_threshold", value, allowed })
 }
 
 #[cfg(test)]
@@ -66,8 +96,8 @@ mod tests {
             (_, false, "karn") => true,
             ("alternate" | "receive-buffer", mfr, _) => !mfr,
             ("same", _, "har") => false,
-            ("same" | "hybrid", ..) => true,
-            _ => unreachable!(),
+            // The paper's other two, and those of CMT, which it does not know.
+            _ => true,
         };
         let mut extended = 0;
         for retransmission in retransmission::ANSWERS {
@@ -88,7 +118,7 @@ mod tests {
                     let expected = allowed(retransmission.name, mfr, extension);
                     assert_eq!(built.is_ok(), expected, "{what}");
                     let plain = !mfr && extension == "karn";
-                    let papers = retransmission.name != "receive-buffer";
+                    let papers = ["same", "alternate", "hybrid"].contains(&retransmission.name);
                     extended += u32::from(
                         papers && expected && !plain && extension != "retransmission-flag",
                     );
@@ -112,6 +142,32 @@ mod tests {
                 .unwrap_err();
             assert_eq!((error.parameter, error.value.as_str()), ("probing", "after-rto"));
             assert!(error.to_string().contains(name), "{error}");
+        }
+    }
+
+    /// Caro 2006 (failover), IV, and RFC 7829 5 have a threshold for another primary; nothing else has.
+    #[test]
+    fn a_change_primary_threshold_is_refused_where_it_would_be_ignored() {
+        for answer in failover::ANSWERS {
+            let mut accepted = Vec::new();
+            for (threshold, pfmr) in [(None, 2), (Some(0), 0), (Some(1), 2), (Some(2), 2)] {
+                let built = Config::builder()
+                    .failover(answer)
+                    .change_primary_threshold(threshold)
+                    .potentially_failed_max_retrans(pfmr)
+                    .build();
+                accepted.push(built.is_ok());
+                if let Err(error) = built {
+                    assert_eq!(error.parameter, "change_primary_threshold");
+                    assert!(error.allowed.contains(answer.name), "{error}");
+                }
+            }
+            let expected = match answer.name {
+                "permanent" => [true; 4],
+                "potentially-failed" => [true, true, false, true],
+                _ => [true, false, false, false],
+            };
+            assert_eq!(accepted, expected, "{}", answer.name);
         }
     }
 }

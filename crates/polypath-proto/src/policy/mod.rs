@@ -34,7 +34,7 @@ pub mod scheduler;
 mod view;
 
 pub use ack::AckPolicy;
-pub(crate) use combinations::refused as refused_combination;
+pub(crate) use combinations::{refused as refused_combination, refused_thresholds};
 pub use congestion::CongestionController;
 pub use cwnd_update::CwndUpdate;
 pub use failover::{FailoverPolicy, Thresholds};

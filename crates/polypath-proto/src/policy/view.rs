@@ -64,6 +64,10 @@ pub struct PathView {
     pub window: Window,
     /// Bytes of DATA chunks outstanding here, chunk headers included.
     pub in_flight: u32,
+    /// Bytes of chunks that were last sent here and wait for their retransmission.
+    pub lost: u32,
+    /// One packet of retransmissions may leave here whatever the window (RFC 9260 6.3.3 E3, 7.2.4 (3)).
+    pub allowance: bool,
     /// Largest DATA chunk that fits, header included (PMDCS; RFC 9260 1.3).
     pub max_chunk: u32,
     /// Retransmission timeout.
@@ -78,6 +82,9 @@ pub struct PathView {
     pub pair_bandwidth: Option<f64>,
     /// The shortest and the longest round-trip time, once there is a sample.
     pub rtt_range: Option<RttRange>,
+    /// The share of packets that is lost here in parts of a million, if somebody has told
+    /// ([`Association::set_known_loss`](crate::Association::set_known_loss)).
+    pub known_loss: Option<u32>,
     /// Smoothed round-trip time, once there is a sample.
     pub srtt: Option<Duration>,
     /// Round-trip time variation, once there is a sample.

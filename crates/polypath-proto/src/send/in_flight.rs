@@ -47,6 +47,8 @@ pub(crate) struct Outstanding {
     pub(crate) own_recover: Option<Tsn>,
     /// Missing reports.
     pub(crate) reports: u32,
+    /// It has counted towards partial_bytes_acked (CMT by ns-2's procedures).
+    pub(crate) counted: bool,
 }
 
 impl Outstanding {
@@ -118,6 +120,12 @@ impl InFlight {
         self.next_tsn().prev()
     }
 
+    /// The highest TSN in the ring that does not wait for retransmission.
+    pub(crate) fn highest_not_lost(&self) -> Option<Tsn> {
+        let at = self.ring.iter().rposition(|c| !matches!(c.fate, Fate::Lost(_)))?;
+        Some(self.first.plus(at as u32))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
@@ -155,6 +163,7 @@ impl InFlight {
             sent: Time::ZERO,
             own_recover: None,
             reports: 0,
+            counted: false,
         };
         self.bytes += out.size();
         self.ring.push_back(out);
@@ -213,6 +222,10 @@ impl InFlight {
         chunk.transmissions += 1;
         self.bytes += chunk.size();
         (old, chunk)
+    }
+
+    pub(crate) fn get_mut(&mut self, tsn: Tsn) -> Option<&mut Outstanding> {
+        self.ring.get_mut(tsn.offset_from(self.first) as usize)
     }
 
     /// A chunk has left, for the first time or again.
@@ -348,6 +361,25 @@ impl InFlight {
             }
             place = last + 1;
         }
+    }
+
+    /// Calls `each`, in the order of TSNs, with every chunk up to the highest one acknowledged that
+    /// the SACK before the last did not acknowledge: the last one may have. And with the next one, if
+    /// it is wanted.
+    pub(crate) fn for_each_scanned(
+        &mut self,
+        next_too: bool,
+        mut each: impl FnMut(Tsn, &mut Outstanding),
+    ) {
+        let Some(&(_, highest)) = self.acked.last() else { return };
+        let last =
+            (highest + u64::from(next_too)).min(self.first_place + self.ring.len() as u64 - 1);
+        let Self { first, first_place, ring, spare, .. } = self;
+        // `spare` holds the spans that were acknowledged before.
+        difference(&[(*first_place, last)], spare, |place| {
+            let offset = (place - *first_place) as usize;
+            each(first.plus(offset as u32), &mut ring[offset]);
+        });
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Tsn, &Outstanding)> {

@@ -21,8 +21,6 @@ pub(crate) struct Sender {
     pub(crate) buffered: usize,
     /// A send was refused for want of room; the application wants to hear when there is some.
     pub(crate) starved: bool,
-    /// The next retransmission leaves whatever the window (RFC 9260 6.3.3 E3, 7.2.4 (3)).
-    pub(crate) forced: bool,
     /// A SACK has come since T3-rtx last expired.
     pub(crate) heard: bool,
     pub(crate) probe: WindowProbe,
@@ -50,7 +48,6 @@ impl Sender {
             announced: 0,
             buffered: 0,
             starved: false,
-            forced: false,
             heard: true,
             probe: WindowProbe::Idle,
         }

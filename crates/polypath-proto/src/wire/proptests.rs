@@ -40,6 +40,7 @@ enum OwnedParameter {
     EcnCapable,
     Timestamps,
     RetransmissionFlag,
+    PacketCount,
     Unknown(u16, Vec<u8>),
 }
 
@@ -59,6 +60,7 @@ impl OwnedParameter {
             Self::EcnCapable => Parameter::EcnCapable,
             Self::Timestamps => Parameter::Timestamps,
             Self::RetransmissionFlag => Parameter::RetransmissionFlag,
+            Self::PacketCount => Parameter::PacketCount,
             Self::Unknown(ty, raw) => Parameter::Unknown { ty: *ty, raw },
         }
     }
@@ -78,6 +80,7 @@ fn parameter() -> impl Strategy<Value = OwnedParameter> {
         Just(OwnedParameter::EcnCapable),
         Just(OwnedParameter::Timestamps),
         Just(OwnedParameter::RetransmissionFlag),
+        Just(OwnedParameter::PacketCount),
         (unknown, bytes()).prop_map(|(ty, v)| OwnedParameter::Unknown(ty, tlv(ty, &v))),
     ]
 }

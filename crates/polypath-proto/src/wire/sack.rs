@@ -90,6 +90,22 @@ impl<'a> Sack<'a> {
     /// the bit is the one that DATA has for it.
     pub const RETRANSMISSION: u8 = super::data::RETRANSMISSION;
 
+    /// The two bits of the chunk flags that count packets with DATA, between peers that agreed on it:
+    /// those that this SACK answers (Iyengar 2006, DAC), 3 for more. FreeBSD's stack has the same bits.
+    const PACKETS_SHIFT: u32 = 6;
+
+    /// The flags that say that it answers `packets` packets with DATA.
+    #[inline]
+    pub const fn packets_flags(packets: u32) -> u8 {
+        (if packets > 3 { 3 } else { packets as u8 }) << Self::PACKETS_SHIFT
+    }
+
+    /// How many packets with DATA it answers, as its flags say.
+    #[inline]
+    pub const fn packets(&self) -> u32 {
+        (self.flags >> Self::PACKETS_SHIFT) as u32
+    }
+
     #[inline]
     pub(super) fn parse(raw: &'a [u8], flags: u8) -> Result<Self, ChunkError<'a>> {
         let Some((head, lists)) = raw.split_first_chunk::<SACK_HEADER_LEN>() else {
@@ -229,6 +245,17 @@ mod tests {
              gaps: [GapBlock { start: 2, end: 3 }, GapBlock { start: 5, end: 256 }], \
              duplicates: [Tsn(9)] }"
         );
+    }
+
+    #[test]
+    fn packets_in_the_flags() {
+        for (packets, told) in [(0, 0), (1, 1), (2, 2), (3, 3), (4, 3), (1000, 3)] {
+            let flags = Sack::packets_flags(packets) | Sack::RETRANSMISSION;
+            let bytes = chunk_bytes(|w| w.sack(Tsn(1), 0, flags, [].into_iter(), [].into_iter()));
+            let Ok(Chunk::Sack(sack)) = only_chunk(&bytes) else { panic!("no SACK") };
+            assert_eq!(sack.packets(), told);
+            assert_ne!(sack.flags & Sack::RETRANSMISSION, 0);
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! For path n the emulator stands between a sender at an address S and a receiver at an address R:
 //! it binds R:`front_port`, which the sender talks to, and S:`back_port`, which the receiver sees
 //! as its peer. So the IP addresses are true, and only the ports of the UDP encapsulation differ;
-//! RFC 6951 learns them per path. What the sender's port is, the emulator learns from its
-//! datagrams.
+//! RFC 6951 learns them per path. What the sender's port is, the emulator learns from its first
+//! datagram over any path.
 //!
 //! Link times count whole packets: IP header, UDP header, payload. Faults of the scenario are
 //! timed from the first datagram on. A [`Handle`] changes links while the emulator runs.

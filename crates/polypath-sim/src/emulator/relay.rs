@@ -35,7 +35,7 @@ pub(super) struct Route {
     pub(super) front: UdpSocket,
     /// What the receiver talks to.
     pub(super) back: UdpSocket,
-    /// The sender, once it has been heard.
+    /// The sender, once its port is known.
     pub(super) sender: Option<SocketAddr>,
     pub(super) receiver: SocketAddr,
     pub(super) forward: Vec<LinkId>,
@@ -217,6 +217,7 @@ impl Relay {
             let Ok((size, from)) = socket.recv_from(&mut self.received) else { return };
             if forward {
                 route.sender = Some(from);
+                self.heard(from.port());
             } else if from.ip() != route.receiver.ip() {
                 continue;
             }
@@ -226,6 +227,16 @@ impl Relay {
             let now = self.now();
             self.begin(now);
             self.offer(now, Datagram { bytes, path, forward, hops: 0 });
+        }
+    }
+
+    /// The sender's port is most likely the same on the paths over which it has not sent yet. The
+    /// receiver may speak first there: its HEARTBEAT would be lost, and with Path.Max.Retrans 0 it
+    /// would not use that path for half a minute.
+    fn heard(&mut self, port: u16) {
+        for route in self.routes.iter_mut().filter(|route| route.sender.is_none()) {
+            let address = route.back.local_addr();
+            route.sender = address.ok().map(|address| SocketAddr::new(address.ip(), port));
         }
     }
 

@@ -67,6 +67,23 @@ fn there_and_back_with_true_addresses_and_the_links_delay() {
 }
 
 #[test]
+fn the_receiver_may_speak_first_on_a_path() {
+    let (sender, receiver) = (socket([127, 83, 0, 1]), socket([127, 83, 0, 2]));
+    let port = |socket: &UdpSocket| socket.local_addr().unwrap().port();
+    let bind = |ip: [u8; 4], port| UdpSocket::bind((IpAddr::from(ip), port)).unwrap();
+    let (second_sender, second_receiver) =
+        (bind([127, 83, 1, 1], port(&sender)), bind([127, 83, 1, 2], port(&receiver)));
+    second_sender.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let paths = [PathSpec::default(), PathSpec::default()];
+    let emulator = start(&scenario(&paths, &receiver, 83), None).unwrap();
+    let [first, second] = [0, 1].map(|n| &emulator.paths()[n]);
+    sender.send_to(b"INIT", first.front).unwrap();
+    assert_eq!(receive(&receiver).unwrap().0, b"INIT");
+    second_receiver.send_to(b"HEARTBEAT", second.back).unwrap();
+    assert_eq!(receive(&second_sender), Some((b"HEARTBEAT".to_vec(), second.front)));
+}
+
+#[test]
 fn the_queue_limit_and_the_rate_hold() {
     let (sender, receiver) = (socket([127, 78, 0, 1]), socket([127, 78, 0, 2]));
     let path = PathSpec::new(Rate::mbit(8), Span::millis(1)).queue(QueueLimit::Packets(20));

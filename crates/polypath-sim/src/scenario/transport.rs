@@ -306,6 +306,8 @@ transport! {
     sack_every: u32,
     /// The first DATA chunk of an association is acknowledged at once.
     first_sack_at_once: bool,
+    /// T3-rtx leaves alone what was sent within the last smoothed round-trip time (Iyengar 2004, IV.B).
+    srtt_heuristic: bool,
     /// Missing reports that make a chunk lost.
     fast_retransmit_reports: u32,
     /// Receive buffer, announced as a_rwnd.

@@ -80,6 +80,7 @@ impl Case {
         scenario.run.check_every = CheckEvery::Events(1);
         // Background traffic goes on through outages of hours.
         scenario.run.max_events = if traffic { 30_000_000 } else { 3_000_000 };
+        forget_refused_threshold(&mut scenario);
         let ns2 = scenario.transport.profile.is_some();
         Self { gentle: harshness == Harshness::Gentle && !faults, ns2, scenario }
     }
@@ -87,7 +88,23 @@ impl Case {
     /// The same with the standard answers: what cases had that failed before answers were drawn.
     pub(crate) fn with_standard_answers(mut self) -> Self {
         self.scenario.policy = Policy::default();
+        forget_refused_threshold(&mut self.scenario);
         self
+    }
+}
+
+/// Only some answers heed a Change Primary Threshold, and not every one.
+fn forget_refused_threshold(scenario: &mut Scenario) {
+    let transport = &mut scenario.transport;
+    let least = transport.potentially_failed_max_retrans.unwrap_or(0);
+    let low = matches!(transport.change_primary_threshold, Some(Threshold(Some(n))) if n < least);
+    let refused = match scenario.policy.failover.as_deref() {
+        Some("permanent") => false,
+        Some("potentially-failed") => low,
+        _ => true,
+    };
+    if refused {
+        transport.change_primary_threshold = None;
     }
 }
 

@@ -20,7 +20,8 @@ from polypath.papers.caro2006_retransmission.figures import (
     section_5_3,
     section_5_4,
 )
-from polypath.papers.caro2006_retransmission.settings import nearest, samples
+from polypath.papers.caro2006_retransmission.flag import section_4_2
+from polypath.papers.caro2006_retransmission.settings import cause, nearest, samples
 from polypath.papers.caro2006_retransmission.traces import figure_4, section_6_1
 from polypath.papers.registry import Paper
 
@@ -32,6 +33,7 @@ PAPER = Paper(
         figure_3,
         figure_4,
         figure_6,
+        section_4_2,
         figure_8,
         figure_9,
         figure_10,
@@ -46,6 +48,7 @@ PAPER = Paper(
     claims=CLAIMS,
     samples=samples,
     nearest=nearest,
+    cause=cause,
 )
 
 __all__ = [
@@ -60,6 +63,7 @@ __all__ = [
     "figure_13",
     "figure_15",
     "figure_16",
+    "section_4_2",
     "section_5_3",
     "section_5_4",
     "section_6_1",

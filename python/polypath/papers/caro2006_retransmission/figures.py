@@ -13,6 +13,7 @@ from polypath.papers.caro2006_retransmission.settings import (
     EXTENSIONS,
     FULL_ALTERNATE,
     FULL_SEEDS,
+    MANY_SEEDS,
     PRIMARY,
     QUICK_ALTERNATE,
     QUICK_SEEDS,
@@ -21,7 +22,7 @@ from polypath.papers.caro2006_retransmission.settings import (
     point,
     samples,
 )
-from polypath.papers.registry import Figure
+from polypath.papers.registry import Figure, figure_name
 from polypath.papers.runs import Grid, Runs
 from polypath.papers.tables import points_frame
 
@@ -41,9 +42,9 @@ def alternate_losses(full: bool, *more: float) -> Sequence[float]:
     return FULL_ALTERNATE if full else sorted({*QUICK_ALTERNATE, *more})
 
 
-def grid(settings: Iterable[Transfer], full: bool) -> Grid:
-    """These points, each once, with the seeds of the paper or of the small grid."""
-    return Grid(tuple(dict.fromkeys(settings)), FULL_SEEDS if full else QUICK_SEEDS)
+def grid(settings: Iterable[Transfer], full: bool, seeds: int = FULL_SEEDS) -> Grid:
+    """These points, each once, with so many seeds or those of the small grid."""
+    return Grid(tuple(dict.fromkeys(settings)), seeds if full else QUICK_SEEDS)
 
 
 def _over_alternate_loss(
@@ -52,6 +53,7 @@ def _over_alternate_loss(
     *,
     primaries: Sequence[float] = PRIMARY,
     equal: bool = False,
+    seeds: int = FULL_SEEDS,
     **more: Any,
 ) -> Grid:
     """Curves over the alternate path's loss, in a panel for each loss of the primary.
@@ -64,7 +66,7 @@ def _over_alternate_loss(
         for primary in primaries
         for alternate in alternate_losses(full, *((primary,) if equal else ()))
     ]
-    return grid(settings, full)
+    return grid(settings, full, seeds)
 
 
 def _draw(
@@ -104,9 +106,9 @@ def _extensions(policy: str) -> list[tuple[str, str]]:
 figure_6 = Figure(
     "6",
     "AllRtxAlt, AllRtxSame and FrSameRtoAlt at {3, 5, 8} % primary path loss",
-    lambda full: _over_alternate_loss(_PLAIN, full, equal=True),
+    lambda full: _over_alternate_loss(_PLAIN, full, equal=True, seeds=MANY_SEEDS),
     _draw(
-        "Uniform loss, 4 MB, no extensions",
+        "Figure 6: uniform loss, 4 MB, no extensions",
         [_curve(p, e, level=p == "AllRtxSame") for p, e in _PLAIN],
         _panels(),
     ),
@@ -115,9 +117,9 @@ figure_6 = Figure(
 figure_8 = Figure(
     "8",
     "AllRtxAlt and its extensions at {3, 5, 8} % primary path loss",
-    lambda full: _over_alternate_loss(_extensions("AllRtxAlt"), full),
+    lambda full: _over_alternate_loss(_extensions("AllRtxAlt"), full, seeds=MANY_SEEDS),
     _draw(
-        "AllRtxAlt and its extensions",
+        "Figure 8: AllRtxAlt and its extensions",
         [_curve(p, e) for p, e in _extensions("AllRtxAlt")],
         _panels(),
     ),
@@ -135,7 +137,7 @@ figure_9 = Figure(
         full,
     ),
     _draw(
-        "AllRtxSame and its extensions",
+        "Figure 9: AllRtxSame and its extensions",
         [_curve(p, e) for p, e in _extensions("AllRtxSame")],
         [charts.Panel("", {})],
         x="primary_loss",
@@ -145,9 +147,9 @@ figure_9 = Figure(
 figure_10 = Figure(
     "10",
     "FrSameRtoAlt with its extensions at {3, 5, 8} % primary path loss",
-    lambda full: _over_alternate_loss(_extensions("FrSameRtoAlt"), full),
+    lambda full: _over_alternate_loss(_extensions("FrSameRtoAlt"), full, seeds=MANY_SEEDS // 2),
     _draw(
-        "FrSameRtoAlt and its extensions",
+        "Figure 10: FrSameRtoAlt and its extensions",
         [_curve(p, e) for p, e in _extensions("FrSameRtoAlt")],
         _panels(),
     ),
@@ -159,11 +161,11 @@ def _best_with(id: str, what: str, **more: Any) -> Figure:  # noqa: A002 - what 
         id,
         f"The policies with their best extensions, {what}",
         lambda full: _over_alternate_loss(_BEST, full, **more),
-        _draw(f"Best extensions, {what}", _BEST_CURVES, _panels()),
+        _draw(f"{figure_name(id)}: best extensions, {what}", _BEST_CURVES, _panels()),
     )
 
 
-figure_12 = _best_with("12", "90 ms primary path RTT, 90 ms alternate path RTT")
+figure_12 = _best_with("12", "90 ms primary path RTT, 90 ms alternate path RTT", seeds=MANY_SEEDS)
 figure_13 = _best_with(
     "13", "90 ms primary path RTT, 1040 ms alternate path RTT", alternate_rtt=1040
 )
@@ -177,7 +179,7 @@ figure_15 = Figure(
     "The policies with their best extensions; the primary path breaks at 4 s",
     lambda full: _over_alternate_loss(_BEST, full, primaries=PRIMARY_WITH_BREAK, breaks_at=EARLY),
     _draw(
-        "Primary path failure at 4 s",
+        "Figure 15: primary path failure at 4 s",
         [_curve(p, e) for p, e in _BEST],
         _panels(PRIMARY_WITH_BREAK),
     ),
@@ -186,6 +188,10 @@ figure_15 = Figure(
 figure_16 = Figure(
     "16",
     "The policies with their best extensions; the primary path breaks at 6.8 s",
-    lambda full: _over_alternate_loss(_BEST, full, primaries=(0,), breaks_at=LATE),
-    _draw("Primary path failure at 6.8 s", [_curve(p, e) for p, e in _BEST], _panels((0,))),
+    lambda full: _over_alternate_loss(
+        _BEST, full, primaries=(0,), breaks_at=LATE, seeds=MANY_SEEDS
+    ),
+    _draw(
+        "Figure 16: primary path failure at 6.8 s", [_curve(p, e) for p, e in _BEST], _panels((0,))
+    ),
 )

@@ -51,14 +51,17 @@ impl AckPolicy for Delayed {
     }
 
     fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId {
-        // RFC 9260 6.4: reply chunks go "to the same destination transport address from which it
-        // received the DATA or control chunk"; a path that this side has given up may still carry
-        // the peer's data, but then an active one is more likely to carry the answer.
-        // Unconfirmed ones carry HEARTBEATs only (5.4).
-        if matches!(paths.path(last).state, PathState::Inactive | PathState::Unconfirmed) {
-            paths.next_after(last, |p| p.state == PathState::Active).unwrap_or(last)
-        } else {
-            last
-        }
+        reply_path(last, paths)
+    }
+}
+
+/// RFC 9260 6.4: reply chunks go "to the same destination transport address from which it received the
+/// DATA or control chunk"; a path that this side has given up may still carry the peer's data, but then
+/// an active one is more likely to carry the answer. Unconfirmed ones carry HEARTBEATs only (5.4).
+pub(super) fn reply_path(last: PathId, paths: PathsView<'_>) -> PathId {
+    if matches!(paths.path(last).state, PathState::Inactive | PathState::Unconfirmed) {
+        paths.next_after(last, |p| p.state == PathState::Active).unwrap_or(last)
+    } else {
+        last
     }
 }

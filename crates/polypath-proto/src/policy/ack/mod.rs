@@ -4,16 +4,18 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use super::{Answer, PathsView};
-use crate::PathId;
+use crate::{Extension, PathId};
 
 pub mod delayed;
+pub mod delayed_cmt;
 pub mod ns2;
 
 pub use delayed::DELAYED;
+pub use delayed_cmt::DELAYED_CMT;
 pub use ns2::NS2;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn AckPolicy>] = &[&DELAYED, &NS2];
+pub static ANSWERS: &[&Answer<dyn AckPolicy>] = &[&DELAYED, &DELAYED_CMT, &NS2];
 
 /// A packet with DATA that has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,9 @@ pub enum AckTime {
     Now,
     /// At once, and what else waits is not answered by it: within this time there is another one.
     NowAndWithin(Duration),
+    /// At once, and another one within this time from the first packet since the last one, unless
+    /// another packet begins the count anew.
+    NowAndAgainWithin(Duration),
     /// At once, without counting the packet; what else waits is not answered by it.
     NowUncounted,
     /// After this time at the latest, counted from the first packet that waits for it.
@@ -50,6 +55,11 @@ pub enum AckTime {
 
 /// Decides when a SACK is sent, and where.
 pub trait AckPolicy: Send + Debug {
+    /// What both sides have to offer in the handshake. Where they did not, [`DELAYED`] takes over.
+    fn needs(&self) -> Option<Extension> {
+        None
+    }
+
     /// When the packet is to be acknowledged.
     fn when(&mut self, arrival: &Arrival) -> AckTime;
 

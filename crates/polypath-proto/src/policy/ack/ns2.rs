@@ -19,7 +19,9 @@ pub static NS2: Answer<dyn AckPolicy> = Answer {
         Box::new(Ns2 {
             every: config.sack_every(),
             delay: config.sack_delay(),
-            first_at_once: config.first_sack_at_once(),
+            // Agent/SCTP/CMT does without.
+            first_at_once: config.first_sack_at_once()
+                && !(config.scheduler().make)(config).is_concurrent(),
         })
     },
 };

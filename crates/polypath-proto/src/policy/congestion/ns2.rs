@@ -25,7 +25,10 @@ pub static NS2: Answer<dyn CongestionController> = Answer {
         // Agent/SCTP/HbAfterRto still has RFC 2960's floor after a timeout.
         let after_rto = config.probing().name == probing::AFTER_RTO.name;
         let floor_after_timeout = if after_rto { floor.min(IDLE) } else { floor };
-        Box::new(Ns2 { initial: config.initial_cwnd(), floor, floor_after_timeout })
+        // Agent/SCTP/CMT has it after every loss, but not for an idle window.
+        let cmt = (config.scheduler().make)(config).is_concurrent();
+        let floor_after_timeout = if cmt { floor.min(IDLE) } else { floor_after_timeout };
+        Box::new(Ns2 { initial: config.initial_cwnd(), floor, floor_after_timeout, cmt })
     },
 };
 
@@ -35,16 +38,12 @@ struct Ns2 {
     initial: u32,
     floor: u32,
     floor_after_timeout: u32,
+    /// Agent/SCTP/CMT.
+    cmt: bool,
 }
 
 /// An idle window above this many packets decays (ns-2: initialCwnd_, 2 in all the papers).
 const IDLE: u32 = 2;
-
-impl Ns2 {
-    fn halved(&self, path: &PathView) -> u32 {
-        at_least(path, self.floor)
-    }
-}
 
 /// Half the window, but no less than so many packets.
 fn at_least(path: &PathView, floor: u32) -> u32 {
@@ -62,7 +61,11 @@ impl CongestionController for Ns2 {
     fn on_ack(&mut self, path: &PathView, ack: &PathAck, _: PathsView<'_>) -> Window {
         let mut w = path.window;
         let full = ack.in_flight_before >= w.cwnd;
-        if w.cwnd > w.ssthresh {
+        if self.cmt {
+            if w.cwnd > w.ssthresh {
+                w.partial_bytes_acked = w.partial_bytes_acked.saturating_add(ack.counted);
+            }
+        } else if w.cwnd > w.ssthresh {
             let cumulative = if full { ack.acked - ack.acked_by_gaps } else { 0 };
             let by_gaps = if ack.advanced { ack.acked_by_gaps } else { 0 };
             let acked = cumulative.saturating_add(by_gaps);
@@ -76,19 +79,20 @@ impl CongestionController for Ns2 {
                 w.cwnd = w.cwnd.saturating_add(path.max_chunk);
             }
         }
-        if ack.in_flight_before <= ack.acked {
+        if ack.in_flight_before <= ack.acked && !self.cmt {
             w.partial_bytes_acked = 0;
         }
         w
     }
 
     fn on_fast_retransmit(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
-        let ssthresh = self.halved(path);
+        let floor = if self.cmt { self.floor_after_timeout } else { self.floor };
+        let ssthresh = at_least(path, floor);
         Window { cwnd: ssthresh, ssthresh, partial_bytes_acked: 0 }
     }
 
     fn on_timeout(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
-        if path.window.cwnd <= path.max_chunk {
+        if path.window.cwnd <= path.max_chunk && !self.cmt {
             return path.window;
         }
         let ssthresh = at_least(path, self.floor_after_timeout);
@@ -98,6 +102,10 @@ impl CongestionController for Ns2 {
     fn on_idle(&mut self, path: &PathView) -> Window {
         let w = path.window;
         // With a floor of four packets, a window of three grows here; so it does there.
-        if w.cwnd > IDLE * path.max_chunk { Window { cwnd: self.halved(path), ..w } } else { w }
+        if w.cwnd > IDLE * path.max_chunk {
+            Window { cwnd: at_least(path, self.floor), ..w }
+        } else {
+            w
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! One recover point for the association, which stays until the next cut (ns-2's SCTP module).
 //!
 //! Windows grow when the cumulative ack advances to the recover point or beyond: the highest TSN
-//! sent when a window was last cut. Of all that waits for retransmission, only the lowest chunk above
-//! the recover point has its path's window cut, so one window a round trip for all paths together;
-//! a timeout does not move the point. ns-2: uiRecover.
+//! that did not wait for retransmission when a window was last cut. Of all that waits, the lowest chunk
+//! above the recover point has its path's window cut, which mostly leaves none above it, so one window
+//! a round trip for all paths together; a timeout does not move the point, but what it marks may lie
+//! above, and then another path's window is cut as well. ns-2: uiRecover.
 
 use super::CwndUpdate;
 use crate::policy::Answer;

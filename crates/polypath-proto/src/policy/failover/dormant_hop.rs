@@ -47,3 +47,33 @@ impl FailoverPolicy for DormantHop {
         self.0.current(paths, |timeout| if timeout { hop(stays, paths) } else { stays })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::failover::testing::{A, Drill, I};
+
+    /// Fig. 7, Phase III: each timeout of the path for new data takes it to the next one.
+    #[test]
+    fn each_timeout_hops() {
+        let mut drill = Drill::new(&DORMANT_HOP, 3, 0);
+        assert_eq!(drill.errors(&[0, 1]).current(), 2);
+        let mut way = Vec::new();
+        for _ in 0..4 {
+            let current = drill.current();
+            way.push(drill.error(current).current());
+        }
+        assert_eq!(way, [0, 1, 2, 0]);
+        // An error elsewhere, such as a HEARTBEAT's, is none of it.
+        assert_eq!(drill.error(1).current(), 0);
+    }
+
+    /// Fig. 7: the primary's answer ends it with Phase I, another one's with Phase II.
+    #[test]
+    fn an_answer_ends_the_dormant_state() {
+        let mut drill = Drill::new(&DORMANT_HOP, 3, 0);
+        assert_eq!(drill.errors(&[0, 1, 2]).answer(1).current(), 1);
+        assert_eq!(drill.states(), [I, A, I]);
+        assert_eq!(drill.answer(0).current(), 0);
+    }
+}

@@ -44,3 +44,21 @@ impl FailoverPolicy for DormantLastDest {
         last
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::failover::testing::{A, Drill, I};
+
+    /// III.6: new data and retransmissions stay with the path used last.
+    #[test]
+    fn dormant_nothing_moves() {
+        let mut drill = Drill::new(&DORMANT_LAST_DEST, 3, 0);
+        drill.errors(&[0, 1]);
+        assert_eq!((drill.states(), drill.current()), (vec![I, I, A], 2));
+        assert_eq!(drill.errors(&[2, 2, 0, 2]).current(), 2);
+        assert_eq!([0, 1, 2].map(|last| drill.retransmission(last)), [0, 1, 2]);
+        assert_eq!(drill.answer(1).current(), 1);
+        assert_eq!(drill.answer(0).current(), 0);
+    }
+}

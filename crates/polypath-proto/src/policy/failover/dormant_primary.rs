@@ -45,3 +45,21 @@ impl FailoverPolicy for DormantPrimary {
         paths.primary()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::failover::testing::Drill;
+
+    /// III.6: new data and retransmissions go to the primary.
+    #[test]
+    fn dormant_all_goes_to_the_primary() {
+        let mut drill = Drill::new(&DORMANT_PRIMARY, 3, 0);
+        assert_eq!(drill.errors(&[0, 1]).current(), 2);
+        assert_eq!(drill.error(2).current(), 0);
+        assert_eq!(drill.errors(&[0, 0]).current(), 0);
+        assert_eq!([0, 1, 2].map(|last| drill.retransmission(last)), [0, 0, 0]);
+        assert_eq!(drill.answer(2).current(), 2);
+        assert_eq!(drill.answer(0).current(), 0);
+    }
+}

@@ -11,16 +11,20 @@ use crate::PathId;
 pub mod dormant_hop;
 pub mod dormant_last_dest;
 pub mod dormant_primary;
+pub mod full_model;
 pub mod model;
 pub mod permanent;
 mod phases;
 pub mod potentially_failed;
 pub mod standard;
+#[cfg(test)]
+mod testing;
 pub mod two_phase;
 
 pub use dormant_hop::DORMANT_HOP;
 pub use dormant_last_dest::DORMANT_LAST_DEST;
 pub use dormant_primary::DORMANT_PRIMARY;
+pub use full_model::FULL_MODEL;
 pub use model::MODEL;
 pub use permanent::PERMANENT;
 pub use potentially_failed::POTENTIALLY_FAILED;
@@ -35,6 +39,7 @@ pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[
     &DORMANT_LAST_DEST,
     &PERMANENT,
     &MODEL,
+    &FULL_MODEL,
     &TWO_PHASE,
     &POTENTIALLY_FAILED,
 ];
@@ -46,6 +51,19 @@ pub enum PathErrorKind {
     DataTimeout,
     /// A HEARTBEAT was not answered within the RTO.
     HeartbeatTimeout,
+}
+
+/// What there is to say against the acknowledgement of a chunk as a sign of life of the path that it was
+/// last sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Doubts {
+    /// It was sent to another path before, and may have arrived there.
+    pub wandered: bool,
+    /// T3-rtx has given it up, and it has not left again: it may have arrived long ago, and only the
+    /// SACK for it was missing.
+    pub given_up: bool,
+    /// Every path is inactive.
+    pub dormant: bool,
 }
 
 /// How many errors in a row change what: of an association by its configuration, and of single paths
@@ -78,6 +96,15 @@ pub trait FailoverPolicy: Send + Debug {
         PathState::Active
     }
 
+    /// A chunk was acknowledged: does that clear the errors of the path that it was last sent to?
+    ///
+    /// RFC 9260 8.2: where it was sent to several, "this ambiguity does not seem to have significant
+    /// consequences", but either doubt would hide the failure of a path. When every path has failed,
+    /// any sign counts.
+    fn believes(&self, doubts: Doubts) -> bool {
+        !doubts.given_up && (doubts.dormant || !doubts.wandered)
+    }
+
     /// The path for new data (for all of it, or as the scheduler's starting point). Asked after
     /// every change.
     fn current(&mut self, paths: PathsView<'_>) -> PathId;
@@ -85,6 +112,12 @@ pub trait FailoverPolicy: Send + Debug {
     /// The primary after an error, once new data has its path: another one makes a failover
     /// permanent.
     fn primary(&mut self, paths: PathsView<'_>) -> PathId {
+        paths.primary()
+    }
+
+    /// The primary after the answer of a path that had failed, before new data may return to it: another
+    /// one than the path that answered makes its failover permanent.
+    fn primary_after_answer(&mut self, paths: PathsView<'_>) -> PathId {
         paths.primary()
     }
 

@@ -7,39 +7,81 @@
 //! stand-in, and so are the HEARTBEATs of an idle path.
 //!
 //! ```text
-//!   Phase II   --- error; the model prefers the stand-in --->  Phase I with the stand-in as primary
+//!   Phase II   --- error; the model prefers the stand-in ----------------+-->  Phase I with the stand-in
+//!              --- the primary answers; the model prefers the stand-in --+     as primary
 //! ```
 //!
-//! with Fig. 7 for all else. An idle path's estimate may be old: it is as good as its last use. Until
-//! a path has carried a few chunks its failovers are temporary, which is what this costs.
+//! with Fig. 7 for all else. An idle path's estimate may be old: it is as good as its last use. Until a path
+//! has carried some chunks its failovers are temporary, which is what this costs: with PMR 0 the primary
+//! answers a round trip after its timeout, and it takes two or three of them until the stand-in is known.
+//!
+//! This is the formula that the paper names; [`super::full_model`] has timeouts as well.
 
 use super::{DORMANT_HOP, FailoverPolicy, PathErrorKind};
-use crate::PathId;
 use crate::policy::{Answer, PathState, PathView, PathsView};
+use crate::{Config, PathId};
 
 /// See the [module](self).
 pub static MODEL: Answer<dyn FailoverPolicy> = Answer {
     name: "model",
     summary: "as dormant-hop; the stand-in becomes the primary if sqrt(3/(4p))/RTT is larger there \
               (Caro 2006, IV.2)",
-    make: |config| Box::new(Model((DORMANT_HOP.make)(config))),
+    make: |config| Box::new(Model::new(config, |p, path, _| path.rtt * (p * 4.0 / 3.0).sqrt())),
 };
 
 /// A path with fewer samples is not known.
 const KNOWN: u32 = 50;
 
-#[derive(Debug)]
-struct Model(Box<dyn FailoverPolicy>);
-
-/// p RTT^2, which falls as the model's throughput rises; `None` while it is not known.
-fn cost(path: &PathView) -> Option<u128> {
-    let (lost, sent) = path.loss.share();
-    let rtt = path.srtt?.as_micros();
-    (path.loss.samples() >= KNOWN).then(|| rtt * rtt * u128::from(lost) * SCALE / u128::from(sent))
+/// What a formula asks of a path: seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) rtt: f64,
+    /// The retransmission timeout without its backing off, which tells of the errors at hand.
+    pub(super) rto: f64,
 }
 
-/// Digits of a share.
-const SCALE: u128 = 1 << 20;
+/// Seconds a packet at a share `p` of losses, where so many packets share an acknowledgement.
+pub(super) type Formula = fn(p: f64, path: Times, packets_an_ack: f64) -> f64;
+
+#[derive(Debug)]
+pub(super) struct Model {
+    phases: Box<dyn FailoverPolicy>,
+    formula: Formula,
+    rto: [f64; 2],
+}
+
+impl Model {
+    pub(super) fn new(config: &Config, formula: Formula) -> Self {
+        let rto = [config.rto_min(), config.rto_max()].map(|rto| rto.as_secs_f64());
+        Self { phases: (DORMANT_HOP.make)(config), formula, rto }
+    }
+
+    /// Seconds a packet, by the formula; `None` while the path is not known.
+    fn cost(&self, path: &PathView) -> Option<f64> {
+        if path.loss.samples() < KNOWN {
+            return None;
+        }
+        let (lost, sent) = path.loss.share();
+        let rtt = path.srtt?.as_secs_f64();
+        let [min, max] = self.rto;
+        // RFC 9260 6.3.1 C3.
+        let rto = (rtt + 4.0 * path.rttvar?.as_secs_f64()).clamp(min, max);
+        Some((self.formula)(f64::from(lost) / f64::from(sent), Times { rtt, rto }, PACKETS_AN_ACK))
+    }
+
+    /// The primary, or its stand-in if that is the better one.
+    fn preferred(&self, paths: PathsView<'_>) -> PathId {
+        let (primary, stand_in) = (paths.path(paths.primary()), paths.path(paths.current()));
+        let pays = match (self.cost(&primary), self.cost(&stand_in)) {
+            (Some(primary), Some(stand_in)) => stand_in < primary,
+            _ => false,
+        };
+        if pays && stand_in.state == PathState::Active { stand_in.id } else { primary.id }
+    }
+}
+
+/// RFC 9260 6.2: "at least every second packet".
+const PACKETS_AN_ACK: f64 = 2.0;
 
 impl FailoverPolicy for Model {
     fn after_error(
@@ -48,23 +90,72 @@ impl FailoverPolicy for Model {
         error: PathErrorKind,
         paths: PathsView<'_>,
     ) -> PathState {
-        self.0.after_error(path, error, paths)
+        self.phases.after_error(path, error, paths)
     }
 
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
-        self.0.current(paths)
+        self.phases.current(paths)
     }
 
     fn primary(&mut self, paths: PathsView<'_>) -> PathId {
-        let (primary, stand_in) = (paths.path(paths.primary()), paths.path(paths.current()));
-        let pays = match (cost(&primary), cost(&stand_in)) {
-            (Some(primary), Some(stand_in)) => stand_in < primary,
-            _ => false,
-        };
-        if pays && stand_in.state == PathState::Active { stand_in.id } else { primary.id }
+        self.preferred(paths)
+    }
+
+    fn primary_after_answer(&mut self, paths: PathsView<'_>) -> PathId {
+        self.preferred(paths)
     }
 
     fn retransmission(&self, last: PathId, paths: PathsView<'_>) -> PathId {
-        self.0.retransmission(last, paths)
+        self.phases.retransmission(last, paths)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::failover::testing::Drill;
+    use crate::{Time, Tsn};
+    use std::time::Duration;
+
+    /// A path with such a loss and round trip, as many samples as it takes or one fewer.
+    fn known(drill: &mut Drill, path: u8, losses: u32, rtt: u64, samples: u32) {
+        let path = drill.path(path);
+        for n in 0..samples {
+            path.data_sent(Time::ZERO, Tsn(n), 1, 100);
+            path.data_gone(100);
+        }
+        (0..losses).for_each(|_| path.count_loss());
+        path.sample_rtt(Duration::from_millis(rtt));
+    }
+
+    /// What becomes primary at an error, and at the primary's answer.
+    fn moves(primary: (u32, u64), stand_in: (u32, u64), samples: [u32; 2]) -> [u8; 2] {
+        let mut drill = Drill::new(&MODEL, 2, 0);
+        known(&mut drill, 0, primary.0, primary.1, samples[0]);
+        known(&mut drill, 1, stand_in.0, stand_in.1, samples[1]);
+        let mut late = Drill::new(&MODEL, 2, 0);
+        late.error(0);
+        known(&mut late, 0, primary.0, primary.1, samples[0]);
+        known(&mut late, 1, stand_in.0, stand_in.1, samples[1]);
+        [drill.error(0).primary(), late.answer(0).primary()]
+    }
+
+    /// IV.2: sqrt(3/(4p))/RTT decides: twice the delay is worth a quarter of the loss.
+    #[test]
+    fn delay_and_loss_are_weighed() {
+        let known = [200, 200];
+        assert_eq!(moves((20, 90), (4, 90), known), [1, 1]);
+        assert_eq!(moves((4, 90), (20, 90), known), [0, 0]);
+        assert_eq!(moves((20, 90), (3, 180), known), [1, 1]);
+        assert_eq!(moves((20, 90), (6, 180), known), [0, 0]);
+        assert_eq!(moves((10, 210), (10, 90), known), [1, 1]);
+    }
+
+    /// What is not known decides nothing.
+    #[test]
+    fn both_paths_must_be_known() {
+        assert_eq!(moves((20, 90), (0, 90), [KNOWN, KNOWN]), [1, 1]);
+        assert_eq!(moves((20, 90), (0, 90), [KNOWN, KNOWN - 1]), [0, 0]);
+        assert_eq!(moves((20, 90), (0, 90), [KNOWN - 1, KNOWN]), [0, 0]);
     }
 }

@@ -59,3 +59,47 @@ pub(super) fn above_change_primary(paths: PathsView<'_>) -> PathId {
         _ => primary.id,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Thresholds;
+    use crate::policy::failover::testing::{Drill, I};
+
+    fn thresholds(path_max_retrans: u32, change_primary: Option<u32>) -> Thresholds {
+        Thresholds { path_max_retrans, potentially_failed_max_retrans: 0, change_primary }
+    }
+
+    /// Fig. 9, Phase II: above CPT the stand-in is the primary, and the old one's answer changes nothing.
+    #[test]
+    fn above_cpt_the_stand_in_becomes_the_primary() {
+        for cpt in [1, 2, 4] {
+            let mut drill = Drill::with(&PERMANENT, 3, thresholds(1, Some(cpt)));
+            drill.errors(&vec![0; cpt as usize]);
+            assert_eq!((drill.primary(), drill.current()), (0, u8::from(cpt > 1)));
+            drill.error(0);
+            assert_eq!((drill.primary(), drill.current()), (1, 1));
+            assert_eq!((drill.answer(0).primary(), drill.current()), (1, 1));
+        }
+    }
+
+    /// A threshold below PMR is exceeded by the failover; without one, the way back is open for ever.
+    #[test]
+    fn it_takes_a_failover_to_make_one_permanent() {
+        let mut drill = Drill::with(&PERMANENT, 2, thresholds(3, Some(0)));
+        assert_eq!(drill.errors(&[0, 0, 0]).primary(), 0);
+        assert_eq!(drill.error(0).primary(), 1);
+        let mut drill = Drill::with(&PERMANENT, 2, thresholds(0, None));
+        assert_eq!(drill.errors(&[0; 50]).primary(), 0);
+        assert_eq!(drill.answer(0).current(), 0);
+    }
+
+    /// Fig. 9, Phase III.
+    #[test]
+    fn dormant_the_path_in_use_becomes_the_primary() {
+        let mut drill = Drill::with(&PERMANENT, 2, thresholds(0, Some(1)));
+        assert_eq!(drill.errors(&[0, 1]).current(), 0);
+        drill.error(0);
+        assert_eq!((drill.primary(), drill.states()), (1, vec![I, I]));
+    }
+}

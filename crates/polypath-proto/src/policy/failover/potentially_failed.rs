@@ -12,22 +12,30 @@
 //!   one; the potentially failed one with the fewest errors; the inactive one with the fewest errors
 //! ```
 //!
+//! - PFMR is `potentially_failed_max_retrans` (3.2 (1)); with one that is not below Path.Max.Retrans there
+//!   is no such state.
 //! - A potentially failed path gets a HEARTBEAT at once and then one each RTO, whatever HB.interval, if
-//!   there are heartbeats at all.
-//! - When no path is active, new data and retransmissions go to the potentially failed path with the
-//!   fewest errors, which changes neither its state nor its error count.
-//! - In the dormant state (4.1) they go to the inactive path with the fewest errors; of several, to
-//!   another one than failed last.
-//! - Primary path switchover (5): after more errors than Primary.Switchover.Max.Retrans, here
-//!   `change_primary_threshold`, the path in use becomes the primary.
+//!   there are heartbeats at all (3.2 (5), (6)).
+//! - New data goes to it, and retransmissions leave an active path for it, only when no path is active
+//!   (3.2 (3)); then to the one with the fewest errors, which changes neither its state nor its error
+//!   count (3.2 (4)).
+//! - An acknowledged chunk brings a path back if it was sent there only, even one that T3-rtx had
+//!   given up (3.2 (9), (10)).
+//! - In the dormant state data goes to the inactive path with the fewest errors (4.1). Of several, here as
+//!   in 3.2 (4), to another one than failed last.
+//! - Primary path switchover: after more errors than Primary.Switchover.Max.Retrans, here
+//!   `change_primary_threshold`, the path in use becomes the primary (5). A threshold below PFMR is
+//!   refused.
+//! - [`Event::PathState`](crate::Event::PathState) and [`PathState`] tell the state (7.1),
+//!   [`Association::set_thresholds`](crate::Association::set_thresholds) sets them for single paths (7.2).
+//!   Nothing hides the state from an application (7.3): one that does not care takes it for active.
 //!
-//! PFMR is `potentially_failed_max_retrans`; with one that is not below Path.Max.Retrans there is no
-//! such state. As heartbeats and data may time out together, Association.Max.Retrans is reached sooner
-//! than without it (4).
+//! As heartbeats and data may time out together, Association.Max.Retrans is reached sooner than without
+//! it (4).
 
 use super::permanent::above_change_primary;
 use super::phases::{active, inactive_above_pmr};
-use super::{FailoverPolicy, PathErrorKind};
+use super::{Doubts, FailoverPolicy, PathErrorKind};
 use crate::PathId;
 use crate::policy::{Answer, PathState, PathView, PathsView};
 
@@ -36,11 +44,14 @@ pub static POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
     name: "potentially-failed",
     summary: "after potentially_failed_max_retrans errors a path is avoided and probed, after \
               Path.Max.Retrans inactive (SCTP-PF; RFC 7829)",
-    make: |_| Box::new(PotentiallyFailed),
+    make: |_| Box::new(PotentiallyFailed { timed_out: None }),
 };
 
 #[derive(Debug)]
-struct PotentiallyFailed;
+struct PotentiallyFailed {
+    /// The path for new data has had an error since it was chosen.
+    timed_out: Option<PathId>,
+}
 
 /// Of the paths in this state, the first with the fewest errors, in round robin from `first` on.
 fn fewest_errors(paths: PathsView<'_>, first: usize, state: PathState) -> Option<PathId> {
@@ -55,7 +66,15 @@ fn least_failed(paths: PathsView<'_>, first: usize) -> Option<PathId> {
 }
 
 impl FailoverPolicy for PotentiallyFailed {
-    fn after_error(&mut self, path: &PathView, _: PathErrorKind, _: PathsView<'_>) -> PathState {
+    fn after_error(
+        &mut self,
+        path: &PathView,
+        _: PathErrorKind,
+        paths: PathsView<'_>,
+    ) -> PathState {
+        if path.id == paths.current() {
+            self.timed_out = Some(path.id);
+        }
         match inactive_above_pmr(path) {
             PathState::Active
                 if path.error_count > path.thresholds.potentially_failed_max_retrans =>
@@ -66,8 +85,16 @@ impl FailoverPolicy for PotentiallyFailed {
         }
     }
 
+    fn believes(&self, doubts: Doubts) -> bool {
+        // RFC 7829 3.2 (10): "Acknowledgments for data chunks that have been transmitted to one
+        // destination address only MUST clear the error counter", also after a spurious T3-rtx. (9): of
+        // others they "SHOULD NOT", in the dormant state neither.
+        !doubts.wandered
+    }
+
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
+        let timed_out = self.timed_out.take() == Some(current);
         if active(&paths.path(primary)) {
             return primary;
         }
@@ -76,7 +103,8 @@ impl FailoverPolicy for PotentiallyFailed {
         }
         paths
             .next_after(current, active)
-            .or_else(|| least_failed(paths, current.index()))
+            // RFC 7829 3.2 (4), 4.1 (c): of several with as few errors, another one than failed last.
+            .or_else(|| least_failed(paths, current.index() + usize::from(timed_out)))
             .unwrap_or(current)
     }
 
@@ -90,5 +118,85 @@ impl FailoverPolicy for PotentiallyFailed {
 
     fn probes_at_once(&self, path: &PathView) -> bool {
         path.state == PathState::PotentiallyFailed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Thresholds;
+    use crate::policy::failover::testing::{A, Drill, I, P};
+
+    fn thresholds(pmr: u32, pfmr: u32, change_primary: Option<u32>) -> Thresholds {
+        Thresholds { path_max_retrans: pmr, potentially_failed_max_retrans: pfmr, change_primary }
+    }
+
+    /// RFC 7829 3.2 (1), (2), (8): active, potentially failed, inactive, by two thresholds.
+    #[test]
+    fn the_states_follow_the_thresholds() {
+        for (pmr, pfmr, expected) in
+            [(2, 0, [P, P, I]), (2, 1, [A, P, I]), (2, 2, [A, A, I]), (2, 9, [A, A, I])]
+        {
+            let mut drill = Drill::with(&POTENTIALLY_FAILED, 2, thresholds(pmr, pfmr, None));
+            let states = [0; 3].map(|path| drill.error(path).states()[0]);
+            assert_eq!(states, expected, "PMR {pmr}, PFMR {pfmr}");
+            assert_eq!(drill.answer(0).states(), [A, A]);
+        }
+    }
+
+    /// 3.2 (3), (5), (7): an active path first; the potentially failed one is probed, and back with its
+    /// answer.
+    #[test]
+    fn a_potentially_failed_path_is_avoided_and_probed() {
+        let mut drill = Drill::new(&POTENTIALLY_FAILED, 3, 5);
+        assert_eq!((drill.error(0).current(), drill.probed()), (1, vec![0]));
+        assert_eq!(drill.error(0).current(), 1);
+        assert_eq!((drill.error(1).current(), drill.probed()), (2, vec![0, 1]));
+        assert_eq!((drill.answer(0).current(), drill.probed()), (0, vec![1]));
+    }
+
+    /// 3.2 (4): none active: the potentially failed path with the fewest errors, not an inactive one.
+    #[test]
+    fn without_an_active_path_the_fewest_errors_decide() {
+        let mut drill = Drill::new(&POTENTIALLY_FAILED, 3, 2);
+        drill.errors(&[0, 0, 1, 2]);
+        // Paths 1 and 2 have one each, and 2 has just failed.
+        assert_eq!((drill.states(), drill.current()), (vec![P, P, P], 1));
+        assert_eq!(drill.error(1).current(), 2);
+        assert_eq!(drill.errors(&[1, 0]).current(), 2);
+        assert_eq!((drill.states(), drill.retransmission(0)), (vec![I, I, P], 2));
+    }
+
+    /// 4.1: dormant, the inactive path with the fewest errors; none of this changes a state.
+    #[test]
+    fn dormant_the_fewest_errors_decide() {
+        let mut drill = Drill::new(&POTENTIALLY_FAILED, 3, 0);
+        drill.errors(&[0, 1, 2, 2]);
+        assert_eq!((drill.states(), drill.current()), (vec![I, I, I], 0));
+        assert_eq!(drill.error(0).current(), 1);
+        assert_eq!(drill.retransmission(1), 1);
+        assert_eq!(drill.error(1).current(), 2);
+        assert_eq!(drill.states(), [I, I, I]);
+        assert_eq!(drill.probed(), []);
+    }
+
+    /// 3.2 (9), (10).
+    #[test]
+    fn only_what_was_sent_to_one_path_tells() {
+        let policy = (POTENTIALLY_FAILED.make)(&crate::Config::rfc9260());
+        for bits in 0..8u8 {
+            let [wandered, given_up, dormant] = [1, 2, 4].map(|bit| bits & bit != 0);
+            let told = policy.believes(Doubts { wandered, given_up, dormant });
+            assert_eq!(told, !wandered, "{bits:b}");
+        }
+    }
+
+    /// 5: above PSMR the path in use becomes the primary.
+    #[test]
+    fn the_primary_switches_over() {
+        let mut drill = Drill::with(&POTENTIALLY_FAILED, 2, thresholds(5, 0, Some(1)));
+        assert_eq!((drill.error(0).primary(), drill.current()), (0, 1));
+        assert_eq!(drill.error(0).primary(), 1);
+        assert_eq!((drill.answer(0).current(), drill.primary()), (1, 1));
     }
 }

@@ -43,3 +43,36 @@ impl FailoverPolicy for Standard {
         self.0.current(paths, |_| paths.current())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::failover::testing::{A, Drill, I};
+
+    /// Fig. 1: errors up to PMR change nothing, one more takes new data to the next active path, and the
+    /// primary's answer brings it back.
+    #[test]
+    fn the_primary_is_left_above_pmr_and_taken_back() {
+        let mut drill = Drill::new(&STANDARD, 3, 2);
+        assert_eq!(drill.errors(&[0, 0]).current(), 0);
+        assert_eq!(drill.error(0).current(), 1);
+        assert_eq!(drill.states(), [I, A, A]);
+        // A stand-in that fails passes it on; that the primary still fails does not.
+        assert_eq!(drill.errors(&[0, 1, 1, 1]).current(), 2);
+        assert_eq!(drill.answer(1).current(), 2);
+        assert_eq!((drill.answer(0).current(), drill.primary()), (0, 0));
+        assert!(drill.probed().is_empty());
+    }
+
+    /// When every path has failed new data stays, retransmissions go round, and the first to answer takes
+    /// over.
+    #[test]
+    fn dormant_it_stays() {
+        let mut drill = Drill::new(&STANDARD, 3, 0);
+        drill.errors(&[0, 1, 2]);
+        assert_eq!((drill.states(), drill.current()), (vec![I, I, I], 2));
+        assert_eq!(drill.errors(&[2, 2]).current(), 2);
+        assert_eq!([0, 1, 2].map(|last| drill.retransmission(last)), [1, 2, 0]);
+        assert_eq!(drill.answer(1).current(), 1);
+    }
+}

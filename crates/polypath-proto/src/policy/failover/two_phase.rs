@@ -77,3 +77,46 @@ impl FailoverPolicy for TwoPhase {
         path.state == PathState::PotentiallyFailed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::failover::testing::{A, Drill, I, P};
+
+    /// Fig. 13, Phase II: each timeout redirects, also to a path that has had an error, and the primary's
+    /// answer ends it.
+    #[test]
+    fn each_timeout_redirects() {
+        let mut drill = Drill::new(&TWO_PHASE, 3, 5);
+        assert_eq!(drill.error(0).current(), 1);
+        assert_eq!((drill.states(), drill.probed()), (vec![P, A, A], vec![0]));
+        assert_eq!(drill.error(1).current(), 2);
+        assert_eq!(drill.error(2).current(), 0);
+        assert_eq!(drill.error(0).current(), 1);
+        // A lost HEARTBEAT of another path moves nothing.
+        assert_eq!(drill.error(2).current(), 1);
+        assert_eq!((drill.answer(0).current(), drill.states()), (0, vec![A, P, P]));
+    }
+
+    /// Fig. 13, Phase III: above PMR the primary has failed; failed paths are skipped, and it still is the
+    /// primary.
+    #[test]
+    fn failure_is_pmr_errors_as_ever() {
+        let mut drill = Drill::new(&TWO_PHASE, 3, 1);
+        drill.errors(&[0, 0]);
+        assert_eq!((drill.states(), drill.current(), drill.primary()), (vec![I, A, A], 1, 0));
+        assert_eq!(drill.probed(), []);
+        assert_eq!(drill.error(1).current(), 2);
+        assert_eq!(drill.error(2).current(), 1);
+        assert_eq!(drill.answer(0).current(), 0);
+    }
+
+    /// When every path has failed, as Dormant Hop.
+    #[test]
+    fn dormant_it_hops() {
+        let mut drill = Drill::new(&TWO_PHASE, 3, 0);
+        assert_eq!(drill.errors(&[0, 1]).current(), 2);
+        assert_eq!(drill.error(2).current(), 0);
+        assert_eq!(drill.error(0).current(), 1);
+    }
+}

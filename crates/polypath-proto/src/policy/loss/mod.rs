@@ -7,14 +7,48 @@ use crate::{PathId, Tsn};
 
 pub mod multiple_fast_retransmit;
 pub mod ns2;
+pub mod split_fast_retransmit;
 pub mod standard;
 
 pub use multiple_fast_retransmit::MULTIPLE_FAST_RETRANSMIT;
 pub use ns2::NS2;
+pub use split_fast_retransmit::{SPLIT_FAST_RETRANSMIT, SPLIT_MULTIPLE_FAST_RETRANSMIT};
 pub use standard::STANDARD;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[&STANDARD, &MULTIPLE_FAST_RETRANSMIT, &NS2];
+pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[
+    &STANDARD,
+    &MULTIPLE_FAST_RETRANSMIT,
+    &SPLIT_FAST_RETRANSMIT,
+    &SPLIT_MULTIPLE_FAST_RETRANSMIT,
+    &NS2,
+];
+
+/// What a SACK acknowledges for the first time on one path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NewlyAckedOn {
+    /// The lowest TSN.
+    pub lowest: Option<Tsn>,
+    /// The highest TSN.
+    pub highest: Option<Tsn>,
+    /// The highest TSN in gap blocks.
+    pub highest_by_gaps: Option<Tsn>,
+}
+
+impl NewlyAckedOn {
+    pub(crate) fn note(&mut self, tsn: Tsn, by_gaps: bool) {
+        if self.lowest.is_none_or(|l| tsn.is_before(l)) {
+            self.lowest = Some(tsn);
+        }
+        if self.highest.is_none_or(|h| tsn.is_after(h)) {
+            self.highest = Some(tsn);
+        }
+        if by_gaps && self.highest_by_gaps.is_none_or(|h| tsn.is_after(h)) {
+            self.highest_by_gaps = Some(tsn);
+        }
+    }
+}
 
 /// What a SACK said, for the rules that judge by it.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +64,10 @@ pub struct SackView<'a> {
     pub newly_acked_cumulatively: Option<Tsn>,
     /// See there.
     pub newly_acked_by_gaps: Option<Tsn>,
-    /// The highest for each path, by the path that the chunk was last sent to.
-    pub highest_newly_acked_on: &'a [Option<Tsn>],
+    /// The same for each path, by the path that a chunk was last sent to.
+    pub newly_acked_on: &'a [NewlyAckedOn],
+    /// How many packets with DATA it answers, if that was agreed on (DAC).
+    pub packets: Option<u32>,
     /// Highest TSN that it acknowledges at all.
     pub highest_acked: Tsn,
 }

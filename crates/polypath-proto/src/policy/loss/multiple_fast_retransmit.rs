@@ -70,7 +70,8 @@ mod tests {
             highest_newly_acked: highest_newly_acked.map(Tsn),
             newly_acked_cumulatively: None,
             newly_acked_by_gaps: highest_newly_acked.map(Tsn),
-            highest_newly_acked_on: &[],
+            newly_acked_on: &[],
+            packets: None,
             highest_acked: Tsn(40),
         }
     }

@@ -6,18 +6,26 @@ use super::{Answer, PathState, PathView, PathsView};
 use crate::{PathId, Rng, Tsn};
 
 pub mod alternate;
+pub mod asap;
+pub mod cwnd;
 pub mod hybrid;
+pub mod loss_rate;
 pub mod receive_buffer;
 pub mod same;
+pub mod ssthresh;
 
 pub use alternate::ALTERNATE;
+pub use asap::ASAP;
+pub use cwnd::CWND;
 pub use hybrid::HYBRID;
+pub use loss_rate::LOSS_RATE;
 pub use receive_buffer::RECEIVE_BUFFER;
 pub use same::SAME;
+pub use ssthresh::SSTHRESH;
 
 /// Every answer, by name.
 pub static ANSWERS: &[&Answer<dyn RetransmissionPolicy>] =
-    &[&HYBRID, &SAME, &ALTERNATE, &RECEIVE_BUFFER];
+    &[&HYBRID, &SAME, &ALTERNATE, &ASAP, &CWND, &SSTHRESH, &LOSS_RATE, &RECEIVE_BUFFER];
 
 /// Why a chunk is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +81,26 @@ pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
             _ => None,
         })
         .unwrap_or(last)
+}
+
+/// The active path of the highest rank, at random among equals; `None` where none has a rank.
+pub fn random_best<R: Ord>(
+    paths: PathsView<'_>,
+    rng: &mut Rng,
+    rank: impl Fn(&PathView) -> Option<R>,
+) -> Option<PathId> {
+    let ranked = || {
+        paths
+            .iter()
+            .filter(|p| p.state == PathState::Active)
+            .filter_map(|p| Some((rank(&p)?, p.id)))
+    };
+    let best = ranked().map(|(r, _)| r).max()?;
+    let equals = || ranked().filter(|(r, _)| *r == best).map(|(_, id)| id);
+    match equals().count() {
+        1 => equals().next(),
+        n => equals().nth(rng.below(n as u64) as usize),
+    }
 }
 
 /// `last` while it is active, else its [`alternate()`]: failed paths are skipped.

@@ -2,7 +2,7 @@
 
 use super::Scheduler;
 use crate::PathId;
-use crate::policy::{Answer, PathsView};
+use crate::policy::{Answer, PathView, PathsView};
 
 /// See the [module](self).
 pub static PRIMARY: Answer<dyn Scheduler> = Answer {
@@ -15,8 +15,11 @@ pub static PRIMARY: Answer<dyn Scheduler> = Answer {
 struct Primary;
 
 impl Scheduler for Primary {
-    fn path(&mut self, paths: PathsView<'_>) -> Option<PathId> {
-        let path = paths.path(paths.current());
-        path.has_room().then_some(path.id)
+    fn path(
+        &mut self,
+        paths: PathsView<'_>,
+        has_room: &dyn Fn(&PathView) -> bool,
+    ) -> Option<PathId> {
+        Some(paths.path(paths.current())).filter(has_room).map(|p| p.id)
     }
 }

@@ -15,6 +15,7 @@ mod cookie;
 mod ecn_capable;
 mod heartbeat_info;
 mod host_name;
+mod packet_count;
 mod retransmission_flag;
 mod supported_address_types;
 mod timestamps;
@@ -51,6 +52,8 @@ pub mod parameter_type {
     pub const TIMESTAMPS: u16 = 0xbe01;
     /// Retransmission Flag (Caro 2006; not assigned by a registry).
     pub const RETRANSMISSION_FLAG: u16 = 0xbe02;
+    /// Packet Count (Iyengar 2006; not assigned by a registry).
+    pub const PACKET_COUNT: u16 = 0xbe03;
 
     /// The name of a parameter type, as RFC 9260 gives it.
     pub const fn name(ty: u16) -> Option<&'static str> {
@@ -66,6 +69,7 @@ pub mod parameter_type {
             ECN_CAPABLE => "ECN Capable",
             TIMESTAMPS => "Timestamps",
             RETRANSMISSION_FLAG => "Retransmission Flag",
+            PACKET_COUNT => "Packet Count",
             _ => return None,
         })
     }
@@ -99,6 +103,8 @@ pub enum Parameter<'a> {
     Timestamps,
     /// The sender offers the flag that tells retransmissions from originals.
     RetransmissionFlag,
+    /// The sender offers the count of packets in the flags of its SACKs.
+    PacketCount,
     /// A parameter of a type that this module does not know.
     Unknown {
         /// Parameter type.
@@ -124,6 +130,7 @@ impl<'a> Parameter<'a> {
             parameter_type::ECN_CAPABLE => Some(Self::EcnCapable),
             parameter_type::TIMESTAMPS => Some(Self::Timestamps),
             parameter_type::RETRANSMISSION_FLAG => Some(Self::RetransmissionFlag),
+            parameter_type::PACKET_COUNT => Some(Self::PacketCount),
             ty => Some(Self::Unknown { ty, raw: tlv.raw }),
         }
         .ok_or(ParameterError::Malformed { ty: tlv.ty, len: tlv.raw.len() })
@@ -143,6 +150,7 @@ impl<'a> Parameter<'a> {
             Self::EcnCapable => parameter_type::ECN_CAPABLE,
             Self::Timestamps => parameter_type::TIMESTAMPS,
             Self::RetransmissionFlag => parameter_type::RETRANSMISSION_FLAG,
+            Self::PacketCount => parameter_type::PACKET_COUNT,
             Self::Unknown { ty, .. } => ty,
         }
     }
@@ -276,6 +284,7 @@ impl<'b> ParameterWriter<'b> {
             Parameter::EcnCapable => self.ecn_capable(),
             Parameter::Timestamps => self.timestamps(),
             Parameter::RetransmissionFlag => self.retransmission_flag(),
+            Parameter::PacketCount => self.packet_count(),
             Parameter::HostName(raw) | Parameter::Unknown { raw, .. } => self.raw(raw),
         }
     }

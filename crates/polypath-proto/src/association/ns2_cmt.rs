@@ -1,0 +1,315 @@
+//! Concurrent multipath transfer as ns-2's SCTP module does it (`Procedures::Ns2` with a concurrent
+//! scheduler; Agent/SCTP/CMT): where it differs from the [single-path procedures](super::ns2).
+//!
+//! - One event retransmits chunk by chunk, each to the path that the policy chooses for it, as long as
+//!   that path's window allows; one that may not leave holds up none behind it. What waits for its
+//!   retransmission does not fill a window for these (RtxMarkedChunks, SelectRtxDest), but does for new
+//!   data, which is sent whatever waits (SendMuch).
+//! - After a fast retransmission or T3-rtx, a path that suffered the last fast retransmission takes one
+//!   packet whatever its window (eRtxLimit).
+//! - Windows grow by the pseudo-cumulative acks, also while a path recovers, after what the SACK
+//!   finds lost has been taken out of flight, and before they are cut; each path has a recover point
+//!   of its own (AdjustCwnd, FastRtx).
+//! - T3-rtx stops for a chunk that the cumulative ack removes only if no left edge of its path lies
+//!   beyond it.
+//! - A SACK without gap blocks takes back what others acknowledged by theirs.
+//! - Max.Burst holds for each path, from the first fast retransmitted chunk that is acknowledged on.
+
+use super::Association;
+use super::acknowledge::PathTally;
+use crate::config::{BurstRule, Procedures};
+use crate::policy::congestion::PathAck;
+use crate::policy::loss::SackView;
+use crate::policy::retransmission::LostChunk;
+use crate::policy::{PathState, PathView, PathsView};
+use crate::send::Fate;
+use crate::wire::PacketWriter;
+use crate::{PathId, Time, Tsn};
+
+/// The notes of these procedures.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    paths: Vec<PathNotes>,
+    /// What the event at hand retransmits, from this TSN on.
+    from: Option<Tsn>,
+    /// Max.Burst is to be heeded (eApplyMaxBurst).
+    limited: bool,
+    /// The event at hand is a SACK, whose window holds for all that it lets go.
+    by_sack: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct PathNotes {
+    /// The last fast retransmission marked a chunk of this path (eRtxLimit).
+    suffered: bool,
+    /// Highest TSN outstanding here when the window was last cut; the same for all cuts.
+    recover: Option<Tsn>,
+    highest: Option<Tsn>,
+    /// Packets that count towards Max.Burst.
+    burst: u32,
+    /// The lowest chunk outstanding here, as the retransmissions of the event see it.
+    first: Option<Tsn>,
+}
+
+impl Association {
+    pub(super) fn is_ns2_cmt(&self) -> bool {
+        self.config.procedures() == Procedures::Ns2 && self.policies.scheduler.is_concurrent()
+    }
+
+    /// A SACK has acknowledged what it did; losses were `found` by it.
+    pub(super) fn ns2_cmt_after_sack(
+        &mut self,
+        now: Time,
+        view: &SackView<'_>,
+        tally: &[PathTally],
+        found: bool,
+    ) {
+        for (i, t) in tally.iter().enumerate() {
+            let path = PathId(i as u8);
+            self.ns2_cmt_adjust_window(view, path, t);
+            let p = &mut self.paths[i];
+            if p.in_flight() == 0 {
+                let window = p.window();
+                p.set_window(crate::policy::Window { partial_bytes_acked: 0, ..window });
+                p.stop_t3();
+            } else if t.stops_t3 || p.t3().is_none() {
+                p.force_t3(now, self.ns2.next_order());
+            }
+        }
+        if found {
+            self.ns2_cmt_cut();
+        }
+        if self.sender.flight.has_lost() {
+            self.ns2_cmt_begin(found);
+        }
+        self.ns2_cmt.by_sack = true;
+    }
+
+    /// Marks that one path's cumulatively acknowledged chunk stops its T3-rtx.
+    pub(super) fn ns2_cmt_stops_t3(edges: [Option<Tsn>; 2], running: bool, tsn: Tsn) -> bool {
+        let reached = |edge: Option<Tsn>| edge.is_none_or(|edge| !edge.is_after(tsn));
+        (running && reached(edges[0])) || reached(edges[1])
+    }
+
+    /// AdjustCwnd, and what counts towards partial_bytes_acked before it.
+    fn ns2_cmt_adjust_window(&mut self, view: &SackView<'_>, path: PathId, t: &PathTally) {
+        if t.acked == 0 {
+            return;
+        }
+        let p = &self.paths[path.index()];
+        let full = t.in_flight_before >= p.window().cwnd;
+        let cumulative = if full { t.acked - t.acked_by_gaps } else { 0 };
+        let ack = PathAck {
+            acked: t.acked,
+            acked_by_gaps: t.counted,
+            counted: cumulative + t.counted,
+            advanced: view.advanced,
+            // What waits for its retransmission after the SACK is not outstanding here.
+            in_flight_before: t.in_flight_before.saturating_sub(p.lost()),
+            may_grow: self.policies.cwnd_update.may_grow(path, view),
+        };
+        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let window = self.policies.congestion.on_ack(&paths.path(path), &ack, paths);
+        self.paths[path.index()].set_window(window);
+    }
+
+    /// FastRtx: of each path, the lowest marked chunk above its recover point has the window cut.
+    fn ns2_cmt_cut(&mut self) {
+        self.ns2_cmt.paths.resize(self.paths.len(), PathNotes::default());
+        for notes in &mut self.ns2_cmt.paths {
+            notes.suffered = false;
+        }
+        let mut cut = vec![false; self.paths.len()];
+        let mut from = self.sender.flight.ack_point().next();
+        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+            from = tsn.next();
+            let path = chunk.path;
+            let notes = self.ns2_cmt.paths[path.index()];
+            if !cut[path.index()] && notes.recover.is_none_or(|recover| tsn.is_after(recover)) {
+                cut[path.index()] = true;
+                let paths =
+                    PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+                let w = self.policies.congestion.on_fast_retransmit(&paths.path(path), paths);
+                self.paths[path.index()].set_window(w);
+                self.paths[path.index()].suspend_rtt_probe();
+                // The highest TSN there that is not marked; none if that has gone down since the last
+                // cut (GetHighestOutstandingTsn).
+                let unmarked = self.sender.flight.highest_unmarked(path);
+                let notes = &mut self.ns2_cmt.paths[path.index()];
+                let lower = match (unmarked, notes.highest) {
+                    (Some(now), Some(before)) => now.is_before(before),
+                    (None, Some(_)) => true,
+                    _ => false,
+                };
+                if lower {
+                    notes.recover = None;
+                } else {
+                    notes.recover = unmarked;
+                    notes.highest = unmarked;
+                }
+            }
+            let fast = cause == crate::policy::retransmission::LossCause::FastRetransmit;
+            self.ns2_cmt.paths[path.index()].suffered |= fast;
+        }
+    }
+
+    /// RtxMarkedChunks begins; `one_packet` after a fast retransmission or T3-rtx.
+    pub(super) fn ns2_cmt_begin(&mut self, one_packet: bool) {
+        let first = self.sender.flight.first_on(self.paths.len());
+        self.ns2_cmt.paths.resize(self.paths.len(), PathNotes::default());
+        for ((notes, p), first) in self.ns2_cmt.paths.iter_mut().zip(&mut self.paths).zip(first) {
+            notes.burst = 0;
+            notes.first = first;
+            p.allowance = one_packet && notes.suffered;
+        }
+        self.ns2_cmt.from = Some(self.sender.flight.ack_point().next());
+        self.ns2_cmt.by_sack = false;
+    }
+
+    pub(super) fn ns2_cmt_limit_burst(&mut self) {
+        self.ns2_cmt.limited = self.config.burst_rule() == BurstRule::AfterRetransmission;
+    }
+
+    /// The next chunk that may be retransmitted, and where it goes.
+    pub(super) fn ns2_cmt_next_retransmission(&mut self) -> Option<(PathId, Tsn)> {
+        let mut from = self.ns2_cmt.from?;
+        if from.is_before(self.sender.flight.ack_point()) {
+            from = self.sender.flight.ack_point().next();
+        }
+        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+            let lost =
+                LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+            from = tsn.next();
+            if !self.paths.iter().any(|p| p.state() == PathState::Active) {
+                break;
+            }
+            let path = self.path_for_lost(&lost);
+            let p = &self.paths[path.index()];
+            if p.allowance || p.has_room() {
+                self.ns2_cmt.from = Some(tsn);
+                return Some((path, tsn));
+            }
+        }
+        self.ns2_cmt_end_retransmissions();
+        None
+    }
+
+    fn ns2_cmt_end_retransmissions(&mut self) {
+        self.ns2_cmt.from = None;
+        self.clear_allowances();
+    }
+
+    /// Writes one packet of retransmissions that begins with `first`.
+    pub(super) fn ns2_cmt_write_retransmissions(
+        &mut self,
+        now: Time,
+        path: PathId,
+        first: Tsn,
+        w: &mut PacketWriter<'_>,
+    ) {
+        let mut from = first;
+        let mut written = false;
+        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+            let (size, old) = (chunk.size(), chunk.path);
+            self.ns2_cmt.from = Some(tsn);
+            if w.remaining() < size as usize {
+                // It has been looked at, and that leaves its traces.
+                self.policies.cwnd_update.on_retransmit(old, path);
+                self.sender.flight.deny_fast_retransmission(tsn);
+                break;
+            }
+            from = tsn.next();
+            self.ns2_cmt.from = Some(from);
+            written = true;
+            self.paths[old.index()].void_rtt_probe(tsn);
+            let p = &mut self.paths[old.index()];
+            if self.ns2_cmt.paths[old.index()].first == Some(tsn) && p.in_flight() > 0 {
+                p.force_t3(now, self.ns2.next_order());
+            }
+            let notes = &mut self.ns2_cmt.paths[path.index()];
+            if notes.first.is_none_or(|lowest| tsn.is_before(lowest)) {
+                notes.first = Some(tsn);
+                self.paths[path.index()].force_t3(now, self.ns2.next_order());
+            }
+            self.sender.flight.deny_fast_retransmission(tsn);
+            let window = self.sender.peer_rwnd;
+            self.write_again(now, path, tsn, cause, w);
+            if self.ns2_cmt.by_sack {
+                // The window of the SACK counts what waits, too.
+                self.sender.peer_rwnd = window;
+            }
+        }
+        if !written {
+            return;
+        }
+        self.paths[path.index()].allowance = false;
+        self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
+        if self.ns2_cmt.limited {
+            let notes = &mut self.ns2_cmt.paths[path.index()];
+            notes.burst += 1;
+            if notes.burst > self.config.max_burst() {
+                self.ns2_cmt_end_retransmissions();
+            }
+        }
+    }
+
+    /// A packet of new data has left.
+    pub(super) fn ns2_cmt_new_data_left(&mut self, path: PathId) {
+        if self.ns2_cmt.limited
+            && let Some(notes) = self.ns2_cmt.paths.get_mut(path.index())
+        {
+            notes.burst += 1;
+        }
+    }
+
+    /// Whether a path takes new data.
+    pub(super) fn ns2_cmt_has_room(notes: &Notes, max_burst: u32, p: &PathView) -> bool {
+        let burst = notes.paths.get(p.id.index()).map_or(0, |notes| notes.burst);
+        p.state == PathState::Active
+            && p.in_flight + p.lost < p.window.cwnd
+            && (!notes.limited || burst < max_burst)
+    }
+
+    /// Everything that the event at hand allows has left.
+    pub(super) fn ns2_cmt_burst_over(&mut self) {
+        self.ns2_cmt_end_retransmissions();
+        self.ns2_cmt.by_sack = false;
+        for notes in &mut self.ns2_cmt.paths {
+            notes.burst = 0;
+        }
+    }
+
+    /// The bytes of the peer's window that are taken: what waits for its retransmission too.
+    pub(super) fn ns2_cmt_set_window(&mut self, a_rwnd: u32) {
+        let waiting: u32 = self.paths.iter().map(crate::path::Path::lost).sum();
+        self.sender.set_window(a_rwnd);
+        self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(waiting);
+    }
+
+    /// A HEARTBEAT ACK has brought an inactive path back: what is outstanding there is retransmitted
+    /// first, and if nothing waits, new data leaves.
+    pub(super) fn ns2_cmt_path_is_back(&mut self, path: PathId) {
+        self.ns2_mark_all(path);
+        if !self.sender.flight.has_lost() {
+            let announced = self.sender.announced;
+            self.ns2_cmt_set_window(announced);
+            self.ns2_allow_new_data();
+        }
+    }
+}
+
+impl crate::send::InFlight {
+    /// eIneligibleForFastRtx: here also of what timed out, when its retransmission is at hand.
+    fn deny_fast_retransmission(&mut self, tsn: Tsn) {
+        if let Some(chunk) = self.get_mut(tsn) {
+            chunk.ever_fast_retransmitted = true;
+        }
+    }
+
+    /// The highest chunk last sent to `path` that does not wait for its retransmission.
+    fn highest_unmarked(&self, path: PathId) -> Option<Tsn> {
+        let unmarked =
+            |c: &crate::send::Outstanding| c.path == path && !matches!(c.fate, Fate::Lost(_));
+        self.iter().filter(|(_, c)| unmarked(c)).map(|(tsn, _)| tsn).last()
+    }
+}

@@ -1,0 +1,102 @@
+//! Delayed Ack for CMT (DAC): a gap is no reason to hurry, for data that takes several paths arrives
+//! out of order all the time.
+//!
+//! Iyengar, Amer, Stewart, "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent
+//! End-to-End Paths" (2006), DAC: an acknowledgement for every second packet although TSNs are missing,
+//! with the number of packets that it answers in the flags of the SACK; the sender counts that many
+//! missing reports where it can ([`SplitFastRetransmit`](crate::policy::loss::split_fast_retransmit)).
+//! Both sides have to offer it. ns-2: useCmtDelAck_.
+
+use std::time::Duration;
+
+use super::delayed::reply_path;
+use super::{AckPolicy, AckTime, Arrival};
+use crate::policy::{Answer, PathsView};
+use crate::{Extension, PathId, Procedures};
+
+/// See the [module](self).
+pub static DELAYED_CMT: Answer<dyn AckPolicy> = Answer {
+    name: "delayed-cmt",
+    summary: "a SACK for every second packet or after SACK.Delay, gaps or not, with the number of \
+              packets in it (DAC; Iyengar 2006)",
+    make: |config| {
+        Box::new(DelayedCmt {
+            every: config.sack_every(),
+            delay: config.sack_delay(),
+            first_at_once: config.first_sack_at_once(),
+            standard: config.procedures() == Procedures::Rfc9260,
+        })
+    },
+};
+
+#[derive(Debug)]
+struct DelayedCmt {
+    every: u32,
+    delay: Duration,
+    first_at_once: bool,
+    /// Not by ns-2's procedures.
+    standard: bool,
+}
+
+impl AckPolicy for DelayedCmt {
+    fn needs(&self) -> Option<Extension> {
+        Some(Extension::PacketCount)
+    }
+
+    fn when(&mut self, arrival: &Arrival) -> AckTime {
+        // RFC 9260 6.2 asks for an answer at once to a duplicate.
+        let urgent = arrival.duplicate || arrival.immediate || arrival.dropped;
+        let full = arrival.packets >= self.every || self.delay.is_zero();
+        if !self.standard {
+            return match (full, arrival.duplicate) {
+                (true, _) => AckTime::Now,
+                // Its answer begins the count anew and leaves the timer running.
+                (_, true) => AckTime::NowAndAgainWithin(self.delay),
+                _ => AckTime::Within(self.delay),
+            };
+        }
+        if urgent || full || (arrival.first && self.first_at_once) {
+            AckTime::Now
+        } else {
+            AckTime::Within(self.delay)
+        }
+    }
+
+    fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId {
+        if self.standard { reply_path(last, paths) } else { last }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    fn arrival(packets: u32) -> Arrival {
+        Arrival {
+            path: PathId(0),
+            packets,
+            first: false,
+            gap: true,
+            duplicate: false,
+            immediate: false,
+            dropped: false,
+        }
+    }
+
+    #[test]
+    fn a_gap_is_no_reason_to_hurry() {
+        let config = Config::rfc9260();
+        let mut dac = (DELAYED_CMT.make)(&config);
+        assert_eq!(dac.when(&arrival(1)), AckTime::Within(config.sack_delay()));
+        assert_eq!(dac.when(&arrival(2)), AckTime::Now);
+        for urgent in [
+            Arrival { duplicate: true, ..arrival(1) },
+            Arrival { immediate: true, ..arrival(1) },
+            Arrival { dropped: true, ..arrival(1) },
+            Arrival { first: true, ..arrival(1) },
+        ] {
+            assert_eq!(dac.when(&urgent), AckTime::Now, "{urgent:?}");
+        }
+    }
+}

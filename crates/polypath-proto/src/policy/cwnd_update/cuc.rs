@@ -1,0 +1,182 @@
+//! Cwnd Update for CMT (CUC): each path's window grows by the order of its own TSNs.
+//!
+//! The cumulative ack stands still while any path misses something; with several paths in use that is
+//! nearly always. CUC follows, for each path, the left edge of what is outstanding there, the
+//! pseudo-cumulative ack, and lets the window grow whenever that moves. CUC: Iyengar, Amer, Stewart,
+//! "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent End-to-End Paths" (2006), IV.B.
+//! CUCv2: Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
+//! multihoming" (2004), Fig. 3, whose lines the code cites: two left edges, of what was never and of
+//! what was once retransmitted, for a retransmission may take another path than the original.
+//! ns-2: useCmtCwnd_.
+//!
+//! Fast recovery is the path's own too: its window is cut once for all losses among what had been
+//! sent before the cut, and does not grow until all of that has left the path.
+
+use super::{CwndUpdate, ScannedChunk};
+use crate::policy::Answer;
+use crate::policy::loss::SackView;
+use crate::{Config, PathId, Procedures, Tsn};
+
+/// See the [module](self).
+pub static CUC: Answer<dyn CwndUpdate> = Answer {
+    name: "cuc",
+    summary: "growth when the lowest TSN outstanding on the path is acknowledged, a fast recovery for \
+              each path (CUC; Iyengar 2006)",
+    make: |config| Box::new(Cuc::new(config, 1)),
+};
+
+/// See the [module](self).
+pub static CUC_V2: Answer<dyn CwndUpdate> = Answer {
+    name: "cuc-v2",
+    summary: "the same with a left edge of its own for what was retransmitted (CUCv2; Iyengar 2004, \
+              Fig. 3)",
+    make: |config| Box::new(Cuc::new(config, 2)),
+};
+
+#[derive(Debug)]
+struct Cuc {
+    version: u8,
+    /// ns-2's module lets windows grow while a path recovers.
+    ns2: bool,
+    /// One for each destination d.
+    paths: Vec<Destination>,
+}
+
+impl Cuc {
+    fn new(config: &Config, version: u8) -> Self {
+        Self { version, ns2: config.procedures() == Procedures::Ns2, paths: Vec::new() }
+    }
+}
+
+/// The variables of Fig. 3, with its names.
+#[derive(Debug)]
+struct Destination {
+    pseudo_cumack: Option<Tsn>,
+    find_pseudo_cumack: bool,
+    new_pseudo_cumack: bool,
+    rtx_pseudo_cumack: Option<Tsn>,
+    find_rtx_pseudo_cumack: bool,
+    new_rtx_pseudo_cumack: bool,
+    /// Highest TSN outstanding when the window was last cut, in fast recovery.
+    exit: Option<Tsn>,
+    /// The SACK at hand leaves something missing on the path up to there.
+    recovering: bool,
+}
+
+impl Destination {
+    /// "At beginning of an association".
+    const fn new() -> Self {
+        Self {
+            pseudo_cumack: None,
+            find_pseudo_cumack: true,
+            new_pseudo_cumack: false,
+            rtx_pseudo_cumack: None,
+            find_rtx_pseudo_cumack: true,
+            new_rtx_pseudo_cumack: false,
+            exit: None,
+            recovering: false,
+        }
+    }
+}
+
+impl CwndUpdate for Cuc {
+    fn begin(&mut self, paths: usize) {
+        self.paths.resize_with(paths.max(self.paths.len()), Destination::new);
+        for d in &mut self.paths {
+            // 1)
+            d.new_pseudo_cumack = false;
+            d.new_rtx_pseudo_cumack = false;
+            d.recovering = false;
+        }
+    }
+
+    fn on_cumulatively_acked(&mut self, path: PathId) {
+        // 2) (i)
+        let d = &mut self.paths[path.index()];
+        // (ii), (iii)
+        d.find_pseudo_cumack = true;
+        d.new_pseudo_cumack = true;
+        // (iv), (v)
+        d.find_rtx_pseudo_cumack = true;
+        d.new_rtx_pseudo_cumack = true;
+    }
+
+    fn scans(&self) -> bool {
+        true
+    }
+
+    fn on_scan(&mut self, t: &ScannedChunk) {
+        // 3) (i); "t was not acked in the past" holds for all that is scanned.
+        let d = &mut self.paths[t.path.index()];
+        d.recovering |= !t.newly_acked && d.exit.is_some_and(|exit| !t.tsn.is_after(exit));
+        // (ii); CUC's has no "and t was not retransmitted".
+        if d.find_pseudo_cumack && (self.version == 1 || !t.retransmitted) {
+            d.pseudo_cumack = Some(t.tsn);
+            d.find_pseudo_cumack = false;
+        }
+        // (iii)
+        if t.newly_acked && d.pseudo_cumack == Some(t.tsn) {
+            d.new_pseudo_cumack = true;
+            d.find_pseudo_cumack = true;
+        }
+        // (iv)
+        if d.find_rtx_pseudo_cumack && t.retransmitted {
+            d.rtx_pseudo_cumack = Some(t.tsn);
+            d.find_rtx_pseudo_cumack = false;
+        }
+        // (v)
+        if t.newly_acked && d.rtx_pseudo_cumack == Some(t.tsn) {
+            d.new_rtx_pseudo_cumack = true;
+            d.find_rtx_pseudo_cumack = true;
+        }
+    }
+
+    fn on_sack(&mut self, sack: &SackView<'_>) {
+        for d in &mut self.paths {
+            // RFC 9260 7.2.4 (5) for the path alone.
+            let beyond = d.exit.is_some_and(|exit| !exit.is_after(sack.highest_acked));
+            if beyond && !d.recovering {
+                d.exit = None;
+            }
+        }
+    }
+
+    fn may_grow(&self, path: PathId, _: &SackView<'_>) -> bool {
+        // 4)
+        self.has_moved(path) && (self.ns2 || self.recover(path).is_none())
+    }
+
+    fn has_moved(&self, path: PathId) -> bool {
+        self.paths
+            .get(path.index())
+            .is_some_and(|d| d.new_pseudo_cumack || (self.version == 2 && d.new_rtx_pseudo_cumack))
+    }
+
+    fn left_edges(&self, path: PathId) -> [Option<Tsn>; 2] {
+        let d = self.paths.get(path.index());
+        d.map_or([None; 2], |d| [d.pseudo_cumack, d.rtx_pseudo_cumack])
+    }
+
+    fn recover(&self, path: PathId) -> Option<Tsn> {
+        self.paths.get(path.index()).and_then(|d| d.exit)
+    }
+
+    fn on_retransmit(&mut self, from: PathId, to: PathId) {
+        // The left edge may have left the path. ns-2: RtxMarkedChunks.
+        if from != to
+            && let Some(d) = self.paths.get_mut(from.index())
+        {
+            d.find_pseudo_cumack = true;
+            d.find_rtx_pseudo_cumack = true;
+        }
+    }
+
+    fn on_fast_retransmit(&mut self, path: PathId, _: Tsn, highest: Tsn) -> bool {
+        let Some(d) = self.paths.get_mut(path.index()) else { return false };
+        let cut = d.exit.is_none();
+        if cut {
+            d.exit = Some(highest);
+        }
+        cut
+    }
+}

@@ -1,0 +1,124 @@
+//! A few paths and one answer, driven by single errors and answers: what the association would ask, in its
+//! order, and nothing else.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::{Answer, FailoverPolicy, PathErrorKind, Thresholds};
+use crate::path::Path;
+use crate::policy::{PathState, PathsView};
+use crate::{Config, PathId, Time};
+
+pub(super) use PathState::{Active as A, Inactive as I, PotentiallyFailed as P};
+
+pub(super) struct Drill {
+    policy: Box<dyn FailoverPolicy>,
+    paths: Vec<Path>,
+    primary: PathId,
+    current: PathId,
+}
+
+impl Drill {
+    /// So many active paths with this Path.Max.Retrans.
+    pub(super) fn new(answer: &'static Answer<dyn FailoverPolicy>, paths: u8, pmr: u32) -> Self {
+        Self::with(
+            answer,
+            paths,
+            Thresholds {
+                path_max_retrans: pmr,
+                potentially_failed_max_retrans: 0,
+                change_primary: None,
+            },
+        )
+    }
+
+    pub(super) fn with(
+        answer: &'static Answer<dyn FailoverPolicy>,
+        paths: u8,
+        thresholds: Thresholds,
+    ) -> Self {
+        let config = Config::rfc9260();
+        let controller = (config.congestion().make)(&config);
+        let path = |id| {
+            let ip = IpAddr::V4(Ipv4Addr::new(10, id, 0, 1));
+            let remote = (ip, 9).into();
+            let mut path =
+                Path::new(PathId(id), ip, remote, 1480, &config, &*controller, Time::ZERO);
+            path.set_thresholds(thresholds);
+            path.set_state(A);
+            path
+        };
+        let paths = (0..paths).map(path).collect();
+        Self { policy: (answer.make)(&config), paths, primary: PathId(0), current: PathId(0) }
+    }
+
+    fn view(&self) -> PathsView<'_> {
+        PathsView { paths: &self.paths, primary: self.primary, current: self.current }
+    }
+
+    fn ask(
+        &mut self,
+        what: impl FnOnce(&mut dyn FailoverPolicy, PathsView<'_>) -> PathId,
+    ) -> PathId {
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        what(&mut *self.policy, view)
+    }
+
+    /// An error of a path.
+    pub(super) fn error(&mut self, path: u8) -> &mut Self {
+        self.paths[usize::from(path)].count_error();
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let on = view.path(PathId(path));
+        let state = self.policy.after_error(&on, PathErrorKind::DataTimeout, view);
+        self.paths[usize::from(path)].set_state(state);
+        self.current = self.ask(|policy, view| policy.current(view));
+        self.primary = self.ask(|policy, view| policy.primary(view));
+        self
+    }
+
+    /// Several of them.
+    pub(super) fn errors(&mut self, paths: &[u8]) -> &mut Self {
+        paths.iter().for_each(|path| {
+            self.error(*path);
+        });
+        self
+    }
+
+    /// A path answers.
+    pub(super) fn answer(&mut self, path: u8) -> &mut Self {
+        self.paths[usize::from(path)].clear_errors();
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let state = self.policy.after_answer(&view.path(PathId(path)), view);
+        self.primary = self.ask(|policy, view| policy.primary_after_answer(view));
+        self.paths[usize::from(path)].set_state(state);
+        self.current = self.ask(|policy, view| policy.current(view));
+        self
+    }
+
+    /// The path for new data.
+    pub(super) fn current(&self) -> u8 {
+        self.current.0
+    }
+
+    pub(super) fn primary(&self) -> u8 {
+        self.primary.0
+    }
+
+    pub(super) fn states(&self) -> Vec<PathState> {
+        self.view().iter().map(|p| p.state).collect()
+    }
+
+    /// Where a retransmission of what `last` carried goes in the dormant state.
+    pub(super) fn retransmission(&self, last: u8) -> u8 {
+        self.policy.retransmission(PathId(last), self.view()).0
+    }
+
+    /// The paths that are probed at once.
+    pub(super) fn probed(&self) -> Vec<u8> {
+        let all = self.paths.iter().map(Path::view);
+        all.filter(|p| self.policy.probes_at_once(p)).map(|p| p.id.0).collect()
+    }
+
+    pub(super) fn path(&mut self, path: u8) -> &mut Path {
+        &mut self.paths[usize::from(path)]
+    }
+}

@@ -1,0 +1,164 @@
+//! Split Fast Retransmit (SFR): missing reports for each path by itself, so that reordering between
+//! paths is no loss.
+//!
+//! Iyengar, Amer, Stewart, "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent
+//! End-to-End Paths" (2006), SFR: a SACK reports a chunk missing only if it newly acknowledges a higher
+//! TSN that was last sent to the same path. With Delayed Ack for CMT (DAC) a SACK says how many packets
+//! it answers: "if not a mixed SACK" (one path's chunks only) and nothing on the path below the missing
+//! TSN, that many reports; else one. ns-2: useCmtReordering_, useCmtDelAck_.
+//!
+//! Over MFR, which the paper says was not ported to CMT (Iyengar 2004, IV.B), a fast retransmission
+//! that is lost too is found by the TSNs that followed it on its own path.
+
+use super::{LossDetector, MissingChunk, NewlyAckedOn, SackView};
+use crate::policy::Answer;
+use crate::{Config, Procedures, Tsn};
+
+/// See the [module](self).
+pub static SPLIT_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
+    name: "split-fast-retransmit",
+    summary: "three missing reports, by the highest TSN newly acknowledged on the same path \
+              (SFR; Iyengar 2006)",
+    make: |config| Box::new(Split::new(config, false)),
+};
+
+/// See the [module](self).
+pub static SPLIT_MULTIPLE_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
+    name: "split-multiple-fast-retransmit",
+    summary: "the same again for a lost fast retransmission, by TSNs sent after it on its path \
+              (SFR over MFR)",
+    make: |config| Box::new(Split::new(config, true)),
+};
+
+#[derive(Debug)]
+struct Split {
+    threshold: u32,
+    multiple: bool,
+    /// As the module counts: chunks that wait for their retransmission are reported too, only gap
+    /// blocks show that a path was newly acknowledged, and a chunk is fast retransmitted only if it
+    /// has been sent once.
+    ns2: bool,
+}
+
+impl Split {
+    fn new(config: &Config, multiple: bool) -> Self {
+        let ns2 = config.procedures() == Procedures::Ns2;
+        Self { threshold: config.fast_retransmit_reports(), multiple, ns2 }
+    }
+
+    fn highest(&self, on: &NewlyAckedOn) -> Option<Tsn> {
+        if self.ns2 { on.highest_by_gaps } else { on.highest }
+    }
+}
+
+impl LossDetector for Split {
+    fn looks_at_lost(&self) -> bool {
+        self.ns2
+    }
+
+    fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32 {
+        let Some(on) = sack.newly_acked_on.get(chunk.path.index()) else { return 0 };
+        let (Some(lowest), Some(highest)) = (on.lowest, self.highest(on)) else { return 0 };
+        if !highest.is_after(chunk.tsn) {
+            return 0;
+        }
+        if self.multiple && chunk.own_recover.is_some_and(|own| !highest.is_after(own)) {
+            return 0;
+        }
+        let mixed = sack.newly_acked_on.iter().filter(|on| self.highest(on).is_some()).count() > 1;
+        match sack.packets {
+            Some(packets) if !mixed && !lowest.is_before(chunk.tsn) => packets,
+            _ => 1,
+        }
+    }
+
+    fn is_lost(&self, chunk: &MissingChunk) -> bool {
+        // RFC 9260 7.2.4 (5).
+        let eligible =
+            if self.ns2 { !chunk.ever_fast_retransmitted } else { !chunk.fast_retransmitted };
+        chunk.reports >= self.threshold && (self.multiple || eligible)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PathId;
+
+    const MISSING: MissingChunk = MissingChunk {
+        tsn: Tsn(10),
+        path: PathId(1),
+        reports: 0,
+        fast_retransmitted: false,
+        ever_fast_retransmitted: false,
+        own_recover: None,
+        transmissions: 1,
+        recover: None,
+    };
+
+    fn on(tsns: &[u32]) -> NewlyAckedOn {
+        let mut on = NewlyAckedOn::default();
+        tsns.iter().for_each(|&tsn| on.note(Tsn(tsn), true));
+        on
+    }
+
+    fn reports(
+        detector: &Answer<dyn LossDetector>,
+        chunk: MissingChunk,
+        first: &[u32],
+        second: &[u32],
+        packets: Option<u32>,
+    ) -> u32 {
+        let sack = SackView {
+            cumulative: Tsn(9),
+            advanced: true,
+            highest_newly_acked: Some(Tsn(40)),
+            newly_acked_cumulatively: None,
+            newly_acked_by_gaps: Some(Tsn(40)),
+            newly_acked_on: &[on(first), on(second)],
+            packets,
+            highest_acked: Tsn(40),
+        };
+        (detector.make)(&Config::rfc9260()).reports(&chunk, &sack)
+    }
+
+    #[test]
+    fn only_the_same_path_reports_it_missing() {
+        let sfr = |first: &[u32], second: &[u32]| {
+            reports(&SPLIT_FAST_RETRANSMIT, MISSING, first, second, None)
+        };
+        assert_eq!(sfr(&[11, 12, 40], &[]), 0, "reordering between paths");
+        assert_eq!(sfr(&[11], &[9]), 0, "what was sent before it");
+        assert_eq!(sfr(&[], &[11]), 1);
+        assert_eq!(sfr(&[12], &[11, 13]), 1);
+    }
+
+    #[test]
+    fn a_sack_for_several_packets_of_one_path_reports_as_often() {
+        let dac = |first: &[u32], second: &[u32]| {
+            reports(&SPLIT_FAST_RETRANSMIT, MISSING, first, second, Some(2))
+        };
+        assert_eq!(dac(&[], &[11, 12]), 2);
+        assert_eq!(dac(&[20], &[11]), 1, "a mixed SACK");
+        assert_eq!(dac(&[], &[8, 11]), 1, "across the missing TSN");
+        assert_eq!(dac(&[20], &[]), 0);
+    }
+
+    #[test]
+    fn over_mfr_what_follows_the_retransmission_reports() {
+        let again = MissingChunk {
+            fast_retransmitted: true,
+            ever_fast_retransmitted: true,
+            own_recover: Some(Tsn(20)),
+            reports: 3,
+            ..MISSING
+        };
+        let config = Config::rfc9260();
+        let mfr = &SPLIT_MULTIPLE_FAST_RETRANSMIT;
+        assert_eq!(reports(mfr, again, &[], &[20], None), 0);
+        assert_eq!(reports(mfr, again, &[30], &[20], None), 0);
+        assert_eq!(reports(mfr, again, &[], &[21], None), 1);
+        assert!((mfr.make)(&config).is_lost(&again));
+        assert!(!(SPLIT_FAST_RETRANSMIT.make)(&config).is_lost(&again));
+    }
+}

@@ -1,0 +1,27 @@
+//! RTX-ASAP: to any path whose window has room at the moment, at random if there are several.
+//!
+//! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
+//! multihoming" (2004), II: a "hot-potato" policy, "without regard to loss rate". ns-2:
+//! eCmtRtxPolicy_ 0.
+
+use super::{LostChunk, RetransmissionPolicy, random_best, same_unless_failed};
+use crate::policy::{Answer, PathsView};
+use crate::{PathId, Rng};
+
+/// See the [module](self).
+pub static ASAP: Answer<dyn RetransmissionPolicy> = Answer {
+    name: "asap",
+    summary: "every retransmission to a path whose window has room, at random if several have \
+              (RTX-ASAP; Iyengar 2004)",
+    make: |_| Box::new(Asap),
+};
+
+#[derive(Debug)]
+struct Asap;
+
+impl RetransmissionPolicy for Asap {
+    fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId {
+        random_best(paths, rng, |p| (p.has_room() || p.allowance).then_some(()))
+            .unwrap_or_else(|| same_unless_failed(chunk.last_path, paths))
+    }
+}

@@ -1,0 +1,25 @@
+//! RTX-CWND: to the path with the largest congestion window, at random among equals.
+//!
+//! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
+//! multihoming" (2004), II: moves retransmissions "onto the path with the lowest loss rate", for there
+//! windows are largest. ns-2: eCmtRtxPolicy_ 4.
+
+use super::{LostChunk, RetransmissionPolicy, random_best};
+use crate::policy::{Answer, PathsView};
+use crate::{PathId, Rng};
+
+/// See the [module](self).
+pub static CWND: Answer<dyn RetransmissionPolicy> = Answer {
+    name: "cwnd",
+    summary: "every retransmission to the path with the largest cwnd (RTX-CWND; Iyengar 2004)",
+    make: |_| Box::new(Cwnd),
+};
+
+#[derive(Debug)]
+struct Cwnd;
+
+impl RetransmissionPolicy for Cwnd {
+    fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId {
+        random_best(paths, rng, |p| Some(p.window.cwnd)).unwrap_or(chunk.last_path)
+    }
+}

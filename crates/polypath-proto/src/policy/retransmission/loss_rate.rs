@@ -1,0 +1,34 @@
+//! RTX-LOSSRATE: to the path with the lowest loss rate, at random among equals.
+//!
+//! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
+//! multihoming" (2004), II: an ideal, for there "an oracle" tells the loss rates; the simulator is one.
+//! Where nobody tells, each path's own estimate takes the oracle's place. ns-2: eCmtRtxPolicy_ 3.
+
+use std::cmp::Reverse;
+
+use super::{LostChunk, RetransmissionPolicy, random_best};
+use crate::policy::{Answer, PathView, PathsView};
+use crate::{PathId, Rng};
+
+/// See the [module](self).
+pub static LOSS_RATE: Answer<dyn RetransmissionPolicy> = Answer {
+    name: "loss-rate",
+    summary: "every retransmission to the path with the lowest loss rate, known or estimated \
+              (RTX-LOSSRATE; Iyengar 2004)",
+    make: |_| Box::new(LossRate),
+};
+
+#[derive(Debug)]
+struct LossRate;
+
+impl RetransmissionPolicy for LossRate {
+    fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId {
+        random_best(paths, rng, |p| Some(Reverse(per_billion(p)))).unwrap_or(chunk.last_path)
+    }
+}
+
+fn per_billion(path: &PathView) -> u64 {
+    let (lost, sent) = path.loss.share();
+    let estimate = u64::from(lost) * 1_000_000_000 / u64::from(sent);
+    path.known_loss.map_or(estimate, |million| u64::from(million) * 1000)
+}

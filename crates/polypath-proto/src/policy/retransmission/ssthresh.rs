@@ -1,0 +1,25 @@
+//! RTX-SSTHRESH: to the path with the largest slow start threshold, at random among equals.
+//!
+//! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
+//! multihoming" (2004), II: "ssthresh is a slower moving variable than cwnd" and "may better reflect the
+//! conditions of the respective paths". ns-2: eCmtRtxPolicy_ 2.
+
+use super::{LostChunk, RetransmissionPolicy, random_best};
+use crate::policy::{Answer, PathsView};
+use crate::{PathId, Rng};
+
+/// See the [module](self).
+pub static SSTHRESH: Answer<dyn RetransmissionPolicy> = Answer {
+    name: "ssthresh",
+    summary: "every retransmission to the path with the largest ssthresh (RTX-SSTHRESH; Iyengar 2004)",
+    make: |_| Box::new(Ssthresh),
+};
+
+#[derive(Debug)]
+struct Ssthresh;
+
+impl RetransmissionPolicy for Ssthresh {
+    fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId {
+        random_best(paths, rng, |p| Some(p.window.ssthresh)).unwrap_or(chunk.last_path)
+    }
+}

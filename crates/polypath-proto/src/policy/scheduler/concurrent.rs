@@ -1,0 +1,60 @@
+//! Concurrent multipath transfer (CMT): new data to every active path whose window has room.
+//!
+//! Iyengar, Amer, Stewart, "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent
+//! End-to-End Paths" (2006): "a sender simultaneously transfers new data over all paths", as soon as
+//! there is "space available in the corresponding destination's cwnd". In the order of the papers'
+//! module: each path is filled before the next has its turn, round robin, beginning behind the path that
+//! took data last. Paths that are potentially failed take none (Natarajan 2009); when there is no active
+//! one, the failover policy's choice takes it. ns-2: SctpCMTAgent::SendMuch.
+
+use super::Scheduler;
+use crate::PathId;
+use crate::policy::{Answer, PathState, PathView, PathsView};
+
+/// See the [module](self).
+pub static CONCURRENT: Answer<dyn Scheduler> = Answer {
+    name: "concurrent",
+    summary: "new data to every active path whose window has room, each filled in turn \
+              (CMT; Iyengar 2006)",
+    make: |_| Box::new(Concurrent::default()),
+};
+
+#[derive(Debug, Default)]
+struct Concurrent {
+    /// The path that is being filled, or was last.
+    filling: Option<PathId>,
+    /// All that could leave has left since: the next path's turn.
+    over: bool,
+}
+
+impl Scheduler for Concurrent {
+    fn is_concurrent(&self) -> bool {
+        true
+    }
+
+    fn turn_over(&mut self) {
+        self.over = true;
+    }
+
+    fn path(
+        &mut self,
+        paths: PathsView<'_>,
+        has_room: &dyn Fn(&PathView) -> bool,
+    ) -> Option<PathId> {
+        let usable = |p: &PathView| p.state == PathState::Active && has_room(p);
+        if let Some(path) = self.filling.filter(|_| !self.over)
+            && usable(&paths.path(path))
+        {
+            return Some(path);
+        }
+        let last = PathId((paths.count() - 1) as u8);
+        let next = paths.next_after(self.filling.unwrap_or(last), usable);
+        let next = next.or_else(|| {
+            let alone = paths.iter().all(|p| p.state != PathState::Active);
+            alone.then(|| paths.path(paths.current())).filter(has_room).map(|p| p.id)
+        });
+        self.over &= next.is_none();
+        self.filling = next.or(self.filling);
+        next
+    }
+}

@@ -1,0 +1,34 @@
+//! Packet Count: the sender offers to tell, in the flags of each SACK, how many packets with DATA it
+//! answers (delayed acknowledgements for CMT; Iyengar, Amer, Stewart 2006, DAC). Used where both sides
+//! offer it; who does not know it skips it silently (RFC 9260 3.2.1).
+//!
+//! ```text
+//! +-------------------------------+-------------------------------+
+//! |         Type = 0xbe03         |          Length = 4           |
+//! +-------------------------------+-------------------------------+
+//! ```
+
+use super::{DoesNotFit, ParameterWriter, parameter_type};
+
+impl ParameterWriter<'_> {
+    /// Writes a Packet Count parameter.
+    ///
+    /// # Errors
+    ///
+    /// The parameter does not fit.
+    pub fn packet_count(&mut self) -> Result<(), DoesNotFit> {
+        self.typed(parameter_type::PACKET_COUNT, &[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Parameter, check};
+    use crate::wire::Action;
+
+    #[test]
+    fn bytes() {
+        check(|p| p.packet_count(), Parameter::PacketCount, &[0xbe, 3, 0, 4]);
+        assert_eq!(Parameter::PacketCount.action(), Action::Skip);
+    }
+}

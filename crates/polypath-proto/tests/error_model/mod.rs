@@ -1,0 +1,286 @@
+//! What RFC 9260 8.1 to 8.3 and 6.3.3 say of errors, states, HEARTBEATs and the RTO, from nothing but the
+//! packets of one host and the expiries of T3-rtx and of HEARTBEATs that its counters tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use polypath_proto::wire::Chunk;
+use polypath_proto::{PathId, PathState, Time};
+
+use crate::common::*;
+
+/// The constants of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Constants {
+    pub(crate) path_max_retrans: u32,
+    pub(crate) association_max_retrans: u32,
+    pub(crate) heartbeat_interval: Duration,
+    pub(crate) rto_max: Duration,
+    /// HEARTBEATs leave after timeouts, too.
+    pub(crate) after_rto: bool,
+}
+
+/// A HEARTBEAT that has left.
+struct Asked {
+    at: Time,
+    info: Vec<u8>,
+    /// The RTO then.
+    rto: Duration,
+}
+
+/// What is known of a path.
+#[derive(Default)]
+pub(crate) struct PathModel {
+    pub(crate) errors: u32,
+    pub(crate) rto: Duration,
+    confirmed: bool,
+    asked: Vec<Asked>,
+    /// How many of them are answered or too old to be.
+    answered: usize,
+    /// Timeouts, lost HEARTBEATs and measurements, as the path counted them.
+    timeouts: u64,
+    lost: u64,
+    samples: u64,
+    /// When DATA or a HEARTBEAT last left, and the largest and the smallest RTO since a HEARTBEAT did.
+    last_used: Time,
+    rto_since: Option<(Duration, Duration)>,
+}
+
+/// An unacknowledged chunk.
+#[derive(Clone, Copy)]
+struct Flying {
+    /// Where it was last sent.
+    path: usize,
+    /// It was sent to another path before.
+    wandered: bool,
+    /// T3-rtx has given it up: it may have arrived long ago, and only the SACK for it was missing.
+    given_up: bool,
+}
+
+/// What 8.1 to 8.3 say, for host 0.
+pub(crate) struct Model {
+    constants: Constants,
+    pub(crate) paths: Vec<PathModel>,
+    pub(crate) association: u32,
+    /// Each unacknowledged chunk.
+    flying: BTreeMap<u32, Flying>,
+    by_gap: BTreeSet<u32>,
+    cumulative: u32,
+    seen: usize,
+}
+
+impl Model {
+    /// Begins with what is: nothing has gone wrong yet.
+    pub(crate) fn new(net: &Net, constants: Constants) -> Self {
+        let mut paths = Vec::new();
+        for view in net.a(0).paths() {
+            let stats = net.a(0).path_stats(view.id).unwrap();
+            paths.push(PathModel {
+                rto: view.rto,
+                samples: stats.rtt_samples,
+                confirmed: view.state != PathState::Unconfirmed,
+                last_used: net.now,
+                ..PathModel::default()
+            });
+        }
+        Self {
+            constants,
+            paths,
+            association: 0,
+            flying: BTreeMap::new(),
+            by_gap: BTreeSet::new(),
+            cumulative: 0,
+            seen: net.log.len(),
+        }
+    }
+
+    /// 8.2: "the endpoint SHOULD mark the destination transport address as inactive" when the counter
+    /// "exceeds the protocol parameter 'Path.Max.Retrans'".
+    pub(crate) fn inactive(&self, path: usize) -> bool {
+        self.paths[path].errors > self.constants.path_max_retrans
+    }
+
+    /// 8.1: "If the value of this counter exceeds the limit indicated in the protocol parameter
+    /// 'Association.Max.Retrans', the endpoint SHOULD consider the peer endpoint unreachable".
+    pub(crate) fn unreachable(&self) -> bool {
+        self.association > self.constants.association_max_retrans
+    }
+
+    /// 8.2: "Each time the T3-rtx timer expires on any address, or when a HEARTBEAT sent to an idle address
+    /// is not acknowledged within an RTO, the error counter of that destination transport address will be
+    /// incremented." 6.3.3 (E2), 8.3: the RTO doubles, up to RTO.Max.
+    fn error(&mut self, path: usize) {
+        let p = &mut self.paths[path];
+        p.errors += 1;
+        p.rto = (p.rto * 2).min(self.constants.rto_max);
+        // 5.4: a probe of an unconfirmed path does not count for the association.
+        self.association += u32::from(p.confirmed);
+    }
+
+    /// 8.1: "The counter [of the association] MUST be reset each time a DATA chunk sent to that peer endpoint
+    /// is acknowledged" or "a HEARTBEAT ACK chunk is received". 8.2, 8.3: so is the path's.
+    fn answer(&mut self, path: usize) {
+        self.paths[path].errors = 0;
+        self.association = 0;
+    }
+
+    /// Takes in what the last step did; what happened first comes first.
+    pub(crate) fn follow(&mut self, net: &Net) -> Result<(), String> {
+        let ours = |p: &&Sent| net.hosts[0].addresses.contains(&p.to.ip());
+        // In a packet, control chunks stand before the SACK (6.10).
+        if let Some(packet) = net.arrival.as_ref().filter(ours) {
+            for chunk in packet.parsed() {
+                if let Chunk::HeartbeatAck(ack) = chunk {
+                    self.heartbeat_ack(ack.info);
+                }
+            }
+            if let Some(sack) = packet.sack() {
+                self.sack(&sack);
+            }
+        }
+        for path in 0..self.paths.len() {
+            self.expiries(net, path)?;
+        }
+        for packet in &net.log[self.seen..] {
+            if net.hosts[0].addresses.contains(&packet.from.ip()) {
+                self.sent(packet)?;
+            }
+        }
+        self.seen = net.log.len();
+        (0..self.paths.len()).try_for_each(|path| self.asks_idle_paths(net.now, path))
+    }
+
+    /// 8.3: an answer counts for the path that it was asked on, however late, once.
+    fn heartbeat_ack(&mut self, info: &[u8]) {
+        for path in 0..self.paths.len() {
+            let p = &mut self.paths[path];
+            if let Some(at) = p.asked.iter().position(|asked| asked.info == info)
+                && at >= p.answered
+            {
+                p.answered = at + 1;
+                p.confirmed = true;
+                self.answer(path);
+            }
+        }
+    }
+
+    /// What the path's counters and its RTO tell.
+    fn expiries(&mut self, net: &Net, path: usize) -> Result<(), String> {
+        let id = PathId(path as u8);
+        let (stats, view) = (net.a(0).path_stats(id).unwrap(), net.a(0).path(id).unwrap());
+        if self.paths[path].timeouts < stats.timeouts {
+            // 6.3.3 (E3): what gap blocks acknowledge is not outstanding.
+            let given_up = self.flying.iter_mut().filter(|(n, _)| !self.by_gap.contains(n));
+            given_up.filter(|(_, f)| f.path == path).for_each(|(_, f)| f.given_up = true);
+        }
+        while self.paths[path].timeouts < stats.timeouts {
+            self.paths[path].timeouts += 1;
+            self.error(path);
+        }
+        while self.paths[path].lost < stats.heartbeats_lost {
+            self.paths[path].lost += 1;
+            let p = &self.paths[path];
+            // "not acknowledged within an RTO".
+            let due = p.asked.last().map(|asked| asked.at + asked.rto);
+            if due != Some(net.now) || p.answered == p.asked.len() {
+                return Err(format!("path {path}: a HEARTBEAT counts as lost, due at {due:?}"));
+            }
+            self.error(path);
+        }
+        let p = &mut self.paths[path];
+        if p.samples < stats.rtt_samples {
+            // 6.3.1: a measurement makes it anew.
+            p.samples = stats.rtt_samples;
+            p.rto = view.rto;
+        }
+        if let Some((low, high)) = &mut p.rto_since {
+            (*low, *high) = ((*low).min(p.rto), (*high).max(p.rto));
+        }
+        if p.rto != view.rto {
+            return Err(format!("path {path}: the RTO is {:?}, not {:?}", view.rto, p.rto));
+        }
+        Ok(())
+    }
+
+    /// A packet has left.
+    fn sent(&mut self, packet: &Sent) -> Result<(), String> {
+        let path = usize::from(packet.net());
+        for chunk in packet.data() {
+            let before = self.flying.get(&chunk.n);
+            let wandered = before.is_some_and(|f| f.wandered || f.path != path);
+            self.flying.insert(chunk.n, Flying { path, wandered, given_up: false });
+            self.paths[path].last_used = packet.at;
+        }
+        for chunk in packet.parsed() {
+            let Chunk::Heartbeat(heartbeat) = chunk else { continue };
+            let constants = self.constants;
+            let p = &mut self.paths[path];
+            // 8.3: the heartbeat period is "RTO of that destination address plus the protocol parameter
+            // 'HB.interval', with jittering of +/- 50% of the RTO value".
+            if let (Some(last), Some((low, _))) = (p.asked.last(), p.rto_since) {
+                let earliest = last.at + constants.heartbeat_interval + low / 2;
+                if p.confirmed && !constants.after_rto && packet.at < earliest {
+                    return Err(format!("path {path}: a HEARTBEAT before {earliest}"));
+                }
+            }
+            p.asked.push(Asked { at: packet.at, info: heartbeat.info.to_vec(), rto: p.rto });
+            // One that follows a timeout leaves the period as it was set, by the RTO of that time.
+            let before =
+                p.rto_since.filter(|_| constants.after_rto).map_or(p.rto, |(_, high)| high);
+            p.rto_since = Some((p.rto, before.max(p.rto)));
+            p.last_used = packet.at;
+        }
+        Ok(())
+    }
+
+    /// 8.3: "A destination transport address is considered 'idle' if no new chunk that can be used for
+    /// updating path RTT [...] and no HEARTBEAT has been sent to it within the current heartbeat period":
+    /// it is asked at the end of the next one at the latest, or when the last HEARTBEAT counts as lost.
+    fn asks_idle_paths(&self, now: Time, path: usize) -> Result<(), String> {
+        let p = &self.paths[path];
+        let Some((_, high)) = p.rto_since else { return Ok(()) };
+        let latest = p.last_used + 2 * (self.constants.heartbeat_interval + high * 3 / 2) + high;
+        if self.unreachable() || now <= latest {
+            return Ok(());
+        }
+        Err(format!("path {path}: idle, and no HEARTBEAT since {}", p.last_used))
+    }
+
+    /// 8.2: "the endpoint SHOULD clear the error counter of the destination transport address to which
+    /// the DATA chunk was last sent"; for one that was sent to several it may choose not to, and this
+    /// one does not, unless every path has failed.
+    fn sack(&mut self, sack: &SackSeen) {
+        if sack.cumulative.wrapping_sub(self.cumulative) > 1 << 31 {
+            return;
+        }
+        self.cumulative = sack.cumulative;
+        let by_gap: BTreeSet<u32> = sack
+            .gaps
+            .iter()
+            .flat_map(|g| u32::from(g.0)..=u32::from(g.1))
+            .map(|o| sack.cumulative + o)
+            .collect();
+        let acked: Vec<u32> = self
+            .flying
+            .keys()
+            .copied()
+            .filter(|n| *n <= sack.cumulative || by_gap.contains(n))
+            .filter(|n| !self.by_gap.contains(n))
+            .collect();
+        let dormant = (0..self.paths.len()).all(|path| self.inactive(path));
+        for n in acked {
+            self.association = 0;
+            let chunk = self.flying[&n];
+            if !chunk.given_up && (dormant || !chunk.wandered) {
+                self.answer(chunk.path);
+            }
+        }
+        self.flying.retain(|n, _| *n > sack.cumulative);
+        // 6.2.1 (D iii): what was acknowledged and no longer is, is outstanding anew.
+        let taken_back = self.by_gap.difference(&by_gap);
+        for n in taken_back {
+            self.flying.entry(*n).and_modify(|f| f.given_up = false);
+        }
+        self.by_gap = by_gap;
+    }
+}

@@ -1,0 +1,144 @@
+//! Concurrent multipath transfer: what it adds up to, what its parts are for, and that reordering
+//! between paths costs nothing (Iyengar 2004, 2006).
+
+use polypath_sim::link::LossModel;
+use polypath_sim::outcome::Outcome;
+use polypath_sim::units::Probability;
+use polypath_sim::{RunOptions, Scenario};
+use proptest::prelude::*;
+
+/// A bulk transfer over paths of (rate in kbit/s, one-way delay in ms, queue in packets).
+fn scenario(paths: &[(u32, u32, u32)], transport: &str, policy: &str, bytes: u64) -> Scenario {
+    let mut text = String::from("schema = 1\n");
+    for (rate, delay, queue) in paths {
+        text += &format!(
+            "[[path]]\nrate = \"{rate} kbit/s\"\ndelay = \"{delay} ms\"\nqueue = \"{queue} packets\"\n"
+        );
+    }
+    text += &format!("[transport]\n{transport}\n[policy]\n{policy}\n");
+    text += &format!("[workload]\nkind = \"bulk\"\nsize = \"{bytes} B\"\n");
+    text += "[run]\ncheck_every = \"200 events\"\n";
+    Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn run(scenario: &Scenario) -> Outcome {
+    let outcome = scenario.run(&RunOptions::default()).unwrap();
+    assert!(outcome.associations[0].complete, "{outcome:#?}");
+    outcome
+}
+
+/// Bytes a second at the receiver.
+fn goodput(paths: &[(u32, u32, u32)], transport: &str, bytes: u64) -> f64 {
+    let outcome = run(&scenario(paths, transport, "", bytes));
+    bytes as f64 / outcome.associations[0].forward.time_from_first_data.unwrap()
+}
+
+/// What each path gives alone, as long as all together.
+fn sum_alone(paths: &[(u32, u32, u32)], transport: &str, bytes: u64) -> f64 {
+    let total: u32 = paths.iter().map(|p| p.0).sum();
+    let share = |rate: u32| bytes * u64::from(rate) / u64::from(total);
+    paths.iter().map(|&p| goodput(&[p], transport, share(p.0))).sum()
+}
+
+const CMT: &str = "profile = \"cmt\"\nreceive_buffer = \"4 MiB\"\nsend_buffer = \"8 MiB\"";
+
+#[test]
+fn two_and_three_clean_paths_add_up() {
+    for n in [2, 3] {
+        let paths = vec![(10_000, 45, 100); n];
+        let bytes = 20_000_000 * n as u64;
+        let (together, alone) = (goodput(&paths, CMT, bytes), sum_alone(&paths, CMT, bytes));
+        assert!(together >= 0.97 * alone, "{n} paths: {together:.0} of {alone:.0} bytes/s");
+    }
+}
+
+/// A receive buffer of twice the bandwidth of both paths times the longer round-trip time.
+#[test]
+fn paths_of_unequal_rate_and_delay_add_up() {
+    let paths = [(10_000, 20, 100), (2_000, 200, 100)];
+    let transport = "profile = \"cmt\"\nreceive_buffer = \"1200 kB\"\nsend_buffer = \"8 MiB\"";
+    let bytes = 60_000_000;
+    let together = goodput(&paths, transport, bytes);
+    let alone = sum_alone(&paths, transport, bytes);
+    assert!(together >= 0.95 * alone, "{together:.0} of {alone:.0} bytes/s");
+}
+
+/// What MFR over CMT gains, which the paper left open (2004, IV.B): a lost fast retransmission need not
+/// wait for a timeout.
+#[test]
+fn multiple_fast_retransmit_saves_timeouts() {
+    let timeouts = |loss: &str| -> u64 {
+        (1..=8)
+            .map(|seed| {
+                let paths = [(10_000, 45, 100); 2];
+                let policy = format!("loss = \"{loss}\"\nretransmission = \"same\"");
+                let mut scenario = scenario(&paths, CMT, &policy, 4_000_000);
+                for path in &mut scenario.paths {
+                    path.loss = Some(LossModel::bernoulli(Probability::percent(8)));
+                }
+                scenario.seed = seed;
+                let outcome = run(&scenario);
+                outcome.associations[0].sender.paths.iter().map(|p| p.counts.timeouts).sum::<u64>()
+            })
+            .sum()
+    };
+    let (once, again) =
+        (timeouts("split-fast-retransmit"), timeouts("split-multiple-fast-retransmit"));
+    assert!(again * 3 < once * 2, "{again} timeouts with MFR, {once} without");
+}
+
+/// Retransmissions of the sender on all paths.
+fn retransmissions(outcome: &Outcome) -> u64 {
+    let counts = outcome.associations[0].sender.paths.iter().map(|p| &p.counts);
+    counts.map(|c| c.fast_retransmissions + c.timeout_retransmissions).sum()
+}
+
+/// What each of the three algorithms is for: without it, reordering between paths costs what the
+/// paper says (Iyengar 2006, III). Paths of unequal delay, no loss.
+#[test]
+fn without_its_algorithms_reordering_costs_retransmissions_growth_and_acks() {
+    let paths = [(50_000, 100, 10_000), (50_000, 160, 10_000)];
+    let buffers = "receive_buffer = \"8 MiB\"\nsend_buffer = \"8 MiB\"";
+    let of = |policy: &str| {
+        run(&scenario(&paths, &format!("profile = \"cmt\"\n{buffers}"), policy, 5_000_000))
+    };
+    let all = of("");
+    let sacks = |outcome: &Outcome| outcome.associations[0].receiver.counts.sacks_sent;
+    let seconds = |o: &Outcome| o.associations[0].forward.time_from_first_data.unwrap();
+    assert_eq!(retransmissions(&all), 0);
+    // Without SFR: spurious fast retransmissions.
+    let without_sfr = of("loss = \"standard\"");
+    assert!(retransmissions(&without_sfr) > 20, "{}", retransmissions(&without_sfr));
+    // Without CUC: windows that grow only with the cumulative ack. It moves as often as data arrives
+    // in order, so windows still grow, but later.
+    let without_cuc = of("cwnd_update = \"standard\"");
+    assert!(seconds(&without_cuc) > seconds(&all), "{} {}", seconds(&without_cuc), seconds(&all));
+    // Without DAC: a SACK for nearly every packet.
+    let without_dac = of("ack = \"delayed\"");
+    assert!(sacks(&without_dac) > sacks(&all) * 4 / 3, "{} {}", sacks(&without_dac), sacks(&all));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Without loss nothing is sent twice, whatever the rates, delays and buffers, by any policy.
+    #[test]
+    fn nothing_is_retransmitted_without_loss(
+        first in (500u32..50_000, 0u32..300),
+        second in (500u32..50_000, 0u32..300),
+        third in prop::option::of((500u32..50_000, 0u32..300)),
+        buffer in 64u32..4096,
+        policy in 0usize..5,
+        cuc in 0usize..2,
+    ) {
+        let paths: Vec<_> = [Some(first), Some(second), third].into_iter().flatten().map(|(r, d)| (r, d, 100_000)).collect();
+        let transport = format!("profile = \"cmt\"\nreceive_buffer = \"{buffer} KiB\"\nrto_initial = \"3 s\"");
+        let policy = format!(
+            "retransmission = \"{}\"\ncwnd_update = \"{}\"",
+            ["same", "asap", "cwnd", "ssthresh", "loss-rate"][policy],
+            ["cuc", "cuc-v2"][cuc],
+        );
+        let outcome = run(&scenario(&paths, &transport, &policy, 2_000_000));
+        prop_assert_eq!(retransmissions(&outcome), 0);
+    }
+}

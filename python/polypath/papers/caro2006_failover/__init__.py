@@ -1,0 +1,68 @@
+"""Caro, Amer, Stewart: Rethinking end-to-end failover with transport layer multihoming.
+
+How small may Path.Max.Retrans be where paths lose packets but none breaks, and should a failover be
+permanent? All transfers are of 80 MB with FrSameRtoAlt+MFR (III.1).
+"""
+
+from polypath.papers.caro2006_failover.claims import CLAIMS
+from polypath.papers.caro2006_failover.figures import (
+    figure_5,
+    figure_6,
+    figure_10,
+    figure_11,
+    figure_12,
+    section_3_2,
+    section_3_3,
+    section_3_5,
+    section_3_6,
+    section_4_2,
+    section_5,
+)
+from polypath.papers.caro2006_failover.ladders import figure_8
+from polypath.papers.caro2006_failover.settings import nearest, samples
+from polypath.papers.caro2006_failover.spurious import figure_3, figure_4
+from polypath.papers.registry import Paper
+
+PAPER = Paper(
+    key="caro2006-failover",
+    source="caro2006-failover",
+    title="Rethinking end-to-end failover with transport layer multihoming "
+    "(Caro, Amer, Stewart 2006)",
+    figures=(
+        section_3_2,
+        section_3_3,
+        figure_3,
+        figure_4,
+        figure_5,
+        figure_6,
+        section_3_5,
+        section_3_6,
+        figure_8,
+        figure_10,
+        figure_11,
+        figure_12,
+        section_4_2,
+        section_5,
+    ),
+    claims=CLAIMS,
+    samples=samples,
+    nearest=nearest,
+)
+
+__all__ = [
+    "PAPER",
+    "figure_3",
+    "figure_4",
+    "figure_5",
+    "figure_6",
+    "figure_8",
+    "figure_10",
+    "figure_11",
+    "figure_12",
+    "section_3_2",
+    "section_3_3",
+    "section_3_5",
+    "section_3_6",
+    "section_4_2",
+    "section_5",
+]

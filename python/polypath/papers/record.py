@@ -1,0 +1,90 @@
+"""What long runs and ns-2 gave, kept as CSV beside the package's data.
+
+``polypath/data/recorded/PAPER/full`` comes from the papers' own grids, ``.../ns2`` from the small
+grids in Debian's ns-2. Both are what ``polypath-lab reproduce`` writes; the README there says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
+
+import pandas as pd
+
+from polypath.papers.verdict import Check, Finding, Unit
+from polypath.statistics import LEVEL, Interval
+
+#: The papers' own grids, and the small ones in Debian's ns-2.
+FULL, NS2 = "full", "ns2"
+CLAIMS = "claims.csv"
+#: Between the notes of a statement.
+_BETWEEN = " | "
+_CHECKS = ("label", "mean", "half_width", "n", "low", "high", "unit", "exact", "verdict")
+
+
+def claims_frame(findings: Iterable[tuple[str, Finding]], engine: str) -> pd.DataFrame:
+    """A row for each check of each statement.
+
+    Columns: `id`, `label`; `mean`, `half_width` (90 %) and `n` of what was measured, `low` and
+    `high` of what is allowed, in `unit` (% is a share: -0.21); `exact`, `verdict` of this check;
+    `notes`, those of the statement; `engine`.
+    """
+    rows = []
+    for id_, finding in findings:
+        for check in finding.checks:
+            estimate = check.measured
+            values = (check.label, estimate.mean, estimate.half_width, estimate.n)
+            bounds = (check.low, check.high, check.unit.value, check.exact, str(check.verdict))
+            own = dict(zip(_CHECKS, (*values, *bounds), strict=True))
+            notes = _BETWEEN.join(finding.notes)
+            rows.append({"id": id_, **own, "notes": notes, "engine": engine})
+    return pd.DataFrame(rows, columns=["id", *_CHECKS, "notes", "engine"])
+
+
+def findings_of(frame: pd.DataFrame) -> dict[str, Finding]:
+    """The findings that :func:`claims_frame` made a frame of, by statement."""
+    found = {}
+    for id_, rows in frame.groupby("id", sort=False):
+        records = rows.to_dict("records")
+        notes = records[0]["notes"]
+        told = () if pd.isna(notes) else tuple(str(notes).split(_BETWEEN))
+        found[str(id_)] = Finding(tuple(_check(record) for record in records), told)
+    return found
+
+
+def _check(row: dict[Any, Any]) -> Check:
+    mean, half_width, low, high = (
+        float(row[name]) for name in ("mean", "half_width", "low", "high")
+    )
+    measured = Interval(mean, half_width, LEVEL, int(row["n"]))
+    unit = Unit.COUNT if pd.isna(row["unit"]) else Unit(row["unit"])
+    return Check(str(row["label"]), measured, low, high, unit, bool(row["exact"]))
+
+
+@cache
+def recorded(paper: str, kind: str) -> Mapping[str, Finding]:
+    """What became of each statement of a paper, by its number; empty if nothing is recorded."""
+    found: dict[str, Finding] = {}
+    folder = _folder(paper, kind)
+    names = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
+    for name in names:
+        frame = recorded_frame(paper, kind, name)
+        if name.startswith("claims") and frame is not None:
+            found |= findings_of(frame)
+    return found
+
+
+def recorded_frame(paper: str, kind: str, file: str) -> pd.DataFrame | None:
+    """A table as it was written; None if there is none."""
+    place = _folder(paper, kind) / file
+    if not place.is_file():
+        return None
+    with place.open(encoding="utf-8") as text:
+        return pd.read_csv(text, keep_default_na=False, na_values=[""])
+
+
+def _folder(paper: str, kind: str) -> Traversable:
+    return resources.files("polypath") / "data" / "recorded" / paper / kind

@@ -1,0 +1,84 @@
+"""When data that go on in order arrive, as a capture has it (pcapng with Ethernet, IPv4, UDP, SCTP).
+
+tshark would tell the same of one capture in a second; there are many.
+"""
+
+import dataclasses
+import socket
+import struct
+from collections.abc import Iterator
+
+SECTION, INTERFACE, PACKET = 0x0A0D0D0A, 1, 6
+OPTION_RESOLUTION = 9
+ETHERNET, IPV4, UDP, DATA = 1, 0x0800, 17, 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrival:
+    """When, in seconds, and at which of the receiver's addresses."""
+
+    at: float
+    address: str
+
+
+def in_order(capture: bytes) -> list[Arrival]:
+    """The arrivals of TSNs up to which none is missing any more; the first DATA chunk counts as the
+    first of all."""
+    arrivals: list[Arrival] = []
+    waiting: set[int] = set()
+    expected = -1
+    for at, frame in sorted(_frames(capture), key=lambda entry: entry[0]):
+        for tsn in _tsns(frame):
+            expected = tsn if expected < 0 else expected
+            if (tsn - expected) % (1 << 32) < 1 << 31:
+                waiting.add(tsn)
+        before = expected
+        while expected in waiting:
+            waiting.remove(expected)
+            expected = (expected + 1) % (1 << 32)
+        if expected != before:
+            arrivals.append(Arrival(at, socket.inet_ntoa(frame[30:34])))
+    assert not waiting, f"{len(waiting)} TSNs after {expected}, which has never come"
+    return arrivals
+
+
+def _frames(capture: bytes) -> Iterator[tuple[float, bytes]]:
+    """Times and contents of the packets."""
+    ticks: list[float] = []  # seconds, of each interface
+    at = 0
+    while at + 12 <= len(capture):
+        kind, length = struct.unpack_from("<II", capture, at)
+        assert length >= 12, "no pcapng of this byte order"
+        body = capture[at + 8:at + length - 4]
+        if kind == INTERFACE:
+            assert struct.unpack_from("<H", body)[0] == ETHERNET
+            ticks.append(_resolution(body[8:]))
+        elif kind == PACKET:
+            interface, high, low, captured = struct.unpack_from("<IIII", body)
+            yield (high << 32 | low) * ticks[interface], body[20:20 + captured]
+        at += length
+
+
+def _resolution(options: bytes) -> float:
+    """Of an interface's clock, seconds."""
+    at = 0
+    while at + 4 <= len(options):
+        code, length = struct.unpack_from("<HH", options, at)
+        if code == OPTION_RESOLUTION:
+            value = options[at + 4]
+            return 2.0 ** -(value & 0x7F) if value & 0x80 else 10.0 ** -value
+        at += 4 + (length + 3 & ~3)
+    return 1e-6
+
+
+def _tsns(frame: bytes) -> Iterator[int]:
+    """The TSNs of the DATA chunks in an Ethernet frame."""
+    assert struct.unpack_from(">H", frame, 12)[0] == IPV4 and frame[23] == UDP
+    # Ethernet 14, IP by its own word, UDP 8, SCTP's common header 12.
+    end = 14 + struct.unpack_from(">H", frame, 16)[0]
+    at = 14 + 4 * (frame[14] & 0xF) + 8 + 12
+    while at + 4 <= end:
+        kind, _, length = struct.unpack_from(">BBH", frame, at)
+        if kind == DATA:
+            yield struct.unpack_from(">I", frame, at + 4)[0]
+        at += max(4, length + 3 & ~3)
