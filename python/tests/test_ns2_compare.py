@@ -12,7 +12,7 @@ from polypath import Scenario, ScenarioError
 from polypath.lab import main
 from polypath.ns2.compare import Comparison, compare, side_by_side
 from polypath.ns2.mapping import setup
-from polypath.ns2.scripts import COMBINATIONS, FAILOVERS, scenario
+from polypath.ns2.scripts import COMBINATIONS, CONCURRENT, FAILOVERS, scenario
 from polypath.ns2.transport import failover, policies
 from polypath.ns2.view import Content, Hop, View
 
@@ -131,18 +131,38 @@ def test_scripts_are_the_same_for_the_same_seed() -> None:
 
 
 def test_each_combination_is_an_agent_of_ns2() -> None:
-    standard = {"retransmission": "same", "loss": "standard", "rtt_sampling": "karn"}
+    standard = {
+        "retransmission": "same",
+        "loss": "standard",
+        "rtt_sampling": "karn",
+        "scheduler": "primary",
+    }
     agents = {name: policies({**standard, **given}, given) for name, given in COMBINATIONS.items()}
-    assert len(set(agents.values())) == len(COMBINATIONS) == 16
-    assert agents["same"] == ("Agent/SCTP", 0)
-    assert agents["alternate+mfr-har"] == ("Agent/SCTP/MfrHbAfterRto", 1)
-    assert agents["hybrid+ts"] == ("Agent/SCTP/Timestamp", 2)
+    assert len({(agent, *sorted(v.items())) for agent, v in agents.values()}) == len(agents) == 16
+    assert agents["same"] == ("Agent/SCTP", {"rtxToAlt_": 0})
+    assert agents["alternate+mfr-har"] == ("Agent/SCTP/MfrHbAfterRto", {"rtxToAlt_": 1})
+    assert agents["hybrid+ts"] == ("Agent/SCTP/Timestamp", {"rtxToAlt_": 2})
     # A profile names ns-2's own reading.
     named = {"loss": "ns2-multiple-fast-retransmit", "rtt_sampling": "ns2"}
-    assert policies({**standard, **named}, {}) == ("Agent/SCTP/MultipleFastRtx", 0)
+    mfr = ("Agent/SCTP/MultipleFastRtx", {"rtxToAlt_": 0})
+    assert policies({**standard, **named}, {}) == mfr
     both = {"rtt_sampling": "timestamps", "probing": "after-rto"}
     with pytest.raises(ScenarioError, match="policy: found standard with timestamps with after-r"):
         policies({**standard, **both}, both)
+
+
+def test_concurrent_multipath_transfer_is_an_agent_of_its_own() -> None:
+    standard = {"congestion": "ns2", "rtt_sampling": "karn", "probing": "idle"}
+    agents = {name: policies({**standard, **given}, {}) for name, given in CONCURRENT.items()}
+    assert {agent for agent, _ in agents.values()} == {"Agent/SCTP/CMT"}
+    switches = {"useCmtReordering_": 1, "useCmtCwnd_": 1, "useCmtDelAck_": 1, "useCmtPF_": 0}
+    assert agents["cmt-same"][1] == {**switches, "eCmtRtxPolicy_": 1}
+    assert agents["cmt-cwnd"][1] == {**switches, "eCmtRtxPolicy_": 4}
+    without = {**CONCURRENT["cmt-same"], "ack": "delayed", "cwnd_update": "standard"}
+    variables = policies({**standard, **without}, {})[1]
+    assert (variables["useCmtDelAck_"], variables["useCmtCwnd_"]) == (0, 0)
+    with pytest.raises(ScenarioError, match="policy.loss"):
+        policies({**standard, **without, "loss": "multiple-fast-retransmit"}, {})
 
 
 def test_each_dormant_behaviour_is_a_dormant_action_of_ns2() -> None:

@@ -69,6 +69,12 @@ def test_failing_paths_agree_packet_by_packet(failover: str) -> None:
     agree("same", 2, int(os.environ.get("POLYPATH_SCRIPTS", "40")), failover)
 
 
+@pytest.mark.usefixtures("ns")
+def test_concurrent_multipath_transfer_agrees_packet_by_packet() -> None:
+    # The other retransmission policies draw lots between equal paths.
+    agree("cmt-same", 2, int(os.environ.get("POLYPATH_SCRIPTS", "40")))
+
+
 BROKEN = """
 schema = 1
 name = "the primary path breaks"
