@@ -108,7 +108,9 @@ impl Association {
         }
         self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
         self.grant_allowance(path);
-        if self.is_ns2() {
+        if self.is_ns2_cmt() {
+            self.ns2_cmt_begin(true);
+        } else if self.is_ns2() {
             self.ns2_after_sack(true);
         }
     }

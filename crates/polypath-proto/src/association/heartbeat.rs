@@ -209,10 +209,13 @@ impl Association {
         if self.config.procedures() == Procedures::Ns2 {
             p.forget_heartbeat();
         }
-        let inactive = self.paths[path.index()].state() == PathState::Inactive;
+        let given_up = matches!(
+            self.paths[path.index()].state(),
+            PathState::Inactive | PathState::PotentiallyFailed
+        );
         self.confirm(now, path);
         self.answered(now, path);
-        if inactive && self.is_ns2_cmt() {
+        if given_up && self.is_ns2_cmt() {
             self.ns2_cmt_path_is_back(path);
         }
         self.end_confirmation(now);

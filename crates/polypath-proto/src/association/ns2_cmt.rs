@@ -13,6 +13,8 @@
 //! - T3-rtx stops for a chunk that the cumulative ack removes only if no left edge of its path lies
 //!   beyond it.
 //! - A SACK without gap blocks takes back what others acknowledged by theirs.
+//! - In the dormant state, where the module sends nothing or loops for ever, the failover policy chooses
+//!   the path as it does for one path.
 //! - Max.Burst holds for each path, from the first fast retransmitted chunk that is acknowledged on.
 
 use super::Association;
@@ -180,9 +182,6 @@ impl Association {
             let lost =
                 LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
             from = tsn.next();
-            if !self.paths.iter().any(|p| p.state() == PathState::Active) {
-                break;
-            }
             let path = self.path_for_lost(&lost);
             let p = &self.paths[path.index()];
             if p.allowance || p.has_room() {
@@ -263,9 +262,14 @@ impl Association {
     }
 
     /// Whether a path takes new data.
-    pub(super) fn ns2_cmt_has_room(notes: &Notes, max_burst: u32, p: &PathView) -> bool {
+    pub(super) fn ns2_cmt_has_room(
+        notes: &Notes,
+        max_burst: u32,
+        dormant: bool,
+        p: &PathView,
+    ) -> bool {
         let burst = notes.paths.get(p.id.index()).map_or(0, |notes| notes.burst);
-        p.state == PathState::Active
+        (dormant || p.state == PathState::Active)
             && p.in_flight + p.lost < p.window.cwnd
             && (!notes.limited || burst < max_burst)
     }

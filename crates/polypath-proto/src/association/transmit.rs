@@ -7,7 +7,7 @@ use crate::config::BurstRule;
 use crate::init;
 use crate::path::Path;
 use crate::policy::retransmission::{LossCause, LostChunk};
-use crate::policy::{PathView, PathsView};
+use crate::policy::{PathState, PathView, PathsView};
 use crate::reply::write_reply;
 use crate::transmit::{Ecn, Transmit};
 use crate::wire::{
@@ -155,7 +155,10 @@ impl Association {
                 return Some((path, tsn));
             }
             self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
-            if self.may_burst(path) && self.sender.peer_has_room(size) {
+            // RFC 9260 6.3.3 E3: after a timeout it leaves whatever the peer's window, which in CMT it may do
+            // on a path that has no allowance.
+            let owed = concurrent && cause == LossCause::Timeout;
+            if self.may_burst(path) && (owed || self.sender.peer_has_room(size)) {
                 return Some((path, tsn));
             }
             refused |= 1 << path.index();
@@ -181,6 +184,7 @@ impl Association {
             }
         }
         let (ns2_cmt, full) = (self.is_ns2_cmt(), self.burst_is_full());
+        let dormant = self.paths.iter().all(|p| p.state() != PathState::Active);
         if ns2_cmt && !self.ns2_may_send_new() {
             // The scheduler's turns count only what leaves.
             return None;
@@ -189,7 +193,7 @@ impl Association {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let room = |p: &PathView| {
             if ns2_cmt {
-                return Self::ns2_cmt_has_room(notes, config.max_burst(), p);
+                return Self::ns2_cmt_has_room(notes, config.max_burst(), dormant, p);
             }
             has_room(p, burst_from, config.max_burst()) && !full
         };
