@@ -14,6 +14,8 @@ pub(super) enum Control {
     CookieEcho,
     CookieAck,
     Heartbeat,
+    /// A HEARTBEAT that fills a packet of so many bytes, common header included.
+    Probe(usize),
     HeartbeatAck(Bytes),
     Error(OwnedCause),
     Shutdown,
