@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 
-.PHONY: help build demo test check test-rust test-e2e test-python differential policies bench fuzz clean
+.PHONY: help build demo test check test-rust test-e2e test-python differential policies interop bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -66,6 +66,12 @@ policies: ## the retransmission policies on real sockets at 3, 5 and 8 % loss, b
 	@scripts/setup.sh build
 	$(CARGO) build --release $(LOCKED) -p polypath-cli
 	cd tests && POLYPATH=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath python3 policies_grid.py
+
+interop: ## all of the tests with other SCTP stacks: five minutes; writes docs/interoperability.md
+	@scripts/setup.sh test
+	$(CARGO) build $(LOCKED) -p polypath-cli
+	$(CARGO) build $(LOCKED) -p polypath --example peer
+	POLYPATH_INTEROP=write $(PYTEST) -c tests/pytest.ini tests/interop
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

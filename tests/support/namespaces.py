@@ -58,6 +58,10 @@ class Namespace:
         """A program in here, to its end."""
         return _run(*self.inside, *words)
 
+    def filter(self, rules: str) -> None:
+        """Rules of nftables in here."""
+        _run(*self.inside, "nft", rules)
+
     def whole_datagrams(self, device: str) -> None:
         """Switches segmentation offload off: a capture shows what would be on a wire."""
         self.run("ethtool", "-K", device, "tx-udp-segmentation", "off", "gso", "off", "gro", "off")
@@ -71,10 +75,11 @@ class Namespace:
 class TwoHosts:
     """Namespaces `a` and `b`; path n, counted from 1, is va<n> - vb<n>, 10.8<n>.0.1 - 10.8<n>.0.2.
 
-    Each direction is shaped to a rate, and its queue holds so many bytes.
+    Each direction is shaped to a rate, and its queue holds so many bytes; without a rate it is as
+    fast as the machine.
     """
 
-    def __init__(self, rate: str = "10mbit", queue: int = 60_000):
+    def __init__(self, rate: str | None = "10mbit", queue: int = 60_000):
         self.rate, self.queue = rate, queue
         self.a, self.b = Namespace(), Namespace()
 
@@ -103,8 +108,9 @@ class TwoHosts:
             host.ip("addr", "add", f"fd00:8{path}::{number}/64", "dev", device, "nodad")
             host.ip("link", "set", device, "up")
             host.run("ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off")
-            _run("tc", "-n", host.name, "qdisc", "add", "dev", device, "root",
-                 "tbf", "rate", self.rate, "burst", 3000, "limit", self.queue)
+            if self.rate:
+                _run("tc", "-n", host.name, "qdisc", "add", "dev", device, "root",
+                     "tbf", "rate", self.rate, "burst", 3000, "limit", self.queue)
 
     def address(self, side: str, path: int, ipv6: bool = False) -> str:
         """The address of a host on a path."""
