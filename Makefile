@@ -8,7 +8,7 @@ FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 
-.PHONY: help build demo test check test-rust test-e2e test-python differential policies blackout bench fuzz clean
+.PHONY: help build demo test check test-rust test-e2e test-python differential policies blackout interop bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -71,6 +71,12 @@ blackout: ## the time without data after a cut, with the papers' constants, in s
 	@scripts/setup.sh test
 	$(CARGO) build --release $(LOCKED) -p polypath-cli
 	cd tests && POLYPATH=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath python3 blackout_grid.py
+
+interop: ## all of the tests with other SCTP stacks: five minutes; writes docs/interoperability.md
+	@scripts/setup.sh test
+	$(CARGO) build $(LOCKED) -p polypath-cli
+	$(CARGO) build $(LOCKED) -p polypath --example peer
+	POLYPATH_INTEROP=write $(PYTEST) -c tests/pytest.ini tests/interop
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

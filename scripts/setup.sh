@@ -35,6 +35,13 @@ needs() {
         echo "tshark|has tshark|tests of captures"
         echo "ns2|has ns|tests beside ns-2"
         echo "python3-venv|has_venv|end-to-end tests"
+        echo "nftables|has nft|tests with other SCTP stacks"
+        echo "libusrsctp-dev|has_header usrsctp.h|tests with usrsctp"
+        echo "libsctp-dev|has_header netinet/sctp.h|tests with the Linux kernel's SCTP"
+        echo "user-mode-linux|has linux.uml|tests with the Linux kernel's SCTP"
+        echo "kmod|has insmod|tests with the Linux kernel's SCTP"
+        echo "procps|has sysctl|tests with the Linux kernel's SCTP"
+        echo "golang-go|has go|tests with pion"
     fi
     if [ "$purpose" = bench ]; then
         echo "ns2|has ns|the simulator beside ns-2"
@@ -111,6 +118,16 @@ environments() {
     environment .venv-lab "tests of the Python package" python/requirements-build.txt python/requirements-test.txt
 }
 
+# The packages in Go of the peer on pion; `go` fetches them once and checks them against go.sum.
+modules() {
+    [ "$purpose" = test ] && has go || return 0
+    local log
+    log=$(mktemp)
+    (cd tests/interop/pion && go mod download) >"$log" 2>&1 ||
+        skip "pion/sctp cannot be fetched ($(tail -n 1 "$log"))" "tests with pion"
+    rm -f "$log"
+}
+
 # Whether the tests that need privileges can run.
 privileges() {
     [ "$purpose" = test ] || return 0
@@ -125,11 +142,13 @@ privileges() {
     else
         skip "network namespaces are not allowed here" "tests in network namespaces"
     fi
+    [ -c /dev/net/tun ] || skip "no /dev/net/tun" "tests with the Linux kernel's SCTP"
 }
 
 packages
 rust
 environments
+modules
 privileges
 if [ $skips -gt 0 ] && [ "${CI:-}" = true ]; then
     say "with CI=true a skip is a failure"

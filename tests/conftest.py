@@ -4,8 +4,10 @@ A test that needs what the machine has not says so by `@pytest.mark.needs(...)`.
 with CI=true a skip is a failure.
 """
 
+import functools
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -15,11 +17,18 @@ from support import namespaces, program
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
 
 
+@functools.cache
 def _missing(what: str) -> str | None:
     if what == "root":
         return None if os.geteuid() == 0 else "not root"
     if what == "namespaces":
         return namespaces.problem()
+    if what == "tun":
+        return None if os.path.exists("/dev/net/tun") else "no /dev/net/tun"
+    if what.endswith(".h"):
+        found = subprocess.run(["gcc", "-E", "-x", "c", "-"], input=f"#include <{what}>\n", text=True,
+                               capture_output=True, check=False)
+        return None if found.returncode == 0 else f"no {what}"
     return None if shutil.which(what) else f"no {what}"
 
 

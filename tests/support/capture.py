@@ -17,11 +17,22 @@ def _tshark(file: Path, ports: tuple[int, ...], *words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def assert_sound(file: Path, ports: tuple[int, ...] = (9899,), at_least: int = 1) -> list[str]:
-    """Every packet is SCTP, is well-formed and has the right CRC32c; returns the chunk types."""
-    wrong = _tshark(file, ports, "-Y", WRONG)
+def fields(file: Path, names: list[str], only: str = "",
+           ports: tuple[int, ...] = (9899,)) -> list[list[str]]:
+    """These fields of each packet that the filter leaves."""
+    words = [word for name in names for word in ("-e", name)]
+    rows = _tshark(file, ports, "-T", "fields", *words, *(["-Y", only] if only else []))
+    return [row.split("\t") for row in rows]
+
+
+def assert_sound(file: Path, ports: tuple[int, ...] = (9899,), at_least: int = 1,
+                 only: str = "") -> list[str]:
+    """Every packet (of those that the filter leaves) is SCTP, is well-formed and has the right
+    CRC32c; returns the chunk types."""
+    wrong = _tshark(file, ports, "-Y", f"({WRONG}) && ({only})" if only else WRONG)
     assert not wrong, "\n".join(wrong[:5])
-    rows = _tshark(file, ports, "-T", "fields", "-e", "sctp.checksum.status", "-e", "sctp.chunk_type")
+    rows = fields(file, ["sctp.checksum.status", "sctp.chunk_type"], only, ports)
+    rows = ["\t".join(row) for row in rows]
     assert len(rows) >= at_least, f"only {len(rows)} packets"
     states = {row.split("\t")[0] for row in rows}
     assert states == {GOOD}, f"status of the checksums: {states}"

@@ -60,6 +60,10 @@ class Namespace:
         """A program in here, to its end."""
         return _run(*self.inside, *words)
 
+    def filter(self, rules: str) -> None:
+        """Rules of nftables in here."""
+        _run(*self.inside, "nft", rules)
+
     def whole_datagrams(self, device: str) -> None:
         """Switches segmentation offload off: a capture shows what would be on a wire."""
         self.run("ethtool", "-K", device, "tx-udp-segmentation", "off", "tso", "off", "gso", "off",
@@ -74,10 +78,11 @@ class Namespace:
 class TwoHosts:
     """Namespaces `a` and `b`; path n, counted from 1, is va<n> - vb<n>, 10.8<n>.0.1 - 10.8<n>.0.2.
 
-    Each direction is shaped to a rate, and its queue holds so many bytes.
+    Each direction is shaped to a rate, and its queue holds so many bytes; without a rate it is as
+    fast as the machine.
     """
 
-    def __init__(self, rate: str = "10mbit", queue: int = 60_000):
+    def __init__(self, rate: str | None = "10mbit", queue: int = 60_000):
         self.rate, self.queue = rate, queue
         self.a, self.b = Namespace(), Namespace()
 
@@ -107,7 +112,8 @@ class TwoHosts:
             host.ip("addr", "add", f"fd00:8{path}::{number}/64", "dev", device, "nodad")
             host.ip("link", "set", device, "up")
             host.whole_datagrams(device)
-            self.shape(side, path)
+            if self.rate:
+                self.shape(side, path)
 
     def settled(self) -> None:
         """Waits until every path is up: the kernel tells itself of that a while later, and refuses to send

@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+mod doctor;
 mod emulate;
 mod failure;
 mod interrupt;
@@ -16,6 +17,7 @@ mod peer;
 mod policies;
 mod progress;
 mod protocol;
+mod reach;
 mod reason;
 mod recv;
 mod scenario;
@@ -52,6 +54,8 @@ enum Command {
     Recv(recv::Args),
     /// Send a file: polypath send FILE HOST
     Send(send::Args),
+    /// Say why a connection to a host, or one of its paths, does not come up
+    Doctor(doctor::Args),
     /// Run a scenario in the simulator
     Sim(sim::Args),
     /// Run a scenario's paths in real time, between real UDP sockets
@@ -103,6 +107,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Recv(args) => in_runtime(recv::run(args)),
         Command::Send(args) => in_runtime(send::run(args)),
+        Command::Doctor(args) => in_runtime(doctor::run(args)),
         Command::Sim(args) => sim::run(&args),
         Command::Emulate(args) => in_runtime(emulate::run(args)),
         Command::Policies { json } => output::print(policies::policies(json)),

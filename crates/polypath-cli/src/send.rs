@@ -1,21 +1,17 @@
 //! `polypath send`: a file to another host.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use polypath::{
-    Association, Config, ConnectOptions, Encapsulation, Endpoint, SystemRoutes, UDP_PORT,
-};
+use polypath::{Association, Endpoint};
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::local;
 use crate::monitor::{Counter, Monitor, Role};
-use crate::peer::PeerAddress;
 use crate::progress::Progress;
-use crate::protocol::{Answer, Header, Part, SCTP_PORT, Trailer, VERSION};
+use crate::protocol::{Answer, Header, Part, Trailer, VERSION};
+use crate::reach::Reach;
 use crate::reason;
 use crate::source::Source;
 use crate::summary::Summary;
@@ -30,37 +26,11 @@ const SHUTDOWN: Duration = Duration::from_secs(10);
 pub(crate) struct Args {
     /// File to send
     file: PathBuf,
-    /// Receiver: a name or an address, optionally with its UDP port and with the local address that
-    /// speaks to it
-    #[arg(value_name = "HOST[:UDPPORT][=LOCAL]")]
-    host: PeerAddress,
-    /// More addresses of the receiver, a path each
-    #[arg(long, value_name = "ADDR[:UDPPORT][=LOCAL]", value_delimiter = ',')]
-    via: Vec<PeerAddress>,
-    /// Make this address of the receiver the primary path; HOST is, otherwise
-    #[arg(long, value_name = "ADDR")]
-    primary: Option<IpAddr>,
-    /// Local addresses to send from; those that the routes give, otherwise
-    #[arg(short, long, value_name = "LOCAL", value_delimiter = ',')]
-    bind: Vec<IpAddr>,
-    /// SCTP port of the receiver
-    #[arg(short, long, default_value_t = SCTP_PORT)]
-    port: u16,
-    /// UDP port of the receiver
-    #[arg(short, long, default_value_t = UDP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
-    udp_port: u16,
-    /// Local UDP port; any free one, otherwise
-    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
-    local_udp_port: u16,
-    /// Send IP protocol 132 instead of UDP (needs CAP_NET_RAW)
-    #[arg(long)]
-    raw: bool,
+    #[command(flatten)]
+    reach: Reach,
     /// Name of the file at the receiver
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
-    /// Seconds to wait for the connection
-    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = seconds)]
-    timeout: f64,
     /// Print the summary as one JSON object
     #[arg(long)]
     json: bool,
@@ -71,22 +41,15 @@ pub(crate) struct Args {
     tuning: Tuning,
 }
 
-pub(crate) fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 1e9 => Ok(seconds),
-        _ => Err("it has to be a number of seconds above 0".to_owned()),
-    }
-}
-
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let config = args.tuning.config()?;
     let source = Source::open(&args.file, args.name.as_deref())?;
     let mut interrupt = Interrupt::new()?;
     let (endpoint, association) = tokio::select! {
         failure = interrupt.wait() => return Err(failure),
-        connected = connect(&args, config) => connected?,
+        connected = args.reach.connect(config) => connected?,
     };
-    let peer = args.host.to_string();
+    let peer = args.reach.host.to_string();
     let counter = Counter::default();
     let (name, size) = (source.name.clone(), source.size);
     let progress = Progress::new(Role::Sender, &name, size, args.quiet);
@@ -117,85 +80,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
 pub(crate) async fn leave(endpoint: &Endpoint, association: Association) {
     drop(association);
     let _ = tokio::time::timeout(FAREWELL, endpoint.close()).await;
-}
-
-async fn connect(args: &Args, config: Config) -> Result<(Endpoint, Association), Failure> {
-    let remotes = remotes(args).await?;
-    let addresses = local_addresses(args, &remotes)?;
-    let encapsulation = if args.raw {
-        Encapsulation::RawIp
-    } else {
-        Encapsulation::Udp { port: args.local_udp_port }
-    };
-    let endpoint = local::bind(addresses, 0, encapsulation, false, config)?;
-    let udp_port = (!args.raw).then(|| remotes[0].0.port());
-    let host = args.host.to_string();
-    let options = ConnectOptions { port: args.port, remotes, config: None };
-    let timeout = Duration::from_secs_f64(args.timeout);
-    match tokio::time::timeout(timeout, endpoint.connect(options)).await {
-        Ok(Ok(association)) => Ok((endpoint, association)),
-        Ok(Err(error)) => Err(reason::connect(&host, udp_port, args.port, &error)),
-        Err(_) => {
-            let error = polypath::ConnectError::Closed(polypath::CloseReason::NoAnswer);
-            Err(reason::connect(&host, udp_port, args.port, &error))
-        }
-    }
-}
-
-/// All addresses of the receiver, the primary one first.
-async fn remotes(args: &Args) -> Result<Vec<(SocketAddr, Option<IpAddr>)>, Failure> {
-    let mut remotes: Vec<(SocketAddr, Option<IpAddr>)> = Vec::new();
-    // A name may have addresses of a family that this host does not have.
-    let usable = |address: IpAddr| {
-        if args.bind.is_empty() {
-            SystemRoutes::source_towards(address).is_some()
-        } else {
-            args.bind.iter().any(|local| local.is_ipv4() == address.is_ipv4())
-        }
-    };
-    for peer in std::iter::once(&args.host).chain(&args.via) {
-        let address = peer.resolve(args.udp_port, usable).await?;
-        if remotes.iter().all(|(known, _)| known.ip() != address.ip()) {
-            remotes.push((address, peer.local()));
-        }
-    }
-    if let Some(primary) = args.primary {
-        let index = remotes.iter().position(|(remote, _)| remote.ip() == primary);
-        let Some(index) = index else {
-            let known: Vec<String> =
-                remotes.iter().map(|(remote, _)| remote.ip().to_string()).collect();
-            return Err(Failure::usage(format!("--primary {primary} is not among the addresses"))
-                .hint(format!("allowed: {}", known.join(", "))));
-        };
-        remotes[..=index].rotate_right(1);
-    }
-    Ok(remotes)
-}
-
-/// The addresses to bind: those asked for, or those that the routes to the receiver begin with.
-fn local_addresses(
-    args: &Args,
-    remotes: &[(SocketAddr, Option<IpAddr>)],
-) -> Result<Vec<IpAddr>, Failure> {
-    let mut addresses = args.bind.clone();
-    for (remote, local) in remotes {
-        match local {
-            Some(local) => addresses.push(*local),
-            None if args.bind.is_empty() => {
-                addresses.extend(SystemRoutes::source_towards(remote.ip()));
-            }
-            None => {}
-        }
-    }
-    if addresses.is_empty() {
-        return Err(Failure::new(format!(
-            "cannot connect to {}: no route to {}",
-            args.host,
-            remotes[0].0.ip()
-        ))
-        .hint("is the network up?"));
-    }
-    Ok(addresses)
 }
 
 /// Sends the file and waits for the receiver's word. Returns the SHA-256.

@@ -58,6 +58,12 @@ pub enum Event {
         /// The new primary.
         path: PathId,
     },
+    /// The peer has answered a heartbeat of an unconfirmed path with an ABORT: it does not know the
+    /// address that it sees us with there (behind a NAT, or not listed). The association goes on.
+    PathRefused {
+        /// The path.
+        path: PathId,
+    },
     /// The peer restarted (RFC 9260 5.2): what was not acknowledged before is lost.
     Restarted,
     /// The peer reported an error and the association goes on.

@@ -113,6 +113,29 @@ fn a_forged_heartbeat_ack_confirms_nothing() {
     assert_eq!(net.a(1).path_stats(PathId(1)).unwrap().rtt_samples, samples);
 }
 
+/// A HEARTBEAT of the size that packets may have finds out whether they get through.
+#[test]
+fn a_probe_makes_packets_of_its_size() {
+    let mut net = established(1, Config::rfc9260());
+    net.filter(|p| if p.bytes.len() > 1380 { Fate::Drop } else { Fate::Pass });
+    let id = net.a(0).id();
+    let mut answered = net.a(0).path_stats(PathId(0)).unwrap().heartbeats_acked;
+    // An IPv4 header is 20 bytes; SCTP packets are multiples of 4.
+    for (asked, size, passes) in
+        [(1500, 1480, false), (1400, 1380, true), (9000, 1480, false), (1, 64, true)]
+    {
+        let now = net.now;
+        net.hosts[0].endpoint.association_mut(id).unwrap().probe(now, PathId(0), asked).unwrap();
+        let mark = net.log.len();
+        net.run(S(2));
+        let sent = net.sent_since(0, mark);
+        assert_eq!(sent.iter().find(|p| p.has("HEARTBEAT")).unwrap().bytes.len(), size);
+        let now_answered = net.a(0).path_stats(PathId(0)).unwrap().heartbeats_acked;
+        assert_eq!(now_answered > answered, passes, "{asked}");
+        answered = now_answered;
+    }
+}
+
 /// A peer that has listed no addresses may be behind a NAT: its HEARTBEATs show what the world sees of
 /// it, and the path is used once it has answered.
 #[test]
@@ -162,6 +185,7 @@ fn a_peer_that_does_not_know_an_address_ends_that_path_alone() {
         assert!(net.a(0).is_established());
         let peer = Hand { ip: v4(path, 1), ..Hand::new(0) };
         peer.say_with_tag(&mut net, tag, &|w| w.abort(true, |_| Ok(())).unwrap());
+        assert!(net.saw(0, &Event::PathRefused { path: PathId(1) }));
     }
     assert_eq!(net.closed(0), Some(CloseReason::PeerAbort { cause: String::new() }));
 }

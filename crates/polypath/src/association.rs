@@ -283,6 +283,12 @@ impl Association {
         self.with(|association, now| association.request_heartbeat(now, path))
     }
 
+    /// Sends a HEARTBEAT in an IP packet of so many bytes: whether packets of this size get through
+    /// ([`PathStats::heartbeats_acked`]).
+    pub fn probe(&self, path: PathId, packet: u16) -> Result<(), PathError> {
+        self.with(|association, now| association.probe(now, path, packet))
+    }
+
     /// A stream as a sequence of bytes, see [`Stream`].
     pub fn stream(&self, id: StreamId) -> Stream {
         Stream::new(self.clone(), id)

@@ -18,6 +18,8 @@ pub(super) enum Control {
     PairedHeartbeat {
         second: bool,
     },
+    /// A HEARTBEAT that fills a packet of so many bytes, common header included.
+    Probe(usize),
     HeartbeatAck(Bytes),
     Error(OwnedCause),
     Shutdown,

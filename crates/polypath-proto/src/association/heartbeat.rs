@@ -41,6 +41,25 @@ impl Association {
         Ok(())
     }
 
+    /// As [`request_heartbeat`](Self::request_heartbeat), in an IP packet of so many bytes. An answer
+    /// (`heartbeats_acked` of the path) shows that packets of this size get through, both ways. What is
+    /// larger than the path MTU or smaller than a HEARTBEAT is brought into these bounds.
+    ///
+    /// # Errors
+    ///
+    /// There is no such path, or the association is not established.
+    pub fn probe(&mut self, now: Time, path: PathId, packet: u16) -> Result<(), PathError> {
+        let p = self.paths.get(path.index()).ok_or(PathError::NoSuchPath(path))?;
+        if !self.state.is_synchronised() {
+            return Err(PathError::NotEstablished);
+        }
+        let below = usize::from(self.config.path_mtu()) - p.max_packet();
+        let size = usize::from(packet).saturating_sub(below).clamp(64, p.max_packet());
+        self.paths[path.index()].heartbeat_sent(now);
+        self.control.push(path, Control::Probe(size));
+        Ok(())
+    }
+
     /// The association is up: unconfirmed paths are probed at once, the others' timers start.
     pub(super) fn start_path_management(&mut self, now: Time, inbound: bool) {
         if self.is_ns2() {
@@ -171,6 +190,7 @@ impl Association {
     }
 
     fn read_heartbeat_info(&self, info: &[u8]) -> Option<(PathId, Time)> {
+        // What follows is there for the size.
         let info: &[u8; INFO_LEN] = info.first_chunk()?;
         if !hmac_verify_truncated(&self.heartbeat_key, &[&info[..8]], &info[8..]) {
             return None;

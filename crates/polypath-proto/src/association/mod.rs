@@ -531,11 +531,11 @@ impl Association {
             return false;
         }
         match packet.chunks().next() {
-            Some(Ok(Chunk::Abort(abort))) if abort.t_bit && self.is_stranger_at(from) => {
-                self.stats.dropped += 1;
-                true
-            }
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
+                if let Some(path) = self.refused_path(from) {
+                    self.events.push_back(Event::PathRefused { path });
+                    return true;
+                }
                 // In SHUTDOWN-ACK-SENT all data has been delivered both ways: a peer that does not
                 // know the association any more has completed it.
                 if matches!(self.state, State::ShutdownAckSent(_)) {

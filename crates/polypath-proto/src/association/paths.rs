@@ -198,15 +198,14 @@ impl Association {
         self.add_path(now, from.local.ip(), from.remote)
     }
 
-    /// The packet came over a path that never worked, while another one does. An ABORT with a reflected
-    /// tag then says that the peer does not know the address that it sees us with there (behind a NAT, or
-    /// bound to an unspecified address): it finds its associations by address. RFC 9260 8.5.1 B would
-    /// have the association end, although it is well.
-    pub(super) fn is_stranger_at(&self, from: &FourTuple) -> bool {
-        let unconfirmed =
-            |path: &PathId| self.paths[path.index()].state() == PathState::Unconfirmed;
-        self.path_for(from).as_ref().is_some_and(unconfirmed)
-            && self.paths.iter().any(|p| p.state() == PathState::Active)
+    /// The path that a packet came over, if it never worked while another one does. An ABORT with a
+    /// reflected tag then says that the peer does not know the address that it sees us with there (behind
+    /// a NAT, or bound to an unspecified address): it finds its associations by address. RFC 9260 8.5.1 B
+    /// would have the association end, although it is well.
+    pub(super) fn refused_path(&self, from: &FourTuple) -> Option<PathId> {
+        let path = self.path_for(from)?;
+        let works = self.paths.iter().any(|p| p.state() == PathState::Active);
+        (works && self.paths[path.index()].state() == PathState::Unconfirmed).then_some(path)
     }
 
     /// The path that a packet came over: the pair of addresses, or else the remote address, for the

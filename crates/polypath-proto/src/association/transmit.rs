@@ -25,6 +25,9 @@ enum Purpose {
     Sack,
 }
 
+/// Common header, and the headers of the chunk and of its parameter (RFC 9260 3.3.5).
+const HEARTBEAT_LEN: usize = COMMON_HEADER_LEN + 4 + 4;
+
 impl Association {
     /// Writes the next datagram, or several of one size for one path if the buffer has room for them,
     /// and says where they go. Call it until it gives `None`, after every other call.
@@ -343,6 +346,11 @@ impl Association {
             Control::Heartbeat => w.heartbeat(&self.heartbeat_info(path, self.now)),
             Control::PairedHeartbeat { second } => {
                 w.heartbeat(&self.paired_heartbeat_info(path, self.now, *second))
+            }
+            Control::Probe(size) => {
+                let mut info = self.heartbeat_info(path, self.now).to_vec();
+                info.resize(info.len().max(size - HEARTBEAT_LEN), 0);
+                w.heartbeat(&info)
             }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
             Control::Error(cause) => w.error(|c| cause.write(c)),

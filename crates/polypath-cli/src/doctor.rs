@@ -1,0 +1,304 @@
+//! `polypath doctor`: why an association, or one of its paths, does not come up, in plain words.
+//!
+//! If several addresses were given, each is asked by itself. Then one association over all of them
+//! shows what the peer lists, which paths are confirmed, and whether full packets pass.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use polypath::{
+    Association, CloseReason, Config, ConnectError, ConnectOptions, Endpoint, Event, Events, Path,
+    PathId, PathState, SocketStats,
+};
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::print_line;
+use crate::reach::{Reach, Remote};
+use crate::send::leave;
+
+/// How long the paths have to be confirmed, and each probe to be answered.
+const CONFIRMATION: Duration = Duration::from_secs(4);
+const ANSWER: Duration = Duration::from_millis(700);
+/// Probes of a size before it counts as lost.
+const TRIES: usize = 3;
+/// IP packets in bytes: an Ethernet's, with tunnels, IPv6's least, and what every host takes.
+const SIZES: [u16; 5] = [1500, 1400, 1280, 1000, 576];
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    reach: Reach,
+}
+
+pub(crate) async fn run(args: Args) -> Result<(), Failure> {
+    let mut interrupt = Interrupt::new()?;
+    tokio::select! {
+        failure = interrupt.wait() => Err(failure),
+        result = examine(&args.reach) => result,
+    }
+}
+
+async fn examine(reach: &Reach) -> Result<(), Failure> {
+    let remotes = reach.remotes().await?;
+    let config = config()?;
+    let nothing = || Failure::new(format!("no association with {} comes up", reach.host));
+    let mut order = remotes.clone();
+    if remotes.len() > 1 {
+        // Those that answer come first, so that the handshake does not wait for the others.
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        for remote in remotes {
+            let asked = ask(reach, &[remote], &config).await;
+            tell(remote, &asked)?;
+            match asked {
+                Ok(asked) => {
+                    asked.end().await;
+                    good.push(remote);
+                }
+                Err(_) => bad.push(remote),
+            }
+        }
+        if good.is_empty() {
+            return Err(nothing());
+        }
+        order = [good, bad].concat();
+    }
+    let asked = ask(reach, &order, &config).await;
+    if order.len() == 1 || asked.is_err() {
+        tell(order[0], &asked)?;
+    }
+    let asked = asked.map_err(|_| nothing())?;
+    let troubles = look_at_paths(reach, &order, &asked.endpoint, &asked.association).await;
+    asked.end().await;
+    match troubles? {
+        0 => Ok(()),
+        1 => Err(Failure::new("there is something the matter with one path")),
+        n => Err(Failure::new(format!("there is something the matter with {n} paths"))),
+    }
+}
+
+/// What has become of an attempt to connect.
+fn tell(remote: Remote, asked: &Result<Asked, String>) -> Result<(), Failure> {
+    let address = remote.0.ip();
+    match asked {
+        Ok(asked) => print_line(format_args!(
+            "{address}: answers, after {:.1} ms",
+            1e3 * asked.took.as_secs_f64()
+        )),
+        Err(why) => print_line(format_args!("{address}: {why}")),
+    }
+}
+
+/// An association that has come up.
+struct Asked {
+    endpoint: Endpoint,
+    association: Association,
+    took: Duration,
+}
+
+impl Asked {
+    async fn end(self) {
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.association.shutdown()).await;
+        leave(&self.endpoint, self.association).await;
+    }
+}
+
+/// Quick to notice, slow to give up.
+fn config() -> Result<Config, Failure> {
+    let ms = Duration::from_millis;
+    Config::builder()
+        .rto_initial(ms(500))
+        .rto_min(ms(300))
+        .rto_max(ms(1000))
+        .max_init_retransmits(4)
+        .path_max_retrans(1000)
+        .association_max_retrans(10_000)
+        .build()
+        .map_err(|error| Failure::new(error.to_string()))
+}
+
+/// An association with these addresses, or why there is none.
+async fn ask(reach: &Reach, remotes: &[Remote], config: &Config) -> Result<Asked, String> {
+    let endpoint = reach.bind(remotes, config.clone()).map_err(|failure| failure.reason())?;
+    let options = ConnectOptions { port: reach.port, remotes: remotes.to_vec(), config: None };
+    let began = tokio::time::Instant::now();
+    let result = tokio::time::timeout(reach.patience(), endpoint.connect(options)).await;
+    let took = began.elapsed();
+    let stats = endpoint.socket_stats();
+    match result {
+        Ok(Ok(association)) => Ok(Asked { endpoint, association, took }),
+        Ok(Err(error)) => Err(refusal(reach, remotes[0], &error, &stats)),
+        Err(_) => Err(silence(reach, remotes[0], &stats)),
+    }
+}
+
+/// Why there is no association with an address.
+fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketStats]) -> String {
+    match error {
+        ConnectError::Closed(CloseReason::NoAnswer) => silence(reach, remote, stats),
+        ConnectError::Closed(CloseReason::Unreachable { what }) => {
+            format!("the network says (ICMP, or this host's own routing): {what}")
+        }
+        ConnectError::Closed(CloseReason::PeerAbort { cause }) if cause.is_empty() => format!(
+            "an SCTP stack answers with ABORT and no cause: nothing listens on SCTP port {}",
+            reach.port
+        ),
+        ConnectError::Closed(CloseReason::PeerAbort { cause }) => {
+            format!("an SCTP stack answers with ABORT: {cause}")
+        }
+        error => error.to_string(),
+    }
+}
+
+fn silence(reach: &Reach, remote: Remote, stats: &[SocketStats]) -> String {
+    let refused: u64 = stats.iter().map(|socket| socket.datagrams_refused).sum();
+    let what = if reach.raw {
+        "IP protocol 132".to_owned()
+    } else {
+        format!("UDP port {}", remote.0.port())
+    };
+    if refused > 0 {
+        return "this host does not let the packets out: no route, interface down, or a local \
+                firewall"
+            .to_owned();
+    }
+    format!(
+        "no answer, not even an error: a firewall drops {what}, here, there or between; or the host \
+         is down, or it is no SCTP that listens there"
+    )
+}
+
+/// Waits for the paths to be confirmed, and says what is the matter with each; how many are not well.
+async fn look_at_paths(
+    reach: &Reach,
+    remotes: &[Remote],
+    endpoint: &Endpoint,
+    association: &Association,
+) -> Result<usize, Failure> {
+    let mut events = association.events();
+    let mut refused = BTreeSet::new();
+    let end = tokio::time::Instant::now() + CONFIRMATION;
+    while association.paths().iter().any(|path| path.view.state == PathState::Unconfirmed)
+        && tokio::time::Instant::now() < end
+    {
+        note_refusals(&mut events, &mut refused).await;
+    }
+    let mut troubles = 0;
+    for path in association.paths() {
+        let view = &path.view;
+        let name = format!("path {} to {}", from(view.local), view.remote);
+        let mut lines = Vec::new();
+        let works = view.state == PathState::Active;
+        if works {
+            let rtt = view.srtt.map_or(0.0, |rtt| 1e3 * rtt.as_secs_f64());
+            lines.push(format!("{name}: works, round trip {rtt:.1} ms"));
+            troubles += usize::from(!sizes(association, view.id, &mut lines).await);
+        } else {
+            troubles += 1;
+            let stats = socket_of(endpoint, view.local);
+            lines.push(format!("{name}: {}", unconfirmed(&path, &refused, stats)));
+        }
+        if works && !reach.raw && view.remote_port != asked_port(remotes, view.remote) {
+            lines.push(format!(
+                "  its answers come from UDP port {}: a NAT on the way changes ports",
+                view.remote_port
+            ));
+        }
+        for line in lines {
+            print_line(line)?;
+        }
+    }
+    Ok(troubles)
+}
+
+fn from(local: IpAddr) -> String {
+    if local.is_unspecified() { String::from("from here") } else { format!("from {local}") }
+}
+
+async fn note_refusals(events: &mut Events, refused: &mut BTreeSet<PathId>) {
+    let next = tokio::time::timeout(Duration::from_millis(50), events.next()).await;
+    if let Ok(Ok(Event::PathRefused { path })) = next {
+        refused.insert(path);
+    }
+}
+
+fn socket_of(endpoint: &Endpoint, local: IpAddr) -> SocketStats {
+    let addresses = endpoint.local_addresses().iter();
+    let found = addresses.zip(endpoint.socket_stats()).find(|(address, _)| address.ip() == local);
+    found.map(|(_, stats)| stats).unwrap_or_default()
+}
+
+/// The UDP port that was asked: the one given with the address, or that of the first.
+fn asked_port(remotes: &[Remote], address: IpAddr) -> u16 {
+    let given = remotes.iter().find(|(remote, _)| remote.ip() == address);
+    given.unwrap_or(&remotes[0]).0.port()
+}
+
+/// Why a path is not confirmed.
+fn unconfirmed(path: &Path, refused: &BTreeSet<PathId>, stats: SocketStats) -> String {
+    let sent = path.stats.heartbeats_sent;
+    let why = if refused.contains(&path.view.id) {
+        "the peer answers with ABORT: it does not know the address that it sees this host with there \
+         (a NAT on the way, or a stack that learns no addresses)"
+    } else if stats.datagrams_refused > 0 {
+        "this host does not let the packets out (no route, interface down, or a local firewall)"
+    } else if stats.icmp_errors > 0 {
+        "the network answers with ICMP errors (no route on the way, or nothing listens there)"
+    } else if is_private(path.view.remote) {
+        "nothing comes back; the address is a private one, which the peer lists although it may be \
+         behind a NAT"
+    } else {
+        "nothing comes back (a firewall, a broken link, or no route back)"
+    };
+    format!("not confirmed: {sent} heartbeats were sent and {why}")
+}
+
+const fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(ip) => ip.is_private() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_unicast_link_local(),
+    }
+}
+
+/// Which packets pass; false if not all that the path MTU allows.
+async fn sizes(association: &Association, path: PathId, lines: &mut Vec<String>) -> bool {
+    for size in SIZES {
+        if !passes(association, path, size).await {
+            continue;
+        }
+        if size == SIZES[0] {
+            lines.push(format!("  packets of {size} bytes pass"));
+            return true;
+        }
+        lines.push(format!(
+            "  packets of {size} bytes pass, larger ones vanish: an MTU black hole; \
+             --config path_mtu={size} at both ends avoids it"
+        ));
+        return false;
+    }
+    lines.push("  no packet of a useful size passes".to_owned());
+    false
+}
+
+/// Whether a HEARTBEAT of this size is answered.
+async fn passes(association: &Association, path: PathId, size: u16) -> bool {
+    let answered = || {
+        let paths = association.paths();
+        paths.get(path.index()).map_or(0, |path| path.stats.heartbeats_acked)
+    };
+    let before = answered();
+    for _ in 0..TRIES {
+        if association.probe(path, size).is_err() {
+            return false;
+        }
+        let end = tokio::time::Instant::now() + ANSWER;
+        while tokio::time::Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            if answered() > before {
+                return true;
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,143 @@
+//! How a peer is reached: the options of the commands that connect.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use polypath::{
+    Association, Config, ConnectOptions, Encapsulation, Endpoint, SystemRoutes, UDP_PORT,
+};
+
+use crate::failure::Failure;
+use crate::local;
+use crate::peer::PeerAddress;
+use crate::protocol::SCTP_PORT;
+use crate::reason;
+
+/// An address of the peer, and the local one that speaks to it.
+pub(crate) type Remote = (SocketAddr, Option<IpAddr>);
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Reach {
+    /// Peer: a name or an address, optionally with its UDP port and with the local address that
+    /// speaks to it
+    #[arg(value_name = "HOST[:UDPPORT][=LOCAL]")]
+    pub(crate) host: PeerAddress,
+    /// More addresses of the peer, a path each
+    #[arg(long, value_name = "ADDR[:UDPPORT][=LOCAL]", value_delimiter = ',')]
+    pub(crate) via: Vec<PeerAddress>,
+    /// Make this address of the peer the primary path; HOST is, otherwise
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) primary: Option<IpAddr>,
+    /// Local addresses to send from; those that the routes give, otherwise
+    #[arg(short, long, value_name = "LOCAL", value_delimiter = ',')]
+    pub(crate) bind: Vec<IpAddr>,
+    /// SCTP port of the peer
+    #[arg(short, long, default_value_t = SCTP_PORT)]
+    pub(crate) port: u16,
+    /// UDP port of the peer
+    #[arg(short, long, default_value_t = UDP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) udp_port: u16,
+    /// Local UDP port; any free one, otherwise
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(crate) local_udp_port: u16,
+    /// Send IP protocol 132 instead of UDP (needs CAP_NET_RAW)
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Seconds to wait for the connection
+    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = seconds)]
+    pub(crate) timeout: f64,
+}
+
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e9 => Ok(seconds),
+        _ => Err("it has to be a number of seconds above 0".to_owned()),
+    }
+}
+
+impl Reach {
+    pub(crate) async fn connect(&self, config: Config) -> Result<(Endpoint, Association), Failure> {
+        let remotes = self.remotes().await?;
+        let endpoint = self.bind(&remotes, config)?;
+        let udp_port = (!self.raw).then(|| remotes[0].0.port());
+        let host = self.host.to_string();
+        let options = ConnectOptions { port: self.port, remotes, config: None };
+        match tokio::time::timeout(self.patience(), endpoint.connect(options)).await {
+            Ok(Ok(association)) => Ok((endpoint, association)),
+            Ok(Err(error)) => Err(reason::connect(&host, udp_port, self.port, &error)),
+            Err(_) => {
+                let error = polypath::ConnectError::Closed(polypath::CloseReason::NoAnswer);
+                Err(reason::connect(&host, udp_port, self.port, &error))
+            }
+        }
+    }
+
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs_f64(self.timeout)
+    }
+
+    /// An endpoint with the addresses that speak to these.
+    pub(crate) fn bind(&self, remotes: &[Remote], config: Config) -> Result<Endpoint, Failure> {
+        let encapsulation = if self.raw {
+            Encapsulation::RawIp
+        } else {
+            Encapsulation::Udp { port: self.local_udp_port }
+        };
+        local::bind(self.local_addresses(remotes)?, 0, encapsulation, false, config)
+    }
+
+    /// All addresses of the peer, the primary one first.
+    pub(crate) async fn remotes(&self) -> Result<Vec<Remote>, Failure> {
+        let mut remotes: Vec<Remote> = Vec::new();
+        // A name may have addresses of a family that this host does not have.
+        let usable = |address: IpAddr| {
+            if self.bind.is_empty() {
+                SystemRoutes::source_towards(address).is_some()
+            } else {
+                self.bind.iter().any(|local| local.is_ipv4() == address.is_ipv4())
+            }
+        };
+        for peer in std::iter::once(&self.host).chain(&self.via) {
+            let address = peer.resolve(self.udp_port, usable).await?;
+            if remotes.iter().all(|(known, _)| known.ip() != address.ip()) {
+                remotes.push((address, peer.local()));
+            }
+        }
+        if let Some(primary) = self.primary {
+            let index = remotes.iter().position(|(remote, _)| remote.ip() == primary);
+            let Some(index) = index else {
+                let known: Vec<String> =
+                    remotes.iter().map(|(remote, _)| remote.ip().to_string()).collect();
+                return Err(Failure::usage(format!(
+                    "--primary {primary} is not among the addresses"
+                ))
+                .hint(format!("allowed: {}", known.join(", "))));
+            };
+            remotes[..=index].rotate_right(1);
+        }
+        Ok(remotes)
+    }
+
+    /// The addresses to bind: those asked for, or those that the routes to the peer begin with.
+    fn local_addresses(&self, remotes: &[Remote]) -> Result<Vec<IpAddr>, Failure> {
+        let mut addresses = self.bind.clone();
+        for (remote, local) in remotes {
+            match local {
+                Some(local) => addresses.push(*local),
+                None if self.bind.is_empty() => {
+                    addresses.extend(SystemRoutes::source_towards(remote.ip()));
+                }
+                None => {}
+            }
+        }
+        if addresses.is_empty() {
+            return Err(Failure::new(format!(
+                "cannot connect to {}: no route to {}",
+                self.host,
+                remotes[0].0.ip()
+            ))
+            .hint("is the network up?"));
+        }
+        Ok(addresses)
+    }
+}

@@ -1,0 +1,216 @@
+//! This stack's side of the interoperability tests: an endpoint that obeys commands on stdin and
+//! tells on stdout what happens. The peers on other stacks speak the same (`tests/interop`).
+//!
+//! ```text
+//! peer listen|connect LOCAL[,LOCAL] PORT REMOTE[,REMOTE]|- UDP|- REMOTE_UDP|- OPTION...
+//! ```
+//! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` notices failures within a
+//! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`.
+//!
+//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed`, `totals`, `paths`, `shutdown`, `abort`.
+
+mod tally;
+
+use std::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use polypath::proto::policy::{find, rtt_sampling};
+use polypath::{
+    Association, CloseReason, Config, ConnectOptions, Encapsulation, Endpoint, EndpointOptions,
+    Event, Message, Ppid, StreamId,
+};
+use tally::Tally;
+use tokio::sync::mpsc;
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// What the command line says.
+struct Plan {
+    listens: bool,
+    locals: Vec<IpAddr>,
+    port: u16,
+    remotes: Vec<IpAddr>,
+    encapsulation: Encapsulation,
+    remote_udp: u16,
+    config: Config,
+}
+
+impl Plan {
+    fn read() -> Result<Self, Failure> {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let [role, locals, port, remotes, udp, remote_udp, options @ ..] = &words[..] else {
+            return Err(
+                "usage: peer listen|connect LOCALS PORT REMOTES UDP REMOTE_UDP OPTION...".into()
+            );
+        };
+        let addresses = |list: &str| -> Result<Vec<IpAddr>, Failure> {
+            let list = list.split(',').filter(|ip| *ip != "-");
+            Ok(list.map(str::parse).collect::<Result<_, _>>()?)
+        };
+        Ok(Self {
+            listens: role == "listen",
+            locals: addresses(locals)?,
+            port: port.parse()?,
+            remotes: addresses(remotes)?,
+            encapsulation: match udp.as_str() {
+                "-" => Encapsulation::RawIp,
+                port => Encapsulation::Udp { port: port.parse()? },
+            },
+            remote_udp: if remote_udp == "-" { 0 } else { remote_udp.parse()? },
+            config: config(options)?,
+        })
+    }
+}
+
+fn config(options: &[String]) -> Result<Config, Failure> {
+    let ms = Duration::from_millis;
+    let mut builder = Config::builder().receive_buffer(4 << 20).send_buffer(4 << 20);
+    for option in options {
+        builder = match option.split_once('=').unwrap_or((option, "")) {
+            ("brisk", "") => builder
+                .rto_initial(ms(400))
+                .rto_min(ms(200))
+                .rto_max(ms(1000))
+                .path_max_retrans(1)
+                .heartbeat_interval(Some(ms(500))),
+            ("mtu", bytes) => builder.path_mtu(bytes.parse()?),
+            ("offer", name) => {
+                let answer = find(rtt_sampling::ANSWERS, name);
+                builder.rtt_sampling(answer.ok_or_else(|| format!("no answer {name:?}"))?)
+            }
+            _ => return Err(format!("no option {option:?}").into()),
+        };
+    }
+    Ok(builder.build()?)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let plan = Plan::read()?;
+    let endpoint = Endpoint::bind(EndpointOptions {
+        addresses: plan.locals,
+        port: plan.port,
+        encapsulation: plan.encapsulation,
+        listen: plan.listens,
+        config: plan.config,
+        ..EndpointOptions::default()
+    })?;
+    let association = if plan.listens {
+        println!("ready");
+        endpoint.accept().await.ok_or("the endpoint ended")?
+    } else {
+        let remotes = plan.remotes.iter().map(|ip| SocketAddr::new(*ip, plan.remote_udp));
+        match endpoint.connect(ConnectOptions::new(plan.port, remotes)).await {
+            Ok(association) => association,
+            Err(error) => {
+                println!("end reason=refused words={error}");
+                return Ok(());
+            }
+        }
+    };
+    println!("up");
+    let received = Arc::new(Mutex::new(Tally::new()));
+    tokio::spawn(watch(association.clone()));
+    let reading = tokio::spawn(receive(association.clone(), received.clone()));
+    let commands = obey(association.clone(), received);
+    let obeying = tokio::spawn(async move {
+        if let Err(error) = commands.await {
+            println!("failed {error}");
+        }
+    });
+    let reason = association.closed().await;
+    obeying.abort();
+    reading.await?;
+    match reason {
+        CloseReason::Graceful => println!("end reason=graceful"),
+        reason => println!("end reason=lost words={reason}"),
+    }
+    drop(association);
+    // The last packets go out.
+    let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.close()).await;
+    Ok(())
+}
+
+/// Tells what happens to the association.
+async fn watch(association: Association) {
+    let mut events = association.events();
+    while let Ok(event) = events.next().await {
+        match event {
+            Event::Restarted => println!("restart"),
+            Event::PathState { path, to, .. } => {
+                if let Some(path) = association.paths().get(path.index()) {
+                    println!("change address={} to={to}", path.view.remote);
+                }
+            }
+            Event::PeerError { cause } => println!("error words={cause}"),
+            _ => {}
+        }
+    }
+}
+
+async fn receive(association: Association, received: Arc<Mutex<Tally>>) {
+    let mut message = Vec::new();
+    while let Ok(Some(piece)) = association.recv().await {
+        message.extend(&piece.payload);
+        if piece.end {
+            let mut tally = received.lock().expect("nobody panics with it");
+            tally.add(&message, piece.stream.0, piece.ppid.0, piece.unordered);
+            message.clear();
+        }
+    }
+}
+
+/// Does what stdin says, one command after the other.
+async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(), Failure> {
+    let (lines, mut commands) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        std::io::stdin().lines().map_while(Result::ok).all(|line| lines.send(line).is_ok())
+    });
+    let mut sent = Tally::new();
+    while let Some(line) = commands.recv().await {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["send", count, size, streams, kind] => {
+                let (size, streams) = (size.parse()?, streams.parse::<u16>()?);
+                for i in 0..count.parse::<u32>()? {
+                    let number = sent.next();
+                    let stream = (i % u32::from(streams)) as u16;
+                    let unordered = kind == "unordered" || (kind == "mixed" && i % 2 == 1);
+                    let payload = tally::content(size, number);
+                    let ppid = Ppid(tally::ppid(number, unordered));
+                    sent.add(&payload, stream, ppid.0, unordered);
+                    let message = Message::new(StreamId(stream), payload);
+                    association.send(Message { ppid, unordered, ..message }).await?;
+                }
+                println!("taken");
+            }
+            ["totals"] => {
+                println!("sent {sent}");
+                println!("received {}", received.lock().expect("nobody panics with it"));
+            }
+            ["paths"] => {
+                for path in association.paths() {
+                    let (view, stats) = (path.view, path.stats);
+                    println!(
+                        "path address={} state={} cwnd={} port={} acked={}",
+                        view.remote,
+                        view.state,
+                        view.window.cwnd,
+                        view.remote_port,
+                        stats.heartbeats_acked
+                    );
+                }
+                println!("paths count={}", association.paths().len());
+            }
+            ["shutdown"] => {
+                let association = association.clone();
+                tokio::spawn(async move { association.shutdown().await });
+            }
+            ["abort"] => association.abort("enough of this"),
+            _ => println!("failed no command {line:?}"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+"""What the interoperability tests share: the networks, the guest and the programs are made once."""
+
+import pytest
+
+from interop import table
+from interop.guest import Guest
+from interop.network import Network
+from interop.peers import Case, Pair, compiled
+
+NEEDS = {
+    "usrsctp": ("namespaces", "ethtool", "nft", "gcc", "usrsctp.h"),
+    "linux": ("namespaces", "ethtool", "nft", "gcc", "netinet/sctp.h", "linux.uml", "insmod",
+              "tun"),
+    "pion": ("namespaces", "ethtool", "nft", "go"),
+}
+
+
+def cases(*stacks: str, quick: bool = True) -> pytest.MarkDecorator:
+    """The test for each peer and encapsulation, and for each side that connects. One that is not
+    quick has two of a peer's four in the short run, in which both of either occur."""
+    params = []
+    for stack in stacks or ("usrsctp", "linux"):
+        for raw in table.STACKS[stack][1]:
+            for we_connect in (True, False):
+                case = Case(stack, raw, we_connect)
+                marks = [pytest.mark.needs(*NEEDS[stack])]
+                if not quick and (raw == we_connect) == (stack == "usrsctp"):
+                    marks.append(pytest.mark.thorough)
+                params.append(pytest.param(case, id=str(case), marks=marks))
+    return pytest.mark.parametrize("case", params)
+
+
+def pytest_collection_modifyitems(config, items):
+    """All on one worker; the thorough ones only for `make interop`."""
+    long = []
+    for item in items:
+        if "interop" in item.path.parts:
+            item.add_marker(pytest.mark.xdist_group("interop"))
+            if item.get_closest_marker("thorough") and not table.WRITES:
+                long.append(item)
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
+def pytest_sessionfinish(session, exitstatus):
+    if table.WRITES and exitstatus == 0:
+        table.write()
+
+
+class Made:
+    """What is made for a stack when it is first needed."""
+
+    def __init__(self, factory):
+        self.factory = factory
+        self.networks, self.programs, self.guests = {}, {}, {}
+
+    def network(self, stack: str) -> Network:
+        if stack not in self.networks:
+            self.networks[stack] = Network().__enter__()
+        return self.networks[stack]
+
+    def program(self, stack: str) -> str:
+        if stack not in self.programs:
+            self.programs[stack] = compiled(self.factory.mktemp("programs"), stack)
+        return self.programs[stack]
+
+    def guest(self, stack: str) -> Guest | None:
+        if stack == "linux" and stack not in self.guests:
+            self.guests[stack] = Guest(self.network(stack), self.factory.mktemp("guest"))
+        return self.guests.get(stack)
+
+    def stop(self) -> None:
+        for guest in self.guests.values():
+            guest.stop()
+        for network in self.networks.values():
+            network.__exit__()
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    everything = Made(tmp_path_factory)
+    yield everything
+    everything.stop()
+
+
+@pytest.fixture
+def pair(made, tmp_path, case):
+    """Our host and a peer's, with nothing running yet."""
+    guest = made.guest(case.stack)
+    program = made.program(case.stack)
+    with Pair(case, made.network(case.stack), tmp_path, program, guest) as both:
+        yield both
+
+
+@pytest.fixture
+def result(case):
+    """`result(feature, outcome)` for the table in docs/interoperability.md."""
+    return lambda feature, outcome="works": table.tell(feature, case, outcome)

@@ -1,0 +1,109 @@
+"""A Linux kernel with SCTP as a process: user-mode Linux, with the host's files for its root.
+
+It stands on host `b` of a network, behind a bridge on each path, and takes its addresses. Commands
+go over a serial line: a shell takes them, and the program that it starts as long as that runs.
+"""
+
+import itertools
+import shlex
+import subprocess
+from pathlib import Path
+
+from support.program import wait_until
+
+INIT = Path(__file__).resolve().parent / "guest-init.sh"
+
+
+class Guest:
+    """A guest that has booted."""
+
+    def __init__(self, network, folder: Path):
+        self.folder = folder
+        self.out_path = folder / "guest.out"
+        self.numbers = itertools.count(1)
+        self.udp_port = 0
+        host = network.b
+        devices = []
+        for path in (1, 2):
+            host.ip("addr", "flush", "dev", f"vb{path}")
+            host.run("ip", "tuntap", "add", f"tap{path}", "mode", "tap")
+            host.ip("link", "add", f"br{path}", "type", "bridge", "forward_delay", 0)
+            for device in (f"vb{path}", f"tap{path}"):
+                host.ip("link", "set", device, "master", f"br{path}")
+            for device in (f"tap{path}", f"br{path}"):
+                host.ip("link", "set", device, "up")
+            devices.append(f"vec{path - 1}:transport=tap,ifname=tap{path},depth=128,gro=1")
+        with self.out_path.open("wb") as out, (folder / "guest.err").open("wb") as err:
+            self.popen = subprocess.Popen(
+                [*host.inside, "linux.uml", "mem=192M", f"umid={host.name}", f"uml_dir={folder}/",
+                 "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", f"init={INIT}",
+                 "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet", *devices],
+                stdin=subprocess.PIPE, stdout=out, stderr=err)
+        wait_until(lambda: "booted" in self.text, 30, lambda: f"no guest: {self.text}",
+                   alive=self.popen)
+        assert "failed" not in self.text, self.text
+
+    @property
+    def text(self) -> str:
+        return self.out_path.read_text(errors="replace").replace("\r", "")
+
+    def say(self, line: str) -> None:
+        self.popen.stdin.write(line.encode() + b"\n")
+        self.popen.stdin.flush()
+
+    def run(self, command: str) -> str:
+        """A command, to its end."""
+        mark = f"done-{next(self.numbers)}"
+        start = len(self.text)
+        self.say(f"{command}; echo {mark} $?")
+        wait_until(lambda: f"{mark} " in self.text[start:], 20,
+                   lambda: f"{command}: {self.text[start:]}", alive=self.popen)
+        text, _, code = self.text[start:].partition(f"{mark} ")
+        assert code.split()[0] == "0", f"{command}: {text}"
+        return text
+
+    def start(self, words: list[str], udp_port: int | None) -> "Program":
+        port = udp_port or 0
+        if port != self.udp_port:
+            # Setting it to what it is would close its socket and open another.
+            self.run(f"sysctl -qw net.sctp.udp_port={port} net.sctp.encap_port={port}")
+            self.udp_port = port
+        return Program(self, shlex.join(words))
+
+    def stop(self) -> None:
+        if self.popen.poll() is None:
+            self.popen.terminate()
+            try:
+                self.popen.wait(5)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait()
+        self.popen.stdin.close()
+
+
+class Program:
+    """A program in the guest; there is one at a time."""
+
+    err = ""
+
+    def __init__(self, guest: Guest, command: str):
+        self.guest, self.mark = guest, f"over-{next(guest.numbers)}"
+        self.begin = len(guest.text)
+        self.popen = type("Nothing", (), {"stdin": None})
+        guest.say(f"{command}; echo {self.mark}")
+
+    @property
+    def out(self) -> str:
+        return self.guest.text[self.begin:].partition(self.mark)[0]
+
+    def say(self, line: str) -> None:
+        self.guest.say(line)
+
+    def over(self) -> bool:
+        return self.mark in self.guest.text[self.begin:]
+
+    def stop(self) -> None:
+        """Ends it, whatever it does."""
+        if not self.over():
+            self.guest.say("leave")
+            wait_until(self.over, 10, lambda: f"the guest's program does not end: {self.out}")

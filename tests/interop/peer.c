@@ -1,0 +1,398 @@
+/*
+ * A peer of the interoperability tests, on usrsctp or, with -DKERNEL, on the kernel's SCTP. Both
+ * have the sockets API of RFC 6458. It speaks as crates/polypath/examples/peer.rs does: commands on
+ * stdin, what happens on stdout (see tests/interop/peers.py).
+ *
+ *   peer listen|connect LOCAL[,LOCAL] PORT REMOTE[,REMOTE]|- UDP|- REMOTE_UDP|- OPTION...
+ *
+ * UDP ports are those of RFC 6951 ("-": IP protocol 132); the kernel's are set by sysctl. Options:
+ * "brisk" notices failures within a second, "mtu=BYTES" sets the path MTU
+ * of usrsctp, which does not look for it.
+ *
+ *   gcc peer.c -lusrsctp -lpthread        gcc -DKERNEL peer.c -lsctp -lpthread
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#ifdef KERNEL
+#include <netinet/sctp.h>
+#define OF_SCTP(name) sctp_##name
+#define OF_SOCKET(name) name
+typedef int handle;
+#define IS_HANDLE(s) ((s) >= 0)
+#else
+#include <usrsctp.h>
+#define OF_SCTP(name) usrsctp_##name
+#define OF_SOCKET(name) usrsctp_##name
+typedef struct socket *handle;
+#define IS_HANDLE(s) ((s) != NULL)
+#endif
+
+#include "tally.h"
+
+enum { BUFFER = 4 << 20, STREAMS = 64, MOST_ADDRESSES = 4, MESSAGE = 2 << 20 };
+
+static struct addresses {
+	int count;
+	struct sockaddr_in list[MOST_ADDRESSES];
+} locals, remotes;
+
+static handle association;
+static struct tally received, sent;
+static int listens, brisk, mtu;
+
+static void die(const char *what)
+{
+	printf("failed %s: %s\n", what, strerror(errno));
+	fflush(stdout);
+	_exit(1);
+}
+
+/* One line of news; both threads have some. */
+#define SAY(...) \
+	do { \
+		flockfile(stdout); \
+		printf(__VA_ARGS__); \
+		putchar('\n'); \
+		fflush(stdout); \
+		funlockfile(stdout); \
+	} while (0)
+
+static struct addresses parse(char *text, int port)
+{
+	struct addresses found = { 0 };
+	for (char *ip = strtok(text, ","); ip && strcmp(ip, "-"); ip = strtok(NULL, ",")) {
+		struct sockaddr_in *a = &found.list[found.count++];
+		a->sin_family = AF_INET;
+		a->sin_port = htons(port);
+		if (found.count == MOST_ADDRESSES || inet_pton(AF_INET, ip, &a->sin_addr) != 1)
+			die(ip);
+	}
+	return found;
+}
+
+static void option(handle s, int name, const void *value, socklen_t size, const char *what)
+{
+	if (OF_SOCKET(setsockopt)(s, IPPROTO_SCTP, name, value, size) < 0)
+		die(what);
+}
+
+static handle open_socket(int remote_udp)
+{
+#ifdef KERNEL
+	handle s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+#else
+	handle s = usrsctp_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
+#endif
+	if (!IS_HANDLE(s))
+		die("socket");
+	int size = BUFFER, on = 1;
+	OF_SOCKET(setsockopt)(s, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+	OF_SOCKET(setsockopt)(s, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+	option(s, SCTP_NODELAY, &on, sizeof on, "SCTP_NODELAY");
+	struct sctp_initmsg init = { .sinit_num_ostreams = STREAMS, .sinit_max_instreams = 2048 };
+	option(s, SCTP_INITMSG, &init, sizeof init, "SCTP_INITMSG");
+	int types[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR };
+	for (int i = 0; i < 3; i++) {
+		struct sctp_event event = { .se_type = types[i], .se_on = 1 };
+		option(s, SCTP_EVENT, &event, sizeof event, "SCTP_EVENT");
+	}
+	option(s, SCTP_RECVRCVINFO, &on, sizeof on, "SCTP_RECVRCVINFO");
+	if (brisk) {
+		struct sctp_rtoinfo rto = { .srto_initial = 400, .srto_min = 200, .srto_max = 1000 };
+		option(s, SCTP_RTOINFO, &rto, sizeof rto, "SCTP_RTOINFO");
+	}
+	struct sctp_paddrparams path;
+	memset(&path, 0, sizeof path);
+	((struct sockaddr *)&path.spp_address)->sa_family = AF_INET;
+	if (brisk) {
+		path.spp_flags |= SPP_HB_ENABLE;
+		path.spp_hbinterval = 500;
+		path.spp_pathmaxrxt = 1;
+	}
+	if (mtu) {
+		path.spp_flags |= SPP_PMTUD_DISABLE;
+		/* usrsctp counts without the headers of IP, UDP and SCTP. */
+		path.spp_pathmtu = mtu - 40;
+	}
+	if (brisk || mtu)
+		option(s, SCTP_PEER_ADDR_PARAMS, &path, sizeof path, "SCTP_PEER_ADDR_PARAMS");
+#ifndef KERNEL
+	if (remote_udp) {
+		struct sctp_udpencaps udp;
+		memset(&udp, 0, sizeof udp);
+		udp.sue_address.ss_family = AF_INET;
+		udp.sue_port = htons(remote_udp);
+		option(s, SCTP_REMOTE_UDP_ENCAPS_PORT, &udp, sizeof udp, "SCTP_REMOTE_UDP_ENCAPS_PORT");
+	}
+#else
+	(void)remote_udp;
+#endif
+	if (OF_SCTP(bindx)(s, (struct sockaddr *)locals.list, locals.count, SCTP_BINDX_ADD_ADDR) < 0)
+		die("bindx");
+	return s;
+}
+
+static const char *state_name(int state)
+{
+	switch (state) {
+	case SCTP_ACTIVE: return "active";
+	case SCTP_INACTIVE: return "inactive";
+	case SCTP_UNCONFIRMED: return "unconfirmed";
+#ifdef KERNEL
+	case SCTP_PF: return "potentially-failed";
+#endif
+	default: return "other";
+	}
+}
+
+static const char *ip_of(const void *address, char text[INET_ADDRSTRLEN])
+{
+	const struct sockaddr_in *in = address;
+	return inet_ntop(AF_INET, &in->sin_addr, text, INET_ADDRSTRLEN);
+}
+
+/* One line for each path, and the last one. */
+static void tell_paths(void)
+{
+	struct sockaddr *list;
+	int count = OF_SCTP(getpaddrs)(association, 0, &list);
+	struct sockaddr_in *in = (struct sockaddr_in *)list;
+	for (int i = 0; i < count; i++) {
+		struct sctp_paddrinfo info;
+		memset(&info, 0, sizeof info);
+		memcpy(&info.spinfo_address, &in[i], sizeof in[i]);
+		socklen_t size = sizeof info;
+		char text[INET_ADDRSTRLEN];
+		if (OF_SCTP(opt_info)(association, 0, SCTP_GET_PEER_ADDR_INFO, &info, &size) < 0)
+			die("SCTP_GET_PEER_ADDR_INFO");
+		SAY("path address=%s state=%s cwnd=%u mtu=%u", ip_of(&in[i], text),
+		    state_name(info.spinfo_state), info.spinfo_cwnd, info.spinfo_mtu);
+	}
+	SAY("paths count=%d", count);
+}
+
+/* The words that stand in the ABORT, if it has a cause. */
+static void tell_abort(const struct sctp_assoc_change *change, size_t size)
+{
+	const unsigned char *raw = (const unsigned char *)change;
+	char words[128] = "";
+	unsigned code = 0;
+	/* The ABORT chunk: usrsctp tells all of it, the kernel what comes behind its header. */
+	size_t at = sizeof *change;
+#ifndef KERNEL
+	at += 4;
+#endif
+	/* A cause: code, length, contents. */
+	if (size >= at + 4) {
+		code = raw[at] << 8 | raw[at + 1];
+		size_t length = (raw[at + 2] << 8 | raw[at + 3]) - 4u;
+		for (size_t i = 0; i < length && i + 1 < sizeof words && at + 4 + i < size; i++)
+			words[i] = raw[at + 4 + i] >= ' ' && raw[at + 4 + i] < 127 ? raw[at + 4 + i] : '?';
+	}
+	SAY("end reason=lost error=%u cause=%u words=%s", change->sac_error, code, words);
+	_exit(0);
+}
+
+static void notified(const union sctp_notification *n, size_t size)
+{
+	char text[INET_ADDRSTRLEN];
+	if (n->sn_header.sn_type == SCTP_ASSOC_CHANGE) {
+		const struct sctp_assoc_change *change = &n->sn_assoc_change;
+		switch (change->sac_state) {
+		case SCTP_COMM_UP:
+			if (!listens)
+				SAY("up");
+			break;
+		case SCTP_CANT_STR_ASSOC:
+			SAY("end reason=refused");
+			_exit(0);
+		case SCTP_RESTART:
+			SAY("restart");
+			break;
+		case SCTP_COMM_LOST:
+			tell_abort(change, size);
+			break;
+		case SCTP_SHUTDOWN_COMP:
+			SAY("end reason=graceful");
+			_exit(0);
+		}
+	} else if (n->sn_header.sn_type == SCTP_PEER_ADDR_CHANGE) {
+		const struct sctp_paddr_change *change = &n->sn_paddr_change;
+		SAY("change address=%s to=%d", ip_of(&change->spc_aaddr, text), change->spc_state);
+	} else if (n->sn_header.sn_type == SCTP_REMOTE_ERROR) {
+		SAY("error code=%u", ntohs(n->sn_remote_error.sre_error));
+	}
+}
+
+static void come_together(int remote_udp)
+{
+	handle s = open_socket(remote_udp);
+	if (listens) {
+		if (OF_SOCKET(listen)(s, 4) < 0)
+			die("listen");
+		SAY("ready");
+		association = OF_SOCKET(accept)(s, NULL, NULL);
+		if (!IS_HANDLE(association))
+			die("accept");
+		SAY("up");
+	} else {
+		sctp_assoc_t id;
+		association = s;
+		if (OF_SCTP(connectx)(s, (struct sockaddr *)remotes.list, remotes.count, &id) < 0)
+			die("connectx");
+	}
+}
+
+static void *receive(void *remote_udp)
+{
+	static unsigned char buffer[MESSAGE];
+	come_together(*(int *)remote_udp);
+	size_t have = 0;
+	for (;;) {
+		struct sctp_rcvinfo info;
+		memset(&info, 0, sizeof info);
+		socklen_t size = sizeof info;
+		unsigned type = 0;
+		int flags = 0;
+#ifdef KERNEL
+		struct iovec iov = { buffer + have, sizeof buffer - have };
+		struct sockaddr_in from;
+		socklen_t from_size = sizeof from;
+		ssize_t n = sctp_recvv(association, &iov, 1, (struct sockaddr *)&from, &from_size, &info,
+				       &size, &type, &flags);
+#else
+		ssize_t n = usrsctp_recvv(association, buffer + have, sizeof buffer - have, NULL, NULL,
+					  &info, &size, &type, &flags);
+#endif
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			/* The notification has said more, where there was one. */
+			SAY("end reason=%s errno=%d", n == 0 ? "closed" : "lost", n ? errno : 0);
+			_exit(0);
+		}
+		if (flags & MSG_NOTIFICATION) {
+			/* Never between the pieces of a message. */
+			notified((union sctp_notification *)(buffer + have), n);
+			continue;
+		}
+		have += n;
+		if (have == sizeof buffer)
+			die("a message is too long");
+		if (flags & MSG_EOR) {
+			tally_add(&received, buffer, have, info.rcv_sid, ntohl(info.rcv_ppid),
+				  info.rcv_flags & SCTP_UNORDERED);
+			have = 0;
+		}
+	}
+}
+
+static int send_one(const void *data, size_t size, int stream, uint32_t ppid, int flags)
+{
+	struct sctp_sndinfo info = { .snd_sid = stream, .snd_ppid = htonl(ppid), .snd_flags = flags };
+	for (;;) {
+#ifdef KERNEL
+		struct iovec iov = { (void *)data, size };
+		ssize_t n = sctp_sendv(association, &iov, 1, NULL, 0, &info, sizeof info,
+				       SCTP_SENDV_SNDINFO, 0);
+#else
+		ssize_t n = usrsctp_sendv(association, data, size, NULL, 0, &info, sizeof info,
+					  SCTP_SENDV_SNDINFO, 0);
+#endif
+		if (n >= 0 || errno != EINTR)
+			return n;
+	}
+}
+
+/* send COUNT SIZE STREAMS ordered|unordered|mixed */
+static void send_many(const char *words)
+{
+	static unsigned char message[MESSAGE];
+	unsigned count, size, streams;
+	char kind[16];
+	if (sscanf(words, "%u %u %u %15s", &count, &size, &streams, kind) != 4 || size > MESSAGE)
+		die(words);
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t number = sent.messages;
+		int unordered = strcmp(kind, "unordered") == 0 || (strcmp(kind, "mixed") == 0 && i % 2);
+		uint32_t ppid = tally_ppid(number, unordered);
+		tally_fill(message, size, number);
+		if (send_one(message, size, i % streams, ppid, unordered ? SCTP_UNORDERED : 0) < 0)
+			die("send");
+		tally_add(&sent, message, size, i % streams, ppid, unordered);
+	}
+	SAY("taken");
+}
+
+static void tell_totals(const char *name, const struct tally *t)
+{
+	SAY("%s messages=%llu bytes=%llu ordered=%016llx unordered=%016llx", name,
+	    (unsigned long long)t->messages, (unsigned long long)t->bytes,
+	    (unsigned long long)tally_ordered(t), (unsigned long long)t->unordered);
+}
+
+static void obey(char *line)
+{
+	line[strcspn(line, "\r\n")] = 0;
+	if (strncmp(line, "send ", 5) == 0) {
+		send_many(line + 5);
+	} else if (strcmp(line, "totals") == 0) {
+		tell_totals("sent", &sent);
+		tell_totals("received", &received);
+	} else if (strcmp(line, "paths") == 0) {
+		tell_paths();
+	} else if (strcmp(line, "shutdown") == 0) {
+		if (OF_SOCKET(shutdown)(association, SHUT_WR) < 0)
+			die("shutdown");
+	} else if (strcmp(line, "abort") == 0) {
+#ifdef KERNEL
+		/* SCTP_ABORT is not for sockets of this style. */
+		struct linger now = { .l_onoff = 1 };
+		setsockopt(association, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+		_exit(0);
+#else
+		/* The message is the cause: User-Initiated Abort (RFC 9260 3.3.10.12). */
+		if (send_one("enough of this", 14, 0, 0, SCTP_ABORT) < 0 && errno != ECONNRESET)
+			die("abort");
+#endif
+	} else if (strcmp(line, "leave") == 0) {
+		_exit(0);
+	} else {
+		die(line);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 7)
+		die("usage: peer listen|connect LOCALS PORT REMOTES UDP REMOTE_UDP OPTION...");
+	int port = atoi(argv[3]);
+	listens = strcmp(argv[1], "listen") == 0;
+	locals = parse(argv[2], port);
+	remotes = parse(argv[4], port);
+	for (int i = 7; i < argc; i++) {
+		brisk |= strcmp(argv[i], "brisk") == 0;
+		sscanf(argv[i], "mtu=%d", &mtu);
+	}
+#ifndef KERNEL
+	usrsctp_init(atoi(argv[5]), NULL, NULL);
+	usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
+	usrsctp_sysctl_set_sctp_ecn_enable(1);
+#endif
+	int remote_udp = atoi(argv[6]);
+	pthread_t thread;
+	pthread_create(&thread, NULL, receive, &remote_udp);
+	char line[256];
+	while (fgets(line, sizeof line, stdin))
+		obey(line);
+	pthread_join(thread, NULL);
+	return 0;
+}

@@ -1,0 +1,120 @@
+"""The table in docs/interoperability.md: feature x peer x direction.
+
+Each test tells what it has seen (`tell`). `make interop` runs all of them and writes the file from
+that; otherwise what is told has to be what stands there.
+"""
+
+import dataclasses
+import os
+from pathlib import Path
+
+from support.program import ROOT
+
+DOCUMENT = ROOT / "docs" / "interoperability.md"
+BEGIN, END = "<!-- written by make interop: begin -->\n", "<!-- end -->\n"
+WRITES = os.environ.get("POLYPATH_INTEROP") == "write"
+OUTCOMES = ("works", "declined", "not offered by the peer", "-")
+
+FEATURES = {
+    "establishment": "establishment (four-way handshake)",
+    "messages": "messages of 1 byte to 1 MB, 64 streams, ordered and unordered, both ways",
+    "bulk-ours": "100 MB from polypath to the peer",
+    "bulk-theirs": "100 MB from the peer to polypath",
+    "close": "graceful close, begun by who has connected",
+    "abort-ours": "abort by polypath, its words reach the peer",
+    "abort-theirs": "abort by the peer, noticed at once",
+    "restart-ours": "polypath restarts: the association goes on",
+    "restart-theirs": "the peer restarts: the association goes on",
+    "heartbeats": "second path confirmed by heartbeats, both sides",
+    "failover": "the path in use cut under load both ways, and taken back when mended",
+    "loss": "5 % loss each way",
+    "mtu": "unequal MTUs: 1500 and 1280, the larger one cut",
+    "nat": "address-less INIT through a NAT",
+    "nat-path": "second path through the NAT learnt and confirmed by both sides",
+    "tshark": "every packet of polypath sound for tshark",
+    "ours-offered": "timestamps, offered by polypath alone",
+    "theirs-offered": "extensions offered by the peer alone",
+}
+# What cannot be asked of a peer.
+LACKS = {
+    "pion": {feature: "not offered by the peer" for feature in (
+        "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path")},
+}
+# Who is behind a NAT connects, and in UDP: nobody can call it.
+BEHIND_NAT = ("nat", "nat-path")
+STACKS = {
+    "usrsctp": ("usrsctp (FreeBSD's stack in user space)", (False, True)),
+    "linux": ("Linux (the kernel's SCTP)", (False, True)),
+    "pion": ("pion (Go; one address, UDP)", (False,)),
+}
+
+
+@dataclasses.dataclass
+class Results:
+    """Outcomes by (stack, raw, we_connect, feature)."""
+
+    cells: dict[tuple[str, bool, bool, str], str]
+
+    def rows(self, stack: str) -> list[str]:
+        """The table of one peer."""
+        columns = [(raw, we) for raw in STACKS[stack][1] for we in (True, False)]
+        words = [f"{'IP' if raw else 'UDP'}, {'polypath' if we else 'the peer'} connects"
+                 for raw, we in columns]
+        rows = [f"| feature | {' | '.join(words)} |", "|---|" + "---|" * len(columns)]
+        for feature, text in FEATURES.items():
+            cells = [self.cells[stack, raw, we, feature] for raw, we in columns]
+            rows.append(f"| {text} | {' | '.join(cells)} |")
+        return rows
+
+    def text(self) -> str:
+        parts = []
+        for stack, (title, _) in STACKS.items():
+            parts += [f"## {title}", "", *self.rows(stack), ""]
+        return "\n".join(parts)
+
+
+def keys(stack: str) -> list[tuple[str, bool, bool, str]]:
+    return [(stack, raw, we, feature) for feature in FEATURES
+            for raw in STACKS[stack][1] for we in (True, False)]
+
+
+def read() -> dict[tuple[str, bool, bool, str], str]:
+    """What the document says; it has to have this form exactly."""
+    written = DOCUMENT.read_text().partition(BEGIN)[2].partition(END)[0]
+    cells = [cell.strip() for line in written.splitlines() if line.startswith("| ")
+             and not line.startswith("| feature") for cell in line.split("|")[2:-1]]
+    expected = [key for stack in STACKS for key in keys(stack)]
+    assert len(cells) == len(expected), "the table is not complete: make interop"
+    found = dict(zip(expected, cells, strict=True))
+    assert Results(found).text().strip() == written.strip(), "not as make interop writes it"
+    assert set(cells) <= set(OUTCOMES), set(cells) - set(OUTCOMES)
+    return found
+
+
+def known(stack: str, raw: bool, we_connect: bool, feature: str) -> str | None:
+    """The outcome that needs no test."""
+    if feature in BEHIND_NAT and (raw or not we_connect):
+        return "-"
+    return LACKS.get(stack, {}).get(feature)
+
+
+told = Results({key: outcome for stack in STACKS for key in keys(stack)
+                if (outcome := known(*key))})
+
+
+def tell(feature: str, case, outcome: str = "works") -> None:
+    """What a test has seen."""
+    assert outcome in OUTCOMES, outcome
+    key = (case.stack, case.raw, case.we_connect, feature)
+    told.cells[key] = outcome
+    if not WRITES:
+        assert read()[key] == outcome, f"{key} is {outcome}, but not so in {DOCUMENT.name}: make interop"
+
+
+def write() -> None:
+    """Puts what was told into the document."""
+    missing = [key for stack in STACKS for key in keys(stack) if key not in told.cells]
+    assert not missing, f"not written, for nothing was told of {missing}"
+    before, _, rest = DOCUMENT.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    DOCUMENT.write_text(f"{before}{BEGIN}\n{told.text()}\n{END}{after}")

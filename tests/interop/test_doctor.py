@@ -1,0 +1,90 @@
+"""`polypath doctor` says what is the matter."""
+
+import pytest
+
+from interop.network import Nat
+from interop.peers import UDP_PORT, Case, Pair
+
+pytestmark = pytest.mark.needs("namespaces", "ethtool", "nft")
+HERE, THERE = ("10.81.0.1", "10.82.0.1"), ("10.81.0.2", "10.82.0.2")
+
+
+@pytest.fixture
+def network(made):
+    network = made.network("polypath")
+    yield network
+    network.calm()
+
+
+@pytest.fixture
+def receiver(network, processes, tmp_path):
+    """`polypath recv` with both addresses."""
+    return processes.polypath("recv", "--bind", ",".join(THERE), "-o", tmp_path,
+                              inside=network.b.inside).said("waiting on")
+
+
+@pytest.fixture
+def doctor(network, processes):
+    """Runs it on host `a`; returns what it says, and its exit code."""
+    def run(*words: str, host=None) -> tuple[str, int]:
+        inside = (host or network.a).inside
+        ended = processes.polypath("doctor", "--timeout", "3", *words, inside=inside).wait()
+        return ended.out + ended.err, ended.code
+    return run
+
+
+def test_all_is_well(receiver, doctor):
+    said, code = doctor(THERE[0], "--via", THERE[1])
+    assert code == 0, said
+    for here, there in zip(HERE, THERE, strict=True):
+        assert f"{there}: answers" in said and f"path from {here} to {there}: works" in said, said
+    assert said.count("packets of 1500 bytes pass") == 2
+
+
+def test_nobody_listens(doctor):
+    said, code = doctor(THERE[0])
+    assert code == 1 and "ICMP" in said and "nothing listens on that UDP port" in said
+
+
+def test_a_firewall(receiver, network, doctor):
+    network.lose(1)
+    said, code = doctor(THERE[0])
+    assert code == 1 and f"no answer, not even an error: a firewall drops UDP port {UDP_PORT}" in said
+
+
+def test_another_sctp_port(receiver, doctor):
+    said, code = doctor(THERE[0], "--port", "7")
+    assert code == 1 and "ABORT and no cause: nothing listens on SCTP port 7" in said
+
+
+def test_the_second_path_is_dead(receiver, network, doctor):
+    """It was not given, but the peer lists it."""
+    network.lose(2)
+    said, code = doctor(THERE[0], "--bind", ",".join(HERE))
+    assert code == 1 and f"to {THERE[0]}: works" in said, said
+    assert f"to {THERE[1]}: not confirmed" in said and "nothing comes back" in said, said
+
+
+def test_an_mtu_black_hole(receiver, network, doctor):
+    network.lose(1, "meta length > 1350 drop")
+    said, code = doctor(THERE[0])
+    assert code == 1 and "packets of 1280 bytes pass, larger ones vanish: an MTU black hole" in said
+
+
+def test_a_nat_at_the_peers_end_changes_its_port(network, processes, doctor, tmp_path):
+    processes.polypath("recv", "--bind", THERE[0], "-o", tmp_path,
+                       inside=network.b.inside).said("waiting on")
+    network.lose(1, f"udp sport {UDP_PORT} udp sport set 7777")
+    network.b.filter(f"add rule netdev vb1 in udp dport 7777 udp dport set {UDP_PORT}")
+    said, code = doctor(THERE[0])
+    assert code == 0 and "its answers come from UDP port 7777: a NAT" in said, said
+
+
+@pytest.mark.needs("gcc", "usrsctp.h")
+def test_a_peer_that_does_not_know_this_hosts_second_address(made, doctor, tmp_path):
+    network = made.network("usrsctp")
+    with Pair(Case("usrsctp", False, True), network, tmp_path, made.program("usrsctp")) as pair, \
+            Nat(network) as nat:
+        pair.start("b", False, 2).until("ready")
+        said, code = doctor(THERE[0], "--bind", "0.0.0.0", "--port", "5000", host=nat.inside)
+    assert code == 1 and "the peer answers with ABORT: it does not know the address" in said, said

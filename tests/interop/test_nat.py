@@ -1,0 +1,92 @@
+"""Behind a NAT. The INIT lists no addresses, for the world sees others; the NAT changes addresses and
+ports."""
+
+import time
+
+import pytest
+
+from interop.conftest import cases
+from interop.network import Nat
+from interop.peers import SCTP_PORT, UDP_PORT, Case, Pair, assert_all_arrived, close, ours
+from interop.table import STACKS
+from interop.test_paths import assert_both_confirmed
+from support.program import wait_until
+
+CONNECTS = [case for case in cases(*STACKS).args[1]
+            if not case.values[0].raw and case.values[0].we_connect]
+
+
+@pytest.fixture
+def nat(pair):
+    with Nat(pair.network) as made:
+        yield made
+
+
+def through(pair, nat, paths: int):
+    """Ours behind the NAT connects to a peer with so many addresses."""
+    theirs = pair.start("b", False, paths, ("brisk",))
+    theirs.until("ready")
+    words = ["connect", "0.0.0.0", str(SCTP_PORT), pair.network.address("b", 1), str(UDP_PORT),
+             str(UDP_PORT), "brisk"]
+    inside = pair.start("a", True, words=words, host=nat.inside)
+    inside.until("up")
+    theirs.until("up")
+    return inside, theirs
+
+
+def assert_talk(inside, theirs, count: int) -> None:
+    inside.send(20, 5000, 2)
+    theirs.send(20, 5000, 2)
+    assert_all_arrived(inside, theirs, count)
+    assert_all_arrived(theirs, inside, count)
+
+
+@pytest.mark.parametrize("case", CONNECTS)
+def test_through_a_nat(pair, nat, result):
+    """One path; both sides know the other by what the NAT shows."""
+    inside, theirs = through(pair, nat, 1)
+    assert_talk(inside, theirs, 20)
+    close(inside, theirs)
+    result("nat")
+
+
+@pytest.mark.parametrize("case", [param for param in CONNECTS if param.values[0].stack != "pion"])
+def test_a_second_path_through_a_nat(pair, nat, result):
+    """The peer lists a second address. Asked from an address that it was not told of, it may answer
+    or not; the association lives on the first path anyway."""
+    inside, theirs = through(pair, nat, 2)
+    assert_talk(inside, theirs, 20)
+    time.sleep(2)
+    state = inside.paths()[pair.network.address("b", 2)]["state"]
+    known = len(theirs.paths())
+    assert_talk(inside, theirs, 40)
+    close(inside, theirs)
+    result("nat-path", "works" if state == "active" and known == 2 else "declined")
+
+
+class TestBetweenOurselves:
+    """Both sides are polypath: the second path is learnt, confirmed, and used."""
+
+    @pytest.fixture
+    def case(self):
+        return Case("polypath", False, True)
+
+    @pytest.fixture
+    def pair(self, made, tmp_path, case):
+        with Pair(case, made.network("polypath"), tmp_path, ours()) as both:
+            yield both
+
+    @pytest.mark.needs("namespaces", "ethtool", "nft")
+    def test_a_second_path_through_a_nat(self, pair, nat):
+        inside, server = through(pair, nat, 2)
+        assert_both_confirmed(inside, server)
+        ports = {path["port"] for path in server.paths().values()}
+        assert str(UDP_PORT) not in ports, "the NAT changes the ports"
+        assert_talk(inside, server, 20)
+        pair.network.lose(1)
+        assert_talk(inside, server, 40)
+        wait_until(lambda: server.paths()[pair.network.address("a", 1)]["state"] == "inactive", 10,
+                   lambda: f"{server.paths()}")
+        pair.network.mend(1)
+        assert_both_confirmed(inside, server)
+        close(inside, server)

@@ -1,0 +1,83 @@
+"""What we put on the wire, as tshark reads it, and what is offered that only one side knows."""
+
+from interop.conftest import cases
+from interop.peers import assert_all_arrived, close
+from interop.table import STACKS
+from interop.test_paths import assert_both_confirmed
+from support import capture
+
+OURS = "ip.src == 10.81.0.1 || ip.src == 10.82.0.1"
+THEIRS = "ip.src == 10.81.0.2 || ip.src == 10.82.0.2"
+
+# RFC 9260 3.2, but ERROR, of which see below.
+BOTH = {"DATA": 0, "SACK": 3, "HEARTBEAT": 4, "ABORT": 6}
+# Whoever accepts has a path to confirm that the other one named, and asks. Whoever opens closes here.
+OPENS = {"INIT": 1, "HEARTBEAT ACK": 5, "SHUTDOWN": 7, "COOKIE ECHO": 10, "SHUTDOWN COMPLETE": 14}
+ACCEPTS = {"INIT ACK": 2, "SHUTDOWN ACK": 8, "COOKIE ACK": 11}
+# Ours (docs/architecture.md).
+TIMESTAMP, TIMESTAMPS = 190, "0xbe01"
+UNRECOGNIZED = "0x0008"
+# IPv4 and IPv6 addresses, cookie, unrecognized, preservative, ECN, supported address types.
+KNOWN = {"0x0005", "0x0006", "0x0007", UNRECOGNIZED, "0x0009", "0x8000", "0x000c"}
+
+
+def values(rows: list[list[str]]) -> set[str]:
+    return {value for row in rows for value in row[0].split(",") if value}
+
+
+@cases(*STACKS, quick=False)
+def test_the_wire(pair, result, tmp_path):
+    """Two associations, one closed and one aborted, over two paths. We offer timestamps and the peer
+    knows none; it offers what we do not know."""
+    pcap = tmp_path / "wire.pcapng"
+    multihomed = pair.case.stack != "pion"
+    with pair.network.watched(pcap):
+        for end in ("shutdown", "abort"):
+            ours, theirs = pair.join(2 if multihomed else 1, ("brisk",), ("offer=timestamps",))
+            if multihomed:
+                assert_both_confirmed(ours, theirs)
+            for peer in (ours, theirs):
+                peer.send(30, 3000, 3, "mixed")
+            assert_all_arrived(ours, theirs, 30)
+            assert_all_arrived(theirs, ours, 30)
+            if end == "shutdown":
+                close(*((ours, theirs) if pair.case.we_connect else (theirs, ours)))
+            else:
+                ours.tell("abort")
+            ours.ended()
+            theirs.ended()
+    kinds = set(map(int, capture.assert_sound(pcap, only=OURS, at_least=40)))
+    expected = set((BOTH | (OPENS if pair.case.we_connect else ACCEPTS)).values())
+    if not multihomed:
+        expected -= {4, 5}
+    assert not expected - kinds, f"not seen: {expected - kinds}"
+    result("tshark")
+
+    def parameters(side: str, kind: int) -> set[str]:
+        return values(capture.fields(pcap, ["sctp.parameter_type"],
+                                     f"({side}) && sctp.chunk_type == {kind}"))
+
+    first, second = (1, 2) if pair.case.we_connect else (2, 1)
+    ours_offered, theirs_offered = parameters(OURS, first), parameters(THEIRS, second)
+    # In an INIT ACK of ours stands only what both sides offer.
+    assert (TIMESTAMPS in ours_offered) == pair.case.we_connect, ours_offered
+    assert TIMESTAMPS not in theirs_offered
+    assert TIMESTAMP not in kinds
+    result("ours-offered", "declined")
+    unknown = theirs_offered - KNOWN
+    if pair.case.we_connect and pair.case.stack == "linux":
+        # Its INIT ACK offers no more than the INIT did.
+        assert not unknown
+        return result("theirs-offered", "not offered by the peer")
+    assert unknown, theirs_offered
+    # RFC 9260 3.2.1: the second bit of the type asks for a report. It goes with the COOKIE ECHO, or
+    # in the INIT ACK.
+    reports = any(int(kind, 16) & 0x4000 for kind in unknown)
+    if pair.case.we_connect:
+        reported = capture.fields(pcap, ["sctp.chunk_type", "sctp.cause_code"],
+                                  f"({OURS}) && sctp.chunk_type == 10")
+        expected = ["10,9", "0x0008"] if reports else ["10", ""]
+        assert all(row == expected for row in reported), reported
+    else:
+        assert (UNRECOGNIZED in ours_offered) == reports
+    result("theirs-offered", "declined")
