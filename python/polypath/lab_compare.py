@@ -53,7 +53,11 @@ def add(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="of the run; or the first script's")
     parser.add_argument("--random", type=int, metavar="N", help="so many random scripts of losses")
     parser.add_argument(
-        "--combination", default="same", choices=[*COMBINATIONS, *CONCURRENT], metavar="NAME", help="of the scripts"
+        "--combination",
+        default="same",
+        choices=[*COMBINATIONS, *CONCURRENT],
+        metavar="NAME",
+        help="of the scripts",
     )
     parser.add_argument(
         "--failover", choices=FAILOVERS, metavar="NAME", help="scripts in which paths fail"

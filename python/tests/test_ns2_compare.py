@@ -161,7 +161,7 @@ def test_concurrent_multipath_transfer_is_an_agent_of_its_own() -> None:
     without = {**CONCURRENT["cmt-same"], "ack": "delayed", "cwnd_update": "standard"}
     variables = policies({**standard, **without}, {})[1]
     assert (variables["useCmtDelAck_"], variables["useCmtCwnd_"]) == (0, 0)
-    with pytest.raises(ScenarioError, match="policy.loss"):
+    with pytest.raises(ScenarioError, match=r"policy\.loss"):
         policies({**standard, **without, "loss": "multiple-fast-retransmit"}, {})
 
 

@@ -152,9 +152,7 @@ def agent_variables(parameters: Mapping[str, Any], side: str) -> dict[str, float
     }
 
 
-def policies(
-    effective: Mapping[str, str], given: Mapping[str, Any]
-) -> tuple[str, dict[str, int]]:
+def policies(effective: Mapping[str, str], given: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
     """Class of the agents and the variables that stand for answers."""
     for side in ("sender", "receiver"):
         if given.get(side):
