@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import ClassVar, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,8 +157,8 @@ class BlockingModel:
     Bandwidths are in bytes a second, times in seconds, sizes in bytes.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         primary_bandwidth: float,
         primary_rtt: float,
@@ -167,7 +167,7 @@ class BlockingModel:
         secondary_rtt: float,
         receive_buffer: float,
         mtu: float = 1500.0,
-    ) -> None: ...
+    ) -> Self: ...
     def avoids_blocking(self) -> bool:
         """Equation (1)."""
     def released_by(self) -> float:
