@@ -74,14 +74,13 @@ impl Association {
             return self.violation("it acknowledged data that was never sent");
         }
         let counted = self.extensions.contains(Extension::PacketCount);
-        self.packets_acked = counted.then(|| sack.packets());
+        let packets = counted.then(|| sack.packets());
         // By ns-2's procedures a SACK without gap blocks takes back nothing that others acknowledged.
         let silent = self.is_ns2() && !self.is_ns2_cmt() && sack.gaps().next().is_none();
-        self.acknowledge(now, cumulative, (!silent).then(|| sack.gaps()));
+        self.acknowledge(now, cumulative, (!silent).then(|| sack.gaps()), packets);
         if self.is_closed() {
             return;
         }
-        self.packets_acked = None;
         if self.is_ns2_cmt() {
             self.ns2_cmt_set_window(sack.a_rwnd);
         } else {
@@ -123,14 +122,16 @@ impl Association {
             return;
         }
         self.cause = SackCause::default();
-        self.acknowledge(now, cumulative, None::<std::iter::Empty<GapBlock>>);
+        self.acknowledge(now, cumulative, None::<std::iter::Empty<GapBlock>>, None);
     }
 
+    /// `packets` is how many packets with DATA the SACK answers, if it tells.
     fn acknowledge(
         &mut self,
         now: Time,
         cumulative: Tsn,
         gaps: Option<impl Iterator<Item = GapBlock>>,
+        packets: Option<u32>,
     ) {
         let was_done = self.sender.is_done();
         let (ns2, cmt) = (self.is_ns2(), self.is_ns2_cmt());
@@ -152,7 +153,7 @@ impl Association {
             newly_acked_cumulatively: newly.cumulatively,
             newly_acked_by_gaps: newly.by_gaps,
             newly_acked_on: &tally.newly_acked_on,
-            packets: self.packets_acked,
+            packets,
             highest_acked: if silent { cumulative } else { self.sender.flight.highest_acked() },
         };
         if newly.highest().is_some() {
@@ -305,8 +306,7 @@ impl Association {
                         retransmitted: chunk.transmissions > 1,
                         newly_acked,
                     });
-                    let p = &paths[chunk.path.index()];
-                    let window = p.window();
+                    let window = paths[chunk.path.index()].window();
                     if cmt
                         && newly_acked
                         && window.cwnd > window.ssthresh
@@ -421,7 +421,7 @@ impl Association {
                 acked: t.acked,
                 acked_by_gaps: t.acked_by_gaps,
                 advanced: view.advanced,
-                counted: t.acked,
+                counted: None,
                 in_flight_before: t.in_flight_before,
                 may_grow: self.policies.cwnd_update.may_grow(path, view),
             };

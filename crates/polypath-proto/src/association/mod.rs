@@ -136,8 +136,6 @@ pub struct Association {
     ns2_cmt: ns2_cmt::Notes,
     /// What both sides offered in the handshake beyond RFC 9260.
     extensions: Extensions,
-    /// Packets with DATA that the SACK at hand answers, if it tells.
-    packets_acked: Option<u32>,
     stamped: Option<measure::Stamped>,
     /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
     cause: SackCause,
@@ -202,7 +200,6 @@ impl Association {
             ns2: ns2::Notes::default(),
             ns2_cmt: ns2_cmt::Notes::default(),
             extensions: Extensions::default(),
-            packets_acked: None,
             stamped: None,
             cause: SackCause::default(),
             acked: Vec::new(),

@@ -25,7 +25,7 @@ use super::control::Control;
 use crate::config::{BurstRule, PathConfirmation, Procedures};
 use crate::path::Expired;
 use crate::policy::failover::PathErrorKind;
-use crate::policy::retransmission::{LossCause, LostChunk};
+use crate::policy::retransmission::LossCause;
 use crate::policy::{PathState, PathsView, probing};
 use crate::send::{Fate, InFlight};
 use crate::wire::PacketWriter;
@@ -214,8 +214,7 @@ impl Association {
             return None;
         }
         let (tsn, chunk, cause) = self.sender.flight.first_lost()?;
-        let lost =
-            LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+        let lost = chunk.as_lost(tsn, cause);
         let path = match self.ns2.destination {
             Some(path) => path,
             None => self.path_for_lost(&lost),

@@ -22,7 +22,7 @@ use super::acknowledge::PathTally;
 use crate::config::{BurstRule, Procedures};
 use crate::policy::congestion::PathAck;
 use crate::policy::loss::SackView;
-use crate::policy::retransmission::LostChunk;
+use crate::policy::retransmission::LossCause;
 use crate::policy::{PathState, PathView, PathsView};
 use crate::send::Fate;
 use crate::wire::PacketWriter;
@@ -44,8 +44,9 @@ pub(super) struct Notes {
 struct PathNotes {
     /// The last fast retransmission marked a chunk of this path (eRtxLimit).
     suffered: bool,
-    /// Highest TSN outstanding here when the window was last cut; the same for all cuts.
+    /// The recover point (uiRecover).
     recover: Option<Tsn>,
+    /// The highest TSN that any cut has found outstanding here (uiHighestTsnSent).
     highest: Option<Tsn>,
     /// Packets that count towards Max.Burst.
     burst: u32,
@@ -87,7 +88,7 @@ impl Association {
         self.ns2_cmt.by_sack = true;
     }
 
-    /// Marks that one path's cumulatively acknowledged chunk stops its T3-rtx.
+    /// Whether a chunk that the cumulative ack removes stops T3-rtx of its path, which has these left edges.
     pub(super) fn ns2_cmt_stops_t3(edges: [Option<Tsn>; 2], running: bool, tsn: Tsn) -> bool {
         let reached = |edge: Option<Tsn>| edge.is_none_or(|edge| !edge.is_after(tsn));
         (running && reached(edges[0])) || reached(edges[1])
@@ -103,8 +104,8 @@ impl Association {
         let cumulative = if full { t.acked - t.acked_by_gaps } else { 0 };
         let ack = PathAck {
             acked: t.acked,
-            acked_by_gaps: t.counted,
-            counted: cumulative + t.counted,
+            acked_by_gaps: t.acked_by_gaps,
+            counted: Some(cumulative + t.counted),
             advanced: view.advanced,
             // What waits for its retransmission after the SACK is not outstanding here.
             in_flight_before: t.in_flight_before.saturating_sub(p.lost()),
@@ -150,7 +151,7 @@ impl Association {
                     notes.highest = unmarked;
                 }
             }
-            let fast = cause == crate::policy::retransmission::LossCause::FastRetransmit;
+            let fast = cause == LossCause::FastRetransmit;
             self.ns2_cmt.paths[path.index()].suffered |= fast;
         }
     }
@@ -179,8 +180,7 @@ impl Association {
             from = self.sender.flight.ack_point().next();
         }
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
-            let lost =
-                LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+            let lost = chunk.as_lost(tsn, cause);
             from = tsn.next();
             let path = self.path_for_lost(&lost);
             let p = &self.paths[path.index()];

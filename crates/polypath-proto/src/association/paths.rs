@@ -86,22 +86,6 @@ impl Association {
         Ok(())
     }
 
-    /// Tells what share of the packets is lost on a path, in parts of a million, or that nobody knows:
-    /// for policies that ask an oracle (`retransmission = "loss-rate"`; Iyengar 2004, II).
-    ///
-    /// # Errors
-    ///
-    /// There is no such path.
-    pub fn set_known_loss(
-        &mut self,
-        path: PathId,
-        parts_per_million: Option<u32>,
-    ) -> Result<(), PathError> {
-        let p = self.paths.get_mut(path.index()).ok_or(PathError::NoSuchPath(path))?;
-        p.set_known_loss(parts_per_million);
-        Ok(())
-    }
-
     /// Sets Association.Max.Retrans: so many errors in a row over all paths, and one more, end the
     /// association (RFC 9260 8.1). It holds from the next error on.
     pub const fn set_association_max_retrans(&mut self, errors: u32) {

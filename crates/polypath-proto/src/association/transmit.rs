@@ -6,7 +6,7 @@ use super::state::State;
 use crate::config::BurstRule;
 use crate::init;
 use crate::path::Path;
-use crate::policy::retransmission::{LossCause, LostChunk};
+use crate::policy::retransmission::LossCause;
 use crate::policy::{PathState, PathView, PathsView};
 use crate::reply::write_reply;
 use crate::transmit::{Ecn, Transmit};
@@ -145,14 +145,23 @@ impl Association {
             return self.ns2_next_retransmission();
         }
         let concurrent = self.policies.scheduler.is_concurrent();
-        let mut refused = 0u64;
+        if concurrent && !self.paths.iter().any(|p| p.allowance || p.has_room()) {
+            return None;
+        }
+        // The paths whose chunks wait, after a fast retransmission and after a timeout: the policy would
+        // say the same of the next.
+        let mut waiting = [0u64; 2];
         let mut from = self.sender.flight.ack_point().next();
         loop {
             let (tsn, chunk, cause) = self.sender.flight.lost_from(from)?;
             from = tsn.next();
+            let waiting = &mut waiting[usize::from(cause == LossCause::Timeout)];
+            let bit = 1 << chunk.path.index();
+            if *waiting & bit != 0 {
+                continue;
+            }
             let size = chunk.size();
-            let lost =
-                LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+            let lost = chunk.as_lost(tsn, cause);
             let path = self.path_for_lost(&lost);
             if self.paths[path.index()].allowance {
                 return Some((path, tsn));
@@ -164,10 +173,10 @@ impl Association {
             if self.may_burst(path) && (owed || self.sender.peer_has_room(size)) {
                 return Some((path, tsn));
             }
-            refused |= 1 << path.index();
-            if !concurrent || refused.count_ones() as usize == self.paths.len() {
+            if !concurrent {
                 return None;
             }
+            *waiting |= bit;
         }
     }
 
@@ -187,11 +196,11 @@ impl Association {
             }
         }
         let (ns2_cmt, full) = (self.is_ns2_cmt(), self.burst_is_full());
-        let dormant = self.paths.iter().all(|p| p.state() != PathState::Active);
         if ns2_cmt && !self.ns2_may_send_new() {
             // The scheduler's turns count only what leaves.
             return None;
         }
+        let dormant = ns2_cmt && self.paths.iter().all(|p| p.state() != PathState::Active);
         let Self { policies, burst_from, config, ns2_cmt: notes, .. } = self;
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let room = |p: &PathView| {
@@ -201,7 +210,7 @@ impl Association {
             has_room(p, burst_from, config.max_burst()) && !full
         };
         let path = policies.scheduler.path(view, &room)?;
-        (!self.is_ns2() || self.ns2_may_send_new()).then_some(path)
+        (ns2_cmt || !self.is_ns2() || self.ns2_may_send_new()).then_some(path)
     }
 
     /// After a loss on `path`, one packet of retransmissions leaves whatever the window (RFC 9260 6.3.3
@@ -221,8 +230,7 @@ impl Association {
     /// the window. What it takes of the peer's buffer stays free.
     fn may_overtake(&mut self, path: PathId) -> bool {
         let Some((tsn, chunk, cause)) = self.sender.flight.first_lost() else { return true };
-        let lost =
-            LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+        let lost = chunk.as_lost(tsn, cause);
         let held_back: u32 = self.paths.iter().map(Path::lost).sum();
         let next = self.sender.queue.next_size(self.largest_payload, self.largest_payload);
         let size = (next.unwrap_or_default() + DATA_HEADER_LEN) as u32;
@@ -415,8 +423,10 @@ impl Association {
         while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
             let size = chunk.size();
-            let lost =
-                LostChunk { tsn, cause, last_path: chunk.path, transmissions: chunk.transmissions };
+            if w.remaining() < size as usize {
+                break;
+            }
+            let lost = chunk.as_lost(tsn, cause);
             // Asked twice, a policy that draws lots may answer twice.
             let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
             let allowed = (forced || chosen == Some(tsn))
@@ -424,7 +434,7 @@ impl Association {
             if to != path && concurrent {
                 continue;
             }
-            if to != path || !allowed || w.remaining() < size as usize {
+            if to != path || !allowed {
                 break;
             }
             self.write_again(now, path, tsn, cause, w);

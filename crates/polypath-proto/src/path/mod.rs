@@ -60,7 +60,6 @@ pub(crate) struct Path {
     rtt_range: Option<RttRange>,
     /// Largest IP packet, headers included.
     mtu: u32,
-    known_loss: Option<u32>,
     /// The chunk whose round-trip time is being measured.
     rtt_probe: Option<Tsn>,
     /// Measurements that were given up, but whose chunks may still answer (ns-2's procedures).
@@ -124,7 +123,6 @@ impl Path {
             pair: PacketPair::default(),
             rtt_range: None,
             mtu: config.path_mtu().into(),
-            known_loss: None,
             rtt_probe: None,
             stale_probes: Vec::new(),
             max_packet,
@@ -167,7 +165,6 @@ impl Path {
             bandwidth: self.bandwidth(),
             pair_bandwidth: self.pair.bytes_per_second(),
             rtt_range: self.rtt_range,
-            known_loss: self.known_loss,
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
         }
@@ -203,10 +200,6 @@ impl Path {
 
     pub(crate) const fn path_max_retrans(&self) -> u32 {
         self.thresholds.path_max_retrans
-    }
-
-    pub(crate) const fn set_known_loss(&mut self, parts_per_million: Option<u32>) {
-        self.known_loss = parts_per_million;
     }
 
     pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {

@@ -82,9 +82,6 @@ pub struct PathView {
     pub pair_bandwidth: Option<f64>,
     /// The shortest and the longest round-trip time, once there is a sample.
     pub rtt_range: Option<RttRange>,
-    /// The share of packets that is lost here in parts of a million, if somebody has told
-    /// ([`Association::set_known_loss`](crate::Association::set_known_loss)).
-    pub known_loss: Option<u32>,
     /// Smoothed round-trip time, once there is a sample.
     pub srtt: Option<Duration>,
     /// Round-trip time variation, once there is a sample.

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 use bytes::Bytes;
 
 use super::queue::NewChunk;
-use crate::policy::retransmission::LossCause;
+use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::wire::{DATA_HEADER_LEN, Data, GapBlock};
 use crate::{PathId, Ppid, Ssn, StreamId, Time, Tsn};
 
@@ -55,6 +55,11 @@ impl Outstanding {
     /// What it counts for in windows: chunk header and payload.
     pub(crate) fn size(&self) -> u32 {
         (DATA_HEADER_LEN + self.payload.len()) as u32
+    }
+
+    /// What a retransmission policy is told of it.
+    pub(crate) const fn as_lost(&self, tsn: Tsn, cause: LossCause) -> LostChunk {
+        LostChunk { tsn, cause, last_path: self.path, transmissions: self.transmissions }
     }
 
     pub(crate) fn data(&self, tsn: Tsn) -> Data<'_> {

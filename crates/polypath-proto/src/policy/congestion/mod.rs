@@ -22,8 +22,9 @@ pub struct PathAck {
     pub acked: u32,
     /// Of these, what gap blocks acknowledged.
     pub acked_by_gaps: u32,
-    /// Of these, what counts towards partial_bytes_acked, if the rules before have not decided that.
-    pub counted: u32,
+    /// Of the bytes acknowledged, what counts towards partial_bytes_acked where the procedures say so
+    /// (CMT by ns-2's); `None` leaves it to the controller.
+    pub counted: Option<u32>,
     /// Bytes in flight on the path before the SACK; by ns-2's procedures, those of chunks that wait
     /// for retransmission too.
     pub in_flight_before: u32,

@@ -61,14 +61,12 @@ impl CongestionController for Ns2 {
     fn on_ack(&mut self, path: &PathView, ack: &PathAck, _: PathsView<'_>) -> Window {
         let mut w = path.window;
         let full = ack.in_flight_before >= w.cwnd;
-        if self.cmt {
-            if w.cwnd > w.ssthresh {
-                w.partial_bytes_acked = w.partial_bytes_acked.saturating_add(ack.counted);
-            }
-        } else if w.cwnd > w.ssthresh {
-            let cumulative = if full { ack.acked - ack.acked_by_gaps } else { 0 };
-            let by_gaps = if ack.advanced { ack.acked_by_gaps } else { 0 };
-            let acked = cumulative.saturating_add(by_gaps);
+        if w.cwnd > w.ssthresh {
+            let acked = ack.counted.unwrap_or_else(|| {
+                let cumulative = if full { ack.acked - ack.acked_by_gaps } else { 0 };
+                let by_gaps = if ack.advanced { ack.acked_by_gaps } else { 0 };
+                cumulative.saturating_add(by_gaps)
+            });
             w.partial_bytes_acked = w.partial_bytes_acked.saturating_add(acked);
         }
         if ack.may_grow && full {

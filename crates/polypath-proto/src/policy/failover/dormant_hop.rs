@@ -16,37 +16,27 @@
 //!
 //! ns-2: dormantAction_ 0, its default. There only retransmissions go from path to path.
 
-use super::phases::{Phases, hop};
-use super::{FailoverPolicy, PathErrorKind};
-use crate::PathId;
-use crate::policy::{Answer, PathState, PathView, PathsView};
+use super::FailoverPolicy;
+use super::phases::{Dormant, Phased, hop};
+use crate::policy::{Answer, retransmission::alternate};
 
 /// See the [module](self).
 pub static DORMANT_HOP: Answer<dyn FailoverPolicy> = Answer {
     name: "dormant-hop",
     summary: "as standard; when every path has failed, data goes to the next one with each timeout \
               (Dormant Hop; Caro 2006, III.6)",
-    make: |config| Box::new(DormantHop(Phases::new(config))),
+    make: |config| {
+        Phased::boxed(
+            config,
+            Dormant {
+                data: |timeout, paths| {
+                    if timeout { hop(paths.current(), paths) } else { paths.current() }
+                },
+                retransmission: alternate,
+            },
+        )
+    },
 };
-
-#[derive(Debug)]
-struct DormantHop(Phases);
-
-impl FailoverPolicy for DormantHop {
-    fn after_error(
-        &mut self,
-        path: &PathView,
-        _: PathErrorKind,
-        paths: PathsView<'_>,
-    ) -> PathState {
-        self.0.after_error(path, paths)
-    }
-
-    fn current(&mut self, paths: PathsView<'_>) -> PathId {
-        let stays = paths.current();
-        self.0.current(paths, |timeout| if timeout { hop(stays, paths) } else { stays })
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -10,40 +10,22 @@
 //!                  another one: Phase II with it
 //! ```
 
-use super::phases::Phases;
-use super::{FailoverPolicy, PathErrorKind};
-use crate::PathId;
-use crate::policy::{Answer, PathState, PathView, PathsView};
+use super::FailoverPolicy;
+use super::phases::{Dormant, Phased};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static DORMANT_LAST_DEST: Answer<dyn FailoverPolicy> = Answer {
     name: "dormant-last-dest",
     summary: "as standard; when every path has failed, data stays with the path used last \
               (Dormant LastDest; Caro 2006, III.6)",
-    make: |config| Box::new(DormantLastDest(Phases::new(config))),
+    make: |config| {
+        Phased::boxed(
+            config,
+            Dormant { data: |_, paths| paths.current(), retransmission: |last, _| last },
+        )
+    },
 };
-
-#[derive(Debug)]
-struct DormantLastDest(Phases);
-
-impl FailoverPolicy for DormantLastDest {
-    fn after_error(
-        &mut self,
-        path: &PathView,
-        _: PathErrorKind,
-        paths: PathsView<'_>,
-    ) -> PathState {
-        self.0.after_error(path, paths)
-    }
-
-    fn current(&mut self, paths: PathsView<'_>) -> PathId {
-        self.0.current(paths, |_| paths.current())
-    }
-
-    fn retransmission(&self, last: PathId, _: PathsView<'_>) -> PathId {
-        last
-    }
-}
 
 #[cfg(test)]
 mod tests {

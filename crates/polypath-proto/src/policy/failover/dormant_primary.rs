@@ -11,40 +11,25 @@
 //!                  another one: Phase II with it
 //! ```
 
-use super::phases::Phases;
-use super::{FailoverPolicy, PathErrorKind};
-use crate::PathId;
-use crate::policy::{Answer, PathState, PathView, PathsView};
+use super::FailoverPolicy;
+use super::phases::{Dormant, Phased};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static DORMANT_PRIMARY: Answer<dyn FailoverPolicy> = Answer {
     name: "dormant-primary",
     summary: "as standard; when every path has failed, data goes to the primary \
               (Dormant Primary; Caro 2006, III.6)",
-    make: |config| Box::new(DormantPrimary(Phases::new(config))),
+    make: |config| {
+        Phased::boxed(
+            config,
+            Dormant {
+                data: |_, paths| paths.primary(),
+                retransmission: |_, paths| paths.primary(),
+            },
+        )
+    },
 };
-
-#[derive(Debug)]
-struct DormantPrimary(Phases);
-
-impl FailoverPolicy for DormantPrimary {
-    fn after_error(
-        &mut self,
-        path: &PathView,
-        _: PathErrorKind,
-        paths: PathsView<'_>,
-    ) -> PathState {
-        self.0.after_error(path, paths)
-    }
-
-    fn current(&mut self, paths: PathsView<'_>) -> PathId {
-        self.0.current(paths, |_| paths.primary())
-    }
-
-    fn retransmission(&self, _: PathId, paths: PathsView<'_>) -> PathId {
-        paths.primary()
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@
 //! By ns-2's procedures the path for new data is chosen anew only when it turns inactive and when the
 //! primary answers: in the dormant state it stays, and a stand-in that answers does not take over.
 
+use super::{FailoverPolicy, PathErrorKind};
 use crate::config::Procedures;
 use crate::policy::{PathState, PathView, PathsView};
 use crate::{Config, PathId};
@@ -24,19 +25,19 @@ pub(super) fn active(path: &PathView) -> bool {
 
 /// What has happened to the path for new data since it was chosen.
 #[derive(Debug)]
-pub(super) struct Phases {
+struct Phases {
     ns2: bool,
     /// An error on the path for new data, by ns-2's procedures one that made it inactive.
     left: Option<PathId>,
 }
 
 impl Phases {
-    pub(super) fn new(config: &Config) -> Self {
+    fn new(config: &Config) -> Self {
         Self { ns2: config.procedures() == Procedures::Ns2, left: None }
     }
 
     /// The state of a path after an error there.
-    pub(super) fn after_error(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
+    fn after_error(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
         let state = inactive_above_pmr(path);
         let fails = state == PathState::Inactive && path.state != PathState::Inactive;
         if path.id == paths.current() && (fails || !self.ns2) {
@@ -47,11 +48,7 @@ impl Phases {
 
     /// The path for new data; `dormant` says it in the dormant state, after an error there or without
     /// one.
-    pub(super) fn current(
-        &mut self,
-        paths: PathsView<'_>,
-        dormant: impl FnOnce(bool) -> PathId,
-    ) -> PathId {
+    fn current(&mut self, paths: PathsView<'_>, dormant: impl FnOnce(bool) -> PathId) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
         let left = self.left.take() == Some(current);
         if active(&paths.path(primary)) {
@@ -69,6 +66,47 @@ impl Phases {
             return current;
         }
         paths.next_after(current, active).unwrap_or_else(|| dormant(left))
+    }
+}
+
+/// An answer that differs from the others only in the dormant state.
+#[derive(Debug)]
+pub(super) struct Phased {
+    phases: Phases,
+    dormant: Dormant,
+}
+
+/// What happens when every path has failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dormant {
+    /// The path for new data, after a timeout there or without one.
+    pub(super) data: fn(timeout: bool, PathsView<'_>) -> PathId,
+    /// Where a chunk is sent again that was last sent to this path.
+    pub(super) retransmission: fn(last: PathId, PathsView<'_>) -> PathId,
+}
+
+impl Phased {
+    pub(super) fn boxed(config: &Config, dormant: Dormant) -> Box<dyn FailoverPolicy> {
+        Box::new(Self { phases: Phases::new(config), dormant })
+    }
+}
+
+impl FailoverPolicy for Phased {
+    fn after_error(
+        &mut self,
+        path: &PathView,
+        _: PathErrorKind,
+        paths: PathsView<'_>,
+    ) -> PathState {
+        self.phases.after_error(path, paths)
+    }
+
+    fn current(&mut self, paths: PathsView<'_>) -> PathId {
+        self.phases.current(paths, |timeout| (self.dormant.data)(timeout, paths))
+    }
+
+    fn retransmission(&self, last: PathId, paths: PathsView<'_>) -> PathId {
+        (self.dormant.retransmission)(last, paths)
     }
 }
 

@@ -13,36 +13,22 @@
 //! When every path is inactive (the dormant state, which the RFC leaves open), new data stays with the
 //! path used last, retransmissions go from path to path, and the first path to answer takes over.
 
-use super::phases::Phases;
-use super::{FailoverPolicy, PathErrorKind};
-use crate::PathId;
-use crate::policy::{Answer, PathState, PathView, PathsView};
+use super::FailoverPolicy;
+use super::phases::{Dormant, Phased};
+use crate::policy::{Answer, retransmission::alternate};
 
 /// See the [module](self).
 pub static STANDARD: Answer<dyn FailoverPolicy> = Answer {
     name: "standard",
     summary: "a path is inactive after Path.Max.Retrans errors, the primary is used again when it \
               answers (RFC 9260 8.2)",
-    make: |config| Box::new(Standard(Phases::new(config))),
+    make: |config| {
+        Phased::boxed(
+            config,
+            Dormant { data: |_, paths| paths.current(), retransmission: alternate },
+        )
+    },
 };
-
-#[derive(Debug)]
-struct Standard(Phases);
-
-impl FailoverPolicy for Standard {
-    fn after_error(
-        &mut self,
-        path: &PathView,
-        _: PathErrorKind,
-        paths: PathsView<'_>,
-    ) -> PathState {
-        self.0.after_error(path, paths)
-    }
-
-    fn current(&mut self, paths: PathsView<'_>) -> PathId {
-        self.0.current(paths, |_| paths.current())
-    }
-}
 
 #[cfg(test)]
 mod tests {

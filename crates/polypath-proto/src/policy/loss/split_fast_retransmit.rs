@@ -38,12 +38,14 @@ struct Split {
     /// blocks show that a path was newly acknowledged, and a chunk is fast retransmitted only if it
     /// has been sent once.
     ns2: bool,
+    /// The SACK at hand newly acknowledges chunks of several paths.
+    mixed: bool,
 }
 
 impl Split {
     fn new(config: &Config, multiple: bool) -> Self {
         let ns2 = config.procedures() == Procedures::Ns2;
-        Self { threshold: config.fast_retransmit_reports(), multiple, ns2 }
+        Self { threshold: config.fast_retransmit_reports(), multiple, ns2, mixed: false }
     }
 
     fn highest(&self, on: &NewlyAckedOn) -> Option<Tsn> {
@@ -52,6 +54,10 @@ impl Split {
 }
 
 impl LossDetector for Split {
+    fn on_sack(&mut self, sack: &SackView<'_>) {
+        self.mixed = sack.newly_acked_on.iter().filter(|on| self.highest(on).is_some()).count() > 1;
+    }
+
     fn looks_at_lost(&self) -> bool {
         self.ns2
     }
@@ -65,9 +71,8 @@ impl LossDetector for Split {
         if self.multiple && chunk.own_recover.is_some_and(|own| !highest.is_after(own)) {
             return 0;
         }
-        let mixed = sack.newly_acked_on.iter().filter(|on| self.highest(on).is_some()).count() > 1;
         match sack.packets {
-            Some(packets) if !mixed && !lowest.is_before(chunk.tsn) => packets,
+            Some(packets) if !self.mixed && !lowest.is_before(chunk.tsn) => packets,
             _ => 1,
         }
     }
@@ -119,7 +124,9 @@ mod tests {
             packets,
             highest_acked: Tsn(40),
         };
-        (detector.make)(&Config::rfc9260()).reports(&chunk, &sack)
+        let mut detector = (detector.make)(&Config::rfc9260());
+        detector.on_sack(&sack);
+        detector.reports(&chunk, &sack)
     }
 
     #[test]

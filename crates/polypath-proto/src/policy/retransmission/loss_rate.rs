@@ -1,8 +1,8 @@
 //! RTX-LOSSRATE: to the path with the lowest loss rate, at random among equals.
 //!
 //! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
-//! multihoming" (2004), II: an ideal, for there "an oracle" tells the loss rates; the simulator is one.
-//! Where nobody tells, each path's own estimate takes the oracle's place. ns-2: eCmtRtxPolicy_ 3.
+//! multihoming" (2004), II: an ideal, for there "an oracle" tells the loss rates. Here each path's own
+//! estimate takes the oracle's place. ns-2: eCmtRtxPolicy_ 3, with the oracle.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::{PathId, Rng};
 /// See the [module](self).
 pub static LOSS_RATE: Answer<dyn RetransmissionPolicy> = Answer {
     name: "loss-rate",
-    summary: "every retransmission to the path with the lowest loss rate, known or estimated \
+    summary: "every retransmission to the path with the lowest loss rate, as estimated \
               (RTX-LOSSRATE; Iyengar 2004)",
     make: |_| Box::new(LossRate),
 };
@@ -29,6 +29,5 @@ impl RetransmissionPolicy for LossRate {
 
 fn per_billion(path: &PathView) -> u64 {
     let (lost, sent) = path.loss.share();
-    let estimate = u64::from(lost) * 1_000_000_000 / u64::from(sent);
-    path.known_loss.map_or(estimate, |million| u64::from(million) * 1000)
+    u64::from(lost) * 1_000_000_000 / u64::from(sent)
 }
