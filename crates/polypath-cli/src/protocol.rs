@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     fn there_and_back(part: Part) -> Part {
-        let Message { stream, ppid, unordered, payload } = part.message();
+        let Message { stream, ppid, unordered, payload, .. } = part.message();
         let received = Received { stream, ppid, unordered, beginning: true, end: true, payload };
         Part::read(received).unwrap()
     }

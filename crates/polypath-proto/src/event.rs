@@ -142,6 +142,8 @@ pub struct Message {
     pub ppid: Ppid,
     /// Deliver as soon as complete, in no order (RFC 9260 6.6).
     pub unordered: bool,
+    /// Ask the peer to acknowledge it without delay (SCTP_SACK_IMMEDIATELY, RFC 7053 5).
+    pub sack_immediately: bool,
     /// The bytes; at least one.
     pub payload: Bytes,
 }
@@ -149,7 +151,13 @@ pub struct Message {
 impl Message {
     /// An ordered message with payload protocol identifier 0.
     pub fn new(stream: StreamId, payload: impl Into<Bytes>) -> Self {
-        Self { stream, ppid: Ppid(0), unordered: false, payload: payload.into() }
+        Self {
+            stream,
+            ppid: Ppid(0),
+            unordered: false,
+            sack_immediately: false,
+            payload: payload.into(),
+        }
     }
 }
 

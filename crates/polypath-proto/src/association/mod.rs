@@ -37,6 +37,7 @@ mod connect;
 mod control;
 mod data;
 mod heartbeat;
+mod immediate;
 mod invariants;
 mod measure;
 mod ns2;
@@ -116,6 +117,8 @@ pub struct Association {
     burst_packets: u32,
     /// Payload bytes of the largest DATA chunk that fits every path.
     largest_payload: usize,
+    /// Nothing was in flight when the packet at hand was begun.
+    alone: bool,
     heartbeat_key: [u8; 32],
     rng: Rng,
     now: Time,
@@ -185,6 +188,7 @@ impl Association {
             burst_over: true,
             burst_packets: 0,
             largest_payload: usize::MAX,
+            alone: false,
             heartbeat_key: secret.next_bytes(),
             rng: Rng::new(&secret.fork()),
             now,
@@ -565,8 +569,7 @@ impl StreamMut<'_> {
     ///
     /// As [`Association::send`].
     pub fn send(&mut self, now: Time, ppid: Ppid, payload: Bytes) -> Result<(), SendError> {
-        let message = Message { stream: self.id, ppid, unordered: false, payload };
-        self.association.send(now, message)
+        self.association.send(now, Message { ppid, ..Message::new(self.id, payload) })
     }
 
     /// Takes the next message, or piece of one, of this stream.

@@ -299,6 +299,7 @@ impl Association {
                 let _ = self.write_sack(&mut w);
             }
             if self.state.may_send_data() && !(ns2 && purpose == Purpose::Sack) {
+                self.note_alone();
                 if self.sender.flight.has_lost() && purpose != Purpose::NewData {
                     self.write_retransmissions(now, path, purpose, &mut w);
                 } else {
@@ -461,9 +462,13 @@ impl Association {
     ) {
         let retransmission = self.flags_retransmissions();
         let (old, chunk) = self.sender.flight.resend(tsn, path);
-        // The room was checked.
-        let _ = w.data(&Data { retransmission, ..chunk.data(tsn) });
         let (transmissions, size) = (chunk.transmissions, chunk.size());
+        let still = self.stands_still_after(path, size);
+        if let Some(chunk) = self.sender.flight.get(tsn) {
+            let data = chunk.data(tsn);
+            // The room was checked.
+            let _ = w.data(&Data { retransmission, immediate: data.immediate || still, ..data });
+        }
         self.policies.cwnd_update.on_retransmit(old, path);
         self.paths[old.index()].lost_gone(size);
         let p = &mut self.paths[path.index()];
@@ -497,10 +502,11 @@ impl Association {
                 break;
             }
             let Some(chunk) = self.sender.queue.take(n) else { break };
+            let still = self.stands_still_after(path, size);
             let (tsn, out) = self.sender.flight.push(chunk, path);
-            let data: Data<'_> = out.data(tsn);
+            let data = out.data(tsn);
             // The room was checked.
-            let _ = w.data(&data);
+            let _ = w.data(&Data { immediate: data.immediate || still, ..data });
             self.sender.charge_window(tsn, size);
             let stats = &mut self.paths[path.index()].stats;
             stats.data_chunks_sent += 1;

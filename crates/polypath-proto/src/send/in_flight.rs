@@ -31,6 +31,7 @@ pub(crate) struct Outstanding {
     unordered: bool,
     beginning: bool,
     end: bool,
+    immediate: bool,
     pub(crate) fate: Fate,
     pub(crate) fast_retransmitted: bool,
     /// It has been marked for fast retransmission, whatever came after.
@@ -71,7 +72,7 @@ impl Outstanding {
             unordered: self.unordered,
             beginning: self.beginning,
             end: self.end,
-            immediate: false,
+            immediate: self.immediate,
             retransmission: false,
             payload: &self.payload,
         }
@@ -159,6 +160,7 @@ impl InFlight {
             unordered: chunk.unordered,
             beginning: chunk.beginning,
             end: chunk.end,
+            immediate: chunk.immediate,
             fate: Fate::InFlight,
             fast_retransmitted: false,
             ever_fast_retransmitted: false,
@@ -455,6 +457,7 @@ mod tests {
             unordered: false,
             beginning: true,
             end: true,
+            immediate: false,
             payload: Bytes::from_static(b"1234"),
         }
     }

@@ -18,6 +18,8 @@ pub(crate) struct NewChunk {
     pub(crate) unordered: bool,
     pub(crate) beginning: bool,
     pub(crate) end: bool,
+    /// The application wants to hear of it soon: on the last fragment (RFC 7053 5).
+    pub(crate) immediate: bool,
     pub(crate) payload: Bytes,
 }
 
@@ -80,6 +82,7 @@ impl SendQueue {
             unordered: message.unordered,
             beginning,
             end,
+            immediate: end && message.sack_immediately,
             payload: Bytes::new(),
         };
         self.bytes -= size;

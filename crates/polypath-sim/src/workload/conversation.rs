@@ -204,11 +204,11 @@ impl Conversation {
             return Ok(());
         }
         while let Some(planned) = flow.source.next() {
+            let payload = flow.ledger.payload(&planned);
             let message = Message {
-                stream: StreamId(planned.stream),
                 ppid: Ppid(Ledger::mark(&planned)),
                 unordered: planned.unordered,
-                payload: flow.ledger.payload(&planned),
+                ..Message::new(StreamId(planned.stream), payload)
             };
             match to.send(now, message) {
                 Ok(()) => {

@@ -27,10 +27,9 @@ async fn echo_on_many_streams() {
     tokio::spawn(async move {
         while let Ok(Some(received)) = far.recv().await {
             let message = Message {
-                stream: received.stream,
                 ppid: received.ppid,
                 unordered: received.unordered,
-                payload: received.payload,
+                ..Message::new(received.stream, received.payload)
             };
             far.send(message).await.unwrap();
         }
