@@ -70,6 +70,10 @@ impl Association {
             return;
         }
         let above = cumulative.is_after(self.sender.flight.highest());
+        if above && self.is_before_reset(cumulative) {
+            self.stats.dropped += 1;
+            return;
+        }
         if above || sack.gaps().any(|g| u32::from(g.end) >= outstanding && g.is_sound()) {
             return self.violation("it acknowledged data that was never sent");
         }
