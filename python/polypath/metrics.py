@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 Metric: TypeAlias = float | int | bool | str
 
 #: Every metric with what it is and its unit. Where a scenario has several associations, those of
 #: each carry its name ("main.goodput"); those of the back direction, if data went there, "back.".
+#: Associations that one application is striped over are one, with the paths of all of them.
 METRICS: Mapping[str, str] = {
     "complete": "every association delivered everything and closed gracefully",
     "end": "why the run ended: closed, idle, time-limit or event-limit",
@@ -61,7 +62,7 @@ _OF_RECEIVER = ("duplicates_received", "sacks_sent")
 
 def metrics(outcome: Mapping[str, Any]) -> dict[str, Metric]:
     """The metrics of an outcome; see :data:`METRICS`. A number that there is not is NaN."""
-    associations = outcome["associations"]
+    associations = applications(outcome)
     counts = [
         {name: count - link["background"][name] for name, count in link["counts"].items()}
         for link in outcome["links"]
@@ -81,6 +82,44 @@ def metrics(outcome: Mapping[str, Any]) -> dict[str, Metric]:
     for name, own in each.items():
         row |= {f"{name}.{metric}": value for metric, value in own.items()}
     return row
+
+
+def applications(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What became of each application: of its association, or of those that it is striped over.
+
+    The latter are laid together: what all carried, their paths one after the other, their counters
+    added up.
+    """
+    stripes = {name: one for one in outcome.get("stripes", ()) for name in one["associations"]}
+    found: dict[str, Mapping[str, Any]] = {}
+    for association in outcome["associations"]:
+        stripe = stripes.get(association["name"])
+        if stripe is None:
+            found[association["name"]] = association
+        elif stripe["name"] not in found:
+            found[stripe["name"]] = _together(stripe, outcome["associations"])
+    return list(found.values())
+
+
+def _together(
+    stripe: Mapping[str, Any], associations: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    members = [one for one in associations if one["name"] in stripe["associations"]]
+    together: dict[str, Any] = {**stripe, "changes": []}
+    for side in ("sender", "receiver"):
+        paths: list[dict[str, Any]] = []
+        counts: Counter[str] = Counter()
+        for member in members:
+            first = len(paths)
+            paths += [{**path, "path": first + path["path"]} for path in member[side]["paths"]]
+            counts.update(member[side]["counts"])
+            together["changes"] += [
+                {**change, "path": first + change["path"]}
+                for change in member["changes"]
+                if change["side"] == side
+            ]
+        together[side] = {"paths": paths, "counts": dict(counts)}
+    return together
 
 
 def rank(metric: str) -> tuple[str, int, str]:

@@ -124,7 +124,7 @@ def _workload(
     kind = workload.get("kind", "bulk")
     if kind not in ("bulk", "periodic"):
         raise refuse("workload.kind", f'"{kind}"', '"bulk" or "periodic"')
-    for key, allowed in {"direction": "forward", "streams": 1}.items():
+    for key, allowed in {"direction": "forward", "streams": 1, "striped": False}.items():
         if workload.get(key, allowed) != allowed:
             raise refuse(f"workload.{key}", json.dumps(workload[key]), json.dumps(allowed))
     if "read_rate" in workload:

@@ -100,6 +100,8 @@ def network_paths(specs: list[dict[str, Any]]) -> tuple[Path, ...]:
         # Nodes are numbered as the script makes them: two interfaces a path, then its routers.
         sender, receiver = 4 * index, 4 * index + 1
         near, far = 4 * index + 2, 4 * index + 3
+        if "shares" in spec:
+            raise refuse(f"{key}.shares", f'"{spec["shares"]}"', "a link of its own for each path")
         edge = spec.get("edge")
         own = {key: value for key, value in spec.items() if key not in ("forward", "back")}
         directions: list[tuple[Link, ...]] = []
