@@ -73,7 +73,9 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     sides["sender"].update(answers)
     if "useCmtDelAck_" in answers:
         # At a receiver, potentially failed paths would loop for ever when a heartbeat is lost.
-        sides["receiver"].update({key: answers[key] for key in ("useCmtDelAck_", "useCmtPF_")})
+        sides["receiver"].update({"useCmtDelAck_": answers["useCmtDelAck_"], "useCmtPF_": 0})
+        cwnd = effective["sender"]["transport"]["potentially_failed_cwnd"]
+        sides["sender"]["cmtPFCwnd_"] = cwnd
     for side, variables in sides.items():
         variables.update(failover(effective[side]["policy"], effective[side]["transport"]))
     headers = _IP + _COMMON + _DATA + (_TIMESTAMP if timestamps else 0)

@@ -43,6 +43,9 @@ _CMT: Mapping[str, str] = {
 CONCURRENT: Mapping[str, Mapping[str, str]] = {
     f"cmt-{policy}": {**_CMT, "retransmission": policy}
     for policy in ("same", "asap", "cwnd", "ssthresh")
+} | {
+    f"cmt-pf-{policy}": {**_CMT, "retransmission": policy, "failover": "cmt-potentially-failed"}
+    for policy in ("cwnd", "ssthresh")
 }
 
 #: Failover mechanisms that ns-2 has, by the name of the answer.

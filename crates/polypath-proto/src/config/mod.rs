@@ -86,6 +86,9 @@ parameters! {
     /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count exceeds
     /// this, with the answer to `failover` that has this state (RFC 7829 3.2, 6; 0).
     potentially_failed_max_retrans: u32 = 0;
+    /// Congestion window, in PMDCS, of a potentially failed path that a HEARTBEAT ACK brings back, with
+    /// the answer to `failover` that is CMT-PF's (Natarajan 2009, 3.1; 2). ns-2: cmtPFCwnd_.
+    potentially_failed_cwnd: u32 = 2;
     /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
     /// this; `None` for never (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans).
     /// Refused with an answer to `failover` that would ignore it. ns-2: changePrimaryThresh_.
@@ -93,7 +96,7 @@ parameters! {
     /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first (RFC 9260 16; 8).
     max_init_retransmits: u32 = 8;
     /// HB.interval: added to the RTO between heartbeats on an idle path (RFC 9260 8.3, 16; 30 s).
-    /// `None` sends no heartbeats but those that confirm a path (5.4).
+    /// `None` sends no heartbeats but those that confirm a path (5.4), and CMT-PF's.
     heartbeat_interval: Option<Duration> = Some(Duration::from_secs(30));
     /// SACK.Delay: longest wait before data is acknowledged (RFC 9260 6.2, 16; 200 ms, at most
     /// 500 ms).
@@ -252,6 +255,7 @@ impl ConfigBuilder {
             0,
             1 << 20,
         )?;
+        from("potentially_failed_cwnd", c.potentially_failed_cwnd.into(), 1, 64)?;
         from("max_init_retransmits", c.max_init_retransmits.into(), 0, 1 << 20)?;
         from("sack_every", c.sack_every.into(), 1, 64)?;
         from("fast_retransmit_reports", c.fast_retransmit_reports.into(), 1, 64)?;

@@ -30,6 +30,11 @@ pub static PROFILES: &[Profile] = &[
         make: cmt,
     },
     Profile {
+        name: "cmt-pf",
+        summary: "cmt that leaves a path with its first timeout: CMT-PF (Natarajan 2009)",
+        make: cmt_pf,
+    },
+    Profile {
         name: "paper-2006",
         summary: "what the five papers ran: the SCTP module of ns-2, releases 3.2 to 3.7",
         make: paper_2006,
@@ -53,6 +58,11 @@ fn cmt() -> Config {
         srtt_heuristic: true,
         ..Config::rfc9260()
     }
+}
+
+/// Natarajan 2009, 4: "we recommend CMT be replaced by CMT-PF".
+fn cmt_pf() -> Config {
+    Config { failover: &failover::CMT_POTENTIALLY_FAILED, ..cmt() }
 }
 
 /// The module's rules and constants up to release 3.5. Release 3.7 differs by one switch:

@@ -51,6 +51,8 @@ pub(crate) struct Path {
     remote: SocketAddr,
     state: PathState,
     error_count: u32,
+    /// Expirations of T3-rtx since the path last gave a sign of life.
+    timeouts_in_a_row: u32,
     thresholds: Thresholds,
     window: Window,
     rtt: RttEstimator,
@@ -115,6 +117,7 @@ impl Path {
             remote,
             state: PathState::Unconfirmed,
             error_count: 0,
+            timeouts_in_a_row: 0,
             thresholds: config.thresholds(),
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
@@ -272,6 +275,20 @@ impl Path {
 
     pub(crate) const fn clear_errors(&mut self) {
         self.error_count = 0;
+        self.timeouts_in_a_row = 0;
+    }
+
+    /// T3-rtx has expired.
+    pub(crate) const fn count_timeout(&mut self) {
+        self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
+        self.stats.timeouts += 1;
+        match self.timeouts_in_a_row {
+            2 => self.stats.second_timeouts += 1,
+            3 => self.stats.third_timeouts += 1,
+            4 => self.stats.fourth_timeouts += 1,
+            5 => self.stats.fifth_timeouts += 1,
+            _ => {}
+        }
     }
 
     pub(crate) fn back_off(&mut self) {
@@ -497,6 +514,11 @@ impl Path {
         self.heartbeat_out.map(|h| h.deadline)
     }
 
+    /// No answer to a HEARTBEAT is awaited any longer.
+    pub(crate) const fn forget_heartbeat(&mut self) {
+        self.heartbeat_out = None;
+    }
+
     pub(crate) const fn heartbeat_lost(&mut self) {
         self.heartbeat_out = None;
         self.stats.heartbeats_lost += 1;
@@ -528,7 +550,7 @@ impl Path {
         self.window = window;
         self.rtt = RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max());
         self.rtt_probe = None;
-        self.error_count = 0;
+        self.clear_errors();
         self.in_flight = 0;
         self.chunks_in_flight = 0;
         self.lost = 0;

@@ -2,6 +2,7 @@
 //! linking twenty.
 
 mod acknowledgement;
+mod cmt_pf;
 mod collisions;
 mod common;
 mod congestion;
@@ -17,9 +18,11 @@ mod failover_early;
 mod failover_model;
 mod floods;
 mod hostile;
+mod immediate;
 mod measuring;
 mod ns2_recovery;
 mod paths;
+mod reconfiguration;
 mod retransmissions;
 mod shutdown;
 mod tags;

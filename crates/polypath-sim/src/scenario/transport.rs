@@ -293,6 +293,8 @@ transport! {
     /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count exceeds
     /// this.
     potentially_failed_max_retrans: u32,
+    /// Congestion window of a potentially failed path whose probe was answered, in PMDCS (CMT-PF).
+    potentially_failed_cwnd: u32,
     /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
     /// this, or "off".
     change_primary_threshold: Threshold,

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Answer, FailoverPolicy, PathErrorKind, Thresholds};
+use super::{Answer, FailoverPolicy, PathErrorKind, Stranded, Thresholds};
 use crate::path::Path;
 use crate::policy::{PathState, PathsView};
 use crate::{Config, PathId, Time};
@@ -92,6 +92,16 @@ impl Drill {
         self.paths[usize::from(path)].set_state(state);
         self.current = self.ask(|policy, view| policy.current(view));
         self
+    }
+
+    /// Something is to be sent, and no path is active.
+    pub(super) fn strand(&mut self) -> Stranded {
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let stranded = self.policy.stranded(view);
+        if let Stranded::TakesBack(path) = stranded {
+            self.paths[path.index()].set_state(A);
+        }
+        stranded
     }
 
     /// The path for new data.
