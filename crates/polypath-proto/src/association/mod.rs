@@ -197,7 +197,7 @@ impl Association {
             largest_payload: usize::MAX,
             alone: false,
             heartbeat_key: secret.next_bytes(),
-            rng: Rng::new(&secret.fork()),
+            rng: Rng::new(&secret.fork()).with_ties(config.tie_seed()),
             now,
             wants_shutdown: false,
             awaits_paths: false,

@@ -57,6 +57,7 @@ pub(crate) struct Path {
     window: Window,
     rtt: RttEstimator,
     loss: LossEstimate,
+    known_loss: Option<u32>,
     bandwidth: Westwood,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
@@ -122,6 +123,7 @@ impl Path {
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
             loss: LossEstimate::default(),
+            known_loss: None,
             bandwidth: Westwood::default(),
             pair: PacketPair::default(),
             rtt_range: None,
@@ -165,6 +167,7 @@ impl Path {
             max_chunk: self.max_chunk(),
             rto: self.rtt.rto(),
             loss: self.loss,
+            known_loss: self.known_loss,
             bandwidth: self.bandwidth(),
             pair_bandwidth: self.pair.bytes_per_second(),
             rtt_range: self.rtt_range,
@@ -203,6 +206,10 @@ impl Path {
 
     pub(crate) const fn path_max_retrans(&self) -> u32 {
         self.thresholds.path_max_retrans
+    }
+
+    pub(crate) const fn set_known_loss(&mut self, per_billion: u32) {
+        self.known_loss = Some(per_billion);
     }
 
     pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {

@@ -74,6 +74,8 @@ pub struct PathView {
     pub rto: Duration,
     /// What share of what is sent here is lost.
     pub loss: LossEstimate,
+    /// The same for sure, in packets of a thousand million, where an oracle has told (Iyengar 2004, II).
+    pub known_loss: Option<u32>,
     /// Bandwidth by its acknowledgements in bytes a second, once there are some; whole packets, IP
     /// headers included (TCP Westwood; Qiao 2008, 5.2).
     pub bandwidth: Option<f64>,

@@ -144,11 +144,11 @@ impl<'a> ReconfigParameter<'a> {
                 streams: U16List::from_be_bytes(after(value, 4))?,
             },
             reconfig_type::ASSOCIATION_RESET => {
-                Self::AssociationReset { request: u32_at(value.as_array::<4>()?, 0) }
+                Self::AssociationReset { request: u32::from_be_bytes(value.try_into().ok()?) }
             }
             reconfig_type::RESPONSE => {
                 let head = value.first_chunk::<8>()?;
-                let next_tsns = match value.as_array::<16>() {
+                let next_tsns = match <&[u8; 16]>::try_from(value).ok() {
                     Some(all) => Some((Tsn(u32_at(all, 8)), Tsn(u32_at(all, 12)))),
                     None if value.len() == 8 => None,
                     None => return None,
@@ -156,11 +156,11 @@ impl<'a> ReconfigParameter<'a> {
                 Self::Response { response: u32_at(head, 0), result: u32_at(head, 4), next_tsns }
             }
             reconfig_type::ADD_OUTGOING => {
-                let fixed = value.as_array::<8>()?;
+                let fixed: &[u8; 8] = value.try_into().ok()?;
                 Self::AddOutgoing { request: u32_at(fixed, 0), streams: u16_at(fixed, 4) }
             }
             reconfig_type::ADD_INCOMING => {
-                let fixed = value.as_array::<8>()?;
+                let fixed: &[u8; 8] = value.try_into().ok()?;
                 Self::AddIncoming { request: u32_at(fixed, 0), streams: u16_at(fixed, 4) }
             }
             _ => Self::Unknown { ty, raw },

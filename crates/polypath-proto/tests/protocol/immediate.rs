@@ -68,8 +68,8 @@ fn a_retransmission_that_fills_the_window_asks() {
     net.cuts.clear();
     net.run(S(3));
     assert_eq!(asked(&net, 0)[..1], [2], "{}", net.tail(20));
-    let again = net.sent_since(0, before).iter().filter(|p| p.has("DATA 2")).last().unwrap().ms();
-    let next = net.sent_since(0, before).iter().filter(|p| p.has("DATA 3")).last().unwrap().ms();
+    let again = net.sent_since(0, before).iter().rfind(|p| p.has("DATA 2")).unwrap().ms();
+    let next = net.sent_since(0, before).iter().rfind(|p| p.has("DATA 3")).unwrap().ms();
     assert_eq!(next - again, 20, "one round trip later");
 }
 
