@@ -558,8 +558,11 @@ impl Endpoint {
     fn index(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let a = &entry.association;
-        let (tag, paths) =
-            if a.is_closed() { (VerificationTag(0), 0) } else { (a.local_tag(), a.path_count()) };
+        let paths = if a.is_closed() { 0 } else { a.path_count() };
+        // Until its last words have left, what arrives for it is no stranger's: the answer to that, an
+        // ABORT without a cause, would overtake the ABORT with the reason.
+        let tag =
+            if a.is_closed() && !a.has_last_words() { VerificationTag(0) } else { a.local_tag() };
         if entry.tag != tag {
             self.by_tag.remove(&entry.tag.0);
             entry.tag = tag;

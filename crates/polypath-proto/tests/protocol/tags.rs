@@ -248,3 +248,20 @@ fn every_association_has_tags_of_its_own() {
     mixed.data(&mut net, 2);
     assert_eq!(net.hosts[1].received.len(), 3);
 }
+
+/// What arrives between the application's ABORT and its leaving is no stranger's: an answer with the T bit
+/// would leave first, and say no reason.
+#[test]
+fn an_abort_is_not_overtaken_by_an_answer_to_strangers() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(1).open(&mut net);
+    let now = net.now;
+    net.am(1).abort(now, b"why");
+    let said =
+        |answers: Vec<Sent>| -> Vec<_> { answers.iter().map(|p| (p.text(), p.causes())).collect() };
+    assert_eq!(
+        said(hand.sack(&mut net, 0, &[])),
+        [("ABORT (User-Initiated Abort)".to_owned(), vec![12])]
+    );
+    assert_eq!(said(hand.sack(&mut net, 0, &[])), [("ABORT T".to_owned(), vec![])], "it has left");
+}

@@ -139,7 +139,7 @@ fn every_wrong_one_gets_one_line() {
             edited("[workload]", "[transport]\nprofile = \"rfc9620\"\n[workload]"),
             "line 8: \
           transport.profile: no profile \"rfc9620\"; did you mean \"rfc9260\"? \
-          allowed: rfc9260, cmt, paper-2006, ns2-2.35",
+          allowed: rfc9260, cmt, cmt-pf, paper-2006, ns2-2.35",
         ),
         (
             edited("[workload]", "[transport]\nrto_min = \"2 s\"\n[workload]"),

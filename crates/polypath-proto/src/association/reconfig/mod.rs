@@ -12,6 +12,7 @@ mod answers;
 mod requests;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -166,10 +167,11 @@ impl Association {
         }
         let may_ask = self.state.may_send_data();
         let Some(reconfig) = &mut self.reconfig else { return };
-        if !may_ask {
+        if !may_ask && reconfig.ours.take().is_some() {
             // The shutdown has begun, and nothing waits for the answer.
-            reconfig.ours = None;
+            self.release_held();
         }
+        let Some(reconfig) = &mut self.reconfig else { return };
         let Some(ours) = reconfig.ours.as_mut().filter(|o| o.timer.is_some_and(|t| t <= now))
         else {
             return;
@@ -183,7 +185,16 @@ impl Association {
             }
         }
         let path = if waits { old } else { self.alternate_for_control(old) };
-        let again = now + self.paths[path.index()].rto();
+        let rto = self.paths[path.index()].rto();
+        let mut again = now + rto;
+        if waits {
+            // After a request to reset the association nothing is taken for a round trip: in step with the
+            // peer's T3-rtx, what the peer waits for would never be acknowledged.
+            again = again
+                + Duration::from_nanos(
+                    self.rng.below(u64::try_from(rto.as_nanos()).unwrap_or(u64::MAX - 1) + 1),
+                );
+        }
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some(ours) = &mut reconfig.ours else { return };
         (ours.path, ours.timer) = (path, Some(again));

@@ -160,7 +160,7 @@ mod tests {
             (Cause::InvalidMandatoryParameter, "a mandatory parameter has an invalid value"),
             (
                 Cause::UnrecognizedParameters(unknown),
-                "parameters are of types that are not known: 0xc001, 0x8008",
+                "parameters are of types that are not known: 0xc001, Supported Extensions",
             ),
             (Cause::NoUserData(Tsn(3)), "the DATA chunk with TSN 3 has no user data"),
             (
