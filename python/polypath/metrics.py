@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 Metric: TypeAlias = float | int | bool | str
 
 #: Every metric with what it is and its unit. Where a scenario has several associations, those of
 #: each carry its name ("main.goodput"); those of the back direction, if data went there, "back.".
+#: Associations that one application is striped over are one, with the paths of all of them.
 METRICS: Mapping[str, str] = {
     "complete": "every association delivered everything and closed gracefully",
     "end": "why the run ended: closed, idle, time-limit or event-limit",
@@ -29,6 +30,7 @@ METRICS: Mapping[str, str] = {
     "blackout_time": "their sum, seconds",
     "packets_sent": "packets sent by the side that opened the association, all paths",
     "data_chunks_sent": "DATA chunks sent for the first time",
+    "data_chunks_lost": "DATA chunks that did not arrive, retransmissions included",
     "data_bytes_sent": "user bytes sent for the first time",
     "fast_retransmissions": "DATA chunks fast retransmitted",
     "timeout_retransmissions": "DATA chunks retransmitted after a timeout",
@@ -44,6 +46,8 @@ PATH_METRICS: Mapping[str, str] = {
     "packets_sent": "packets sent over it by the side that opened the association",
     "failures": "times that it became inactive there, until the last byte was delivered",
     "packets_arrived": "of the packets sent, those that the other side received",
+    "retransmissions": "DATA chunks sent over it that were sent before, over whichever path",
+    "timeouts": "expirations of its T3-rtx",
 }
 
 _OF_SENDER_PATHS = (
@@ -61,7 +65,7 @@ _OF_RECEIVER = ("duplicates_received", "sacks_sent")
 
 def metrics(outcome: Mapping[str, Any]) -> dict[str, Metric]:
     """The metrics of an outcome; see :data:`METRICS`. A number that there is not is NaN."""
-    associations = outcome["associations"]
+    associations = applications(outcome)
     counts = [
         {name: count - link["background"][name] for name, count in link["counts"].items()}
         for link in outcome["links"]
@@ -83,6 +87,44 @@ def metrics(outcome: Mapping[str, Any]) -> dict[str, Metric]:
     return row
 
 
+def applications(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What became of each application: of its association, or of those that it is striped over.
+
+    The latter are laid together: what all carried, their paths one after the other, their counters
+    added up.
+    """
+    stripes = {name: one for one in outcome.get("stripes", ()) for name in one["associations"]}
+    found: dict[str, Mapping[str, Any]] = {}
+    for association in outcome["associations"]:
+        stripe = stripes.get(association["name"])
+        if stripe is None:
+            found[association["name"]] = association
+        elif stripe["name"] not in found:
+            found[stripe["name"]] = _together(stripe, outcome["associations"])
+    return list(found.values())
+
+
+def _together(
+    stripe: Mapping[str, Any], associations: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    members = [one for one in associations if one["name"] in stripe["associations"]]
+    together: dict[str, Any] = {**stripe, "changes": []}
+    for side in ("sender", "receiver"):
+        paths: list[dict[str, Any]] = []
+        counts: Counter[str] = Counter()
+        for member in members:
+            first = len(paths)
+            paths += [{**path, "path": first + path["path"]} for path in member[side]["paths"]]
+            counts.update(member[side]["counts"])
+            together["changes"] += [
+                {**change, "path": first + change["path"]}
+                for change in member["changes"]
+                if change["side"] == side
+            ]
+        together[side] = {"paths": paths, "counts": dict(counts)}
+    return together
+
+
 def rank(metric: str) -> tuple[str, int, str]:
     """Sorts metrics: those of the run as in :data:`METRICS`, then those of each association."""
     prefix, _, last = metric.rpartition(".")
@@ -98,6 +140,10 @@ def _association(association: Mapping[str, Any]) -> dict[str, Metric]:
     for name in _OF_RECEIVER:
         row[name] = association["receiver"]["counts"][name]
     row |= _paths(association)
+    again = sum(float(row[name]) for name in row if name.endswith(".retransmissions"))
+    arrived = sum(p["counts"]["data_chunks_received"] for p in association["receiver"]["paths"])
+    lost = float(row["data_chunks_sent"]) + again - arrived
+    row["data_chunks_lost"] = lost if math.isnan(lost) else int(lost)
     if association["back"]["bytes_sent"]:
         back = _flow(association["back"], complete)
         row |= {f"back.{metric}": value for metric, value in back.items()}
@@ -122,6 +168,9 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         prefix = f"path.{path['path']}"
         row[f"{prefix}.packets_sent"] = path["counts"]["packets_sent"]
         row[f"{prefix}.packets_arrived"] = arrived.get((path["local"], path["remote"]), 0)
+        again = (path["counts"][f"{cause}_retransmissions"] for cause in ("fast", "timeout"))
+        row[f"{prefix}.retransmissions"] = path["counts"].get("retransmissions", sum(again))
+        row[f"{prefix}.timeouts"] = path["counts"]["timeouts"]
         known = not math.isnan(path["counts"]["failures"])
         row[f"{prefix}.failures"] = failures[path["path"]] if known else math.nan
     return row

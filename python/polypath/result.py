@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
@@ -55,25 +55,21 @@ class Result:
         (``time_from_first_data`` in seconds, ``goodput`` in bytes per second, ...), and why each
         side closed (``sender_close``, ``receiver_close``).
         """
-        rows = []
-        for association in self.outcome["associations"]:
-            for direction in ("forward", "back"):
-                flow = dict(association[direction])
-                if direction == "back" and not flow["bytes_sent"]:
-                    continue
-                flow["blackouts"] = len(flow["blackouts"])
-                flow["longest_gap"] = flow["longest_gap"] and flow["longest_gap"]["length"]
-                rows.append(
-                    {
-                        "association": association["name"],
-                        "direction": direction,
-                        "complete": association["complete"],
-                        **flow,
-                        "sender_close": association["sender"]["close"],
-                        "receiver_close": association["receiver"]["close"],
-                    }
-                )
+        closes = ("sender_close", "receiver_close")
+        rows = [
+            {**row, **{key: association[key.partition("_")[0]]["close"] for key in closes}}
+            for association in self.outcome["associations"]
+            for row in _flows(association)
+        ]
         return pd.DataFrame(rows)
+
+    @cached_property
+    def stripes(self) -> pd.DataFrame:
+        """A row for each application striped over several associations, and direction with data.
+
+        Columns as in :attr:`associations`, where each of its associations has a row of its own.
+        """
+        return pd.DataFrame([row for one in self.outcome.get("stripes", ()) for row in _flows(one)])
 
     @cached_property
     def paths(self) -> pd.DataFrame:
@@ -188,3 +184,19 @@ class Result:
     def __repr__(self) -> str:
         name, end = self.scenario.name, self.outcome["end"]
         return f"<Result {name!r}, seed {self.seed}: {end} at {self.outcome['ended_at']:.3f} s>"
+
+
+def _flows(association: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each direction that carried data, and for the forward one."""
+    for direction in ("forward", "back"):
+        flow = dict(association[direction])
+        if direction == "back" and not flow["bytes_sent"]:
+            continue
+        flow["blackouts"] = len(flow["blackouts"])
+        flow["longest_gap"] = flow["longest_gap"] and flow["longest_gap"]["length"]
+        yield {
+            "association": association["name"],
+            "direction": direction,
+            "complete": association["complete"],
+            **flow,
+        }

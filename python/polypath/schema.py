@@ -6,8 +6,9 @@ same one for files, the command line and Python. Quantities are strings with uni
 
 from typing import Literal, TypeAlias, TypedDict
 
-#: Networks by name: the paths "primary" and "alternate", and "second-alternate" if there are three.
-TopologyName: TypeAlias = Literal["two-paths", "three-paths", "dual-dumbbell"]
+#: Networks by name: the paths "primary" and "alternate", and "second-alternate" if there are three;
+#: or "competitor", where all three share a link.
+TopologyName: TypeAlias = Literal["two-paths", "three-paths", "dual-dumbbell", "shared-bottleneck"]
 
 Direction: TypeAlias = Literal["forward", "back", "both"]
 
@@ -102,6 +103,7 @@ class Path(Link, total=False):
     forward: Link
     back: Link
     edge: Link
+    shares: str
     cross_traffic: CrossTraffic
 
 
@@ -221,13 +223,23 @@ class Workload(TypedDict, total=False):
     streams: int
     unordered: str | float
     start: str
+    striped: bool
     read_rate: str
 
 
 #: `[[association]]`: one of several associations ("from" is the host that opens it).
 Association = TypedDict(
     "Association",
-    {"name": str, "from": str, "to": str, "port": int, "workload": Workload},
+    {
+        "name": str,
+        "from": str,
+        "to": str,
+        "port": int,
+        "paths": list[str | int],
+        "workload": Workload,
+        "transport": Transport,
+        "policy": Policy,
+    },
     total=False,
 )
 

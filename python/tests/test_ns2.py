@@ -237,6 +237,11 @@ GRAPH = {
         ({"transport": {"max_burst": 8}}, "max_burst"),
         ({"transport": {"heartbeat_interval": "500 ms"}}, "heartbeat_interval"),
         ({"workload": {"kind": "request-reply", "messages": 3}}, "workload.kind"),
+        ({"workload": {"size": "1 kB", "striped": True}}, "workload.striped"),
+        (
+            {"path": [{"rate": "1 Mbit/s", "edge": {"rate": "1 Mbit/s"}}, {"shares": "path0"}]},
+            "path.1.shares",
+        ),
         ({"workload": {"messages": 3, "message_size": "1 B .. 9 B"}}, "workload.message_size"),
         ({"workload": {"messages": 3, "message_size": "5 kB"}}, "workload.message_size"),
         ({"workload": {"messages": 3, "direction": "both"}}, "workload.direction"),

@@ -136,7 +136,7 @@ def test_t3_rtx_that_ties_with_a_sack_is_an_accepted_class() -> None:
         )
         values = {name: np.array([0.0]) for name in (*PathSeries.COLUMNS, "timeouts")}
         values["rto"] = np.array([rto])
-        state = PathSeries(association="main", side="sender", path=0, **values)  # type: ignore[arg-type]
+        state = PathSeries(association="main", side="sender", path=0, **values)
         views = (View(hops, 2.0, 0.0, True, [state]) for hops in runs)
         return side_by_side(TRANSFER, setup(TRANSFER), *views).accepted
 

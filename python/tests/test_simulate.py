@@ -99,6 +99,49 @@ def test_several_associations_have_their_own_metrics() -> None:
     assert list(result.associations["direction"]) == ["forward", "forward", "back"]
 
 
+def test_a_striped_application_is_one_in_metrics(lossy: Scenario) -> None:
+    result = polypath.simulate(lossy.with_({"workload.striped": True}), packets=True)
+    names = ["main/path0", "main/path1"]
+    assert list(result.associations["association"]) == names
+    assert list(result.stripes["association"]) == ["main"]
+    metrics = result.metrics
+    of_paths = {name for name in metrics if name.startswith("path.")}
+    assert set(metrics) - of_paths == set(polypath.METRICS)
+    assert of_paths == {f"path.{path}.{name}" for path in (0, 1) for name in PATH_METRICS}
+    assert metrics["complete"] is True
+    assert metrics["bytes_delivered"] == 500_000 == result.stripes["bytes_delivered"].sum()
+    assert metrics["goodput"] == pytest.approx(500_000 / float(metrics["time_from_start"]))
+    sent = result.paths.loc[result.paths["side"] == "sender", "packets_sent"].tolist()
+    assert [metrics[f"path.{path}.packets_sent"] for path in (0, 1)] == sent
+    packets = result.packets()
+    for name, link in zip(names, ("path0", "path1"), strict=True):
+        links = set(packets.loc[packets["association"] == name, "link"])
+        assert links == {f"{link}/forward", f"{link}/back"}
+
+
+def test_associations_have_paths_and_settings_of_their_own() -> None:
+    one = {"from": "sender", "to": "receiver", "workload": {"kind": "bulk", "size": "1 MB"}}
+    cmt = {"name": "cmt", "paths": ["primary", "alternate"], "transport": {"profile": "cmt"}}
+    scenario = Scenario.from_dict(
+        {
+            "schema": 1,
+            "topology": "shared-bottleneck",
+            "association": [{**one, **cmt}, {**one, "name": "single", "paths": ["competitor"]}],
+        }
+    )
+    assert Scenario.from_toml(scenario.to_toml()) == scenario
+    result = polypath.simulate(scenario)
+    senders = result.paths[result.paths["side"] == "sender"]
+    assert senders["association"].tolist() == ["cmt", "cmt", "single"]
+    assert (senders["data_chunks_sent"] > 100).all()
+    assert result.metrics["complete"] is True
+    assert (
+        result.metrics["cmt.bytes_delivered"] == result.metrics["single.bytes_delivered"] == 10**6
+    )
+    with pytest.raises(polypath.ScenarioError, match=r'association\[0\].paths\[0\]: no path "x"'):
+        scenario.with_({"association.cmt.paths": ["x"]})
+
+
 def test_frames_have_a_row_for_each_path_link_and_change(failing: Scenario) -> None:
     result = polypath.simulate(failing)
     assert list(result.paths[["side", "path"]].itertuples(index=False, name=None)) == [

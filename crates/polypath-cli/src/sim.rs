@@ -135,6 +135,13 @@ fn describe(outcome: &Outcome) -> String {
     for association in &outcome.associations {
         describe_association(&mut text, association);
     }
+    for stripe in &outcome.stripes {
+        let state = if stripe.complete { "complete" } else { "not complete" };
+        let over = stripe.associations.join(", ");
+        let _ = writeln!(text, "\n{}, striped over {over}: {state}", stripe.name);
+        describe_flow(&mut text, "opening side", "accepting side", &stripe.forward);
+        describe_flow(&mut text, "accepting side", "opening side", &stripe.back);
+    }
     let _ = writeln!(text, "\nlinks, in packets");
     let mut table = Table::new([
         "link",

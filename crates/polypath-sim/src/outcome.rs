@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::link::LinkCounters;
 use crate::series::PathSeries;
 use crate::trace::PacketTrace;
-use crate::workload::{Changed, Gap, Progress, StateChange};
+use crate::workload::{Application, Changed, Gap, Progress, StateChange};
 
 /// The results of a run. Times are seconds from the beginning of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Outcome {
     pub unroutable_packets: u64,
     /// Every association, in the order of the scenario.
     pub associations: Vec<AssociationOutcome>,
+    /// Every application that was striped over several of them, likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stripes: Vec<StripeOutcome>,
     /// Every direction of every link.
     pub links: Vec<LinkOutcome>,
     /// Every endpoint.
@@ -69,6 +72,23 @@ pub struct AssociationOutcome {
     pub receiver: SideOutcome,
     /// Changes of path states and of the path in use, in the order of time.
     pub changes: Vec<PathChange>,
+}
+
+/// What became of an application that was striped over several associations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StripeOutcome {
+    /// Its name.
+    pub name: String,
+    /// Names of its associations.
+    pub associations: Vec<String>,
+    /// Everything that was to be sent was delivered by one of them.
+    pub complete: bool,
+    /// When they were opened.
+    pub started_at: f64,
+    /// What they carried together from the side that opened them to the other.
+    pub forward: FlowOutcome,
+    /// The other direction.
+    pub back: FlowOutcome,
 }
 
 /// Data of an association in one direction.
@@ -342,6 +362,27 @@ impl PathOutcome {
             error_count: view.error_count,
             counts: stats.into(),
         }
+    }
+}
+
+impl StripeOutcome {
+    /// `None` if the application is not striped.
+    pub(crate) fn new(app: &mut Application, names: Vec<String>, now: Time) -> Option<Self> {
+        let (complete, start) = (app.is_delivered(), app.start);
+        let [forward, back] = app.stripe.as_mut()?.progress.each_mut().map(|progress| {
+            if !complete {
+                progress.broken_off(now);
+            }
+            FlowOutcome::new(progress, start)
+        });
+        Some(Self {
+            name: app.name.clone(),
+            associations: names,
+            complete,
+            started_at: start.as_secs_f64(),
+            forward,
+            back,
+        })
     }
 }
 

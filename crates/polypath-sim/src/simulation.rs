@@ -16,7 +16,7 @@ use crate::network::{Change, Event, HostId, Network, NodeId, NodeKind, PacketId}
 use crate::oracle;
 use crate::outcome::{
     AssociationOutcome, End, EndpointOutcome, FlowOutcome, LinkOutcome, Outcome, PathChange,
-    PathOutcome, SideOutcome, close_name,
+    PathOutcome, SideOutcome, StripeOutcome, close_name,
 };
 use crate::random::derive;
 use crate::scenario::{Plan, Run, Scenario, ScenarioError, encapsulation_port};
@@ -24,7 +24,7 @@ use crate::series::Recorder;
 use crate::stack::{HostRoutes, Membership, Stack};
 use crate::trace::{Traced, Tracer};
 use crate::traffic::Source;
-use crate::workload::Conversation;
+use crate::workload::{Application, Conversation};
 
 /// Why a run gave no outcome.
 #[derive(Debug, Error)]
@@ -57,9 +57,12 @@ pub(crate) struct Simulation<'w> {
     network: Network<'w>,
     stacks: Vec<Stack>,
     conversations: Vec<Conversation>,
+    /// What the associations carry.
+    applications: Vec<Application>,
     changes: Vec<Change>,
     run: Run,
-    sender: Config,
+    /// Of the side that opens each association.
+    configs: Vec<Config>,
     schedule: Schedule,
     recorder: Option<Recorder>,
     /// Time between samples; without it every change is one.
@@ -74,33 +77,48 @@ pub(crate) struct Simulation<'w> {
 impl<'w> Simulation<'w> {
     pub(crate) fn new(scenario: &Scenario, plan: Plan) -> Result<Self, SimError> {
         let seed = scenario.seed;
-        let largest = plan.sender.path_mtu().max(plan.receiver.path_mtu());
+        let opening = plan.associations.iter().map(|one| &one.config);
+        let configs = opening.chain(plan.stacks.iter().map(|stack| &stack.config));
+        let largest = configs.map(Config::path_mtu).max().unwrap_or(u16::MAX);
         let mut network = Network::new(plan.topology, seed, usize::from(largest));
         network.start_traffic(plan.traffic.into_iter().map(|t| Source::new(t, seed)).collect());
-        let udp_port = encapsulation_port(scenario.transport.encapsulation.unwrap_or_default());
         let stacks = plan.stacks.iter().map(|stack| {
-            let addresses = network.topology.addresses(stack.host);
+            let udp_port = encapsulation_port(stack.encapsulation);
             let encapsulation = match udp_port {
                 0 => Encapsulation::RawIp,
                 port => Encapsulation::Udp { port },
             };
-            let mut config = EndpointConfig::new(stack.port, addresses, encapsulation);
+            let mut config =
+                EndpointConfig::new(stack.port, stack.addresses.clone(), encapsulation);
             config.listen = stack.listens;
             config.max_associations = config.max_associations.max(2 * plan.associations.len());
             if !scenario.run.check_checksums {
                 config.checksum = Checksum::Ignore;
             }
-            config.association = plan.receiver.clone();
+            config.association = stack.config.clone();
             config.routes = Arc::new(HostRoutes::new(&network, stack.host));
             let host = &network.topology.hosts[stack.host.index()];
             let name = format!("endpoint:{host}/{}", stack.port);
             let endpoint = Endpoint::new(config, Seed::from_u64(derive(seed, &name)));
-            Stack::new(endpoint, stack.host, stack.port, udp_port)
+            Stack::new(endpoint, stack, udp_port)
         });
         let stacks = stacks.collect();
-        let associations = plan.associations.iter();
-        let conversations: Vec<_> =
-            associations.map(|plan| Conversation::new(plan, seed, &scenario.run)).collect();
+        let applications = plan.applications.iter();
+        let mut applications: Vec<_> =
+            applications.map(|plan| Application::new(plan, seed, &scenario.run)).collect();
+        let mut conversations = Vec::new();
+        for (index, one) in plan.associations.iter().enumerate() {
+            let workload = &plan.applications[one.application].workload;
+            let members = &mut applications[one.application].members;
+            conversations.push(Conversation::new(
+                one,
+                workload,
+                members.len(),
+                seed,
+                &scenario.run,
+            ));
+            members.push(index);
+        }
         Ok(Self {
             name: scenario.name.clone(),
             seed,
@@ -109,9 +127,10 @@ impl<'w> Simulation<'w> {
             stacks,
             over: vec![false; conversations.len()],
             conversations,
+            applications,
             changes: plan.changes,
             run: scenario.run.clone(),
-            sender: plan.sender,
+            configs: plan.associations.into_iter().map(|one| one.config).collect(),
             schedule: Schedule::new(scenario.run.check_every),
             recorder: scenario.series.as_ref().map(|_| Recorder::default()),
             interval: scenario.series.as_ref().and_then(|s| s.interval).map(|i| i.duration()),
@@ -278,18 +297,13 @@ impl<'w> Simulation<'w> {
 
     fn connect(&mut self, index: usize, stack: usize) -> Result<(), String> {
         let conversation = &mut self.conversations[index];
-        let peer = self.stacks[conversation.stacks[1]].host;
+        let peer = &self.stacks[conversation.stacks[1]];
+        let remote = |&ip| Remote { address: SocketAddr::new(ip, peer.udp_port), local: None };
+        let remotes: Vec<Remote> = peer.addresses.iter().map(remote).collect();
         let stack = &mut self.stacks[stack];
-        let remotes: Vec<Remote> = self
-            .network
-            .topology
-            .addresses(peer)
-            .into_iter()
-            .map(|ip| Remote { address: SocketAddr::new(ip, stack.udp_port), local: None })
-            .collect();
         let id = stack
             .endpoint
-            .connect_with(self.now, conversation.port, &remotes, self.sender.clone())
+            .connect_with(self.now, conversation.port, &remotes, self.configs[index].clone())
             .map_err(|error| format!("association {}: {error}", conversation.name))?;
         conversation.parties[0].id = Some(id);
         stack.associations.push(Membership { id, conversation: index, side: 0 });
@@ -302,14 +316,46 @@ impl<'w> Simulation<'w> {
         let endpoint = &mut self.stacks[talk.stacks[side]].endpoint;
         let Some(id) = talk.parties[side].id else { return Ok(()) };
         let Some(association) = endpoint.association_mut(id) else { return Ok(()) };
-        talk.act(self.now, side, association)
+        let app = &mut self.applications[talk.application];
+        talk.act(self.now, side, association, app)
             .map_err(|what| format!("association {}: {what}", talk.name))?;
         if let Some(at) = talk.schedule_wake(self.now, side) {
             let event = Event::Application { association: conversation as u32, side: side as u8 };
             self.network.events.schedule(at, event);
         }
         self.over[conversation] = talk.is_over();
+        if app.tells() {
+            for &association in &app.members {
+                for side in 0..2 {
+                    let association = association as u32;
+                    self.network
+                        .events
+                        .schedule(self.now, Event::Application { association, side });
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// Striped applications give more to the associations of a stack that have room. True if it may
+    /// leave at once.
+    fn feed(&mut self, index: usize) -> Result<bool, String> {
+        let mut dry = false;
+        for place in 0..self.stacks[index].associations.len() {
+            let Membership { id, conversation, side } = self.stacks[index].associations[place];
+            let app = &self.applications[self.conversations[conversation].application];
+            if app.stripe.is_none() {
+                continue;
+            }
+            let unsent = |s: &Self| s.stacks[index].endpoint.association(id).map(|a| a.unsent());
+            let room = self.stacks[index].endpoint.association(id).is_some_and(|a| app.has_room(a));
+            if room {
+                let before = unsent(self);
+                self.act(conversation, side)?;
+                dry |= before == Some(0) && unsent(self) > before;
+            }
+        }
+        Ok(dry)
     }
 
     /// After anything that may have changed an endpoint: tell the applications, send what there is
@@ -323,7 +369,7 @@ impl<'w> Simulation<'w> {
                 self.notice(index, id, notice)?;
             }
             self.transmit(index)?;
-            if !noticed {
+            if !self.feed(index)? && !noticed {
                 break;
             }
         }
@@ -354,7 +400,8 @@ impl<'w> Simulation<'w> {
         {
             oracle::tell(&self.network, association);
         }
-        self.conversations[member.conversation].notice(self.now, member.side, notice);
+        let talk = &mut self.conversations[member.conversation];
+        talk.notice(self.now, member.side, notice, &self.applications[talk.application]);
         self.act(member.conversation, member.side)
     }
 
@@ -435,7 +482,8 @@ impl<'w> Simulation<'w> {
     /// Notes when the first DATA chunk of a direction leaves.
     fn note_data(&mut self, stack: usize, id: AssociationId, path: PathId) {
         let Some(member) = self.stacks[stack].membership(id) else { return };
-        let flow = &mut self.conversations[member.conversation].flows[member.side];
+        let talk = &mut self.conversations[member.conversation];
+        let flow = &mut talk.flows[member.side];
         if flow.progress.first_data.is_some() {
             return;
         }
@@ -443,6 +491,9 @@ impl<'w> Simulation<'w> {
         let stats = association.and_then(|association| association.path_stats(path));
         if stats.is_some_and(|stats| stats.data_chunks_sent > 0) {
             flow.progress.first_data = Some(self.now);
+            if let Some(stripe) = &mut self.applications[talk.application].stripe {
+                stripe.progress[member.side].first_data.get_or_insert(self.now);
+            }
         }
     }
 
@@ -457,7 +508,7 @@ impl<'w> Simulation<'w> {
             let talk = &self.conversations[conversation];
             // A side that never sends data has nothing to show.
             if let Some(association) = stack.endpoint.association(id)
-                && (side == 0 || talk.flows[1].sends())
+                && (side == 0 || talk.sends(1, &self.applications[talk.application]))
             {
                 let place = (conversation, side);
                 recorder.sample(self.now, &talk.name, place, association, always);
@@ -480,7 +531,7 @@ impl<'w> Simulation<'w> {
 
     fn outcome(mut self, end: End) -> Outcome {
         for talk in &mut self.conversations {
-            talk.broken_off(self.now);
+            talk.broken_off(self.now, &self.applications[talk.application]);
         }
         let host = |stack: &Stack| self.network.topology.hosts[stack.host.index()].clone();
         let endpoints = self.stacks.iter().map(|stack| EndpointOutcome {
@@ -489,7 +540,12 @@ impl<'w> Simulation<'w> {
             counts: (&stack.endpoint.stats()).into(),
         });
         let links = self.network.links.iter().zip(&self.network.topology.links);
-        let associations = self.conversations.iter().map(|talk| self.association(talk));
+        let associations: Vec<_> =
+            self.conversations.iter().map(|talk| self.association(talk)).collect();
+        let stripes = self.applications.iter_mut().filter_map(|app| {
+            let names = app.members.iter().map(|&member| associations[member].name.clone());
+            StripeOutcome::new(app, names.collect(), self.now)
+        });
         Outcome {
             scenario: self.name.clone(),
             seed: self.seed,
@@ -497,7 +553,8 @@ impl<'w> Simulation<'w> {
             ended_at: self.now.as_secs_f64(),
             events: self.events,
             unroutable_packets: self.network.unroutable,
-            associations: associations.collect(),
+            stripes: stripes.collect(),
+            associations,
             links: links
                 .map(|(link, plan)| LinkOutcome {
                     name: plan.name.clone(),
@@ -516,7 +573,9 @@ impl<'w> Simulation<'w> {
         let graceful = |side: &SideOutcome| side.close.as_deref() == Some("graceful");
         AssociationOutcome {
             name: talk.name.clone(),
-            complete: talk.is_complete() && graceful(&sender) && graceful(&receiver),
+            complete: talk.is_complete(&self.applications[talk.application])
+                && graceful(&sender)
+                && graceful(&receiver),
             started_at: talk.start.as_secs_f64(),
             forward: FlowOutcome::new(&talk.flows[0].progress, talk.start),
             back: FlowOutcome::new(&talk.flows[1].progress, talk.start),

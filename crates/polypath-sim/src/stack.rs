@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use polypath_proto::{AssociationId, Endpoint, RouteTable, Time};
 
 use crate::network::{HostId, Network};
+use crate::scenario::StackPlan;
 
 /// An endpoint of the protocol core, unchanged, with what drives it.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(crate) struct Stack {
     pub(crate) endpoint: Endpoint,
     pub(crate) host: HostId,
     pub(crate) port: u16,
+    /// Of the host's addresses those that it uses, the primary's first.
+    pub(crate) addresses: Vec<IpAddr>,
     /// UDP port of the encapsulation; 0 on raw IP.
     pub(crate) udp_port: u16,
     /// Its associations: which conversation they belong to, and which side of it they are.
@@ -38,11 +41,12 @@ const MOST_TIMEOUTS: u32 = 1_000;
 const MOST_PACKETS: u32 = 200_000;
 
 impl Stack {
-    pub(crate) const fn new(endpoint: Endpoint, host: HostId, port: u16, udp_port: u16) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, plan: &StackPlan, udp_port: u16) -> Self {
         Self {
             endpoint,
-            host,
-            port,
+            host: plan.host,
+            port: plan.port,
+            addresses: plan.addresses.clone(),
             udp_port,
             associations: Vec::new(),
             timers: Vec::new(),
@@ -135,7 +139,7 @@ impl HostRoutes {
 impl RouteTable for HostRoutes {
     fn local_for(&self, remote: IpAddr, index: usize, locals: &[IpAddr]) -> Option<IpAddr> {
         let (_, best) = self.best.iter().find(|(address, _)| *address == remote)?;
-        let usable: Vec<IpAddr> = best.iter().filter(|a| locals.contains(a)).copied().collect();
+        let usable: Vec<IpAddr> = locals.iter().filter(|a| best.contains(a)).copied().collect();
         // Of several interfaces that are as near, successive addresses of the peer take turns.
         (!usable.is_empty()).then(|| usable[index % usable.len()])
     }

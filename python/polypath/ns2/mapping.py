@@ -11,7 +11,14 @@ from typing import Any
 from polypath._core import quantity
 from polypath.ns2.cross_traffic import CrossTraffic, check_no_traffic, cross_traffic
 from polypath.ns2.network import Change, Link, Path, network_changes, network_paths, refuse, share
-from polypath.ns2.transport import PROFILE, agent_variables, check_given, failover, policies, tie_seed
+from polypath.ns2.transport import (
+    PROFILE,
+    agent_variables,
+    check_given,
+    failover,
+    policies,
+    tie_seed,
+)
 from polypath.scenario import Scenario
 
 #: Bytes of the IPv4 header, of SCTP's common header, and of a DATA chunk before its data.
@@ -127,7 +134,7 @@ def _workload(
     kind = workload.get("kind", "bulk")
     if kind not in ("bulk", "periodic"):
         raise refuse("workload.kind", f'"{kind}"', '"bulk" or "periodic"')
-    for key, allowed in {"direction": "forward", "streams": 1}.items():
+    for key, allowed in {"direction": "forward", "streams": 1, "striped": False}.items():
         if workload.get(key, allowed) != allowed:
             raise refuse(f"workload.{key}", json.dumps(workload[key]), json.dumps(allowed))
     if "read_rate" in workload:

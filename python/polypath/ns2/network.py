@@ -78,7 +78,7 @@ class Path:
     middle: int
 
     def loss_rate(self, middle: float | None = None) -> float:
-        """The share of packets lost on the way forward, by scripts apart; with this of the middle link."""
+        """The share of packets lost on the way forward, scripts apart; with this middle link."""
         own = [link.loss for link in self.forward]
         if middle is not None:
             own[self.middle] = middle
@@ -108,6 +108,8 @@ def network_paths(specs: list[dict[str, Any]]) -> tuple[Path, ...]:
         # Nodes are numbered as the script makes them: two interfaces a path, then its routers.
         sender, receiver = 4 * index, 4 * index + 1
         near, far = 4 * index + 2, 4 * index + 3
+        if "shares" in spec:
+            raise refuse(f"{key}.shares", f'"{spec["shares"]}"', "a link of its own for each path")
         edge = spec.get("edge")
         own = {key: value for key, value in spec.items() if key not in ("forward", "back")}
         directions: list[tuple[Link, ...]] = []

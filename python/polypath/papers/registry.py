@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -65,8 +66,8 @@ class Figure:
     Called, it runs its grid and gives a frame and a figure in the paper's layout.
     """
 
-    #: As the paper numbers it: "6", "table-1", or "5.4" for a section whose results it does not
-    #: show.
+    #: As the paper numbers it: "6", "7a", "table-1", or "5.4" for a section whose results it does
+    #: not show; "further-1" for what goes beyond it.
     id: str
     title: str
     #: What to run; with True the paper's own grid, with False a small one.
@@ -114,7 +115,9 @@ def figure_name(id: str) -> str:  # noqa: A002 - what it is called
     """What to call a figure, table or result in a heading."""
     if id.startswith("table-"):
         return f"Table {id.removeprefix('table-')}"
-    return f"Figure {id}" if id.isdigit() else f"Section {id}"
+    if id.startswith("further-"):
+        return f"Further figure {id.removeprefix('further-')}"
+    return f"Figure {id}" if re.fullmatch(r"\d+[a-z]?", id) else f"Section {id}"
 
 
 #: From a source to what it says about a statement.

@@ -236,7 +236,7 @@ impl Association {
         self.confirm(now, path);
         self.answered(now, path);
         if given_up && self.is_ns2_cmt() {
-            self.ns2_cmt_path_is_back(path);
+            self.ns2_cmt_path_is_back(now, path);
         }
         self.end_confirmation(now);
     }

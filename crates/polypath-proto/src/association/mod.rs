@@ -329,6 +329,11 @@ impl Association {
         self.sender.buffered
     }
 
+    /// Of them, those that have not left for the first time.
+    pub const fn unsent(&self) -> usize {
+        self.sender.queue.bytes()
+    }
+
     /// Bytes that the send buffer still takes.
     pub const fn send_room(&self) -> usize {
         (self.config.send_buffer as usize).saturating_sub(self.sender.buffered)

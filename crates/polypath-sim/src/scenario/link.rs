@@ -73,7 +73,7 @@ macro_rules! with_link_parameters {
 
             /// Takes the parameters of a link from `base` that this has not.
             #[allow(dead_code)] // only paths and what is in them have something beneath
-            fn inherit(&mut self, base: &Self) {
+            pub(super) fn inherit(&mut self, base: &Self) {
                 self.rate = self.rate.or(base.rate);
                 self.delay = self.delay.or(base.delay);
                 self.queue = self.queue.or(base.queue);
@@ -82,6 +82,23 @@ macro_rules! with_link_parameters {
                 self.reorder = self.reorder.or(base.reorder);
                 self.duplicate = self.duplicate.or(base.duplicate);
                 self.corrupt = self.corrupt.or(base.corrupt);
+            }
+
+            /// The first parameter of a link that is given.
+            #[allow(dead_code)] // only paths that share a link of others may give none
+            pub(super) fn given(&self) -> Option<&'static str> {
+                [
+                    ("rate", self.rate.is_some()),
+                    ("delay", self.delay.is_some()),
+                    ("queue", self.queue.is_some()),
+                    ("mtu", self.mtu.is_some()),
+                    ("loss", self.loss.is_some()),
+                    ("reorder", self.reorder.is_some()),
+                    ("duplicate", self.duplicate.is_some()),
+                    ("corrupt", self.corrupt.is_some()),
+                ]
+                .into_iter()
+                .find_map(|(name, given)| given.then_some(name))
             }
 
             /// The link of one direction, where `over` says otherwise by that.
@@ -129,6 +146,10 @@ with_link_parameters! {
         /// The links between the interfaces and the middle link, both directions and both ends.
         #[serde(skip_serializing_if = "Option::is_none")]
         edge: Option<LinkSpec>,
+        /// The path above whose middle link and routers this one uses too, with edge links of its own:
+        /// a shared bottleneck.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shares: Option<String>,
         /// Background traffic over the middle link, from single-homed nodes at its two ends; needs
         /// `edge`.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,6 +202,7 @@ impl PathSpec {
             forward: merged(self.forward, base.forward),
             back: merged(self.back, base.back),
             edge: merged(self.edge, base.edge),
+            shares: self.shares.or(base.shares),
             cross_traffic: self.cross_traffic.or(base.cross_traffic),
             ..self
         }
@@ -195,6 +217,18 @@ impl PathSpec {
     #[must_use]
     pub fn cross_traffic(mut self, traffic: CrossTraffic) -> Self {
         self.cross_traffic = Some(traffic);
+        self
+    }
+
+    /// A path over the middle link of another, with edge links like that one's.
+    pub fn sharing(path: impl Into<String>) -> Self {
+        Self { shares: Some(path.into()), ..Self::default() }
+    }
+
+    /// With this name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 

@@ -4,6 +4,7 @@
 //! serialize to what the files contain. Quantities are strings with units ("10 Mbit/s", "45 ms",
 //! "64 KiB", "8 %"); unknown keys are refused, with a suggestion.
 
+mod association;
 mod build;
 mod cross_traffic;
 mod de;
@@ -26,7 +27,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use build::{AssociationPlan, Plan, encapsulation_port};
+pub use association::AssociationSpec;
+pub(crate) use build::{ApplicationPlan, AssociationPlan, Plan, StackPlan, encapsulation_port};
 pub use cross_traffic::{CrossTraffic, LoadSpec};
 pub use edit::literal;
 pub use error::{Place, ScenarioError};
@@ -40,12 +42,13 @@ pub use transport::{
     Choice, Effective, EncapsulationSpec, Policy, PolicyNames, Side, Switch, Threshold, Transport,
     TransportParameters,
 };
-pub use workload::{AssociationSpec, Direction, SizeRange, Workload, WorkloadKind};
+pub use workload::{Direction, SizeRange, Workload, WorkloadKind};
 
 use crate::outcome::Outcome;
 use crate::simulation::{SimError, Simulation};
 use document::Document;
 use error::Problem;
+use transport::Layer;
 
 /// The schema that this version reads and writes.
 pub const SCHEMA: u32 = 1;
@@ -161,6 +164,13 @@ impl Scenario {
         self
     }
 
+    /// With another association.
+    #[must_use]
+    pub fn association(mut self, association: AssociationSpec) -> Self {
+        self.associations.push(association);
+        self
+    }
+
     /// With another fault.
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
@@ -207,14 +217,20 @@ impl Scenario {
         self.check().map_err(|problem| problem.at(Place::default()))
     }
 
-    /// All parameters and policies that hold for one side, those of the profile included.
+    /// All parameters and policies that `[transport]` and `[policy]` give one side, those of the profile
+    /// included.
     ///
     /// # Errors
     /// One of them is not allowed.
     pub fn effective(&self, side: Side) -> Result<Effective, ScenarioError> {
-        transport::config(&self.transport, &self.policy, side)
+        transport::config(&[self.layer()], side)
             .map(|config| Effective::new(&config))
             .map_err(|problem| problem.at(Place::default()))
+    }
+
+    /// What holds for all associations.
+    const fn layer(&self) -> Layer<'_> {
+        Layer { at: Key::root(), transport: &self.transport, policy: &self.policy }
     }
 
     fn check(&self) -> Result<(), Problem> {

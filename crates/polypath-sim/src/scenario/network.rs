@@ -56,6 +56,13 @@ impl NetworkBuilder {
             }
             let from = self.interface(sender, addresses[0], &key.field("addresses"))?;
             let to = self.interface(receiver, addresses[1], &key.field("addresses"))?;
+            self.nodes.push((format!("sender.{i}"), from));
+            self.nodes.push((format!("receiver.{i}"), to));
+            if spec.shares.is_some() {
+                let links = self.path_that_shares(name, spec, [from, to], &specs[..i], &key)?;
+                self.paths.push(links);
+                continue;
+            }
             let none = LinkSpec::default();
             let direction = |field: &str, over: &Option<LinkSpec>| {
                 let config = spec.config(over.as_ref().unwrap_or(&none));
@@ -65,8 +72,6 @@ impl NetworkBuilder {
             let forward = direction("forward", &spec.forward)?;
             let back = direction("back", &spec.back)?;
             let edge = spec.edge.as_ref().map(|edge| edge.config(&none));
-            self.nodes.push((format!("sender.{i}"), from));
-            self.nodes.push((format!("receiver.{i}"), to));
             let Some(edge) = edge else {
                 if spec.cross_traffic.is_some() {
                     let text =
@@ -120,6 +125,62 @@ impl NetworkBuilder {
         let forward = chain(format!("{name}/forward"), [from, near, far, to], forward);
         let back = chain(format!("{name}/back"), [to, far, near, from], back);
         (PathLinks { name, forward, back, middle: 1 }, [near, far])
+    }
+
+    /// A path over the middle link of another one.
+    fn path_that_shares(
+        &mut self,
+        name: String,
+        spec: &PathSpec,
+        [from, to]: [NodeId; 2],
+        above: &[PathSpec],
+        key: &Key,
+    ) -> Result<PathLinks, Problem> {
+        let others = [
+            ("forward", spec.forward.is_some()),
+            ("back", spec.back.is_some()),
+            ("cross_traffic", spec.cross_traffic.is_some()),
+        ];
+        let given = others.into_iter().find_map(|(field, given)| given.then_some(field));
+        let wanted = spec.shares.as_deref().unwrap_or_default();
+        if let Some(field) = spec.given().or(given) {
+            let text = format!("is that of path \"{wanted}\", whose link this one shares");
+            return Err(Problem::new(key.field(field), text));
+        }
+        let base = self.paths.iter().position(|path| path.name == wanted);
+        let base = base.filter(|&n| above[n].edge.is_some() && above[n].shares.is_none());
+        let Some(base) = base else {
+            let own = above.iter().zip(&self.paths);
+            let own = own.filter(|(spec, _)| spec.edge.is_some() && spec.shares.is_none());
+            let known = own.map(|(_, path)| path.name.as_str());
+            return Err(Problem::unknown(
+                key.field("shares"),
+                "path above with edge",
+                wanted,
+                known,
+            ));
+        };
+        let mut edge = spec.edge.clone().unwrap_or_default();
+        if let Some(base) = &above[base].edge {
+            edge.inherit(base);
+        }
+        let edge = edge.config(&LinkSpec::default());
+        check_link(&edge, &key.field("edge"))?;
+        let [near, far] = ["near", "far"].map(|end| format!("{wanted}/{end}"));
+        let near = self.node(&near, || key.field("shares"))?;
+        let far = self.node(&far, || key.field("shares"))?;
+        let PathLinks { forward, back, middle, .. } = self.paths[base].clone();
+        let (t, middle) = (&mut self.topology, [forward[middle], back[middle]]);
+        let mut chain = |way: &str, nodes: [NodeId; 4], middle: LinkId| {
+            vec![
+                t.add_link(format!("{name}/{way}/first"), nodes[0], nodes[1], edge.clone()),
+                middle,
+                t.add_link(format!("{name}/{way}/last"), nodes[2], nodes[3], edge.clone()),
+            ]
+        };
+        let forward = chain("forward", [from, near, far, to], middle[0]);
+        let back = chain("back", [to, far, near, from], middle[1]);
+        Ok(PathLinks { name, forward, back, middle: 1 })
     }
 
     fn interface(&mut self, host: HostId, address: IpAddr, key: &Key) -> Result<NodeId, Problem> {

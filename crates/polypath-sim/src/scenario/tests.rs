@@ -39,6 +39,18 @@ fn traffic(lines: &str) -> String {
     error(&format!("{GOOD}[[traffic]]\nfrom = \"sender.0\"\n{lines}\n"))
 }
 
+/// The error of [`GOOD`] with another path.
+fn sharing(lines: &str) -> String {
+    edited("[workload]", &format!("\n\n[[path]]\n{lines}\n[workload]"))
+}
+
+/// The error of [`GOOD`] with an association in place of its workload.
+fn associations(lines: &str) -> String {
+    let association = "[[association]]\nfrom = \"sender\"\nto = \"receiver\"\n\n\
+        workload = { size = \"1 B\" }\n";
+    edited("[workload]\nsize = \"1 MB\"\n", &format!("{association}{lines}\n"))
+}
+
 #[test]
 fn a_good_one() {
     let scenario = Scenario::from_toml(GOOD).unwrap();
@@ -58,14 +70,14 @@ fn every_wrong_one_gets_one_line() {
         (
             edited("delay =", "dealy ="),
             "line 6: path[0].dealy: no such key; did you mean \"delay\"? \
-          allowed: name, addresses, forward, back, edge, cross_traffic, rate, delay, queue, mtu, loss, reorder, \
+          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, delay, queue, mtu, loss, reorder, \
           duplicate, corrupt",
         ),
         (
             edited("size =", "bytes ="),
             "line 8: workload.bytes: no such key; allowed: kind, \
           direction, size, messages, message_size, reply_size, interval, streams, unordered, start, \
-          read_rate",
+          striped, read_rate",
         ),
         (
             edited("[workload]", "[transport]\nrto_mni = \"1 s\"\n[workload]"),
@@ -244,6 +256,48 @@ fn every_wrong_one_gets_one_line() {
                  name = \"b\"\naddresses = [\"10.0.0.2\"]\n[workload]\nsize = \"1 B\"\n",
             ),
             "line 8: workload: no way leads from a to b, or none back",
+        ),
+        // Paths that share a link.
+        (
+            sharing("shares = \"path0\""),
+            "line 10: path[1].shares: no path above with edge \"path0\"; nothing is allowed here",
+        ),
+        (
+            sharing("shares = \"other\"\nedge = { rate = \"1 Mbit/s\" }\nloss = \"1 %\""),
+            "line 12: path[1].loss: is that of path \"other\", whose link this one shares",
+        ),
+        // Several associations.
+        (
+            associations("paths = [\"path1\"]"),
+            "line 12: association[0].paths[0]: no path \"path1\"; did you mean \"path0\"? \
+          allowed: path0",
+        ),
+        (
+            associations("paths = [0, 0]"),
+            "line 12: association[0].paths[1]: path 0 is there already",
+        ),
+        (
+            associations("transport = { rto_min = \"2 s\" }"),
+            "line 12: association[0].transport.rto_initial: found 1s; allowed: from rto_min (2s) to \
+          rto_max (60s)",
+        ),
+        (
+            associations("policy = { scheduler = \"concurent\" }"),
+            "line 12: association[0].policy.scheduler: no policy \"concurent\"; did you mean \
+          \"concurrent\"? allowed: primary, concurrent",
+        ),
+        (
+            associations(
+                "[[association]]\nfrom = \"sender\"\nto = \"receiver\"\nname = \"association0\"\nworkload = { size = \"1 B\" }",
+            ),
+            "line 15: association[1].name: another association is called \"association0\"",
+        ),
+        (
+            edited(
+                "size = \"1 MB\"",
+                "kind = \"periodic\"\nmessages = 3\ninterval = \"1 s\"\nstriped = true",
+            ),
+            "line 11: workload.striped: does not belong to kind \"periodic\"",
         ),
         // Background traffic.
         (
@@ -475,7 +529,8 @@ fn the_general_graph_and_several_associations() {
     let names: Vec<&str> = plan.topology.links.iter().map(|l| l.name.as_str()).collect();
     assert_eq!(names[..4], ["a.0->r", "r->a.0", "second/forward", "second/back"]);
     assert_eq!(plan.changes.len(), 4);
-    let twice = scenario.to_toml().replace("port = 7", "");
+    let twice = scenario.to_toml().replace("port = 7", "port = 5001");
+    let twice = twice.replace("from = \"a\"\nto = \"b\"", "from = \"a\"\nto = \"b\"\nport = 5001");
     let error = error(&twice);
     assert!(error.contains("another association between the two hosts has port 5001"), "{error}");
     let outcome = scenario.run(&RunOptions::default()).unwrap();

@@ -18,11 +18,19 @@ pub enum TopologyName {
     /// Two paths with cross-traffic, and queues of twice the bandwidth-delay product
     /// (caro2006-retransmission Fig. 2, natarajan2009 Fig. 3).
     DualDumbbell,
+    /// "primary", "alternate" and "competitor" over one link between the same two routers, whose queue
+    /// holds the bandwidth-delay product of a round trip (natarajan2009, future work).
+    SharedBottleneck,
 }
 
 impl TopologyName {
     /// Its paths.
     pub fn paths(self) -> Vec<PathSpec> {
+        if self == Self::SharedBottleneck {
+            let sharing = ["alternate", "competitor"];
+            let sharing = sharing.map(|name| PathSpec::sharing("primary").named(name));
+            return std::iter::once(self.path("primary")).chain(sharing).collect();
+        }
         let names = ["primary", "alternate", "second-alternate"];
         let count = if self == Self::ThreePaths { 3 } else { 2 };
         names.iter().take(count).map(|name| self.path(name)).collect()
@@ -36,6 +44,9 @@ impl TopologyName {
             // "A buffer size twice the link's bandwidth-delay product", one way.
             edge = edge.queue(QueueLimit::Bytes(250_000));
             core = core.queue(QueueLimit::Bytes(62_500)).cross_traffic(CrossTraffic::default());
+        }
+        if self == Self::SharedBottleneck {
+            core = core.queue(QueueLimit::Packets(75));
         }
         core.edge(edge)
     }
@@ -145,7 +156,7 @@ mod tests {
         assert_eq!(
             error,
             "topology: \"tow-paths\" is not known; did you mean \"two-paths\"? allowed: two-paths, \
-             three-paths, dual-dumbbell"
+             three-paths, dual-dumbbell, shared-bottleneck"
         );
     }
 
@@ -155,7 +166,7 @@ mod tests {
             (
                 read("topology = \"dumbell\""),
                 "line 2: topology: \"dumbell\" is not known; allowed: two-paths, three-paths, \
-                 dual-dumbbell",
+                 dual-dumbbell, shared-bottleneck",
             ),
             (
                 read("topology = \"two-paths\"\n[[path]]\nname = \"primry\""),

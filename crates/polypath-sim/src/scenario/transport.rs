@@ -425,6 +425,15 @@ pub enum Side {
     Receiver,
 }
 
+impl Side {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+}
+
 /// All that holds for one side: what the scenario says, and what its profile says where it does not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effective {
@@ -440,41 +449,84 @@ impl Effective {
     }
 }
 
-/// The configuration of one side.
-pub(crate) fn config(
-    transport: &Transport,
-    policy: &Policy,
-    side: Side,
-) -> Result<Config, Problem> {
-    let at = Key::root().field("transport");
-    let profile = transport.profile.as_deref().unwrap_or("rfc9260");
-    let config = Config::profile(profile).ok_or_else(|| {
-        Problem::unknown(
-            at.field("profile"),
-            "profile",
-            profile,
-            PROFILES.iter().map(|known| known.name),
-        )
-    })?;
-    let (name, parameters, policies) = match side {
-        Side::Sender => ("sender", &transport.sender, &policy.sender),
-        Side::Receiver => ("receiver", &transport.receiver, &policy.receiver),
-    };
-    let policy_at = Key::root().field("policy");
-    let mut builder = policy.common().apply(config.to_builder(), &policy_at)?;
-    builder = transport.common().apply(builder, &at)?;
-    if let Some(policies) = policies {
-        builder = policies.apply(builder, &policy_at.field(name))?;
+/// What `[transport]` and `[policy]` say at one place of a scenario: at its root, or of one association.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer<'a> {
+    /// The table that has the two.
+    pub(crate) at: Key,
+    pub(crate) transport: &'a Transport,
+    pub(crate) policy: &'a Policy,
+}
+
+impl Layer<'_> {
+    fn side(&self, side: Side) -> (&Option<TransportParameters>, &Option<PolicyNames>) {
+        match side {
+            Side::Sender => (&self.transport.sender, &self.policy.sender),
+            Side::Receiver => (&self.transport.receiver, &self.policy.receiver),
+        }
     }
-    if let Some(parameters) = parameters {
-        builder = parameters.apply(builder, &at.field(name))?;
+
+    fn apply(&self, side: Side, mut builder: ConfigBuilder) -> Result<ConfigBuilder, Problem> {
+        let (transport_at, policy_at) = (self.at.field("transport"), self.at.field("policy"));
+        builder = self.policy.common().apply(builder, &policy_at)?;
+        builder = self.transport.common().apply(builder, &transport_at)?;
+        let (parameters, policies) = self.side(side);
+        if let Some(policies) = policies {
+            builder = policies.apply(builder, &policy_at.field(side.name()))?;
+        }
+        if let Some(parameters) = parameters {
+            builder = parameters.apply(builder, &transport_at.field(side.name()))?;
+        }
+        Ok(builder)
+    }
+
+    fn says_something(&self) -> bool {
+        *self.transport != Transport::default() || *self.policy != Policy::default()
+    }
+
+    /// The key of a parameter or policy, if this layer says something of it.
+    fn key_of(&self, name: &str, side: Side) -> Option<Key> {
+        let (parameters, policies) = self.side(side);
+        let own = parameters.as_ref().is_some_and(|p| p.gives(name))
+            || policies.as_ref().is_some_and(|p| p.gives(name));
+        let common = self.transport.common().gives(name) || self.policy.common().gives(name);
+        let table = if PolicyNames::has(name) { "policy" } else { "transport" };
+        match (own, common) {
+            (true, _) => Some(self.at.field(table).field(side.name()).field(name)),
+            (false, true) => Some(self.at.field(table).field(name)),
+            (false, false) => None,
+        }
+    }
+}
+
+/// The configuration of one side: each layer holds against those before it.
+pub(crate) fn config(layers: &[Layer<'_>], side: Side) -> Result<Config, Problem> {
+    let given =
+        layers.iter().rev().find_map(|layer| Some((layer, layer.transport.profile.as_deref()?)));
+    let profile = given.map_or("rfc9260", |(_, name)| name);
+    let config = Config::profile(profile).ok_or_else(|| {
+        let at = given.map_or_else(Key::root, |(layer, _)| layer.at.clone());
+        let known = PROFILES.iter().map(|known| known.name);
+        Problem::unknown(at.field("transport").field("profile"), "profile", profile, known)
+    })?;
+    let mut builder = config.to_builder();
+    for layer in layers {
+        builder = layer.apply(side, builder)?;
     }
     builder.build().map_err(|error| {
-        let own = parameters.as_ref().is_some_and(|p| p.gives(error.parameter))
-            || policies.as_ref().is_some_and(|p| p.gives(error.parameter));
-        let at = if PolicyNames::has(error.parameter) { policy_at } else { at };
-        let at = if own { at.field(name) } else { at };
-        let text = format!("found {}; allowed: {}", error.value, error.allowed);
-        Problem::new(at.field(error.parameter), text)
+        let known = layers.iter().rev().find_map(|layer| layer.key_of(error.parameter, side));
+        let table = if PolicyNames::has(error.parameter) { "policy" } else { "transport" };
+        // What nobody gives is at odds with what the last of them does.
+        let key = known.unwrap_or_else(|| {
+            let last = layers.iter().rev().find(|layer| layer.says_something());
+            let at = last.map_or_else(Key::root, |layer| layer.at.clone());
+            at.field(table).field(error.parameter)
+        });
+        Problem::new(key, format!("found {}; allowed: {}", error.value, error.allowed))
     })
+}
+
+/// How the packets of an association with these layers are made.
+pub(crate) fn encapsulation(layers: &[Layer<'_>]) -> EncapsulationSpec {
+    layers.iter().rev().find_map(|layer| layer.transport.encapsulation).unwrap_or_default()
 }

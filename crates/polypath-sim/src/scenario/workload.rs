@@ -1,4 +1,4 @@
-//! `[workload]` and `[[association]]`: who sends what to whom.
+//! `[workload]`: what the applications of an association send, and how they read.
 
 use std::fmt;
 use std::str::FromStr;
@@ -135,6 +135,10 @@ pub struct Workload {
     /// When the association is opened; at once by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Span>,
+    /// bulk: in place of one association over several paths, one over each of them, and the next
+    /// message goes to whichever has room for it (AppStripe; Iyengar 2004, III).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub striped: Option<bool>,
     /// A slow reader: the receiving application reads at this rate; at once by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Rate>,
@@ -152,6 +156,11 @@ impl Workload {
             WorkloadKind::RequestReply => Direction::Both,
             _ => self.direction.unwrap_or(Direction::Forward),
         }
+    }
+
+    /// It is striped over associations of one path each.
+    pub fn is_striped(&self) -> bool {
+        self.striped == Some(true)
     }
 
     pub(crate) fn check(&self, at: &Key) -> Result<(), Problem> {
@@ -191,6 +200,9 @@ impl Workload {
         if self.kind == WorkloadKind::Periodic && self.interval.is_none_or(|i| i == Span(0)) {
             return problem("interval", format!("kind \"{kind}\" needs one above 0 s"));
         }
+        if self.kind != WorkloadKind::Bulk && self.striped.is_some() {
+            return foreign("striped");
+        }
         if self.kind == WorkloadKind::RequestReply && self.direction.is_some() {
             return foreign("direction");
         }
@@ -208,24 +220,4 @@ impl Workload {
         }
         Ok(())
     }
-}
-
-/// `[[association]]`: one of several associations. A scenario without any has one, from the first
-/// host to the second, with `[workload]`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AssociationSpec {
-    /// Its name; "association0", ... by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The host that opens it.
-    pub from: String,
-    /// The host that accepts it.
-    pub to: String,
-    /// SCTP port on both sides; 5001 by default. Two hosts need another one for each association
-    /// between them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<u16>,
-    /// What it carries.
-    pub workload: Workload,
 }

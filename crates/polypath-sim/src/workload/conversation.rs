@@ -5,11 +5,11 @@ use polypath_proto::{
     StreamId, Time,
 };
 
+use super::application::Application;
 use super::ledger::Ledger;
 use super::progress::Progress;
-use super::source::Source;
-use crate::random::{Random, derive};
-use crate::scenario::{AssociationPlan, Run, WorkloadKind};
+use crate::random::derive;
+use crate::scenario::{AssociationPlan, Run, Workload, WorkloadKind};
 use crate::units::Rate;
 
 /// An association with what its two applications want of it. Side 0 opened it, side 1 accepted it.
@@ -20,6 +20,10 @@ pub(crate) struct Conversation {
     pub(crate) stacks: [usize; 2],
     pub(crate) port: u16,
     pub(crate) start: Time,
+    /// What it carries, among the run's applications.
+    pub(crate) application: usize,
+    /// Which of the application's associations it is.
+    member: usize,
     pub(crate) parties: [Party; 2],
     /// What side 0 and side 1 send.
     pub(crate) flows: [Flow; 2],
@@ -53,20 +57,7 @@ pub(crate) struct Party {
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) progress: Progress,
-    source: Source,
     ledger: Ledger,
-}
-
-impl Flow {
-    /// Something is sent in this direction.
-    pub(crate) fn sends(&self) -> bool {
-        !self.source.is_finished() || self.progress.messages_sent > 0
-    }
-
-    /// All that is to be sent has been received.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.source.is_finished() && self.ledger.outstanding() == 0
-    }
 }
 
 /// A path, seen from one side, changed its state; or new data goes elsewhere.
@@ -87,16 +78,18 @@ pub(crate) enum Changed {
 }
 
 impl Conversation {
-    pub(crate) fn new(plan: &AssociationPlan, seed: u64, run: &Run) -> Self {
+    /// The `member`-th association of its application.
+    pub(crate) fn new(
+        plan: &AssociationPlan,
+        workload: &Workload,
+        member: usize,
+        seed: u64,
+        run: &Run,
+    ) -> Self {
         let flow = |direction: &str| {
             let name = format!("workload:{}/{direction}", plan.name);
             Flow {
                 progress: Progress::new(run.blackout.duration()),
-                source: Source::new(
-                    &plan.workload,
-                    direction == "forward",
-                    Random::named(seed, &name),
-                ),
                 ledger: Ledger::new(derive(seed, &name), run.check_content),
             }
         };
@@ -105,23 +98,25 @@ impl Conversation {
             stacks: plan.stacks,
             port: plan.port,
             start: plan.start,
+            application: plan.application,
+            member,
             parties: [Party::default(), Party::default()],
             flows: [flow("forward"), flow("back")],
             changes: Vec::new(),
-            read_rate: plan.workload.read_rate,
-            kind: plan.workload.kind,
-            think: plan.workload.interval.unwrap_or_default().duration(),
+            read_rate: workload.read_rate,
+            kind: workload.kind,
+            think: workload.interval.unwrap_or_default().duration(),
         }
     }
 
     /// The association tells one of the applications something.
-    pub(crate) fn notice(&mut self, now: Time, side: usize, event: Event) {
+    pub(crate) fn notice(&mut self, now: Time, side: usize, event: Event, app: &Application) {
         let party = &mut self.parties[side];
         let mut change = |at, path, what| self.changes.push(StateChange { at, side, path, what });
         match event {
             Event::Established { .. } => {
                 party.established.get_or_insert(now);
-                party.next_tick = self.flows[side].source.ticks().map(|interval| now + interval);
+                party.next_tick = app.sources[side].ticks().map(|interval| now + interval);
             }
             Event::Readable => party.readable = true,
             Event::Writable => party.blocked = false,
@@ -146,12 +141,13 @@ impl Conversation {
         now: Time,
         side: usize,
         association: &mut Association,
+        app: &mut Application,
     ) -> Result<(), String> {
-        self.read(now, side, association)?;
-        self.tick(now, side);
-        self.send(now, side, association)?;
+        self.read(now, side, association, app)?;
+        self.tick(now, side, app);
+        self.send(now, side, association, app)?;
         // SHUTDOWN lets the peer send nothing new, so it waits for what the peer has to say.
-        let done = self.flows[0].source.is_finished() && self.flows[1].is_complete();
+        let done = app.is_through(0) && self.has_all(1, app);
         let party = &mut self.parties[0];
         if side == 0 && done && party.established.is_some() && !party.shut_down {
             party.shut_down = true;
@@ -160,7 +156,13 @@ impl Conversation {
         Ok(())
     }
 
-    fn read(&mut self, now: Time, side: usize, from: &mut Association) -> Result<(), String> {
+    fn read(
+        &mut self,
+        now: Time,
+        side: usize,
+        from: &mut Association,
+        app: &mut Application,
+    ) -> Result<(), String> {
         let party = &mut self.parties[side];
         let flow = &mut self.flows[1 - side];
         let mut complete = 0;
@@ -170,8 +172,11 @@ impl Conversation {
                 break;
             };
             let whole = flow.ledger.received(&received)?;
-            flow.progress.delivered(now, received.payload.len(), whole);
-            complete += u64::from(whole);
+            flow.progress.delivered(now, received.payload.len(), whole.is_some());
+            if let Some(message) = whole {
+                app.delivered(now, 1 - side, &message);
+                complete += 1;
+            }
             if let Some(rate) = self.read_rate {
                 party.next_read = now + rate.time_for(received.payload.len() as u64);
             }
@@ -181,14 +186,14 @@ impl Conversation {
             if side == 0 && !self.think.is_zero() {
                 self.parties[0].next_tick = Some(now + self.think);
             } else {
-                (0..complete).for_each(|_| self.flows[side].source.allow_one());
+                (0..complete).for_each(|_| app.sources[side].allow_one());
             }
         }
         Ok(())
     }
 
-    fn tick(&mut self, now: Time, side: usize) {
-        let (party, source) = (&mut self.parties[side], &mut self.flows[side].source);
+    fn tick(&mut self, now: Time, side: usize, app: &mut Application) {
+        let (party, source) = (&mut self.parties[side], &mut app.sources[side]);
         while let Some(at) = party.next_tick.filter(|&at| at <= now) {
             source.allow_one();
             // The message allowed here is not taken from the source yet, so the last tick allows
@@ -197,13 +202,21 @@ impl Conversation {
         }
     }
 
-    fn send(&mut self, now: Time, side: usize, to: &mut Association) -> Result<(), String> {
+    fn send(
+        &mut self,
+        now: Time,
+        side: usize,
+        to: &mut Association,
+        app: &mut Application,
+    ) -> Result<(), String> {
         let (party, flow) = (&mut self.parties[side], &mut self.flows[side]);
         if party.established.is_none() || party.closed.is_some() || party.blocked || party.shut_down
         {
             return Ok(());
         }
-        while let Some(planned) = flow.source.next() {
+        while app.has_room(to)
+            && let Some(planned) = app.next(side, self.member)
+        {
             let message = Message {
                 stream: StreamId(planned.stream),
                 ppid: Ppid(Ledger::mark(&planned)),
@@ -214,14 +227,15 @@ impl Conversation {
                 Ok(()) => {
                     flow.ledger.sent(planned);
                     flow.progress.sent(now, planned.size);
+                    app.sent(now, side, self.member, planned);
                 }
                 Err(SendError::WouldBlock) => {
-                    flow.source.put_back(planned);
+                    app.put_back(side, planned);
                     party.blocked = true;
                     break;
                 }
                 Err(SendError::Closed) => {
-                    flow.source.put_back(planned);
+                    app.put_back(side, planned);
                     break;
                 }
                 Err(error) => {
@@ -255,9 +269,11 @@ impl Conversation {
     }
 
     /// The run is over: what is still missing has been missing until now.
-    pub(crate) fn broken_off(&mut self, now: Time) {
-        for flow in self.flows.iter_mut().filter(|flow| !flow.is_complete()) {
-            flow.progress.broken_off(now);
+    pub(crate) fn broken_off(&mut self, now: Time, app: &Application) {
+        for side in 0..2 {
+            if !self.has_all(side, app) {
+                self.flows[side].progress.broken_off(now);
+            }
         }
     }
 
@@ -268,8 +284,18 @@ impl Conversation {
         over(opened) && (over(accepted) || accepted.id.is_none())
     }
 
+    /// Side `side` sends something.
+    pub(crate) fn sends(&self, side: usize, app: &Application) -> bool {
+        !app.is_given_out(side) || self.flows[side].progress.messages_sent > 0
+    }
+
+    /// All that side `side` is to send has been received.
+    fn has_all(&self, side: usize, app: &Application) -> bool {
+        app.is_through(side) && self.flows[side].ledger.outstanding() == 0
+    }
+
     /// Everything was sent, everything arrived.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.flows.iter().all(Flow::is_complete)
+    pub(crate) fn is_complete(&self, app: &Application) -> bool {
+        (0..2).all(|side| self.has_all(side, app))
     }
 }

@@ -65,14 +65,14 @@ impl Ledger {
         self.ordered[stream].push_back(message);
     }
 
-    /// A message, or a piece of one, has been received: true if it is complete now.
+    /// A message, or a piece of one, has been received: the message if it is complete now.
     ///
     /// # Errors
     /// It is not what it should be, in words.
-    pub(crate) fn received(&mut self, received: &Received) -> Result<bool, String> {
+    pub(crate) fn received(&mut self, received: &Received) -> Result<Option<Planned>, String> {
         let Received { stream, ppid, unordered, beginning, end, payload } = received;
         let mark = ppid.0;
-        let wrong = |what: String| {
+        let wrong = |what: String| -> Result<Option<Planned>, String> {
             let order = if *unordered { "unordered" } else { "ordered" };
             Err(format!("stream {stream}, {order} message {}: {what}", number(mark)))
         };
@@ -114,7 +114,7 @@ impl Ledger {
             (None, true) => {}
         }
         self.outstanding -= u64::from(*end);
-        Ok(*end)
+        Ok(end.then_some(part.message))
     }
 
     /// Takes the message that begins to arrive.
@@ -177,7 +177,7 @@ mod tests {
         ledger.sent(b);
         let error = ledger.received(&whole(&ledger, &b)).unwrap_err();
         assert_eq!(error, "stream 2, ordered message 1: message 0 comes first");
-        assert_eq!(ledger.received(&whole(&ledger, &a)), Ok(true));
+        assert_eq!(ledger.received(&whole(&ledger, &a)), Ok(Some(a)));
         assert!(ledger.received(&whole(&ledger, &a)).is_err(), "twice");
         let mut wrong = whole(&ledger, &b);
         wrong.payload = ledger.payload(&a).slice(..50);
@@ -190,9 +190,9 @@ mod tests {
         let (a, b) = (message(0, 0, 10, true), message(1, 0, 10, true));
         ledger.sent(a);
         ledger.sent(b);
-        assert_eq!(ledger.received(&whole(&ledger, &b)), Ok(true));
+        assert_eq!(ledger.received(&whole(&ledger, &b)), Ok(Some(b)));
         assert!(ledger.received(&whole(&ledger, &b)).is_err());
-        assert_eq!(ledger.received(&whole(&ledger, &a)), Ok(true));
+        assert_eq!(ledger.received(&whole(&ledger, &a)), Ok(Some(a)));
         assert_eq!(ledger.outstanding(), 0);
     }
 
@@ -209,10 +209,10 @@ mod tests {
             ..all.clone()
         };
         assert!(ledger.received(&piece(40, 70)).is_err());
-        assert_eq!(ledger.received(&piece(0, 40)), Ok(false));
+        assert_eq!(ledger.received(&piece(0, 40)), Ok(None));
         assert!(ledger.received(&piece(0, 40)).is_err());
-        assert_eq!(ledger.received(&piece(40, 70)), Ok(false));
-        assert_eq!(ledger.received(&piece(70, 100)), Ok(true));
+        assert_eq!(ledger.received(&piece(40, 70)), Ok(None));
+        assert_eq!(ledger.received(&piece(70, 100)), Ok(Some(a)));
         assert_eq!(ledger.outstanding(), 0);
     }
 }

@@ -66,13 +66,7 @@ impl Case {
         }
         let workload = workload(&mut dice, &scenario.transport);
         if scenario.paths.is_empty() {
-            scenario.associations.push(AssociationSpec {
-                name: None,
-                from: "sender".to_owned(),
-                to: "receiver".to_owned(),
-                port: None,
-                workload,
-            });
+            scenario.associations.push(AssociationSpec::new("sender", "receiver", workload));
         } else {
             scenario.workload = Some(workload);
         }

@@ -1,0 +1,161 @@
+//! An application: what it has to send over one association, or over several that it stripes it over.
+
+use std::collections::BTreeMap;
+
+use polypath_proto::{Association, Time};
+
+use super::progress::Progress;
+use super::source::{Planned, Source};
+use crate::random::Random;
+use crate::scenario::{ApplicationPlan, Run};
+
+/// What side 0 and side 1 have to send, whichever associations carry it.
+#[derive(Debug)]
+pub(crate) struct Application {
+    pub(crate) name: String,
+    /// When its associations are opened.
+    pub(crate) start: Time,
+    /// The conversations that carry it.
+    pub(crate) members: Vec<usize>,
+    pub(super) sources: [Source; 2],
+    /// What it takes to stripe it over several.
+    pub(crate) stripe: Option<Stripe>,
+}
+
+/// The ideal striping application (AppStripe; Iyengar 2004, III): the highest throughput that an
+/// application gets by distributing its data over associations of one path each.
+///
+/// The next message goes to whichever association has room for it: one in which so little waits that
+/// it might run dry. Once all are given out, an association with room is given again what others
+/// have not delivered yet, and what arrives a second time is thrown away: the last messages wait for
+/// no path that has lost them. It knows at once what has arrived.
+#[derive(Debug)]
+pub(crate) struct Stripe {
+    /// What all associations have carried together.
+    pub(crate) progress: [Progress; 2],
+    /// Messages given out and not delivered, by number, with the members that have them.
+    under_way: [BTreeMap<u64, (Planned, Members)>; 2],
+    /// What the members have been told.
+    told: [Stage; 2],
+}
+
+/// How far one side's messages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Sending,
+    GivenOut,
+    Delivered,
+}
+
+/// A set of members.
+#[derive(Clone, Copy, Debug, Default)]
+struct Members([u64; 4]);
+
+impl Members {
+    const fn has(&self, member: usize) -> bool {
+        self.0[member / 64 % 4] & (1 << (member % 64)) != 0
+    }
+
+    const fn add(&mut self, member: usize) {
+        self.0[member / 64 % 4] |= 1 << (member % 64);
+    }
+}
+
+impl Application {
+    pub(crate) fn new(plan: &ApplicationPlan, seed: u64, run: &Run) -> Self {
+        let source = |direction: &str| {
+            let dice = Random::named(seed, &format!("workload:{}/{direction}", plan.name));
+            Source::new(&plan.workload, direction == "forward", dice)
+        };
+        let sources = [source("forward"), source("back")];
+        let stripe = plan.workload.is_striped().then(|| Stripe {
+            progress: [(); 2].map(|()| Progress::new(run.blackout.duration())),
+            under_way: [BTreeMap::new(), BTreeMap::new()],
+            told: [Stage::Sending; 2],
+        });
+        let mut application = Self {
+            name: plan.name.clone(),
+            start: Time::ZERO + plan.workload.start.unwrap_or_default().duration(),
+            members: Vec::new(),
+            sources,
+            stripe,
+        };
+        // A direction that is not used needs no telling.
+        application.tells();
+        application
+    }
+
+    /// A side has given all that it has to send to some association.
+    pub(crate) fn is_given_out(&self, side: usize) -> bool {
+        self.sources[side].is_finished()
+    }
+
+    /// A side has nothing more to send over any association: it is striped, and all has arrived; or
+    /// its association has all.
+    pub(super) fn is_through(&self, side: usize) -> bool {
+        let given_out = self.sources[side].is_finished();
+        given_out && self.stripe.as_ref().is_none_or(|stripe| stripe.under_way[side].is_empty())
+    }
+
+    /// A striped application has delivered everything.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.is_through(0) && self.is_through(1)
+    }
+
+    /// An association may be given another message; if it is striped, only while less waits there
+    /// than one event may let go (Max.Burst).
+    pub(crate) fn has_room(&self, association: &Association) -> bool {
+        let config = association.config();
+        let burst = config.max_burst().saturating_mul(u32::from(config.path_mtu()));
+        let room = || association.unsent() < burst as usize && association.send_room() > 0;
+        self.stripe.is_none() || room()
+    }
+
+    /// The next message that a side sends over its `member`-th association, if there is one now.
+    pub(super) fn next(&mut self, side: usize, member: usize) -> Option<Planned> {
+        if let Some(planned) = self.sources[side].next() {
+            return Some(planned);
+        }
+        let stripe = self.stripe.as_ref().filter(|_| self.sources[side].is_finished())?;
+        let others = stripe.under_way[side].values();
+        others.filter(|(_, members)| !members.has(member)).map(|(planned, _)| *planned).next()
+    }
+
+    /// It could not be sent.
+    pub(super) fn put_back(&mut self, side: usize, planned: Planned) {
+        let known = |stripe: &Stripe| stripe.under_way[side].contains_key(&planned.number);
+        if !self.stripe.as_ref().is_some_and(known) {
+            self.sources[side].put_back(planned);
+        }
+    }
+
+    /// It has been sent.
+    pub(super) fn sent(&mut self, now: Time, side: usize, member: usize, planned: Planned) {
+        let Some(stripe) = &mut self.stripe else { return };
+        let entry = stripe.under_way[side].entry(planned.number);
+        let (_, members) = entry.or_insert_with(|| {
+            stripe.progress[side].sent(now, planned.size);
+            (planned, Members::default())
+        });
+        members.add(member);
+    }
+
+    /// A message of `side` has been received, maybe once more.
+    pub(super) fn delivered(&mut self, now: Time, side: usize, message: &Planned) {
+        let Some(stripe) = &mut self.stripe else { return };
+        if stripe.under_way[side].remove(&message.number).is_some() {
+            stripe.progress[side].delivered(now, message.size as usize, true);
+        }
+    }
+
+    /// True when something has happened that members have to be told who may notice nothing: the last
+    /// message has been given out, or the last has arrived.
+    pub(crate) fn tells(&mut self) -> bool {
+        let stages = [0, 1].map(|side| match (self.is_given_out(side), self.is_through(side)) {
+            (_, true) => Stage::Delivered,
+            (true, false) => Stage::GivenOut,
+            (false, _) => Stage::Sending,
+        });
+        self.stripe.as_mut().is_some_and(|s| std::mem::replace(&mut s.told, stages) != stages)
+    }
+}
