@@ -206,12 +206,14 @@ def _told(frame: pd.DataFrame) -> Summary:
         for policy in POLICIES:
             own = _of(frame, place, policy).set_index("variant")
             if {"CMT", "over MFR"} <= set(own.index):
-                cmt, mfr = own.loc["CMT"], own.loc["over MFR"]
+                (cmt,), (mfr,) = (
+                    own.loc[[name]].to_dict("records") for name in ("CMT", "over MFR")
+                )
+                half = _finite(100 * mfr["change_half_width"])
                 says.append(
                     f"MFR over CMT, {policy} at {place[1]:g} % / {place[2]:g} %: "
                     f"{cmt['timeouts']:.1f} timeouts become {mfr['timeouts']:.1f}, the time "
-                    f"changes by {100 * mfr['change']:+.1f} % ± "
-                    f"{_finite(100 * float(mfr['change_half_width'])):.1f}."
+                    f"changes by {100 * mfr['change']:+.1f} % ± {half:.1f}."
                 )
     table = pd.DataFrame(
         {
