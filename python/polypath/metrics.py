@@ -30,6 +30,7 @@ METRICS: Mapping[str, str] = {
     "blackout_time": "their sum, seconds",
     "packets_sent": "packets sent by the side that opened the association, all paths",
     "data_chunks_sent": "DATA chunks sent for the first time",
+    "data_chunks_lost": "DATA chunks that did not arrive, retransmissions included",
     "data_bytes_sent": "user bytes sent for the first time",
     "fast_retransmissions": "DATA chunks fast retransmitted",
     "timeout_retransmissions": "DATA chunks retransmitted after a timeout",
@@ -47,6 +48,7 @@ PATH_METRICS: Mapping[str, str] = {
     "failures": "times that it became inactive there, until the last byte was delivered",
     "packets_arrived": "of the packets sent, those that the other side received",
     "data_sent": "DATA chunks sent there, retransmissions among them",
+    "retransmissions": "DATA chunks sent over it that were sent before, over whichever path",
     "timeouts": "expirations of T3-rtx there",
     "second_timeouts": "of these, the second in a row, with no sign of life in between",
     "third_timeouts": "the third in a row",
@@ -153,6 +155,10 @@ def _association(association: Mapping[str, Any]) -> dict[str, Metric]:
         row[name] = association["receiver"]["counts"][name]
     row["blocked_time"] = association["sender"]["counts"]["nanoseconds_blocked"] / 1e9
     row |= _paths(association)
+    again = sum(float(row[name]) for name in row if name.endswith(".retransmissions"))
+    arrived = sum(p["counts"]["data_chunks_received"] for p in association["receiver"]["paths"])
+    lost = float(row["data_chunks_sent"]) + again - arrived
+    row["data_chunks_lost"] = lost if math.isnan(lost) else int(lost)
     if association["back"]["bytes_sent"]:
         back = _flow(association["back"], complete)
         row |= {f"back.{metric}": value for metric, value in back.items()}
@@ -177,6 +183,8 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         prefix = f"path.{path['path']}"
         row[f"{prefix}.packets_sent"] = path["counts"]["packets_sent"]
         row[f"{prefix}.packets_arrived"] = arrived.get((path["local"], path["remote"]), 0)
+        again = (path["counts"][f"{cause}_retransmissions"] for cause in ("fast", "timeout"))
+        row[f"{prefix}.retransmissions"] = path["counts"].get("retransmissions", sum(again))
         known = not math.isnan(path["counts"]["failures"])
         row[f"{prefix}.failures"] = failures[path["path"]] if known else math.nan
         row[f"{prefix}.data_sent"] = sum(path["counts"][name] for name in _SENT)

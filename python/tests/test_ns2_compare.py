@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from polypath import Scenario, ScenarioError
@@ -14,6 +15,7 @@ from polypath.ns2.compare import Comparison, compare, side_by_side
 from polypath.ns2.mapping import setup
 from polypath.ns2.scripts import COMBINATIONS, CONCURRENT, FAILOVERS, scenario
 from polypath.ns2.transport import failover, policies
+from polypath.ns2.variables import PathSeries
 from polypath.ns2.view import Content, Hop, View
 
 pytestmark = pytest.mark.filterwarnings("ignore:transport.profile:UserWarning")
@@ -132,19 +134,9 @@ def test_t3_rtx_that_ties_with_a_sack_is_an_accepted_class() -> None:
             [one, answer, replace(data(1.0, 1, 1.05), content=again)],
             [one, answer, data(1.0, 3, 1.05)],
         )
-        size = np.array([3000], dtype=np.uint32)
-        seconds = np.array([rto])
-        state = PathSeries(
-            side="sender",
-            path=0,
-            time=np.array([0.0]),
-            cwnd=size,
-            ssthresh=size,
-            rto=seconds,
-            srtt=seconds,
-            in_flight=size,
-            error_count=size,
-        )
+        values = {name: np.array([0.0]) for name in (*PathSeries.COLUMNS, "timeouts")}
+        values["rto"] = np.array([rto])
+        state = PathSeries(association="main", side="sender", path=0, **values)
         views = (View(hops, 2.0, 0.0, True, [state]) for hops in runs)
         return side_by_side(TRANSFER, setup(TRANSFER), *views).accepted
 

@@ -151,6 +151,24 @@ mod tests {
     }
 
     #[test]
+    fn equals_are_equally_likely_and_ns2s_generator_decides_by_a_bit() {
+        let mut dice = Rng::new(&Seed::from_u64(7));
+        let mut chosen = [0; 3];
+        for _ in 0..3000 {
+            let third = dice.takes_over(3, 1);
+            let second = dice.takes_over(2, 1);
+            chosen[if third { 2 } else { usize::from(second) }] += 1;
+        }
+        assert!(chosen.iter().all(|n| (900..1100).contains(n)), "{chosen:?}");
+        // 663971912 and what follows, after two draws for heartbeats: an odd number only now and then.
+        let bits = [663_971_912u32, 1_773_492_633, 475_946_620].map(|n| n & 1 == 1);
+        let mut dice = Rng::new(&Seed::from_u64(7)).with_ties(Some(12345));
+        assert_eq!([1, 1, 1].map(|bit| dice.takes_over(2, bit)), bits);
+        let mut dice = Rng::new(&Seed::from_u64(7)).with_ties(Some(12345));
+        assert_eq!([0, 0, 0].map(|bit| dice.takes_over(5, bit)), bits.map(|bit| !bit));
+    }
+
+    #[test]
     fn a_wrong_tag_is_refused() {
         let tag = hmac(b"key", &[b"ab", b"c"]);
         assert!(hmac_verify(b"key", &[b"abc"], &tag));

@@ -83,7 +83,7 @@ def _arrived(comparison: Comparison, time: float) -> set[int]:
 
 
 def _t3_tie(_plan: Setup, comparison: Comparison) -> bool:
-    """T3-rtx expires in the instant in which a SACK arrives: one sender has taken it in, one not."""
+    """T3-rtx expires in the instant in which a SACK arrives: one sender has that SACK, one not."""
     found = comparison.difference
     assert found is not None
     if found.ours is None or found.theirs is None:
@@ -140,8 +140,8 @@ CLASSES = (
     ),
     Accepted(
         name="t3-tie",
-        why="T3-rtx expires in the instant in which a SACK arrives; which of the two is first is the "
-        "order of two event queues",
+        why="T3-rtx expires in the instant in which a SACK arrives; which of the two is first is "
+        "the order of two event queues",
         holds=_t3_tie,
     ),
     Accepted(

@@ -78,7 +78,7 @@ class Path:
     middle: int
 
     def loss_rate(self, middle: float | None = None) -> float:
-        """The share of packets lost on the way forward, by scripts apart; with this of the middle link."""
+        """The share of packets lost on the way forward, scripts apart; with this middle link."""
         own = [link.loss for link in self.forward]
         if middle is not None:
             own[self.middle] = middle

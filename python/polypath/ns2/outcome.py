@@ -176,6 +176,8 @@ def _path(
     new = trace.chunk_tsn[data & ~trace.chunk_retransmission]
     sizes = np.array(setup.messages)
     last = next((one for one in series if one.path == path), None)
+    received = _received(setup, trace, direction, path)
+    packets_with_data = _packets_with(trace, DATA)
     nan = math.nan
     nodes = setup.paths[path]
     ends = (nodes.sender, nodes.receiver)
@@ -195,18 +197,19 @@ def _path(
         "error_count": int(last.error_count[-1]) if last else nan,
         "counts": {
             "packets_sent": int(own.sum()),
-            "packets_received": nan,
+            "packets_received": len(received),
             "bytes_sent": int(trace.size[own].sum()) - 20 * int(own.sum()),
             "bytes_received": nan,
             "data_chunks_sent": len(new),
             "data_bytes_sent": int(sizes[new - 1].sum()) if len(new) else 0,
-            "data_chunks_received": nan,
+            "data_chunks_received": int(np.isin(packets_with_data, received).sum()),
             "data_bytes_received": nan,
             "fast_retransmissions": nan,
             "timeout_retransmissions": nan,
+            "retransmissions": int((data & trace.chunk_retransmission).sum()),
             "timeouts": int(last.timeouts[-1]) if last else nan,
             "heartbeats_sent": int((mine & (trace.chunk_kind == HEARTBEAT)).sum()),
-            "heartbeats_acked": _answers(setup, trace, direction, path),
+            "heartbeats_acked": int(np.isin(_packets_with(trace, HEARTBEAT_ACK), received).sum()),
             "heartbeats_lost": nan,
             "failures": _failures(last),
             "rtt_samples": nan,
@@ -214,14 +217,14 @@ def _path(
     }
 
 
-def _answers(setup: Setup, trace: Trace, direction: int, path: int) -> int:
-    """HEARTBEAT ACKs that arrived at a side."""
-    answers = _packets_with(trace, HEARTBEAT_ACK)
-    answers = answers[(trace.direction[answers] != direction) & (trace.path[answers] == path)]
+def _received(setup: Setup, trace: Trace, direction: int, path: int) -> NDArray[np.int64]:
+    """Packets that arrived at a side over a path."""
     own = setup.paths[path]
     last = trace.links.index((own.back if direction == 0 else own.forward)[-1].name)
-    arrived = trace.hop_packet[(trace.hop_link == last) & ~np.isnan(trace.hop_arrival)]
-    return int(np.isin(answers, arrived).sum())
+    arrived: NDArray[np.int64] = trace.hop_packet[
+        (trace.hop_link == last) & ~np.isnan(trace.hop_arrival)
+    ].astype(np.int64)
+    return arrived
 
 
 def _failures(series: PathSeries | None) -> float:

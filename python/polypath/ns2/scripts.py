@@ -128,7 +128,7 @@ def _path(dice: random.Random, number: int, messages: int) -> Path:
 
 
 def _loss_rates(dice: random.Random, network: list[Path]) -> None:
-    """Lets the oracle tell loss rates, often the same, that lose nothing here: one in some billions."""
+    """Lets the oracle tell loss rates, often equal ones, of one packet in some billions."""
     for path in network:
         rate = dice.choice([0, 0, 1, 2])
         path["edge"] = {

@@ -48,8 +48,13 @@ def uniform_loss(
     paths: list[dict[str, Any]] = []
     for name, loss in zip(_NAMES, losses, strict=False):
         rtt = alternate_rtt if paths else primary_rtt
-        paths.append({"name": name, "loss": f"{loss:g} %", "delay": f"{(rtt - _EDGES) / 2:g} ms"})
+        paths.append({"name": name, "loss": f"{loss:g} %", "delay": f"{one_way(rtt):g} ms"})
     return {"topology": _NETWORKS[len(losses)], "path": paths}
+
+
+def one_way(rtt: float) -> float:
+    """The delay of the middle link of a path with this round trip, both in milliseconds."""
+    return (rtt - _EDGES) / 2
 
 
 def cross_traffic(*loads: float) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -66,7 +67,7 @@ class Figure:
     """
 
     #: As the paper numbers it: "6", "2a", "table-1", or "5.4" ("section-1") for a section whose
-    #: results it does not show.
+    #: results it does not show; "further-1" for what goes beyond it.
     id: str
     title: str
     #: What to run; with True the paper's own grid, with False a small one.
@@ -116,7 +117,9 @@ def figure_name(id: str) -> str:  # noqa: A002 - what it is called
         return f"Table {id.removeprefix('table-')}"
     if id.startswith("section-"):
         return f"Section {id.removeprefix('section-')}"
-    return f"Figure {id}" if id[0].isdigit() and id.isalnum() else f"Section {id}"
+    if id.startswith("further-"):
+        return f"Further figure {id.removeprefix('further-')}"
+    return f"Figure {id}" if re.fullmatch(r"\d+[a-z]?", id) else f"Section {id}"
 
 
 #: From a source to what it says about a statement.

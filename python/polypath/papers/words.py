@@ -72,6 +72,8 @@ _HEADS = {
     "primary_loss": "primary loss [%]",
     "alternate_loss": "alternate loss [%]",
     "alternate_rtt": "alternate RTT [ms]",
+    "loss_1": "path 1 loss [%]",
+    "loss_2": "path 2 loss [%]",
     "breaks_at": "break at [s]",
     "confirmation": "confirmation of paths",
     "ours": "polypath [s]",

@@ -234,7 +234,7 @@ impl Association {
         }
         let given_up = matches!(was, PathState::Inactive | PathState::PotentiallyFailed);
         if given_up && self.is_ns2_cmt() {
-            self.ns2_cmt_path_is_back(path);
+            self.ns2_cmt_path_is_back(now, path);
         }
         self.end_confirmation(now);
     }

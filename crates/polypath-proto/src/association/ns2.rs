@@ -20,6 +20,8 @@
 //! - An idle window decays by a timer: an RTO after the last packet, data in flight or not.
 //! - Nothing is bundled.
 
+use std::time::Duration;
+
 use super::Association;
 use super::control::Control;
 use crate::config::{BurstRule, PathConfirmation, Procedures};
@@ -173,13 +175,15 @@ impl Association {
         }
     }
 
-    /// T3-rtx has expired on a path: everything outstanding there is marked.
-    pub(super) fn ns2_mark_all(&mut self, path: PathId) {
+    /// T3-rtx has expired on a path: everything outstanding there is marked, but for what was sent within the
+    /// last `recent` (the SRTT heuristic of Iyengar 2004, IV.B, which no release of the module has).
+    pub(super) fn ns2_mark_all(&mut self, now: Time, path: PathId, recent: Option<Duration>) {
         let outstanding: Vec<Tsn> = self
             .sender
             .flight
             .iter()
             .filter(|(_, chunk)| chunk.path == path && chunk.fate != Fate::Acked)
+            .filter(|(_, chunk)| recent.is_none_or(|recent| now.since(chunk.sent) >= recent))
             .map(|(tsn, _)| tsn)
             .collect();
         let p = &mut self.paths[path.index()];

@@ -317,8 +317,8 @@ impl Association {
 
     /// A HEARTBEAT ACK has brought an inactive path back: what is outstanding there is retransmitted
     /// first, and if nothing waits, new data leaves.
-    pub(super) fn ns2_cmt_path_is_back(&mut self, path: PathId) {
-        self.ns2_mark_all(path);
+    pub(super) fn ns2_cmt_path_is_back(&mut self, now: Time, path: PathId) {
+        self.ns2_mark_all(now, path, None);
         if !self.sender.flight.has_lost() {
             let announced = self.sender.announced;
             self.ns2_cmt_set_window(announced);

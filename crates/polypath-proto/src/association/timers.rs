@@ -73,10 +73,10 @@ impl Association {
         // fit one packet, leave at once. The timer runs again when they do (E4).
         self.paths[i].stop_t3();
         let ns2 = self.is_ns2();
-        if ns2 {
-            self.ns2_mark_all(path);
-        }
         let srtt = self.paths[i].view().srtt.filter(|_| self.config.srtt_heuristic());
+        if ns2 {
+            self.ns2_mark_all(now, path, srtt);
+        }
         for sent in self.paths[i].take_sent_here() {
             let Some(chunk) = self.sender.flight.get(sent.tsn) else { continue };
             let here = chunk.path == path && chunk.transmissions == sent.transmissions;

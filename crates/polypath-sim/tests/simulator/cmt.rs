@@ -93,6 +93,59 @@ fn retransmissions(outcome: &Outcome) -> u64 {
     counts.map(|c| c.fast_retransmissions + c.timeout_retransmissions).sum()
 }
 
+/// Retransmissions to each path.
+fn retransmissions_by_path(outcome: &Outcome) -> Vec<u64> {
+    let counts = outcome.associations[0].sender.paths.iter().map(|p| &p.counts);
+    counts.map(|c| c.fast_retransmissions + c.timeout_retransmissions).collect()
+}
+
+/// Iyengar 2004, II: RTX-LOSSRATE knows the loss rates from the first retransmission on, and when they change.
+#[test]
+fn the_network_tells_rtx_lossrate_which_path_loses_least() {
+    let lossy = |first, second, rest: &str| {
+        let mut s =
+            scenario(&[(10_000, 45, 100); 2], CMT, "retransmission = \"loss-rate\"", 4_000_000);
+        for (path, percent) in s.paths.iter_mut().zip([first, second]) {
+            path.loss = Some(LossModel::bernoulli(Probability::percent(percent)));
+        }
+        Scenario::from_toml(&(s.to_toml() + rest)).unwrap()
+    };
+    let to = |scenario: &Scenario| retransmissions_by_path(&run(scenario));
+    let (first, second) = (lossy(2, 3, ""), lossy(3, 2, ""));
+    assert!(matches!(to(&first)[..], [n, 0] if n > 20));
+    assert!(matches!(to(&second)[..], [0, n] if n > 20));
+    // Equal ones are drawn for.
+    assert!(to(&lossy(3, 3, "")).into_iter().all(|n| n > 20));
+    let swapped = "[[fault]]\nat = \"2 s\"\npath = 1\nkind = \"loss\"\nloss = \"1 %\"\n";
+    assert!(to(&lossy(2, 3, swapped)).into_iter().all(|n| n > 10));
+}
+
+/// Iyengar 2004, IV.B: what was sent within the last round trip is no loss when T3-rtx expires; also by the
+/// papers' procedures.
+#[test]
+fn the_srtt_heuristic_saves_spurious_retransmissions() {
+    for procedures in ["rfc9260", "ns2"] {
+        let duplicates = |heuristic: bool| -> u64 {
+            let transport = format!(
+                "{CMT}\nprocedures = \"{procedures}\"\nsrtt_heuristic = {heuristic}\n\
+                 burst_rule = \"after-retransmission\""
+            );
+            let policy = "loss = \"split-fast-retransmit\"\nretransmission = \"asap\"";
+            let of = |seed: u64| {
+                let mut scenario = scenario(&[(10_000, 45, 100); 2], &transport, policy, 4_000_000);
+                for path in &mut scenario.paths {
+                    path.loss = Some(LossModel::bernoulli(Probability::percent(5)));
+                }
+                scenario.seed = seed;
+                run(&scenario).associations[0].receiver.counts.duplicates_received
+            };
+            (1..=6).map(of).sum()
+        };
+        let (with, without) = (duplicates(true), duplicates(false));
+        assert!(with * 2 < without, "{procedures}: {with} with it, {without} without");
+    }
+}
+
 /// What each of the three algorithms is for: without it, reordering between paths costs what the
 /// paper says (Iyengar 2006, III). Paths of unequal delay, no loss.
 #[test]

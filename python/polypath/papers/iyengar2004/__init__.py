@@ -1,0 +1,58 @@
+"""Iyengar, Amer, Stewart: Retransmission policies for concurrent multipath transfer.
+
+New data goes over all paths at once: over which of them does a retransmission go? Transfers of 8 MB
+over two paths, of which the first loses 1 % and the second 1 to 10 %, both ways.
+"""
+
+from polypath.papers.iyengar2004.claims import CLAIMS
+from polypath.papers.iyengar2004.figures import (
+    figure_5a,
+    figure_5b,
+    figure_6,
+    figure_7a,
+    figure_7b,
+    figure_7c,
+    figure_7d,
+    section_5_a,
+)
+from polypath.papers.iyengar2004.further import further_1, further_2, further_3
+from polypath.papers.iyengar2004.settings import nearest, samples
+from polypath.papers.registry import Paper
+
+PAPER = Paper(
+    key="iyengar2004",
+    source="iyengar2004-cmt-retransmission",
+    title="Retransmission policies for concurrent multipath transfer using SCTP multihoming "
+    "(Iyengar, Amer, Stewart 2004)",
+    figures=(
+        figure_5a,
+        figure_5b,
+        figure_6,
+        figure_7a,
+        figure_7b,
+        figure_7c,
+        figure_7d,
+        section_5_a,
+        further_1,
+        further_2,
+        further_3,
+    ),
+    claims=CLAIMS,
+    samples=samples,
+    nearest=nearest,
+)
+
+__all__ = [
+    "PAPER",
+    "figure_5a",
+    "figure_5b",
+    "figure_6",
+    "figure_7a",
+    "figure_7b",
+    "figure_7c",
+    "figure_7d",
+    "further_1",
+    "further_2",
+    "further_3",
+    "section_5_a",
+]
