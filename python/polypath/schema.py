@@ -164,6 +164,7 @@ class Parameters(TypedDict, total=False):
     sack_every: int
     first_sack_at_once: bool
     srtt_heuristic: bool
+    tie_seed: int | Literal["off"]
     fast_retransmit_reports: int
     receive_buffer: str
     send_buffer: str

@@ -123,6 +123,36 @@ def test_a_sack_from_the_sender_is_the_modules_own() -> None:
     assert found([*RUN, hop], RUN).accepted is None
 
 
+def test_t3_rtx_that_ties_with_a_sack_is_an_accepted_class() -> None:
+    def accepted(arrival: float, rto: float) -> str | None:
+        one = data(0.0, 1, math.nan, fate="lost")
+        answer = replace(sack(arrival - 0.045, 0, [(2, 2)]), arrival=arrival)
+        again = replace(data(1.0, 1, 1.05).content, retransmission=True)
+        runs = (
+            [one, answer, replace(data(1.0, 1, 1.05), content=again)],
+            [one, answer, data(1.0, 3, 1.05)],
+        )
+        size = np.array([3000], dtype=np.uint32)
+        seconds = np.array([rto])
+        state = PathSeries(
+            side="sender",
+            path=0,
+            time=np.array([0.0]),
+            cwnd=size,
+            ssthresh=size,
+            rto=seconds,
+            srtt=seconds,
+            in_flight=size,
+            error_count=size,
+        )
+        views = (View(hops, 2.0, 0.0, True, [state]) for hops in runs)
+        return side_by_side(TRANSFER, setup(TRANSFER), *views).accepted
+
+    assert accepted(1.0, 1.0) == "t3-tie"
+    assert accepted(0.99, 1.0) is None
+    assert accepted(1.0, 1.1) is None
+
+
 def test_scripts_are_the_same_for_the_same_seed() -> None:
     one, again, other = (scenario(s, paths=2, profile="rfc9260") for s in (3, 3, 4))
     assert one == again

@@ -79,6 +79,7 @@ constants! {
     sack_delay duration "longest wait before data is acknowledged",
     sack_every number "a SACK at the latest after so many packets with DATA",
     srtt_heuristic switch "T3-rtx leaves alone what was sent within the last round-trip time",
+    tie_seed optional_number "ties between paths as ns-2 decides them from this seed; off: by chance",
     first_sack_at_once switch "the first DATA chunk is acknowledged at once",
     fast_retransmit_reports number "missing reports that make a chunk lost",
     receive_buffer bytes "receive buffer",

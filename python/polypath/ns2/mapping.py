@@ -11,7 +11,7 @@ from typing import Any
 from polypath._core import quantity
 from polypath.ns2.cross_traffic import CrossTraffic, check_no_traffic, cross_traffic
 from polypath.ns2.network import Change, Link, Path, network_changes, network_paths, refuse, share
-from polypath.ns2.transport import PROFILE, agent_variables, check_given, failover, policies
+from polypath.ns2.transport import PROFILE, agent_variables, check_given, failover, policies, tie_seed
 from polypath.scenario import Scenario
 
 #: Bytes of the IPv4 header, of SCTP's common header, and of a DATA chunk before its data.
@@ -33,6 +33,8 @@ class Setup:
     agent: str
     sender: Mapping[str, float]
     receiver: Mapping[str, float]
+    #: What ns-2's default generator, which decides ties, begins with; None: as ever.
+    tie_seed: int | None
     #: Whether DATA packets and SACKs carry a timestamp chunk.
     timestamps: bool
     #: When the application begins, seconds, and the bytes of each message.
@@ -104,6 +106,7 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
         agent=agent,
         sender=sides["sender"],
         receiver=sides["receiver"],
+        tie_seed=tie_seed(agent, effective["sender"]["transport"]),
         timestamps=timestamps,
         start=start,
         messages=messages,

@@ -30,6 +30,7 @@ _MAPPED = {
     "receive_buffer",
     "initial_ssthresh",
     "path_mtu",
+    "tie_seed",
 }
 _WITHOUT_EFFECT = {
     "send_buffer",
@@ -88,7 +89,9 @@ _STANDARD = {
 }
 #: Concurrent multipath transfer: its agent, and what the answers are called there.
 _CMT_AGENT = "Agent/SCTP/CMT"
-_CMT_RTX_POLICY = {"asap": 0, "same": 1, "ssthresh": 2, "loss-rate": 3, "cwnd": 4}
+#: The one of them that asks an oracle.
+LOSS_RATE = 3
+_CMT_RTX_POLICY = {"asap": 0, "same": 1, "ssthresh": 2, "loss-rate": LOSS_RATE, "cwnd": 4}
 #: Potentially failed paths, which the module has with these retransmission policies only.
 _CMT_PF, _CMT_PF_POLICIES = "cmt-potentially-failed", ("cwnd", "ssthresh")
 _CMT_SWITCHES = {
@@ -208,6 +211,12 @@ def _concurrent(effective: Mapping[str, str]) -> dict[str, int]:
             allowed = f'"{known}" with scheduler "concurrent"'
             raise refuse(f"policy.{key}", f'"{effective[key]}"', allowed)
     return variables
+
+
+def tie_seed(agent: str, parameters: Mapping[str, Any]) -> int | None:
+    """What the generator that decides ties begins with; the agents of one path know no ties."""
+    seed = parameters["tie_seed"]
+    return None if agent != _CMT_AGENT or seed == "off" else int(seed)
 
 
 def failover(policy: Mapping[str, str], parameters: Mapping[str, Any]) -> dict[str, int]:

@@ -190,7 +190,7 @@ impl Association {
             burst_packets: 0,
             largest_payload: usize::MAX,
             heartbeat_key: secret.next_bytes(),
-            rng: Rng::new(&secret.fork()),
+            rng: Rng::new(&secret.fork()).with_ties(config.tie_seed()),
             now,
             wants_shutdown: false,
             awaits_paths: false,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::mrg32k3a::LARGEST_SEED;
 use crate::policy::{
     AckPolicy, Answer, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
     ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, Thresholds, ack, congestion,
@@ -111,6 +112,9 @@ parameters! {
     /// T3-rtx leaves alone what was sent within the last smoothed round-trip time: it cannot have been
     /// acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything outstanding on the path.
     srtt_heuristic: bool = false;
+    /// Ties between paths are decided as ns-2 does after `$defaultRNG seed` with this number (MRG32k3a), so that runs
+    /// can be compared with its; `None`: by the endpoint's own seed.
+    tie_seed: Option<u32> = None;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
     /// Each chunk is charged with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;
@@ -266,6 +270,9 @@ impl ConfigBuilder {
         from("cwnd_floor", c.cwnd_floor.into(), 1, 64)?;
         from("initial_cwnd", c.initial_cwnd.into(), 0, 1024)?;
         from("max_paths", c.max_paths.into(), 1, 64)?;
+        if let Some(seed) = c.tie_seed {
+            from("tie_seed", seed.into(), 1, LARGEST_SEED.into())?;
+        }
         if let Some(errors) = c.change_primary_threshold {
             from("change_primary_threshold", errors.into(), 0, 1 << 20)?;
         }

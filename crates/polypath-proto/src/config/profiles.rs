@@ -76,6 +76,7 @@ fn paper_2006() -> Config {
         fast_retransmit_reports: 4,
         first_sack_at_once: false,
         path_confirmation: PathConfirmation::Off,
+        tie_seed: None,
         ..ns2_2_35()
     }
 }
@@ -87,6 +88,7 @@ fn ns2_2_35() -> Config {
         burst_rule: BurstRule::AfterRetransmission,
         procedures: Procedures::Ns2,
         path_confirmation: PathConfirmation::BeforeData,
+        tie_seed: Some(12345),
         receive_buffer: 1 << 16,
         initial_ssthresh: Some(1 << 16),
         // AllRtxSame; ns-2: rtxToAlt_ 0.

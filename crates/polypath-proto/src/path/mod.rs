@@ -50,6 +50,7 @@ pub(crate) struct Path {
     local: IpAddr,
     remote: SocketAddr,
     state: PathState,
+    state_since: Time,
     error_count: u32,
     /// Expirations of T3-rtx since the path last gave a sign of life.
     timeouts_in_a_row: u32,
@@ -57,6 +58,7 @@ pub(crate) struct Path {
     window: Window,
     rtt: RttEstimator,
     loss: LossEstimate,
+    known_loss: Option<u32>,
     bandwidth: Westwood,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
@@ -116,12 +118,14 @@ impl Path {
             local,
             remote,
             state: PathState::Unconfirmed,
+            state_since: now,
             error_count: 0,
             timeouts_in_a_row: 0,
             thresholds: config.thresholds(),
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
             loss: LossEstimate::default(),
+            known_loss: None,
             bandwidth: Westwood::default(),
             pair: PacketPair::default(),
             rtt_range: None,
@@ -156,6 +160,7 @@ impl Path {
             remote: self.remote.ip(),
             remote_port: self.remote.port(),
             state: self.state,
+            state_since: self.state_since,
             error_count: self.error_count,
             thresholds: self.thresholds,
             window: self.window,
@@ -165,6 +170,7 @@ impl Path {
             max_chunk: self.max_chunk(),
             rto: self.rtt.rto(),
             loss: self.loss,
+            known_loss: self.known_loss,
             bandwidth: self.bandwidth(),
             pair_bandwidth: self.pair.bytes_per_second(),
             rtt_range: self.rtt_range,
@@ -203,6 +209,10 @@ impl Path {
 
     pub(crate) const fn path_max_retrans(&self) -> u32 {
         self.thresholds.path_max_retrans
+    }
+
+    pub(crate) const fn set_known_loss(&mut self, per_billion: u32) {
+        self.known_loss = Some(per_billion);
     }
 
     pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {
@@ -250,7 +260,10 @@ impl Path {
     }
 
     /// The state changed; the caller tells the world.
-    pub(crate) const fn set_state(&mut self, state: PathState) -> PathState {
+    pub(crate) fn set_state(&mut self, now: Time, state: PathState) -> PathState {
+        if self.state != state {
+            self.state_since = now;
+        }
         std::mem::replace(&mut self.state, state)
     }
 

@@ -1,8 +1,6 @@
 //! CMT-PF: concurrent multipath transfer that leaves a path with its first timeout (Natarajan 2009).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::policy::retransmission;
 use polypath_proto::*;
 
