@@ -187,7 +187,9 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         row[f"{prefix}.retransmissions"] = path["counts"].get("retransmissions", sum(again))
         known = not math.isnan(path["counts"]["failures"])
         row[f"{prefix}.failures"] = failures[path["path"]] if known else math.nan
-        row[f"{prefix}.data_sent"] = sum(path["counts"][name] for name in _SENT)
+        # ns-2 does not tell why a chunk was sent again.
+        sent = sum(path["counts"][name] for name in _SENT)
+        row[f"{prefix}.data_sent"] = path["counts"].get("data_sent", sent)
         row |= {f"{prefix}.{name}": path["counts"][name] for name in _TIMEOUTS}
     return row
 

@@ -226,7 +226,7 @@ impl Association {
 
     pub(super) fn set_path_state(&mut self, now: Time, path: PathId, to: PathState) {
         let p = &mut self.paths[path.index()];
-        let from = p.set_state(to);
+        let from = p.set_state(now, to);
         if from == to {
             return;
         }

@@ -13,7 +13,7 @@ impl Association {
             return None;
         }
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let stranded = self.policies.failover.stranded(view);
+        let stranded = self.policies.failover.stranded(view, &mut self.rng);
         if let Stranded::TakesBack(path) = stranded {
             self.set_cwnd(path, 1);
             let ns2 = self.is_ns2();

@@ -50,6 +50,7 @@ pub(crate) struct Path {
     local: IpAddr,
     remote: SocketAddr,
     state: PathState,
+    state_since: Time,
     error_count: u32,
     /// Expirations of T3-rtx since the path last gave a sign of life.
     timeouts_in_a_row: u32,
@@ -117,6 +118,7 @@ impl Path {
             local,
             remote,
             state: PathState::Unconfirmed,
+            state_since: now,
             error_count: 0,
             timeouts_in_a_row: 0,
             thresholds: config.thresholds(),
@@ -158,6 +160,7 @@ impl Path {
             remote: self.remote.ip(),
             remote_port: self.remote.port(),
             state: self.state,
+            state_since: self.state_since,
             error_count: self.error_count,
             thresholds: self.thresholds,
             window: self.window,
@@ -257,7 +260,10 @@ impl Path {
     }
 
     /// The state changed; the caller tells the world.
-    pub(crate) const fn set_state(&mut self, state: PathState) -> PathState {
+    pub(crate) fn set_state(&mut self, now: Time, state: PathState) -> PathState {
+        if self.state != state {
+            self.state_since = now;
+        }
         std::mem::replace(&mut self.state, state)
     }
 

@@ -29,11 +29,14 @@
 //! exceeded or an answer has cleared its errors; none is chosen while another is inactive, and nothing
 //! leaves then: SctpCMTAgent::Timeout, SelectFromPFDests.
 
+use std::cmp::{Ordering, Reverse};
+
 use super::potentially_failed::PotentiallyFailed;
 use super::{Doubts, FailoverPolicy, PathErrorKind, Stranded};
 use crate::config::Procedures;
+use crate::policy::retransmission::LATER_IF_ODD;
 use crate::policy::{Answer, PathState, PathView, PathsView};
-use crate::{Config, PathId};
+use crate::{Config, PathId, Rng, Time};
 
 /// See the [module](self).
 pub static CMT_POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
@@ -46,8 +49,6 @@ pub static CMT_POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
 #[derive(Debug)]
 struct CmtPotentiallyFailed {
     states: PotentiallyFailed,
-    /// Paths in the order in which they last became potentially failed.
-    latest: Vec<PathId>,
     cwnd_after_probe: u32,
     ns2: bool,
     /// Inactive paths are probed as well.
@@ -58,20 +59,27 @@ impl CmtPotentiallyFailed {
     fn new(config: &Config) -> Self {
         Self {
             states: PotentiallyFailed::new(true),
-            latest: Vec::new(),
             cwnd_after_probe: config.potentially_failed_cwnd(),
             ns2: config.procedures() == Procedures::Ns2,
             heartbeats: config.heartbeat_interval().is_some(),
         }
     }
+}
 
-    /// The potentially failed path with the fewest timeouts in a row, of several the latest: all "have
-    /// possibly failed to the same degree", and it has worked last.
-    fn least_failed(&self, paths: PathsView<'_>) -> Option<PathId> {
-        let latest = |path: PathId| self.latest.iter().position(|p| *p == path);
-        let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed);
-        failed.min_by_key(|p| (p.error_count, std::cmp::Reverse(latest(p.id)))).map(|p| p.id)
+/// The potentially failed path with the fewest timeouts in a row, of several the latest, which has worked
+/// last; of these, where they time out in one instant, one at random.
+fn least_failed(paths: PathsView<'_>, rng: &mut Rng) -> Option<PathId> {
+    let mut best: Option<((u32, Reverse<Time>), PathId)> = None;
+    let mut equals = 1;
+    for path in paths.iter().filter(|p| p.state == PathState::PotentiallyFailed) {
+        let rank = (path.error_count, Reverse(path.state_since));
+        let order = best.map_or(Ordering::Less, |(least, _)| rank.cmp(&least));
+        equals = if order == Ordering::Equal { equals + 1 } else { 1 };
+        if order.is_lt() || (order.is_eq() && rng.takes_over(equals, LATER_IF_ODD)) {
+            best = Some((rank, path.id));
+        }
     }
+    best.map(|(_, id)| id)
 }
 
 impl FailoverPolicy for CmtPotentiallyFailed {
@@ -83,17 +91,8 @@ impl FailoverPolicy for CmtPotentiallyFailed {
     ) -> PathState {
         let state = self.states.after_error(path, error, paths);
         let becomes = state == PathState::PotentiallyFailed && path.state != state;
-        if becomes
-            && self.ns2
-            && path.error_count > path.thresholds.potentially_failed_max_retrans + 1
-        {
-            return path.state;
-        }
-        if becomes {
-            self.latest.retain(|p| *p != path.id);
-            self.latest.push(path.id);
-        }
-        state
+        let again = path.error_count > path.thresholds.potentially_failed_max_retrans + 1;
+        if becomes && self.ns2 && again { path.state } else { state }
     }
 
     fn believes(&self, doubts: Doubts) -> bool {
@@ -112,15 +111,13 @@ impl FailoverPolicy for CmtPotentiallyFailed {
         self.states.retransmission(last, paths)
     }
 
-    fn stranded(&mut self, paths: PathsView<'_>) -> Stranded {
-        let is_failed = |p: PathView| p.state == PathState::PotentiallyFailed;
-        let all = paths.iter().all(is_failed);
-        match self.least_failed(paths) {
-            Some(path) if all || !self.ns2 => Stranded::TakesBack(path),
-            Some(_) => Stranded::Waits,
-            None if self.ns2 && self.heartbeats => Stranded::Waits,
-            None => Stranded::Sends,
+    fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
+        let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed).count();
+        if self.ns2 && failed < paths.count() {
+            let asked = failed > 0 || self.heartbeats;
+            return if asked { Stranded::Waits } else { Stranded::Sends };
         }
+        least_failed(paths, rng).map_or(Stranded::Sends, Stranded::TakesBack)
     }
 
     fn cwnd_after_probe(&self) -> Option<u32> {
@@ -216,7 +213,7 @@ mod tests {
                         let failed = (0..paths).filter(|p| model[usize::from(*p)].0 <= pmr);
                         let best = failed.min_by_key(|p| {
                             let (errors, since, _) = model[usize::from(*p)];
-                            (errors, std::cmp::Reverse(since))
+                            (errors, Reverse(since))
                         });
                         let expected = best.map_or(Stranded::Sends, |p| {
                             model[usize::from(p)].2 = true;

@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 
 use super::{Answer, PathState, PathView, PathsView, retransmission};
-use crate::PathId;
+use crate::{PathId, Rng};
 
 pub mod cmt_potentially_failed;
 pub mod dormant_hop;
@@ -142,9 +142,9 @@ pub trait FailoverPolicy: Send + Debug {
         retransmission::alternate(last, paths)
     }
 
-    /// Something is to be sent, and no path is active.
-    fn stranded(&mut self, paths: PathsView<'_>) -> Stranded {
-        let _ = paths;
+    /// Something is to be sent, and no path is active. Ties between paths are decided by `rng`.
+    fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
+        let _ = (paths, rng);
         Stranded::Sends
     }
 
