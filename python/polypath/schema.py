@@ -63,6 +63,7 @@ class Link(TypedDict, total=False):
     delay: str
     queue: str
     mtu: str
+    mark_at: int
     loss: Loss
     reorder: Reordering
     duplicate: str | float
@@ -175,6 +176,7 @@ class Parameters(TypedDict, total=False):
     path_mtu: str
     max_paths: int
     stream_reconfiguration: bool
+    path_mtu_discovery: bool
     full_mesh: bool
 
 

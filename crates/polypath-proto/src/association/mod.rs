@@ -3,7 +3,7 @@
 //! Each procedure of RFC 9260 has a file of its own beside this one: [`connect`] (5.1),
 //! [`collision`] (5.2), [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2),
 //! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9).
-//! [`measure`] and [`reconfig`] have what both sides may agree on beside it.
+//! [`mtu`] looks for the paths' largest packets; [`measure`] and [`reconfig`] have what both sides may agree on beside it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,6 +39,7 @@ mod data;
 mod heartbeat;
 mod invariants;
 mod measure;
+mod mtu;
 mod ns2;
 mod ns2_cmt;
 mod paths;
@@ -118,6 +119,8 @@ pub struct Association {
     burst_packets: u32,
     /// Payload bytes of the largest DATA chunk that fits every path.
     largest_payload: usize,
+    /// Of the largest that the peer's window was ever large enough for.
+    window_payload: usize,
     heartbeat_key: [u8; 32],
     rng: Rng,
     now: Time,
@@ -188,6 +191,7 @@ impl Association {
             burst_over: true,
             burst_packets: 0,
             largest_payload: usize::MAX,
+            window_payload: usize::MAX,
             heartbeat_key: secret.next_bytes(),
             rng: Rng::new(&secret.fork()),
             now,
@@ -479,6 +483,8 @@ impl Association {
                 self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                 self.handle_sack(now, sack);
             }
+            // Its size was all that it had to say.
+            Chunk::Pad(_) => {}
             Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {
