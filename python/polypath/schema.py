@@ -64,6 +64,7 @@ class Link(TypedDict, total=False):
     delay: str
     queue: str
     mtu: str
+    mark_at: int
     loss: Loss
     reorder: Reordering
     duplicate: str | float
@@ -179,6 +180,7 @@ class Parameters(TypedDict, total=False):
     path_mtu: str
     max_paths: int
     stream_reconfiguration: bool
+    path_mtu_discovery: bool
     full_mesh: bool
 
 

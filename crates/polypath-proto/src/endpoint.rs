@@ -407,17 +407,30 @@ impl Endpoint {
             Unreachable::Protocol => "the host does not speak SCTP",
             Unreachable::Host => "the host does not answer",
             Unreachable::Network => "there is no route to it",
-            Unreachable::TooBig { .. } => return,
+            Unreachable::TooBig { mtu, shown } => {
+                return self.handle_too_big(now, four_tuple.remote.ip(), mtu, shown);
+            }
         };
         let remote = four_tuple.remote.ip();
-        let ids: Vec<AssociationId> =
-            self.by_peer.range((remote, 0)..=(remote, u16::MAX)).map(|(_, id)| *id).collect();
-        for id in ids {
+        for id in self.with_peer_at(remote) {
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.association.handle_unreachable(now, remote, words);
                 self.touch(id);
             }
         }
+    }
+
+    fn handle_too_big(&mut self, now: Time, remote: IpAddr, mtu: u16, shown: Option<CommonHeader>) {
+        for id in self.with_peer_at(remote) {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.association.handle_too_big(now, remote, mtu, shown);
+                self.touch(id);
+            }
+        }
+    }
+
+    fn with_peer_at(&self, remote: IpAddr) -> Vec<AssociationId> {
+        self.by_peer.range((remote, 0)..=(remote, u16::MAX)).map(|(_, id)| *id).collect()
     }
 
     /// The instant at which [`handle_timeout`](Self::handle_timeout) wants to be called.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::shared::Shared;
 use crate::wire::{CauseWriter, Causes, CommonHeader, DoesNotFit, PacketWriter};
-use crate::{Ecn, FourTuple, Transmit};
+use crate::{Ecn, FourTuple, Fragmentation, Transmit};
 
 /// A whole packet that waits to be sent, with a tag or address that is not a path's.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub(crate) fn write_reply(reply: &Reply, buf: &mut [u8]) -> Transmit {
         source: reply.four_tuple.local.ip(),
         destination: reply.four_tuple.remote,
         ecn: Ecn::NotEct,
+        fragmentation: Fragmentation::System,
         size,
         segment_size: None,
     }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::wire::Checksum;
+use crate::wire::{Checksum, CommonHeader};
 use crate::{Config, PrefixRoutes, RouteTable};
 
 /// How SCTP packets travel.
@@ -80,6 +80,9 @@ pub enum Unreachable {
     TooBig {
         /// What the link takes, in bytes.
         mtu: u16,
+        /// The header of the SCTP packet that the message shows; none if this host itself says so. A
+        /// message that shows nothing is nobody's.
+        shown: Option<CommonHeader>,
     },
 }
 

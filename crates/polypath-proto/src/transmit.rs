@@ -19,6 +19,19 @@ pub enum Ecn {
     Ce = 0b11,
 }
 
+/// What IP may do with a datagram that is larger than a link takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fragmentation {
+    /// As the operating system does where nobody asks.
+    #[default]
+    System,
+    /// It must not be fragmented, nor held back for its size: what is too large gets lost
+    /// (RFC 8899 3 (3)).
+    Never,
+    /// It may be: it holds a chunk that was cut for larger packets (RFC 9260 6.9).
+    Allowed,
+}
+
 /// Where a datagram came from and where it arrived.
 ///
 /// The ports are those of the UDP encapsulation (RFC 6951); on raw IP both are 0.
@@ -44,6 +57,8 @@ pub struct Transmit {
     pub ecn: Ecn,
     /// Bytes written to the buffer.
     pub size: usize,
+    /// Whether IP may fragment it.
+    pub fragmentation: Fragmentation,
     /// If the buffer holds several datagrams: the size of each but the last, in bytes.
     pub segment_size: Option<usize>,
 }

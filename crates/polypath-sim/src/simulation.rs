@@ -457,6 +457,7 @@ impl<'w> Simulation<'w> {
             packet.source = SocketAddr::new(transmit.source, stack.udp_port);
             packet.destination = transmit.destination;
             packet.ecn = transmit.ecn;
+            packet.fragmentation = transmit.fragmentation;
             packet.len = size;
             if let Some((association, path)) = transmit.path {
                 self.note_data(index, association, path);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use polypath_proto::{
     AcceptedRequests, AssociationId, AssociationStats, CloseReason, Message, PathError, PathId,
-    PathStats, PathView, Received, ReconfigError, SendError as Refused, StreamId, StreamReset,
-    Thresholds, Time,
+    PathMtu, PathStats, PathView, Received, ReconfigError, SendError as Refused, StreamId,
+    StreamReset, Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
@@ -52,6 +52,8 @@ pub struct Path {
     pub view: PathView,
     /// Counters.
     pub stats: PathStats,
+    /// The largest packet that it carries, as far as is known.
+    pub mtu: PathMtu,
 }
 
 impl Association {
@@ -244,6 +246,7 @@ impl Association {
                 .map(|view| Path {
                     view,
                     stats: association.path_stats(view.id).unwrap_or_default(),
+                    mtu: association.path_mtu(view.id).unwrap_or_default(),
                 })
                 .collect()
         })

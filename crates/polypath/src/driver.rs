@@ -109,6 +109,7 @@ impl Driver {
             source: None,
             destination: transmit.destination,
             ecn: transmit.ecn,
+            fragmentation: transmit.fragmentation,
             contents: &self.transmit[..transmit.size],
             segment: transmit.segment_size.unwrap_or(transmit.size).max(1),
         };

@@ -13,7 +13,7 @@ use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{PathState, PathsView};
 use crate::send::{Fate, Outstanding};
-use crate::wire::{GapBlock, Sack};
+use crate::wire::{COMMON_HEADER_LEN, GapBlock, Sack};
 use crate::{Extension, PathId, Time, Tsn};
 
 /// What a SACK did to one path.
@@ -232,6 +232,9 @@ impl Association {
         let mut newly = |paths: &mut [Path], tsn: Tsn, chunk: &Outstanding, fate, by_gaps| {
             let path = &mut paths[chunk.path.index()];
             let t = &mut tally[chunk.path.index()];
+            if let Some(search) = &mut path.mtu_search {
+                search.acknowledged(chunk.size() as usize + COMMON_HEADER_LEN);
+            }
             t.acked += chunk.size();
             t.acked_by_gaps += if by_gaps { chunk.size() } else { 0 };
             // RFC 9260 8.2 leaves open which path an answer credits.

@@ -201,6 +201,7 @@ impl Association {
         self.control.push(path, Control::CookieAck);
         self.state = State::Established;
         self.start_path_management(now, true);
+        self.start_mtu_searches(now);
         if self.wants_shutdown {
             self.begin_shutdown(now);
         }

@@ -118,7 +118,8 @@ impl Association {
         self.sender.set_window(a_rwnd);
         self.policies.retransmission.learn_peer_buffer(a_rwnd);
         // Chunks that half fill a small buffer leave it room to work with.
-        self.largest_payload = self.largest_payload.min(a_rwnd as usize / 2 - DATA_HEADER_LEN);
+        self.window_payload = a_rwnd as usize / 2 - DATA_HEADER_LEN;
+        self.update_largest_payload();
     }
 
     /// RFC 9260 5.1 E: the association is up.

@@ -20,6 +20,21 @@ use crate::{PathError, PathId, Time};
 /// HEARTBEAT has 56 bytes with its IPv4 header, as in the papers.
 const INFO_LEN: usize = 8 + 8;
 
+/// What a HEARTBEAT is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeartbeatKind {
+    /// Watching the path.
+    Plain,
+    /// The small packet of a probe for the path's MTU, and the large one.
+    SmallProbe,
+    LargeProbe,
+}
+
+/// The bits of the path's byte that tell the kind.
+const KINDS: u8 = 0b1100_0000;
+const SMALL_PROBE: u8 = 0b1000_0000;
+const LARGE_PROBE: u8 = KINDS;
+
 /// Nanoseconds that seven bytes tell apart.
 const SPAN: u64 = 1 << 56;
 
@@ -53,7 +68,7 @@ impl Association {
         if !self.state.is_synchronised() {
             return Err(PathError::NotEstablished);
         }
-        let below = usize::from(self.config.path_mtu()) - p.max_packet();
+        let below = p.headers();
         let size = usize::from(packet).saturating_sub(below).clamp(64, p.max_packet());
         self.paths[path.index()].heartbeat_sent(now);
         self.control.push(path, Control::Probe(size));
@@ -169,9 +184,24 @@ impl Association {
 
     /// What a HEARTBEAT to `path` carries that was asked for at `sent`.
     pub(super) fn heartbeat_info(&self, path: PathId, sent: Time) -> [u8; INFO_LEN] {
+        self.heartbeat_info_of(HeartbeatKind::Plain, path, sent)
+    }
+
+    pub(super) fn heartbeat_info_of(
+        &self,
+        kind: HeartbeatKind,
+        path: PathId,
+        sent: Time,
+    ) -> [u8; INFO_LEN] {
         let mut info = [0; INFO_LEN];
         info[..8].copy_from_slice(&sent.as_nanos().to_be_bytes());
-        info[0] = path.0;
+        // There are 64 paths at most.
+        info[0] = path.0
+            | match kind {
+                HeartbeatKind::Plain => 0,
+                HeartbeatKind::SmallProbe => SMALL_PROBE,
+                HeartbeatKind::LargeProbe => LARGE_PROBE,
+            };
         let mac = hmac(&self.heartbeat_key, &[&info[..8]]);
         info[8..].copy_from_slice(&mac[..8]);
         info
@@ -186,19 +216,24 @@ impl Association {
         info
     }
 
-    fn read_heartbeat_info(&self, info: &[u8]) -> Option<(PathId, Time)> {
+    fn read_heartbeat_info(&self, info: &[u8]) -> Option<(PathId, Time, HeartbeatKind)> {
         // What follows is there for the size.
         let info: &[u8; INFO_LEN] = info.first_chunk()?;
         if !hmac_verify_truncated(&self.heartbeat_key, &[&info[..8]], &info[8..]) {
             return None;
         }
-        let path = PathId(info[0]);
+        let path = PathId(info[0] & !KINDS);
+        let kind = match info[0] & KINDS {
+            0 => HeartbeatKind::Plain,
+            SMALL_PROBE => HeartbeatKind::SmallProbe,
+            _ => HeartbeatKind::LargeProbe,
+        };
         // The latest instant that ends in these seven bytes.
         let low = u64::from_be_bytes(info[..8].try_into().ok()?) % SPAN;
         let now = self.now.as_nanos();
         let high = now - now % SPAN;
         let nanos = if high + low <= now { high + low } else { (high + low).checked_sub(SPAN)? };
-        (path.index() < self.paths.len()).then_some((path, Time::from_nanos(nanos)))
+        (path.index() < self.paths.len()).then_some((path, Time::from_nanos(nanos), kind))
     }
 
     /// RFC 9260 8.3: the peer's HEARTBEAT goes back the way it came.
@@ -210,10 +245,13 @@ impl Association {
 
     /// RFC 9260 5.4, 8.3: the path works.
     pub(super) fn handle_heartbeat_ack(&mut self, now: Time, info: &[u8]) {
-        let Some((path, sent)) = self.read_heartbeat_info(info) else {
+        let Some((path, sent, kind)) = self.read_heartbeat_info(info) else {
             self.stats.dropped += 1;
             return;
         };
+        if kind != HeartbeatKind::Plain {
+            return self.handle_mtu_answer(now, path, sent, kind == HeartbeatKind::SmallProbe);
+        }
         if self.paths[path.index()].is_second_of_pair(now, sent) {
             return;
         }

@@ -4,7 +4,7 @@
 use super::Association;
 use crate::policy::ack::DELAYED;
 use crate::policy::rtt_sampling::{KARN, SackCause, SentTime};
-use crate::wire::{DATA_HEADER_LEN, PacketWriter, Sack, Timestamp};
+use crate::wire::{PacketWriter, Sack, Timestamp};
 use crate::{Extension, Extensions, Time};
 
 /// An echo older than this is none of ours: stamps come around after 71 minutes.
@@ -33,9 +33,8 @@ impl Association {
         }
         for path in &mut self.paths {
             path.reserve(extensions, &*self.policies.congestion);
-            let largest = path.max_chunk() as usize - DATA_HEADER_LEN;
-            self.largest_payload = self.largest_payload.min(largest / 4 * 4);
         }
+        self.update_largest_payload();
     }
 
     pub(super) fn flags_retransmissions(&self) -> bool {

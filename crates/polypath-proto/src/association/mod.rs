@@ -3,7 +3,7 @@
 //! Each procedure of RFC 9260 has a file of its own beside this one: [`connect`] (5.1),
 //! [`collision`] (5.2), [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2),
 //! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9).
-//! [`measure`] and [`reconfig`] have what both sides may agree on beside it.
+//! [`mtu`] looks for the paths' largest packets; [`measure`] and [`reconfig`] have what both sides may agree on beside it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,6 +41,7 @@ mod heartbeat;
 mod immediate;
 mod invariants;
 mod measure;
+mod mtu;
 mod ns2;
 mod ns2_cmt;
 mod paths;
@@ -123,6 +124,8 @@ pub struct Association {
     largest_payload: usize,
     /// Nothing was in flight when the packet at hand was begun.
     alone: bool,
+    /// Of the largest that the peer's window was ever large enough for.
+    window_payload: usize,
     heartbeat_key: [u8; 32],
     rng: Rng,
     now: Time,
@@ -196,6 +199,7 @@ impl Association {
             burst_packets: 0,
             largest_payload: usize::MAX,
             alone: false,
+            window_payload: usize::MAX,
             heartbeat_key: secret.next_bytes(),
             rng: Rng::new(&secret.fork()).with_ties(config.tie_seed()),
             now,
@@ -493,6 +497,8 @@ impl Association {
                 self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                 self.handle_sack(now, sack);
             }
+            // Its size was all that it had to say.
+            Chunk::Pad(_) => {}
             Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {

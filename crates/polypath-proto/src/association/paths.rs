@@ -136,16 +136,17 @@ impl Association {
             Encapsulation::Udp { .. } => UDP_HEADER,
             Encapsulation::RawIp => 0,
         };
-        let max_packet = (usize::from(self.config.path_mtu()) - ip - udp) / 4 * 4;
+        let headers = ip + udp;
+        let max_packet = (usize::from(self.config.path_mtu()) - headers) / 4 * 4;
         let controller = &*self.policies.congestion;
-        let mut path = Path::new(id, local, remote, max_packet, &self.config, controller, now);
+        let sizes = (max_packet, headers);
+        let mut path = Path::new(id, local, remote, sizes, &self.config, controller, now);
         path.reserve(self.extensions, controller);
         if self.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.ssthresh);
         }
-        let chunk = (path.max_chunk() as usize - crate::wire::DATA_HEADER_LEN) / 4 * 4;
         self.paths.push(path);
-        self.largest_payload = self.largest_payload.min(chunk);
+        self.update_largest_payload();
         self.events.push_back(Event::PathAdded { path: id });
         if self.state.is_synchronised() {
             self.paths[id.index()].schedule_heartbeat(Some(now));
@@ -222,6 +223,7 @@ impl Association {
                 self.schedule_heartbeat(now, path);
             }
         }
+        self.start_mtu_search(now, path);
     }
 
     pub(super) fn set_path_state(&mut self, now: Time, path: PathId, to: PathState) {

@@ -114,6 +114,7 @@ impl Association {
         self.error_count = 0;
         self.events.push_back(Event::Established { inbound });
         self.start_path_management(now, inbound);
+        self.start_mtu_searches(now);
         if self.wants_shutdown {
             self.begin_shutdown(now);
         }

@@ -46,6 +46,7 @@ impl Association {
         }
         for i in 0..self.paths.len() {
             let path = PathId(i as u8);
+            self.handle_mtu_timer(now, path);
             if self.paths[i].t3().is_some_and(|t| t <= now) && !self.is_closed() {
                 self.handle_t3(now, path);
             }
@@ -63,6 +64,9 @@ impl Association {
         let i = path.index();
         self.paths[i].count_timeout();
         self.paths[i].count_loss();
+        if let Some(search) = &mut self.paths[i].mtu_search {
+            search.timed_out(now);
+        }
         // E1: the window (7.2.3).
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let window = self.policies.congestion.on_timeout(&paths.path(path), paths);

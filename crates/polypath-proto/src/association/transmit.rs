@@ -10,7 +10,7 @@ use crate::policy::failover::Stranded;
 use crate::policy::retransmission::LossCause;
 use crate::policy::{PathState, PathView, PathsView};
 use crate::reply::write_reply;
-use crate::transmit::{Ecn, Transmit};
+use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
     COMMON_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields, PacketWriter,
     ReconfigParameters,
@@ -41,6 +41,7 @@ impl Association {
             return Some(write_reply(&reply, buf));
         }
         self.advance_reconfig(now);
+        let mut probes;
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.burst_over = true;
@@ -58,6 +59,7 @@ impl Association {
                 return None;
             };
             let max_packet = self.packet_limit(path, purpose).min(buf.len());
+            probes = matches!(self.control.front(), Some((_, Control::MtuProbe(_))));
             let segment = self.write_packet(now, path, purpose, &mut buf[..max_packet]);
             if segment > 0 {
                 break (path, segment);
@@ -71,7 +73,8 @@ impl Association {
         let mut size = segment;
         let mut segments = 1;
         // Datagrams of one size after another, for segmentation offload.
-        while segments < MAX_SEGMENTS && buf.len() - size >= segment {
+        let large = segment > self.paths[path.index()].max_packet();
+        while !probes && !large && segments < MAX_SEGMENTS && buf.len() - size >= segment {
             let Some((next, purpose)) = self.next_packet(now) else { break };
             if next != path || purpose == Purpose::Control || purpose == Purpose::Sack {
                 break;
@@ -99,6 +102,7 @@ impl Association {
             source: p.local(),
             destination: p.remote(),
             ecn: Ecn::NotEct,
+            fragmentation: if probes { Fragmentation::Never } else { p.fragmentation(large) },
             size,
             segment_size: (segments > 1).then_some(segment),
         })
@@ -108,6 +112,9 @@ impl Association {
     /// smaller ones was known, still has to get through: IP fragments it (RFC 9260 6.9).
     fn packet_limit(&self, path: PathId, purpose: Purpose) -> usize {
         let limit = self.paths[path.index()].max_packet();
+        if let Some((_, Control::MtuProbe(Some(size)))) = self.control.front() {
+            return *size;
+        }
         let Purpose::Retransmission(tsn) = purpose else { return limit };
         let payload = self.sender.flight.get(tsn).map_or(0, |chunk| chunk.payload.len());
         limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + Data::chunk_len(payload))
@@ -295,7 +302,9 @@ impl Association {
         if !ns2 || purpose == Purpose::Control {
             self.write_controls(path, &mut w);
         }
+        let probe = matches!(self.control.front(), Some((_, Control::MtuProbe(_))));
         let alone = self.is_closed()
+            || probe
             || verification_tag.0 == 0
             || (ns2 && purpose == Purpose::Control && !w.is_empty());
         if !alone && self.state.is_synchronised() {
@@ -329,9 +338,14 @@ impl Association {
             if *p != path {
                 return;
             }
-            let alone =
-                matches!(control, Control::Init | Control::ShutdownComplete | Control::Abort(_));
-            // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE travel alone.
+            let alone = matches!(
+                control,
+                Control::Init
+                    | Control::ShutdownComplete
+                    | Control::Abort(_)
+                    | Control::MtuProbe(_)
+            );
+            // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE travel alone; a probe has its size.
             if alone && !w.is_empty() {
                 return;
             }
@@ -372,6 +386,7 @@ impl Association {
                 w.heartbeat(&info)
             }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
+            Control::MtuProbe(size) => self.write_mtu_probe(path, *size, w),
             Control::Reconfig(body) => w.re_config(|p| p.append(ReconfigParameters::new(body))),
             Control::Error(cause) => w.error(|c| cause.write(c)),
             Control::Shutdown => w.shutdown(self.receiver.tsns().cumulative()),

@@ -139,6 +139,8 @@ parameters! {
     path_mtu: u16 = 1500;
     /// Most paths of an association; more addresses of a peer are left aside (16).
     max_paths: u8 = 16;
+    /// Look for each path's largest packet, from 1200 bytes (IPv6: 1280) up to `path_mtu` (RFC 8899; off).
+    path_mtu_discovery: bool = false;
     /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
     stream_reconfiguration: bool = false;
     /// Pair every local with every remote address, rather than one local for each remote one.
@@ -285,6 +287,11 @@ impl ConfigBuilder {
             // Its sender keeps TSNs in places of its own.
             let allowed = format!("false with procedures {}", Procedures::Ns2);
             return refuse("stream_reconfiguration", "true".into(), allowed);
+        }
+        if c.path_mtu_discovery && c.procedures == Procedures::Ns2 {
+            // Its windows count packets of one size.
+            let allowed = format!("false with procedures {}", Procedures::Ns2);
+            return refuse("path_mtu_discovery", "true".into(), allowed);
         }
         match refused_combination(&c) {
             Some(error) => Err(error),

@@ -9,9 +9,10 @@ use std::time::Duration;
 use crate::policy::failover::Thresholds;
 use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
-use crate::{Config, Extensions, PathId, Time, Tsn};
+use crate::{Config, Extensions, Fragmentation, PathId, Time, Tsn};
 
 mod loss;
+mod mtu;
 mod ns2;
 mod packet_pair;
 mod rtt;
@@ -19,6 +20,8 @@ mod rtt_range;
 mod westwood;
 
 pub use loss::LossEstimate;
+pub(crate) use mtu::MtuSearch;
+pub use mtu::{PathMtu, PathMtuState};
 use ns2::Decay;
 pub(crate) use ns2::Expired;
 pub use rtt_range::RttRange;
@@ -62,8 +65,10 @@ pub(crate) struct Path {
     bandwidth: Westwood,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
-    /// Largest IP packet, headers included.
-    mtu: u32,
+    /// What IP and UDP add to a packet.
+    headers: usize,
+    /// If larger packets are looked for.
+    pub(crate) mtu_search: Option<Box<MtuSearch>>,
     /// The chunk whose round-trip time is being measured.
     rtt_probe: Option<Tsn>,
     /// Measurements that were given up, but whose chunks may still answer (ns-2's procedures).
@@ -106,11 +111,15 @@ impl Path {
         id: PathId,
         local: IpAddr,
         remote: SocketAddr,
-        max_packet: usize,
+        (max_packet, headers): (usize, usize),
         config: &Config,
         controller: &dyn CongestionController,
         now: Time,
     ) -> Self {
+        let v6 = remote.is_ipv6();
+        let search = || Box::new(MtuSearch::new(max_packet, headers, v6));
+        let mtu_search = config.path_mtu_discovery().then(search);
+        let max_packet = mtu_search.as_ref().map_or(max_packet, |s| s.size());
         let max_chunk = (max_packet - crate::wire::COMMON_HEADER_LEN) as u32;
         let ssthresh = config.initial_ssthresh().unwrap_or(u32::MAX);
         Self {
@@ -129,7 +138,8 @@ impl Path {
             bandwidth: Westwood::default(),
             pair: PacketPair::default(),
             rtt_range: None,
-            mtu: config.path_mtu().into(),
+            headers,
+            mtu_search,
             rtt_probe: None,
             stale_probes: Vec::new(),
             max_packet,
@@ -197,6 +207,40 @@ impl Path {
 
     pub(crate) const fn max_packet(&self) -> usize {
         self.max_packet
+    }
+
+    /// What it carries (RFC 8899).
+    pub(crate) fn mtu(&self) -> PathMtu {
+        let state = self.mtu_search.as_ref().map_or(PathMtuState::Disabled, |s| s.state());
+        PathMtu { mtu: self.ip_size(), state }
+    }
+
+    /// The largest IP packet, headers included.
+    const fn ip_size(&self) -> u32 {
+        (self.max_packet + self.headers) as u32
+    }
+
+    /// Whether IP may fragment a packet; `large` if it holds a chunk of larger ones.
+    pub(crate) fn fragmentation(&self, large: bool) -> Fragmentation {
+        match self.mtu_search.as_ref().map(|s| s.state()) {
+            _ if large => Fragmentation::Allowed,
+            None => Fragmentation::System,
+            Some(PathMtuState::Error) => Fragmentation::Allowed,
+            Some(_) => Fragmentation::Never,
+        }
+    }
+
+    /// What IP and UDP add to a packet, in bytes.
+    pub(crate) const fn headers(&self) -> usize {
+        self.headers
+    }
+
+    /// The search has found another size. The window holds one packet at least.
+    pub(crate) fn adopt_mtu(&mut self) {
+        if let Some(search) = &self.mtu_search {
+            self.max_packet = search.size();
+            self.window.cwnd = self.window.cwnd.max(self.max_chunk());
+        }
     }
 
     pub(crate) const fn rto(&self) -> Duration {
@@ -449,7 +493,7 @@ impl Path {
 
     /// Of whole packets, as if all were full.
     fn bandwidth(&self) -> Option<f64> {
-        let whole = f64::from(self.mtu) / f64::from(self.max_chunk());
+        let whole = f64::from(self.ip_size()) / f64::from(self.max_chunk());
         self.bandwidth.bytes_per_second().map(|chunks| chunks * whole)
     }
 
@@ -460,7 +504,7 @@ impl Path {
 
     /// A HEARTBEAT that carried `sent` has been answered; true if it was the second of a pair.
     pub(crate) fn is_second_of_pair(&mut self, now: Time, sent: Time) -> bool {
-        self.pair.answered(now, sent, self.mtu) == Answered::Second
+        self.pair.answered(now, sent, self.ip_size()) == Answered::Second
     }
 
     // T3-rtx (RFC 9260 6.3.2).
@@ -479,6 +523,11 @@ impl Path {
     /// R3 if something is outstanding, R2 if not.
     pub(crate) fn restart_t3(&mut self, now: Time) {
         self.t3 = (self.chunks_in_flight > 0).then(|| now + self.rtt.rto());
+    }
+
+    /// What it waits for will not come.
+    pub(crate) fn hasten_t3(&mut self, now: Time) {
+        self.t3 = self.t3.map(|t| t.min(now));
     }
 
     pub(crate) const fn stop_t3(&mut self) {
@@ -545,8 +594,9 @@ impl Path {
 
     /// The next instant at which a timer of this path expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let mtu = self.mtu_search.as_ref().and_then(|s| s.next_timeout());
         let timers =
-            [self.t3, self.heartbeat_due, self.heartbeat_deadline(), self.decay.map(|d| d.at)];
+            [self.t3, self.heartbeat_due, self.heartbeat_deadline(), self.decay.map(|d| d.at), mtu];
         timers.into_iter().flatten().min()
     }
 
@@ -556,6 +606,9 @@ impl Path {
         self.heartbeat_due = None;
         self.heartbeat_out = None;
         self.decay = None;
+        if let Some(search) = &mut self.mtu_search {
+            search.stop();
+        }
     }
 
     /// The peer restarted: its view of the path starts anew (RFC 9260 5.2.4.1).

@@ -17,7 +17,7 @@ use crate::Tsn;
 use super::codec::{after, padded};
 use super::{
     Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, HeartbeatInfo, Init,
-    ReConfig, Sack, Shutdown, ShutdownComplete, Timestamp,
+    Pad, ReConfig, Sack, Shutdown, ShutdownComplete, Timestamp,
 };
 
 /// The chunk types of RFC 9260 3.2, and those of extensions.
@@ -54,6 +54,8 @@ pub mod chunk_type {
     pub const SHUTDOWN_COMPLETE: u8 = 14;
     /// Re-configuration (RFC 6525 3.1).
     pub const RE_CONFIG: u8 = 130;
+    /// Padding (RFC 4820 3).
+    pub const PAD: u8 = 132;
     /// When the packet left (Caro 2006; not assigned by a registry).
     pub const TIMESTAMP: u8 = 190;
 
@@ -76,6 +78,7 @@ pub mod chunk_type {
             CWR => "CWR",
             SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
             RE_CONFIG => "RE-CONFIG",
+            PAD => "PAD",
             TIMESTAMP => "TIMESTAMP",
             _ => return None,
         })
@@ -118,6 +121,8 @@ pub enum Chunk<'a> {
     ShutdownComplete(ShutdownComplete),
     /// Asks to reset or add streams, or answers that.
     ReConfig(ReConfig<'a>),
+    /// Makes a packet longer.
+    Pad(Pad<'a>),
     /// When the packet left, and what the packet that it answers said of that.
     Timestamp(Timestamp),
     /// A chunk of a type that this module does not know.
@@ -145,6 +150,7 @@ impl<'a> Chunk<'a> {
             chunk_type::CWR => Self::Cwr(Cwr::parse(raw)?),
             chunk_type::SHUTDOWN_COMPLETE => Self::ShutdownComplete(ShutdownComplete::parse(flags)),
             chunk_type::RE_CONFIG => Self::ReConfig(ReConfig::parse(raw)),
+            chunk_type::PAD => Self::Pad(Pad::parse(raw)),
             chunk_type::TIMESTAMP => Self::Timestamp(Timestamp::parse(raw, flags)?),
             _ => Self::Unknown(UnknownChunk { ty, flags, raw }),
         })
@@ -169,6 +175,7 @@ impl<'a> Chunk<'a> {
             Self::Cwr(_) => chunk_type::CWR,
             Self::ShutdownComplete(_) => chunk_type::SHUTDOWN_COMPLETE,
             Self::ReConfig(_) => chunk_type::RE_CONFIG,
+            Self::Pad(_) => chunk_type::PAD,
             Self::Timestamp(_) => chunk_type::TIMESTAMP,
             Self::Unknown(unknown) => unknown.ty,
         }

@@ -24,6 +24,7 @@ mod error;
 mod heartbeat;
 mod init;
 mod packet;
+mod pad;
 mod parameter;
 mod reconfig;
 mod sack;
@@ -48,6 +49,7 @@ pub use self::error::ErrorChunk;
 pub use self::heartbeat::HeartbeatInfo;
 pub use self::init::{Init, InitFields};
 pub use self::packet::{Checksum, CommonHeader, Packet, PacketError};
+pub use self::pad::Pad;
 pub use self::parameter::{
     Parameter, ParameterError, ParameterIter, ParameterWriter, Parameters, parameter_type,
 };

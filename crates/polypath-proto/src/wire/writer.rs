@@ -5,6 +5,7 @@
 use super::codec::padded;
 use super::{
     CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, Chunk, CommonHeader, InitFields, checksum,
+    chunk_type,
 };
 
 /// The chunk, parameter or cause does not fit into what is left of the buffer (or into the 65535
@@ -122,6 +123,7 @@ impl<'b> PacketWriter<'b> {
             Chunk::Ecne(ecne) => self.ecne(ecne.lowest_tsn),
             Chunk::Cwr(cwr) => self.cwr(cwr.lowest_tsn),
             Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
+            Chunk::Pad(pad) => self.typed_chunk(chunk_type::PAD, 0, pad.padding),
             Chunk::ReConfig(re_config) => self.re_config(|p| p.append(re_config.parameters)),
             Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
             Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),

@@ -21,6 +21,7 @@ mod hostile;
 mod immediate;
 mod measuring;
 mod ns2_recovery;
+mod path_mtu;
 mod paths;
 mod reconfiguration;
 mod retransmissions;

@@ -18,6 +18,9 @@ pub struct LinkConfig {
     pub queue: QueueLimit,
     /// Largest packet in bytes, IP header included; larger ones are dropped.
     pub mtu: Option<u32>,
+    /// From so many waiting packets on, one that knows ECN is marked with congestion experienced
+    /// (RFC 3168); never if `None`.
+    pub mark_at: Option<u32>,
     /// Which packets are lost. Decided before the queue, as ns-2's error model before a link:
     /// a lost packet takes no room there.
     pub loss: LossModel,

@@ -48,6 +48,17 @@ pub struct Arrival {
     /// The bit of the payload behind the headers that arrives inverted, counted from its first bit,
     /// if any.
     pub inverted_bit: Option<u32>,
+    /// Congestion was experienced: the queue was long.
+    pub marked: bool,
+}
+
+/// What a packet's IP header allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allows {
+    /// It may be fragmented. Its fragments travel together, and share its fate.
+    pub fragments: bool,
+    /// It may be marked, rather than lost later (ECT, RFC 3168).
+    pub mark: bool,
 }
 
 /// Tells whether the link stayed up since a packet was offered.
@@ -147,6 +158,12 @@ impl Link {
     /// wants to cross at `now`, which never goes backwards between calls.
     #[inline]
     pub fn offer(&mut self, now: Time, size: u32, payload: &[u8]) -> Verdict {
+        self.offer_as(now, size, payload, Allows::default())
+    }
+
+    /// [`offer`](Self::offer) for a packet with other bits in its IP header.
+    #[inline]
+    pub fn offer_as(&mut self, now: Time, size: u32, payload: &[u8], allows: Allows) -> Verdict {
         self.counters.offered += 1;
         self.counters.offered_bytes += u64::from(size);
         // All dice are thrown for every packet, so that its fate depends on its number alone.
@@ -159,7 +176,7 @@ impl Link {
             self.counters.lost_outage += 1;
             return Verdict::Drop(DropReason::Down);
         }
-        if self.config.mtu.is_some_and(|mtu| size > mtu) {
+        if self.config.mtu.is_some_and(|mtu| size > mtu) && !allows.fragments {
             self.counters.dropped_mtu += 1;
             return Verdict::Drop(DropReason::Mtu);
         }
@@ -167,6 +184,7 @@ impl Link {
             self.counters.lost += 1;
             return Verdict::Drop(DropReason::Loss);
         }
+        let marked = allows.mark && self.is_congested(now);
         let Some(sent) = self.enqueue(now, size) else {
             self.counters.dropped_queue += 1;
             return Verdict::Drop(DropReason::Queue);
@@ -177,7 +195,7 @@ impl Link {
         self.counters.corrupted += u64::from(inverted_bit.is_some());
         let at = sent + self.config.delay + held_up.unwrap_or_default();
         Verdict::Deliver {
-            arrival: Arrival { at, ticket: Ticket(self.epoch), inverted_bit },
+            arrival: Arrival { at, ticket: Ticket(self.epoch), inverted_bit, marked },
             duplicate,
         }
     }
@@ -189,6 +207,12 @@ impl Link {
         let verdict = self.offer(now, size, &[]);
         self.background.add_change(&before, &self.counters);
         verdict
+    }
+
+    fn is_congested(&mut self, now: Time) -> bool {
+        let Some(limit) = self.config.mark_at else { return false };
+        self.forget_departed(now);
+        self.waiting.len() >= limit as usize
     }
 
     /// When the last bit has been sent; `None` if the queue has no room.
@@ -302,6 +326,11 @@ impl Link {
     pub fn set_loss(&mut self, loss: LossModel) {
         self.loss.set(loss.clone());
         self.config.loss = loss;
+    }
+
+    /// Another MTU for packets offered from now on; `None` for none.
+    pub const fn set_mtu(&mut self, mtu: Option<u32>) {
+        self.config.mtu = mtu;
     }
 
     /// What the link is like now.

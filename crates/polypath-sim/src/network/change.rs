@@ -32,6 +32,8 @@ pub enum ChangeKind {
     Delay(Duration),
     /// Packets offered from now on are lost like this.
     Loss(LossModel),
+    /// Packets offered from now on may be so large; `None` has no limit.
+    Mtu(Option<u32>),
 }
 
 impl ChangeKind {
@@ -43,6 +45,7 @@ impl ChangeKind {
             Self::Rate(rate) => link.set_rate(*rate),
             Self::Delay(delay) => link.set_delay(*delay),
             Self::Loss(loss) => link.set_loss(loss.clone()),
+            Self::Mtu(mtu) => link.set_mtu(*mtu),
         }
     }
 }

@@ -9,7 +9,7 @@ mod topology;
 use std::io::{self, Write};
 use std::net::IpAddr;
 
-use polypath_proto::Time;
+use polypath_proto::{Ecn, Fragmentation, Time};
 
 pub use change::{Change, ChangeKind};
 pub(crate) use packet::{Packet, PacketId, PacketPool};
@@ -17,7 +17,7 @@ pub(crate) use queue::EventQueue;
 pub(crate) use topology::Routes;
 pub use topology::{HostId, LinkId, LinkPlan, NodeId, NodeKind, Topology};
 
-use crate::link::{Link, Ticket, Verdict};
+use crate::link::{Allows, Link, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
 use crate::trace::Tracer;
 
@@ -142,7 +142,12 @@ impl<'w> Network<'w> {
 
     fn offer(&mut self, now: Time, on: LinkId, id: PacketId) {
         let packet = self.packets.get(id);
-        let verdict = self.links[on.index()].offer(now, packet.wire_size(), packet.bytes());
+        let allows = Allows {
+            fragments: packet.fragmentation == Fragmentation::Allowed,
+            mark: packet.ecn != Ecn::NotEct,
+        };
+        let (size, link) = (packet.wire_size(), &mut self.links[on.index()]);
+        let verdict = link.offer_as(now, size, packet.bytes(), allows);
         if let Some(capture) = &mut self.capture {
             capture.record(now, on, packet, verdict);
         }
@@ -154,6 +159,9 @@ impl<'w> Network<'w> {
                 let (at, ticket) = (arrival.at, arrival.ticket);
                 // The copy is taken before the bit is inverted: it is the good one of the two.
                 let copy = duplicate.then(|| self.packets.copy(id));
+                if arrival.marked {
+                    self.packets.get_mut(id).ecn = Ecn::Ce;
+                }
                 if let Some(bit) = arrival.inverted_bit {
                     self.packets.get_mut(id).invert_bit(bit);
                 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use polypath_proto::Ecn;
+use polypath_proto::{Ecn, Fragmentation};
 
 use super::NodeId;
 use crate::wire;
@@ -18,6 +18,7 @@ pub(crate) struct Packet {
     /// The node that has the destination address.
     pub(crate) to: NodeId,
     pub(crate) ecn: Ecn,
+    pub(crate) fragmentation: Fragmentation,
     /// Bytes of `buffer` that are used.
     pub(crate) len: usize,
     pub(crate) buffer: Box<[u8]>,
@@ -85,6 +86,7 @@ impl PacketPool {
             destination: nobody,
             to: NodeId(0),
             ecn: Ecn::NotEct,
+            fragmentation: Fragmentation::System,
             len: 0,
             buffer: vec![0; self.capacity].into_boxed_slice(),
         });
@@ -116,6 +118,7 @@ impl PacketPool {
         copied.destination = original.destination;
         copied.to = original.to;
         copied.ecn = original.ecn;
+        copied.fragmentation = original.fragmentation;
         copy
     }
 

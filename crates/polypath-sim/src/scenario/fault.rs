@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::workload::Direction;
 use crate::link::LossModel;
-use crate::units::{Rate, Span};
+use crate::units::{Rate, Size, Span};
 
 /// What happens to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub enum FaultKind {
     Delay,
     /// Its loss changes.
     Loss,
+    /// Its MTU changes.
+    Mtu,
 }
 
 /// A path by its number, counted from 0, or by its name.
@@ -103,6 +105,9 @@ pub struct Fault {
     /// kind "loss": the new loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<LossModel>,
+    /// kind "mtu": the new MTU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Size>,
 }
 
 impl Fault {
@@ -118,6 +123,7 @@ impl Fault {
             rate: None,
             delay: None,
             loss: None,
+            mtu: None,
         }
     }
 
@@ -139,6 +145,11 @@ impl Fault {
     /// The n-th path loses packets in another way.
     pub fn loss(path: usize, at: Span, loss: LossModel) -> Self {
         Self { loss: Some(loss), ..Self::new(path, at, FaultKind::Loss) }
+    }
+
+    /// The n-th path gets another MTU.
+    pub fn mtu(path: usize, at: Span, mtu: Size) -> Self {
+        Self { mtu: Some(mtu), ..Self::new(path, at, FaultKind::Mtu) }
     }
 
     /// For a while only.

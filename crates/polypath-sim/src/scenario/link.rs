@@ -28,6 +28,9 @@ macro_rules! with_link_parameters {
             /// Largest packet, IP header included; without it there is no limit.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub mtu: Option<Size>,
+            /// From so many waiting packets on, ECN-capable ones are marked; never by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub mark_at: Option<u32>,
             /// Which packets are lost; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub loss: Option<LossModel>,
@@ -78,6 +81,7 @@ macro_rules! with_link_parameters {
                 self.delay = self.delay.or(base.delay);
                 self.queue = self.queue.or(base.queue);
                 self.mtu = self.mtu.or(base.mtu);
+                self.mark_at = self.mark_at.or(base.mark_at);
                 self.loss = self.loss.take().or_else(|| base.loss.clone());
                 self.reorder = self.reorder.or(base.reorder);
                 self.duplicate = self.duplicate.or(base.duplicate);
@@ -109,6 +113,7 @@ macro_rules! with_link_parameters {
                     delay: over.delay.or(self.delay).unwrap_or_default().duration(),
                     queue: over.queue.or(self.queue).unwrap_or_default(),
                     mtu: mtu.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX)),
+                    mark_at: over.mark_at.or(self.mark_at),
                     loss: over.loss.clone().or_else(|| self.loss.clone()).unwrap_or_default(),
                     reorder: over.reorder.or(self.reorder),
                     duplicate: over.duplicate.or(self.duplicate).unwrap_or_default(),

@@ -297,6 +297,7 @@ impl NetworkBuilder {
                         FaultKind::Rate => ChangeKind::Rate(config.rate),
                         FaultKind::Delay => ChangeKind::Delay(config.delay),
                         FaultKind::Loss => ChangeKind::Loss(config.loss.clone()),
+                        FaultKind::Mtu => ChangeKind::Mtu(config.mtu),
                     };
                     changes.push(Change { at: at + span.duration(), link, kind });
                 }
@@ -352,6 +353,7 @@ fn change(fault: &Fault, key: &Key) -> Result<ChangeKind, Problem> {
         ("rate", fault.rate.is_some(), fault.kind == FaultKind::Rate),
         ("delay", fault.delay.is_some(), fault.kind == FaultKind::Delay),
         ("loss", fault.loss.is_some(), fault.kind == FaultKind::Loss),
+        ("mtu", fault.mtu.is_some(), fault.kind == FaultKind::Mtu),
     ];
     for (field, given, wanted) in given {
         match (given, wanted) {
@@ -369,20 +371,29 @@ fn change(fault: &Fault, key: &Key) -> Result<ChangeKind, Problem> {
     if fault.rate == Some(Rate(0)) {
         return Err(Problem::new(key.field("rate"), "found 0 bit/s; allowed: above 0"));
     }
+    if fault.mtu.is_some_and(|Size(mtu)| mtu < LEAST_MTU.into()) {
+        return Err(Problem::new(key.field("mtu"), "allowed: at least 68 B"));
+    }
     Ok(match fault.kind {
         FaultKind::Down => ChangeKind::Down,
         FaultKind::Up => ChangeKind::Up,
         FaultKind::Rate => ChangeKind::Rate(fault.rate),
         FaultKind::Delay => ChangeKind::Delay(fault.delay.unwrap_or_default().duration()),
         FaultKind::Loss => ChangeKind::Loss(fault.loss.clone().unwrap_or_default()),
+        FaultKind::Mtu => {
+            ChangeKind::Mtu(fault.mtu.map(|Size(mtu)| mtu.try_into().unwrap_or(u32::MAX)))
+        }
     })
 }
+
+/// Every link carries as much (RFC 791 3.2), in bytes.
+const LEAST_MTU: u32 = 68;
 
 fn check_link(config: &LinkConfig, key: &Key) -> Result<(), Problem> {
     if config.rate == Some(Rate(0)) {
         return Err(Problem::new(key.field("rate"), "found 0 bit/s; allowed: above 0"));
     }
-    if config.mtu.is_some_and(|mtu| mtu < 68) {
+    if config.mtu.is_some_and(|mtu| mtu < LEAST_MTU) {
         return Err(Problem::new(key.field("mtu"), "allowed: at least 68 B"));
     }
     Ok(())

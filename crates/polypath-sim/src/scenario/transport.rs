@@ -336,6 +336,8 @@ transport! {
     max_paths: u8,
     /// Offer stream reconfiguration (RFC 6525).
     stream_reconfiguration: bool,
+    /// Look for each path's largest packet, up to `path_mtu` (RFC 8899).
+    path_mtu_discovery: bool,
     /// Pair every local with every remote address.
     full_mesh: bool,
 }

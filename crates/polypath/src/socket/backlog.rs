@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::{Buf, Bytes};
-use polypath_proto::Ecn;
+use polypath_proto::{Ecn, Fragmentation};
 
 use super::Outgoing;
 
@@ -25,6 +25,7 @@ pub(super) struct Kept {
     source: Option<IpAddr>,
     destination: SocketAddr,
     ecn: Ecn,
+    fragmentation: Fragmentation,
     contents: Bytes,
     segment: usize,
 }
@@ -40,6 +41,7 @@ impl Kept {
             source: self.source,
             destination: self.destination,
             ecn: self.ecn,
+            fragmentation: self.fragmentation,
             contents: &self.contents,
             segment: self.segment,
         }
@@ -48,12 +50,13 @@ impl Kept {
 
 impl Backlog {
     pub(super) fn push(&mut self, outgoing: &Outgoing<'_>) {
-        let &Outgoing { source, destination, ecn, contents, segment } = outgoing;
+        let &Outgoing { source, destination, ecn, fragmentation, contents, segment } = outgoing;
         self.bytes += contents.len();
         self.queue.push_back(Kept {
             source,
             destination,
             ecn,
+            fragmentation,
             contents: Bytes::copy_from_slice(contents),
             segment,
         });
@@ -89,6 +92,7 @@ mod tests {
             source: None,
             destination: "127.0.0.1:9".parse().unwrap(),
             ecn: Ecn::NotEct,
+            fragmentation: Fragmentation::System,
             contents,
             segment: 1000,
         }

@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use nix::libc;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 use polypath_proto::Unreachable;
+use polypath_proto::wire::CommonHeader;
 
 use super::NetworkError;
 
@@ -19,7 +20,8 @@ const AT_MOST: usize = 64;
 /// Takes what is in the error queue.
 pub(super) fn read(socket: &impl AsRawFd, mut tell: impl FnMut(NetworkError)) {
     for _ in 0..AT_MOST {
-        // The packet that caused the error is of no interest.
+        // What is shown of the packet that caused the error: its SCTP header, for whoever wants to know
+        // that it was ours.
         let mut packet = [0; 64];
         let mut slices = [IoSliceMut::new(&mut packet)];
         let mut control = nix::cmsg_space!([u8; 256]);
@@ -31,7 +33,8 @@ pub(super) fn read(socket: &impl AsRawFd, mut tell: impl FnMut(NetworkError)) {
         ) else {
             return;
         };
-        let Some(destination) = message.address.as_ref().and_then(socket_address) else { continue };
+        let (length, address) = (message.bytes, message.address);
+        let Some(destination) = address.as_ref().and_then(socket_address) else { continue };
         let Ok(controls) = message.cmsgs() else { continue };
         for control in controls {
             let (ControlMessageOwned::Ipv4RecvErr(error, _)
@@ -39,13 +42,24 @@ pub(super) fn read(socket: &impl AsRawFd, mut tell: impl FnMut(NetworkError)) {
             else {
                 continue;
             };
-            if let Some(what) = meaning(
+            let what = meaning(
                 error.ee_origin,
                 error.ee_type,
                 error.ee_code,
                 error.ee_errno,
                 error.ee_info,
-            ) {
+            );
+            let what = match what {
+                // Without a header to show, anybody could have said so (RFC 8899 4.6.1).
+                Some(Unreachable::TooBig { mtu, .. })
+                    if error.ee_origin != libc::SO_EE_ORIGIN_LOCAL =>
+                {
+                    let shown = CommonHeader::peek(&packet[..length.min(packet.len())]);
+                    shown.map(|shown| Unreachable::TooBig { mtu, shown: Some(shown) })
+                }
+                other => other,
+            };
+            if let Some(what) = what {
                 tell(NetworkError { destination, what });
             }
         }
@@ -63,7 +77,8 @@ pub(super) fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
 /// ICMP's types and codes (RFC 792, RFC 1812 5.2.7.1, RFC 4443 3), and the kernel's own word that a
 /// datagram is larger than the interface's MTU.
 fn meaning(origin: u8, kind: u8, code: u8, errno: u32, info: u32) -> Option<Unreachable> {
-    let too_big = || Unreachable::TooBig { mtu: u16::try_from(info).unwrap_or(u16::MAX) };
+    let too_big =
+        || Unreachable::TooBig { mtu: u16::try_from(info).unwrap_or(u16::MAX), shown: None };
     Some(match (origin, kind, code) {
         (libc::SO_EE_ORIGIN_ICMP, 3, 0 | 6 | 9 | 11) => Unreachable::Network,
         (libc::SO_EE_ORIGIN_ICMP, 3, 2) => Unreachable::Protocol,
@@ -109,9 +124,9 @@ mod tests {
         let icmp = |code| meaning(libc::SO_EE_ORIGIN_ICMP, 3, code, 0, 1400);
         assert_eq!(icmp(1), Some(Unreachable::Host));
         assert_eq!(icmp(2), Some(Unreachable::Protocol));
-        assert_eq!(icmp(4), Some(Unreachable::TooBig { mtu: 1400 }));
+        assert_eq!(icmp(4), Some(Unreachable::TooBig { mtu: 1400, shown: None }));
         let local = meaning(libc::SO_EE_ORIGIN_LOCAL, 0, 0, libc::EMSGSIZE as u32, 1280);
-        assert_eq!(local, Some(Unreachable::TooBig { mtu: 1280 }));
+        assert_eq!(local, Some(Unreachable::TooBig { mtu: 1280, shown: None }));
         assert_eq!(meaning(libc::SO_EE_ORIGIN_TXSTATUS, 0, 0, 0, 0), None);
     }
 }

@@ -6,6 +6,8 @@
 mod backlog;
 mod buffers;
 #[cfg(target_os = "linux")]
+mod fragments;
+#[cfg(target_os = "linux")]
 mod icmp;
 #[cfg(target_os = "linux")]
 mod raw;
@@ -18,7 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use polypath_proto::{Ecn, Unreachable};
+use polypath_proto::{Ecn, Fragmentation, Unreachable};
 use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -57,6 +59,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) source: Option<IpAddr>,
     pub(crate) destination: SocketAddr,
     pub(crate) ecn: Ecn,
+    pub(crate) fragmentation: Fragmentation,
     /// One or several datagrams.
     pub(crate) contents: &'a [u8],
     /// Size of each but the last, in bytes.

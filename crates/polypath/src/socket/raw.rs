@@ -16,6 +16,7 @@ use socket2::Protocol;
 use tokio::net::UdpSocket;
 
 use super::buffers::{BUFFER, COUNT, Filled};
+use super::fragments::Fragments;
 use super::icmp::socket_address;
 use super::{Outgoing, ReceiveBuffers};
 
@@ -27,6 +28,7 @@ pub(super) struct Raw {
     /// SCTP port of the endpoint. A raw socket gets the packets of all ports, and those of others
     /// are not ours to answer.
     port: u16,
+    fragments: Fragments,
 }
 
 impl Raw {
@@ -38,7 +40,7 @@ impl Raw {
         } else {
             setsockopt(&io, sockopt::Ipv4RecvErr, &true)?;
         }
-        Ok(Self { io: Arc::new(io), port })
+        Ok(Self { io: Arc::new(io), port, fragments: Fragments::new(false) })
     }
 
     pub(super) const fn io(&self) -> &Arc<UdpSocket> {
@@ -64,7 +66,8 @@ impl Raw {
     }
 
     /// One datagram, one system call.
-    pub(super) fn try_send(&self, outgoing: &Outgoing<'_>) -> io::Result<()> {
+    pub(super) fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
+        self.fragments.set(&*self.io, outgoing.destination, outgoing.fragmentation)?;
         // The port of a raw IPv6 destination means a protocol.
         let destination = SockaddrStorage::from(SocketAddr::new(outgoing.destination.ip(), 0));
         let ecn = outgoing.ecn as u8;

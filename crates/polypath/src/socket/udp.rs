@@ -18,13 +18,22 @@ pub(super) struct Udp {
     max_segments: usize,
     /// It was just switched off, and no single datagram has gone out since.
     offload_in_doubt: bool,
+    #[cfg(target_os = "linux")]
+    fragments: super::fragments::Fragments,
 }
 
 impl Udp {
     pub(super) fn new(io: UdpSocket) -> io::Result<Self> {
         let state = make_state(&io)?;
         let max_segments = state.max_gso_segments();
-        Ok(Self { io: Arc::new(io), state, max_segments, offload_in_doubt: false })
+        Ok(Self {
+            io: Arc::new(io),
+            state,
+            max_segments,
+            offload_in_doubt: false,
+            #[cfg(target_os = "linux")]
+            fragments: super::fragments::Fragments::new(true),
+        })
     }
 
     pub(super) const fn io(&self) -> &Arc<UdpSocket> {
@@ -68,6 +77,8 @@ impl Udp {
     /// again with single datagrams: if these are refused as well, something else is the matter
     /// (such as an address that has left the host), and offload is back on.
     pub(super) fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        self.fragments.set(&*self.io, outgoing.destination, outgoing.fragmentation)?;
         let several = outgoing.datagrams() > 1;
         let transmit = Transmit {
             destination: outgoing.destination,
@@ -90,6 +101,10 @@ impl Udp {
                     // quinn-udp takes this error for an old kernel and does without ECN and offload
                     // from now on; but an absent source address gives the same error.
                     self.state = make_state(&self.io)?;
+                    #[cfg(target_os = "linux")]
+                    {
+                        self.fragments = super::fragments::Fragments::new(true);
+                    }
                     if several {
                         self.offload_in_doubt = true;
                         self.max_segments = 1;

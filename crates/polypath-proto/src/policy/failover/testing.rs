@@ -44,7 +44,7 @@ impl Drill {
             let ip = IpAddr::V4(Ipv4Addr::new(10, id, 0, 1));
             let remote = (ip, 9).into();
             let mut path =
-                Path::new(PathId(id), ip, remote, 1480, &config, &*controller, Time::ZERO);
+                Path::new(PathId(id), ip, remote, (1480, 20), &config, &*controller, Time::ZERO);
             path.set_thresholds(thresholds);
             path.set_state(Time::ZERO, A);
             path

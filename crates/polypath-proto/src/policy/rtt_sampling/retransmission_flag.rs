@@ -109,7 +109,7 @@ mod tests {
             PathId(0),
             ip,
             (ip, 0).into(),
-            1480,
+            (1480, 20),
             &config,
             &*congestion,
             Time::ZERO,

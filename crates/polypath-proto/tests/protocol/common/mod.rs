@@ -17,7 +17,7 @@ use bytes::Bytes;
 use polypath_proto::{
     Association, AssociationId, CloseReason, Config, Ecn, Encapsulation, Endpoint, EndpointConfig,
     Event, FourTuple, Message, PathId, PathState, PathView, Received, Remote, Seed, SendError,
-    StreamId, Time,
+    StreamId, Time, Transmit,
 };
 
 pub(crate) use hand::{Hand, data_numbers};
@@ -221,12 +221,14 @@ impl Net {
         self.hosts.iter().position(|h| h.addresses.contains(&ip))
     }
 
-    fn launch(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+    fn launch(&mut self, from: SocketAddr, t: &Transmit, bytes: &[u8]) {
+        let to = t.destination;
         let from = match self.nat {
             Some((ip, port)) if ip == from.ip() => SocketAddr::new(ip, port),
             _ => from,
         };
         let mut sent = self.tags.read(self.now, from, to, bytes);
+        (sent.fragmentation, sent.ecn) = (t.fragmentation, t.ecn);
         let fates = self.filters.iter_mut().map(|f| f(&sent));
         // Every rule sees every packet, so that all of them can count.
         let fates: Vec<Fate> = fates.collect();
@@ -302,7 +304,7 @@ impl Net {
             let from = SocketAddr::new(t.source, host.udp);
             let segment = t.segment_size.unwrap_or(t.size).max(1);
             for datagram in buf[..t.size].chunks(segment) {
-                self.launch(from, t.destination, datagram);
+                self.launch(from, &t, datagram);
             }
         }
         let host = &mut self.hosts[h];

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use polypath_proto::Time;
 use polypath_proto::wire::{Cause, Causes, Checksum, Chunk, GapBlock, Packet, cause_code};
+use polypath_proto::{Ecn, Fragmentation, Time};
 
 /// One chunk: its name, and its name with its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(crate) struct Sent {
     pub(crate) chunks: Vec<Said>,
     /// It was handed to its receiver, or will be.
     pub(crate) delivered: bool,
+    pub(crate) fragmentation: Fragmentation,
+    pub(crate) ecn: Ecn,
     sender_tsn: u32,
     receiver_tsn: u32,
 }
@@ -158,6 +160,8 @@ impl Tags {
             bytes: bytes.to_vec(),
             chunks: Vec::new(),
             delivered: true,
+            fragmentation: Fragmentation::System,
+            ecn: Ecn::NotEct,
             sender_tsn: 1,
             receiver_tsn: 1,
         };

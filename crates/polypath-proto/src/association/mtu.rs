@@ -1,0 +1,130 @@
+//! Packetization layer path MTU discovery (RFC 8899, for SCTP: 6.2): HEARTBEATs in packets that PAD chunks
+//! (RFC 4820) make as large as wanted. The search itself is the path's (`path/mtu.rs`).
+//!
+//! Messages are cut for the smallest of all paths, since a fragment cannot be cut again (RFC 9260 6.9):
+//! its retransmission may need another path. Where a path has become narrower meanwhile, IP may fragment
+//! the packet.
+
+use super::Association;
+use super::control::Control;
+use super::heartbeat::HeartbeatKind;
+use crate::path::{Path, PathMtu};
+use crate::policy::PathState;
+use crate::wire::{CHUNK_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, DoesNotFit, PacketWriter};
+use crate::{PathId, Time};
+
+impl Association {
+    /// What a path carries, as far as that is known (RFC 8899; `spinfo_mtu` of RFC 6458 8.2.2).
+    pub fn path_mtu(&self, path: PathId) -> Option<PathMtu> {
+        self.paths.get(path.index()).map(Path::mtu)
+    }
+
+    pub(super) fn start_mtu_searches(&mut self, now: Time) {
+        for i in 0..self.paths.len() {
+            self.start_mtu_search(now, PathId(i as u8));
+        }
+    }
+
+    /// The path is confirmed, and works.
+    pub(super) fn start_mtu_search(&mut self, now: Time, path: PathId) {
+        let usable = self.state.may_send_data();
+        let p = &mut self.paths[path.index()];
+        if usable
+            && p.state() != PathState::Unconfirmed
+            && let Some(search) = &mut p.mtu_search
+        {
+            search.start(now);
+        }
+    }
+
+    pub(super) fn handle_mtu_timer(&mut self, now: Time, path: PathId) {
+        let p = &mut self.paths[path.index()];
+        let (rto, before) = (p.rto(), p.max_packet());
+        let Some(search) = &mut p.mtu_search else { return };
+        if search.next_timeout().is_none_or(|t| t > now) {
+            return;
+        }
+        let probe = search.expire(now, rto);
+        if search.size() != before {
+            self.mtu_changed(path);
+            // What was lost for its size is known to be lost.
+            self.paths[path.index()].hasten_t3(now);
+        }
+        if let Some(size) = probe {
+            self.control.push(path, Control::MtuProbe(None));
+            self.control.push(path, Control::MtuProbe(Some(size)));
+        }
+    }
+
+    /// A packet of a probe has been answered.
+    pub(super) fn handle_mtu_answer(&mut self, now: Time, path: PathId, sent: Time, small: bool) {
+        let p = &mut self.paths[path.index()];
+        let Some(search) = p.mtu_search.as_mut().filter(|s| s.awaits(sent)) else {
+            self.stats.dropped += 1;
+            return;
+        };
+        if search.answered(now, sent, small) {
+            self.mtu_changed(path);
+        }
+        // It is a HEARTBEAT ACK after all (RFC 9260 8.3).
+        self.paths[path.index()].sample_rtt(now.since(sent));
+        self.answered(now, path);
+    }
+
+    /// The network says that a packet of ours was too large for it, and shows that packet's header
+    /// (RFC 8899 4.6.1: only who has seen one knows the tag). None is shown where this host itself says so.
+    pub(crate) fn handle_too_big(
+        &mut self,
+        now: Time,
+        remote: std::net::IpAddr,
+        mtu: u16,
+        shown: Option<CommonHeader>,
+    ) {
+        let ours = shown.is_none_or(|header| {
+            header.verification_tag == self.peer_tag
+                && header.source_port == self.shared.config.port
+                && header.destination_port == self.peer_port
+        });
+        if !ours {
+            self.stats.dropped += 1;
+            return;
+        }
+        for i in 0..self.paths.len() {
+            let p = &mut self.paths[i];
+            let packet = usize::from(mtu).saturating_sub(p.headers());
+            if p.remote().ip() == remote
+                && p.mtu_search.as_mut().is_some_and(|search| search.too_big(now, packet))
+            {
+                self.mtu_changed(PathId(i as u8));
+            }
+        }
+    }
+
+    fn mtu_changed(&mut self, path: PathId) {
+        self.paths[path.index()].adopt_mtu();
+        self.update_largest_payload();
+    }
+
+    /// What fits every path, and the peer's window.
+    pub(super) fn update_largest_payload(&mut self) {
+        let fits = |p: &Path| (p.max_chunk() as usize - DATA_HEADER_LEN) / 4 * 4;
+        let smallest = self.paths.iter().map(fits).min().unwrap_or(usize::MAX);
+        self.largest_payload = smallest.min(self.window_payload);
+    }
+
+    /// A HEARTBEAT, and what fills the packet.
+    pub(super) fn write_mtu_probe(
+        &self,
+        path: PathId,
+        size: Option<usize>,
+        w: &mut PacketWriter<'_>,
+    ) -> Result<(), DoesNotFit> {
+        let kind =
+            if size.is_some() { HeartbeatKind::LargeProbe } else { HeartbeatKind::SmallProbe };
+        w.heartbeat(&self.heartbeat_info_of(kind, path, self.now))?;
+        match size {
+            Some(size) => w.pad(size.saturating_sub(w.len() + CHUNK_HEADER_LEN)),
+            None => Ok(()),
+        }
+    }
+}
