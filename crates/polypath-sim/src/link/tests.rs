@@ -160,6 +160,7 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
             delay: Duration::from_millis(delay),
             queue,
             mtu: Some(1400),
+            mark_at: None,
             loss: LossModel::bernoulli(loss),
             reorder: Some(Reordering { probability: reorder, delay: Span::millis(50) }),
             duplicate,
