@@ -77,6 +77,13 @@ def test_concurrent_multipath_transfer_agrees_packet_by_packet(combination: str)
     agree(combination, 2, int(os.environ.get("POLYPATH_SCRIPTS", "20")))
 
 
+@pytest.mark.usefixtures("ns")
+@pytest.mark.parametrize("combination", ["cmt-pf-cwnd", "cmt-pf-ssthresh"])
+def test_potentially_failed_paths_that_fail_agree_packet_by_packet(combination: str) -> None:
+    scripts = int(os.environ.get("POLYPATH_SCRIPTS", "20"))
+    agree(combination, 2, scripts, "cmt-potentially-failed")
+
+
 BROKEN = """
 schema = 1
 name = "the primary path breaks"

@@ -49,7 +49,14 @@ CONCURRENT: Mapping[str, Mapping[str, str]] = {
 }
 
 #: Failover mechanisms that ns-2 has, by the name of the answer.
-FAILOVERS = ("dormant-hop", "dormant-primary", "dormant-last-dest", "permanent")
+FAILOVERS = (
+    "dormant-hop",
+    "dormant-primary",
+    "dormant-last-dest",
+    "permanent",
+    # With the combinations "cmt-pf-...", which have it anyway.
+    "cmt-potentially-failed",
+)
 
 
 def scenario(

@@ -168,7 +168,7 @@ def policies(effective: Mapping[str, str], given: Mapping[str, Any]) -> tuple[st
             raise refuse(f"policy.{side}", json.dumps(given[side]), "the same for both sides")
     if effective["scheduler"] == "concurrent":
         return _CMT_AGENT, _concurrent(effective)
-    if effective["failover"] == _CMT_PF:
+    if effective.get("failover") == _CMT_PF:
         raise refuse("policy.failover", f'"{_CMT_PF}"', 'others; or scheduler "concurrent"')
     for key, known in _STANDARD.items():
         if key in given and given[key] not in (known, "ns2"):
@@ -197,7 +197,7 @@ def _concurrent(effective: Mapping[str, str]) -> dict[str, int]:
     if retransmission not in _CMT_RTX_POLICY:
         allowed = ", ".join(_CMT_RTX_POLICY) + ' with scheduler "concurrent"'
         raise refuse("policy.retransmission", f'"{retransmission}"', allowed)
-    failed = effective["failover"] == _CMT_PF
+    failed = effective.get("failover") == _CMT_PF
     if failed and retransmission not in _CMT_PF_POLICIES:
         allowed = " or ".join(f'"{one}"' for one in _CMT_PF_POLICIES)
         at = f'{allowed} with failover "{_CMT_PF}"'

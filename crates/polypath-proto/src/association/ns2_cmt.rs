@@ -42,6 +42,8 @@ pub(super) struct Notes {
     limited: bool,
     /// The event at hand is a SACK, whose window holds for all that it lets go.
     by_sack: bool,
+    /// The event at hand has brought a path back that had failed.
+    back: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -303,6 +305,7 @@ impl Association {
     pub(super) fn ns2_cmt_burst_over(&mut self) {
         self.ns2_cmt_end_retransmissions();
         self.ns2_cmt.by_sack = false;
+        self.ns2_cmt.back = false;
         for notes in &mut self.ns2_cmt.paths {
             notes.burst = 0;
         }
@@ -315,11 +318,16 @@ impl Association {
         self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(waiting);
     }
 
-    /// A HEARTBEAT ACK has brought an inactive path back: what is outstanding there is retransmitted
-    /// first, and if nothing waits, new data leaves.
+    /// A HEARTBEAT ACK has brought a failed path back: what is outstanding there is retransmitted
+    /// first, and if then nothing waits, new data leaves.
     pub(super) fn ns2_cmt_path_is_back(&mut self, now: Time, path: PathId) {
         self.ns2_mark_all(now, path, None);
-        if !self.sender.flight.has_lost() {
+        self.ns2_cmt.back = true;
+    }
+
+    /// Of what the event at hand retransmits, all has left.
+    pub(super) fn ns2_cmt_before_new_data(&mut self) {
+        if std::mem::take(&mut self.ns2_cmt.back) && !self.sender.flight.has_lost() {
             let announced = self.sender.announced;
             self.ns2_cmt_set_window(announced);
             self.ns2_allow_new_data();

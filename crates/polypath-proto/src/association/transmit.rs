@@ -196,6 +196,9 @@ impl Association {
 
     /// Where the next new data goes, if it may leave now.
     fn new_data_path(&mut self, now: Time) -> Option<PathId> {
+        if self.is_ns2_cmt() {
+            self.ns2_cmt_before_new_data();
+        }
         // The size in a packet of its own: the first question is whether the peer has room for it.
         let size = self.sender.queue.next_size(self.largest_payload, self.largest_payload)?;
         if !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32) {
