@@ -1,5 +1,6 @@
 //! Whole simulated runs.
 
+mod associations;
 mod cmt;
 mod cross_traffic;
 mod packets;
@@ -8,3 +9,4 @@ mod random_networks;
 mod receive_buffer;
 mod retransmission;
 mod runs;
+mod shared_bottleneck;
