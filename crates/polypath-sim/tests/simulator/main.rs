@@ -9,3 +9,4 @@ mod random_networks;
 mod receive_buffer;
 mod retransmission;
 mod runs;
+mod shared_bottleneck;

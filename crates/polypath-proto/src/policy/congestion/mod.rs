@@ -5,14 +5,19 @@ use std::net::IpAddr;
 
 use super::{Answer, PathView, PathsView, Window};
 
+pub mod coupled;
 pub mod ns2;
+pub mod resource_pooling;
 pub mod rfc9260;
 
+pub use coupled::COUPLED;
 pub use ns2::NS2;
+pub use resource_pooling::RESOURCE_POOLING;
 pub use rfc9260::RFC9260;
 
 /// Every answer, by name.
-pub static ANSWERS: &[&Answer<dyn CongestionController>] = &[&RFC9260, &NS2];
+pub static ANSWERS: &[&Answer<dyn CongestionController>] =
+    &[&RFC9260, &NS2, &COUPLED, &RESOURCE_POOLING];
 
 /// What a SACK newly acknowledged on one path.
 #[derive(Clone, Copy, Debug)]

@@ -1,0 +1,186 @@
+//! Coupled congestion control: the windows of all paths that carry data grow together, so that over a
+//! bottleneck that they share they take what one path would (RFC 6356 3, for SCTP's windows as
+//! draft-tuexen-tsvwg-sctp-multipath has it, "MPTCP-like").
+//!
+//! Where congestion avoidance would add one packet to the window w_i of path i, it adds the share
+//!
+//! ```text
+//! min(1, alpha * w_i / sum(w_j)),   alpha = sum(w_j) * max(w_j / rtt_j^2) / sum(w_j / rtt_j)^2
+//! ```
+//!
+//! What follows a loss stays that of each path alone (RFC 6356 3). RFC 6356 leaves slow start alone too;
+//! here it is shared by the rates of the paths, as in CMT/RPv2 (the draft couples it as well): several
+//! paths that double their windows at a time push out whom they meet there for tens of seconds. A path
+//! without a sample of its round-trip time grows alone and does not count; nor does one that carries
+//! nothing.
+
+use std::net::IpAddr;
+
+use super::{CongestionController, NS2, PathAck, RFC9260};
+use crate::Config;
+use crate::config::Procedures;
+use crate::policy::{Answer, PathState, PathView, PathsView, Window};
+
+/// See the [module](self).
+pub static COUPLED: Answer<dyn CongestionController> = Answer {
+    name: "coupled",
+    summary: "the windows of all paths grow together as much as one would alone (RFC 6356: linked increases)",
+    make: |config| Box::new(Coupled { alone: alone(config) }),
+};
+
+/// The windows of one path by itself, on which coupled ones rest.
+pub(super) fn alone(config: &Config) -> Box<dyn CongestionController> {
+    match config.procedures() {
+        Procedures::Ns2 => (NS2.make)(config),
+        _ => (RFC9260.make)(config),
+    }
+}
+
+#[derive(Debug)]
+struct Coupled {
+    alone: Box<dyn CongestionController>,
+}
+
+/// A path that carries data: its window in bytes, its smoothed round-trip time in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carrier {
+    pub(super) cwnd: f64,
+    pub(super) rtt: f64,
+}
+
+impl Carrier {
+    /// `None` without a sample of the round-trip time.
+    pub(super) fn of(path: &PathView) -> Option<Self> {
+        // Below a nanosecond no clock measures.
+        let rtt = path.srtt?.as_secs_f64().max(1e-9);
+        Some(Self { cwnd: f64::from(path.window.cwnd), rtt })
+    }
+
+    /// Every path that carries data, `path` among them.
+    pub(super) fn all(path: &PathView, paths: &PathsView<'_>) -> impl Iterator<Item = Self> {
+        let id = path.id;
+        let carries = move |p: &PathView| {
+            p.id == id || (p.state == PathState::Active && (p.in_flight > 0 || p.lost > 0))
+        };
+        paths.iter().filter(carries).filter_map(|p| Self::of(&p))
+    }
+}
+
+/// How much of one packet the window of `own` grows by, from 0 to 1 (RFC 6356 3); `all` are all paths
+/// that carry data, `own` among them.
+fn share(own: Carrier, all: impl Iterator<Item = Carrier>) -> f64 {
+    let (mut best, mut sum) = (0.0f64, 0.0);
+    for path in all {
+        best = best.max(path.cwnd / (path.rtt * path.rtt));
+        sum += path.cwnd / path.rtt;
+    }
+    // alpha * w_i / sum(w_j), in which sum(w_j) cancels out.
+    (own.cwnd * best / (sum * sum)).min(1.0)
+}
+
+/// The sum of the rates of paths, bytes a second.
+pub(super) fn rates(all: impl Iterator<Item = Carrier>) -> f64 {
+    all.map(|path| path.cwnd / path.rtt).sum()
+}
+
+/// The share that `own` has of the sum of all rates, itself included.
+pub(super) fn rate_share(own: Carrier, all: impl Iterator<Item = Carrier>) -> f64 {
+    (own.cwnd / own.rtt / rates(all)).min(1.0)
+}
+
+/// Of a window that would grow, as much as `share` says, but a byte at least.
+pub(super) fn scaled(before: &PathView, alone: Window, share: f64) -> Window {
+    let Some(grown) = alone.cwnd.checked_sub(before.window.cwnd).filter(|&grown| grown > 0) else {
+        return alone;
+    };
+    let grown = ((f64::from(grown) * share) as u32).max(1);
+    Window { cwnd: before.window.cwnd.saturating_add(grown), ..alone }
+}
+
+impl CongestionController for Coupled {
+    fn initial(&self, max_chunk: u32, ssthresh: u32, remote: IpAddr) -> Window {
+        self.alone.initial(max_chunk, ssthresh, remote)
+    }
+
+    fn on_ack(&mut self, path: &PathView, ack: &PathAck, paths: PathsView<'_>) -> Window {
+        let alone = self.alone.on_ack(path, ack, paths);
+        let Some(own) = Carrier::of(path) else { return alone };
+        let all = Carrier::all(path, &paths);
+        let slow_start = path.window.cwnd <= path.window.ssthresh;
+        scaled(path, alone, if slow_start { rate_share(own, all) } else { share(own, all) })
+    }
+
+    fn on_fast_retransmit(&mut self, path: &PathView, paths: PathsView<'_>) -> Window {
+        self.alone.on_fast_retransmit(path, paths)
+    }
+
+    fn on_timeout(&mut self, path: &PathView, paths: PathsView<'_>) -> Window {
+        self.alone.on_timeout(path, paths)
+    }
+
+    fn on_idle(&mut self, path: &PathView) -> Window {
+        self.alone.on_idle(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shares(paths: &[Carrier]) -> Vec<f64> {
+        paths.iter().map(|&own| share(own, paths.iter().copied())).collect()
+    }
+
+    fn carrier(packets: u32, millis: u32) -> Carrier {
+        Carrier { cwnd: f64::from(packets) * 1468.0, rtt: f64::from(millis) / 1e3 }
+    }
+
+    #[test]
+    fn equal_paths_grow_by_one_packet_together_over_their_number_squared() {
+        // alpha = 1/n, w_i / sum = 1/n.
+        for n in 1..5u32 {
+            let paths = vec![carrier(20, 90); n as usize];
+            for share in shares(&paths) {
+                assert!((share - 1.0 / f64::from(n * n)).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn the_worked_example_of_unequal_paths() {
+        // w = 10 and 40, rtt = 100 ms and 200 ms: max(w/rtt^2) = 1000, sum(w/rtt) = 300.
+        let [short, long] = shares(&[carrier(10, 100), carrier(40, 200)])[..] else { panic!() };
+        assert!((short - 10.0 * 1000.0 / 90_000.0).abs() < 1e-12);
+        assert!((long - 40.0 * 1000.0 / 90_000.0).abs() < 1e-12);
+    }
+
+    proptest! {
+        /// RFC 6356 3: never more aggressive than a single path; over one bottleneck (round-trip
+        /// times alike) all together no more than one packet a round trip.
+        #[test]
+        fn no_more_than_one_path_alone(
+            paths in prop::collection::vec((1u32..10_000, 1u32..2_000), 1..6),
+            rtt in 1u32..2_000,
+        ) {
+            let any: Vec<_> = paths.iter().map(|&(w, rtt)| carrier(w, rtt)).collect();
+            prop_assert!(shares(&any).iter().all(|&share| share > 0.0 && share <= 1.0));
+            let alike: Vec<_> = paths.iter().map(|&(w, _)| carrier(w, rtt)).collect();
+            prop_assert!(shares(&alike).iter().sum::<f64>() <= 1.0 + 1e-9);
+            prop_assert_eq!(shares(&alike[..1]), [1.0]);
+        }
+
+        /// At equal windows every acknowledged packet adds the same, whatever the round-trip times.
+        #[test]
+        fn growth_for_each_packet_is_alike(
+            rtts in prop::collection::vec(1u32..1_000, 2..5), window in 2u32..1_000,
+        ) {
+            // share_i / w_i = max(w / rtt^2) / sum(w / rtt)^2.
+            let paths: Vec<_> = rtts.iter().map(|&rtt| carrier(window, rtt)).collect();
+            let each = shares(&paths);
+            prop_assert!(each.iter().all(|share| (share - each[0]).abs() < 1e-12));
+            prop_assert!(each[0] < 1.0);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Resource pooling: the paths that carry data share one growth and one halving, by the rate of each
+//! (CMT/RPv2; Becke, Dreibholz, Adhari, Rathgeb: On the fairness of transport protocols in a
+//! multi-path environment, ICC 2012; draft-tuexen-tsvwg-sctp-multipath).
+//!
+//! With the rate w_j / rtt_j of each path,
+//! - wherever the window of path i would grow, in slow start too, it grows by the share that the path
+//!   has of the sum of all rates;
+//! - a loss takes from it the window that half of that sum would need there,
+//!   rtt_i * sum(w_j / rtt_j) / 2, but leaves one packet.
+//!
+//! So a path of less than half the sum falls to one packet where another one is the better.
+
+use std::net::IpAddr;
+
+use super::coupled::{Carrier, alone, rate_share, rates, scaled};
+use super::{CongestionController, PathAck};
+use crate::policy::{Answer, PathView, PathsView, Window};
+
+/// See the [module](self).
+pub static RESOURCE_POOLING: Answer<dyn CongestionController> = Answer {
+    name: "resource-pooling",
+    summary: "growth and halving shared by all paths by their rates (CMT/RPv2; draft-tuexen-tsvwg-sctp-multipath)",
+    make: |config| Box::new(ResourcePooling { alone: alone(config) }),
+};
+
+#[derive(Debug)]
+struct ResourcePooling {
+    alone: Box<dyn CongestionController>,
+}
+
+/// The window of `own` after a loss, in bytes; not less than one packet of `max_chunk`.
+fn cut(own: Carrier, all: impl Iterator<Item = Carrier>, max_chunk: u32) -> u32 {
+    let half = own.rtt * rates(all) / 2.0;
+    ((own.cwnd - half) as u32).max(max_chunk)
+}
+
+impl CongestionController for ResourcePooling {
+    fn initial(&self, max_chunk: u32, ssthresh: u32, remote: IpAddr) -> Window {
+        self.alone.initial(max_chunk, ssthresh, remote)
+    }
+
+    fn on_ack(&mut self, path: &PathView, ack: &PathAck, paths: PathsView<'_>) -> Window {
+        let alone = self.alone.on_ack(path, ack, paths);
+        match Carrier::of(path) {
+            Some(own) => scaled(path, alone, rate_share(own, Carrier::all(path, &paths))),
+            None => alone,
+        }
+    }
+
+    fn on_fast_retransmit(&mut self, path: &PathView, paths: PathsView<'_>) -> Window {
+        let alone = self.alone.on_fast_retransmit(path, paths);
+        let Some(own) = Carrier::of(path) else { return alone };
+        let cwnd = cut(own, Carrier::all(path, &paths), path.max_chunk);
+        Window { cwnd, ssthresh: cwnd, ..alone }
+    }
+
+    fn on_timeout(&mut self, path: &PathView, paths: PathsView<'_>) -> Window {
+        let alone = self.alone.on_timeout(path, paths);
+        let Some(own) = Carrier::of(path) else { return alone };
+        Window { ssthresh: cut(own, Carrier::all(path, &paths), path.max_chunk), ..alone }
+    }
+
+    fn on_idle(&mut self, path: &PathView) -> Window {
+        self.alone.on_idle(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PACKET: u32 = 1468;
+
+    fn carrier(packets: u32, millis: u32) -> Carrier {
+        Carrier { cwnd: f64::from(packets * PACKET), rtt: f64::from(millis) / 1e3 }
+    }
+
+    #[test]
+    fn one_path_is_halved_and_grows_alone() {
+        let path = carrier(20, 90);
+        assert_eq!(cut(path, std::iter::once(path), PACKET), 10 * PACKET);
+        assert!((rate_share(path, std::iter::once(path)) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_worked_example_of_unequal_paths() {
+        // Rates 100 and 200 packets a second: half of their sum is 15 packets at 100 ms, 30 at 200 ms.
+        let paths = [carrier(10, 100), carrier(40, 200)];
+        let all = || paths.iter().copied();
+        assert!((rate_share(paths[0], all()) - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(cut(paths[0], all(), PACKET), PACKET);
+        assert_eq!(cut(paths[1], all(), PACKET), 10 * PACKET);
+    }
+
+    proptest! {
+        #[test]
+        fn all_together_grow_and_fall_like_one(
+            paths in prop::collection::vec((1u32..10_000, 1u32..2_000), 1..6),
+        ) {
+            let paths: Vec<_> = paths.iter().map(|&(w, rtt)| carrier(w, rtt)).collect();
+            let all = || paths.iter().copied();
+            let together: f64 = paths.iter().map(|&own| rate_share(own, all())).sum();
+            prop_assert!((together - 1.0).abs() < 1e-9);
+            for &own in &paths {
+                let cut = cut(own, all(), PACKET);
+                prop_assert!(cut >= PACKET && f64::from(cut) <= own.cwnd.max(f64::from(PACKET)));
+                // No loss takes more than half of all.
+                let lost = (own.cwnd - f64::from(cut)) / own.rtt;
+                prop_assert!(lost <= rates(all()) / 2.0 + 1.0 / own.rtt);
+            }
+        }
+    }
+}
