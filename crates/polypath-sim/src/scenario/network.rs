@@ -13,7 +13,7 @@ use super::{Fault, FaultKind, Key, PathRef, Scenario, TrafficSpec};
 use crate::link::LinkConfig;
 use crate::network::{Change, ChangeKind, HostId, LinkId, NodeId, Topology};
 use crate::traffic::TrafficPlan;
-use crate::units::Rate;
+use crate::units::{Rate, Size};
 
 /// Nodes and links under construction.
 #[derive(Debug, Default)]

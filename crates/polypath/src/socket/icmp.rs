@@ -36,25 +36,20 @@ pub(super) fn read(socket: &impl AsRawFd, mut tell: impl FnMut(NetworkError)) {
         let (length, address) = (message.bytes, message.address);
         let Some(destination) = address.as_ref().and_then(socket_address) else { continue };
         let Ok(controls) = message.cmsgs() else { continue };
-        for control in controls {
-            let (ControlMessageOwned::Ipv4RecvErr(error, _)
-            | ControlMessageOwned::Ipv6RecvErr(error, _)) = control
-            else {
-                continue;
-            };
-            let what = meaning(
-                error.ee_origin,
-                error.ee_type,
-                error.ee_code,
-                error.ee_errno,
-                error.ee_info,
-            );
+        let found: Vec<(u8, Option<Unreachable>)> = controls
+            .filter_map(|control| match control {
+                ControlMessageOwned::Ipv4RecvErr(e, _) | ControlMessageOwned::Ipv6RecvErr(e, _) => {
+                    let what = meaning(e.ee_origin, e.ee_type, e.ee_code, e.ee_errno, e.ee_info);
+                    Some((e.ee_origin, what))
+                }
+                _ => None,
+            })
+            .collect();
+        let shown = CommonHeader::peek(packet.get(..length).unwrap_or(&packet));
+        for (origin, what) in found {
             let what = match what {
                 // Without a header to show, anybody could have said so (RFC 8899 4.6.1).
-                Some(Unreachable::TooBig { mtu, .. })
-                    if error.ee_origin != libc::SO_EE_ORIGIN_LOCAL =>
-                {
-                    let shown = CommonHeader::peek(&packet[..length.min(packet.len())]);
+                Some(Unreachable::TooBig { mtu, .. }) if origin != libc::SO_EE_ORIGIN_LOCAL => {
                     shown.map(|shown| Unreachable::TooBig { mtu, shown: Some(shown) })
                 }
                 other => other,
