@@ -181,6 +181,7 @@ class Parameters(TypedDict, total=False):
     max_paths: int
     stream_reconfiguration: bool
     path_mtu_discovery: bool
+    ecn: bool
     full_mesh: bool
 
 

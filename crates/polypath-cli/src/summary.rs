@@ -105,6 +105,7 @@ impl Summary {
                     "fast_retransmissions": path.stats.fast_retransmissions,
                     "timeout_retransmissions": path.stats.timeout_retransmissions,
                     "timeouts": path.stats.timeouts,
+                    "mtu": path.mtu.mtu,
                     "srtt_s": path.view.srtt.map(|srtt| srtt.as_secs_f64()),
                 })
             })

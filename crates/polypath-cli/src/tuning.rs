@@ -94,6 +94,7 @@ constants! {
     max_paths number "most paths of an association",
     stream_reconfiguration switch "offer to reset and add streams (RFC 6525)",
     path_mtu_discovery switch "look for each path's largest packet, up to path_mtu (RFC 8899)",
+    ecn switch "offer explicit congestion notification (RFC 3168)",
     full_mesh switch "pair every local with every remote address",
 }
 

@@ -9,7 +9,7 @@ use crate::init::{self, InitAck};
 use crate::reply::{self, Reply};
 use crate::rng::Secret;
 use crate::shared::{EndpointConfig, Remote, Shared, Unreachable};
-use crate::wire::{Chunk, CommonHeader, Init, Packet, PacketError};
+use crate::wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketError};
 use crate::{
     Association, AssociationId, Config, ConnectError, Ecn, EndpointStats, Event, FourTuple, Seed,
     Time, Transmit, Tsn, VerificationTag,
@@ -150,9 +150,12 @@ impl Endpoint {
         self.reindex();
         let packet = match Packet::parse(datagram, self.shared.config.checksum) {
             Ok(packet) => packet,
-            Err(PacketError::Checksum { .. }) => {
-                self.stats.bad_checksum += 1;
-                return;
+            Err(PacketError::Checksum { found, .. }) => {
+                let Some(packet) = self.without_checksum(datagram).filter(|_| found == 0) else {
+                    self.stats.bad_checksum += 1;
+                    return;
+                };
+                packet
             }
             Err(_) => {
                 self.stats.malformed += 1;
@@ -212,6 +215,20 @@ impl Endpoint {
             }
             (_, None) => self.handle_out_of_the_blue(from, &packet),
         }
+    }
+
+    /// A packet that may do without checksum (RFC 9653 5.3): of an association that has agreed on that, and
+    /// none of a handshake.
+    fn without_checksum<'a>(&self, datagram: &'a [u8]) -> Option<Packet<'a>> {
+        if !self.shared.config.zero_checksum {
+            return None;
+        }
+        let packet = Packet::parse(datagram, Checksum::Ignore).ok()?;
+        let id = self.by_tag.get(&packet.header().verification_tag.0)?;
+        let agreed = self.entries.get(id)?.association.takes_zero_checksum();
+        let handshake =
+            |c| matches!(c, Ok(Chunk::Init(_) | Chunk::InitAck(_) | Chunk::CookieEcho(_)));
+        (agreed && !packet.chunks().any(handshake)).then_some(packet)
     }
 
     /// The association whose peer has one of the addresses that an INIT lists: a stranger must not

@@ -9,8 +9,10 @@
 
 use std::fmt;
 
-use crate::Config;
-use crate::wire::{DoesNotFit, Parameter, ParameterWriter, TIMESTAMP_LEN, chunk_type};
+use crate::wire::{
+    DoesNotFit, Parameter, ParameterWriter, SCTP_OVER_DTLS, TIMESTAMP_LEN, chunk_type,
+};
+use crate::{Config, EndpointConfig};
 
 /// Something that both sides have to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,14 +28,20 @@ pub enum Extension {
     PacketCount,
     /// RE-CONFIG chunks: streams are reset and added (RFC 6525).
     StreamReconfiguration,
+    /// Marks of routers instead of losses (RFC 4960 Appendix A).
+    Ecn,
+    /// Packets without checksum, where the layer below finds errors (RFC 9653).
+    ZeroChecksum,
 }
 
 impl Extension {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 6] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
         Self::StreamReconfiguration,
+        Self::Ecn,
+        Self::ZeroChecksum,
     ];
 
     /// What a parameter of its own offers.
@@ -42,6 +50,8 @@ impl Extension {
             Parameter::Timestamps => Some(Self::Timestamps),
             Parameter::RetransmissionFlag => Some(Self::RetransmissionFlag),
             Parameter::PacketCount => Some(Self::PacketCount),
+            Parameter::EcnCapable => Some(Self::Ecn),
+            Parameter::ZeroChecksumAcceptable(SCTP_OVER_DTLS) => Some(Self::ZeroChecksum),
             _ => None,
         }
     }
@@ -50,7 +60,7 @@ impl Extension {
     const fn chunk_types(self) -> &'static [u8] {
         match self {
             Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
-            Self::Timestamps | Self::RetransmissionFlag | Self::PacketCount => &[],
+            _ => &[],
         }
     }
 
@@ -61,6 +71,8 @@ impl Extension {
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
             Self::StreamReconfiguration => Ok(()),
+            Self::Ecn => p.ecn_capable(),
+            Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
         }
     }
 
@@ -68,7 +80,7 @@ impl Extension {
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            Self::RetransmissionFlag | Self::PacketCount | Self::StreamReconfiguration => 0,
+            _ => 0,
         }
     }
 
@@ -86,13 +98,19 @@ impl Extensions {
     pub(crate) const LEN: usize = 2;
 
     /// What an endpoint with this configuration offers.
-    pub(crate) fn offered(config: &Config) -> Self {
+    pub(crate) fn offered(config: &Config, endpoint: &EndpointConfig) -> Self {
         let mut all = Self::default();
         let needs =
             [(config.rtt_sampling().make)(config).needs(), (config.ack().make)(config).needs()];
         needs.into_iter().flatten().for_each(|e| all.insert(e));
-        if config.stream_reconfiguration() {
-            all.insert(Extension::StreamReconfiguration);
+        for (on, extension) in [
+            (config.stream_reconfiguration(), Extension::StreamReconfiguration),
+            (config.ecn(), Extension::Ecn),
+            (endpoint.zero_checksum, Extension::ZeroChecksum),
+        ] {
+            if on {
+                all.insert(extension);
+            }
         }
         all
     }

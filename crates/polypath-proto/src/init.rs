@@ -112,8 +112,8 @@ pub(crate) fn read(
 
 impl PeerParameters {
     /// What this endpoint offers too.
-    pub(crate) fn agreed(&self, config: &Config) -> Extensions {
-        Extensions::offered(config).and(self.offered)
+    pub(crate) fn agreed(&self, config: &Config, shared: &Shared) -> Extensions {
+        Extensions::offered(config, &shared.config).and(self.offered)
     }
 
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
@@ -202,7 +202,7 @@ impl InitAck<'_> {
             local: self.four_tuple.local.ip(),
             remote: SocketAddr::new(self.four_tuple.remote.ip(), self.four_tuple.remote.port()),
             addresses: self.parameters.addresses.clone(),
-            extensions: self.parameters.agreed(config),
+            extensions: self.parameters.agreed(config, shared),
         };
         let fields = InitFields {
             initiate_tag: self.local_tag,

@@ -35,6 +35,9 @@ pub struct EndpointConfig {
     pub association: Config,
     /// Pairs local with remote addresses.
     pub routes: Arc<dyn RouteTable>,
+    /// The layer below finds errors as CRC32c does, as DTLS (RFC 8261): packets without checksum are taken,
+    /// and sent to who takes them (RFC 9653).
+    pub zero_checksum: bool,
     /// Whether packets carry and need a CRC32c; without it only where nothing damages them.
     pub checksum: Checksum,
 }
@@ -50,6 +53,7 @@ impl EndpointConfig {
             max_associations: 4096,
             association: Config::rfc9260(),
             routes: Arc::new(PrefixRoutes),
+            zero_checksum: false,
             checksum: Checksum::Verify,
         }
     }

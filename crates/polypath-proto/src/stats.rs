@@ -44,6 +44,10 @@ pub struct PathStats {
     pub failures: u64,
     /// Samples of the round-trip time.
     pub rtt_samples: u64,
+    /// Packets with data received that came marked with congestion experienced, if ECN was agreed on.
+    pub congestion_experienced: u64,
+    /// Reductions of the window because a packet was marked (ECNE).
+    pub congestion_notified: u64,
 }
 
 /// Counters of one association.

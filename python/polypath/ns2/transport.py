@@ -45,6 +45,7 @@ _WITHOUT_EFFECT = {
 _FIXED = {
     "encapsulation": "ip",
     "full_mesh": False,
+    "ecn": False,
     "path_mtu_discovery": False,
     "stream_reconfiguration": False,
     "burst_rule": "after-retransmission",

@@ -46,7 +46,7 @@ impl Association {
             Err(error) => return self.refuse_init_ack(path, init, error, from),
         };
         self.peer_tag = init.initiate_tag;
-        self.agree_on(parameters.agreed(&self.config));
+        self.agree_on(parameters.agreed(&self.config, &self.shared));
         self.set_streams(
             self.config.outbound_streams().min(init.inbound_streams),
             self.config.inbound_streams().min(init.outbound_streams),

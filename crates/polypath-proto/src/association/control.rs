@@ -20,6 +20,8 @@ pub(super) enum Control {
     },
     /// A HEARTBEAT that fills a packet of so many bytes, common header included.
     Probe(usize),
+    /// Answers an ECNE with this TSN.
+    Cwr(Tsn),
     /// A HEARTBEAT of a probe for the path's MTU, in a packet of so many bytes; `None`: a small one.
     MtuProbe(Option<usize>),
     HeartbeatAck(Bytes),

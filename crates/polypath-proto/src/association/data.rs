@@ -10,7 +10,7 @@ use crate::policy::PathsView;
 use crate::policy::ack::Arrival;
 use crate::receive::Outcome;
 use crate::wire::{Data, DoesNotFit, PacketWriter, Sack, Timestamp};
-use crate::{Extension, PathId, StreamId, Time};
+use crate::{Ecn, Extension, PathId, StreamId, Time, Tsn};
 
 /// What the DATA chunks of one packet amounted to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,8 +21,18 @@ pub(super) struct DataSeen {
     immediate: bool,
     dropped: bool,
     retransmission: bool,
+    /// The packet came marked with congestion experienced, and its lowest TSN.
+    marked: bool,
+    lowest: Option<Tsn>,
     /// The packet's TIMESTAMP chunk, if that was agreed on.
     pub(super) timestamp: Option<Timestamp>,
+}
+
+impl DataSeen {
+    /// Of a packet that came with these bits in its IP header.
+    pub(super) fn new(ecn: Ecn) -> Self {
+        Self { marked: ecn == Ecn::Ce, ..Self::default() }
+    }
 }
 
 impl Association {
@@ -64,6 +74,7 @@ impl Association {
             return;
         }
         seen.any = true;
+        seen.lowest = seen.lowest.filter(|t| !t.is_after(data.tsn)).or(Some(data.tsn));
         seen.immediate |= data.immediate;
         seen.first |= self.receiver.tsns().is_first(data.tsn);
         seen.retransmission |= data.retransmission && self.flags_retransmissions();
@@ -94,7 +105,7 @@ impl Association {
     }
 
     /// A DATA chunk without user data (RFC 9260 6.2, 3.3.10.9).
-    pub(super) fn handle_no_user_data(&mut self, tsn: crate::Tsn) {
+    pub(super) fn handle_no_user_data(&mut self, tsn: Tsn) {
         if self.state.may_receive_data() {
             self.send_abort(Some(OwnedCause::NoUserData(tsn)));
             self.become_closed(crate::CloseReason::ProtocolViolation {
@@ -109,6 +120,9 @@ impl Association {
             return;
         }
         self.perform_deferred_reset();
+        if let Some(lowest) = seen.lowest.filter(|_| seen.marked) {
+            self.note_mark(path, lowest);
+        }
         if self.receiver.ever_ready() != self.seen_ready {
             self.seen_ready = self.receiver.ever_ready();
             if !std::mem::replace(&mut self.readable_waits, true) {

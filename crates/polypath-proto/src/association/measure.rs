@@ -22,6 +22,7 @@ impl Association {
     pub(super) fn agree_on(&mut self, extensions: Extensions) {
         self.forget_reconfig();
         self.extensions = extensions;
+        self.marks = super::ecn::Marks::default();
         self.stamped = None;
         self.policies.rtt_sampling = (self.config.rtt_sampling().make)(&self.config);
         if !self.policies.rtt_sampling.needs().is_none_or(|e| extensions.contains(e)) {

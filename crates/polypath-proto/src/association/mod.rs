@@ -37,6 +37,7 @@ mod collision;
 mod connect;
 mod control;
 mod data;
+mod ecn;
 mod heartbeat;
 mod immediate;
 mod invariants;
@@ -149,6 +150,7 @@ pub struct Association {
     /// What both sides offered in the handshake beyond RFC 9260.
     extensions: Extensions,
     reconfig: Option<Box<reconfig::Reconfig>>,
+    marks: ecn::Marks,
     stamped: Option<measure::Stamped>,
     /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
     cause: SackCause,
@@ -217,6 +219,7 @@ impl Association {
             ns2_cmt: ns2_cmt::Notes::default(),
             extensions: Extensions::default(),
             reconfig: None,
+            marks: ecn::Marks::default(),
             stamped: None,
             cause: SackCause::default(),
             acked: Vec::new(),
@@ -437,12 +440,12 @@ impl Association {
     }
 
     /// A packet with this association's verification tag (RFC 9260 8.5), of which `done` chunks have
-    /// been processed. `ecn` is of no use yet: this side does not announce that it understands it.
+    /// been processed.
     pub(crate) fn handle_packet(
         &mut self,
         now: Time,
         from: FourTuple,
-        _ecn: Ecn,
+        ecn: Ecn,
         packet: &Packet<'_>,
         done: usize,
     ) {
@@ -462,7 +465,7 @@ impl Association {
         let stats = &mut self.paths[path.index()].stats;
         stats.packets_received += 1;
         stats.bytes_received += packet.datagram().len() as u64;
-        let mut seen = data::DataSeen::default();
+        let mut seen = data::DataSeen::new(ecn);
         let tag = packet.header().verification_tag;
         for chunk in packet.chunks().skip(done) {
             let go_on = match chunk {
@@ -496,6 +499,12 @@ impl Association {
             Chunk::Sack(sack) if self.state.is_synchronised() => {
                 self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                 self.handle_sack(now, sack);
+            }
+            Chunk::Ecne(e) if self.extensions.contains(Extension::Ecn) => {
+                self.handle_ecne(path, e.lowest_tsn);
+            }
+            Chunk::Cwr(c) if self.extensions.contains(Extension::Ecn) => {
+                self.handle_cwr(c.lowest_tsn);
             }
             // Its size was all that it had to say.
             Chunk::Pad(_) => {}

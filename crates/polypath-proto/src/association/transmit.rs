@@ -12,10 +12,10 @@ use crate::policy::{PathState, PathView, PathsView};
 use crate::reply::write_reply;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
-    COMMON_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields, PacketWriter,
-    ReconfigParameters,
+    COMMON_HEADER_LEN, Checksum, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields,
+    PacketWriter, ReconfigParameters,
 };
-use crate::{Extensions, PathId, Time, Tsn, VerificationTag};
+use crate::{Extension, Extensions, PathId, Time, Tsn, VerificationTag};
 
 /// What the next packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Association {
             return Some(write_reply(&reply, buf));
         }
         self.advance_reconfig(now);
-        let mut probes;
+        let (mut probes, mut ecn);
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.burst_over = true;
@@ -60,6 +60,7 @@ impl Association {
             };
             let max_packet = self.packet_limit(path, purpose).min(buf.len());
             probes = matches!(self.control.front(), Some((_, Control::MtuProbe(_))));
+            ecn = if purpose == Purpose::NewData { self.ect() } else { Ecn::NotEct };
             let segment = self.write_packet(now, path, purpose, &mut buf[..max_packet]);
             if segment > 0 {
                 break (path, segment);
@@ -101,7 +102,7 @@ impl Association {
             path: Some((self.id, path)),
             source: p.local(),
             destination: p.remote(),
-            ecn: Ecn::NotEct,
+            ecn,
             fragmentation: if probes { Fragmentation::Never } else { p.fragmentation(large) },
             size,
             segment_size: (segments > 1).then_some(segment),
@@ -288,6 +289,17 @@ impl Association {
         }
     }
 
+    /// RFC 9653 5.2: zero, if the peer takes that; never in packets of the handshake.
+    fn checksum(&self) -> Checksum {
+        let zero = self.takes_zero_checksum() && self.state.is_synchronised();
+        if zero { Checksum::Ignore } else { self.shared.config.checksum }
+    }
+
+    /// Packets without checksum are the association's.
+    pub(crate) fn takes_zero_checksum(&self) -> bool {
+        self.extensions.contains(Extension::ZeroChecksum)
+    }
+
     /// Writes a packet; gives its length.
     fn write_packet(&mut self, now: Time, path: PathId, purpose: Purpose, buf: &mut [u8]) -> usize {
         let verification_tag = match self.control.front() {
@@ -299,7 +311,7 @@ impl Association {
             destination_port: self.peer_port,
             verification_tag,
         };
-        let checksum = self.shared.config.checksum;
+        let checksum = self.checksum();
         let mut w = PacketWriter::new(buf, header);
         let ns2 = self.is_ns2();
         if !ns2 || purpose == Purpose::Control {
@@ -317,6 +329,7 @@ impl Association {
             let with_sack = self.ack.is_pending() && bundles && self.ack_path() == path;
             let stamp = self.write_timestamp(now, with_sack, &mut w);
             if with_sack {
+                self.write_ecne(&mut w);
                 // Without room for it here, it leaves in the next packet.
                 let _ = self.write_sack(&mut w);
             }
@@ -389,6 +402,7 @@ impl Association {
                 w.heartbeat(&info)
             }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
+            Control::Cwr(tsn) => w.cwr(*tsn),
             Control::MtuProbe(size) => self.write_mtu_probe(path, *size, w),
             Control::Reconfig(body) => w.re_config(|p| p.append(ReconfigParameters::new(body))),
             Control::Error(cause) => w.error(|c| cause.write(c)),
@@ -417,7 +431,7 @@ impl Association {
         };
         w.init(&fields, |p| {
             init::write_addresses(p, &self.shared, destination)?;
-            Extensions::offered(&self.config).write(p)?;
+            Extensions::offered(&self.config, &self.shared.config).write(p)?;
             if let Some(ms) = preservative {
                 p.cookie_preservative(ms)?;
             }

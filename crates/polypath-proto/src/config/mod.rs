@@ -139,6 +139,8 @@ parameters! {
     path_mtu: u16 = 1500;
     /// Most paths of an association; more addresses of a peer are left aside (16).
     max_paths: u8 = 16;
+    /// Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off).
+    ecn: bool = false;
     /// Look for each path's largest packet, from 1200 bytes (IPv6: 1280) up to `path_mtu` (RFC 8899; off).
     path_mtu_discovery: bool = false;
     /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
@@ -292,6 +294,11 @@ impl ConfigBuilder {
             // Its windows count packets of one size.
             let allowed = format!("false with procedures {}", Procedures::Ns2);
             return refuse("path_mtu_discovery", "true".into(), allowed);
+        }
+        if c.ecn && c.procedures == Procedures::Ns2 {
+            // Its windows are reduced in places of their own.
+            let allowed = format!("false with procedures {}", Procedures::Ns2);
+            return refuse("ecn", "true".into(), allowed);
         }
         match refused_combination(&c) {
             Some(error) => Err(error),

@@ -50,6 +50,7 @@ pub use self::heartbeat::HeartbeatInfo;
 pub use self::init::{Init, InitFields};
 pub use self::packet::{Checksum, CommonHeader, Packet, PacketError};
 pub use self::pad::Pad;
+pub(crate) use self::parameter::SCTP_OVER_DTLS;
 pub use self::parameter::{
     Parameter, ParameterError, ParameterIter, ParameterWriter, Parameters, parameter_type,
 };

@@ -39,6 +39,7 @@ enum OwnedParameter {
     SupportedAddressTypes(Vec<u8>),
     EcnCapable,
     SupportedExtensions(Vec<u8>),
+    ZeroChecksum(u32),
     Timestamps,
     RetransmissionFlag,
     PacketCount,
@@ -59,6 +60,7 @@ impl OwnedParameter {
                 Parameter::SupportedAddressTypes(U16List::from_be_bytes(types).unwrap())
             }
             Self::EcnCapable => Parameter::EcnCapable,
+            Self::ZeroChecksum(method) => Parameter::ZeroChecksumAcceptable(*method),
             Self::SupportedExtensions(types) => Parameter::SupportedExtensions(types),
             Self::Timestamps => Parameter::Timestamps,
             Self::RetransmissionFlag => Parameter::RetransmissionFlag,
@@ -81,6 +83,7 @@ fn parameter() -> impl Strategy<Value = OwnedParameter> {
         numbers().prop_map(OwnedParameter::SupportedAddressTypes),
         Just(OwnedParameter::EcnCapable),
         bytes().prop_map(OwnedParameter::SupportedExtensions),
+        any::<u32>().prop_map(OwnedParameter::ZeroChecksum),
         Just(OwnedParameter::Timestamps),
         Just(OwnedParameter::RetransmissionFlag),
         Just(OwnedParameter::PacketCount),

@@ -338,6 +338,8 @@ transport! {
     stream_reconfiguration: bool,
     /// Look for each path's largest packet, up to `path_mtu` (RFC 8899).
     path_mtu_discovery: bool,
+    /// Offer explicit congestion notification (RFC 4960 Appendix A).
+    ecn: bool,
     /// Pair every local with every remote address.
     full_mesh: bool,
 }

@@ -6,7 +6,7 @@
 //! ```
 //! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` notices failures within a
 //! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
-//! stream reconfiguration.
+//! stream reconfiguration, `pmtud` looks for the path MTU, `ecn` offers ECN.
 //!
 //! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed`, `totals`, `paths`, `shutdown`, `abort`,
 //! `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
@@ -78,6 +78,8 @@ fn config(options: &[String]) -> Result<Config, Failure> {
                 .path_max_retrans(1)
                 .heartbeat_interval(Some(ms(500))),
             ("mtu", bytes) => builder.path_mtu(bytes.parse()?),
+            ("pmtud", "") => builder.path_mtu_discovery(true),
+            ("ecn", "") => builder.ecn(true),
             ("reconfig", "") => builder.stream_reconfiguration(true),
             ("offer", name) => {
                 let answer = find(rtt_sampling::ANSWERS, name);
@@ -211,12 +213,15 @@ async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(
                 for path in association.paths() {
                     let (view, stats) = (path.view, path.stats);
                     println!(
-                        "path address={} state={} cwnd={} port={} acked={}",
+                        "path address={} state={} cwnd={} port={} acked={} mtu={} marked={} notified={}",
                         view.remote,
                         view.state,
                         view.window.cwnd,
                         view.remote_port,
-                        stats.heartbeats_acked
+                        stats.heartbeats_acked,
+                        path.mtu.mtu,
+                        stats.congestion_experienced,
+                        stats.congestion_notified
                     );
                 }
                 println!("paths count={}", association.paths().len());

@@ -370,6 +370,7 @@ impl Association {
         self.receiver.restart(peer_next, self.inbound_streams);
         // Whoever has not heard of the new numbers takes them for wrong ones.
         self.ack.clear();
+        self.marks = Default::default();
         if let Some(reconfig) = &mut self.reconfig {
             reconfig.old = Some(last);
             reconfig.deferred = None;

@@ -21,6 +21,9 @@ mod supported_address_types;
 mod supported_extensions;
 mod timestamps;
 mod unrecognized;
+mod zero_checksum;
+
+pub(crate) use self::zero_checksum::SCTP_OVER_DTLS;
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -49,6 +52,8 @@ pub mod parameter_type {
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
     /// ECN Capable (reserved; RFC 4960 Appendix A).
     pub const ECN_CAPABLE: u16 = 0x8000;
+    /// Zero Checksum Acceptable (RFC 9653 4).
+    pub const ZERO_CHECKSUM_ACCEPTABLE: u16 = 0x8001;
     /// Supported Extensions (RFC 5061 4.2.7).
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
     /// Timestamps (Caro 2006; not assigned by a registry).
@@ -70,6 +75,7 @@ pub mod parameter_type {
             HOST_NAME => "Host Name Address",
             SUPPORTED_ADDRESS_TYPES => "Supported Address Types",
             ECN_CAPABLE => "ECN Capable",
+            ZERO_CHECKSUM_ACCEPTABLE => "Zero Checksum Acceptable",
             SUPPORTED_EXTENSIONS => "Supported Extensions",
             TIMESTAMPS => "Timestamps",
             RETRANSMISSION_FLAG => "Retransmission Flag",
@@ -103,6 +109,8 @@ pub enum Parameter<'a> {
     SupportedAddressTypes(U16List<'a>),
     /// The sender can do explicit congestion notification.
     EcnCapable,
+    /// The sender takes packets without checksum, for this method finds errors.
+    ZeroChecksumAcceptable(u32),
     /// The types of the chunks beyond RFC 9260 that the sender knows.
     SupportedExtensions(&'a [u8]),
     /// The sender offers TIMESTAMP chunks.
@@ -134,6 +142,7 @@ impl<'a> Parameter<'a> {
             parameter_type::HOST_NAME => Some(Self::HostName(tlv.raw)),
             parameter_type::SUPPORTED_ADDRESS_TYPES => supported_address_types::parse(value),
             parameter_type::ECN_CAPABLE => Some(Self::EcnCapable),
+            parameter_type::ZERO_CHECKSUM_ACCEPTABLE => zero_checksum::parse(value),
             parameter_type::SUPPORTED_EXTENSIONS => Some(Self::SupportedExtensions(value)),
             parameter_type::TIMESTAMPS => Some(Self::Timestamps),
             parameter_type::RETRANSMISSION_FLAG => Some(Self::RetransmissionFlag),
@@ -155,6 +164,7 @@ impl<'a> Parameter<'a> {
             Self::HostName(_) => parameter_type::HOST_NAME,
             Self::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
             Self::EcnCapable => parameter_type::ECN_CAPABLE,
+            Self::ZeroChecksumAcceptable(_) => parameter_type::ZERO_CHECKSUM_ACCEPTABLE,
             Self::SupportedExtensions(_) => parameter_type::SUPPORTED_EXTENSIONS,
             Self::Timestamps => parameter_type::TIMESTAMPS,
             Self::RetransmissionFlag => parameter_type::RETRANSMISSION_FLAG,
@@ -290,6 +300,7 @@ impl<'b> ParameterWriter<'b> {
             Parameter::CookiePreservative(ms) => self.cookie_preservative(ms),
             Parameter::SupportedAddressTypes(types) => self.supported_address_type_list(types),
             Parameter::EcnCapable => self.ecn_capable(),
+            Parameter::ZeroChecksumAcceptable(method) => self.zero_checksum_acceptable(method),
             Parameter::SupportedExtensions(types) => self.supported_extensions(types),
             Parameter::Timestamps => self.timestamps(),
             Parameter::RetransmissionFlag => self.retransmission_flag(),

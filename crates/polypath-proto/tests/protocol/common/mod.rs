@@ -38,6 +38,8 @@ pub(crate) enum Fate {
     Late(Duration),
     /// Other bytes arrive.
     Changed(Vec<u8>),
+    /// With congestion experienced, if its header allows that.
+    Marked,
 }
 
 type Filter = Box<dyn FnMut(&Sent) -> Fate>;
@@ -65,6 +67,7 @@ pub(crate) struct Setup {
     pub(crate) delay: Duration,
     pub(crate) seed: u64,
     pub(crate) max_associations: usize,
+    pub(crate) zero_checksum: [bool; 2],
 }
 
 impl Default for Setup {
@@ -80,6 +83,7 @@ impl Default for Setup {
             delay: MS(10),
             seed: 1,
             max_associations: 4096,
+            zero_checksum: [false; 2],
         }
     }
 }
@@ -131,6 +135,7 @@ impl Setup {
             listen,
             association: config.clone(),
             max_associations: self.max_associations,
+            zero_checksum: self.zero_checksum[h.min(1)],
             ..EndpointConfig::new(PORT, addresses.clone(), encapsulation)
         };
         let endpoint = Endpoint::new(config, Seed::from_u64(self.seed * 100 + h as u64));
@@ -150,7 +155,7 @@ pub(crate) struct Net {
     /// The UDP port that the world sees of this address.
     pub(crate) nat: Option<(IpAddr, u16)>,
     filters: Vec<Filter>,
-    wire: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, Vec<u8>)>,
+    wire: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, Ecn, Vec<u8>)>,
     sequence: u64,
     tags: Tags,
     /// What arrived in the last step.
@@ -247,12 +252,14 @@ impl Net {
             Fate::Drop => &[],
             Fate::Twice => &[delay, delay],
             Fate::Late(more) => &[delay + more],
-            Fate::Pass | Fate::Changed(_) => &[delay],
+            Fate::Pass | Fate::Changed(_) | Fate::Marked => &[delay],
         };
+        let marked = fate == Fate::Marked && t.ecn != Ecn::NotEct;
+        let ecn = if marked { Ecn::Ce } else { t.ecn };
         let bytes = if let Fate::Changed(other) = fate { other } else { bytes.to_vec() };
         for delay in times {
             self.sequence += 1;
-            self.wire.insert((self.now + *delay, self.sequence), (from, to, bytes.clone()));
+            self.wire.insert((self.now + *delay, self.sequence), (from, to, ecn, bytes.clone()));
         }
     }
 
@@ -260,15 +267,15 @@ impl Net {
     pub(crate) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let sent = self.tags.read(self.now, from, to, bytes);
         self.log.push(sent);
-        self.deliver(from, to, bytes);
+        self.deliver(from, to, Ecn::NotEct, bytes);
         self.settle();
     }
 
-    fn deliver(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+    fn deliver(&mut self, from: SocketAddr, to: SocketAddr, ecn: Ecn, bytes: &[u8]) {
         let Some(h) = self.owner(to.ip()) else { return };
         let host = &mut self.hosts[h];
         let four_tuple = FourTuple { local: SocketAddr::new(to.ip(), host.udp), remote: from };
-        host.endpoint.handle_datagram(self.now, four_tuple, Ecn::NotEct, bytes);
+        host.endpoint.handle_datagram(self.now, four_tuple, ecn, bytes);
     }
 
     // Time.
@@ -339,9 +346,9 @@ impl Net {
         }
         let arrived = self.wire.first_entry().filter(|e| e.key().0 <= to).map(|e| e.remove());
         self.arrival =
-            arrived.as_ref().map(|(f, t, bytes)| self.tags.read(self.now, *f, *t, bytes));
-        if let Some((from, to, bytes)) = arrived {
-            self.deliver(from, to, &bytes);
+            arrived.as_ref().map(|(f, t, _, bytes)| self.tags.read(self.now, *f, *t, bytes));
+        if let Some((from, to, ecn, bytes)) = arrived {
+            self.deliver(from, to, ecn, &bytes);
         } else {
             self.expiries += 1;
             assert!(self.expiries < 100, "a timer storm at {}\n{}", self.now, self.tail(20));

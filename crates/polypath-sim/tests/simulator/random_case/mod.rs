@@ -71,6 +71,7 @@ impl Case {
             scenario.workload = Some(workload);
         }
         resets(&mut scenario, number);
+        extensions(&mut scenario, number);
         let faults = faults(&mut scenario, &mut dice, harshness);
         scenario.run.check_every = CheckEvery::Events(1);
         // Background traffic goes on through outages of hours.
@@ -359,6 +360,36 @@ fn workload(dice: &mut Dice, transport: &Transport) -> Workload {
         start: dice.one_in(4).then(|| Span::millis(dice.between(0, 2_000))),
         read_rate: dice.one_in(4).then(|| Rate(dice.spread(50_000, 50_000_000))),
         ..Workload::default()
+    }
+}
+
+/// Links that drop what is large, or mark before they drop; likewise.
+fn extensions(scenario: &mut Scenario, number: u64) {
+    if scenario.transport.profile.is_some() {
+        return;
+    }
+    let mut dice = Dice(Random::named(number, "extensions"));
+    if number % 8 == 2 {
+        scenario.transport.path_mtu_discovery = Some(true);
+        for path in 0..scenario.paths.len() {
+            let least = if scenario.paths[path].addresses.is_some_and(|a| a[0].is_ipv6()) {
+                1280
+            } else {
+                600
+            };
+            scenario.paths[path].mtu = dice.one_in(2).then(|| Size(dice.between(least, 2000)));
+            if dice.one_in(3) {
+                let at = Span::millis(dice.spread(1, 10_000));
+                let fault = Fault::mtu(path, at, Size(dice.between(least, 2000)));
+                scenario.faults.push(fault.lasting(Span::millis(dice.spread(1, 30_000))));
+            }
+        }
+    }
+    if number % 8 == 7 {
+        scenario.transport.ecn = Some(true);
+        for path in &mut scenario.paths {
+            path.mark_at = dice.one_in(2).then(|| dice.between(0, 20) as u32);
+        }
     }
 }
 

@@ -1,0 +1,162 @@
+//! Explicit congestion notification: RFC 4960 Appendix A, for each path by itself.
+
+mod common;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use common::*;
+use polypath_proto::wire::Chunk;
+use polypath_proto::{Config, ConfigBuilder, Ecn, PathId, Procedures, Tsn, policy};
+use proptest::prelude::*;
+
+fn config() -> ConfigBuilder {
+    Config::builder().ecn(true)
+}
+
+/// Marks every n-th packet with DATA on network 0; 0 marks none.
+fn marks(net: &mut Net) -> Rc<Cell<u32>> {
+    let every = Rc::new(Cell::new(0));
+    let (each, mut count) = (every.clone(), 0u32);
+    net.filter(move |p| {
+        count += u32::from(p.has("DATA"));
+        let hit = p.has("DATA") && p.net() == 0 && each.get() > 0 && count % each.get() == 0;
+        if hit { Fate::Marked } else { Fate::Pass }
+    });
+    every
+}
+
+fn notified(net: &Net, h: usize, path: u8) -> u64 {
+    net.a(h).path_stats(PathId(path)).unwrap().congestion_notified
+}
+
+#[test]
+fn a_mark_halves_the_window_once_and_nothing_is_sent_again() {
+    let mut net = established(1, config().build().unwrap());
+    let every = marks(&mut net);
+    net.send(0, 0, payload(1, 500_000)).unwrap();
+    net.run(MS(60));
+    let before = net.path(0, 0).window.cwnd;
+    assert!(before > 12_000);
+    // All packets of one round trip.
+    every.set(1);
+    net.run(MS(20));
+    every.set(0);
+    net.drive_until(S(1), |net| notified(net, 0, 0) > 0);
+    let window = net.path(0, 0).window;
+    assert!(window.cwnd <= before * 2 / 3 && window.ssthresh == window.cwnd, "{window:?}");
+    net.run(S(20));
+    assert_eq!((net.a(0).buffered(), notified(&net, 0, 0)), (0, 1));
+    assert!(net.a(1).path_stats(PathId(0)).unwrap().congestion_experienced > 1);
+    let stats = net.a(0).path_stats(PathId(0)).unwrap();
+    assert_eq!((stats.fast_retransmissions, stats.timeouts), (0, 0));
+    // The echo ends when it has been answered.
+    assert!(!net.sent_with(0, "CWR").is_empty());
+    let last = net.times(1, "ECNE").into_iter().max().unwrap();
+    assert!(last < net.times(1, "SACK").into_iter().max().unwrap() - 50);
+}
+
+#[test]
+fn only_new_data_may_be_marked() {
+    let mut net = established(1, config().build().unwrap());
+    net.nth("DATA", &[3], Fate::Drop);
+    net.send(0, 0, payload(1, 30_000)).unwrap();
+    net.run(S(5));
+    let again: Vec<Sent> = net.sent(0).into_iter().filter(|p| p.has("DATA 3")).collect();
+    assert_eq!((again[0].ecn, again[1].ecn), (Ecn::Ect0, Ecn::NotEct));
+    assert!(net.log.iter().all(|p| p.has("DATA") || p.ecn == Ecn::NotEct));
+}
+
+#[test]
+fn the_other_path_keeps_its_window() {
+    let config = config().scheduler(&policy::scheduler::CONCURRENT).build().unwrap();
+    let mut net = established(2, config);
+    let every = marks(&mut net);
+    every.set(10);
+    net.send(0, 0, payload(1, 900_000)).unwrap();
+    net.run(S(20));
+    assert!(notified(&net, 0, 0) > 1, "{}", notified(&net, 0, 0));
+    assert_eq!((notified(&net, 0, 1), net.a(0).buffered()), (0, 0));
+}
+
+#[test]
+fn without_the_peer_or_the_wish_nothing_is_marked() {
+    for (ours, theirs) in [(true, false), (false, true), (false, false)] {
+        let make = |on| Config::builder().ecn(on).build().unwrap();
+        let configs = [make(ours), make(theirs)];
+        let mut net = Setup { configs, ..Setup::default() }.build();
+        net.establish();
+        marks(&mut net).set(2);
+        net.send(0, 0, payload(1, 30_000)).unwrap();
+        net.run(S(5));
+        assert!(net.log.iter().all(|p| p.ecn == Ecn::NotEct && !p.has("ECNE")));
+    }
+    let refused = config().procedures(Procedures::Ns2).build().unwrap_err();
+    assert_eq!(refused.parameter, "ecn");
+}
+
+/// Lost echoes and answers: the echo goes on until it is answered, and reduces the window once.
+#[test]
+fn echoes_and_answers_may_get_lost() {
+    let mut net = established(1, config().build().unwrap());
+    let every = marks(&mut net);
+    net.nth("ECNE", &[1, 2], Fate::Drop);
+    net.nth("CWR", &[1, 3], Fate::Drop);
+    every.set(40);
+    net.send(0, 0, payload(1, 200_000)).unwrap();
+    net.run(S(20));
+    assert_eq!(net.a(0).buffered(), 0);
+    assert!((1..6).contains(&notified(&net, 0, 0)), "{}", notified(&net, 0, 0));
+}
+
+/// A peer that marks what was never sent, repeats itself, or answers what was never asked, gains nothing
+/// but smaller windows of its own making.
+#[test]
+fn senseless_echoes_are_dropped() {
+    let mut net = pair(1, config().build().unwrap());
+    let mut hand = Hand::new(1);
+    let answers = hand.init(&mut net, &|p| p.ecn_capable().unwrap());
+    hand.learn(&answers[0]);
+    hand.echo(&mut net);
+    assert!(
+        hand.say(&mut net, &|w| w.ecne(Tsn(hand.peer_tsn.wrapping_add(5))).unwrap()).is_empty()
+    );
+    hand.say(&mut net, &|w| w.cwr(Tsn(7)).unwrap());
+    net.send(1, 0, payload(1, 1000)).unwrap();
+    let answers = hand.say(&mut net, &|w| {
+        (0..300).for_each(|_| w.ecne(Tsn(hand.peer_tsn)).unwrap());
+    });
+    let answered = answers.iter().flat_map(Sent::parsed).filter(|c| matches!(c, Chunk::Cwr(_)));
+    assert_eq!(answered.count(), 1);
+    assert_eq!(notified(&net, 1, 0), 1);
+    // Without the parameter they are nothing.
+    let mut net = pair(1, config().build().unwrap());
+    let hand = Hand::new(1).open(&mut net);
+    net.send(1, 0, payload(1, 1000)).unwrap();
+    assert!(hand.say(&mut net, &|w| w.ecne(Tsn(hand.peer_tsn)).unwrap()).is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 40, ..ProptestConfig::default() })]
+
+    /// Marks and losses in any mixture: all data arrives.
+    #[test]
+    fn data_arrives_with_any_marks(seed in any::<u64>(), loss in 0u64..15, mark in 0u64..100, sizes in prop::collection::vec(1usize..30_000, 1..6)) {
+        let mut net = established(2, config().association_max_retrans(100).build().unwrap());
+        let mut dice = polypath_proto::Rng::new(&polypath_proto::Seed::from_u64(seed));
+        net.filter(move |_| match dice.below(100) {
+            n if n < loss => Fate::Drop,
+            n if n < loss + mark => Fate::Marked,
+            _ => Fate::Pass,
+        });
+        let mut total = 0;
+        for (i, size) in sizes.iter().enumerate() {
+            net.send(i % 2, 0, payload(1, *size)).unwrap();
+            total += size;
+            net.run(MS(200));
+        }
+        net.run(S(600));
+        let got: usize = net.hosts.iter().flat_map(|h| &h.received).map(|r| r.payload.len()).sum();
+        prop_assert_eq!(got, total, "{}", net.tail(20));
+    }
+}

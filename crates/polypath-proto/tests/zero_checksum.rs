@@ -1,0 +1,94 @@
+//! Packets without checksum, where the layer below protects them (RFC 9653).
+
+mod common;
+
+use common::*;
+use polypath_proto::wire::checksum;
+
+fn both(zero_checksum: [bool; 2]) -> Net {
+    let mut net = Setup { zero_checksum, paths: 2, ..Setup::default() }.build();
+    net.establish();
+    net
+}
+
+/// Where the checksum is zero, and where it is right.
+fn is_zero(p: &Sent) -> bool {
+    let field = &p.bytes[8..12];
+    let mut bytes = p.bytes.clone();
+    bytes[8..12].fill(0);
+    let right = checksum(&bytes).to_le_bytes();
+    assert!(field == [0; 4] || field == right, "neither zero nor right");
+    field == [0; 4]
+}
+
+#[test]
+fn all_but_the_handshake_goes_without_if_both_agree() {
+    let mut net = both([true, true]);
+    for h in 0..2 {
+        net.send(h, 0, payload(1, 20_000)).unwrap();
+    }
+    net.run(S(1));
+    net.shutdown(0);
+    net.run(S(1));
+    assert!(net.closed(0).unwrap().is_graceful() && net.closed(1).unwrap().is_graceful());
+    for p in &net.log {
+        // Of what ends an association, the other side may have forgotten already.
+        let with =
+            ["INIT", "INIT ACK", "COOKIE ECHO", "SHUTDOWN COMPLETE"].iter().any(|c| p.has(c));
+        assert_eq!(is_zero(p), !with, "{}", p.text());
+    }
+    assert_eq!(net.hosts[0].received.len() + net.hosts[1].received.len(), 2);
+}
+
+#[test]
+fn one_side_alone_changes_nothing() {
+    for sides in [[true, false], [false, true], [false, false]] {
+        let mut net = both(sides);
+        net.send(0, 0, payload(1, 20_000)).unwrap();
+        net.run(S(1));
+        assert!(net.log.iter().all(|p| !is_zero(p)), "{sides:?}");
+        assert_eq!(net.hosts[1].received.len(), 1);
+    }
+}
+
+/// RFC 9653 5.3: a zero is taken only from who has agreed, and never in a handshake; a wrong checksum that is
+/// not zero is wrong.
+#[test]
+fn nobody_else_may_leave_it_out() {
+    let zeroed = |mut packet: Vec<u8>| {
+        packet[8..12].fill(0);
+        packet
+    };
+    let mut net = Setup { zero_checksum: [true; 2], ..Setup::default() }.build();
+    let hand = Hand::new(1);
+    let init = hand.packet(0, &|w| w.init(&hand.fields(), |_| Ok(())).unwrap());
+    assert!(hand.raw(&mut net, &zeroed(init)).is_empty());
+    // A peer that has not offered it.
+    let hand = hand.open(&mut net);
+    let chunk = hand.chunk(1, b"data");
+    let data = hand.packet(hand.peer_tag, &|w| w.data(&chunk).unwrap());
+    assert!(hand.raw(&mut net, &zeroed(data.clone())).is_empty());
+    assert_eq!(net.hosts[1].endpoint.stats().bad_checksum, 2);
+    assert_eq!(hand.raw(&mut net, &data).len(), 1);
+
+    let mut net = Setup { zero_checksum: [true; 2], ..Setup::default() }.build();
+    let mut hand = Hand::new(1);
+    // Another method than DTLS is not known here; the right one is.
+    let answers = hand.init(&mut net, &|p| p.zero_checksum_acceptable(2).unwrap());
+    assert!(!answers[0].bytes.windows(4).any(|w| w == [0x80, 1, 0, 8]));
+    let answers = hand.init(&mut net, &|p| p.zero_checksum_acceptable(1).unwrap());
+    hand.learn(&answers[0]);
+    let echo = hand.packet(hand.peer_tag, &|w| w.cookie_echo(&hand.cookie).unwrap());
+    assert!(hand.raw(&mut net, &zeroed(echo)).is_empty());
+    hand.echo(&mut net);
+    let chunk = hand.chunk(1, b"data");
+    let data = hand.packet(hand.peer_tag, &|w| w.data(&chunk).unwrap());
+    let mut wrong = data.clone();
+    wrong[9] ^= 1;
+    assert!(hand.raw(&mut net, &wrong).is_empty());
+    let echo = hand.packet(hand.peer_tag, &|w| w.cookie_echo(&hand.cookie).unwrap());
+    assert!(hand.raw(&mut net, &zeroed(echo)).is_empty(), "also later");
+    assert!(hand.raw(&mut net, &zeroed(data))[0].has("SACK"));
+    let stray = hand.packet(0xdead_beef, &|w| w.shutdown_ack().unwrap());
+    assert!(hand.raw(&mut net, &zeroed(stray)).is_empty());
+}

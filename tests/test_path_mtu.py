@@ -1,0 +1,58 @@
+"""A real path that becomes narrower: a router whose link to the receiver takes 1280 bytes from then on."""
+
+import pytest
+
+from support import program
+from support.namespaces import Namespace
+from support.program import make_file, sha256, wait_until
+
+SIZE = 2_500_000
+pytestmark = pytest.mark.xdist_group("clock")
+
+
+@pytest.fixture
+def routed():
+    """Sender, router, receiver: fd00:1::1 - fd00:1::2 fd00:2::2 - fd00:2::1, and the same in IPv4."""
+    with Namespace() as a, Namespace() as r, Namespace() as b:
+        for number, host, rate in ((1, a, None), (2, b, "8mbit")):
+            a_r = f"vr{number}"
+            r.run("ip", "link", "add", a_r, "type", "veth", "peer", "name", "ve", "netns", host.name)
+            for space, device, last in ((host, "ve", 1), (r, a_r, 2)):
+                space.ip("addr", "add", f"10.7{number}.0.{last}/24", "dev", device)
+                space.ip("addr", "add", f"fd00:{number}::{last}/64", "dev", device, "nodad")
+                space.ip("link", "set", device, "up")
+                space.whole_datagrams(device)
+            if rate:
+                r.run("tc", "qdisc", "replace", "dev", a_r, "root", "tbf", "rate", rate, "burst", 4000,
+                      "limit", 60_000)
+        for host in (a, b):
+            host.ip("route", "add", "default", "via", "10.71.0.2" if host is a else "10.72.0.2")
+            host.ip("-6", "route", "add", "default", "via", "fd00:1::2" if host is a else "fd00:2::2")
+        r.run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
+        yield a, r, b
+
+
+@pytest.mark.needs("namespaces", "tc", "ethtool", "nft")
+@pytest.mark.parametrize("silent", [True, False], ids=["black-hole", "told"])
+def test_a_transfer_survives_a_path_that_becomes_narrower(tmp_path, processes, routed, silent):
+    """Over IPv4 the router says nothing; over IPv6 it says what it takes."""
+    a, r, b = routed
+    sent = make_file(tmp_path / "file", SIZE)
+    to, of = ("10.72.0.1", "10.71.0.1") if silent else ("fd00:2::1", "fd00:1::1")
+    if silent:
+        r.filter("add table ip quiet")
+        r.filter("add chain ip quiet out { type filter hook output priority 0; }")
+        r.filter("add rule ip quiet out icmp type destination-unreachable drop")
+    options = [*program.BRISK, *program.tuning(path_mtu_discovery="true", path_max_retrans=9)]
+    receiver = processes.polypath("recv", "--bind", to, "-o", tmp_path / "out", "--json", *options,
+                                  inside=b.inside).said("waiting on")
+    sender = processes.polypath("send", tmp_path / "file", to, "--bind", of, "--json", *options,
+                                inside=a.inside)
+    wait_until(lambda: a.sent("ve") > 500_000, 20, lambda: f"no data: {sender.err}")
+    r.ip("link", "set", "vr2", "mtu", 1280)
+    b.ip("link", "set", "ve", "mtu", 1280)
+    path = sender.wait(60).json["paths"][0]
+    receiver.wait().json
+    assert sha256(tmp_path / "out") == sent
+    # It may end while larger sizes are still being tried.
+    assert 1200 <= path["mtu"] <= 1280, path
