@@ -1,11 +1,9 @@
 //! Explicit congestion notification: RFC 4960 Appendix A, for each path by itself.
 
-mod common;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::Chunk;
 use polypath_proto::{Config, ConfigBuilder, Ecn, PathId, Procedures, Tsn, policy};
 use proptest::prelude::*;

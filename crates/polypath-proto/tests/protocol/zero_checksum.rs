@@ -1,8 +1,6 @@
 //! Packets without checksum, where the layer below protects them (RFC 9653).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::checksum;
 
 fn both(zero_checksum: [bool; 2]) -> Net {
