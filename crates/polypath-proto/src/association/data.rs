@@ -100,6 +100,8 @@ impl Association {
                 let cause = OwnedCause::InvalidStream(data.stream);
                 self.control.push(path, Control::Error(cause));
             }
+            // The peer has reset the association, and the answer is still on its way over another path.
+            Outcome::Violation(_) if self.awaits_renumbering() => self.stats.dropped += 1,
             Outcome::Violation(what) => self.violation(what),
         }
     }

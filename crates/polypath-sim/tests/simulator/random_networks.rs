@@ -80,6 +80,9 @@ fn judge(case: &Case, outcome: &Outcome) -> Result<(), String> {
         End::Closed => {}
         // One side is gone, and the other has nothing to send and no heartbeats to notice it by.
         End::Idle if sender.close.is_some() || receiver.close.is_some() => {}
+        // Without heartbeats nothing else tells that; what asks for the path's MTU does not.
+        End::TimeLimit
+            if case.asks_for_mtu_only && (sender.close.is_some() || receiver.close.is_some()) => {}
         // By ns-2's procedures an association whose paths have all failed never ends.
         End::TimeLimit if case.ns2 && (dormant(sender) || dormant(receiver)) => {}
         // By these procedures a lost heartbeat to a path that is not active is repeated for ever, and counts as no

@@ -208,6 +208,12 @@ impl Association {
         self.reconfig.as_ref().is_some_and(|r| r.blind)
     }
 
+    /// Every number of the peer may begin anew before its answer says so.
+    pub(super) fn awaits_renumbering(&self) -> bool {
+        let ours = self.reconfig.as_ref().and_then(|r| r.ours.as_ref());
+        ours.is_some_and(Ours::resets_association)
+    }
+
     /// A SACK that seems to acknowledge what was never sent is of the time before a reset.
     pub(super) fn is_before_reset(&self, cumulative: Tsn) -> bool {
         let old = self.reconfig.as_ref().and_then(|r| r.old);

@@ -367,6 +367,9 @@ impl Association {
         }
         self.sender.probe = WindowProbe::Idle;
         self.sender.queue.reset_ssns(&Streams::All);
+        // What has overtaken the answer over another path has been acknowledged.
+        let taken = self.receiver.tsns().cumulative().next();
+        let peer_next = if taken.is_after(peer_next) { taken } else { peer_next };
         self.receiver.restart(peer_next, self.inbound_streams);
         // Whoever has not heard of the new numbers takes them for wrong ones.
         self.ack.clear();

@@ -114,8 +114,9 @@ impl FailoverPolicy for CmtPotentiallyFailed {
     fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
         let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed).count();
         if self.ns2 && failed < paths.count() {
-            let asked = failed > 0 || self.heartbeats;
-            return if asked { Stranded::Waits } else { Stranded::Sends };
+            if self.heartbeats {
+                return Stranded::Waits;
+            }
         }
         least_failed(paths, rng).map_or(Stranded::Sends, Stranded::TakesBack)
     }

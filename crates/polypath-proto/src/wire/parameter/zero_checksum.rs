@@ -15,7 +15,8 @@ use super::{DoesNotFit, Parameter, ParameterWriter, parameter_type};
 pub(crate) const SCTP_OVER_DTLS: u32 = 1;
 
 pub(super) fn parse<'a>(value: &[u8]) -> Option<Parameter<'a>> {
-    value.as_array().map(|&method| Parameter::ZeroChecksumAcceptable(u32::from_be_bytes(method)))
+    let method = value.try_into().ok()?;
+    Some(Parameter::ZeroChecksumAcceptable(u32::from_be_bytes(method)))
 }
 
 impl ParameterWriter<'_> {

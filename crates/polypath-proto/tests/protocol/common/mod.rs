@@ -143,6 +143,9 @@ impl Setup {
     }
 }
 
+/// From, to, marked how, and what.
+type OnTheWire = (SocketAddr, SocketAddr, Ecn, Vec<u8>);
+
 pub(crate) struct Net {
     pub(crate) now: Time,
     pub(crate) hosts: Vec<Host>,
@@ -155,7 +158,7 @@ pub(crate) struct Net {
     /// The UDP port that the world sees of this address.
     pub(crate) nat: Option<(IpAddr, u16)>,
     filters: Vec<Filter>,
-    wire: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, Ecn, Vec<u8>)>,
+    wire: BTreeMap<(Time, u64), OnTheWire>,
     sequence: u64,
     tags: Tags,
     /// What arrived in the last step.

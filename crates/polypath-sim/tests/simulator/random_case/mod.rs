@@ -18,6 +18,8 @@ pub(crate) struct Case {
     pub(crate) gentle: bool,
     /// It runs by the procedures of ns-2's module.
     pub(crate) ns2: bool,
+    /// Without heartbeats, an idle side asks for nothing but the paths' MTUs.
+    pub(crate) asks_for_mtu_only: bool,
 }
 
 struct Dice(Random);
@@ -54,6 +56,8 @@ impl Case {
         // Not by the dice, so that cases which failed once stay what they were.
         scenario.transport.burst_rule = (number % 4 == 1).then_some(Choice(BurstRule::FlightSize));
         scenario.policy = policies(&mut Dice(Random::named(number, "policies")));
+        scenario.transport.potentially_failed_cwnd =
+            (number % 3 == 1).then_some(number as u32 / 3 % 4 + 1);
         scenario.transport.profile = match number % 16 {
             3 => Some("ns2-2.35".to_owned()),
             11 => Some("paper-2006".to_owned()),
@@ -78,7 +82,10 @@ impl Case {
         scenario.run.max_events = if traffic { 30_000_000 } else { 3_000_000 };
         forget_refused_threshold(&mut scenario);
         let ns2 = scenario.transport.profile.is_some();
-        Self { gentle: harshness == Harshness::Gentle && !faults, ns2, scenario }
+        let transport = &scenario.transport;
+        let asks_for_mtu_only = transport.path_mtu_discovery == Some(true)
+            && matches!(transport.heartbeat_interval, Some(Switch::Off));
+        Self { gentle: harshness == Harshness::Gentle && !faults, ns2, asks_for_mtu_only, scenario }
     }
 
     /// The same with the standard answers: what cases had that failed before answers were drawn.
@@ -265,7 +272,6 @@ fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
         rto_max: Some(Span::millis(rto_max)),
         path_max_retrans: Some(dice.between(0, 5) as u32),
         potentially_failed_max_retrans: dice.one_in(2).then(|| dice.between(0, 3) as u32),
-        potentially_failed_cwnd: dice.one_in(2).then(|| dice.between(1, 4) as u32),
         change_primary_threshold: dice
             .one_in(2)
             .then(|| Threshold(Some(dice.between(0, 5) as u32))),
