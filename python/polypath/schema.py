@@ -164,6 +164,7 @@ class Parameters(TypedDict, total=False):
     first_sack_at_once: bool
     srtt_heuristic: bool
     fast_retransmit_reports: int
+    partial_reliability: bool
     receive_buffer: str
     send_buffer: str
     max_message_size: str
@@ -197,6 +198,7 @@ class PolicyNames(TypedDict, total=False):
     failover: str
     ack: str
     rtt_sampling: str
+    stream_scheduler: str
     probing: str
 
 
@@ -219,6 +221,10 @@ class Workload(TypedDict, total=False):
     interval: str
     streams: int
     unordered: str | float
+    lifetime: str
+    retransmissions: int
+    priorities: int
+    unreliable: str | float
     start: str
     read_rate: str
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use polypath::Config;
 use polypath::proto::policy::{
     ack, congestion, cwnd_update, failover, find, loss, probing, retransmission, rtt_sampling,
-    scheduler,
+    scheduler, stream_scheduler,
 };
 use polypath::proto::{ConfigBuilder, PROFILES};
 use polypath_sim::units::{Size, Span};
@@ -76,6 +76,7 @@ constants! {
     srtt_heuristic switch "T3-rtx leaves alone what was sent within the last round-trip time",
     first_sack_at_once switch "the first DATA chunk is acknowledged at once",
     fast_retransmit_reports number "missing reports that make a chunk lost",
+    partial_reliability switch "messages may be given up, where an application asks for it and the peer agrees",
     receive_buffer bytes "receive buffer",
     send_buffer bytes "send buffer",
     max_message_size bytes "largest message accepted for sending",
@@ -134,6 +135,7 @@ seams! {
     failover "when is a path given up, and taken back?",
     ack "when is an acknowledgement sent, and where?",
     rtt_sampling "what is a sample of the round-trip time?",
+    stream_scheduler "which stream's message leaves next?",
     probing "when is a path probed?",
 }
 

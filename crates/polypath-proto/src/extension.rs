@@ -21,10 +21,13 @@ pub enum Extension {
     /// The count of packets in the flags of a SACK: delayed acknowledgements for CMT
     /// (Iyengar 2006, DAC).
     PacketCount,
+    /// Partial reliability: FORWARD TSN chunks (RFC 3758).
+    PartialReliability,
 }
 
 impl Extension {
-    const ALL: [Self; 3] = [Self::Timestamps, Self::RetransmissionFlag, Self::PacketCount];
+    const ALL: [Self; 4] =
+        [Self::Timestamps, Self::RetransmissionFlag, Self::PacketCount, Self::PartialReliability];
 
     /// What a parameter of the peer offers.
     pub(crate) const fn of_parameter(parameter: &Parameter<'_>) -> Option<Self> {
@@ -32,6 +35,7 @@ impl Extension {
             Parameter::Timestamps => Some(Self::Timestamps),
             Parameter::RetransmissionFlag => Some(Self::RetransmissionFlag),
             Parameter::PacketCount => Some(Self::PacketCount),
+            Parameter::ForwardTsnSupported => Some(Self::PartialReliability),
             _ => None,
         }
     }
@@ -42,6 +46,7 @@ impl Extension {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
+            Self::PartialReliability => p.forward_tsn_supported(),
         }
     }
 
@@ -49,7 +54,7 @@ impl Extension {
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            Self::RetransmissionFlag | Self::PacketCount => 0,
+            Self::RetransmissionFlag | Self::PacketCount | Self::PartialReliability => 0,
         }
     }
 
@@ -69,6 +74,9 @@ impl Extensions {
         let needs =
             [(config.rtt_sampling().make)(config).needs(), (config.ack().make)(config).needs()];
         needs.into_iter().flatten().for_each(|e| all.insert(e));
+        if config.partial_reliability() {
+            all.insert(Extension::PartialReliability);
+        }
         all
     }
 
@@ -132,7 +140,7 @@ mod tests {
     fn a_set_comes_back_from_its_byte() {
         let mut set = Extensions::default();
         assert_eq!((set.to_byte(), Extensions::from_byte(0)), (None, None));
-        for (extension, overhead) in Extension::ALL.into_iter().zip([TIMESTAMP_LEN; 3]) {
+        for (extension, overhead) in Extension::ALL.into_iter().zip([TIMESTAMP_LEN; 4]) {
             assert!(!set.contains(extension));
             set.insert(extension);
             assert!(set.contains(extension));

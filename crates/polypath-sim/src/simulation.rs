@@ -347,7 +347,14 @@ impl<'w> Simulation<'w> {
             }
             return Ok(());
         };
-        self.conversations[member.conversation].notice(self.now, member.side, notice);
+        if matches!(notice, Notice::SendFailed { .. }) && member.side == 1 {
+            // The other side shuts down when all has come that will come.
+            let association = member.conversation as u32;
+            self.network.events.schedule(self.now, Event::Application { association, side: 0 });
+        }
+        let talk = &mut self.conversations[member.conversation];
+        talk.notice(self.now, member.side, notice)
+            .map_err(|what| format!("association {}: {what}", talk.name))?;
         self.act(member.conversation, member.side)
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use polypath_proto::{
-    AssociationId, AssociationStats, CloseReason, Message, PathError, PathId, PathStats, PathView,
-    Received, SendError as Refused, StreamId, Thresholds, Time,
+    Abandoned, AssociationId, AssociationStats, CloseReason, Message, PathError, PathId, PathStats,
+    PathView, Received, SendError as Refused, StreamId, Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
@@ -135,7 +135,8 @@ impl Association {
         self.read(polypath_proto::Association::buffered)
     }
 
-    /// Waits until the peer's SCTP has acknowledged everything that was sent. Cancellation-safe.
+    /// Waits until the peer's SCTP has acknowledged everything that was sent and not given up.
+    /// Cancellation-safe.
     pub async fn drained(&self) -> Result<(), ClosedError> {
         self.wait_state(|state, this| {
             if this.protocol(state).buffered() == 0 {
@@ -233,6 +234,12 @@ impl Association {
     /// Counters.
     pub fn stats(&self) -> AssociationStats {
         self.read(polypath_proto::Association::stats)
+    }
+
+    /// Messages that were given up, on one stream or on all (RFC 7496 4.3, 4.4); each was told of by
+    /// [`Event::SendFailed`](crate::Event::SendFailed).
+    pub fn abandoned(&self, stream: Option<StreamId>) -> Abandoned {
+        self.read(|association| association.abandoned(stream))
     }
 
     /// All paths as they stand, in the order of their numbers.

@@ -21,6 +21,7 @@ pub(super) enum Control {
     /// A HEARTBEAT that fills a packet of so many bytes, common header included.
     Probe(usize),
     HeartbeatAck(Bytes),
+    ForwardTsn,
     Error(OwnedCause),
     Shutdown,
     ShutdownAck,
@@ -73,6 +74,14 @@ impl ControlQueue {
     pub(super) fn push(&mut self, path: PathId, control: Control) {
         if self.next.len() < MOST {
             self.next.push_back((path, control));
+        }
+    }
+
+    /// Unless one of the kind waits already, for whatever path.
+    pub(super) fn push_once(&mut self, path: PathId, control: Control) {
+        let kind = std::mem::discriminant(&control);
+        if self.next.iter().all(|(_, waits)| std::mem::discriminant(waits) != kind) {
+            self.push(path, control);
         }
     }
 

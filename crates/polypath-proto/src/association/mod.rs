@@ -27,15 +27,17 @@ use crate::stats::AssociationStats;
 use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
 use crate::{
     AssociationId, Config, ConnectError, Ecn, Extension, Extensions, FourTuple, PathId, Ppid,
-    Remote, SendError, StreamId, Time, Tsn, VerificationTag,
+    Reliability, Remote, SendError, StreamId, Time, Tsn, VerificationTag,
 };
 
+mod abandon;
 mod acknowledge;
 mod acks;
 mod collision;
 mod connect;
 mod control;
 mod data;
+mod forward;
 mod heartbeat;
 mod immediate;
 mod invariants;
@@ -108,6 +110,7 @@ pub struct Association {
     sender: Sender,
     receiver: Receiver,
     ack: PendingAck,
+    forward: Option<forward::Forward>,
     control: ControlQueue,
     replies: Vec<Reply>,
     /// For each path, what was in flight there when the burst at hand began (Max.Burst).
@@ -179,9 +182,10 @@ impl Association {
             current: PathId(0),
             error_count: 0,
             ssthresh: 0,
-            sender: Sender::new(tags.1),
+            sender: Sender::new(tags.1, (config.stream_scheduler().make)(&config)),
             receiver: Receiver::new(Tsn(0), config.inbound_streams(), config.receive_buffer()),
             ack: PendingAck::new(),
+            forward: None,
             control: ControlQueue::default(),
             replies: Vec::new(),
             burst_from: Vec::new(),
@@ -362,6 +366,11 @@ impl Association {
                 streams: self.outbound_streams,
             });
         }
+        if let Reliability::Priority(priority) = message.reliability
+            && self.may_abandon()
+        {
+            self.make_send_room(now, size, priority);
+        }
         if self.send_room() == 0 {
             self.sender.starved = true;
             return Err(SendError::WouldBlock);
@@ -374,7 +383,7 @@ impl Association {
             self.new_burst();
         }
         self.sender.buffered += size;
-        self.sender.queue.push(message);
+        self.sender.unreliable |= self.sender.queue.push(now, message);
         self.stats.messages_sent += 1;
         Ok(())
     }
@@ -475,6 +484,7 @@ impl Association {
                 self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                 self.handle_sack(now, sack);
             }
+            Chunk::ForwardTsn(forward) => self.handle_forward_tsn(path, forward, seen),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {
                 self.handle_heartbeat_ack(now, h.info);

@@ -38,6 +38,8 @@ impl Association {
         if let Some(reply) = self.replies.pop() {
             return Some(write_reply(&reply, buf));
         }
+        // RFC 3758 4.1 TR3, TR4: before anything is sent.
+        self.abandon_hopeless(now);
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.burst_over = true;
@@ -362,6 +364,7 @@ impl Association {
                 w.heartbeat(&info)
             }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
+            Control::ForwardTsn => self.write_forward_tsn(w),
             Control::Error(cause) => w.error(|c| cause.write(c)),
             Control::Shutdown => w.shutdown(self.receiver.tsns().cumulative()),
             Control::ShutdownAck => w.shutdown_ack(),
@@ -491,10 +494,15 @@ impl Association {
             return;
         }
         let mut written = false;
+        let bundles = self.sender.queue.begin_packet();
+        let first = self.sender.queue.next_stream();
         let concurrent = self.policies.scheduler.is_concurrent();
         loop {
             let room = w.remaining() / 4 * 4;
             let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { break };
+            if !bundles && self.sender.queue.next_stream() != first {
+                break;
+            }
             let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { break };
             let size = (n + DATA_HEADER_LEN) as u32;
             let overtakes = concurrent || !self.sender.flight.has_lost() || self.may_overtake(path);

@@ -6,9 +6,9 @@ use thiserror::Error;
 
 use crate::policy::{
     AckPolicy, Answer, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
-    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, Thresholds, ack, congestion,
-    cwnd_update, failover, loss, probing, refused_combination, retransmission, rtt_sampling,
-    scheduler,
+    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, StreamScheduler, Thresholds, ack,
+    congestion, cwnd_update, failover, loss, probing, refused_combination, retransmission,
+    rtt_sampling, scheduler, stream_scheduler,
 };
 
 mod choices;
@@ -108,6 +108,9 @@ parameters! {
     /// T3-rtx leaves alone what was sent within the last smoothed round-trip time: it cannot have been
     /// acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything outstanding on the path.
     srtt_heuristic: bool = false;
+    /// Partial reliability is offered: messages may be given up, by their
+    /// [`Reliability`](crate::Reliability), if the peer offers it too (RFC 3758; 4.2 there: off by default).
+    partial_reliability: bool = false;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
     /// Each chunk is charged with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;
@@ -150,6 +153,8 @@ parameters! {
     ack: &'static Answer<dyn AckPolicy> = &ack::DELAYED;
     /// What counts as a sample of the round-trip time.
     rtt_sampling: &'static Answer<dyn RttSampling> = &rtt_sampling::KARN;
+    /// Which stream's message leaves next.
+    stream_scheduler: &'static Answer<dyn StreamScheduler> = &stream_scheduler::FIRST_COME;
     /// When a path is probed.
     probing: &'static Answer<dyn ProbingPolicy> = &probing::IDLE;
 }
@@ -267,6 +272,10 @@ impl ConfigBuilder {
         }
         if let Some(ssthresh) = c.initial_ssthresh {
             from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
+        }
+        if c.procedures == Procedures::Ns2 && c.partial_reliability {
+            let allowed = format!("false with procedures {}", c.procedures);
+            return refuse("partial_reliability", "true".into(), allowed);
         }
         match refused_combination(&c) {
             Some(error) => Err(error),

@@ -4,6 +4,7 @@ use crate::event::Received;
 use crate::wire::{DATA_HEADER_LEN, Data};
 use crate::{StreamId, Tsn};
 
+mod forward;
 mod reassembly;
 mod streams;
 mod tsns;
@@ -190,6 +191,7 @@ impl Receiver {
             unordered: piece.unordered,
             beginning: piece.beginning,
             end: piece.end,
+            aborted: piece.aborted,
             payload: piece.payload,
         }
     }

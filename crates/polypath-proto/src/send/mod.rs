@@ -1,10 +1,14 @@
 //! From messages to DATA chunks in flight: the send buffer, fragments, the ring, the peer's window.
 
 mod in_flight;
+mod partial;
 mod queue;
 
+use crate::policy::StreamScheduler;
 use crate::{Time, Tsn};
 pub(crate) use in_flight::{Fate, InFlight, Outstanding};
+pub(crate) use partial::{Abandonments, Limit, Partial};
+pub(crate) use queue::NewChunk;
 use queue::SendQueue;
 
 /// The sending half of an association.
@@ -24,6 +28,9 @@ pub(crate) struct Sender {
     /// A SACK has come since T3-rtx last expired.
     pub(crate) heard: bool,
     pub(crate) probe: WindowProbe,
+    /// A message that may be given up was sent.
+    pub(crate) unreliable: bool,
+    pub(crate) abandonments: Abandonments,
 }
 
 /// Asking a peer whose window is closed whether it still is (RFC 9260 6.1 A).
@@ -40,9 +47,9 @@ pub(crate) enum WindowProbe {
 }
 
 impl Sender {
-    pub(crate) fn new(initial: Tsn) -> Self {
+    pub(crate) fn new(initial: Tsn, scheduler: Box<dyn StreamScheduler>) -> Self {
         Self {
-            queue: SendQueue::default(),
+            queue: SendQueue::new(scheduler),
             flight: InFlight::new(initial),
             peer_rwnd: 0,
             announced: 0,
@@ -50,6 +57,8 @@ impl Sender {
             starved: false,
             heard: true,
             probe: WindowProbe::Idle,
+            unreliable: false,
+            abandonments: Abandonments::default(),
         }
     }
 
@@ -80,7 +89,10 @@ impl Sender {
 
     /// Nothing more may leave now: is it the peer's closed window that holds everything up?
     pub(crate) fn watch_window(&mut self, probe_at: Time) {
-        let stuck = self.flight.bytes() == 0 && !self.is_done();
+        // What was given up waits for the answer to a FORWARD TSN, which has a timer of its own.
+        let waits =
+            !self.queue.is_empty() || self.flight.has_lost() || !self.flight.has_abandoned();
+        let stuck = self.flight.bytes() == 0 && !self.is_done() && waits;
         match self.probe {
             WindowProbe::Idle if stuck => self.probe = WindowProbe::At(probe_at),
             WindowProbe::At(_) | WindowProbe::Allowed if !stuck => self.probe = WindowProbe::Idle,

@@ -16,11 +16,11 @@ use crate::Tsn;
 
 use super::codec::{after, padded};
 use super::{
-    Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, HeartbeatInfo, Init,
-    Sack, Shutdown, ShutdownComplete, Timestamp,
+    Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, ForwardTsn,
+    HeartbeatInfo, Init, Sack, Shutdown, ShutdownComplete, Timestamp,
 };
 
-/// The chunk types of RFC 9260 3.2, and one more.
+/// The chunk types of RFC 9260 3.2, and those of extensions.
 pub mod chunk_type {
     /// Payload data (3.3.1).
     pub const DATA: u8 = 0;
@@ -54,6 +54,8 @@ pub mod chunk_type {
     pub const SHUTDOWN_COMPLETE: u8 = 14;
     /// When the packet left (Caro 2006; not assigned by a registry).
     pub const TIMESTAMP: u8 = 190;
+    /// Forward cumulative TSN (RFC 3758 3.2).
+    pub const FORWARD_TSN: u8 = 192;
 
     /// The name of a chunk type, as RFC 9260 gives it.
     pub const fn name(ty: u8) -> Option<&'static str> {
@@ -74,6 +76,7 @@ pub mod chunk_type {
             CWR => "CWR",
             SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
             TIMESTAMP => "TIMESTAMP",
+            FORWARD_TSN => "FORWARD TSN",
             _ => return None,
         })
     }
@@ -115,6 +118,8 @@ pub enum Chunk<'a> {
     ShutdownComplete(ShutdownComplete),
     /// When the packet left, and what the packet that it answers said of that.
     Timestamp(Timestamp),
+    /// Tells the receiver not to wait for what was given up.
+    ForwardTsn(ForwardTsn<'a>),
     /// A chunk of a type that this module does not know.
     Unknown(UnknownChunk<'a>),
 }
@@ -140,6 +145,7 @@ impl<'a> Chunk<'a> {
             chunk_type::CWR => Self::Cwr(Cwr::parse(raw)?),
             chunk_type::SHUTDOWN_COMPLETE => Self::ShutdownComplete(ShutdownComplete::parse(flags)),
             chunk_type::TIMESTAMP => Self::Timestamp(Timestamp::parse(raw, flags)?),
+            chunk_type::FORWARD_TSN => Self::ForwardTsn(ForwardTsn::parse(raw)?),
             _ => Self::Unknown(UnknownChunk { ty, flags, raw }),
         })
     }
@@ -163,6 +169,7 @@ impl<'a> Chunk<'a> {
             Self::Cwr(_) => chunk_type::CWR,
             Self::ShutdownComplete(_) => chunk_type::SHUTDOWN_COMPLETE,
             Self::Timestamp(_) => chunk_type::TIMESTAMP,
+            Self::ForwardTsn(_) => chunk_type::FORWARD_TSN,
             Self::Unknown(unknown) => unknown.ty,
         }
     }

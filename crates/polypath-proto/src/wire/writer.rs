@@ -123,6 +123,7 @@ impl<'b> PacketWriter<'b> {
             Chunk::Cwr(cwr) => self.cwr(cwr.lowest_tsn),
             Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
             Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
+            Chunk::ForwardTsn(forward) => self.raw_chunk(forward.raw),
             Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
         }
     }

@@ -5,7 +5,7 @@ use polypath_proto::{
     StreamId, Time,
 };
 
-use super::ledger::Ledger;
+use super::ledger::{Failed, Ledger};
 use super::progress::Progress;
 use super::source::Source;
 use crate::random::{Random, derive};
@@ -115,7 +115,10 @@ impl Conversation {
     }
 
     /// The association tells one of the applications something.
-    pub(crate) fn notice(&mut self, now: Time, side: usize, event: Event) {
+    ///
+    /// # Errors
+    /// A message was given up that had to be delivered.
+    pub(crate) fn notice(&mut self, now: Time, side: usize, event: Event) -> Result<(), String> {
         let party = &mut self.parties[side];
         let mut change = |at, path, what| self.changes.push(StateChange { at, side, path, what });
         match event {
@@ -130,11 +133,17 @@ impl Conversation {
             }
             Event::CurrentPath { path, at } => change(at, path, Changed::Current),
             Event::PrimaryChanged { path } => change(now, path, Changed::Primary),
+            Event::SendFailed { stream, ppid, unordered, sent, .. } => {
+                let failed = Failed { stream: stream.0, mark: ppid.0, unordered, sent };
+                let flow = &mut self.flows[side];
+                flow.progress.given_up(flow.ledger.given_up(&failed)?);
+            }
             Event::Closed(reason) => {
                 party.closed.get_or_insert((now, reason));
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// One of the applications reads, sends and shuts down, as far as it can.
@@ -169,9 +178,9 @@ impl Conversation {
                 party.readable = false;
                 break;
             };
-            let whole = flow.ledger.received(&received)?;
-            flow.progress.delivered(now, received.payload.len(), whole);
-            complete += u64::from(whole);
+            let arrival = flow.ledger.received(&received)?;
+            flow.progress.delivered(now, received.payload.len(), arrival);
+            complete += u64::from(arrival.complete);
             if let Some(rate) = self.read_rate {
                 party.next_read = now + rate.time_for(received.payload.len() as u64);
             }
@@ -208,6 +217,7 @@ impl Conversation {
             let message = Message {
                 ppid: Ppid(Ledger::mark(&planned)),
                 unordered: planned.unordered,
+                reliability: planned.reliability,
                 ..Message::new(StreamId(planned.stream), payload)
             };
             match to.send(now, message) {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use polypath_proto::Time;
 
+use super::ledger::Arrival;
+
 /// A time without newly delivered data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
@@ -23,6 +25,8 @@ pub(crate) struct Progress {
     pub(crate) messages_sent: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) messages_delivered: u64,
+    /// Given up by the sender, and not delivered.
+    pub(crate) messages_abandoned: u64,
     pub(crate) bytes_delivered: u64,
     pub(crate) longest_gap: Option<Gap>,
     pub(crate) blackouts: Vec<Gap>,
@@ -40,6 +44,7 @@ impl Progress {
             messages_sent: 0,
             bytes_sent: 0,
             messages_delivered: 0,
+            messages_abandoned: 0,
             bytes_delivered: 0,
             longest_gap: None,
             blackouts: Vec::new(),
@@ -53,11 +58,17 @@ impl Progress {
         self.bytes_sent += u64::from(bytes);
     }
 
-    pub(crate) fn delivered(&mut self, now: Time, bytes: usize, complete: bool) {
+    /// A message was given up that has not arrived.
+    pub(crate) fn given_up(&mut self, missing: bool) {
+        self.messages_abandoned += u64::from(missing);
+    }
+
+    pub(crate) fn delivered(&mut self, now: Time, bytes: usize, arrival: Arrival) {
         self.gap_until(now);
         self.first_delivered.get_or_insert(now);
         self.last_delivered = Some(now);
-        self.messages_delivered += u64::from(complete);
+        self.messages_delivered += u64::from(arrival.complete);
+        self.messages_abandoned -= u64::from(arrival.complete && arrival.given_up);
         self.bytes_delivered += bytes as u64;
     }
 
@@ -88,7 +99,8 @@ mod tests {
         progress.sent(Time::ZERO, 10);
         progress.first_data = Some(Time::ZERO);
         for millis in [100, 200, 1500, 1600, 1601, 5000] {
-            progress.delivered(Time::from_millis(millis), 1, true);
+            let arrival = Arrival { complete: true, given_up: false };
+            progress.delivered(Time::from_millis(millis), 1, arrival);
         }
         let longest = progress.longest_gap.unwrap();
         assert_eq!((longest.start, longest.length.as_millis()), (Time::from_millis(1601), 3399));
