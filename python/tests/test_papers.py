@@ -169,6 +169,7 @@ class _Page(HTMLParser):
         assert tag not in ("script", "link", "iframe")
 
 
+@pytest.mark.xdist_group("small grids")
 def test_the_report_has_every_row_and_needs_nothing_else(
     reproduction: papers.Reproduction, tmp_path: Path
 ) -> None:
@@ -191,6 +192,7 @@ def test_the_report_has_every_row_and_needs_nothing_else(
     assert str(tmp_path) not in text
 
 
+@pytest.mark.xdist_group("small grids")
 def test_the_page_of_claims_is_up_to_date(reproduction: papers.Reproduction) -> None:
     page = markdown(reproduction)
     assert page == (ROOT / "docs/claims.md").read_text(), (
@@ -258,6 +260,7 @@ def test_reproduce_and_claims_from_the_command_line(
     assert "only with --write" in capsys.readouterr().err
 
 
+@pytest.mark.xdist_group("small grids")
 def test_a_stale_page_is_told(
     tmp_path: Path,
     reproduction: papers.Reproduction,

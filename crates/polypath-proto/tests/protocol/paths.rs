@@ -1,12 +1,10 @@
 //! Addresses become paths, and paths are verified before they carry data (RFC 9260 5.1.2, 5.4;
 //! RFC 6951 5.4).
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::{Chunk, Parameter};
 use polypath_proto::*;
 

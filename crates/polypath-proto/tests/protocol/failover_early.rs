@@ -1,9 +1,7 @@
 //! Leaving a path before it has failed: the mechanism that Caro 2006 (failover), V, advocates, and the
 //! potentially failed state of RFC 7829.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
 use polypath_proto::*;
 

@@ -1,9 +1,7 @@
 //! A peer that says anything at any time: no panic, no storm, buffers within their bounds. The
 //! endpoints check their invariants after every packet.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::policy::{loss, probing, rtt_sampling};
 use polypath_proto::wire::{Checksum, Data, GapBlock, PacketWriter, checksum};
 use polypath_proto::{

@@ -1,9 +1,7 @@
 //! Recovery after T3-rtx by the procedures of ns-2's SCTP module: which windows a fast retransmission
 //! cuts, and from where on they grow again (uiRecover, GetHighestOutstandingTsn in its sctp.cc).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::policy::{loss, retransmission};
 use polypath_proto::*;
 

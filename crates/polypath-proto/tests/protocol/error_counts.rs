@@ -1,11 +1,8 @@
 //! The error counters, states, HEARTBEATs and RTOs of RFC 9260 8.1 to 8.3 against a model that knows nothing
 //! but what was sent and what arrived, in weather that cuts, loses, repeats and delays.
 
-mod common;
-mod error_model;
-
-use common::*;
-use error_model::{Constants, Model};
+use crate::common::*;
+use crate::error_model::{Constants, Model};
 use polypath_proto::policy::{probing, retransmission};
 use polypath_proto::{CloseReason, Config, PathState, Rng, Seed};
 use proptest::prelude::*;

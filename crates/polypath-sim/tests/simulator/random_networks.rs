@@ -2,20 +2,18 @@
 //! exactly once, intact, ordered streams in order; the association ends closed, or says why.
 //!
 //! Each case follows from one number. A failure prints a line that runs it again:
-//! `POLYPATH_CASE=0x... cargo test -p polypath-sim --test random_networks replay -- --nocapture`.
+//! `POLYPATH_CASE=0x... cargo test -p polypath-sim --test simulator random_networks::replay -- --nocapture`.
 //! `POLYPATH_CASES` sets how many cases run, `POLYPATH_FIRST` where they begin.
-
-mod random_case;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::random_case::Case;
 use polypath_sim::link::LinkCounters;
 use polypath_sim::outcome::{End, Outcome, PathCounts, SideOutcome};
 use polypath_sim::random::derive;
 use polypath_sim::{RunOptions, SimError};
-use random_case::Case;
 
 /// Enough for a CI run of well under a minute on two cores.
 const CASES: u64 = 20_000;
@@ -134,7 +132,7 @@ fn messages_survive_random_networks() {
     let failures = failures.into_inner().unwrap();
     for (case, what) in &failures {
         println!(
-            "POLYPATH_CASE={case:#x} cargo test -p polypath-sim --test random_networks replay  \
+            "POLYPATH_CASE={case:#x} cargo test -p polypath-sim --test simulator random_networks::replay  \
              # {what}"
         );
     }

@@ -1,8 +1,6 @@
 //! Opening an association: INIT, INIT ACK, COOKIE ECHO, COOKIE ACK (RFC 9260 5.1, 3.3.2, 3.3.3).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::{Action, Chunk, InitFields, Parameter, cause_code, checksum};
 use polypath_proto::*;
 

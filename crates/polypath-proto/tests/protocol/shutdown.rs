@@ -1,8 +1,6 @@
 //! The graceful end and the abrupt one (RFC 9260 9).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::cause_code;
 use polypath_proto::*;
 

@@ -1,9 +1,7 @@
 //! Congestion control: slow start, congestion avoidance, fast retransmit, fast recovery, bursts
 //! (RFC 9260 6.1 B to D, 7.2).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::*;
 
 /// PMDCS over IPv4 with an MTU of 1500 (RFC 9260 1.3).

@@ -1,9 +1,7 @@
 //! Where a retransmission goes, what is fast retransmitted again, and what is probed after a timeout:
 //! the policies and extensions of Caro 2006 (retransmission policies).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::policy::{loss, probing, retransmission};
 use polypath_proto::*;
 

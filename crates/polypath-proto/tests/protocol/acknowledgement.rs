@@ -1,8 +1,6 @@
 //! SACKs sent and received, and the receive window (RFC 9260 6.1 A, 6.2, 6.2.1, 6.7).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::Data;
 use polypath_proto::*;
 

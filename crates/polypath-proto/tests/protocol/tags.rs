@@ -1,8 +1,6 @@
 //! Out of the blue packets and verification tags (RFC 9260 8.4, 8.5).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::PacketWriter;
 use polypath_proto::*;
 

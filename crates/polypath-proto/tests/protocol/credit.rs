@@ -1,8 +1,6 @@
 //! Which path an acknowledgement speaks for (RFC 9260 8.2).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::*;
 
 fn open() -> Net {

@@ -1,8 +1,6 @@
 //! Same seed, same calls: the same bytes at the same times.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::*;
 
 /// Two paths, losses, an outage, both directions, a shutdown: every packet with its time.

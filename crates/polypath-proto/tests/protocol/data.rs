@@ -1,9 +1,7 @@
 //! Messages, fragments, streams, bundling (RFC 9260 6.1, 6.5 to 6.10).
 
-mod common;
-
+use crate::common::*;
 use bytes::Bytes;
-use common::*;
 use polypath_proto::wire::{Data, cause_code};
 use polypath_proto::*;
 

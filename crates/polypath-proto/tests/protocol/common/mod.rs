@@ -6,8 +6,6 @@
 //! them. After every step the endpoints check their invariants, and a timer that expires again and
 //! again without the clock moving fails the test.
 
-#![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
-
 mod hand;
 mod packet;
 
@@ -23,7 +21,7 @@ use polypath_proto::{
 };
 
 pub(crate) use hand::{Hand, data_numbers};
-pub(crate) use packet::{DataSeen, SackSeen, Said, Sent};
+pub(crate) use packet::{DataSeen, SackSeen, Sent};
 use packet::{Tags, net_of};
 
 pub(crate) const PORT: u16 = 9260;

@@ -1,10 +1,8 @@
 //! Round-trip times and T3-rtx (RFC 9260 6.3).
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use polypath_proto::*;
 
 /// Host 1 sends to a hand; no heartbeats, which would measure and back off too.

@@ -1,11 +1,9 @@
 //! Peers and strangers who send more, or farther, than they should: replies and buffers are bounded
 //! (RFC 9260 12.2).
 
-mod common;
-
 use std::net::SocketAddr;
 
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::{Data, PacketWriter};
 use polypath_proto::*;
 

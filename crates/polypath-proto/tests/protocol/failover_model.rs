@@ -1,8 +1,6 @@
 //! Permanent failovers where the throughput model says that they pay (Caro 2006, failover, IV.2).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
 use polypath_proto::*;
 

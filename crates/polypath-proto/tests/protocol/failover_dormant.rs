@@ -1,8 +1,6 @@
 //! The dormant state, and failovers that are permanent (Caro 2006, failover, III.6 and IV).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
 use polypath_proto::*;
 

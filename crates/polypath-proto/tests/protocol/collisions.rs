@@ -1,9 +1,7 @@
 //! INIT and COOKIE ECHO for an association that exists: both sides opened at once, packets came
 //! twice, the peer restarted (RFC 9260 5.2).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::{Chunk, cause_code};
 use polypath_proto::*;
 

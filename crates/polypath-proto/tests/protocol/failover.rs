@@ -1,8 +1,6 @@
 //! Failed paths, their stand-ins and their return; heartbeats (RFC 9260 6.4, 8.1 to 8.3).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::policy::retransmission;
 use polypath_proto::*;
 

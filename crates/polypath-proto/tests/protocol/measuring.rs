@@ -1,11 +1,9 @@
 //! Samples of the round-trip time from retransmissions: timestamps and the retransmission flag, agreed
 //! on in the handshake (Caro 2006, retransmission policies, 4.2).
 
-mod common;
-
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use polypath_proto::policy::{Answer, RttSampling, rtt_sampling};
 use polypath_proto::wire::{Chunk, Parameter, ParameterWriter, Sack, Timestamp};
 use polypath_proto::*;

@@ -1,0 +1,26 @@
+//! The protocol, driven by its five verbs: one file for each procedure. One program, because linking one is faster than
+//! linking twenty.
+
+mod acknowledgement;
+mod collisions;
+mod common;
+mod congestion;
+mod credit;
+mod data;
+mod determinism;
+mod error_counts;
+mod error_model;
+mod establishment;
+mod failover;
+mod failover_dormant;
+mod failover_early;
+mod failover_model;
+mod floods;
+mod hostile;
+mod measuring;
+mod ns2_recovery;
+mod paths;
+mod retransmissions;
+mod shutdown;
+mod tags;
+mod timers;

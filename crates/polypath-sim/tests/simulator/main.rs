@@ -1,0 +1,10 @@
+//! Whole simulated runs.
+
+mod cmt;
+mod cross_traffic;
+mod packets;
+mod random_case;
+mod random_networks;
+mod receive_buffer;
+mod retransmission;
+mod runs;
