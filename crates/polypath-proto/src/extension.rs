@@ -5,7 +5,8 @@
 //! types of the parameters make a peer that does not know them skip them silently (RFC 9260 3.2.1).
 //!
 //! What consists of chunks of its own is offered by their types in one parameter, Supported Extensions
-//! (RFC 5061 4.2.7).
+//! (RFC 5061 4.2.7). FORWARD TSN has a parameter of its own besides, which is older (RFC 3758 3.1);
+//! either will do.
 
 use std::fmt;
 
@@ -26,14 +27,17 @@ pub enum Extension {
     PacketCount,
     /// RE-CONFIG chunks: streams are reset and added (RFC 6525).
     StreamReconfiguration,
+    /// FORWARD TSN chunks: messages may be given up (RFC 3758).
+    PartialReliability,
 }
 
 impl Extension {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
         Self::StreamReconfiguration,
+        Self::PartialReliability,
     ];
 
     /// What a parameter of its own offers.
@@ -42,6 +46,7 @@ impl Extension {
             Parameter::Timestamps => Some(Self::Timestamps),
             Parameter::RetransmissionFlag => Some(Self::RetransmissionFlag),
             Parameter::PacketCount => Some(Self::PacketCount),
+            Parameter::ForwardTsnSupported => Some(Self::PartialReliability),
             _ => None,
         }
     }
@@ -50,6 +55,7 @@ impl Extension {
     const fn chunk_types(self) -> &'static [u8] {
         match self {
             Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
+            Self::PartialReliability => &[chunk_type::FORWARD_TSN],
             Self::Timestamps | Self::RetransmissionFlag | Self::PacketCount => &[],
         }
     }
@@ -61,6 +67,7 @@ impl Extension {
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
             Self::StreamReconfiguration => Ok(()),
+            Self::PartialReliability => p.forward_tsn_supported(),
         }
     }
 
@@ -68,7 +75,10 @@ impl Extension {
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            Self::RetransmissionFlag | Self::PacketCount | Self::StreamReconfiguration => 0,
+            Self::RetransmissionFlag
+            | Self::PacketCount
+            | Self::StreamReconfiguration
+            | Self::PartialReliability => 0,
         }
     }
 
@@ -93,6 +103,9 @@ impl Extensions {
         needs.into_iter().flatten().for_each(|e| all.insert(e));
         if config.stream_reconfiguration() {
             all.insert(Extension::StreamReconfiguration);
+        }
+        if config.partial_reliability() {
+            all.insert(Extension::PartialReliability);
         }
         all
     }
@@ -193,6 +206,11 @@ mod tests {
         assert!(set.is_empty());
         set.learn(&Parameter::SupportedExtensions(&[9, chunk_type::RE_CONFIG]));
         assert!(set.contains(Extension::StreamReconfiguration));
+        let mut other = Extensions::default();
+        other.learn(&Parameter::SupportedExtensions(&[chunk_type::FORWARD_TSN]));
+        assert!(other.contains(Extension::PartialReliability));
+        other.learn(&Parameter::ForwardTsnSupported);
+        assert_eq!(other.iter().count(), 1);
         set.insert(Extension::PacketCount);
         let mut buf = [0; 64];
         let mut w = crate::wire::PacketWriter::new(

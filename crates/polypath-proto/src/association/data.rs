@@ -25,6 +25,14 @@ pub(super) struct DataSeen {
     pub(super) timestamp: Option<Timestamp>,
 }
 
+impl DataSeen {
+    /// A FORWARD TSN, perhaps one that came before.
+    pub(super) const fn forwarded(&mut self, out_of_date: bool) {
+        self.any = true;
+        self.duplicate |= out_of_date;
+    }
+}
+
 impl Association {
     /// Takes the next message, or piece of one, of any stream.
     pub fn recv(&mut self, now: Time) -> Option<Received> {
