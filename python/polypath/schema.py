@@ -169,6 +169,7 @@ class Parameters(TypedDict, total=False):
     srtt_heuristic: bool
     tie_seed: int | Literal["off"]
     fast_retransmit_reports: int
+    partial_reliability: bool
     receive_buffer: str
     send_buffer: str
     max_message_size: str
@@ -205,6 +206,7 @@ class PolicyNames(TypedDict, total=False):
     failover: str
     ack: str
     rtt_sampling: str
+    stream_scheduler: str
     probing: str
 
 
@@ -227,6 +229,10 @@ class Workload(TypedDict, total=False):
     interval: str
     streams: int
     unordered: str | float
+    lifetime: str
+    retransmissions: int
+    priorities: int
+    unreliable: str | float
     start: str
     striped: bool
     read_rate: str

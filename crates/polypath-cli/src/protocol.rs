@@ -85,7 +85,10 @@ impl Part {
 
     /// Reads a message; the error says what is wrong with it.
     pub(crate) fn read(received: Received) -> Result<Self, String> {
-        let Received { stream, ppid, beginning, end, payload, .. } = received;
+        let Received { stream, ppid, beginning, end, aborted, payload, .. } = received;
+        if aborted {
+            return Err("the peer has given a message up".to_owned());
+        }
         // Of the file, pieces are as good as whole messages.
         if (stream, ppid) != (FILE, BYTES) && !(beginning && end) {
             return Err("a message is larger than the receive buffer".to_owned());
@@ -132,7 +135,15 @@ mod tests {
 
     fn there_and_back(part: Part) -> Part {
         let Message { stream, ppid, unordered, payload, .. } = part.message();
-        let received = Received { stream, ppid, unordered, beginning: true, end: true, payload };
+        let received = Received {
+            stream,
+            ppid,
+            unordered,
+            beginning: true,
+            end: true,
+            aborted: false,
+            payload,
+        };
         Part::read(received).unwrap()
     }
 
@@ -158,6 +169,7 @@ mod tests {
             unordered: false,
             beginning: true,
             end: true,
+            aborted: false,
             payload: Bytes::from_static(b"GET / HTTP/1.1"),
         };
         assert!(Part::read(received.clone()).unwrap_err().contains("does not speak"));

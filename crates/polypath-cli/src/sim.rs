@@ -237,6 +237,9 @@ fn describe_flow(text: &mut String, from: &str, to: &str, flow: &FlowOutcome) {
         "  {from} > {to}: {} of {} bytes in {} of {} messages",
         flow.bytes_delivered, flow.bytes_sent, flow.messages_delivered, flow.messages_sent
     );
+    if flow.messages_abandoned > 0 {
+        let _ = write!(text, " ({} given up)", flow.messages_abandoned);
+    }
     if let Some(seconds) = flow.time_from_start {
         let _ = write!(text, " in {seconds:.3} s, {}", text::rate(flow.goodput * 8.0));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use polypath::Config;
 use polypath::proto::policy::{
     ack, congestion, cwnd_update, failover, find, loss, probing, retransmission, rtt_sampling,
-    scheduler,
+    scheduler, stream_scheduler,
 };
 use polypath::proto::{ConfigBuilder, PROFILES};
 use polypath_sim::units::{Size, Span};
@@ -82,6 +82,7 @@ constants! {
     tie_seed optional_number "ties between paths as ns-2 decides them from this seed; off: by chance",
     first_sack_at_once switch "the first DATA chunk is acknowledged at once",
     fast_retransmit_reports number "missing reports that make a chunk lost",
+    partial_reliability switch "messages may be given up, where an application asks for it and the peer agrees",
     receive_buffer bytes "receive buffer",
     send_buffer bytes "send buffer",
     max_message_size bytes "largest message accepted for sending",
@@ -143,6 +144,7 @@ seams! {
     failover "when is a path given up, and taken back?",
     ack "when is an acknowledgement sent, and where?",
     rtt_sampling "what is a sample of the round-trip time?",
+    stream_scheduler "which stream's message leaves next?",
     probing "when is a path probed?",
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::{PathId, PathState, Ppid, StreamId, Time};
+use crate::{PathId, PathState, Ppid, Reliability, StreamId, Time};
 
 /// Something that the application may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +22,22 @@ pub enum Event {
     Writable,
     /// Everything that was given to `send` has been acknowledged by the peer's SCTP.
     Drained,
-    /// A message was given to `send` before the association was established, on a stream that the
-    /// peer turned out not to have.
+    /// A message will not be sent, or not again (SCTP_SEND_FAILED_EVENT, RFC 6458 6.1.11): it was given
+    /// up as its [`Reliability`] says, or it was given to `send` before the association was
+    /// established, on a stream that the peer turned out not to have.
     SendFailed {
         /// Its stream.
         stream: StreamId,
+        /// Its mark.
+        ppid: Ppid,
+        /// What the application gave with it.
+        context: u32,
+        /// It was to be delivered in no order.
+        unordered: bool,
         /// Its payload bytes.
         bytes: usize,
+        /// A part of it, or all, has been sent (SCTP_DATA_SENT): the peer may have it.
+        sent: bool,
     },
     /// A path became known.
     PathAdded {
@@ -181,6 +190,10 @@ pub struct Message {
     pub ppid: Ppid,
     /// Deliver as soon as complete, in no order (RFC 9260 6.6).
     pub unordered: bool,
+    /// How long it is worth sending.
+    pub reliability: Reliability,
+    /// The application's note, which [`Event::SendFailed`] repeats (snd_context, RFC 6458 5.3.4).
+    pub context: u32,
     /// Ask the peer to acknowledge it without delay (SCTP_SACK_IMMEDIATELY, RFC 7053 5).
     pub sack_immediately: bool,
     /// The bytes; at least one.
@@ -188,12 +201,14 @@ pub struct Message {
 }
 
 impl Message {
-    /// An ordered message with payload protocol identifier 0.
+    /// An ordered, reliable message with payload protocol identifier 0.
     pub fn new(stream: StreamId, payload: impl Into<Bytes>) -> Self {
         Self {
             stream,
             ppid: Ppid(0),
             unordered: false,
+            reliability: Reliability::Reliable,
+            context: 0,
             sack_immediately: false,
             payload: payload.into(),
         }
@@ -214,6 +229,9 @@ pub struct Received {
     pub beginning: bool,
     /// The message ends with this piece; `beginning && end` is a whole message.
     pub end: bool,
+    /// The sender has given the message up: what came of it is void, and nothing more will come
+    /// (SCTP_PARTIAL_DELIVERY_ABORTED, RFC 6458 6.1.7). The piece is empty and no `end`.
+    pub aborted: bool,
     /// The bytes.
     pub payload: Bytes,
 }

@@ -5,7 +5,8 @@
 //! types of the parameters make a peer that does not know them skip them silently (RFC 9260 3.2.1).
 //!
 //! What consists of chunks of its own is offered by their types in one parameter, Supported Extensions
-//! (RFC 5061 4.2.7).
+//! (RFC 5061 4.2.7). FORWARD TSN has a parameter of its own besides, which is older (RFC 3758 3.1);
+//! either will do.
 
 use std::fmt;
 
@@ -32,16 +33,19 @@ pub enum Extension {
     Ecn,
     /// Packets without checksum, where the layer below finds errors (RFC 9653).
     ZeroChecksum,
+    /// FORWARD TSN chunks: messages may be given up (RFC 3758).
+    PartialReliability,
 }
 
 impl Extension {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
         Self::StreamReconfiguration,
         Self::Ecn,
         Self::ZeroChecksum,
+        Self::PartialReliability,
     ];
 
     /// What a parameter of its own offers.
@@ -52,6 +56,7 @@ impl Extension {
             Parameter::PacketCount => Some(Self::PacketCount),
             Parameter::EcnCapable => Some(Self::Ecn),
             Parameter::ZeroChecksumAcceptable(SCTP_OVER_DTLS) => Some(Self::ZeroChecksum),
+            Parameter::ForwardTsnSupported => Some(Self::PartialReliability),
             _ => None,
         }
     }
@@ -60,6 +65,7 @@ impl Extension {
     const fn chunk_types(self) -> &'static [u8] {
         match self {
             Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
+            Self::PartialReliability => &[chunk_type::FORWARD_TSN],
             _ => &[],
         }
     }
@@ -73,6 +79,7 @@ impl Extension {
             Self::StreamReconfiguration => Ok(()),
             Self::Ecn => p.ecn_capable(),
             Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
+            Self::PartialReliability => p.forward_tsn_supported(),
         }
     }
 
@@ -107,6 +114,7 @@ impl Extensions {
             (config.stream_reconfiguration(), Extension::StreamReconfiguration),
             (config.ecn(), Extension::Ecn),
             (endpoint.zero_checksum, Extension::ZeroChecksum),
+            (config.partial_reliability(), Extension::PartialReliability),
         ] {
             if on {
                 all.insert(extension);
@@ -211,6 +219,11 @@ mod tests {
         assert!(set.is_empty());
         set.learn(&Parameter::SupportedExtensions(&[9, chunk_type::RE_CONFIG]));
         assert!(set.contains(Extension::StreamReconfiguration));
+        let mut other = Extensions::default();
+        other.learn(&Parameter::SupportedExtensions(&[chunk_type::FORWARD_TSN]));
+        assert!(other.contains(Extension::PartialReliability));
+        other.learn(&Parameter::ForwardTsnSupported);
+        assert_eq!(other.iter().count(), 1);
         set.insert(Extension::PacketCount);
         let mut buf = [0; 64];
         let mut w = crate::wire::PacketWriter::new(

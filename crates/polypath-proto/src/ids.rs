@@ -73,6 +73,12 @@ serial!(
     Ssn, u16, i16
 );
 
+serial!(
+    /// Message Identifier: one for each ordered and for each unordered message of a stream
+    /// (RFC 8260 2.1). In DATA chunks its lower half is the stream sequence number.
+    Mid, u32, i32
+);
+
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident, $int:ty) => {
         $(#[$doc])*

@@ -85,9 +85,8 @@ pub(crate) fn read(
             Ok(Parameter::HostName(raw)) => return Err(InitError::HostName(raw.to_vec())),
             Ok(Parameter::Unknown { ty, raw }) => {
                 let action = crate::wire::Action::of_parameter(ty);
-                if action.reports() && p.unrecognized.len() < 512 {
-                    p.unrecognized.extend(raw);
-                    p.unrecognized.resize(p.unrecognized.len().next_multiple_of(4), 0);
+                if action.reports() {
+                    p.report(raw);
                 }
                 if action.stops() {
                     break;
@@ -95,7 +94,13 @@ pub(crate) fn read(
             }
             Err(ParameterError::Length) => return Err(InitError::InvalidMandatoryParameter),
             // An offer, or what says nothing to us.
-            Ok(parameter) => p.offered.learn(&parameter),
+            Ok(parameter) => {
+                p.offered.learn(&parameter);
+                // RFC 3758 3.3.2: who does not use it acts as if it did not know it.
+                if parameter == Parameter::ForwardTsnSupported && !config.partial_reliability() {
+                    p.report(&[0xc0, 0, 0, 4]);
+                }
+            }
             // Of a known type, but the wrong length.
             Err(_) => {}
         }
@@ -114,6 +119,13 @@ impl PeerParameters {
     /// What this endpoint offers too.
     pub(crate) fn agreed(&self, config: &Config, shared: &Shared) -> Extensions {
         Extensions::offered(config, &shared.config).and(self.offered)
+    }
+
+    fn report(&mut self, raw: &[u8]) {
+        if self.unrecognized.len() < 512 {
+            self.unrecognized.extend(raw);
+            self.unrecognized.resize(self.unrecognized.len().next_multiple_of(4), 0);
+        }
     }
 
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
@@ -224,8 +236,12 @@ impl InitAck<'_> {
             write_addresses(p, shared, self.four_tuple.remote.ip())?;
             cookie.extensions.write(p)?;
             for raw in crate::wire::Parameters::new(&self.parameters.unrecognized).iter() {
-                if let Ok(Parameter::Unknown { raw, .. }) = raw {
-                    p.unrecognized_parameter(raw)?;
+                match raw {
+                    Ok(Parameter::Unknown { raw, .. }) => p.unrecognized_parameter(raw)?,
+                    Ok(Parameter::ForwardTsnSupported) => {
+                        p.unrecognized_parameter(&[0xc0, 0, 0, 4])?;
+                    }
+                    _ => {}
                 }
             }
             Ok(())

@@ -102,6 +102,8 @@ pub struct FlowOutcome {
     pub messages_delivered: u64,
     /// Their bytes, and those of messages delivered in part.
     pub bytes_delivered: u64,
+    /// Messages that the sender gave up and that were not delivered.
+    pub messages_abandoned: u64,
     /// When the application sent first.
     pub first_send: Option<f64>,
     /// When the first DATA chunk left.
@@ -407,6 +409,7 @@ impl FlowOutcome {
             bytes_sent: progress.bytes_sent,
             messages_delivered: progress.messages_delivered,
             bytes_delivered: progress.bytes_delivered,
+            messages_abandoned: progress.messages_abandoned,
             first_send: seconds(progress.first_send),
             first_data: seconds(progress.first_data),
             first_delivered: seconds(progress.first_delivered),

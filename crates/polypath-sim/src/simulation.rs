@@ -400,8 +400,14 @@ impl<'w> Simulation<'w> {
         {
             oracle::tell(&self.network, association);
         }
+        if matches!(notice, Notice::SendFailed { .. }) && member.side == 1 {
+            // The other side shuts down when all has come that will come.
+            let association = member.conversation as u32;
+            self.network.events.schedule(self.now, Event::Application { association, side: 0 });
+        }
         let talk = &mut self.conversations[member.conversation];
-        talk.notice(self.now, member.side, notice, &self.applications[talk.application]);
+        talk.notice(self.now, member.side, notice, &self.applications[talk.application])
+            .map_err(|what| format!("association {}: {what}", talk.name))?;
         self.act(member.conversation, member.side)
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use polypath_proto::{
-    AcceptedRequests, AssociationId, AssociationStats, CloseReason, Message, PathError, PathId,
-    PathMtu, PathStats, PathView, Received, ReconfigError, SendError as Refused, StreamId,
+    Abandoned, AcceptedRequests, AssociationId, AssociationStats, CloseReason, Message, PathError,
+    PathId, PathMtu, PathStats, PathView, Received, ReconfigError, SendError as Refused, StreamId,
     StreamReset, Thresholds, Time,
 };
 use tokio::sync::broadcast;
@@ -138,7 +138,8 @@ impl Association {
         self.read(polypath_proto::Association::buffered)
     }
 
-    /// Waits until the peer's SCTP has acknowledged everything that was sent. Cancellation-safe.
+    /// Waits until the peer's SCTP has acknowledged everything that was sent and not given up.
+    /// Cancellation-safe.
     pub async fn drained(&self) -> Result<(), ClosedError> {
         self.wait_state(|state, this| {
             if this.protocol(state).buffered() == 0 {
@@ -236,6 +237,12 @@ impl Association {
     /// Counters.
     pub fn stats(&self) -> AssociationStats {
         self.read(polypath_proto::Association::stats)
+    }
+
+    /// Messages that were given up, on one stream or on all (RFC 7496 4.3, 4.4); each was told of by
+    /// [`Event::SendFailed`](crate::Event::SendFailed).
+    pub fn abandoned(&self, stream: Option<StreamId>) -> Abandoned {
+        self.read(|association| association.abandoned(stream))
     }
 
     /// All paths as they stand, in the order of their numbers.

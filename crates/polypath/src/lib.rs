@@ -56,10 +56,10 @@ pub use events::{Events, EventsError};
 pub use options::{ConnectOptions, Encapsulation, EndpointOptions};
 pub use polypath_proto as proto;
 pub use polypath_proto::{
-    AcceptedRequests, AssociationStats, CloseReason, Config, ConfigError, EndpointStats, Event,
-    Message, PathError, PathId, PathMtu, PathMtuState, PathState, PathStats, PathView, Ppid,
-    Received, ReconfigError, Reconfigured, RouteTable, StreamId, StreamReset, Thresholds, Time,
-    Window,
+    Abandoned, AbandonedCounts, AcceptedRequests, AssociationStats, CloseReason, Config,
+    ConfigError, EndpointStats, Event, Message, PathError, PathId, PathMtu, PathMtuState,
+    PathState, PathStats, PathView, Ppid, Received, ReconfigError, Reconfigured, Reliability,
+    RouteTable, StreamId, StreamReset, Thresholds, Time, Window,
 };
 pub use routes::SystemRoutes;
 pub use socket::SocketStats;

@@ -185,7 +185,7 @@ impl State {
                 }
                 Event::Readable => entry.wakes.readable.notify_waiters(),
                 Event::Writable => entry.wakes.writable.notify_waiters(),
-                Event::Drained => entry.wakes.state.notify_waiters(),
+                Event::Drained | Event::SendFailed { .. } => entry.wakes.state.notify_waiters(),
                 Event::PeerShutdown => entry.wakes.writable.notify_waiters(),
                 Event::Closed(reason) => {
                     entry.closed = Some(reason.clone());

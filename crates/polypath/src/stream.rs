@@ -118,6 +118,10 @@ impl Stream {
         while self.unread.is_empty() && !self.ended {
             match self.association.take(&mut |association, now| association.stream(id).recv(now)) {
                 Ok(Some(received)) if received.ppid == STREAM_END => self.ended = true,
+                Ok(Some(received)) if received.aborted => {
+                    let what = "the peer has given up a part of the stream";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, what)));
+                }
                 Ok(Some(received)) => self.unread = received.payload,
                 Ok(None) if waited => {
                     ready!(self.reading.poll(cx));

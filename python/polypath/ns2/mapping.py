@@ -141,6 +141,9 @@ def _workload(
             raise refuse(f"workload.{key}", json.dumps(workload[key]), json.dumps(allowed))
     if "read_rate" in workload:
         raise refuse("workload.read_rate", workload["read_rate"], "a reader that reads at once")
+    for key in ("lifetime", "retransmissions", "priorities", "unreliable"):
+        if key in workload:
+            raise refuse(f"workload.{key}", json.dumps(workload[key]), "reliable messages")
     unordered = share(workload.get("unordered", 0))
     if unordered not in (0.0, 1.0):
         raise refuse("workload.unordered", workload["unordered"], "0 % or 100 %")

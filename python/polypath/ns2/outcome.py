@@ -102,6 +102,7 @@ def _flow(setup: Setup, trace: Trace) -> dict[str, Any]:
         "bytes_sent": int(sizes.sum()),
         "messages_delivered": len(times),
         "bytes_delivered": bytes_,
+        "messages_abandoned": 0,
         "first_send": setup.start,
         "first_data": first_data,
         "first_delivered": float(times[0]) if len(times) else None,
@@ -120,7 +121,13 @@ def _flow(setup: Setup, trace: Trace) -> dict[str, Any]:
 
 def _nothing() -> dict[str, Any]:
     """Nothing is sent back."""
-    numbers = ("messages_sent", "bytes_sent", "messages_delivered", "bytes_delivered")
+    numbers = (
+        "messages_sent",
+        "bytes_sent",
+        "messages_delivered",
+        "bytes_delivered",
+        "messages_abandoned",
+    )
     times = ("first_send", "first_data", "first_delivered", "last_delivered")
     spans = ("time_from_start", "time_from_first_data", "longest_gap")
     return {

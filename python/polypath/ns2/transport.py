@@ -54,6 +54,7 @@ _FIXED = {
     "path_confirmation": "before-data",
     "first_sack_at_once": True,
     "srtt_heuristic": False,
+    "partial_reliability": False,
     "initial_cwnd": 0,
     "cwnd_floor": 4,
     "potentially_failed_max_retrans": 0,
@@ -88,6 +89,7 @@ _STANDARD = {
     "congestion": "rfc9260",
     "cwnd_update": "standard",
     "scheduler": "primary",
+    "stream_scheduler": "first-come",
     "ack": "delayed",
 }
 #: Concurrent multipath transfer: its agent, and what the answers are called there.

@@ -92,6 +92,8 @@ impl Association {
         }
         self.sender.heard = true;
         self.resend_refused_probe();
+        self.abandon_hopeless(now);
+        self.repeat_forward(now);
         self.advance_shutdown(now);
     }
 
@@ -248,7 +250,7 @@ impl Association {
             match fate {
                 Fate::InFlight => path.data_gone(chunk.size()),
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
-                Fate::Acked => {}
+                Fate::Acked | Fate::Abandoned => {}
             }
             let measured = if ns2 {
                 path.end_any_rtt_probe(tsn, by_gaps) && !given_up
@@ -277,8 +279,11 @@ impl Association {
                 }
             }
             if fate != Fate::Acked {
-                result.cumulatively = Some(tsn);
                 update.on_cumulatively_acked(chunk.path);
+            }
+            // RFC 3758 3.5 A2: what was given up counted as acknowledged at once, and not for the window.
+            if !matches!(fate, Fate::Acked | Fate::Abandoned) {
+                result.cumulatively = Some(tsn);
                 newly(paths, tsn, &chunk, fate, false);
             }
         });
@@ -294,14 +299,18 @@ impl Association {
                     if ns2 && first[chunk.path.index()] == Some(tsn) {
                         stops_t3.push(chunk.path);
                     }
-                    result.by_gaps = Some(tsn);
-                    newly(paths, tsn, chunk, fate, true);
+                    if fate != Fate::Abandoned {
+                        result.by_gaps = Some(tsn);
+                        newly(paths, tsn, chunk, fate, true);
+                    }
                 },
                 |tsn, chunk| {
                     if !ns2 {
                         chunk.reports = 0;
                     }
-                    reneged.push((tsn, chunk.path, chunk.transmissions, chunk.size()));
+                    if !chunk.abandoned {
+                        reneged.push((tsn, chunk.path, chunk.transmissions, chunk.size()));
+                    }
                 },
             );
             if update.scans() {
@@ -441,7 +450,7 @@ impl Association {
 
     /// RFC 9260 6.3.2: R2 stops the timer when nothing is outstanding on the path, R3 restarts it
     /// when the chunk that was outstanding for the longest time no longer is.
-    fn update_t3(&mut self, now: Time, path: PathId) {
+    pub(super) fn update_t3(&mut self, now: Time, path: PathId) {
         let flight = &self.sender.flight;
         let p = &mut self.paths[path.index()];
         let gone = p.oldest_is_gone(|s| {
@@ -454,7 +463,7 @@ impl Association {
         }
     }
 
-    fn tell_if_writable(&mut self) {
+    pub(super) fn tell_if_writable(&mut self) {
         if self.sender.starved && self.send_room() * 2 >= self.config.send_buffer() as usize {
             self.sender.starved = false;
             self.events.push_back(Event::Writable);

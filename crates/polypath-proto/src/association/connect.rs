@@ -10,7 +10,7 @@ use crate::init::{self, InitError};
 use crate::receive::Receiver;
 use crate::reply::abort_packet;
 use crate::wire::{DATA_HEADER_LEN, Init};
-use crate::{FourTuple, PathId, Time, Tsn};
+use crate::{Extension, FourTuple, PathId, Time, Tsn};
 
 impl Association {
     /// Sends the first INIT.
@@ -92,9 +92,17 @@ impl Association {
         self.outbound_streams = outbound;
         self.inbound_streams = inbound;
         // What was given to `send` before the peer said how many streams it takes.
-        for (stream, bytes) in self.sender.queue.drop_streams_from(outbound) {
+        for message in self.sender.queue.drop_streams_from(outbound) {
+            let bytes = message.payload.len();
             self.sender.buffered -= bytes;
-            self.events.push_back(Event::SendFailed { stream, bytes });
+            self.events.push_back(Event::SendFailed {
+                stream: message.stream,
+                ppid: message.ppid,
+                context: message.context,
+                unordered: message.unordered,
+                bytes,
+                sent: false,
+            });
         }
     }
 
@@ -102,6 +110,7 @@ impl Association {
     pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
         self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
         self.start_reconfig(initial);
+        self.receiver.expect_gaps(self.extensions.contains(Extension::PartialReliability));
         self.peer_window(a_rwnd);
         if self.config.initial_ssthresh().is_none() {
             // RFC 9260 7.2.1: "The initial value of ssthresh MAY be arbitrarily high (e.g., the size

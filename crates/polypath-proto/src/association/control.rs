@@ -27,6 +27,7 @@ pub(super) enum Control {
     HeartbeatAck(Bytes),
     /// The parameters of a RE-CONFIG chunk.
     Reconfig(Bytes),
+    ForwardTsn,
     Error(OwnedCause),
     Shutdown,
     ShutdownAck,
@@ -79,6 +80,14 @@ impl ControlQueue {
     pub(super) fn push(&mut self, path: PathId, control: Control) {
         if self.next.len() < MOST {
             self.next.push_back((path, control));
+        }
+    }
+
+    /// Unless one of the kind waits already, for whatever path.
+    pub(super) fn push_once(&mut self, path: PathId, control: Control) {
+        let kind = std::mem::discriminant(&control);
+        if self.next.iter().all(|(_, waits)| std::mem::discriminant(waits) != kind) {
+            self.push(path, control);
         }
     }
 

@@ -33,6 +33,12 @@ impl DataSeen {
     pub(super) fn new(ecn: Ecn) -> Self {
         Self { marked: ecn == Ecn::Ce, ..Self::default() }
     }
+
+    /// A FORWARD TSN, perhaps one that came before.
+    pub(super) const fn forwarded(&mut self, out_of_date: bool) {
+        self.any = true;
+        self.duplicate |= out_of_date;
+    }
 }
 
 impl Association {

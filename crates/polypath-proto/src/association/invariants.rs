@@ -3,6 +3,7 @@
 use super::Association;
 use super::state::State;
 use crate::PathId;
+use crate::event::Event;
 use crate::send::Fate;
 
 impl Association {
@@ -75,7 +76,11 @@ impl Association {
         if matches!(self.state, State::Closed(_)) && self.poll_timeout().is_some() {
             return Err("closed, but a timer runs".into());
         }
-        if self.events.len() > 4096 {
+        if alive && self.sender.flight.has_abandoned() && self.poll_timeout().is_none() {
+            return Err("the peer waits for what was given up, but no timer runs".into());
+        }
+        let failed = |e: &&Event| matches!(e, Event::SendFailed { .. });
+        if self.events.len() - self.events.iter().filter(failed).count() > 4096 {
             return Err(format!("{} events wait to be taken", self.events.len()));
         }
         Ok(())

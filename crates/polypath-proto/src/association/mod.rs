@@ -27,9 +27,10 @@ use crate::stats::AssociationStats;
 use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
 use crate::{
     AssociationId, Config, ConnectError, Ecn, Extension, Extensions, FourTuple, PathId, Ppid,
-    Remote, SendError, StreamId, Time, Tsn, VerificationTag,
+    Reliability, Remote, SendError, StreamId, Time, Tsn, VerificationTag,
 };
 
+mod abandon;
 mod acknowledge;
 mod acks;
 mod blocking;
@@ -38,6 +39,7 @@ mod connect;
 mod control;
 mod data;
 mod ecn;
+mod forward;
 mod heartbeat;
 mod immediate;
 mod invariants;
@@ -114,6 +116,7 @@ pub struct Association {
     sender: Sender,
     receiver: Receiver,
     ack: PendingAck,
+    forward: Option<forward::Forward>,
     control: ControlQueue,
     replies: Vec<Reply>,
     /// For each path, what was in flight there when the burst at hand began (Max.Burst).
@@ -191,9 +194,10 @@ impl Association {
             current: PathId(0),
             error_count: 0,
             ssthresh: 0,
-            sender: Sender::new(tags.1),
+            sender: Sender::new(tags.1, (config.stream_scheduler().make)(&config)),
             receiver: Receiver::new(Tsn(0), config.inbound_streams(), config.receive_buffer()),
             ack: PendingAck::new(),
+            forward: None,
             control: ControlQueue::default(),
             replies: Vec::new(),
             burst_from: Vec::new(),
@@ -383,6 +387,11 @@ impl Association {
                 streams: self.outbound_streams,
             });
         }
+        if let Reliability::Priority(priority) = message.reliability
+            && self.may_abandon()
+        {
+            self.make_send_room(now, size, priority);
+        }
         if self.send_room() == 0 {
             self.sender.starved = true;
             return Err(SendError::WouldBlock);
@@ -395,11 +404,7 @@ impl Association {
             self.new_burst();
         }
         self.sender.buffered += size;
-        if self.sender.held.holds(message.stream) {
-            self.sender.held.push(message);
-        } else {
-            self.sender.queue.push(message);
-        }
+        self.sender.unreliable |= self.sender.queue.push(now, message);
         self.stats.messages_sent += 1;
         Ok(())
     }
@@ -509,6 +514,7 @@ impl Association {
             // Its size was all that it had to say.
             Chunk::Pad(_) => {}
             Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
+            Chunk::ForwardTsn(forward) => self.handle_forward_tsn(path, forward, seen),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {
                 self.handle_heartbeat_ack(now, h.info);

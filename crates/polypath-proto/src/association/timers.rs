@@ -18,8 +18,10 @@ impl Association {
             WindowProbe::At(at) => Some(at),
             _ => None,
         };
+        let partial = [self.next_abandonment(), self.forward_timer()];
         let others = [self.ack.deadline(), probe, self.ns2_next_timeout(), self.reconfig_timeout()];
-        paths.chain(self.state.next_timeout()).chain(others.into_iter().flatten()).min()
+        let others = others.into_iter().chain(partial);
+        paths.chain(self.state.next_timeout()).chain(others.flatten()).min()
     }
 
     /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
@@ -56,6 +58,10 @@ impl Association {
             if self.paths[i].heartbeat_due().is_some_and(|t| t <= now) && !self.is_closed() {
                 self.handle_heartbeat_timer(now, path);
             }
+        }
+        if !self.is_closed() {
+            self.handle_forward_timeout(now);
+            self.abandon_hopeless(now);
         }
     }
 

@@ -40,6 +40,8 @@ impl Association {
         if let Some(reply) = self.replies.pop() {
             return Some(write_reply(&reply, buf));
         }
+        // RFC 3758 4.1 TR3, TR4: before anything is sent. A reset may have waited for what is given up.
+        self.abandon_hopeless(now);
         self.advance_reconfig(now);
         let (mut probes, mut ecn);
         let (path, segment) = loop {
@@ -405,6 +407,7 @@ impl Association {
             Control::Cwr(tsn) => w.cwr(*tsn),
             Control::MtuProbe(size) => self.write_mtu_probe(path, *size, w),
             Control::Reconfig(body) => w.re_config(|p| p.append(ReconfigParameters::new(body))),
+            Control::ForwardTsn => self.write_forward_tsn(w),
             Control::Error(cause) => w.error(|c| cause.write(c)),
             Control::Shutdown => w.shutdown(self.receiver.tsns().cumulative()),
             Control::ShutdownAck => w.shutdown_ack(),
@@ -534,10 +537,15 @@ impl Association {
             return;
         }
         let mut written = false;
+        let bundles = self.sender.queue.begin_packet();
+        let first = self.sender.queue.next_stream();
         let concurrent = self.policies.scheduler.is_concurrent();
         loop {
             let room = w.remaining() / 4 * 4;
             let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { break };
+            if !bundles && self.sender.queue.next_stream() != first {
+                break;
+            }
             let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { break };
             let size = (n + DATA_HEADER_LEN) as u32;
             let overtakes = concurrent || !self.sender.flight.has_lost() || self.may_overtake(path);

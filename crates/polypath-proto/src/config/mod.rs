@@ -7,9 +7,9 @@ use thiserror::Error;
 use crate::mrg32k3a::LARGEST_SEED;
 use crate::policy::{
     AckPolicy, Answer, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
-    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, Thresholds, ack, congestion,
-    cwnd_update, failover, loss, probing, refused_combination, retransmission, rtt_sampling,
-    scheduler,
+    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, StreamScheduler, Thresholds, ack,
+    congestion, cwnd_update, failover, loss, probing, refused_combination, retransmission,
+    rtt_sampling, scheduler, stream_scheduler,
 };
 
 mod choices;
@@ -115,6 +115,9 @@ parameters! {
     /// Ties between paths are decided as ns-2 does after `$defaultRNG seed` with this number (MRG32k3a), so that runs
     /// can be compared with its; `None`: by the endpoint's own seed.
     tie_seed: Option<u32> = None;
+    /// Partial reliability is offered: messages may be given up, by their
+    /// [`Reliability`](crate::Reliability), if the peer offers it too (RFC 3758; 4.2 there: off by default).
+    partial_reliability: bool = false;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
     /// Each chunk is charged with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;
@@ -163,6 +166,8 @@ parameters! {
     ack: &'static Answer<dyn AckPolicy> = &ack::DELAYED;
     /// What counts as a sample of the round-trip time.
     rtt_sampling: &'static Answer<dyn RttSampling> = &rtt_sampling::KARN;
+    /// Which stream's message leaves next.
+    stream_scheduler: &'static Answer<dyn StreamScheduler> = &stream_scheduler::FIRST_COME;
     /// When a path is probed.
     probing: &'static Answer<dyn ProbingPolicy> = &probing::IDLE;
 }
@@ -289,6 +294,10 @@ impl ConfigBuilder {
             // Its sender keeps TSNs in places of its own.
             let allowed = format!("false with procedures {}", Procedures::Ns2);
             return refuse("stream_reconfiguration", "true".into(), allowed);
+        }
+        if c.partial_reliability && c.procedures == Procedures::Ns2 {
+            let allowed = format!("false with procedures {}", Procedures::Ns2);
+            return refuse("partial_reliability", "true".into(), allowed);
         }
         if c.path_mtu_discovery && c.procedures == Procedures::Ns2 {
             // Its windows count packets of one size.

@@ -10,6 +10,7 @@
 //! | when is a path given up, and taken back? | [`FailoverPolicy`] | [`failover::ANSWERS`] |
 //! | when is an acknowledgement sent, and where? | [`AckPolicy`] | [`ack::ANSWERS`] |
 //! | what is a sample of the round-trip time? | [`RttSampling`] | [`rtt_sampling::ANSWERS`] |
+//! | which stream's message leaves next? | [`StreamScheduler`] | [`stream_scheduler::ANSWERS`] |
 //! | when is a path probed? | [`ProbingPolicy`] | [`probing::ANSWERS`] |
 //!
 //! A policy gets one context or event and a read-only view of the paths and returns a decision. It
@@ -31,6 +32,7 @@ pub mod probing;
 pub mod retransmission;
 pub mod rtt_sampling;
 pub mod scheduler;
+pub mod stream_scheduler;
 mod view;
 
 pub use ack::AckPolicy;
@@ -43,6 +45,7 @@ pub use probing::ProbingPolicy;
 pub use retransmission::RetransmissionPolicy;
 pub use rtt_sampling::RttSampling;
 pub use scheduler::Scheduler;
+pub use stream_scheduler::StreamScheduler;
 pub use view::{PathState, PathView, PathsView, Window};
 
 /// One named answer to a decision.

@@ -5,6 +5,7 @@ use crate::send::Streams;
 use crate::wire::{DATA_HEADER_LEN, Data};
 use crate::{StreamId, Tsn};
 
+mod forward;
 mod reassembly;
 mod streams;
 mod tsns;
@@ -191,6 +192,7 @@ impl Receiver {
             unordered: piece.unordered,
             beginning: piece.beginning,
             end: piece.end,
+            aborted: piece.aborted,
             payload: piece.payload,
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct Piece {
     pub(crate) unordered: bool,
     pub(crate) beginning: bool,
     pub(crate) end: bool,
+    /// The rest will not come: it was given up.
+    pub(crate) aborted: bool,
     pub(crate) payload: Bytes,
     /// Chunks that it came in; each is charged with its header.
     pub(crate) chunks: u32,
@@ -50,13 +52,23 @@ struct Run {
     delivering: bool,
 }
 
+/// Fragments that were dropped because their message was given up.
+#[derive(Debug)]
+pub(crate) struct Dropped {
+    pub(crate) bytes: usize,
+    pub(crate) chunks: u32,
+    /// What tells the application, if it has had a part of the message.
+    pub(crate) aborted: Option<Piece>,
+}
+
 impl Run {
-    /// `above` carries on where this run ends, by its flags and by its message.
-    fn takes(&self, above: &Self) -> Result<bool, FragmentError> {
+    /// `above` carries on where this run ends, by its flags and by its message. `gaps`: a message may
+    /// have been given up between.
+    fn takes(&self, above: &Self, gaps: bool) -> Result<bool, FragmentError> {
         if self.last.next() != above.first || self.end || above.beginning {
             // A message that never ends and another that never begins cannot be neighbours.
             let broken = self.last.next() == above.first && self.end != above.beginning;
-            return if broken { Err(FragmentError) } else { Ok(false) };
+            return if broken && !gaps { Err(FragmentError) } else { Ok(false) };
         }
         let same = self.stream == above.stream
             && self.unordered == above.unordered
@@ -82,9 +94,39 @@ pub(crate) struct Reassembly {
     /// Ascending by TSN.
     runs: Vec<Run>,
     block: BytesMut,
+    /// The sender may give up a message in its midst.
+    gaps: bool,
 }
 
 impl Reassembly {
+    /// See [`Receiver::expect_gaps`](super::Receiver::expect_gaps).
+    pub(crate) const fn expect_gaps(&mut self, expected: bool) {
+        self.gaps = expected;
+    }
+
+    /// Drops fragments at or below `to`, and those that go on there: their messages were given up. All
+    /// that is missing up to `to` will not come.
+    pub(crate) fn drop_up_to(&mut self, to: Tsn) -> Vec<Dropped> {
+        let n = self.runs.partition_point(|r| !r.first.is_after(to));
+        let dropped = self.runs.drain(..n).map(|run| Dropped {
+            bytes: run.payload.len(),
+            chunks: run.chunks,
+            aborted: run.delivering.then(|| Piece {
+                stream: run.stream,
+                ssn: run.ssn,
+                ppid: run.ppid,
+                unordered: run.unordered,
+                beginning: false,
+                end: false,
+                aborted: true,
+                payload: Bytes::new(),
+                chunks: 0,
+                tsns: (run.first, run.last),
+            }),
+        });
+        dropped.collect()
+    }
+
     /// Takes a chunk; gives the message if that completes one. `in_sequence` says that nothing is
     /// missing below it.
     pub(crate) fn insert(
@@ -98,7 +140,8 @@ impl Reassembly {
             let below = at.checked_sub(1).map(|i| &self.runs[i]);
             let open_below = below.is_some_and(|r| r.last.next() == data.tsn && !r.end);
             let above = self.runs.get(at);
-            if open_below || above.is_some_and(|r| data.tsn.next() == r.first && !r.beginning) {
+            let open_above = above.is_some_and(|r| data.tsn.next() == r.first && !r.beginning);
+            if (open_below || open_above) && !self.gaps {
                 return Err(FragmentError);
             }
             return Ok(Some(Piece {
@@ -108,6 +151,7 @@ impl Reassembly {
                 unordered: data.unordered,
                 beginning: true,
                 end: true,
+                aborted: false,
                 payload: Bytes::copy_from_slice(data.payload),
                 chunks: 1,
                 tsns: (data.tsn, data.tsn),
@@ -135,13 +179,14 @@ impl Reassembly {
             chunks: 1,
             delivering: false,
         };
-        let joins_below = at > 0 && self.runs[at - 1].takes(&run)?;
+        let gaps = self.gaps;
+        let joins_below = at > 0 && self.runs[at - 1].takes(&run, gaps)?;
         // In sequence, a message begins or goes on where the one before left off.
-        if in_sequence && !data.beginning && !joins_below {
+        if in_sequence && !data.beginning && !joins_below && !gaps {
             return Err(FragmentError);
         }
         let joins_above = match self.runs.get(at) {
-            Some(above) => run.takes(above)?,
+            Some(above) => run.takes(above, gaps)?,
             None => false,
         };
         let at = match (joins_below, joins_above) {
@@ -208,6 +253,7 @@ impl Reassembly {
             unordered: run.unordered,
             beginning: !run.delivering,
             end: false,
+            aborted: false,
             payload,
             chunks: run.chunks,
             tsns: (run.first, run.last),
@@ -230,6 +276,7 @@ impl Reassembly {
             unordered: run.unordered,
             beginning: !run.delivering,
             end: true,
+            aborted: false,
             payload,
             chunks: run.chunks,
             tsns: (run.first, run.last),

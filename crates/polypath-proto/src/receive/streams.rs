@@ -82,6 +82,42 @@ impl InStreams {
         true
     }
 
+    /// The sender has given up a message of which pieces have been delivered.
+    pub(crate) fn abort(&mut self, piece: Piece) {
+        let id = piece.stream;
+        // Its pieces went through here.
+        if let Some(s) = self.streams.get_mut(usize::from(id.0)) {
+            s.ready.push_back(piece);
+            self.now_ready(id);
+        }
+    }
+
+    /// Ordered messages up to this one that are missing will not come: those that wait for them have
+    /// waited long enough (RFC 3758 3.6).
+    pub(crate) fn skip(&mut self, stream: StreamId, ssn: Ssn) {
+        let index = usize::from(stream.0);
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, InStream::default);
+        }
+        let s = &mut self.streams[index];
+        if ssn.is_before(s.next) {
+            return;
+        }
+        s.next = ssn.next();
+        let mut ready = 0;
+        while s.early.front().is_some_and(|p| !p.ssn.is_after(s.next)) {
+            let piece = s.early.pop_front();
+            if piece.as_ref().is_some_and(|p| p.ssn == s.next) {
+                s.next = s.next.next();
+            }
+            s.ready.extend(piece);
+            ready += 1;
+        }
+        for _ in 0..ready {
+            self.now_ready(stream);
+        }
+    }
+
     fn now_ready(&mut self, stream: StreamId) {
         self.order.push_back(stream);
         self.ever_ready += 1;
@@ -191,6 +227,7 @@ mod tests {
             unordered,
             beginning: true,
             end: true,
+            aborted: false,
             payload: Bytes::from(vec![stream as u8, ssn as u8]),
             chunks: 1,
             tsns: (Tsn(ssn.into()), Tsn(ssn.into())),
@@ -210,6 +247,22 @@ mod tests {
         assert_eq!(drain(&mut s), [(2, 0), (1, 7), (1, 0), (1, 1)]);
         assert!(!s.insert(piece(1, 0, false)), "an old SSN");
         assert!(s.insert(piece(1, 3, false)) && !s.insert(piece(1, 3, false)), "an SSN twice");
+    }
+
+    #[test]
+    fn what_waited_for_what_was_given_up_becomes_ready() {
+        let mut s = InStreams::new(10);
+        for ssn in [2, 4, 5, 7] {
+            assert!(s.insert(piece(1, ssn, false)));
+        }
+        s.skip(StreamId(1), Ssn(3));
+        assert_eq!(drain(&mut s), [(1, 2), (1, 4), (1, 5)]);
+        // Old news, and a stream that nothing has come on.
+        s.skip(StreamId(1), Ssn(3));
+        s.skip(StreamId(4), Ssn(0));
+        assert_eq!(drain(&mut s), []);
+        assert!(s.insert(piece(1, 6, false)) && s.insert(piece(4, 1, false)));
+        assert_eq!(drain(&mut s), [(1, 6), (1, 7), (4, 1)]);
     }
 
     #[test]

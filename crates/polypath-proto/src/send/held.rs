@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::{Message, StreamId};
+use super::queue::Queued;
+use crate::StreamId;
 
 /// Streams of an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,42 +37,51 @@ impl Streams {
 
 /// What waits for the end of a reset.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(super) struct Held {
     streams: Option<Streams>,
-    messages: VecDeque<Message>,
-    bytes: usize,
+    /// In the order in which they came.
+    messages: VecDeque<Queued>,
 }
 
 impl Held {
     /// From now on, messages on these streams wait here.
-    pub(crate) fn hold(&mut self, streams: Streams) {
+    pub(super) fn hold(&mut self, streams: Streams) {
         debug_assert!(self.streams.is_none(), "one reset at a time");
         self.streams = Some(streams);
     }
 
-    pub(crate) fn holds(&self, stream: StreamId) -> bool {
+    pub(super) fn holds(&self, stream: StreamId) -> bool {
         self.streams.as_ref().is_some_and(|streams| streams.contains(stream))
     }
 
-    pub(crate) fn is_holding(&self) -> bool {
+    pub(super) const fn is_holding(&self) -> bool {
         self.streams.is_some()
     }
 
-    pub(crate) fn push(&mut self, message: Message) {
-        self.bytes += message.payload.len();
+    pub(super) fn push(&mut self, message: Queued) {
         self.messages.push_back(message);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
+    fn find(&self, number: u64) -> Option<usize> {
+        self.messages.binary_search_by_key(&number, |m| m.number).ok()
     }
 
-    /// The reset is over: the messages in the order in which they came.
-    pub(crate) fn release(&mut self) -> VecDeque<Message> {
+    /// The message of this number, if it is here.
+    pub(super) fn get(&self, number: u64) -> Option<&Queued> {
+        self.messages.get(self.find(number)?)
+    }
+
+    /// It is given up.
+    pub(super) fn remove(&mut self, number: u64) -> Option<Queued> {
+        self.messages.remove(self.find(number)?)
+    }
+
+    /// The reset is over: the messages.
+    pub(super) fn release(&mut self) -> VecDeque<Queued> {
         std::mem::take(self).messages
     }
 }

@@ -3,13 +3,17 @@
 //! Acknowledging costs O(acknowledged + gap blocks), never a walk over all that is in flight.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::partial::Partial;
 use super::queue::NewChunk;
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::wire::{DATA_HEADER_LEN, Data, GapBlock};
-use crate::{PathId, Ppid, Ssn, StreamId, Time, Tsn};
+use crate::{Mid, PathId, Ppid, Ssn, StreamId, Time, Tsn};
+
+mod abandon;
 
 /// What the sender believes of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,18 +24,26 @@ pub(crate) enum Fate {
     Acked,
     /// To be sent again.
     Lost(LossCause),
+    /// Given up (RFC 3758 3.4): neither in flight nor to be sent again.
+    Abandoned,
 }
 
 #[derive(Debug)]
 pub(crate) struct Outstanding {
     pub(crate) payload: Bytes,
     pub(crate) stream: StreamId,
-    pub(crate) ssn: Ssn,
+    mid: Mid,
     pub(crate) ppid: Ppid,
     unordered: bool,
     beginning: bool,
     end: bool,
     immediate: bool,
+    /// Its message, if that may be given up.
+    pub(crate) partial: Option<Arc<Partial>>,
+    /// It has been given up, whatever is acknowledged of it.
+    pub(crate) abandoned: bool,
+    /// Streams are reset behind it: numbers of messages mean something else from here on.
+    before_reset: bool,
     pub(crate) fate: Fate,
     pub(crate) fast_retransmitted: bool,
     /// It has been marked for fast retransmission, whatever came after.
@@ -58,6 +70,10 @@ impl Outstanding {
         (DATA_HEADER_LEN + self.payload.len()) as u32
     }
 
+    fn is_of(&self, message: &Partial) -> bool {
+        self.partial.as_ref().is_some_and(|p| p.number == message.number)
+    }
+
     /// What a retransmission policy is told of it.
     pub(crate) const fn as_lost(&self, tsn: Tsn, cause: LossCause) -> LostChunk {
         LostChunk { tsn, cause, last_path: self.path, transmissions: self.transmissions }
@@ -67,7 +83,8 @@ impl Outstanding {
         Data {
             tsn,
             stream: self.stream,
-            ssn: self.ssn,
+            // RFC 9260 3.3.1 gives 16 bits to it, and no meaning where order has none.
+            ssn: Ssn(if self.unordered { 0 } else { self.mid.0 as u16 }),
             ppid: self.ppid,
             unordered: self.unordered,
             beginning: self.beginning,
@@ -96,6 +113,8 @@ pub(crate) struct InFlight {
     lost: BTreeSet<u64>,
     /// Bytes with fate `InFlight`.
     bytes: u32,
+    /// Chunks that were given up.
+    abandoned: usize,
 }
 
 impl InFlight {
@@ -108,6 +127,7 @@ impl InFlight {
             spare: Vec::new(),
             lost: BTreeSet::new(),
             bytes: 0,
+            abandoned: 0,
         }
     }
 
@@ -155,12 +175,15 @@ impl InFlight {
         let out = Outstanding {
             payload: chunk.payload,
             stream: chunk.stream,
-            ssn: chunk.ssn,
+            mid: chunk.mid,
             ppid: chunk.ppid,
             unordered: chunk.unordered,
             beginning: chunk.beginning,
             end: chunk.end,
             immediate: chunk.immediate,
+            partial: chunk.partial,
+            abandoned: false,
+            before_reset: false,
             fate: Fate::InFlight,
             fast_retransmitted: false,
             ever_fast_retransmitted: false,
@@ -246,7 +269,7 @@ impl InFlight {
     pub(crate) fn mark_lost(&mut self, tsn: Tsn, cause: LossCause) -> bool {
         let offset = tsn.offset_from(self.first) as usize;
         let Some(chunk) = self.ring.get_mut(offset) else { return false };
-        if chunk.fate == Fate::Acked {
+        if matches!(chunk.fate, Fate::Acked | Fate::Abandoned) {
             return false;
         }
         let was_in_flight = chunk.fate == Fate::InFlight;
@@ -276,8 +299,9 @@ impl InFlight {
                 Fate::Lost(_) => {
                     self.lost.remove(&self.first_place);
                 }
-                Fate::Acked => {}
+                Fate::Acked | Fate::Abandoned => {}
             }
+            self.abandoned -= usize::from(chunk.abandoned);
             self.first = self.first.next();
             self.first_place += 1;
             each(tsn, chunk, fate);
@@ -322,15 +346,19 @@ impl InFlight {
                 Fate::Lost(_) => {
                     self.lost.remove(&place);
                 }
-                Fate::Acked => {}
+                Fate::Acked | Fate::Abandoned => {}
             }
             acked(self.first.plus(offset as u32), chunk, fate);
         });
         difference(&old, &new, |place| {
             let offset = (place - self.first_place) as usize;
             let chunk = &mut self.ring[offset];
-            chunk.fate = Fate::InFlight;
-            self.bytes += chunk.size();
+            if chunk.abandoned {
+                chunk.fate = Fate::Abandoned;
+            } else {
+                chunk.fate = Fate::InFlight;
+                self.bytes += chunk.size();
+            }
             reneged(self.first.plus(offset as u32), chunk);
         });
         self.acked = new;
@@ -362,7 +390,7 @@ impl InFlight {
             for p in place..first.min(end) {
                 let offset = (p - self.first_place) as usize;
                 let chunk = &mut self.ring[offset];
-                if chunk.fate == Fate::InFlight || lost {
+                if chunk.fate == Fate::InFlight || (lost && !chunk.abandoned) {
                     each(self.first.plus(offset as u32), chunk);
                 }
             }
@@ -385,7 +413,9 @@ impl InFlight {
         // `spare` holds the spans that were acknowledged before.
         difference(&[(*first_place, last)], spare, |place| {
             let offset = (place - *first_place) as usize;
-            each(first.plus(offset as u32), &mut ring[offset]);
+            if !ring[offset].abandoned {
+                each(first.plus(offset as u32), &mut ring[offset]);
+            }
         });
     }
 
@@ -409,6 +439,11 @@ impl InFlight {
         let lost = self.ring.iter().filter(|c| matches!(c.fate, Fate::Lost(_))).count();
         let acked = self.ring.iter().filter(|c| c.fate == Fate::Acked).count() as u64;
         let spans: u64 = self.acked.iter().map(|s| s.1 - s.0 + 1).sum();
+        let abandoned = self.ring.iter().filter(|c| c.abandoned).count();
+        let wrong = self.ring.iter().any(|c| c.fate == Fate::Abandoned && !c.abandoned);
+        if abandoned != self.abandoned || wrong {
+            return Err(format!("{abandoned} chunks given up, but counted {}", self.abandoned));
+        }
         if bytes != u64::from(self.bytes) || lost != self.lost.len() || acked != spans {
             return Err(format!(
                 "in flight: {bytes} bytes, {lost} lost, {acked} acked, but counted {}, {}, {spans}",
@@ -449,16 +484,17 @@ mod tests {
 
     use super::*;
 
-    fn chunk() -> NewChunk {
+    pub(super) fn chunk() -> NewChunk {
         NewChunk {
             stream: StreamId(0),
-            ssn: Ssn(0),
+            mid: Mid(0),
             ppid: Ppid(0),
             unordered: false,
             beginning: true,
             end: true,
             immediate: false,
             payload: Bytes::from_static(b"1234"),
+            partial: None,
         }
     }
 

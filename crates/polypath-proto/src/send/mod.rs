@@ -2,19 +2,21 @@
 
 mod held;
 mod in_flight;
+mod partial;
 mod queue;
 
+use crate::policy::StreamScheduler;
 use crate::{Time, Tsn};
-pub(crate) use held::{Held, Streams};
+pub(crate) use held::Streams;
 pub(crate) use in_flight::{Fate, InFlight, Outstanding};
+pub(crate) use partial::{Abandonments, Limit, Partial};
+pub(crate) use queue::NewChunk;
 use queue::SendQueue;
 
 /// The sending half of an association.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) queue: SendQueue,
-    /// What its stream's reset holds back.
-    pub(crate) held: Held,
     pub(crate) flight: InFlight,
     /// What the peer's receive buffer still takes, by its last word and what has left since
     /// (RFC 9260 6.2.1).
@@ -28,6 +30,9 @@ pub(crate) struct Sender {
     /// A SACK has come since T3-rtx last expired.
     pub(crate) heard: bool,
     pub(crate) probe: WindowProbe,
+    /// A message that may be given up was sent.
+    pub(crate) unreliable: bool,
+    pub(crate) abandonments: Abandonments,
 }
 
 /// Asking a peer whose window is closed whether it still is (RFC 9260 6.1 A).
@@ -44,10 +49,9 @@ pub(crate) enum WindowProbe {
 }
 
 impl Sender {
-    pub(crate) fn new(initial: Tsn) -> Self {
+    pub(crate) fn new(initial: Tsn, scheduler: Box<dyn StreamScheduler>) -> Self {
         Self {
-            queue: SendQueue::default(),
-            held: Held::default(),
+            queue: SendQueue::new(scheduler),
             flight: InFlight::new(initial),
             peer_rwnd: 0,
             announced: 0,
@@ -55,12 +59,14 @@ impl Sender {
             starved: false,
             heard: true,
             probe: WindowProbe::Idle,
+            unreliable: false,
+            abandonments: Abandonments::default(),
         }
     }
 
     /// Nothing waits and nothing is unacknowledged.
     pub(crate) fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.flight.is_empty() && self.held.is_empty()
+        self.queue.is_through() && self.flight.is_empty()
     }
 
     /// Nothing waits to be sent, for the first time or again.
@@ -90,7 +96,10 @@ impl Sender {
 
     /// Nothing more may leave now: is it the peer's closed window that holds everything up?
     pub(crate) fn watch_window(&mut self, probe_at: Time) {
-        let stuck = self.flight.bytes() == 0 && !(self.queue.is_empty() && self.flight.is_empty());
+        // What was given up waits for the answer to a FORWARD TSN, which has a timer of its own.
+        let unacked =
+            self.flight.has_lost() || (!self.flight.is_empty() && !self.flight.has_abandoned());
+        let stuck = self.flight.bytes() == 0 && (!self.queue.is_empty() || unacked);
         match self.probe {
             WindowProbe::Idle if stuck => self.probe = WindowProbe::At(probe_at),
             WindowProbe::At(_) | WindowProbe::Allowed if !stuck => self.probe = WindowProbe::Idle,
@@ -118,10 +127,10 @@ impl Sender {
     pub(crate) fn check(&self) -> Result<(), String> {
         self.flight.check()?;
         let held: usize = self.flight.iter().map(|(_, c)| c.payload.len()).sum();
-        if held + self.queue.bytes() + self.held.bytes() != self.buffered {
+        if held + self.queue.bytes() != self.buffered {
             return Err(format!(
                 "send buffer: {held} bytes in flight and {} waiting, but {} counted",
-                self.queue.bytes() + self.held.bytes(),
+                self.queue.bytes(),
                 self.buffered
             ));
         }

@@ -1,11 +1,17 @@
-//! Messages that wait to become DATA chunks, first come first served (RFC 9260 6.9).
+//! Messages that wait to become DATA chunks: a queue for each stream, and a scheduler that chooses
+//! among them (RFC 9260 6.9, RFC 8260 3).
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Streams;
-use crate::{Message, Ppid, Ssn, StreamId};
+use super::held::{Held, Streams};
+use super::partial::{Limit, Partial};
+use crate::policy::StreamScheduler;
+use crate::policy::stream_scheduler::{Left, Waiting};
+use crate::{Message, Mid, Ppid, StreamId, Time};
 
 /// A fragment smaller than this is not worth its header: the message waits for the next packet.
 const LEAST_FRAGMENT: usize = 64;
@@ -14,7 +20,7 @@ const LEAST_FRAGMENT: usize = 64;
 #[derive(Debug)]
 pub(crate) struct NewChunk {
     pub(crate) stream: StreamId,
-    pub(crate) ssn: Ssn,
+    pub(crate) mid: Mid,
     pub(crate) ppid: Ppid,
     pub(crate) unordered: bool,
     pub(crate) beginning: bool,
@@ -22,38 +28,172 @@ pub(crate) struct NewChunk {
     /// The application wants to hear of it soon: on the last fragment (RFC 7053 5).
     pub(crate) immediate: bool,
     pub(crate) payload: Bytes,
+    /// Of a message that may be given up.
+    pub(crate) partial: Option<Arc<Partial>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) number: u64,
+    message: Message,
+    pub(super) partial: Option<Arc<Partial>>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct SendQueue {
-    messages: VecDeque<Message>,
+struct OutStream {
+    messages: VecDeque<Queued>,
     /// Bytes of the first message that have left in fragments.
     offset: usize,
+    /// Numbers of the next ordered and of the next unordered message.
+    next: [Mid; 2],
+    /// For the scheduler.
+    value: u16,
+}
+
+/// What was taken out of the queue before it had left.
+#[derive(Debug)]
+pub(crate) struct Removed {
+    /// Payload bytes.
+    pub(crate) bytes: usize,
+    /// A part of the message has left, under this number.
+    pub(crate) begun: Option<Mid>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    streams: Vec<OutStream>,
+    scheduler: Box<dyn StreamScheduler>,
+    /// A message of this stream has begun to leave, and goes on first.
+    begun: Option<StreamId>,
+    /// The stream of the next chunk.
+    next: Option<StreamId>,
+    /// What its stream's reset holds back.
+    held: Held,
     bytes: usize,
-    /// The next stream sequence number of each stream that has been used.
-    next_ssn: Vec<Ssn>,
+    /// Messages that were ever queued.
+    number: u64,
+    /// Messages with a lifetime, and with a priority, of which something waits.
+    expiries: BTreeSet<(Time, u64, StreamId)>,
+    priorities: BTreeSet<(u32, Reverse<u64>, StreamId)>,
 }
 
 impl SendQueue {
-    pub(crate) fn push(&mut self, message: Message) {
+    pub(crate) fn new(scheduler: Box<dyn StreamScheduler>) -> Self {
+        Self {
+            streams: Vec::new(),
+            scheduler,
+            begun: None,
+            next: None,
+            held: Held::default(),
+            bytes: 0,
+            number: 0,
+            expiries: BTreeSet::new(),
+            priorities: BTreeSet::new(),
+        }
+    }
+
+    fn stream(&mut self, id: StreamId) -> &mut OutStream {
+        let index = usize::from(id.0);
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, OutStream::default);
+        }
+        &mut self.streams[index]
+    }
+
+    /// Takes a message at this time; true if it may be given up.
+    pub(crate) fn push(&mut self, now: Time, message: Message) -> bool {
+        let number = self.number;
+        self.number += 1;
         self.bytes += message.payload.len();
-        self.messages.push_back(message);
+        let partial = Partial::of(&message, number, now).map(Arc::new);
+        let id = message.stream;
+        match partial.as_ref().map(|p| p.limit) {
+            Some(Limit::Until(end)) => {
+                self.expiries.insert((end, number, id));
+            }
+            Some(Limit::Priority(p)) => {
+                self.priorities.insert((p, Reverse(number), id));
+            }
+            _ => {}
+        }
+        let may_be_given_up = partial.is_some();
+        let queued = Queued { number, message, partial };
+        if self.held.holds(id) {
+            self.held.push(queued);
+        } else {
+            self.enqueue(queued);
+        }
+        may_be_given_up
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+    fn enqueue(&mut self, queued: Queued) {
+        let (id, number) = (queued.message.stream, queued.number);
+        let stream = self.stream(id);
+        let (first, value) = (stream.messages.is_empty(), stream.value);
+        stream.messages.push_back(queued);
+        self.scheduler.queued(&Waiting { stream: id, number, first, value });
+        self.choose();
     }
 
-    /// Payload bytes waiting.
+    /// From now on, messages on these streams get no sequence numbers (RFC 6525 5.1.2).
+    pub(crate) fn hold(&mut self, streams: Streams) {
+        self.held.hold(streams);
+    }
+
+    pub(crate) const fn is_holding(&self) -> bool {
+        self.held.is_holding()
+    }
+
+    /// The reset is over: what was held waits for its turn.
+    pub(crate) fn release(&mut self) {
+        for queued in self.held.release() {
+            self.enqueue(queued);
+        }
+    }
+
+    fn choose(&mut self) {
+        self.next = self.begun.or_else(|| self.scheduler.next());
+    }
+
+    /// The message that leaves next, and how much of it has left.
+    fn front(&self) -> Option<(&Message, usize)> {
+        let stream = self.streams.get(usize::from(self.next?.0))?;
+        Some((&stream.messages.front()?.message, stream.offset))
+    }
+
+    /// Nothing waits that may leave.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.next.is_none()
+    }
+
+    /// Nothing waits at all, not even for the end of a reset.
+    pub(crate) fn is_through(&self) -> bool {
+        self.is_empty() && self.held.is_empty()
+    }
+
+    /// Payload bytes waiting, for the end of a reset too.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The stream of the next chunk.
+    pub(crate) const fn next_stream(&self) -> Option<StreamId> {
+        self.next
+    }
+
+    /// A packet is begun: false if chunks of several streams must not share it.
+    pub(crate) fn begin_packet(&mut self) -> bool {
+        self.scheduler.begin_packet();
+        self.choose();
+        self.scheduler.bundles_streams()
     }
 
     /// Payload bytes that the next chunk would have, if it may have at most `largest` and a packet
     /// has `room` for it; `None` if nothing waits or this packet is too full.
     pub(crate) fn next_size(&self, largest: usize, room: usize) -> Option<usize> {
-        let rest = self.messages.front()?.payload.len() - self.offset;
-        if self.offset == 0 && rest <= largest {
+        let (message, offset) = self.front()?;
+        let rest = message.payload.len() - offset;
+        if offset == 0 && rest <= largest {
             // RFC 9260 6.9: fragmented only if it does not fit one packet.
             return (rest <= room).then_some(rest);
         }
@@ -63,120 +203,289 @@ impl SendQueue {
 
     /// What leaves next is a message that fits a chunk of `largest` bytes.
     pub(crate) fn next_is_whole(&self, largest: usize) -> bool {
-        self.offset == 0 && self.messages.front().is_some_and(|m| m.payload.len() <= largest)
+        self.front().is_some_and(|(m, offset)| offset == 0 && m.payload.len() <= largest)
     }
 
     /// Takes `size` bytes, which [`next_size`](Self::next_size) gave.
     pub(crate) fn take(&mut self, size: usize) -> Option<NewChunk> {
-        let message = self.messages.front()?;
-        let index = usize::from(message.stream.0);
-        if self.next_ssn.len() <= index {
-            self.next_ssn.resize(index + 1, Ssn(0));
-        }
-        let ssn = self.next_ssn[index];
-        let beginning = self.offset == 0;
-        let end = self.offset + size == message.payload.len();
+        let id = self.next?;
+        let stream = self.streams.get_mut(usize::from(id.0))?;
+        let queued = stream.messages.front()?;
+        let (message, number) = (&queued.message, queued.number);
+        let next = &mut stream.next[usize::from(message.unordered)];
+        let beginning = stream.offset == 0;
+        let end = stream.offset + size == message.payload.len();
         let mut chunk = NewChunk {
-            stream: message.stream,
-            ssn: if message.unordered { Ssn(0) } else { ssn },
+            stream: id,
+            mid: *next,
             ppid: message.ppid,
             unordered: message.unordered,
             beginning,
             end,
             immediate: end && message.sack_immediately,
             payload: Bytes::new(),
+            partial: queued.partial.clone(),
         };
-        self.bytes -= size;
         if end {
-            if !message.unordered {
-                self.next_ssn[index] = ssn.next();
-            }
-            let mut message = self.messages.pop_front()?;
+            *next = next.next();
+            let Queued { mut message, partial, .. } = stream.messages.pop_front()?;
             chunk.payload =
-                if beginning { message.payload } else { message.payload.split_off(self.offset) };
-            self.offset = 0;
+                if beginning { message.payload } else { message.payload.split_off(stream.offset) };
+            stream.offset = 0;
+            if let Some(partial) = partial {
+                self.forget_limit(&partial);
+            }
         } else {
-            chunk.payload = message.payload.slice(self.offset..self.offset + size);
-            self.offset += size;
+            chunk.payload = message.payload.slice(stream.offset..stream.offset + size);
+            stream.offset += size;
         }
+        self.bytes -= size;
+        self.begun = (!end).then_some(id);
+        self.tell_left(id, number, size, end);
         Some(chunk)
     }
 
-    /// Removes messages of which nothing has left and whose stream does not exist: stream and bytes.
-    pub(crate) fn drop_streams_from(&mut self, streams: u16) -> Vec<(StreamId, usize)> {
+    fn tell_left(&mut self, id: StreamId, number: u64, bytes: usize, ends: bool) {
+        let stream = &self.streams[usize::from(id.0)];
+        let (more, value) = (!stream.messages.is_empty(), stream.value);
+        self.scheduler.left(&Left { stream: id, number, bytes, ends, more, value });
+        self.choose();
+    }
+
+    fn forget_limit(&mut self, partial: &Partial) {
+        let (number, id) = (partial.number, partial.stream);
+        match partial.limit {
+            Limit::Until(end) => self.expiries.remove(&(end, number, id)),
+            Limit::Priority(p) => self.priorities.remove(&(p, Reverse(number), id)),
+            Limit::Retransmissions(_) => false,
+        };
+    }
+
+    /// When the lifetime of a message ends that has not left as a whole.
+    pub(crate) fn next_expiry(&self) -> Option<Time> {
+        self.expiries.first().map(|e| e.0)
+    }
+
+    /// The first message whose lifetime has ended.
+    pub(crate) fn expired(&self, now: Time) -> Option<Arc<Partial>> {
+        let &(_, number, id) = self.expiries.first().filter(|e| e.0 <= now)?;
+        self.partial(id, number)
+    }
+
+    /// The message of the lowest priority, if that is lower than this one: the oldest of these.
+    pub(crate) fn below(&self, priority: u32) -> Option<Arc<Partial>> {
+        let &(_, Reverse(number), id) = self.priorities.last().filter(|p| p.0 > priority)?;
+        self.partial(id, number)
+    }
+
+    fn partial(&self, id: StreamId, number: u64) -> Option<Arc<Partial>> {
+        if let Some(held) = self.held.get(number) {
+            return held.partial.clone();
+        }
+        let messages = &self.streams.get(usize::from(id.0))?.messages;
+        let at = messages.binary_search_by_key(&number, |m| m.number).ok()?;
+        messages[at].partial.clone()
+    }
+
+    /// Removes a message, or what is left of one, if any of it waits.
+    pub(crate) fn remove(&mut self, message: &Partial) -> Option<Removed> {
+        let id = message.stream;
+        if let Some(held) = self.held.remove(message.number) {
+            let bytes = held.message.payload.len();
+            self.bytes -= bytes;
+            self.forget_limit(message);
+            return Some(Removed { bytes, begun: None });
+        }
+        let stream = self.streams.get_mut(usize::from(id.0))?;
+        let at = stream.messages.binary_search_by_key(&message.number, |m| m.number).ok()?;
+        let queued = stream.messages.remove(at)?;
+        let mut removed = Removed { bytes: queued.message.payload.len(), begun: None };
+        if at == 0 && stream.offset > 0 {
+            removed.bytes -= std::mem::take(&mut stream.offset);
+            // Its number has been seen.
+            let next = &mut stream.next[usize::from(message.unordered)];
+            removed.begun = Some(*next);
+            *next = next.next();
+            self.begun = self.begun.filter(|begun| *begun != id);
+        }
+        self.bytes -= removed.bytes;
+        self.forget_limit(message);
+        self.tell_left(id, message.number, 0, true);
+        Some(removed)
+    }
+
+    /// Removes messages of which nothing has left and whose stream does not exist.
+    pub(crate) fn drop_streams_from(&mut self, streams: u16) -> Vec<Message> {
         let mut dropped = Vec::new();
-        let begun = usize::from(self.offset > 0);
-        let mut index = 0;
-        self.messages.retain(|m| {
-            index += 1;
-            let keep = m.stream.0 < streams || index <= begun;
-            if !keep {
-                dropped.push((m.stream, m.payload.len()));
+        for index in usize::from(streams)..self.streams.len() {
+            let stream = &mut self.streams[index];
+            let from = usize::from(stream.offset > 0).min(stream.messages.len());
+            for queued in stream.messages.split_off(from) {
+                self.bytes -= queued.message.payload.len();
+                if let Some(partial) = &queued.partial {
+                    self.forget_limit(partial);
+                }
+                self.tell_left(StreamId(index as u16), queued.number, 0, true);
+                dropped.push(queued.message);
             }
-            keep
-        });
-        self.bytes -= dropped.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        }
         dropped
     }
 
     /// A message on one of these streams waits, or a part of one.
     pub(crate) fn has_any_of(&self, streams: &Streams) -> bool {
-        self.messages.iter().any(|m| streams.contains(m.stream))
+        let waits = |(_, stream): &(usize, &OutStream)| !stream.messages.is_empty();
+        let mut waiting = self.streams.iter().enumerate().filter(waits);
+        waiting.any(|(index, _)| streams.contains(StreamId(index as u16)))
     }
 
-    /// The next ordered message on these streams has sequence number 0 (RFC 6525 5.2.7).
-    pub(crate) fn reset_ssns(&mut self, streams: &Streams) {
-        for (stream, ssn) in self.next_ssn.iter_mut().enumerate() {
-            if streams.contains(StreamId(stream as u16)) {
-                *ssn = Ssn(0);
+    /// The next messages on these streams have the number 0 (RFC 6525 5.2.7).
+    pub(crate) fn reset_numbers(&mut self, streams: &Streams) {
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            if streams.contains(StreamId(index as u16)) {
+                stream.next = [Mid(0); 2];
             }
         }
     }
 
     /// Forgets what waits, and counts from zero again.
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        self.release();
+        self.restart();
+        self.drop_streams_from(0);
     }
 
     /// The peer restarted: sequence numbers start anew. The rest of a message of which a part has
     /// left goes with that part. Gives the bytes dropped.
     pub(crate) fn restart(&mut self) -> usize {
         let mut dropped = 0;
-        if self.offset > 0 {
-            if let Some(m) = self.messages.pop_front() {
-                dropped = m.payload.len() - self.offset;
+        self.begun = None;
+        for index in 0..self.streams.len() {
+            let stream = &mut self.streams[index];
+            stream.next = [Mid(0); 2];
+            let offset = std::mem::take(&mut stream.offset);
+            if offset == 0 {
+                continue;
             }
-            self.bytes -= dropped;
-            self.offset = 0;
+            let Some(queued) = stream.messages.pop_front() else { continue };
+            dropped += queued.message.payload.len() - offset;
+            if let Some(partial) = &queued.partial {
+                self.forget_limit(partial);
+            }
+            self.tell_left(StreamId(index as u16), queued.number, 0, true);
         }
-        self.next_ssn.clear();
+        self.bytes -= dropped;
         dropped
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::policy::stream_scheduler::FIRST_COME;
+    use crate::{Config, Reliability};
+
+    fn queue() -> SendQueue {
+        SendQueue::new((FIRST_COME.make)(&Config::rfc9260()))
+    }
 
     #[test]
     fn whole_messages_stay_whole_and_large_ones_fill_packets() {
-        let mut q = SendQueue::default();
-        q.push(Message::new(StreamId(0), vec![1; 100]));
-        q.push(Message::new(StreamId(0), vec![2; 3000]));
+        let mut q = queue();
+        q.push(Time::ZERO, Message::new(StreamId(0), vec![1; 100]));
+        q.push(Time::ZERO, Message::new(StreamId(0), vec![2; 3000]));
         assert_eq!(q.next_size(1452, 99), None);
         assert_eq!(q.next_size(1452, 1452), Some(100));
         let c = q.take(100).unwrap();
-        assert!(c.beginning && c.end && c.ssn == Ssn(0));
+        assert!(c.beginning && c.end && c.mid == Mid(0));
         // The next packet has 1336 bytes left after the first chunk.
         assert_eq!(q.next_size(1452, 1336), Some(1336));
         let c = q.take(1336).unwrap();
-        assert!(c.beginning && !c.end && c.ssn == Ssn(1));
+        assert!(c.beginning && !c.end && c.mid == Mid(1));
         assert_eq!(q.next_size(1452, 40), None);
         assert_eq!(q.next_size(1452, 1452), Some(1452));
         q.take(1452);
         assert_eq!(q.next_size(1452, 300), Some(212));
         let c = q.take(212).unwrap();
-        assert!(!c.beginning && c.end && c.ssn == Ssn(1) && c.payload.len() == 212);
+        assert!(!c.beginning && c.end && c.mid == Mid(1) && c.payload.len() == 212);
         assert!(q.is_empty() && q.bytes() == 0 && q.next_size(1452, 1452).is_none());
+    }
+
+    #[test]
+    fn what_has_a_limit_can_be_found_and_removed() {
+        let mut q = queue();
+        let message = |stream, reliability| {
+            let plain = Message::new(StreamId(stream), vec![stream as u8; 100]);
+            Message { reliability, ..plain }
+        };
+        let lifetime = |ms| Reliability::Lifetime(Duration::from_millis(ms));
+        let now = Time::from_secs(1);
+        assert!(!q.push(now, message(0, Reliability::Reliable)));
+        for (stream, reliability) in [
+            (0, lifetime(20)),
+            (1, lifetime(10)),
+            (0, Reliability::Priority(3)),
+            (2, Reliability::Priority(3)),
+        ] {
+            assert!(q.push(now, message(stream, reliability)));
+        }
+        assert_eq!(q.next_expiry(), Some(now + Duration::from_millis(10)));
+        assert!(q.expired(now).is_none());
+        let later = now + Duration::from_millis(30);
+        let first = q.expired(later).unwrap();
+        assert_eq!(first.number, 2);
+        let removed = q.remove(&first).unwrap();
+        assert_eq!((removed.bytes, removed.begun), (100, None));
+        assert_eq!(q.expired(later).map(|p| p.number), Some(1));
+        assert_eq!(q.below(2).map(|p| p.number), Some(3), "the older of two");
+        assert!(q.below(3).is_none());
+        // A part of the second message leaves; its number is used up.
+        q.take(100);
+        assert_eq!(q.take(40).map(|c| (c.stream, c.mid)), Some((StreamId(0), Mid(1))));
+        let second = q.expired(later).unwrap();
+        let removed = q.remove(&second).unwrap();
+        assert_eq!((removed.bytes, removed.begun), (60, Some(Mid(1))));
+        assert!(q.remove(&second).is_none() && q.next_expiry().is_none());
+        assert_eq!(q.take(100).map(|c| c.mid), Some(Mid(2)));
+        assert_eq!(q.take(100).map(|c| c.stream), Some(StreamId(2)));
+        assert!(q.is_empty() && q.bytes() == 0 && q.below(0).is_none());
+    }
+
+    #[test]
+    fn what_a_reset_holds_keeps_its_limit_and_its_place() {
+        let mut q = queue();
+        let now = Time::from_secs(1);
+        let message = |stream, ms| Message {
+            reliability: Reliability::Lifetime(Duration::from_millis(ms)),
+            ..Message::new(StreamId(stream), vec![0; 10])
+        };
+        q.push(now, message(1, 900));
+        let reset = Streams::listed([1]);
+        q.hold(reset.clone());
+        for (stream, ms) in [(1, 10), (2, 900), (1, 20), (1, 900)] {
+            q.push(now, message(stream, ms));
+        }
+        assert!(q.has_any_of(&reset) && q.bytes() == 50);
+        assert_eq!(q.take(10).map(|c| (c.stream, c.mid)), Some((StreamId(1), Mid(0))));
+        assert!(!q.has_any_of(&reset), "what is held does not count");
+        let first = q.expired(now + Duration::from_millis(15)).unwrap();
+        let removed = q.remove(&first).unwrap();
+        assert_eq!((first.number, removed.bytes, removed.begun), (1, 10, None));
+        assert!(q.remove(&first).is_none());
+        assert_eq!(q.next_expiry(), Some(now + Duration::from_millis(20)));
+        q.reset_numbers(&reset);
+        q.release();
+        // In the order in which they came.
+        let order: Vec<_> =
+            std::iter::from_fn(|| q.take(10)).map(|c| (c.stream.0, c.mid)).collect();
+        assert_eq!(order, [(2, Mid(0)), (1, Mid(0)), (1, Mid(1))]);
+        assert!(q.is_through() && q.bytes() == 0 && q.next_expiry().is_none());
+        q.hold(Streams::All);
+        q.push(now, message(1, 5));
+        assert!(q.is_empty() && !q.is_through());
+        q.clear();
+        assert!(q.is_through() && !q.is_holding() && q.bytes() == 0 && q.next_expiry().is_none());
     }
 }

@@ -16,8 +16,8 @@ use crate::Tsn;
 
 use super::codec::{after, padded};
 use super::{
-    Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, HeartbeatInfo, Init,
-    Pad, ReConfig, Sack, Shutdown, ShutdownComplete, Timestamp,
+    Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, ForwardTsn,
+    HeartbeatInfo, Init, Pad, ReConfig, Sack, Shutdown, ShutdownComplete, Timestamp,
 };
 
 /// The chunk types of RFC 9260 3.2, and those of extensions.
@@ -58,6 +58,8 @@ pub mod chunk_type {
     pub const PAD: u8 = 132;
     /// When the packet left (Caro 2006; not assigned by a registry).
     pub const TIMESTAMP: u8 = 190;
+    /// Forward cumulative TSN (RFC 3758 3.2).
+    pub const FORWARD_TSN: u8 = 192;
 
     /// The name of a chunk type, as RFC 9260 gives it.
     pub const fn name(ty: u8) -> Option<&'static str> {
@@ -80,6 +82,7 @@ pub mod chunk_type {
             RE_CONFIG => "RE-CONFIG",
             PAD => "PAD",
             TIMESTAMP => "TIMESTAMP",
+            FORWARD_TSN => "FORWARD TSN",
             _ => return None,
         })
     }
@@ -125,6 +128,8 @@ pub enum Chunk<'a> {
     Pad(Pad<'a>),
     /// When the packet left, and what the packet that it answers said of that.
     Timestamp(Timestamp),
+    /// Tells the receiver not to wait for what was given up.
+    ForwardTsn(ForwardTsn<'a>),
     /// A chunk of a type that this module does not know.
     Unknown(UnknownChunk<'a>),
 }
@@ -152,6 +157,7 @@ impl<'a> Chunk<'a> {
             chunk_type::RE_CONFIG => Self::ReConfig(ReConfig::parse(raw)),
             chunk_type::PAD => Self::Pad(Pad::parse(raw)),
             chunk_type::TIMESTAMP => Self::Timestamp(Timestamp::parse(raw, flags)?),
+            chunk_type::FORWARD_TSN => Self::ForwardTsn(ForwardTsn::parse(raw)?),
             _ => Self::Unknown(UnknownChunk { ty, flags, raw }),
         })
     }
@@ -177,6 +183,7 @@ impl<'a> Chunk<'a> {
             Self::ReConfig(_) => chunk_type::RE_CONFIG,
             Self::Pad(_) => chunk_type::PAD,
             Self::Timestamp(_) => chunk_type::TIMESTAMP,
+            Self::ForwardTsn(_) => chunk_type::FORWARD_TSN,
             Self::Unknown(unknown) => unknown.ty,
         }
     }

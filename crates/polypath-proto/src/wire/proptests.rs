@@ -43,6 +43,7 @@ enum OwnedParameter {
     Timestamps,
     RetransmissionFlag,
     PacketCount,
+    ForwardTsnSupported,
     Unknown(u16, Vec<u8>),
 }
 
@@ -65,6 +66,7 @@ impl OwnedParameter {
             Self::Timestamps => Parameter::Timestamps,
             Self::RetransmissionFlag => Parameter::RetransmissionFlag,
             Self::PacketCount => Parameter::PacketCount,
+            Self::ForwardTsnSupported => Parameter::ForwardTsnSupported,
             Self::Unknown(ty, raw) => Parameter::Unknown { ty: *ty, raw },
         }
     }
@@ -87,6 +89,7 @@ fn parameter() -> impl Strategy<Value = OwnedParameter> {
         Just(OwnedParameter::Timestamps),
         Just(OwnedParameter::RetransmissionFlag),
         Just(OwnedParameter::PacketCount),
+        Just(OwnedParameter::ForwardTsnSupported),
         (unknown, bytes()).prop_map(|(ty, v)| OwnedParameter::Unknown(ty, tlv(ty, &v))),
     ]
 }
@@ -186,6 +189,7 @@ enum OwnedChunk {
     },
     Error(Vec<OwnedCause>),
     CookieEcho(Vec<u8>),
+    ForwardTsn(u32, Vec<(u16, u16)>),
     /// A chunk that borrows nothing.
     Plain(Chunk<'static>),
     Unknown {
@@ -249,6 +253,8 @@ fn chunk() -> impl Strategy<Value = OwnedChunk> {
             .prop_map(|(t_bit, causes)| OwnedChunk::Abort { t_bit, causes }),
         vec(cause(), 0..4).prop_map(OwnedChunk::Error),
         bytes().prop_map(OwnedChunk::CookieEcho),
+        (any::<u32>(), vec(any::<(u16, u16)>(), 0..20))
+            .prop_map(|(tsn, streams)| OwnedChunk::ForwardTsn(tsn, streams)),
         plain().prop_map(OwnedChunk::Plain),
         (unknown, any::<u8>(), bytes()).prop_map(|(ty, flags, value)| OwnedChunk::Unknown {
             ty,
@@ -301,6 +307,7 @@ impl OwnedChunk {
                 w.error(|c| causes.iter().try_for_each(|x| c.cause(&x.borrow())))
             }
             Self::CookieEcho(cookie) => w.cookie_echo(cookie),
+            Self::ForwardTsn(tsn, streams) => w.forward_tsn(Tsn(*tsn), skipped(streams)),
             Self::Plain(chunk) => w.chunk(chunk),
             Self::Unknown { ty, flags, value } => w.typed_chunk(*ty, *flags, value),
         }
@@ -332,6 +339,9 @@ impl OwnedChunk {
                 error.causes.iter().eq(causes.iter().map(|c| Ok(c.borrow())))
             }
             (Self::CookieEcho(cookie), Chunk::CookieEcho(echo)) => echo.cookie == cookie,
+            (Self::ForwardTsn(tsn, streams), Chunk::ForwardTsn(forward)) => {
+                forward.new_cumulative_tsn() == Tsn(*tsn) && forward.streams().eq(skipped(streams))
+            }
             (Self::Plain(chunk), parsed) => *chunk == parsed,
             (Self::Unknown { ty, flags, value }, Chunk::Unknown(unknown)) => {
                 (unknown.ty, unknown.flags, unknown.value()) == (*ty, *flags, value.as_slice())
@@ -339,6 +349,10 @@ impl OwnedChunk {
             _ => false,
         }
     }
+}
+
+fn skipped(streams: &[(u16, u16)]) -> impl Iterator<Item = SkippedStream> + '_ {
+    streams.iter().map(|&(stream, ssn)| SkippedStream { stream: StreamId(stream), ssn: Ssn(ssn) })
 }
 
 /// Writes the chunks into a packet of at most `limit` bytes, leaving out what does not fit, and

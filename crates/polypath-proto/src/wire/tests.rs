@@ -134,7 +134,7 @@ fn init_packet() {
         Parameter::Ipv4([198, 51, 100, 10].into()),
         Parameter::SupportedAddressTypes(U16List::from_be_bytes(&[0, 5, 0, 6]).unwrap()),
         Parameter::EcnCapable,
-        Parameter::Unknown { ty: 0xc000, raw: &[0xc0, 0, 0, 4] },
+        Parameter::ForwardTsnSupported,
     ];
     assert!(init.parameters.iter().eq(expected.map(Ok)));
     let written = packet(header, |w| {

@@ -126,6 +126,7 @@ impl<'b> PacketWriter<'b> {
             Chunk::Pad(pad) => self.typed_chunk(chunk_type::PAD, 0, pad.padding),
             Chunk::ReConfig(re_config) => self.re_config(|p| p.append(re_config.parameters)),
             Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
+            Chunk::ForwardTsn(forward) => self.raw_chunk(forward.raw),
             Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
         }
     }

@@ -22,6 +22,8 @@ mod hostile;
 mod immediate;
 mod measuring;
 mod ns2_recovery;
+mod partial_reliability;
+mod partial_resets;
 mod path_mtu;
 mod paths;
 mod reconfiguration;

@@ -76,8 +76,8 @@ fn every_wrong_one_gets_one_line() {
         (
             edited("size =", "bytes ="),
             "line 8: workload.bytes: no such key; allowed: kind, \
-          direction, size, messages, message_size, reply_size, interval, streams, unordered, start, \
-           striped, read_rate, reset_every, reset",
+          direction, size, messages, message_size, reply_size, interval, streams, unordered, lifetime, \
+           retransmissions, priorities, unreliable, start, striped, read_rate, reset_every, reset",
         ),
         (
             edited("[workload]", "[transport]\nrto_mni = \"1 s\"\n[workload]"),
@@ -86,7 +86,8 @@ fn every_wrong_one_gets_one_line() {
           encapsulation, rto_initial, rto_min, rto_max, max_burst, burst_rule, new_data_waits, procedures, \
           path_confirmation, cookie_life, association_max_retrans, path_max_retrans, potentially_failed_max_retrans, \
           potentially_failed_cwnd, change_primary_threshold, max_init_retransmits, heartbeat_interval, \
-          sack_delay, sack_every, first_sack_at_once, srtt_heuristic, tie_seed, fast_retransmit_reports, receive_buffer, send_buffer, \
+          sack_delay, sack_every, first_sack_at_once, srtt_heuristic, tie_seed, fast_retransmit_reports, \
+          partial_reliability, receive_buffer, send_buffer, \
           max_message_size, outbound_streams, inbound_streams, initial_ssthresh, initial_cwnd, cwnd_floor, path_mtu, \
           max_paths, stream_reconfiguration, path_mtu_discovery, ecn, full_mesh, sender, receiver",
         ),
@@ -298,6 +299,10 @@ fn every_wrong_one_gets_one_line() {
                 "kind = \"periodic\"\nmessages = 3\ninterval = \"1 s\"\nstriped = true",
             ),
             "line 11: workload.striped: does not belong to kind \"periodic\"",
+        ),
+        (
+            edited("size =", "striped = true\nlifetime = \"1 s\"\nsize ="),
+            "line 9: workload.lifetime: a striped transfer lasts until everything has arrived; not with striped",
         ),
         // Background traffic.
         (

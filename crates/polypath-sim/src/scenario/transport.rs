@@ -314,6 +314,8 @@ transport! {
     tie_seed: Threshold,
     /// Missing reports that make a chunk lost.
     fast_retransmit_reports: u32,
+    /// Messages may be given up, if both sides have this (RFC 3758).
+    partial_reliability: bool,
     /// Receive buffer, announced as a_rwnd.
     receive_buffer: Size,
     /// Send buffer: messages not yet sent and not yet acknowledged.
@@ -420,6 +422,8 @@ policies! {
     ack,
     /// What counts as a sample of the round-trip time.
     rtt_sampling,
+    /// Which stream's message leaves next.
+    stream_scheduler,
     /// When a path is probed.
     probing,
 }

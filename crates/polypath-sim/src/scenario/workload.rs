@@ -132,6 +132,20 @@ pub struct Workload {
     /// Share of messages that are sent unordered; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unordered: Option<Probability>,
+    /// Messages are given up after this time, if both sides have `partial_reliability`
+    /// (RFC 3758 4.1). In place of this: `retransmissions`, `priorities`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Span>,
+    /// Messages are given up rather than sent again more often than this (RFC 7496 3.1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmissions: Option<u32>,
+    /// Messages have one of so many priorities each, and give way to more important ones
+    /// (RFC 7496 3.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<u32>,
+    /// Share of messages of which this holds; the others are reliable. All by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreliable: Option<Probability>,
     /// When the association is opened; at once by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Span>,
@@ -231,6 +245,7 @@ impl Workload {
         if self.kind != WorkloadKind::RequestReply && self.reply_size.is_some() {
             return foreign("reply_size");
         }
+        self.check_reliability(at)?;
         if self.messages == Some(0) {
             return problem("messages", "found 0; allowed: at least 1".to_owned());
         }
@@ -245,6 +260,43 @@ impl Workload {
         }
         if self.read_rate == Some(Rate(0)) {
             return problem("read_rate", "found 0 bit/s; allowed: above 0".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Workload {
+    fn check_reliability(&self, at: &Key) -> Result<(), Problem> {
+        let problem = |field: &str, text: &str| Err(Problem::new(at.field(field), text.to_owned()));
+        let limits = [
+            ("lifetime", self.lifetime.is_some()),
+            ("retransmissions", self.retransmissions.is_some()),
+            ("priorities", self.priorities.is_some()),
+        ];
+        let mut given = limits.into_iter().filter(|(_, given)| *given).map(|(name, _)| name);
+        match (given.next(), given.next()) {
+            (Some(_), Some(other)) => {
+                return problem(other, "allowed: one of lifetime, retransmissions and priorities");
+            }
+            (Some(name), None) if self.kind == WorkloadKind::RequestReply => {
+                return problem(
+                    name,
+                    "a request that is given up has no reply; allowed: bulk, periodic",
+                );
+            }
+            (Some(name), None) if self.is_striped() => {
+                return problem(
+                    name,
+                    "a striped transfer lasts until everything has arrived; not with striped",
+                );
+            }
+            (None, _) if self.unreliable.is_some() => {
+                return problem("unreliable", "needs lifetime, retransmissions or priorities");
+            }
+            _ => {}
+        }
+        if self.priorities == Some(0) {
+            return problem("priorities", "found 0; allowed: at least 1");
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use polypath_proto::{Association, Time};
 
+use super::ledger::Arrival;
 use super::progress::Progress;
 use super::source::{Planned, Source};
 use crate::random::Random;
@@ -144,7 +145,8 @@ impl Application {
     pub(super) fn delivered(&mut self, now: Time, side: usize, message: &Planned) {
         let Some(stripe) = &mut self.stripe else { return };
         if stripe.under_way[side].remove(&message.number).is_some() {
-            stripe.progress[side].delivered(now, message.size as usize, true);
+            let arrival = Arrival { complete: Some(*message), given_up: false };
+            stripe.progress[side].delivered(now, message.size as usize, arrival);
         }
     }
 

@@ -6,7 +6,7 @@ use polypath_proto::{
 };
 
 use super::application::Application;
-use super::ledger::Ledger;
+use super::ledger::{Failed, Ledger};
 use super::progress::Progress;
 use crate::random::derive;
 use crate::scenario::{AssociationPlan, Reset, Run, Workload, WorkloadKind};
@@ -123,7 +123,16 @@ impl Conversation {
     }
 
     /// The association tells one of the applications something.
-    pub(crate) fn notice(&mut self, now: Time, side: usize, event: Event, app: &Application) {
+    ///
+    /// # Errors
+    /// A message was given up that had to be delivered.
+    pub(crate) fn notice(
+        &mut self,
+        now: Time,
+        side: usize,
+        event: Event,
+        app: &Application,
+    ) -> Result<(), String> {
         let party = &mut self.parties[side];
         let mut change = |at, path, what| self.changes.push(StateChange { at, side, path, what });
         match event {
@@ -138,11 +147,17 @@ impl Conversation {
             }
             Event::CurrentPath { path, at } => change(at, path, Changed::Current),
             Event::PrimaryChanged { path } => change(now, path, Changed::Primary),
+            Event::SendFailed { stream, ppid, unordered, sent, .. } => {
+                let failed = Failed { stream: stream.0, mark: ppid.0, unordered, sent };
+                let flow = &mut self.flows[side];
+                flow.progress.given_up(flow.ledger.given_up(&failed)?);
+            }
             Event::Closed(reason) => {
                 party.closed.get_or_insert((now, reason));
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// One of the applications reads, sends and shuts down, as far as it can.
@@ -184,9 +199,9 @@ impl Conversation {
                 party.readable = false;
                 break;
             };
-            let whole = flow.ledger.received(&received)?;
-            flow.progress.delivered(now, received.payload.len(), whole.is_some());
-            if let Some(message) = whole {
+            let arrival = flow.ledger.received(&received)?;
+            flow.progress.delivered(now, received.payload.len(), arrival);
+            if let Some(message) = arrival.complete {
                 app.delivered(now, 1 - side, &message);
                 complete += 1;
             }
@@ -234,6 +249,7 @@ impl Conversation {
             let message = Message {
                 ppid: Ppid(Ledger::mark(&planned)),
                 unordered: planned.unordered,
+                reliability: planned.reliability,
                 ..Message::new(StreamId(planned.stream), payload)
             };
             match to.send(now, message) {

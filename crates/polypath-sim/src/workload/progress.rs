@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use polypath_proto::Time;
 
+use super::ledger::Arrival;
+
 /// A time without newly delivered data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
@@ -23,6 +25,8 @@ pub(crate) struct Progress {
     pub(crate) messages_sent: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) messages_delivered: u64,
+    /// Given up by the sender, and not delivered.
+    pub(crate) messages_abandoned: u64,
     pub(crate) bytes_delivered: u64,
     pub(crate) longest_gap: Option<Gap>,
     pub(crate) blackouts: Vec<Gap>,
@@ -40,6 +44,7 @@ impl Progress {
             messages_sent: 0,
             bytes_sent: 0,
             messages_delivered: 0,
+            messages_abandoned: 0,
             bytes_delivered: 0,
             longest_gap: None,
             blackouts: Vec::new(),
@@ -53,11 +58,17 @@ impl Progress {
         self.bytes_sent += u64::from(bytes);
     }
 
-    pub(crate) fn delivered(&mut self, now: Time, bytes: usize, complete: bool) {
+    /// A message was given up that has not arrived.
+    pub(crate) fn given_up(&mut self, missing: bool) {
+        self.messages_abandoned += u64::from(missing);
+    }
+
+    pub(crate) fn delivered(&mut self, now: Time, bytes: usize, arrival: Arrival) {
         self.gap_until(now);
         self.first_delivered.get_or_insert(now);
         self.last_delivered = Some(now);
-        self.messages_delivered += u64::from(complete);
+        self.messages_delivered += u64::from(arrival.complete.is_some());
+        self.messages_abandoned -= u64::from(arrival.complete.is_some() && arrival.given_up);
         self.bytes_delivered += bytes as u64;
     }
 
@@ -81,14 +92,18 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::source::Planned;
 
     #[test]
     fn the_longest_gap_and_the_list() {
         let mut progress = Progress::new(Duration::from_secs(1));
         progress.sent(Time::ZERO, 10);
         progress.first_data = Some(Time::ZERO);
+        let reliability = polypath_proto::Reliability::Reliable;
+        let message = Planned { number: 0, stream: 0, size: 1, unordered: false, reliability };
         for millis in [100, 200, 1500, 1600, 1601, 5000] {
-            progress.delivered(Time::from_millis(millis), 1, true);
+            let arrival = Arrival { complete: Some(message), given_up: false };
+            progress.delivered(Time::from_millis(millis), 1, arrival);
         }
         let longest = progress.longest_gap.unwrap();
         assert_eq!((longest.start, longest.length.as_millis()), (Time::from_millis(1601), 3399));

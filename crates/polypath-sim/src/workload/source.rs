@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use polypath_proto::Reliability;
+
 use crate::random::Random;
 use crate::scenario::{SizeRange, Workload, WorkloadKind};
-use crate::units::Size;
+use crate::units::{Probability, Size};
 
 /// A message that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +16,7 @@ pub(crate) struct Planned {
     pub(crate) stream: u16,
     pub(crate) size: u32,
     pub(crate) unordered: bool,
+    pub(crate) reliability: Reliability,
 }
 
 /// Fills the payload of a DATA chunk in a packet of 1500 bytes over IPv4.
@@ -26,6 +29,8 @@ pub(crate) struct Source {
     sizes: SizeRange,
     streams: u16,
     unordered: f64,
+    limit: Option<Limit>,
+    unreliable: f64,
     next_number: u64,
     /// Messages that may be sent now; the rest waits for time to pass or for the peer.
     credit: u64,
@@ -34,6 +39,13 @@ pub(crate) struct Source {
     /// Time between messages, for those that come by the clock.
     interval: Option<Duration>,
     dice: Random,
+}
+
+/// How messages are given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    Same(Reliability),
+    Priorities(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +71,10 @@ impl Source {
             (WorkloadKind::Periodic, _) | (WorkloadKind::RequestReply, true) => 1,
             (WorkloadKind::RequestReply, false) => 0,
         };
+        let lifetime = workload.lifetime.map(|l| Limit::Same(Reliability::Lifetime(l.duration())));
+        let retransmissions =
+            workload.retransmissions.map(|n| Limit::Same(Reliability::Retransmissions(n)));
+        let priorities = workload.priorities.map(Limit::Priorities);
         let sizes = if forward { None } else { workload.reply_size };
         let clock = workload.kind == WorkloadKind::Periodic;
         Self {
@@ -66,6 +82,8 @@ impl Source {
             sizes: sizes.or(workload.message_size).unwrap_or(DEFAULT_MESSAGE),
             streams: workload.streams.unwrap_or(1),
             unordered: workload.unordered.unwrap_or_default().get(),
+            limit: lifetime.or(retransmissions).or(priorities),
+            unreliable: workload.unreliable.unwrap_or(Probability::ONE).get(),
             next_number: 0,
             credit,
             pending: None,
@@ -96,7 +114,19 @@ impl Source {
         self.next_number += 1;
         let unordered = self.unordered > 0.0 && self.dice.chance(self.unordered);
         let stream = (number % u64::from(self.streams)) as u16;
-        Some(Planned { number, stream, size: size as u32, unordered })
+        let reliability = self.reliability();
+        Some(Planned { number, stream, size: size as u32, unordered, reliability })
+    }
+
+    /// Of one message. What is always reliable draws no lots.
+    fn reliability(&mut self) -> Reliability {
+        match self.limit {
+            Some(limit) if self.dice.chance(self.unreliable) => match limit {
+                Limit::Same(reliability) => reliability,
+                Limit::Priorities(n) => Reliability::Priority(self.dice.below(n.into()) as u32),
+            },
+            _ => Reliability::Reliable,
+        }
     }
 
     /// The message could not be sent yet.
@@ -127,7 +157,6 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Probability;
 
     fn source(workload: &Workload, forward: bool) -> Source {
         Source::new(workload, forward, Random::named(1, "workload"))
@@ -143,6 +172,32 @@ mod tests {
         assert_eq!(sent.last().unwrap().size, 10_000 - 6 * 1452);
         assert_eq!(sent.iter().map(|p| p.stream).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2, 0]);
         assert!(bulk.is_finished() && source(&workload, false).is_finished());
+    }
+
+    #[test]
+    fn some_messages_may_be_given_up() {
+        let workload = Workload {
+            messages: Some(1000),
+            priorities: Some(3),
+            unreliable: Some(Probability::percent(40)),
+            ..Workload::default()
+        };
+        let mut some = source(&workload, true);
+        let mut counts = [0; 4];
+        while let Some(planned) = some.next() {
+            counts[match planned.reliability {
+                Reliability::Priority(p) => p as usize,
+                other => {
+                    assert_eq!(other, Reliability::Reliable);
+                    3
+                }
+            }] += 1;
+        }
+        assert!(counts[..3].iter().all(|n| (80..200).contains(n)), "{counts:?}");
+        let workload = Workload { priorities: None, unreliable: None, ..workload };
+        let limited = Workload { retransmissions: Some(2), ..workload };
+        let all = source(&limited, true).next().map(|p| p.reliability);
+        assert_eq!(all, Some(Reliability::Retransmissions(2)));
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn judge(case: &Case, outcome: &Outcome) -> Result<(), String> {
     let (sender, receiver) = (&association.sender, &association.receiver);
     let everything = [&association.forward, &association.back]
         .iter()
-        .all(|flow| flow.messages_sent == flow.messages_delivered);
+        .all(|flow| flow.messages_sent == flow.messages_delivered + flow.messages_abandoned);
     let story = format!(
         "ended {:?} at {:.3} s, sender {}, receiver {}, forward {}/{}, back {}/{} messages",
         outcome.end,
@@ -199,6 +199,7 @@ struct Seen {
     blackouts: u64,
     background: u64,
     background_dropped: u64,
+    abandoned: u64,
 }
 
 impl Seen {
@@ -230,6 +231,8 @@ impl Seen {
         };
         self.background += background(&|link| link.delivered > 0);
         self.background_dropped += background(&|link| link.dropped_queue > 0);
+        let flows = [&association.forward, &association.back];
+        self.abandoned += u64::from(flows.iter().any(|flow| flow.messages_abandoned > 0));
         self.no_buffer += any(&|side| side.counts.dropped_no_buffer > 0);
         self.unreachable += closed("peer-unreachable");
         self.no_answer += closed("no-answer");
@@ -255,6 +258,7 @@ impl Seen {
             self.blackouts,
             self.background,
             self.background_dropped,
+            self.abandoned,
         ];
         assert!(all.iter().all(|&n| n * 1000 >= cases), "something hardly ever happened: {self:?}");
     }

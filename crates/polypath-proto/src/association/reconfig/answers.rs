@@ -182,8 +182,8 @@ impl Association {
         let sender = &mut self.sender;
         if !(sender.queue.is_empty() && sender.flight.is_empty()) {
             reconfig.quiet = Some(now + rto * PATIENCE);
-            if !sender.held.is_holding() {
-                sender.held.hold(Streams::All);
+            if !sender.queue.is_holding() {
+                sender.queue.hold(Streams::All);
             }
             return Answer::Result(result::IN_PROGRESS);
         }
@@ -191,7 +191,7 @@ impl Association {
         let ours = sender.flight.next_tsn();
         let theirs = self.receiver.tsns().cumulative().next().plus(JUMP);
         self.renumber(ours, theirs);
-        self.release_held();
+        self.sender.queue.release();
         self.tell_reconfig(Event::AssociationReset { outcome: Reconfigured::Performed });
         Answer::Renumbered(ours, theirs)
     }

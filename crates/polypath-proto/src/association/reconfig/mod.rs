@@ -114,13 +114,7 @@ impl Association {
     /// The association ends or begins anew: what waited for a reset waits no more.
     pub(super) fn forget_reconfig(&mut self) {
         self.reconfig = None;
-        self.release_held();
-    }
-
-    fn release_held(&mut self) {
-        for message in self.sender.held.release() {
-            self.sender.queue.push(message);
-        }
+        self.sender.queue.release();
     }
 
     /// A RE-CONFIG chunk of the peer (RFC 6525 5.2).
@@ -163,13 +157,13 @@ impl Association {
         if reconfig.quiet.is_some_and(|t| t <= now) {
             // The peer has given up its request.
             reconfig.quiet = None;
-            self.release_held();
+            self.sender.queue.release();
         }
         let may_ask = self.state.may_send_data();
         let Some(reconfig) = &mut self.reconfig else { return };
         if !may_ask && reconfig.ours.take().is_some() {
             // The shutdown has begun, and nothing waits for the answer.
-            self.release_held();
+            self.sender.queue.release();
         }
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some(ours) = reconfig.ours.as_mut().filter(|o| o.timer.is_some_and(|t| t <= now))

@@ -186,8 +186,8 @@ impl Association {
         let Some(reconfig) = &mut self.reconfig else { return };
         for request in &requests {
             match request {
-                Request::ResetOutgoing(streams) => self.sender.held.hold(streams.clone()),
-                Request::ResetAssociation => self.sender.held.hold(Streams::All),
+                Request::ResetOutgoing(streams) => self.sender.queue.hold(streams.clone()),
+                Request::ResetAssociation => self.sender.queue.hold(Streams::All),
                 _ => {}
             }
         }
@@ -203,7 +203,7 @@ impl Association {
     pub(in crate::association) fn advance_reconfig(&mut self, now: Time) {
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some(ours) = reconfig.ours.as_mut().filter(|o| o.body.is_none()) else { return };
-        let sender = &self.sender;
+        let sender = &mut self.sender;
         let ready = ours.requests.iter().all(|(_, request)| match request {
             Request::ResetOutgoing(streams) => !sender.queue.has_any_of(streams),
             // RFC 6525 5.1.4: nothing is outstanding.
@@ -216,6 +216,9 @@ impl Association {
         // RFC 6525 5.1.2 A4.
         let response = ours.answers.unwrap_or_else(|| reconfig.expected.wrapping_sub(1));
         let last_tsn = sender.flight.next_tsn().prev();
+        if ours.requests.iter().any(|(_, request)| matches!(request, Request::ResetOutgoing(_))) {
+            sender.flight.note_reset();
+        }
         let written = parameters(|w| {
             ours.requests.iter().try_for_each(|(number, request)| {
                 let request_number = *number;
@@ -317,9 +320,9 @@ impl Association {
         match request {
             Request::ResetOutgoing(streams) => {
                 if done {
-                    self.sender.queue.reset_ssns(&streams);
+                    self.sender.queue.reset_numbers(&streams);
                 }
-                self.release_held();
+                self.sender.queue.release();
                 let streams = streams.list();
                 self.tell_reconfig(Event::StreamsReset { incoming: false, streams, outcome });
             }
@@ -337,7 +340,7 @@ impl Association {
                     None if done => Reconfigured::Failed,
                     _ => outcome,
                 };
-                self.release_held();
+                self.sender.queue.release();
                 self.tell_reconfig(Event::AssociationReset { outcome });
             }
             Request::AddOutgoing(added) => {
@@ -365,8 +368,10 @@ impl Association {
             self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
             self.policies.loss = (self.config.loss().make)(&self.config);
         }
+        // A FORWARD TSN that was not answered has nothing to tell any more.
+        self.forward = None;
         self.sender.probe = WindowProbe::Idle;
-        self.sender.queue.reset_ssns(&Streams::All);
+        self.sender.queue.reset_numbers(&Streams::All);
         // What has overtaken the answer over another path has been acknowledged.
         let taken = self.receiver.tsns().cumulative().next();
         let peer_next = if taken.is_after(peer_next) { taken } else { peer_next };

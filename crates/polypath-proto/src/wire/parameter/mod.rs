@@ -13,6 +13,7 @@
 mod address;
 mod cookie;
 mod ecn_capable;
+mod forward_tsn_supported;
 mod heartbeat_info;
 mod host_name;
 mod packet_count;
@@ -62,6 +63,8 @@ pub mod parameter_type {
     pub const RETRANSMISSION_FLAG: u16 = 0xbe02;
     /// Packet Count (Iyengar 2006; not assigned by a registry).
     pub const PACKET_COUNT: u16 = 0xbe03;
+    /// Forward-TSN-Supported (RFC 3758 3.1).
+    pub const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
 
     /// The name of a parameter type, as RFC 9260 gives it.
     pub const fn name(ty: u16) -> Option<&'static str> {
@@ -80,6 +83,7 @@ pub mod parameter_type {
             TIMESTAMPS => "Timestamps",
             RETRANSMISSION_FLAG => "Retransmission Flag",
             PACKET_COUNT => "Packet Count",
+            FORWARD_TSN_SUPPORTED => "Forward-TSN-Supported",
             _ => return None,
         })
     }
@@ -119,6 +123,8 @@ pub enum Parameter<'a> {
     RetransmissionFlag,
     /// The sender offers the count of packets in the flags of its SACKs.
     PacketCount,
+    /// The sender takes FORWARD TSN chunks.
+    ForwardTsnSupported,
     /// A parameter of a type that this module does not know.
     Unknown {
         /// Parameter type.
@@ -147,6 +153,7 @@ impl<'a> Parameter<'a> {
             parameter_type::TIMESTAMPS => Some(Self::Timestamps),
             parameter_type::RETRANSMISSION_FLAG => Some(Self::RetransmissionFlag),
             parameter_type::PACKET_COUNT => Some(Self::PacketCount),
+            parameter_type::FORWARD_TSN_SUPPORTED => Some(Self::ForwardTsnSupported),
             ty => Some(Self::Unknown { ty, raw: tlv.raw }),
         }
         .ok_or(ParameterError::Malformed { ty: tlv.ty, len: tlv.raw.len() })
@@ -169,6 +176,7 @@ impl<'a> Parameter<'a> {
             Self::Timestamps => parameter_type::TIMESTAMPS,
             Self::RetransmissionFlag => parameter_type::RETRANSMISSION_FLAG,
             Self::PacketCount => parameter_type::PACKET_COUNT,
+            Self::ForwardTsnSupported => parameter_type::FORWARD_TSN_SUPPORTED,
             Self::Unknown { ty, .. } => ty,
         }
     }
@@ -305,6 +313,7 @@ impl<'b> ParameterWriter<'b> {
             Parameter::Timestamps => self.timestamps(),
             Parameter::RetransmissionFlag => self.retransmission_flag(),
             Parameter::PacketCount => self.packet_count(),
+            Parameter::ForwardTsnSupported => self.forward_tsn_supported(),
             Parameter::HostName(raw) | Parameter::Unknown { raw, .. } => self.raw(raw),
         }
     }

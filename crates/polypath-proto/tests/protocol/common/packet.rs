@@ -208,6 +208,14 @@ fn say(chunk: &Chunk<'_>, sent: &Sent) -> Said {
     };
     let text = match chunk {
         Chunk::Data(d) => format!("{name} {}", relative(d.tsn.0, sent.sender_tsn)),
+        Chunk::ForwardTsn(f) => {
+            let mut text =
+                format!("{name} {}", relative(f.new_cumulative_tsn().0, sent.sender_tsn));
+            for s in f.streams() {
+                text += &format!(" [{}:{}]", s.stream, s.ssn);
+            }
+            text
+        }
         Chunk::Shutdown(s) => {
             format!("{name} {}", relative(s.cumulative_tsn_ack.0, sent.receiver_tsn))
         }

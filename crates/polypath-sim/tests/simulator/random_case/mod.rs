@@ -68,7 +68,12 @@ impl Case {
         if traffic {
             background(&mut scenario, &mut Dice(Random::named(number, "traffic")), harshness);
         }
-        let workload = workload(&mut dice, &scenario.transport);
+        let mut workload = workload(&mut dice, &scenario.transport);
+        // Alone in some cases, and together with resets in others.
+        if number % 8 == 2 || number % 16 == 6 {
+            let dice = &mut Dice(Random::named(number, "reliability"));
+            partial_reliability(&mut scenario, &mut workload, dice);
+        }
         if scenario.paths.is_empty() {
             scenario.associations.push(AssociationSpec::new("sender", "receiver", workload));
         } else {
@@ -91,6 +96,12 @@ impl Case {
     /// The same with the standard answers: what cases had that failed before answers were drawn.
     pub(crate) fn with_standard_answers(mut self) -> Self {
         self.scenario.policy = Policy::default();
+        self.scenario.transport.partial_reliability = None;
+        let workloads = self.scenario.associations.iter_mut().map(|a| &mut a.workload);
+        for workload in workloads.chain(&mut self.scenario.workload) {
+            (workload.lifetime, workload.retransmissions, workload.priorities) = (None, None, None);
+            workload.unreliable = None;
+        }
         forget_refused_threshold(&mut self.scenario);
         self
     }
@@ -416,6 +427,20 @@ fn resets(scenario: &mut Scenario, number: u64) {
             Reset::Association,
         ]));
     }
+}
+
+/// Messages that may be given up, where both sides offer it.
+fn partial_reliability(scenario: &mut Scenario, workload: &mut Workload, dice: &mut Dice) {
+    if workload.kind == WorkloadKind::RequestReply {
+        return;
+    }
+    scenario.transport.partial_reliability = (!dice.one_in(8)).then_some(true);
+    match dice.between(0, 2) {
+        0 => workload.lifetime = Some(Span(dice.spread(1, 3_000_000_000))),
+        1 => workload.retransmissions = Some(dice.between(0, 2) as u32),
+        _ => workload.priorities = Some(dice.between(1, 5) as u32),
+    }
+    workload.unreliable = dice.one_in(2).then(|| dice.percent(100));
 }
 
 /// Outages and changes; true if there are outages.

@@ -1,0 +1,137 @@
+//! Giving messages up: the sender's side of partial reliability (RFC 3758 3.5, 4.1; RFC 7496 3).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Association;
+use crate::event::Event;
+use crate::reliability::Abandoned;
+use crate::send::{Fate, Limit, NewChunk, Partial};
+use crate::{Extension, PathId, StreamId, Time, Tsn};
+
+impl Association {
+    /// Messages that were given up: on one stream (SCTP_PR_STREAM_STATUS) or on all
+    /// (SCTP_PR_ASSOC_STATUS; RFC 7496 4.3, 4.4).
+    pub fn abandoned(&self, stream: Option<StreamId>) -> Abandoned {
+        self.sender.abandonments.of(stream)
+    }
+
+    /// Some message may be given up, and the peer can be told.
+    pub(super) fn may_abandon(&self) -> bool {
+        self.sender.unreliable && self.extensions.contains(Extension::PartialReliability)
+    }
+
+    /// When the next message is to be given up that waits.
+    pub(super) fn next_abandonment(&self) -> Option<Time> {
+        let may = self.may_abandon() && self.state.may_send_data();
+        self.sender.queue.next_expiry().filter(|_| may)
+    }
+
+    /// Gives up what waits and has outlived its time, and what was lost and is not to be sent again;
+    /// then tells the peer what it is not to wait for. What is in flight has its chance.
+    pub(super) fn abandon_hopeless(&mut self, now: Time) {
+        if !self.may_abandon() || !self.state.may_send_data() {
+            return;
+        }
+        // RFC 3758 4.1 TR3, TR5.
+        while let Some(message) = self.sender.queue.expired(now) {
+            self.abandon(now, &message, None);
+        }
+        // TR4; RFC 7496 3.1.
+        let mut from = self.sender.flight.ack_point().next();
+        while let Some((tsn, chunk, _)) = self.sender.flight.lost_from(from) {
+            from = tsn.next();
+            let reached = |p: &&Arc<Partial>| p.limit.is_reached(now, chunk.transmissions);
+            if let Some(message) = chunk.partial.as_ref().filter(reached).cloned() {
+                self.abandon(now, &message, Some(tsn));
+            }
+        }
+        self.forward(now);
+        self.advance_shutdown(now);
+    }
+
+    /// RFC 7496 3.2: what has a lower priority gives way to a message of `size` bytes, first what has
+    /// not been sent.
+    pub(super) fn make_send_room(&mut self, now: Time, size: usize, priority: u32) {
+        while self.send_room() < size {
+            let Some(message) = self.sender.queue.below(priority) else { break };
+            self.abandon(now, &message, None);
+        }
+        if self.send_room() >= size {
+            return;
+        }
+        let mut sent: Vec<(u32, Arc<Partial>)> = Vec::new();
+        for (_, chunk) in self.sender.flight.iter() {
+            if let Some(message) = chunk.partial.as_ref().filter(|_| !chunk.abandoned)
+                && let Limit::Priority(p) = message.limit
+                && p > priority
+                && sent.last().is_none_or(|(_, last)| last.number != message.number)
+            {
+                sent.push((p, message.clone()));
+            }
+        }
+        sent.sort_by_key(|(p, message)| (std::cmp::Reverse(*p), message.number));
+        for (_, message) in sent {
+            if self.send_room() >= size {
+                break;
+            }
+            self.abandon(now, &message, None);
+        }
+        self.forward(now);
+    }
+
+    /// RFC 3758 3.5 A2, A3: treats all of a message as finally acknowledged. `lost` is a chunk of it.
+    fn abandon(&mut self, now: Time, message: &Partial, lost: Option<Tsn>) {
+        let was_done = self.sender.is_done();
+        let (mut out, mut sent, mut paths) = (0, false, 0u64);
+        let mut freed = self.sender.flight.abandon(message, lost, |tsn, chunk, fate| {
+            sent = true;
+            let path = &mut self.paths[chunk.path.index()];
+            match fate {
+                Fate::InFlight => {
+                    path.data_gone(chunk.size());
+                    path.drop_rtt_probe(tsn);
+                    paths |= 1 << chunk.path.index();
+                    out += chunk.size();
+                }
+                Fate::Lost(_) => path.lost_gone(chunk.size()),
+                Fate::Acked | Fate::Abandoned => {}
+            }
+        });
+        if let Some(removed) = self.sender.queue.remove(message) {
+            freed += removed.bytes;
+            if let Some(mid) = removed.begun {
+                sent = true;
+                let rest = NewChunk {
+                    stream: message.stream,
+                    mid,
+                    ppid: message.ppid,
+                    unordered: message.unordered,
+                    beginning: false,
+                    end: true,
+                    immediate: false,
+                    payload: Bytes::new(),
+                    partial: None,
+                };
+                self.sender.flight.push_abandoned(rest, self.current);
+            }
+        }
+        self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(out);
+        self.sender.buffered -= freed;
+        for index in (0..self.paths.len()).filter(|index| paths & 1 << index != 0) {
+            self.update_t3(now, PathId(index as u8));
+        }
+        self.sender.abandonments.count(message, sent);
+        self.events.push_back(Event::SendFailed {
+            stream: message.stream,
+            ppid: message.ppid,
+            context: message.context,
+            unordered: message.unordered,
+            bytes: message.bytes,
+            sent,
+        });
+        self.tell_if_writable();
+        self.tell_if_drained(was_done);
+    }
+}

@@ -1,0 +1,129 @@
+//! FORWARD TSN: the peer is told not to wait for what was given up (RFC 3758 3.5), and heeds what it
+//! is told itself (3.6).
+//!
+//! One leaves when Advanced.Peer.Ack.Point has moved, and again, while it has not been acknowledged,
+//! with the SACK that comes a round-trip time later (F2) or after the RTO: a timer as T3-rtx, which runs
+//! although nothing is in flight (C5).
+
+use super::Association;
+use super::control::Control;
+use super::data::DataSeen;
+use crate::policy::failover::PathErrorKind;
+use crate::wire::{
+    DoesNotFit, FORWARD_TSN_HEADER_LEN, ForwardTsn, PacketWriter, SKIPPED_STREAM_LEN, SkippedStream,
+};
+use crate::{Extension, PathId, Ssn, Time, Tsn};
+
+/// The FORWARD TSN that has left and is not acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forward {
+    point: Tsn,
+    sent: Time,
+    path: PathId,
+    /// It leaves again then.
+    timer: Time,
+}
+
+impl Association {
+    /// When the timer of a FORWARD TSN expires.
+    pub(super) fn forward_timer(&self) -> Option<Time> {
+        self.forward.filter(|_| self.state.may_send_data()).map(|f| f.timer)
+    }
+
+    /// Tells the peer how far it may go on, if that is news (C3).
+    pub(super) fn forward(&mut self, now: Time) {
+        let flight = &self.sender.flight;
+        if let Some(forward) = self.forward
+            && !flight.ack_point().is_before(forward.point)
+        {
+            self.forward = None;
+            // Acknowledged, as a DATA chunk would be (RFC 9260 8.1, 8.2).
+            self.error_count = 0;
+            self.answered(now, forward.path);
+        }
+        let flight = &self.sender.flight;
+        let point = flight.advanced_ack_point();
+        if !flight.has_abandoned() || point == flight.ack_point() {
+            return;
+        }
+        if self.forward.is_none_or(|f| f.point != point) {
+            self.send_forward(now, self.path_for_control());
+        }
+    }
+
+    /// A SACK has come that a FORWARD TSN should have changed: it was lost, if there was time for an
+    /// answer (F2: "waiting a full RTT before sending a duplicate").
+    pub(super) fn repeat_forward(&mut self, now: Time) {
+        let Some(forward) = self.forward else { return };
+        let round_trip = self.paths[forward.path.index()].view().srtt;
+        if now > forward.sent && round_trip.is_some_and(|rtt| now >= forward.sent + rtt) {
+            self.send_forward(now, self.path_for_control());
+        }
+    }
+
+    fn send_forward(&mut self, now: Time, path: PathId) {
+        let point = self.sender.flight.advanced_ack_point();
+        let timer = now + self.paths[path.index()].rto();
+        self.forward = Some(Forward { point, sent: now, path, timer });
+        self.control.push_once(path, Control::ForwardTsn);
+    }
+
+    /// The timer has expired: neither FORWARD TSN nor SACK came through, or the peer is gone.
+    pub(super) fn handle_forward_timeout(&mut self, now: Time) {
+        let Some(forward) = self.forward.filter(|f| f.timer <= now) else { return };
+        if !self.state.may_send_data() {
+            return;
+        }
+        if self.sender.flight.bytes() == 0 {
+            // Nobody else finds out (RFC 9260 6.3.3 E2, 8.1, 8.2).
+            self.paths[forward.path.index()].back_off();
+            self.count_error(now, forward.path, PathErrorKind::DataTimeout);
+            if self.is_closed() {
+                return;
+            }
+        }
+        self.send_forward(now, self.alternate_for_control(forward.path));
+    }
+
+    pub(super) fn write_forward_tsn(&self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
+        let flight = &self.sender.flight;
+        let room = w.remaining().saturating_sub(FORWARD_TSN_HEADER_LEN) / SKIPPED_STREAM_LEN;
+        let (point, skipped) = flight.skipped(room);
+        if point != flight.advanced_ack_point() && !w.is_empty() {
+            return Err(DoesNotFit);
+        }
+        if point == flight.ack_point() {
+            // Acknowledged meanwhile.
+            return Ok(());
+        }
+        let streams =
+            skipped.iter().map(|s| SkippedStream { stream: s.stream, ssn: Ssn(s.mid.0 as u16) });
+        w.forward_tsn(point, streams)
+    }
+
+    /// RFC 3758 3.6.
+    pub(super) fn handle_forward_tsn(
+        &mut self,
+        path: PathId,
+        forward: &ForwardTsn<'_>,
+        seen: &mut DataSeen,
+    ) {
+        if !self.extensions.contains(Extension::PartialReliability) {
+            // RFC 3758 3.3.1: as if it were not known, "returning an ERROR to the peer".
+            if self.state.is_synchronised() {
+                self.report_unrecognized_chunk(path, forward.raw);
+            }
+            self.stats.dropped += 1;
+            return;
+        }
+        if !self.state.may_receive_data() || self.is_blind() {
+            self.stats.dropped += 1;
+            return;
+        }
+        let streams = forward.streams().map(|s| (s.stream, s.ssn.0.into()));
+        let moved = self.receiver.forward(forward.new_cumulative_tsn(), streams);
+        // "For the purposes of sending a SACK, the receiver MUST follow the same rules as if a DATA chunk
+        // had been received", and one that is out of date is answered at once.
+        seen.forwarded(!moved);
+    }
+}

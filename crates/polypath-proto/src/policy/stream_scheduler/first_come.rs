@@ -1,0 +1,44 @@
+//! First come, first served: messages leave in the order in which the application gave them.
+//!
+//! RFC 8260 3.1 (SCTP_SS_FCFS).
+
+use std::collections::VecDeque;
+
+use super::{Left, StreamScheduler, Waiting};
+use crate::StreamId;
+use crate::policy::Answer;
+
+/// See the [module](self).
+pub static FIRST_COME: Answer<dyn StreamScheduler> = Answer {
+    name: "first-come",
+    summary: "messages in the order in which they were given (SCTP_SS_FCFS, RFC 8260 3.1)",
+    make: |_| Box::<FirstCome>::default(),
+};
+
+#[derive(Debug, Default)]
+struct FirstCome {
+    /// Messages that wait, by number.
+    order: VecDeque<(u64, StreamId)>,
+}
+
+impl StreamScheduler for FirstCome {
+    fn queued(&mut self, message: &Waiting) {
+        let at = self.order.partition_point(|m| m.0 < message.number);
+        self.order.insert(at, (message.number, message.stream));
+    }
+
+    fn left(&mut self, chunk: &Left) {
+        if !chunk.ends {
+            return;
+        }
+        if self.order.front().is_some_and(|m| m.0 == chunk.number) {
+            self.order.pop_front();
+        } else if let Ok(at) = self.order.binary_search_by_key(&chunk.number, |m| m.0) {
+            self.order.remove(at);
+        }
+    }
+
+    fn next(&self) -> Option<StreamId> {
+        self.order.front().map(|m| m.1)
+    }
+}

@@ -1,0 +1,93 @@
+//! What the sender keeps of a message that it may give up (RFC 3758 3.4, RFC 7496).
+
+use std::collections::BTreeMap;
+
+use crate::reliability::{Abandoned, AbandonedCounts};
+use crate::{Message, Ppid, Reliability, StreamId, Time};
+
+/// When a message is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// RFC 3758 4.1.
+    Until(Time),
+    /// RFC 7496 3.1: retransmissions of a chunk.
+    Retransmissions(u32),
+    /// RFC 7496 3.2.
+    Priority(u32),
+}
+
+impl Limit {
+    fn of(reliability: Reliability, now: Time) -> Option<Self> {
+        match reliability {
+            Reliability::Reliable => None,
+            Reliability::Lifetime(lifetime) => Some(Self::Until(now + lifetime)),
+            Reliability::Retransmissions(most) => Some(Self::Retransmissions(most)),
+            Reliability::Priority(priority) => Some(Self::Priority(priority)),
+        }
+    }
+
+    /// A chunk that has been sent so often and was lost is not to be sent again.
+    pub(crate) fn is_reached(self, now: Time, transmissions: u32) -> bool {
+        match self {
+            // RFC 3758 4.1, TR4.
+            Self::Until(end) => now >= end,
+            Self::Retransmissions(most) => transmissions > most,
+            Self::Priority(_) => false,
+        }
+    }
+}
+
+/// A message that may be given up.
+#[derive(Debug)]
+pub(crate) struct Partial {
+    /// Its number in the association.
+    pub(crate) number: u64,
+    pub(crate) stream: StreamId,
+    pub(crate) ppid: Ppid,
+    pub(crate) context: u32,
+    pub(crate) unordered: bool,
+    pub(crate) bytes: usize,
+    pub(crate) limit: Limit,
+}
+
+impl Partial {
+    /// Of a message with a limit.
+    pub(crate) fn of(message: &Message, number: u64, now: Time) -> Option<Self> {
+        Some(Self {
+            number,
+            stream: message.stream,
+            ppid: message.ppid,
+            context: message.context,
+            unordered: message.unordered,
+            bytes: message.payload.len(),
+            limit: Limit::of(message.reliability, now)?,
+        })
+    }
+}
+
+/// Counts of what was given up.
+#[derive(Debug, Default)]
+pub(crate) struct Abandonments {
+    all: Abandoned,
+    streams: BTreeMap<StreamId, Abandoned>,
+}
+
+impl Abandonments {
+    pub(crate) fn count(&mut self, message: &Partial, sent: bool) {
+        for counts in [&mut self.all, self.streams.entry(message.stream).or_default()] {
+            let AbandonedCounts { unsent, sent: begun } = match message.limit {
+                Limit::Until(_) => &mut counts.lifetime,
+                Limit::Retransmissions(_) => &mut counts.retransmissions,
+                Limit::Priority(_) => &mut counts.priority,
+            };
+            *(if sent { begun } else { unsent }) += 1;
+        }
+    }
+
+    pub(crate) fn of(&self, stream: Option<StreamId>) -> Abandoned {
+        match stream {
+            None => self.all,
+            Some(stream) => self.streams.get(&stream).copied().unwrap_or_default(),
+        }
+    }
+}
