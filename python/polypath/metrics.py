@@ -34,6 +34,7 @@ METRICS: Mapping[str, str] = {
     "fast_retransmissions": "DATA chunks fast retransmitted",
     "timeout_retransmissions": "DATA chunks retransmitted after a timeout",
     "timeouts": "expirations of T3-rtx",
+    "blocked_time": "seconds for which the receive buffer held up new data and a path stood still",
     "failures": "times that a path became inactive",
     "heartbeats_lost": "HEARTBEATs not answered in time",
     "duplicates_received": "DATA chunks that arrived a second time at the other side",
@@ -45,7 +46,21 @@ PATH_METRICS: Mapping[str, str] = {
     "packets_sent": "packets sent over it by the side that opened the association",
     "failures": "times that it became inactive there, until the last byte was delivered",
     "packets_arrived": "of the packets sent, those that the other side received",
+    "data_sent": "DATA chunks sent there, retransmissions among them",
+    "timeouts": "expirations of T3-rtx there",
+    "second_timeouts": "of these, the second in a row, with no sign of life in between",
+    "third_timeouts": "the third in a row",
+    "fourth_timeouts": "the fourth in a row",
+    "fifth_timeouts": "the fifth in a row",
 }
+_SENT = ("data_chunks_sent", "fast_retransmissions", "timeout_retransmissions")
+_TIMEOUTS = (
+    "timeouts",
+    "second_timeouts",
+    "third_timeouts",
+    "fourth_timeouts",
+    "fifth_timeouts",
+)
 
 _OF_SENDER_PATHS = (
     "packets_sent",
@@ -136,6 +151,7 @@ def _association(association: Mapping[str, Any]) -> dict[str, Metric]:
         row[name] = sum(path["counts"][name] for path in association["sender"]["paths"])
     for name in _OF_RECEIVER:
         row[name] = association["receiver"]["counts"][name]
+    row["blocked_time"] = association["sender"]["counts"]["nanoseconds_blocked"] / 1e9
     row |= _paths(association)
     if association["back"]["bytes_sent"]:
         back = _flow(association["back"], complete)
@@ -163,6 +179,10 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         row[f"{prefix}.packets_arrived"] = arrived.get((path["local"], path["remote"]), 0)
         known = not math.isnan(path["counts"]["failures"])
         row[f"{prefix}.failures"] = failures[path["path"]] if known else math.nan
+        # ns-2 does not tell why a chunk was sent again.
+        sent = sum(path["counts"][name] for name in _SENT)
+        row[f"{prefix}.data_sent"] = path["counts"].get("data_sent", sent)
+        row |= {f"{prefix}.{name}": path["counts"][name] for name in _TIMEOUTS}
     return row
 
 
@@ -194,7 +214,7 @@ def _over_all(rows: list[dict[str, Metric]]) -> dict[str, Metric]:
             continue
         if metric in longest:
             total[metric] = math.nan if any(map(math.isnan, values)) else max(values)
-        elif metric in ("goodput", "blackout_time"):
+        elif metric in ("goodput", "blackout_time", "blocked_time"):
             total[metric] = math.fsum(values)
         else:
             total[metric] = sum(int(value) for value in values)

@@ -158,6 +158,7 @@ class Parameters(TypedDict, total=False):
     association_max_retrans: int
     path_max_retrans: int
     potentially_failed_max_retrans: int
+    potentially_failed_cwnd: int
     change_primary_threshold: int | Literal["off"]
     max_init_retransmits: int
     heartbeat_interval: str
@@ -165,6 +166,7 @@ class Parameters(TypedDict, total=False):
     sack_every: int
     first_sack_at_once: bool
     srtt_heuristic: bool
+    tie_seed: int | Literal["off"]
     fast_retransmit_reports: int
     receive_buffer: str
     send_buffer: str

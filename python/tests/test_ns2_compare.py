@@ -123,6 +123,36 @@ def test_a_sack_from_the_sender_is_the_modules_own() -> None:
     assert found([*RUN, hop], RUN).accepted is None
 
 
+def test_t3_rtx_that_ties_with_a_sack_is_an_accepted_class() -> None:
+    def accepted(arrival: float, rto: float) -> str | None:
+        one = data(0.0, 1, math.nan, fate="lost")
+        answer = replace(sack(arrival - 0.045, 0, [(2, 2)]), arrival=arrival)
+        again = replace(data(1.0, 1, 1.05).content, retransmission=True)
+        runs = (
+            [one, answer, replace(data(1.0, 1, 1.05), content=again)],
+            [one, answer, data(1.0, 3, 1.05)],
+        )
+        size = np.array([3000], dtype=np.uint32)
+        seconds = np.array([rto])
+        state = PathSeries(
+            side="sender",
+            path=0,
+            time=np.array([0.0]),
+            cwnd=size,
+            ssthresh=size,
+            rto=seconds,
+            srtt=seconds,
+            in_flight=size,
+            error_count=size,
+        )
+        views = (View(hops, 2.0, 0.0, True, [state]) for hops in runs)
+        return side_by_side(TRANSFER, setup(TRANSFER), *views).accepted
+
+    assert accepted(1.0, 1.0) == "t3-tie"
+    assert accepted(0.99, 1.0) is None
+    assert accepted(1.0, 1.1) is None
+
+
 def test_scripts_are_the_same_for_the_same_seed() -> None:
     one, again, other = (scenario(s, paths=2, profile="rfc9260") for s in (3, 3, 4))
     assert one == again
@@ -151,6 +181,9 @@ def test_each_combination_is_an_agent_of_ns2() -> None:
         policies({**standard, **both}, both)
 
 
+PF = {"failover": "cmt-potentially-failed"}
+
+
 def test_concurrent_multipath_transfer_is_an_agent_of_its_own() -> None:
     standard = {"congestion": "ns2", "rtt_sampling": "karn", "probing": "idle"}
     agents = {name: policies({**standard, **given}, {}) for name, given in CONCURRENT.items()}
@@ -158,6 +191,18 @@ def test_concurrent_multipath_transfer_is_an_agent_of_its_own() -> None:
     switches = {"useCmtReordering_": 1, "useCmtCwnd_": 1, "useCmtDelAck_": 1, "useCmtPF_": 0}
     assert agents["cmt-same"][1] == {**switches, "eCmtRtxPolicy_": 1}
     assert agents["cmt-cwnd"][1] == {**switches, "eCmtRtxPolicy_": 4}
+    failing = {**switches, "useCmtPF_": 1}
+    assert agents["cmt-pf-cwnd"][1] == {**failing, "eCmtRtxPolicy_": 4}
+    assert agents["cmt-pf-ssthresh"][1] == {**failing, "eCmtRtxPolicy_": 2}
+    for other in ("same", "asap", "loss-rate"):
+        with pytest.raises(ScenarioError, match=r"policy\.retransmission"):
+            policies({**standard, **CONCURRENT["cmt-pf-cwnd"], "retransmission": other}, {})
+    with pytest.raises(ScenarioError, match=r"policy\.failover"):
+        policies({**standard, **COMBINATIONS["same"], **PF, "scheduler": "primary"}, {})
+    made = setup(scenario(1, combination="cmt-pf-cwnd", paths=2))
+    # At a receiver that loses a heartbeat the module would loop for ever.
+    assert (made.sender["useCmtPF_"], made.receiver["useCmtPF_"]) == (1, 0)
+    assert made.sender["cmtPFCwnd_"] == 2
     without = {**CONCURRENT["cmt-same"], "ack": "delayed", "cwnd_update": "standard"}
     variables = policies({**standard, **without}, {})[1]
     assert (variables["useCmtDelAck_"], variables["useCmtCwnd_"]) == (0, 0)
@@ -170,7 +215,7 @@ def test_each_dormant_behaviour_is_a_dormant_action_of_ns2() -> None:
         found = failover({"failover": answer}, {"change_primary_threshold": threshold})
         return found["dormantAction_"], found["changePrimaryThresh_"]
 
-    assert [variables(answer)[0] for answer in FAILOVERS] == [0, 1, 2, 0]
+    assert [variables(answer)[0] for answer in FAILOVERS] == [0, 1, 2, 0, 0]
     # The default of -1 would be 0; only one answer heeds the threshold.
     assert variables("permanent")[1] > 100_000
     assert variables("permanent", 0) == (0, 0)

@@ -10,6 +10,7 @@ import os
 import pytest
 
 from polypath.ns2.random_scripts import judge_many, summary
+from polypath.ns2.scripts import CONCURRENT
 from polypath.scenario import Scenario
 
 SCRIPTS = 200
@@ -70,9 +71,17 @@ def test_failing_paths_agree_packet_by_packet(failover: str) -> None:
 
 
 @pytest.mark.usefixtures("ns")
-def test_concurrent_multipath_transfer_agrees_packet_by_packet() -> None:
-    # The other retransmission policies draw lots between equal paths.
-    agree("cmt-same", 2, int(os.environ.get("POLYPATH_SCRIPTS", "40")))
+@pytest.mark.parametrize("combination", CONCURRENT)
+def test_concurrent_multipath_transfer_agrees_packet_by_packet(combination: str) -> None:
+    # Ties between paths are drawn by the same generator from the same seed.
+    agree(combination, 2, int(os.environ.get("POLYPATH_SCRIPTS", "20")))
+
+
+@pytest.mark.usefixtures("ns")
+@pytest.mark.parametrize("combination", ["cmt-pf-cwnd", "cmt-pf-ssthresh"])
+def test_potentially_failed_paths_that_fail_agree_packet_by_packet(combination: str) -> None:
+    scripts = int(os.environ.get("POLYPATH_SCRIPTS", "20"))
+    agree(combination, 2, scripts, "cmt-potentially-failed")
 
 
 BROKEN = """

@@ -23,6 +23,10 @@ pub(crate) struct Tuning {
     /// other side should have it too, for acknowledgements that suit it
     #[arg(long, conflicts_with = "profile", help_heading = "Protocol")]
     cmt: bool,
+    /// The same, and no data to a path that has timed out before it answers again: short for --profile
+    /// cmt-pf
+    #[arg(long, conflicts_with_all = ["profile", "cmt"], help_heading = "Protocol")]
+    cmt_pf: bool,
     /// Constant of the protocol, such as rto_min=200ms or path_max_retrans=2; may be repeated.
     /// `polypath profiles` lists them
     #[arg(short, long, value_name = "KEY=VALUE", help_heading = "Protocol")]
@@ -68,12 +72,14 @@ constants! {
     association_max_retrans number "errors in a row that end the association",
     path_max_retrans number "errors in a row that make a path inactive",
     potentially_failed_max_retrans number "errors in a row that make a path potentially failed",
+    potentially_failed_cwnd number "packets that a path may send whose probe was answered (CMT-PF)",
     change_primary_threshold optional_number "errors of the primary that make a failover permanent; off: never",
     max_init_retransmits number "attempts of INIT and COOKIE ECHO after the first",
     heartbeat_interval optional_duration "added to the RTO between heartbeats on an idle path; off: none",
     sack_delay duration "longest wait before data is acknowledged",
     sack_every number "a SACK at the latest after so many packets with DATA",
     srtt_heuristic switch "T3-rtx leaves alone what was sent within the last round-trip time",
+    tie_seed optional_number "ties between paths as ns-2 decides them from this seed; off: by chance",
     first_sack_at_once switch "the first DATA chunk is acknowledged at once",
     fast_retransmit_reports number "missing reports that make a chunk lost",
     receive_buffer bytes "receive buffer",
@@ -139,7 +145,11 @@ seams! {
 
 impl Tuning {
     fn profile(&self) -> &str {
-        if self.cmt { "cmt" } else { &self.profile }
+        match (self.cmt, self.cmt_pf) {
+            (true, _) => "cmt",
+            (_, true) => "cmt-pf",
+            _ => &self.profile,
+        }
     }
 
     /// The configuration asked for.
@@ -307,7 +317,8 @@ mod tests {
 
     fn tuning(config: &[&str], policy: &[&str]) -> Result<Config, Failure> {
         let own = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
-        Tuning { profile: "rfc9260".into(), cmt: false, config: own(config), policy: own(policy) }
+        let profile = "rfc9260".into();
+        Tuning { profile, cmt: false, cmt_pf: false, config: own(config), policy: own(policy) }
             .config()
     }
 

@@ -68,6 +68,7 @@ mod event;
 mod extension;
 mod ids;
 mod init;
+mod mrg32k3a;
 mod path;
 pub mod policy;
 mod receive;

@@ -5,6 +5,8 @@ use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 use sha2::Sha256;
 
+use crate::mrg32k3a::Mrg32k3a;
+
 /// Where all randomness of an endpoint comes from. Same seed, same run.
 ///
 /// Drivers on real networks take it from the operating system; simulations from a number.
@@ -86,20 +88,46 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
 
 /// Fair dice for jitter and for ties. Predictable from its output: not for tags.
 #[derive(Clone, Debug)]
-pub struct Rng(Pcg64);
+pub struct Rng {
+    dice: Pcg64,
+    /// What decides ties in its place.
+    ns2: Option<Mrg32k3a>,
+}
 
 impl Rng {
     /// Dice from a seed.
     pub fn new(seed: &Seed) -> Self {
         let (a, b) = seed.0.split_at(16);
         let word = |b: &[u8]| u128::from_le_bytes(b.try_into().expect("16 bytes"));
-        Self(Pcg64::new(word(a), word(b)))
+        Self { dice: Pcg64::new(word(a), word(b)), ns2: None }
+    }
+
+    /// With ties decided as in ns-2 after `$defaultRNG seed` with this number. The jitter of the first HEARTBEAT of
+    /// either side takes two draws before any tie.
+    pub(crate) fn with_ties(self, seed: Option<u32>) -> Self {
+        let ns2 = seed.map(|seed| {
+            let mut generator = Mrg32k3a::new(seed);
+            generator.next_u31();
+            generator.next_u31();
+            generator
+        });
+        Self { ns2, ..self }
     }
 
     /// Uniform in `0..n`; 0 if `n` is 0. The sampling is our own, so that runs can be repeated
     /// whatever a library's next version does: the high half of a 64 x 64 bit product.
     pub fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
+        ((u128::from(self.dice.next_u64()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Whether the `n`-th of equals, from 2 on, takes the place of the one chosen so far: with a chance of
+    /// one in `n`, so that all are equally likely. ns-2 takes it, whatever `n`, by the lowest bit of a number
+    /// that is drawn: if this is `bit`.
+    pub fn takes_over(&mut self, n: u64, bit: u32) -> bool {
+        match &mut self.ns2 {
+            Some(generator) => generator.next_u31() & 1 == bit,
+            None => self.below(n) == n - 1,
+        }
     }
 }
 

@@ -26,6 +26,14 @@ pub struct PathStats {
     pub timeout_retransmissions: u64,
     /// Expirations of T3-rtx.
     pub timeouts: u64,
+    /// Of these, the second in a row: without a sign of life of the path in between.
+    pub second_timeouts: u64,
+    /// The third in a row.
+    pub third_timeouts: u64,
+    /// The fourth in a row.
+    pub fourth_timeouts: u64,
+    /// The fifth in a row.
+    pub fifth_timeouts: u64,
     /// HEARTBEATs sent.
     pub heartbeats_sent: u64,
     /// HEARTBEAT ACKs received that answered one of ours.
@@ -58,6 +66,9 @@ pub struct AssociationStats {
     pub dropped: u64,
     /// Chunks that had been gap-acknowledged and no longer were (RFC 9260 6.2.1).
     pub reneged: u64,
+    /// Nanoseconds for which new data waited for the peer's receive buffer and nothing was outstanding on
+    /// an active path (receive-buffer blocking).
+    pub nanoseconds_blocked: u64,
     /// DATA chunks dropped because the receive buffer was full.
     pub dropped_no_buffer: u64,
     /// Echoes of timestamps at which nothing can have been sent: of the future, or before the first.

@@ -32,6 +32,7 @@ pub mod emulator;
 mod invariants;
 pub mod link;
 pub mod network;
+mod oracle;
 pub mod outcome;
 pub mod pcapng;
 pub mod random;

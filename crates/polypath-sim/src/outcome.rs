@@ -264,6 +264,14 @@ counts! {
         timeout_retransmissions,
         /// Expirations of T3-rtx.
         timeouts,
+        /// Of these, the second in a row.
+        second_timeouts,
+        /// The third in a row.
+        third_timeouts,
+        /// The fourth in a row.
+        fourth_timeouts,
+        /// The fifth in a row.
+        fifth_timeouts,
         /// HEARTBEATs sent.
         heartbeats_sent,
         /// HEARTBEAT ACKs received.
@@ -296,6 +304,8 @@ counts! {
         dropped,
         /// Chunks whose gap acknowledgement was taken back.
         reneged,
+        /// Nanoseconds for which the peer's receive buffer held up new data and a path stood still.
+        nanoseconds_blocked,
         /// DATA chunks dropped because the receive buffer was full.
         dropped_no_buffer,
         /// Echoes of timestamps at which nothing can have been sent.

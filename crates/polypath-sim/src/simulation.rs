@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use crate::invariants::{self, Due, Schedule};
 use crate::network::{Change, Event, HostId, Network, NodeId, NodeKind, PacketId};
+use crate::oracle;
 use crate::outcome::{
     AssociationOutcome, End, EndpointOutcome, FlowOutcome, LinkOutcome, Outcome, PathChange,
     PathOutcome, SideOutcome, StripeOutcome, close_name,
@@ -232,6 +233,7 @@ impl<'w> Simulation<'w> {
                 let change = &self.changes[index as usize];
                 let link = &mut self.network.links[change.link.index()];
                 change.kind.apply(self.now, link);
+                self.tell_loss_rates();
                 Ok(())
             }
             Event::Sample => {
@@ -393,9 +395,25 @@ impl<'w> Simulation<'w> {
             }
             return Ok(());
         };
+        if let Notice::Established { .. } = notice
+            && let Some(association) = self.stacks[stack].endpoint.association_mut(id)
+        {
+            oracle::tell(&self.network, association);
+        }
         let talk = &mut self.conversations[member.conversation];
         talk.notice(self.now, member.side, notice, &self.applications[talk.application]);
         self.act(member.conversation, member.side)
+    }
+
+    /// A link has changed.
+    fn tell_loss_rates(&mut self) {
+        for stack in &mut self.stacks {
+            for member in &stack.associations {
+                if let Some(association) = stack.endpoint.association_mut(member.id) {
+                    oracle::tell(&self.network, association);
+                }
+            }
+        }
     }
 
     /// An association has come in: it is the one that the peer's host opened to this stack.

@@ -82,6 +82,37 @@ def _arrived(comparison: Comparison, time: float) -> set[int]:
     return {t for hop in hops if abs(hop.arrival - time) <= _INSTANT for t in hop.content.tsns}
 
 
+def _t3_tie(_plan: Setup, comparison: Comparison) -> bool:
+    """T3-rtx expires in the instant in which a SACK arrives: one sender has taken it in, one not."""
+    found = comparison.difference
+    assert found is not None
+    if found.ours is None or found.theirs is None:
+        return False
+    pair = (found.ours, found.theirs)
+    if any(DATA not in hop.content.kinds or not hop.leaves for hop in pair):
+        return False
+    hops = comparison.ours.hops
+    passed_on = {hop.content for hop in hops if not hop.leaves and _same(hop.time, found.time)}
+    arrives = any(
+        SACK in hop.content.kinds
+        and hop.content.direction == 1
+        and _same(hop.arrival, found.time)
+        and hop.content not in passed_on
+        for hop in hops
+    )
+    expires = any(
+        _same(hop.time + path.rto, found.time)
+        for path in comparison.ours.state(found.time, after=False)
+        for hop in hops
+        if hop.leaves and DATA in hop.content.kinds and hop.content.path == path.path
+    )
+    return arrives and expires
+
+
+def _same(time: float, other: float) -> bool:
+    return abs(time - other) <= _INSTANT
+
+
 def _sack_of_nothing(_plan: Setup, comparison: Comparison) -> bool:
     """The module's sender sends a SACK, although nothing was sent to it."""
     found = comparison.difference
@@ -106,6 +137,12 @@ CLASSES = (
         why="the delayed SACK's timer expires in the instant in which DATA arrives; which of the "
         "two is first is the order of two event queues",
         holds=_sack_timer_tie,
+    ),
+    Accepted(
+        name="t3-tie",
+        why="T3-rtx expires in the instant in which a SACK arrives; which of the two is first is the "
+        "order of two event queues",
+        holds=_t3_tie,
     ),
     Accepted(
         name="sack-of-nothing",

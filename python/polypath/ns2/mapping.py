@@ -11,7 +11,7 @@ from typing import Any
 from polypath._core import quantity
 from polypath.ns2.cross_traffic import CrossTraffic, check_no_traffic, cross_traffic
 from polypath.ns2.network import Change, Link, Path, network_changes, network_paths, refuse, share
-from polypath.ns2.transport import PROFILE, agent_variables, check_given, failover, policies
+from polypath.ns2.transport import PROFILE, agent_variables, check_given, failover, policies, tie_seed
 from polypath.scenario import Scenario
 
 #: Bytes of the IPv4 header, of SCTP's common header, and of a DATA chunk before its data.
@@ -33,6 +33,8 @@ class Setup:
     agent: str
     sender: Mapping[str, float]
     receiver: Mapping[str, float]
+    #: What ns-2's default generator, which decides ties, begins with; None: as ever.
+    tie_seed: int | None
     #: Whether DATA packets and SACKs carry a timestamp chunk.
     timestamps: bool
     #: When the application begins, seconds, and the bytes of each message.
@@ -73,7 +75,9 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     sides["sender"].update(answers)
     if "useCmtDelAck_" in answers:
         # At a receiver, potentially failed paths would loop for ever when a heartbeat is lost.
-        sides["receiver"].update({key: answers[key] for key in ("useCmtDelAck_", "useCmtPF_")})
+        sides["receiver"].update({"useCmtDelAck_": answers["useCmtDelAck_"], "useCmtPF_": 0})
+        cwnd = effective["sender"]["transport"]["potentially_failed_cwnd"]
+        sides["sender"]["cmtPFCwnd_"] = cwnd
     for side, variables in sides.items():
         variables.update(failover(effective[side]["policy"], effective[side]["transport"]))
     headers = _IP + _COMMON + _DATA + (_TIMESTAMP if timestamps else 0)
@@ -102,6 +106,7 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
         agent=agent,
         sender=sides["sender"],
         receiver=sides["receiver"],
+        tie_seed=tie_seed(agent, effective["sender"]["transport"]),
         timestamps=timestamps,
         start=start,
         messages=messages,

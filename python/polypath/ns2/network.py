@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,13 @@ class Path:
     back: tuple[Link, ...]
     #: Which of them the path's own parameters and faults belong to.
     middle: int
+
+    def loss_rate(self, middle: float | None = None) -> float:
+        """The share of packets lost on the way forward, by scripts apart; with this of the middle link."""
+        own = [link.loss for link in self.forward]
+        if middle is not None:
+            own[self.middle] = middle
+        return 1 - math.prod(1 - loss for loss in own)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from polypath.ns2.mapping import Setup
 from polypath.ns2.trace import Trace
-from polypath.ns2.variables import PathSeries
+from polypath.ns2.variables import STATES, PathSeries
 from polypath.packets import DATA, FATES, HEARTBEAT, HEARTBEAT_ACK, SACK
 
 #: Counters of a link, in the order of the simulator's.
@@ -34,8 +34,16 @@ _COUNTERS = (
 )
 
 
-def table(setup: Setup, trace: Trace, series: list[PathSeries]) -> dict[str, Any]:
-    """The outcome of a run as nested dicts and lists, as of `Result.outcome`."""
+def table(
+    setup: Setup,
+    trace: Trace,
+    series: list[PathSeries],
+    timeouts: list[list[int]] | None = None,
+) -> dict[str, Any]:
+    """The outcome of a run as nested dicts and lists, as of `Result.outcome`.
+
+    `timeouts` has, for each path, each expiry of T3-rtx: which one it was in a row.
+    """
     complete = trace.acknowledged
     forward = _flow(setup, trace)
     return {
@@ -52,9 +60,9 @@ def table(setup: Setup, trace: Trace, series: list[PathSeries]) -> dict[str, Any
                 "started_at": setup.start,
                 "forward": forward,
                 "back": _nothing(),
-                "sender": _side(setup, trace, series, 0),
-                "receiver": _side(setup, trace, [], 1),
-                "changes": [],
+                "sender": _side(setup, trace, series, timeouts, 0),
+                "receiver": _side(setup, trace, [], None, 1),
+                "changes": _changes(series),
             }
         ],
         "links": [
@@ -140,7 +148,24 @@ def _packets_with(trace: Trace, kind: int) -> NDArray[np.int64]:
     return packets
 
 
-def _side(setup: Setup, trace: Trace, series: list[PathSeries], direction: int) -> dict[str, Any]:
+def _changes(series: list[PathSeries]) -> list[dict[str, Any]]:
+    """Changes of the sender's paths, in the order of time."""
+    changes: list[dict[str, Any]] = []
+    for one in series:
+        for place in np.flatnonzero(np.diff(one.state.astype(np.int64))) + 1:
+            before, after = (STATES[int(one.state[at])] for at in (place - 1, place))
+            change = {"at": float(one.time[place]), "side": "sender", "path": one.path}
+            changes.append({**change, "what": "state", "from": before, "to": after})
+    return sorted(changes, key=lambda change: float(change["at"]))
+
+
+def _side(
+    setup: Setup,
+    trace: Trace,
+    series: list[PathSeries],
+    timeouts: list[list[int]] | None,
+    direction: int,
+) -> dict[str, Any]:
     sacks = _packets_with(trace, SACK)
     nan = math.nan
     return {
@@ -159,15 +184,22 @@ def _side(setup: Setup, trace: Trace, series: list[PathSeries], direction: int) 
             "dropped": nan,
             "reneged": 0,
             "dropped_no_buffer": nan,
+            "nanoseconds_blocked": nan,
         },
         "paths": [
-            _path(setup, trace, series, direction, number) for number in range(len(setup.paths))
+            _path(setup, trace, series, timeouts, direction, number)
+            for number in range(len(setup.paths))
         ],
     }
 
 
 def _path(
-    setup: Setup, trace: Trace, series: list[PathSeries], direction: int, path: int
+    setup: Setup,
+    trace: Trace,
+    series: list[PathSeries],
+    timeouts: list[list[int]] | None,
+    direction: int,
+    path: int,
 ) -> dict[str, Any]:
     own = (trace.direction == direction) & (trace.path == path)
     packets = _chunk_packets(trace)
@@ -183,7 +215,7 @@ def _path(
         "path": path,
         "local": f"node {ends[direction]}",
         "remote": f"node {ends[1 - direction]}",
-        "state": ("", "active", "", "inactive")[int(last.state[-1])] if last else None,
+        "state": STATES[int(last.state[-1])] if last else None,
         "cwnd": int(last.cwnd[-1]) if last else nan,
         "ssthresh": int(last.ssthresh[-1]) if last else nan,
         "rto": float(last.rto[-1]) if last else nan,
@@ -200,11 +232,12 @@ def _path(
             "bytes_received": nan,
             "data_chunks_sent": len(new),
             "data_bytes_sent": int(sizes[new - 1].sum()) if len(new) else 0,
+            "data_sent": int(data.sum()),
             "data_chunks_received": nan,
             "data_bytes_received": nan,
             "fast_retransmissions": nan,
             "timeout_retransmissions": nan,
-            "timeouts": int(last.timeouts[-1]) if last else nan,
+            **_timeouts(last, None if timeouts is None else timeouts[path]),
             "heartbeats_sent": int((mine & (trace.chunk_kind == HEARTBEAT)).sum()),
             "heartbeats_acked": _answers(setup, trace, direction, path),
             "heartbeats_lost": nan,
@@ -224,11 +257,22 @@ def _answers(setup: Setup, trace: Trace, direction: int, path: int) -> int:
     return int(np.isin(answers, arrived).sum())
 
 
+def _timeouts(series: PathSeries | None, in_a_row: list[int] | None) -> dict[str, float]:
+    """Expirations of T3-rtx, and how many of them in a row; else those of HEARTBEATs count too."""
+    names = ("second_timeouts", "third_timeouts", "fourth_timeouts", "fifth_timeouts")
+    if in_a_row is None:
+        known = int(series.timeouts[-1]) if series else math.nan
+        return {"timeouts": known, **dict.fromkeys(names, math.nan)}
+    rows = {name: in_a_row.count(number) for number, name in enumerate(names, start=2)}
+    return {"timeouts": len(in_a_row), **rows}
+
+
 def _failures(series: PathSeries | None) -> float:
     """Times that the path became inactive."""
     if series is None:
         return math.nan
-    return int((np.diff(series.state.astype(np.int64)) > 0).sum())
+    inactive = series.state == STATES.index("inactive")
+    return int((inactive[1:] & ~inactive[:-1]).sum())
 
 
 def _background(trace: Trace, link: int) -> dict[str, int]:

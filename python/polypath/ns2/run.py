@@ -24,10 +24,16 @@ class Ns2Outcome:
     """What a run in ns-2 gave, in the form of the simulator's outcome."""
 
     def __init__(
-        self, plan: Setup, trace: Trace, sampled: list[variables.PathSeries], wanted: bool
+        self,
+        plan: Setup,
+        trace: Trace,
+        sampled: list[variables.PathSeries],
+        wanted: bool,
+        timeouts: list[list[int]] | None = None,
     ) -> None:
         self._plan = plan
         self._sampled = sampled
+        self._timeouts = timeouts
         #: Every packet at every link.
         self.packets = trace
         #: The sender's variables over time, if they were wanted.
@@ -36,7 +42,7 @@ class Ns2Outcome:
     @cached_property
     def table(self) -> dict[str, Any]:
         """Everything but packets and samples."""
-        return outcome.table(self._plan, self.packets, self._sampled)
+        return outcome.table(self._plan, self.packets, self._sampled, self._timeouts)
 
     def to_json(self) -> str:
         """Everything but packets and samples, as JSON."""
@@ -103,5 +109,7 @@ def _run(plan: Setup, drops: losses.Drops, series: bool) -> Ns2Outcome:
             said = " ".join(errors.read_text(errors="replace").split())
             raise Ns2Error(f"ns-2 ended with {process.returncode}: {said[:500]}")
         trace = reader.finish()
-        sampled = variables.read(plan, states.read_text(encoding="latin-1"), trace.end)
-        return Ns2Outcome(plan, trace, sampled, series)
+        told = states.read_text(encoding="latin-1")
+        sampled = variables.read(plan, told, trace.end)
+        rows = variables.timeouts_in_a_row(plan, told, trace.end)
+        return Ns2Outcome(plan, trace, sampled, series, rows)

@@ -7,7 +7,8 @@ from itertools import groupby
 
 from polypath.ns2.cross_traffic import PROCEDURE, nodes_and_sources, random_seed
 from polypath.ns2.mapping import Setup
-from polypath.ns2.network import Link
+from polypath.ns2.network import Link, Path
+from polypath.ns2.transport import LOSS_RATE
 
 
 def tcl(
@@ -26,6 +27,8 @@ def tcl(
         "Trace set show_sctphdr_ 1",
         "set ns [new Simulator]",
     ]
+    if setup.tie_seed is not None:
+        lines.append(f"$defaultRNG seed {setup.tie_seed}")
     lines += _nodes(setup)
     for path in setup.paths:
         for forward, back in zip(path.forward, reversed(path.back), strict=True):
@@ -54,6 +57,7 @@ def tcl(
             f"$sender set-primary-destination $node({setup.paths[0].receiver})",
             f"$receiver set-primary-destination $node({setup.paths[0].sender})",
         ]
+    lines += [_loss_rate(path, path.loss_rate()) for path in setup.paths if _asks_oracle(setup)]
     lines += _changes(setup)
     lines += _application(setup)
     lines += [f"$ns at {setup.limit!r} {{flush stdout; exit 0}}", "$ns run", ""]
@@ -105,6 +109,15 @@ def _loss(setup: Setup, number: int, link: Link, drops: Sequence[int]) -> list[s
     ]
 
 
+def _asks_oracle(setup: Setup) -> bool:
+    """RTX-LOSSRATE has to be told what each path loses."""
+    return setup.sender.get("eCmtRtxPolicy_") == LOSS_RATE
+
+
+def _loss_rate(path: Path, loss: float) -> str:
+    return f"$sender set-destination-lossrate $node({path.receiver}) {loss!r}"
+
+
 def _agents(setup: Setup) -> list[str]:
     lines = []
     for side, variables in (("sender", setup.sender), ("receiver", setup.receiver)):
@@ -132,6 +145,9 @@ def _changes(setup: Setup) -> list[str]:
             if change.direction in (way, "both"):
                 set_rate = f"$loss({numbers[link.name]}) set rate_ {change.loss!r}"
                 lines.append(f'$ns at {change.at!r} "{set_rate}"')
+        if _asks_oracle(setup) and change.direction in ("forward", "both"):
+            told = _loss_rate(path, path.loss_rate(change.loss))
+            lines.append(f'$ns at {change.at!r} "{told}"')
     return lines
 
 

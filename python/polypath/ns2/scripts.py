@@ -42,11 +42,21 @@ _CMT: Mapping[str, str] = {
 }
 CONCURRENT: Mapping[str, Mapping[str, str]] = {
     f"cmt-{policy}": {**_CMT, "retransmission": policy}
-    for policy in ("same", "asap", "cwnd", "ssthresh")
+    for policy in ("same", "asap", "cwnd", "ssthresh", "loss-rate")
+} | {
+    f"cmt-pf-{policy}": {**_CMT, "retransmission": policy, "failover": "cmt-potentially-failed"}
+    for policy in ("cwnd", "ssthresh")
 }
 
 #: Failover mechanisms that ns-2 has, by the name of the answer.
-FAILOVERS = ("dormant-hop", "dormant-primary", "dormant-last-dest", "permanent")
+FAILOVERS = (
+    "dormant-hop",
+    "dormant-primary",
+    "dormant-last-dest",
+    "permanent",
+    # With the combinations "cmt-pf-...", which have it anyway.
+    "cmt-potentially-failed",
+)
 
 
 def scenario(
@@ -79,6 +89,10 @@ def scenario(
     if policy.get("scheduler") == "concurrent":
         # The module's RTX-SAME loops for ever once all paths are inactive.
         transport["path_max_retrans"] = transport["association_max_retrans"] = 1000
+        # Ties by another sequence each time, the same in both.
+        transport["tie_seed"] = seed + 1
+        if policy["retransmission"] == "loss-rate":
+            _loss_rates(dice, network)
     if failover is not None:
         policy["failover"] = failover
         transport["path_max_retrans"] = dice.choice([0, 0, 1, 2])
@@ -118,6 +132,18 @@ def _path(dice: random.Random, number: int, messages: int) -> Path:
     if sacks:
         path["back"] = {"loss": {"packets": [opening + n for n in sacks]}}
     return path
+
+
+def _loss_rates(dice: random.Random, network: list[Path]) -> None:
+    """Lets the oracle tell loss rates, often the same, that lose nothing here: one in some billions."""
+    for path in network:
+        rate = dice.choice([0, 0, 1, 2])
+        path["edge"] = {
+            "rate": "100 Mbit/s",
+            "delay": "10 ms",
+            "queue": "1000 packets",
+            "loss": f"{rate}e-9",
+        }
 
 
 def _outage(dice: random.Random, path: Path, opening: int, latest: int) -> None:

@@ -20,6 +20,7 @@ _MAPPED = {
     "association_max_retrans",
     "path_max_retrans",
     "change_primary_threshold",
+    "potentially_failed_cwnd",
     "max_init_retransmits",
     "heartbeat_interval",
     "sack_delay",
@@ -29,6 +30,7 @@ _MAPPED = {
     "receive_buffer",
     "initial_ssthresh",
     "path_mtu",
+    "tie_seed",
 }
 _WITHOUT_EFFECT = {
     "send_buffer",
@@ -37,8 +39,6 @@ _WITHOUT_EFFECT = {
     "outbound_streams",
     "cookie_life",
     "max_paths",
-    # No answer that the module has heeds it.
-    "potentially_failed_max_retrans",
 }
 
 #: Parameters that the module has no variable for, with what it does.
@@ -53,6 +53,7 @@ _FIXED = {
     "srtt_heuristic": False,
     "initial_cwnd": 0,
     "cwnd_floor": 4,
+    "potentially_failed_max_retrans": 0,
 }
 
 #: More errors than there will be.
@@ -67,6 +68,8 @@ _DORMANT_ACTION = {
     "dormant-primary": 1,
     "dormant-last-dest": 2,
     "permanent": 0,
+    # Of CMT's agent alone; useCmtPF_ stands for it.
+    "cmt-potentially-failed": 0,
 }
 _AGENTS = {
     # loss, rtt_sampling, probing
@@ -86,7 +89,11 @@ _STANDARD = {
 }
 #: Concurrent multipath transfer: its agent, and what the answers are called there.
 _CMT_AGENT = "Agent/SCTP/CMT"
-_CMT_RTX_POLICY = {"asap": 0, "same": 1, "ssthresh": 2, "loss-rate": 3, "cwnd": 4}
+#: The one of them that asks an oracle.
+LOSS_RATE = 3
+_CMT_RTX_POLICY = {"asap": 0, "same": 1, "ssthresh": 2, "loss-rate": LOSS_RATE, "cwnd": 4}
+#: Potentially failed paths, which the module has with these retransmission policies only.
+_CMT_PF, _CMT_PF_POLICIES = "cmt-potentially-failed", ("cwnd", "ssthresh")
 _CMT_SWITCHES = {
     "loss": ("useCmtReordering_", "split-fast-retransmit", "standard"),
     "cwnd_update": ("useCmtCwnd_", "cuc-v2", "standard"),
@@ -159,6 +166,8 @@ def policies(effective: Mapping[str, str], given: Mapping[str, Any]) -> tuple[st
             raise refuse(f"policy.{side}", json.dumps(given[side]), "the same for both sides")
     if effective["scheduler"] == "concurrent":
         return _CMT_AGENT, _concurrent(effective)
+    if effective.get("failover") == _CMT_PF:
+        raise refuse("policy.failover", f'"{_CMT_PF}"', 'others; or scheduler "concurrent"')
     for key, known in _STANDARD.items():
         if key in given and given[key] not in (known, "ns2"):
             raise refuse(f"policy.{key}", f'"{given[key]}"', f'"{known}" or "ns2"')
@@ -186,7 +195,12 @@ def _concurrent(effective: Mapping[str, str]) -> dict[str, int]:
     if retransmission not in _CMT_RTX_POLICY:
         allowed = ", ".join(_CMT_RTX_POLICY) + ' with scheduler "concurrent"'
         raise refuse("policy.retransmission", f'"{retransmission}"', allowed)
-    variables = {"eCmtRtxPolicy_": _CMT_RTX_POLICY[retransmission], "useCmtPF_": 0}
+    failed = effective.get("failover") == _CMT_PF
+    if failed and retransmission not in _CMT_PF_POLICIES:
+        allowed = " or ".join(f'"{one}"' for one in _CMT_PF_POLICIES)
+        at = f'{allowed} with failover "{_CMT_PF}"'
+        raise refuse("policy.retransmission", f'"{retransmission}"', at)
+    variables = {"eCmtRtxPolicy_": _CMT_RTX_POLICY[retransmission], "useCmtPF_": int(failed)}
     for key, (variable, on, off) in _CMT_SWITCHES.items():
         answer = _plain(effective[key], off)
         if answer not in (on, off):
@@ -197,6 +211,12 @@ def _concurrent(effective: Mapping[str, str]) -> dict[str, int]:
             allowed = f'"{known}" with scheduler "concurrent"'
             raise refuse(f"policy.{key}", f'"{effective[key]}"', allowed)
     return variables
+
+
+def tie_seed(agent: str, parameters: Mapping[str, Any]) -> int | None:
+    """What the generator that decides ties begins with; the agents of one path know no ties."""
+    seed = parameters["tie_seed"]
+    return None if agent != _CMT_AGENT or seed == "off" else int(seed)
 
 
 def failover(policy: Mapping[str, str], parameters: Mapping[str, Any]) -> dict[str, int]:

@@ -20,7 +20,14 @@ _LINE = re.compile(
     r"rttvar: [\d.]+\s+assocErrors: \d+ pathErrors: (?P<errors>\d+) dstatus: (?P<state>\w+) "
     r"(?:isPrimary: \w+ )?frCount: \d+ timeoutCount: (?P<timeouts>\d+)"
 )
-_ACTIVE, _INACTIVE = 1, 3
+#: States as numbers, and as our simulator names them.
+_STATES = {"UNCONFIRMED": 0, "ACTIVE": 1, "PF": 2, "INACTIVE": 3}
+STATES = ("unconfirmed", "active", "potentially failed", "inactive")
+#: T3-rtx has expired, with so many errors before: the agent for concurrent multipath transfer alone.
+_TIMEOUT = re.compile(
+    r"time: (?P<time>[\d.]+)\s+saddr: \d+\s+sport: \d+\s+daddr: (?P<to>\d+)\s+dport: \d+\s+"
+    r"DataTimeout, peerRwnd: \d+ rto: [\d.]+\s+errCnt: (?P<errors>\d+)"
+)
 
 
 @dataclass(frozen=True)
@@ -69,13 +76,31 @@ def read(setup: Setup, text: str, end: float) -> list[PathSeries]:
         time = float(found["time"])
         if path is None or time > end:
             continue
-        state = _ACTIVE if found["state"] == "ACTIVE" else _INACTIVE
+        state = _STATES[found["state"]]
         names = ("cwnd", "ssthresh", "out", "rto", "srtt", "peer")
         values = [float(found[name]) for name in names]
         sample = (time, *values, float(state), float(found["errors"]), float(found["timeouts"]))
         if not samples[path] or samples[path][-1][1:] != sample[1:]:
             samples[path].append(sample)
     return [_series(path, rows) for path, rows in enumerate(samples) if rows]
+
+
+def timeouts_in_a_row(setup: Setup, text: str, end: float) -> list[list[int]] | None:
+    """Of each path, until `end`: for each expiry of T3-rtx, which it was without an answer in between.
+
+    None if the agent does not tell.
+    """
+    if "CMT" not in setup.agent:
+        return None
+    paths = {path.receiver: number for number, path in enumerate(setup.paths)}
+    found: list[list[int]] = [[] for _ in paths]
+    for one in _TIMEOUT.finditer(text):
+        path = paths.get(int(one["to"]))
+        if path is None or float(one["time"]) > end:
+            continue
+        own = found[path]
+        own.append(own[-1] + 1 if own and int(one["errors"]) else 1)
+    return found
 
 
 def _series(path: int, rows: list[tuple[float, ...]]) -> PathSeries:

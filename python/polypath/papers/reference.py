@@ -11,7 +11,14 @@ from importlib import resources
 import pandas as pd
 from scipy.special import stdtrit
 
-from polypath.papers.runs import TRANSFER_TIME, NotThereError, Runs, Setting, Source
+from polypath.papers.runs import (
+    TRANSFER_TIME,
+    NotThereError,
+    Runs,
+    Setting,
+    Source,
+    metric_of,
+)
 from polypath.statistics import LEVEL, Interval
 
 PAPERS = (
@@ -142,8 +149,8 @@ class Ns2(Source):
         return self._samples[found[0]]
 
     def mean(self, setting: Setting, metric: str = TRANSFER_TIME) -> Interval:
-        """Mean transfer time at a point."""
-        if metric != TRANSFER_TIME:
+        """Mean transfer time at a point, or of what is compared there."""
+        if metric != metric_of(setting):
             raise NotThereError(f"not among the reference results: {metric}")
         return self.sample(setting).interval()
 
@@ -169,13 +176,13 @@ def agreement(
 
     Returns:
         Columns: `setting` (the point itself), those of the point, `ours`, `ours_n`, `ns2`, `ns2_n`
-        (seconds), `difference` (share of ns-2's mean), `allowed` (half-width of the interval of the
+        (seconds, or the unit of the point's metric), `difference` (share of ns-2's mean), `allowed` (half-width of the interval of the
         difference, as a share) and `agrees`. Points that the engine does not know are left out.
     """
     rows = []
     for setting, theirs in samples.items():
         try:
-            ours = sample_of(runs.frame(setting)[TRANSFER_TIME])
+            ours = sample_of(runs.frame(setting)[metric_of(setting)])
         except LookupError:
             continue
         difference = ours.mean - theirs.mean

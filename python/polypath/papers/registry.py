@@ -65,8 +65,8 @@ class Figure:
     Called, it runs its grid and gives a frame and a figure in the paper's layout.
     """
 
-    #: As the paper numbers it: "6", "table-1", or "5.4" for a section whose results it does not
-    #: show.
+    #: As the paper numbers it: "6", "2a", "table-1", or "5.4" ("section-1") for a section whose
+    #: results it does not show.
     id: str
     title: str
     #: What to run; with True the paper's own grid, with False a small one.
@@ -114,7 +114,9 @@ def figure_name(id: str) -> str:  # noqa: A002 - what it is called
     """What to call a figure, table or result in a heading."""
     if id.startswith("table-"):
         return f"Table {id.removeprefix('table-')}"
-    return f"Figure {id}" if id.isdigit() else f"Section {id}"
+    if id.startswith("section-"):
+        return f"Section {id.removeprefix('section-')}"
+    return f"Figure {id}" if id[0].isdigit() and id.isalnum() else f"Section {id}"
 
 
 #: From a source to what it says about a statement.

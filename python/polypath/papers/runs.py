@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pandas as pd
 
@@ -38,6 +38,25 @@ class Setting(Protocol):
 
     def labels(self) -> dict[str, Any]:
         """The columns that say which point it is."""
+
+
+def metric_of(setting: Setting) -> str:
+    """What is compared at a point: its `metric`, or the transfer time."""
+    return str(getattr(setting, "metric", TRANSFER_TIME))
+
+
+@runtime_checkable
+class Observed(Protocol):
+    """A point with numbers of its own, which the metrics of a run do not have."""
+
+    def scenario(self) -> Scenario:
+        """As of :class:`Setting`."""
+
+    def labels(self) -> dict[str, Any]:
+        """As of :class:`Setting`."""
+
+    def observe(self, result: Result) -> dict[str, float]:
+        """These numbers of a run, of which the packets are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +252,33 @@ def measure(
         _check(frame)
         own = dict(iter(frame.groupby("key")))
         frames |= {setting: own[scenarios[setting].key] for setting in settings}
+    frames |= _observe(seeds, scenarios, unknown, backend)
     return Runs(frames, unknown, _trace(traced, scenarios, unknown, backend))
+
+
+def _observe(
+    seeds: Mapping[Setting, int],
+    scenarios: Mapping[Setting, Scenario],
+    unknown: dict[Setting, str],
+    backend: Backend | None,
+) -> dict[Setting, pd.DataFrame]:
+    """Of the points that have numbers of their own: a row for each run."""
+    frames: dict[Setting, pd.DataFrame] = {}
+    for setting, count in seeds.items():
+        if setting not in scenarios or not isinstance(setting, Observed):
+            continue
+        rows = []
+        try:
+            for seed in range(1, count + 1):
+                result = simulate(
+                    scenarios[setting], seed=seed, packets=True, backend=backend or "polypath"
+                )
+                rows.append({"seed": seed, **result.metrics, **setting.observe(result)})
+        except ScenarioError as error:
+            unknown[setting] = _short(error)
+            continue
+        frames[setting] = pd.DataFrame(rows)
+    return frames
 
 
 def _batches(
@@ -242,7 +287,7 @@ def _batches(
     """Points with the same number of seeds; one by one for a simulator that may refuse some."""
     by_count: defaultdict[int, list[Setting]] = defaultdict(list)
     for setting, count in seeds.items():
-        if setting in scenarios:
+        if setting in scenarios and not isinstance(setting, Observed):
             by_count[count].append(setting)
     for count, settings in sorted(by_count.items()):
         if backend is None:

@@ -217,7 +217,7 @@ impl Association {
         let ns2 = self.is_ns2();
         let multiple = ns2 && self.config.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
         let cmt = self.is_ns2_cmt();
-        let Self { paths, sender, stats, acked, policies, ns2: notes, .. } = self;
+        let Self { paths, sender, stats, acked, policies, config, ns2: notes, .. } = self;
         let super::Policies { cwnd_update, failover, .. } = policies;
         let update = &mut **cwnd_update;
         update.begin(paths.len());
@@ -233,7 +233,7 @@ impl Association {
             // RFC 9260 8.2 leaves open which path an answer credits.
             let given_up = fate == Fate::Lost(LossCause::Timeout);
             t.answered |= if ns2 {
-                !given_up
+                Self::ns2_believes(config, path, chunk, fate, by_gaps)
             } else {
                 failover.believes(Doubts { wandered: chunk.wandered, given_up, dormant })
             };

@@ -150,13 +150,10 @@ impl Association {
         self.control.push_behind(path, Control::Heartbeat);
     }
 
-    /// The failover policy wants an answer from this path now, and none is awaited. RFC 7829 3.2: not if
-    /// heartbeats are switched off.
+    /// The failover policy wants an answer from this path now, and none is awaited.
     pub(super) fn probes_at_once(&self, path: PathId) -> bool {
         let p = &self.paths[path.index()];
-        self.config.heartbeat_interval().is_some()
-            && p.heartbeat_deadline().is_none()
-            && self.policies.failover.probes_at_once(&p.view())
+        p.heartbeat_deadline().is_none() && self.policies.failover.probes_at_once(&p.view())
     }
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
@@ -229,12 +226,13 @@ impl Association {
         if self.config.procedures() == Procedures::Ns2 {
             p.forget_heartbeat();
         }
-        let given_up = matches!(
-            self.paths[path.index()].state(),
-            PathState::Inactive | PathState::PotentiallyFailed
-        );
+        let was = self.paths[path.index()].state();
         self.confirm(now, path);
         self.answered(now, path);
+        if was == PathState::PotentiallyFailed {
+            self.restart_window(path);
+        }
+        let given_up = matches!(was, PathState::Inactive | PathState::PotentiallyFailed);
         if given_up && self.is_ns2_cmt() {
             self.ns2_cmt_path_is_back(path);
         }

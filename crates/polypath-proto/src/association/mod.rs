@@ -32,6 +32,7 @@ use crate::{
 
 mod acknowledge;
 mod acks;
+mod blocking;
 mod collision;
 mod connect;
 mod control;
@@ -44,6 +45,7 @@ mod ns2_cmt;
 mod paths;
 mod shutdown;
 mod state;
+mod stranded;
 mod timers;
 mod transmit;
 
@@ -122,6 +124,8 @@ pub struct Association {
     wants_shutdown: bool,
     /// No new data before every path has been confirmed or has had its chances.
     awaits_paths: bool,
+    /// Since when the peer's receive buffer is all that holds up new data.
+    blocked_since: Option<Time>,
     /// Times that the network has refused an INIT.
     refusals: u32,
     /// What had become ready for the application when it was last told, and an
@@ -186,10 +190,11 @@ impl Association {
             burst_packets: 0,
             largest_payload: usize::MAX,
             heartbeat_key: secret.next_bytes(),
-            rng: Rng::new(&secret.fork()),
+            rng: Rng::new(&secret.fork()).with_ties(config.tie_seed()),
             now,
             wants_shutdown: false,
             awaits_paths: false,
+            blocked_since: None,
             refusals: 0,
             seen_ready: 0,
             readable_waits: false,

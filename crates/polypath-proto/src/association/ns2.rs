@@ -206,9 +206,9 @@ impl Association {
     // What leaves.
 
     /// The lowest lost chunk and where it goes, if it may leave now.
-    pub(super) fn ns2_next_retransmission(&mut self) -> Option<(PathId, Tsn)> {
+    pub(super) fn ns2_next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         if self.is_ns2_cmt() {
-            return self.ns2_cmt_next_retransmission();
+            return self.ns2_cmt_next_retransmission(now);
         }
         if self.ns2.retransmit == Retransmit::Nothing {
             return None;
@@ -373,7 +373,9 @@ impl Association {
     fn ns2_handle_tick(&mut self, now: Time) {
         let longest = (0..self.paths.len()).min_by_key(|&i| self.paths[i].idle_since());
         let path = PathId(longest.unwrap_or_default() as u8);
-        if self.paths[path.index()].idle_since() <= self.ns2.started {
+        let p = &self.paths[path.index()];
+        // A potentially failed one has heartbeats of its own.
+        if p.idle_since() <= self.ns2.started && p.state() != PathState::PotentiallyFailed {
             self.send_heartbeat(now, path);
         }
         self.ns2_start_heartbeats(now, path);
@@ -430,7 +432,11 @@ impl Association {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
         }
         let awaited = unconfirmed || self.awaits_paths;
-        if awaited || self.config.heartbeat_interval().is_some() {
+        let view = self.paths[path.index()].view();
+        if awaited
+            || self.config.heartbeat_interval().is_some()
+            || self.policies.failover.probes_at_once(&view)
+        {
             self.send_heartbeat(now, path);
         }
     }
@@ -442,7 +448,7 @@ impl Association {
         let view = paths.path(path);
         let by_rule = if self.config.probing().name == probing::IDLE.name {
             (view.state == PathState::Inactive && self.config.heartbeat_interval().is_some())
-                || self.probes_at_once(path)
+                || self.policies.failover.probes_at_once(&view)
         } else {
             self.policies.probing.after_timeout(&view, paths)
         };

@@ -15,18 +15,22 @@
 //! - A SACK without gap blocks takes back what others acknowledged by theirs.
 //! - In the dormant state, where the module sends nothing or loops for ever, the failover policy chooses
 //!   the path as it does for one path.
+//! - With potentially failed paths (useCmtPF_) a chunk is a sign of life only if it was sent once, by a gap
+//!   block also of a potentially failed path that has given it up.
 //! - Max.Burst holds for each path, from the first fast retransmitted chunk that is acknowledged on.
 
 use super::Association;
 use super::acknowledge::PathTally;
 use crate::config::{BurstRule, Procedures};
+use crate::path::Path;
 use crate::policy::congestion::PathAck;
+use crate::policy::failover::{CMT_POTENTIALLY_FAILED, Stranded};
 use crate::policy::loss::SackView;
 use crate::policy::retransmission::LossCause;
 use crate::policy::{PathState, PathView, PathsView};
-use crate::send::Fate;
+use crate::send::{Fate, Outstanding};
 use crate::wire::PacketWriter;
-use crate::{PathId, Time, Tsn};
+use crate::{Config, PathId, Time, Tsn};
 
 /// The notes of these procedures.
 #[derive(Debug, Default)]
@@ -38,6 +42,8 @@ pub(super) struct Notes {
     limited: bool,
     /// The event at hand is a SACK, whose window holds for all that it lets go.
     by_sack: bool,
+    /// The event at hand has brought a path back that had failed.
+    back: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,6 +92,23 @@ impl Association {
             self.ns2_cmt_begin(found);
         }
         self.ns2_cmt.by_sack = true;
+    }
+
+    /// Whether an acknowledged chunk is a sign of life of its path.
+    pub(super) fn ns2_believes(
+        config: &Config,
+        path: &Path,
+        chunk: &Outstanding,
+        fate: Fate,
+        by_gaps: bool,
+    ) -> bool {
+        let given_up = fate == Fate::Lost(LossCause::Timeout);
+        if config.failover().name != CMT_POTENTIALLY_FAILED.name {
+            return !given_up;
+        }
+        let once = chunk.transmissions == 1;
+        let failed = path.state() == PathState::PotentiallyFailed;
+        if by_gaps { !given_up || (failed && once) } else { !given_up && once }
     }
 
     /// Whether a chunk that the cumulative ack removes stops T3-rtx of its path, which has these left edges.
@@ -174,8 +197,12 @@ impl Association {
     }
 
     /// The next chunk that may be retransmitted, and where it goes.
-    pub(super) fn ns2_cmt_next_retransmission(&mut self) -> Option<(PathId, Tsn)> {
+    pub(super) fn ns2_cmt_next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         let mut from = self.ns2_cmt.from?;
+        if self.without_active_path(now) == Some(Stranded::Waits) {
+            self.ns2_cmt_end_retransmissions();
+            return None;
+        }
         if from.is_before(self.sender.flight.ack_point()) {
             from = self.sender.flight.ack_point().next();
         }
@@ -278,6 +305,7 @@ impl Association {
     pub(super) fn ns2_cmt_burst_over(&mut self) {
         self.ns2_cmt_end_retransmissions();
         self.ns2_cmt.by_sack = false;
+        self.ns2_cmt.back = false;
         for notes in &mut self.ns2_cmt.paths {
             notes.burst = 0;
         }
@@ -285,16 +313,21 @@ impl Association {
 
     /// The bytes of the peer's window that are taken: what waits for its retransmission too.
     pub(super) fn ns2_cmt_set_window(&mut self, a_rwnd: u32) {
-        let waiting: u32 = self.paths.iter().map(crate::path::Path::lost).sum();
+        let waiting: u32 = self.paths.iter().map(Path::lost).sum();
         self.sender.set_window(a_rwnd);
         self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(waiting);
     }
 
-    /// A HEARTBEAT ACK has brought an inactive path back: what is outstanding there is retransmitted
-    /// first, and if nothing waits, new data leaves.
+    /// A HEARTBEAT ACK has brought a failed path back: what is outstanding there is retransmitted
+    /// first, and if then nothing waits, new data leaves.
     pub(super) fn ns2_cmt_path_is_back(&mut self, path: PathId) {
         self.ns2_mark_all(path);
-        if !self.sender.flight.has_lost() {
+        self.ns2_cmt.back = true;
+    }
+
+    /// Of what the event at hand retransmits, all has left.
+    pub(super) fn ns2_cmt_before_new_data(&mut self) {
+        if std::mem::take(&mut self.ns2_cmt.back) && !self.sender.flight.has_lost() {
             let announced = self.sender.announced;
             self.ns2_cmt_set_window(announced);
             self.ns2_allow_new_data();
@@ -312,8 +345,7 @@ impl crate::send::InFlight {
 
     /// The highest chunk last sent to `path` that does not wait for its retransmission.
     fn highest_unmarked(&self, path: PathId) -> Option<Tsn> {
-        let unmarked =
-            |c: &crate::send::Outstanding| c.path == path && !matches!(c.fate, Fate::Lost(_));
+        let unmarked = |c: &Outstanding| c.path == path && !matches!(c.fate, Fate::Lost(_));
         self.iter().filter(|(_, c)| unmarked(c)).map(|(tsn, _)| tsn).last()
     }
 }

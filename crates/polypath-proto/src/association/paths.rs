@@ -92,6 +92,18 @@ impl Association {
         self.config.association_max_retrans = errors;
     }
 
+    /// Tells which share of the packets on a path is lost, in packets of a thousand million: the oracle of RTX-LOSSRATE
+    /// (Iyengar 2004, II), which a simulator can be. Without it the policy goes by what the path was seen to lose.
+    ///
+    /// # Errors
+    ///
+    /// There is no such path.
+    pub fn set_loss_rate(&mut self, path: PathId, per_billion: u32) -> Result<(), PathError> {
+        let p = self.paths.get_mut(path.index()).ok_or(PathError::NoSuchPath(path))?;
+        p.set_known_loss(per_billion);
+        Ok(())
+    }
+
     fn change_primary(&mut self, now: Time, path: PathId) {
         if self.primary != path {
             self.primary = path;
@@ -214,7 +226,7 @@ impl Association {
 
     pub(super) fn set_path_state(&mut self, now: Time, path: PathId, to: PathState) {
         let p = &mut self.paths[path.index()];
-        let from = p.set_state(to);
+        let from = p.set_state(now, to);
         if from == to {
             return;
         }

@@ -60,7 +60,7 @@ impl Association {
     /// T3-rtx has expired on a path (RFC 9260 6.3.3).
     pub(super) fn handle_t3(&mut self, now: Time, path: PathId) {
         let i = path.index();
-        self.paths[i].stats.timeouts += 1;
+        self.paths[i].count_timeout();
         self.paths[i].count_loss();
         // E1: the window (7.2.3).
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
@@ -104,6 +104,9 @@ impl Association {
         self.sender.heard = false;
         if !probing {
             self.count_error(now, path, PathErrorKind::DataTimeout);
+        }
+        if !self.is_closed() && self.sender.flight.has_lost() {
+            self.without_active_path(now);
         }
         if !self.is_closed() {
             if ns2 {

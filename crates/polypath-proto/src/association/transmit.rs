@@ -6,6 +6,7 @@ use super::state::State;
 use crate::config::BurstRule;
 use crate::init;
 use crate::path::Path;
+use crate::policy::failover::Stranded;
 use crate::policy::retransmission::LossCause;
 use crate::policy::{PathState, PathView, PathsView};
 use crate::reply::write_reply;
@@ -46,6 +47,7 @@ impl Association {
                     self.policies.scheduler.turn_over();
                 }
                 self.ns2_burst_over();
+                self.note_blocking(now);
                 if self.state.may_send_data() {
                     // RFC 9260 6.1 A: the first probe of a closed window leaves after one RTO, later
                     // ones as T3-rtx backs off.
@@ -118,6 +120,9 @@ impl Association {
             return None;
         }
         if self.state.may_send_data() {
+            if !self.is_ns2() && !self.sender.is_idle() {
+                self.without_active_path(now);
+            }
             // RFC 9260 6.1 C: retransmissions before new data.
             let lost = self.sender.flight.has_lost();
             if lost && let Some((path, tsn)) = self.next_retransmission(now) {
@@ -142,7 +147,7 @@ impl Association {
     /// The lowest lost chunk and where it goes, if it may leave now; in CMT the lowest that may.
     fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         if self.is_ns2() {
-            return self.ns2_next_retransmission();
+            return self.ns2_next_retransmission(now);
         }
         let concurrent = self.policies.scheduler.is_concurrent();
         if concurrent && !self.paths.iter().any(|p| p.allowance || p.has_room()) {
@@ -182,6 +187,9 @@ impl Association {
 
     /// Where the next new data goes, if it may leave now.
     fn new_data_path(&mut self, now: Time) -> Option<PathId> {
+        if self.is_ns2_cmt() {
+            self.ns2_cmt_before_new_data();
+        }
         // The size in a packet of its own: the first question is whether the peer has room for it.
         let size = self.sender.queue.next_size(self.largest_payload, self.largest_payload)?;
         if !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32) {
@@ -198,6 +206,9 @@ impl Association {
         let (ns2_cmt, full) = (self.is_ns2_cmt(), self.burst_is_full());
         if ns2_cmt && !self.ns2_may_send_new() {
             // The scheduler's turns count only what leaves.
+            return None;
+        }
+        if ns2_cmt && self.without_active_path(now) == Some(Stranded::Waits) {
             return None;
         }
         let dormant = ns2_cmt && self.paths.iter().all(|p| p.state() != PathState::Active);

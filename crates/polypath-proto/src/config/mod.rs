@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::mrg32k3a::LARGEST_SEED;
 use crate::policy::{
     AckPolicy, Answer, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
     ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, Thresholds, ack, congestion,
@@ -86,6 +87,9 @@ parameters! {
     /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count exceeds
     /// this, with the answer to `failover` that has this state (RFC 7829 3.2, 6; 0).
     potentially_failed_max_retrans: u32 = 0;
+    /// Congestion window, in PMDCS, of a potentially failed path that a HEARTBEAT ACK brings back, with
+    /// the answer to `failover` that is CMT-PF's (Natarajan 2009, 3.1; 2). ns-2: cmtPFCwnd_.
+    potentially_failed_cwnd: u32 = 2;
     /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
     /// this; `None` for never (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans).
     /// Refused with an answer to `failover` that would ignore it. ns-2: changePrimaryThresh_.
@@ -93,7 +97,7 @@ parameters! {
     /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first (RFC 9260 16; 8).
     max_init_retransmits: u32 = 8;
     /// HB.interval: added to the RTO between heartbeats on an idle path (RFC 9260 8.3, 16; 30 s).
-    /// `None` sends no heartbeats but those that confirm a path (5.4).
+    /// `None` sends no heartbeats but those that confirm a path (5.4), and CMT-PF's.
     heartbeat_interval: Option<Duration> = Some(Duration::from_secs(30));
     /// SACK.Delay: longest wait before data is acknowledged (RFC 9260 6.2, 16; 200 ms, at most
     /// 500 ms).
@@ -108,6 +112,9 @@ parameters! {
     /// T3-rtx leaves alone what was sent within the last smoothed round-trip time: it cannot have been
     /// acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything outstanding on the path.
     srtt_heuristic: bool = false;
+    /// Ties between paths are decided as ns-2 does after `$defaultRNG seed` with this number (MRG32k3a), so that runs
+    /// can be compared with its; `None`: by the endpoint's own seed.
+    tie_seed: Option<u32> = None;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
     /// Each chunk is charged with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;
@@ -250,6 +257,7 @@ impl ConfigBuilder {
             0,
             1 << 20,
         )?;
+        from("potentially_failed_cwnd", c.potentially_failed_cwnd.into(), 1, 64)?;
         from("max_init_retransmits", c.max_init_retransmits.into(), 0, 1 << 20)?;
         from("sack_every", c.sack_every.into(), 1, 64)?;
         from("fast_retransmit_reports", c.fast_retransmit_reports.into(), 1, 64)?;
@@ -262,6 +270,9 @@ impl ConfigBuilder {
         from("cwnd_floor", c.cwnd_floor.into(), 1, 64)?;
         from("initial_cwnd", c.initial_cwnd.into(), 0, 1024)?;
         from("max_paths", c.max_paths.into(), 1, 64)?;
+        if let Some(seed) = c.tie_seed {
+            from("tie_seed", seed.into(), 1, LARGEST_SEED.into())?;
+        }
         if let Some(errors) = c.change_primary_threshold {
             from("change_primary_threshold", errors.into(), 0, 1 << 20)?;
         }

@@ -30,6 +30,11 @@ pub static PROFILES: &[Profile] = &[
         make: cmt,
     },
     Profile {
+        name: "cmt-pf",
+        summary: "cmt that leaves a path with its first timeout: CMT-PF (Natarajan 2009)",
+        make: cmt_pf,
+    },
+    Profile {
         name: "paper-2006",
         summary: "what the five papers ran: the SCTP module of ns-2, releases 3.2 to 3.7",
         make: paper_2006,
@@ -55,6 +60,11 @@ fn cmt() -> Config {
     }
 }
 
+/// Natarajan 2009, 4: "we recommend CMT be replaced by CMT-PF".
+fn cmt_pf() -> Config {
+    Config { failover: &failover::CMT_POTENTIALLY_FAILED, ..cmt() }
+}
+
 /// The module's rules and constants up to release 3.5. Release 3.7 differs by one switch:
 /// `path_confirmation` is "before-data" there.
 fn paper_2006() -> Config {
@@ -66,6 +76,7 @@ fn paper_2006() -> Config {
         fast_retransmit_reports: 4,
         first_sack_at_once: false,
         path_confirmation: PathConfirmation::Off,
+        tie_seed: None,
         ..ns2_2_35()
     }
 }
@@ -77,6 +88,7 @@ fn ns2_2_35() -> Config {
         burst_rule: BurstRule::AfterRetransmission,
         procedures: Procedures::Ns2,
         path_confirmation: PathConfirmation::BeforeData,
+        tie_seed: Some(12345),
         receive_buffer: 1 << 16,
         initial_ssthresh: Some(1 << 16),
         // AllRtxSame; ns-2: rtxToAlt_ 0.

@@ -50,11 +50,15 @@ pub(crate) struct Path {
     local: IpAddr,
     remote: SocketAddr,
     state: PathState,
+    state_since: Time,
     error_count: u32,
+    /// Expirations of T3-rtx since the path last gave a sign of life.
+    timeouts_in_a_row: u32,
     thresholds: Thresholds,
     window: Window,
     rtt: RttEstimator,
     loss: LossEstimate,
+    known_loss: Option<u32>,
     bandwidth: Westwood,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
@@ -114,11 +118,14 @@ impl Path {
             local,
             remote,
             state: PathState::Unconfirmed,
+            state_since: now,
             error_count: 0,
+            timeouts_in_a_row: 0,
             thresholds: config.thresholds(),
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
             loss: LossEstimate::default(),
+            known_loss: None,
             bandwidth: Westwood::default(),
             pair: PacketPair::default(),
             rtt_range: None,
@@ -153,6 +160,7 @@ impl Path {
             remote: self.remote.ip(),
             remote_port: self.remote.port(),
             state: self.state,
+            state_since: self.state_since,
             error_count: self.error_count,
             thresholds: self.thresholds,
             window: self.window,
@@ -162,6 +170,7 @@ impl Path {
             max_chunk: self.max_chunk(),
             rto: self.rtt.rto(),
             loss: self.loss,
+            known_loss: self.known_loss,
             bandwidth: self.bandwidth(),
             pair_bandwidth: self.pair.bytes_per_second(),
             rtt_range: self.rtt_range,
@@ -200,6 +209,10 @@ impl Path {
 
     pub(crate) const fn path_max_retrans(&self) -> u32 {
         self.thresholds.path_max_retrans
+    }
+
+    pub(crate) const fn set_known_loss(&mut self, per_billion: u32) {
+        self.known_loss = Some(per_billion);
     }
 
     pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {
@@ -247,7 +260,10 @@ impl Path {
     }
 
     /// The state changed; the caller tells the world.
-    pub(crate) const fn set_state(&mut self, state: PathState) -> PathState {
+    pub(crate) fn set_state(&mut self, now: Time, state: PathState) -> PathState {
+        if self.state != state {
+            self.state_since = now;
+        }
         std::mem::replace(&mut self.state, state)
     }
 
@@ -272,6 +288,20 @@ impl Path {
 
     pub(crate) const fn clear_errors(&mut self) {
         self.error_count = 0;
+        self.timeouts_in_a_row = 0;
+    }
+
+    /// T3-rtx has expired.
+    pub(crate) const fn count_timeout(&mut self) {
+        self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
+        self.stats.timeouts += 1;
+        match self.timeouts_in_a_row {
+            2 => self.stats.second_timeouts += 1,
+            3 => self.stats.third_timeouts += 1,
+            4 => self.stats.fourth_timeouts += 1,
+            5 => self.stats.fifth_timeouts += 1,
+            _ => {}
+        }
     }
 
     pub(crate) fn back_off(&mut self) {
@@ -497,6 +527,11 @@ impl Path {
         self.heartbeat_out.map(|h| h.deadline)
     }
 
+    /// No answer to a HEARTBEAT is awaited any longer.
+    pub(crate) const fn forget_heartbeat(&mut self) {
+        self.heartbeat_out = None;
+    }
+
     pub(crate) const fn heartbeat_lost(&mut self) {
         self.heartbeat_out = None;
         self.stats.heartbeats_lost += 1;
@@ -528,7 +563,7 @@ impl Path {
         self.window = window;
         self.rtt = RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max());
         self.rtt_probe = None;
-        self.error_count = 0;
+        self.clear_errors();
         self.in_flight = 0;
         self.chunks_in_flight = 0;
         self.lost = 0;

@@ -73,11 +73,6 @@ impl Path {
         self.last_used
     }
 
-    /// No answer to a HEARTBEAT is awaited any longer.
-    pub(crate) const fn forget_heartbeat(&mut self) {
-        self.heartbeat_out = None;
-    }
-
     /// The window decays an RTO after this.
     pub(crate) fn schedule_decay(&mut self, now: Time, order: u64) {
         self.decay = Some(Decay { at: now + self.rtt.rto(), order });

@@ -65,9 +65,10 @@ pub(crate) fn refused_thresholds(
     let pfmr = thresholds.potentially_failed_max_retrans;
     let [permanent, potentially_failed] =
         [&failover::PERMANENT, &failover::POTENTIALLY_FAILED].map(|a| a.name);
+    let has_pfmr = [potentially_failed, failover::CMT_POTENTIALLY_FAILED.name];
     let allowed = if answer.name == permanent {
         return None;
-    } else if answer.name != potentially_failed {
+    } else if !has_pfmr.contains(&answer.name) {
         format!(
             "off with failover {}: only {permanent} and {potentially_failed} change the primary",
             answer.name
@@ -75,9 +76,7 @@ pub(crate) fn refused_thresholds(
     } else if switchover < pfmr {
         // RFC 7829 5: "the PSMR MUST be set greater or equal to the PFMR value. [...] Implementations
         // MUST reject any other values of PSMR."
-        format!(
-            "at least potentially_failed_max_retrans ({pfmr}) with failover {potentially_failed}"
-        )
+        format!("at least potentially_failed_max_retrans ({pfmr}) with failover {}", answer.name)
     } else {
         return None;
     };
@@ -164,7 +163,7 @@ mod tests {
             }
             let expected = match answer.name {
                 "permanent" => [true; 4],
-                "potentially-failed" => [true, true, false, true],
+                "potentially-failed" | "cmt-potentially-failed" => [true, true, false, true],
                 _ => [true, false, false, false],
             };
             assert_eq!(accepted, expected, "{}", answer.name);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::failover::Thresholds;
-use crate::{LossEstimate, PathId, RttRange};
+use crate::{LossEstimate, PathId, RttRange, Time};
 
 /// Whether a path can be used (RFC 9260 5.4, 8.2; RFC 7829 for the state between).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,6 +56,8 @@ pub struct PathView {
     pub remote_port: u16,
     /// Whether it can be used.
     pub state: PathState,
+    /// Since when it has this state.
+    pub state_since: Time,
     /// Consecutive errors (RFC 9260 8.2).
     pub error_count: u32,
     /// How many of them change its state.
@@ -74,6 +76,8 @@ pub struct PathView {
     pub rto: Duration,
     /// What share of what is sent here is lost.
     pub loss: LossEstimate,
+    /// The same for sure, in packets of a thousand million, where an oracle has told (Iyengar 2004, II).
+    pub known_loss: Option<u32>,
     /// Bandwidth by its acknowledgements in bytes a second, once there are some; whole packets, IP
     /// headers included (TCP Westwood; Qiao 2008, 5.2).
     pub bandwidth: Option<f64>,

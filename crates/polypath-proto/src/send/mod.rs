@@ -58,6 +58,11 @@ impl Sender {
         self.queue.is_empty() && self.flight.is_empty()
     }
 
+    /// Nothing waits to be sent, for the first time or again.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && !self.flight.has_lost()
+    }
+
     /// The peer's window after a SACK: what it announces less what is in flight (RFC 9260 6.2.1).
     pub(crate) const fn set_window(&mut self, a_rwnd: u32) {
         self.announced = a_rwnd;

@@ -3,7 +3,7 @@
 
 use crate::common::*;
 use crate::error_model::{Constants, Model};
-use polypath_proto::policy::{probing, retransmission};
+use polypath_proto::policy::{failover, probing, retransmission, scheduler};
 use polypath_proto::{CloseReason, Config, PathState, Rng, Seed};
 use proptest::prelude::*;
 
@@ -40,6 +40,9 @@ proptest! {
         association_max_retrans in 3u32..15,
         policy in 0usize..3,
         after_rto in any::<bool>(),
+        // Standard, SCTP-PF, CMT-PF; to one path or to all.
+        failover in 0usize..3,
+        concurrent in any::<bool>(),
         steps in prop::collection::vec(weather(), 1..40),
     ) {
         let mut config = Config::builder()
@@ -48,6 +51,12 @@ proptest! {
             .heartbeat_interval(Some(S(5)));
         let policy = retransmission::ANSWERS[policy];
         config = config.retransmission(policy);
+        let failover =
+            [&failover::STANDARD, &failover::POTENTIALLY_FAILED, &failover::CMT_POTENTIALLY_FAILED][failover];
+        config = config.failover(failover);
+        if concurrent {
+            config = config.scheduler(&scheduler::CONCURRENT);
+        }
         if after_rto && policy.name != "same" {
             config = config.probing(&probing::AFTER_RTO);
         }
@@ -58,7 +67,9 @@ proptest! {
             heartbeat_interval: S(5),
             rto_max: config.rto_max(),
             after_rto: config.probing().name == probing::AFTER_RTO.name,
+            potentially_failed: failover.name != failover::STANDARD.name,
         };
+        let cmt_pf = failover.name == failover::CMT_POTENTIALLY_FAILED.name;
         let mut net = Setup { paths, seed: seed >> 8, configs: [config.clone(), config], ..Setup::default() }.build();
         net.establish();
         // Counted from here on: nothing has gone wrong yet.
@@ -85,6 +96,7 @@ proptest! {
                 Weather::Wait(ms) => end = net.now + MS(ms.into()),
             }
             loop {
+                let (mark, before) = (net.log.len(), net.states(0));
                 let goes_on = net.step(end);
                 let found = model.follow(&net);
                 prop_assert_eq!(found, Ok(()), "at {}\n{}", net.now, net.tail(12));
@@ -96,6 +108,25 @@ proptest! {
                     let what = format!("path {path} at {}\n{}", net.now, net.tail(12));
                     prop_assert_eq!(view.error_count, model.paths[path].errors, "{}", what);
                     prop_assert_eq!(states[path] == PathState::Inactive, model.inactive(path), "{}", what);
+                    // Natarajan 2009, 3.1: of paths that are all potentially failed, one with the fewest
+                    // timeouts becomes active again, without an answer.
+                    let failed = |state: PathState| state == PathState::PotentiallyFailed;
+                    let spotless = view.error_count == 0;
+                    prop_assert!(!failed(states[path]) || (constants.potentially_failed && !spotless), "{}", what);
+                    if states[path] == PathState::Active && failed(before[path]) && !spotless {
+                        let mut others = net.a(0).paths().filter(|other| other.id != view.id);
+                        prop_assert!(cmt_pf && others.all(|other| match other.state {
+                            PathState::Active => false,
+                            PathState::PotentiallyFailed => other.error_count >= view.error_count,
+                            _ => true,
+                        }), "{}", what);
+                    }
+                }
+                // Nothing goes to a path that is not active while another is.
+                for packet in net.sent_since(0, mark) {
+                    let to = states[usize::from(packet.net())];
+                    let avoids = states.contains(&PathState::Active) && to != PathState::Active;
+                    prop_assert!(!packet.has("DATA") || !avoids, "at {}\n{}", net.now, net.tail(12));
                 }
                 prop_assert!(!model.unreachable(), "{}", net.tail(12));
                 // 6.4: the primary while it is active, else an active path if there is one.

@@ -2,6 +2,7 @@
 //! linking twenty.
 
 mod acknowledgement;
+mod cmt_pf;
 mod collisions;
 mod common;
 mod congestion;

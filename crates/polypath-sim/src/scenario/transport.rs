@@ -61,7 +61,7 @@ impl<'de, T: FromStr<Err = UnitError>> Deserialize<'de> for Switch<T> {
     }
 }
 
-/// A number of errors, or "off" for never.
+/// A number, such as of errors, or "off" for never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold(pub Option<u32>);
 
@@ -77,7 +77,7 @@ impl Serialize for Threshold {
 impl<'de> Deserialize<'de> for Threshold {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected a number of errors, or \"off\"")]
+        #[serde(untagged, expecting = "expected a number, or \"off\"")]
         enum Text {
             Errors(u32),
             Word(Off),
@@ -293,6 +293,8 @@ transport! {
     /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count exceeds
     /// this.
     potentially_failed_max_retrans: u32,
+    /// Congestion window of a potentially failed path whose probe was answered, in PMDCS (CMT-PF).
+    potentially_failed_cwnd: u32,
     /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
     /// this, or "off".
     change_primary_threshold: Threshold,
@@ -308,6 +310,8 @@ transport! {
     first_sack_at_once: bool,
     /// T3-rtx leaves alone what was sent within the last smoothed round-trip time (Iyengar 2004, IV.B).
     srtt_heuristic: bool,
+    /// Ties between paths are decided as ns-2's generator does from this seed, or "off" by the run's seed.
+    tie_seed: Threshold,
     /// Missing reports that make a chunk lost.
     fast_retransmit_reports: u32,
     /// Receive buffer, announced as a_rwnd.

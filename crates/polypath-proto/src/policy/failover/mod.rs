@@ -6,8 +6,9 @@
 use std::fmt::Debug;
 
 use super::{Answer, PathState, PathView, PathsView, retransmission};
-use crate::PathId;
+use crate::{PathId, Rng};
 
+pub mod cmt_potentially_failed;
 pub mod dormant_hop;
 pub mod dormant_last_dest;
 pub mod dormant_primary;
@@ -21,6 +22,7 @@ pub mod standard;
 mod testing;
 pub mod two_phase;
 
+pub use cmt_potentially_failed::CMT_POTENTIALLY_FAILED;
 pub use dormant_hop::DORMANT_HOP;
 pub use dormant_last_dest::DORMANT_LAST_DEST;
 pub use dormant_primary::DORMANT_PRIMARY;
@@ -42,6 +44,7 @@ pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[
     &FULL_MODEL,
     &TWO_PHASE,
     &POTENTIALLY_FAILED,
+    &CMT_POTENTIALLY_FAILED,
 ];
 
 /// What happened on a path that counts as an error (RFC 9260 8.2).
@@ -64,6 +67,17 @@ pub struct Doubts {
     pub given_up: bool,
     /// Every path is inactive.
     pub dormant: bool,
+}
+
+/// What an association does that has something to send while no path is active.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stranded {
+    /// It sends where [`FailoverPolicy::current`] and [`FailoverPolicy::retransmission`] say.
+    Sends,
+    /// This path becomes active again, with a congestion window of one packet.
+    TakesBack(PathId),
+    /// It waits for the answer to a HEARTBEAT.
+    Waits,
 }
 
 /// How many errors in a row change what: of an association by its configuration, and of single paths
@@ -126,6 +140,18 @@ pub trait FailoverPolicy: Send + Debug {
     /// may be back.
     fn retransmission(&self, last: PathId, paths: PathsView<'_>) -> PathId {
         retransmission::alternate(last, paths)
+    }
+
+    /// Something is to be sent, and no path is active. Ties between paths are decided by `rng`.
+    fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
+        let _ = (paths, rng);
+        Stranded::Sends
+    }
+
+    /// The congestion window, in PMDCS, of a potentially failed path that a HEARTBEAT ACK brings back;
+    /// `None` leaves it as it is.
+    fn cwnd_after_probe(&self) -> Option<u32> {
+        None
     }
 
     /// An error was counted on `path`, which has its state already: is it probed at once, whatever

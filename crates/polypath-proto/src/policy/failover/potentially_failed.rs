@@ -44,13 +44,21 @@ pub static POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
     name: "potentially-failed",
     summary: "after potentially_failed_max_retrans errors a path is avoided and probed, after \
               Path.Max.Retrans inactive (SCTP-PF; RFC 7829)",
-    make: |_| Box::new(PotentiallyFailed { timed_out: None }),
+    make: |config| Box::new(PotentiallyFailed::new(config.heartbeat_interval().is_some())),
 };
 
 #[derive(Debug)]
-struct PotentiallyFailed {
+pub(super) struct PotentiallyFailed {
     /// The path for new data has had an error since it was chosen.
     timed_out: Option<PathId>,
+    /// Potentially failed paths are probed.
+    probes: bool,
+}
+
+impl PotentiallyFailed {
+    pub(super) const fn new(probes: bool) -> Self {
+        Self { timed_out: None, probes }
+    }
 }
 
 /// Of the paths in this state, the first with the fewest errors, in round robin from `first` on.
@@ -117,7 +125,8 @@ impl FailoverPolicy for PotentiallyFailed {
     }
 
     fn probes_at_once(&self, path: &PathView) -> bool {
-        path.state == PathState::PotentiallyFailed
+        // RFC 7829 3.2 (5): not if heartbeats are switched off.
+        self.probes && path.state == PathState::PotentiallyFailed
     }
 }
 

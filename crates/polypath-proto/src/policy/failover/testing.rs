@@ -3,10 +3,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Answer, FailoverPolicy, PathErrorKind, Thresholds};
+use super::{Answer, FailoverPolicy, PathErrorKind, Stranded, Thresholds};
 use crate::path::Path;
 use crate::policy::{PathState, PathsView};
-use crate::{Config, PathId, Time};
+use crate::{Config, PathId, Rng, Time};
 
 pub(super) use PathState::{Active as A, Inactive as I, PotentiallyFailed as P};
 
@@ -15,6 +15,8 @@ pub(super) struct Drill {
     paths: Vec<Path>,
     primary: PathId,
     current: PathId,
+    rng: Rng,
+    steps: u64,
 }
 
 impl Drill {
@@ -44,11 +46,18 @@ impl Drill {
             let mut path =
                 Path::new(PathId(id), ip, remote, 1480, &config, &*controller, Time::ZERO);
             path.set_thresholds(thresholds);
-            path.set_state(A);
+            path.set_state(Time::ZERO, A);
             path
         };
         let paths = (0..paths).map(path).collect();
-        Self { policy: (answer.make)(&config), paths, primary: PathId(0), current: PathId(0) }
+        Self {
+            policy: (answer.make)(&config),
+            paths,
+            primary: PathId(0),
+            current: PathId(0),
+            rng: Rng::new(&crate::Seed::from_u64(1)),
+            steps: 0,
+        }
     }
 
     fn view(&self) -> PathsView<'_> {
@@ -63,13 +72,20 @@ impl Drill {
         what(&mut *self.policy, view)
     }
 
+    /// Another instant for each step.
+    fn now(&mut self) -> Time {
+        self.steps += 1;
+        Time::from_nanos(self.steps)
+    }
+
     /// An error of a path.
     pub(super) fn error(&mut self, path: u8) -> &mut Self {
         self.paths[usize::from(path)].count_error();
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let on = view.path(PathId(path));
         let state = self.policy.after_error(&on, PathErrorKind::DataTimeout, view);
-        self.paths[usize::from(path)].set_state(state);
+        let now = self.now();
+        self.paths[usize::from(path)].set_state(now, state);
         self.current = self.ask(|policy, view| policy.current(view));
         self.primary = self.ask(|policy, view| policy.primary(view));
         self
@@ -89,9 +105,21 @@ impl Drill {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let state = self.policy.after_answer(&view.path(PathId(path)), view);
         self.primary = self.ask(|policy, view| policy.primary_after_answer(view));
-        self.paths[usize::from(path)].set_state(state);
+        let now = self.now();
+        self.paths[usize::from(path)].set_state(now, state);
         self.current = self.ask(|policy, view| policy.current(view));
         self
+    }
+
+    /// Something is to be sent, and no path is active.
+    pub(super) fn strand(&mut self) -> Stranded {
+        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let stranded = self.policy.stranded(view, &mut self.rng);
+        if let Stranded::TakesBack(path) = stranded {
+            let now = self.now();
+            self.paths[path.index()].set_state(now, A);
+        }
+        stranded
     }
 
     /// The path for new data.

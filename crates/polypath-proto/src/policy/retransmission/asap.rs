@@ -16,12 +16,15 @@ pub static ASAP: Answer<dyn RetransmissionPolicy> = Answer {
     make: |_| Box::new(Asap),
 };
 
+/// ns-2 reads what it draws the other way round here.
+const EARLIER_IF_ODD: u32 = 0;
+
 #[derive(Debug)]
 struct Asap;
 
 impl RetransmissionPolicy for Asap {
     fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId {
-        random_best(paths, rng, |p| (p.has_room() || p.allowance).then_some(()))
+        random_best(paths, rng, EARLIER_IF_ODD, |p| (p.has_room() || p.allowance).then_some(()))
             .unwrap_or_else(|| same_unless_failed(chunk.last_path, paths))
     }
 }

@@ -4,7 +4,7 @@
 //! multihoming" (2004), II: moves retransmissions "onto the path with the lowest loss rate", for there
 //! windows are largest. ns-2: eCmtRtxPolicy_ 4.
 
-use super::{LostChunk, RetransmissionPolicy, random_best};
+use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::policy::{Answer, PathsView};
 use crate::{PathId, Rng};
 
@@ -20,6 +20,6 @@ struct Cwnd;
 
 impl RetransmissionPolicy for Cwnd {
     fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId {
-        random_best(paths, rng, |p| Some(p.window.cwnd)).unwrap_or(chunk.last_path)
+        random_best(paths, rng, LATER_IF_ODD, |p| Some(p.window.cwnd)).unwrap_or(chunk.last_path)
     }
 }

@@ -1,20 +1,21 @@
 //! RTX-LOSSRATE: to the path with the lowest loss rate, at random among equals.
 //!
 //! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
-//! multihoming" (2004), II: an ideal, for there "an oracle" tells the loss rates. Here each path's own
-//! estimate takes the oracle's place. ns-2: eCmtRtxPolicy_ 3, with the oracle.
+//! multihoming" (2004), II: an ideal, for there "an oracle" tells the loss rates. In the simulator the links
+//! tell ([`Association::set_loss_rate`](crate::Association::set_loss_rate)); on real networks each path's own
+//! estimate takes the oracle's place. ns-2: eCmtRtxPolicy_ 3, `set-destination-lossrate`.
 
 use std::cmp::Reverse;
 
-use super::{LostChunk, RetransmissionPolicy, random_best};
+use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::policy::{Answer, PathView, PathsView};
 use crate::{PathId, Rng};
 
 /// See the [module](self).
 pub static LOSS_RATE: Answer<dyn RetransmissionPolicy> = Answer {
     name: "loss-rate",
-    summary: "every retransmission to the path with the lowest loss rate, as estimated \
-              (RTX-LOSSRATE; Iyengar 2004)",
+    summary: "every retransmission to the path with the lowest loss rate, as the \
+              simulator tells or else as estimated (RTX-LOSSRATE; Iyengar 2004)",
     make: |_| Box::new(LossRate),
 };
 
@@ -23,11 +24,13 @@ struct LossRate;
 
 impl RetransmissionPolicy for LossRate {
     fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId {
-        random_best(paths, rng, |p| Some(Reverse(per_billion(p)))).unwrap_or(chunk.last_path)
+        random_best(paths, rng, LATER_IF_ODD, |p| Some(Reverse(per_billion(p))))
+            .unwrap_or(chunk.last_path)
     }
 }
 
 fn per_billion(path: &PathView) -> u64 {
     let (lost, sent) = path.loss.share();
-    u64::from(lost) * 1_000_000_000 / u64::from(sent)
+    let estimate = || u64::from(lost) * 1_000_000_000 / u64::from(sent);
+    path.known_loss.map_or_else(estimate, u64::from)
 }

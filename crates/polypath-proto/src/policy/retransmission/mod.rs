@@ -1,5 +1,6 @@
 //! Where does a retransmission go?
 
+use std::cmp::Ordering;
 use std::fmt::Debug;
 
 use super::{Answer, PathState, PathView, PathsView};
@@ -83,24 +84,28 @@ pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
         .unwrap_or(last)
 }
 
-/// The active path of the highest rank, at random among equals; `None` where none has a rank.
+/// The lowest bit of ns-2's number with which the later of two paths takes over, in most policies.
+pub const LATER_IF_ODD: u32 = 1;
+
+/// The active path of the highest rank, at random among equals; `None` where none has a rank. `bit` is how
+/// ns-2 reads what it draws ([`Rng::takes_over`]).
 pub fn random_best<R: Ord>(
     paths: PathsView<'_>,
     rng: &mut Rng,
+    bit: u32,
     rank: impl Fn(&PathView) -> Option<R>,
 ) -> Option<PathId> {
-    let ranked = || {
-        paths
-            .iter()
-            .filter(|p| p.state == PathState::Active)
-            .filter_map(|p| Some((rank(&p)?, p.id)))
-    };
-    let best = ranked().map(|(r, _)| r).max()?;
-    let equals = || ranked().filter(|(r, _)| *r == best).map(|(_, id)| id);
-    match equals().count() {
-        1 => equals().next(),
-        n => equals().nth(rng.below(n as u64) as usize),
+    let mut best: Option<(R, PathId)> = None;
+    let mut equals = 1;
+    for path in paths.iter().filter(|p| p.state == PathState::Active) {
+        let Some(rank) = rank(&path) else { continue };
+        let order = best.as_ref().map_or(Ordering::Greater, |(most, _)| rank.cmp(most));
+        equals = if order == Ordering::Greater { 1 } else { equals + u64::from(order.is_eq()) };
+        if order.is_gt() || (order.is_eq() && rng.takes_over(equals, bit)) {
+            best = Some((rank, path.id));
+        }
     }
+    best.map(|(_, id)| id)
 }
 
 /// `last` while it is active, else its [`alternate()`]: failed paths are skipped.

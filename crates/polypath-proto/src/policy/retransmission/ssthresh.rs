@@ -4,7 +4,7 @@
 //! multihoming" (2004), II: "ssthresh is a slower moving variable than cwnd" and "may better reflect the
 //! conditions of the respective paths". ns-2: eCmtRtxPolicy_ 2.
 
-use super::{LostChunk, RetransmissionPolicy, random_best};
+use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::policy::{Answer, PathsView};
 use crate::{PathId, Rng};
 
@@ -20,6 +20,7 @@ struct Ssthresh;
 
 impl RetransmissionPolicy for Ssthresh {
     fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId {
-        random_best(paths, rng, |p| Some(p.window.ssthresh)).unwrap_or(chunk.last_path)
+        random_best(paths, rng, LATER_IF_ODD, |p| Some(p.window.ssthresh))
+            .unwrap_or(chunk.last_path)
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Constants {
     pub(crate) rto_max: Duration,
     /// HEARTBEATs leave after timeouts, too.
     pub(crate) after_rto: bool,
+    /// Paths that are potentially failed are probed at once, and acknowledgements count by RFC 7829's rule.
+    pub(crate) potentially_failed: bool,
 }
 
 /// A HEARTBEAT that has left.
@@ -219,14 +221,15 @@ impl Model {
             // 'HB.interval', with jittering of +/- 50% of the RTO value".
             if let (Some(last), Some((low, _))) = (p.asked.last(), p.rto_since) {
                 let earliest = last.at + constants.heartbeat_interval + low / 2;
-                if p.confirmed && !constants.after_rto && packet.at < earliest {
+                let anytime = constants.after_rto || constants.potentially_failed;
+                if p.confirmed && !anytime && packet.at < earliest {
                     return Err(format!("path {path}: a HEARTBEAT before {earliest}"));
                 }
             }
             p.asked.push(Asked { at: packet.at, info: heartbeat.info.to_vec(), rto: p.rto });
             // One that follows a timeout leaves the period as it was set, by the RTO of that time.
-            let before =
-                p.rto_since.filter(|_| constants.after_rto).map_or(p.rto, |(_, high)| high);
+            let anytime = constants.after_rto || constants.potentially_failed;
+            let before = p.rto_since.filter(|_| anytime).map_or(p.rto, |(_, high)| high);
             p.rto_since = Some((p.rto, before.max(p.rto)));
             p.last_used = packet.at;
         }
@@ -248,7 +251,8 @@ impl Model {
 
     /// 8.2: "the endpoint SHOULD clear the error counter of the destination transport address to which
     /// the DATA chunk was last sent"; for one that was sent to several it may choose not to, and this
-    /// one does not, unless every path has failed.
+    /// one does not, unless every path has failed. RFC 7829 3.2 (9), (10): nor does the potentially failed
+    /// state; there a chunk that was sent to one path only tells, even if T3-rtx has given it up.
     fn sack(&mut self, sack: &SackSeen) {
         if sack.cumulative.wrapping_sub(self.cumulative) > 1 << 31 {
             return;
@@ -271,7 +275,11 @@ impl Model {
         for n in acked {
             self.association = 0;
             let chunk = self.flying[&n];
-            if !chunk.given_up && (dormant || !chunk.wandered) {
+            let tells = match self.constants.potentially_failed {
+                true => !chunk.wandered,
+                false => !chunk.given_up && (dormant || !chunk.wandered),
+            };
+            if tells {
                 self.answer(chunk.path);
             }
         }

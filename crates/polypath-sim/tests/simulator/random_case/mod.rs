@@ -94,7 +94,7 @@ fn forget_refused_threshold(scenario: &mut Scenario) {
     let low = matches!(transport.change_primary_threshold, Some(Threshold(Some(n))) if n < least);
     let refused = match scenario.policy.failover.as_deref() {
         Some("permanent") => false,
-        Some("potentially-failed") => low,
+        Some("potentially-failed" | "cmt-potentially-failed") => low,
         _ => true,
     };
     if refused {
@@ -263,6 +263,7 @@ fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
         rto_max: Some(Span::millis(rto_max)),
         path_max_retrans: Some(dice.between(0, 5) as u32),
         potentially_failed_max_retrans: dice.one_in(2).then(|| dice.between(0, 3) as u32),
+        potentially_failed_cwnd: dice.one_in(2).then(|| dice.between(1, 4) as u32),
         change_primary_threshold: dice
             .one_in(2)
             .then(|| Threshold(Some(dice.between(0, 5) as u32))),

@@ -1,0 +1,35 @@
+//! How long the peer's receive buffer holds up the sender: receive-buffer blocking.
+//!
+//! Natarajan 2009, 1: "Even though the congestion window would allow new data transmission, rbuf blocking
+//! (i.e., flow control) stalls the sender". A window that is smaller than the paths' bandwidth-delay product
+//! holds up every transfer, for parts of a round trip; what counts here is that a path stands still.
+
+use super::Association;
+use crate::Time;
+use crate::policy::PathState;
+use crate::wire::DATA_HEADER_LEN;
+
+impl Association {
+    /// All that may leave now has left.
+    pub(super) fn note_blocking(&mut self, now: Time) {
+        match (self.blocked_since, self.is_blocked()) {
+            (None, true) => self.blocked_since = Some(now),
+            (Some(since), false) => {
+                self.blocked_since = None;
+                self.stats.nanoseconds_blocked += now.since(since).as_nanos() as u64;
+            }
+            _ => {}
+        }
+    }
+
+    fn is_blocked(&self) -> bool {
+        let largest = self.largest_payload;
+        let Some(size) = self.sender.queue.next_size(largest, largest) else { return false };
+        let idle = |p: &crate::path::Path| {
+            p.state() == PathState::Active && p.in_flight() == 0 && p.lost() == 0
+        };
+        self.state.may_send_data()
+            && !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32)
+            && self.paths.iter().any(idle)
+    }
+}

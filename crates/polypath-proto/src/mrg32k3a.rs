@@ -1,0 +1,59 @@
+//! The generator that ns-2 decides ties with, so that a run here and one there choose alike.
+//!
+//! MRG32k3a: P. L'Ecuyer, "Good parameters and implementations for combined multiple recursive random number
+//! generators", Operations Research 47(1), 1999. Two recurrences of order three, combined.
+
+const M1: u64 = 4_294_967_087;
+const M2: u64 = 4_294_944_443;
+
+/// Largest number that it can be seeded with: its state lies below the smaller modulus.
+pub(crate) const LARGEST_SEED: u32 = (M2 - 1) as u32;
+
+/// 1 / (M1 + 1), as ns-2 writes it.
+const NORM: f64 = 2.328_306_549_295_728e-10;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub(crate) struct Mrg32k3a {
+    first: [u64; 3],
+    second: [u64; 3],
+}
+
+impl Mrg32k3a {
+    /// All six words of the state are `seed`, from 1 to [`LARGEST_SEED`].
+    pub(crate) const fn new(seed: u32) -> Self {
+        Self { first: [seed as u64; 3], second: [seed as u64; 3] }
+    }
+
+    /// Uniform in 0 .. 2^31. ns-2: `Random::random`, `ns-random`.
+    pub(crate) fn next_u31(&mut self) -> u32 {
+        // Subtractions as additions of the negative factor, so that nothing leaves the unsigned numbers.
+        let [a, b, c] = self.first;
+        let p1 = (1_403_580 * b + (M1 - 810_728) * a % M1) % M1;
+        self.first = [b, c, p1];
+        let [a, b, c] = self.second;
+        let p2 = (527_612 * c + (M2 - 1_370_589) * a % M2) % M2;
+        self.second = [b, c, p2];
+        let difference = if p1 > p2 { p1 - p2 } else { p1 + M1 - p2 };
+        (difference as f64 * NORM * f64::from(1u32 << 31)) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// L'Ecuyer's generator from its usual seed begins with 0.127011, 0.318528, 0.309186, 0.825847; the
+    /// whole numbers are those that `ns-random` gives after `$defaultRNG seed`.
+    #[test]
+    fn its_numbers_are_those_that_are_known() {
+        let mut dice = Mrg32k3a::new(12345);
+        let numbers: Vec<_> = (0..5).map(|_| dice.next_u31()).collect();
+        assert_eq!(numbers, [272_754_307, 684_032_738, 663_971_912, 1_773_492_633, 475_946_620]);
+        assert!((f64::from(numbers[0]) / f64::from(1u32 << 31) - 0.127_011_122).abs() < 1e-9);
+        let mut dice = Mrg32k3a::new(7);
+        assert_eq!([dice.next_u31(), dice.next_u31()], [5_036_723, 1_913_728_326]);
+        let mut dice = Mrg32k3a::new(LARGEST_SEED);
+        assert!((0..1000).all(|_| dice.next_u31() < 1 << 31));
+    }
+}

@@ -1,0 +1,240 @@
+//! CMT-PF: concurrent multipath transfer that leaves a path with its first timeout.
+//!
+//! Natarajan, Ekiz, Amer, Iyengar, Stewart, "Concurrent multipath transfer using SCTP multihoming:
+//! introducing the potentially-failed destination state" (2009), 1 and 3.1, and for the details its
+//! [9], TR 2007/338. A path that is failing keeps the receive buffer full of what came behind the chunks
+//! that it has lost, and so stops all others; CMT-PF sends nothing there until it answers. The states and
+//! thresholds are those of [RFC 7829](super::potentially_failed), which took this one up; what CMT-PF adds
+//! is marked with a star:
+//!
+//! ```text
+//!            a timeout                              timeouts > PMR
+//!   active  ---------->  potentially failed (PF)  ------------------>  inactive
+//!     ^ ^                     |         |                                 |
+//!     | +--* no path is active: the PF path with the fewest timeouts in   |
+//!     |      a row, of several the latest; cwnd = 1 packet                |
+//!     +---- an answer; * to a HEARTBEAT on a PF path: cwnd = 2 packets ---+
+//! ```
+//!
+//! - With Path.Max.Retrans 0 the first timeout makes a path inactive; with
+//!   `potentially_failed_max_retrans` it may have more than one before it is potentially failed.
+//! - A potentially failed path gets a HEARTBEAT at once, and another at each of its timeouts, with the RTO
+//!   doubled; also if idle paths get none (HB.interval off), for else it would not come back.
+//! - What was outstanding on it goes to active paths, and new data too; a path chosen from several
+//!   potentially failed ones is active like any other until its next timeout.
+//! - `potentially_failed_cwnd` is the window after the answer to a HEARTBEAT: 2, which makes up for the
+//!   round trip that it took (3.1), or 1. ns-2: cmtPFCwnd_.
+//!
+//! By ns-2's procedures (useCmtPF_) a path that was chosen so stays active until Path.Max.Retrans is
+//! exceeded or an answer has cleared its errors; none is chosen while another is inactive, and nothing
+//! leaves then: SctpCMTAgent::Timeout, SelectFromPFDests.
+
+use std::cmp::{Ordering, Reverse};
+
+use super::potentially_failed::PotentiallyFailed;
+use super::{Doubts, FailoverPolicy, PathErrorKind, Stranded};
+use crate::config::Procedures;
+use crate::policy::retransmission::LATER_IF_ODD;
+use crate::policy::{Answer, PathState, PathView, PathsView};
+use crate::{Config, PathId, Rng, Time};
+
+/// See the [module](self).
+pub static CMT_POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
+    name: "cmt-potentially-failed",
+    summary: "as potentially-failed; if every path is, the one with the fewest timeouts is taken back, and \
+              an answered probe gives potentially_failed_cwnd (CMT-PF; Natarajan 2009)",
+    make: |config| Box::new(CmtPotentiallyFailed::new(config)),
+};
+
+#[derive(Debug)]
+struct CmtPotentiallyFailed {
+    states: PotentiallyFailed,
+    cwnd_after_probe: u32,
+    ns2: bool,
+    /// Inactive paths are probed as well.
+    heartbeats: bool,
+}
+
+impl CmtPotentiallyFailed {
+    fn new(config: &Config) -> Self {
+        Self {
+            states: PotentiallyFailed::new(true),
+            cwnd_after_probe: config.potentially_failed_cwnd(),
+            ns2: config.procedures() == Procedures::Ns2,
+            heartbeats: config.heartbeat_interval().is_some(),
+        }
+    }
+}
+
+/// The potentially failed path with the fewest timeouts in a row, of several the latest, which has worked
+/// last; of these, where they time out in one instant, one at random.
+fn least_failed(paths: PathsView<'_>, rng: &mut Rng) -> Option<PathId> {
+    let mut best: Option<((u32, Reverse<Time>), PathId)> = None;
+    let mut equals = 1;
+    for path in paths.iter().filter(|p| p.state == PathState::PotentiallyFailed) {
+        let rank = (path.error_count, Reverse(path.state_since));
+        let order = best.map_or(Ordering::Less, |(least, _)| rank.cmp(&least));
+        equals = if order == Ordering::Equal { equals + 1 } else { 1 };
+        if order.is_lt() || (order.is_eq() && rng.takes_over(equals, LATER_IF_ODD)) {
+            best = Some((rank, path.id));
+        }
+    }
+    best.map(|(_, id)| id)
+}
+
+impl FailoverPolicy for CmtPotentiallyFailed {
+    fn after_error(
+        &mut self,
+        path: &PathView,
+        error: PathErrorKind,
+        paths: PathsView<'_>,
+    ) -> PathState {
+        let state = self.states.after_error(path, error, paths);
+        let becomes = state == PathState::PotentiallyFailed && path.state != state;
+        let again = path.error_count > path.thresholds.potentially_failed_max_retrans + 1;
+        if becomes && self.ns2 && again { path.state } else { state }
+    }
+
+    fn believes(&self, doubts: Doubts) -> bool {
+        self.states.believes(doubts)
+    }
+
+    fn current(&mut self, paths: PathsView<'_>) -> PathId {
+        self.states.current(paths)
+    }
+
+    fn primary(&mut self, paths: PathsView<'_>) -> PathId {
+        self.states.primary(paths)
+    }
+
+    fn retransmission(&self, last: PathId, paths: PathsView<'_>) -> PathId {
+        self.states.retransmission(last, paths)
+    }
+
+    fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
+        let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed).count();
+        if self.ns2 && failed < paths.count() {
+            let asked = failed > 0 || self.heartbeats;
+            return if asked { Stranded::Waits } else { Stranded::Sends };
+        }
+        least_failed(paths, rng).map_or(Stranded::Sends, Stranded::TakesBack)
+    }
+
+    fn cwnd_after_probe(&self) -> Option<u32> {
+        Some(self.cwnd_after_probe)
+    }
+
+    fn probes_at_once(&self, path: &PathView) -> bool {
+        self.states.probes_at_once(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::policy::failover::testing::{A, Drill, I, P};
+
+    fn drill(paths: u8, pmr: u32) -> Drill {
+        Drill::new(&CMT_POTENTIALLY_FAILED, paths, pmr)
+    }
+
+    /// 1, 2: potentially failed after one timeout, failed after PMR + 1.
+    #[test]
+    fn the_states_follow_the_timeouts() {
+        for (pmr, expected) in [(0, vec![I]), (1, vec![P, I]), (3, vec![P, P, P, I])] {
+            let mut drill = drill(2, pmr);
+            let states: Vec<_> = (0..expected.len()).map(|_| drill.error(1).states()[1]).collect();
+            assert_eq!(states, expected, "PMR {pmr}");
+            assert_eq!(drill.answer(1).states(), [A, A]);
+        }
+    }
+
+    /// 3.1: "the destination with the smallest number of consecutive timeouts"; of several, the latest.
+    #[test]
+    fn of_paths_that_are_all_potentially_failed_one_is_taken_back() {
+        let mut three = drill(3, 5);
+        three.errors(&[2, 0, 1]);
+        assert_eq!(three.strand(), Stranded::TakesBack(PathId(1)), "the latest of equals");
+        assert_eq!(three.states(), [P, A, P]);
+        three.errors(&[1]);
+        assert_eq!(three.states(), [P, P, P], "its next timeout");
+        assert_eq!(three.strand(), Stranded::TakesBack(PathId(0)), "fewer, and later than path 2");
+        // Another has failed: the choice is among what is left.
+        let mut two = drill(2, 1);
+        two.errors(&[0, 0, 1]);
+        assert_eq!((two.states(), two.strand()), (vec![I, P], Stranded::TakesBack(PathId(1))));
+        two.errors(&[1]);
+        assert_eq!((two.states(), two.strand()), (vec![I, I], Stranded::Sends));
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Error(u8),
+        Answer(u8),
+        Strand,
+    }
+
+    proptest! {
+        /// The states against a model that keeps nothing but errors in a row and who failed when.
+        #[test]
+        fn states_agree_with_a_model(
+            paths in 1u8..5,
+            pmr in 0u32..5,
+            steps in prop::collection::vec(
+                prop_oneof![
+                    4 => (0u8..5).prop_map(Step::Error),
+                    1 => (0u8..5).prop_map(Step::Answer),
+                    2 => Just(Step::Strand),
+                ],
+                1..80,
+            ),
+        ) {
+            let mut drill = drill(paths, pmr);
+            // Errors in a row, the time of the last turn to PF, and whether it is active.
+            let mut model: Vec<(u32, usize, bool)> = vec![(0, 0, true); usize::from(paths)];
+            for (time, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Error(path) => {
+                        let path = path % paths;
+                        drill.error(path);
+                        let (errors, since, active) = &mut model[usize::from(path)];
+                        *errors += 1;
+                        if std::mem::take(active) {
+                            *since = time;
+                        }
+                    }
+                    Step::Answer(path) => {
+                        drill.answer(path % paths);
+                        model[usize::from(path % paths)] = (0, 0, true);
+                    }
+                    Step::Strand if model.iter().all(|m| !m.2) => {
+                        let failed = (0..paths).filter(|p| model[usize::from(*p)].0 <= pmr);
+                        let best = failed.min_by_key(|p| {
+                            let (errors, since, _) = model[usize::from(*p)];
+                            (errors, Reverse(since))
+                        });
+                        let expected = best.map_or(Stranded::Sends, |p| {
+                            model[usize::from(p)].2 = true;
+                            Stranded::TakesBack(PathId(p))
+                        });
+                        prop_assert_eq!(drill.strand(), expected);
+                    }
+                    Step::Strand => {}
+                }
+                let expected: Vec<_> = model
+                    .iter()
+                    .map(|(errors, _, active)| match errors {
+                        _ if *active => A,
+                        n if *n > pmr => I,
+                        _ => P,
+                    })
+                    .collect();
+                prop_assert_eq!(drill.states(), expected);
+                let probed: Vec<u8> = (0..paths).filter(|p| drill.states()[usize::from(*p)] == P).collect();
+                prop_assert_eq!(drill.probed(), probed);
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+"""CMT and CMT-PF between real processes: the second path is cut in mid-transfer, with a receive buffer of
+64 KB and Path.Max.Retrans 5; goodput until the failure is detected, beside the simulator's
+(Natarajan 2009, Figure 2)."""
+
+import dataclasses
+import json
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from support.program import Process, binary, wait_until
+
+# RTO.Min, seconds: a tenth of the paper's, so that 1 + 2 + .. + 32 timeouts take some six seconds.
+RTO = 0.1
+CONSTANTS = {
+    "path_max_retrans": 5, "receive_buffer": "64KiB", "send_buffer": "4MiB",
+    "rto_min": f"{RTO * 1000:g}ms", "rto_initial": "300ms", "sack_delay": "20ms",
+}
+SIZE = 32 << 20
+# Seconds of data before the cut.
+CUT_AFTER = 1.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Goodput:
+    """Bytes a second from the cut until the path is inactive, and how many seconds that takes."""
+
+    value: float
+    detected: float
+
+
+def scenario(profile: str, number: int, run: str = "") -> str:
+    """For the simulator, and without the fault for the emulator."""
+    constants = "".join(f"{key} = {json.dumps(value)}\n" for key, value in CONSTANTS.items())
+    return (
+        f'schema = 1\nname = "{profile}"\n'
+        + "".join(f'[[path]]\nname = "{name}"\nrate = "5 Mbit/s"\ndelay = "10 ms"\nqueue = "50 packets"\n'
+                  for name in ("first", "second"))
+        + f'[transport]\nprofile = "{profile}"\nencapsulation = "udp"\n{constants}'
+        # Messages as `polypath send` has them.
+        + f'[workload]\nkind = "bulk"\nsize = "{SIZE} B"\nmessage_size = "64 KiB"\n{run}'
+        f"[emulator]\nsenders = {json.dumps(addresses(number, 1))}\n"
+        f"receivers = {json.dumps(addresses(number, 2))}\n")
+
+
+def addresses(number: int, host: int) -> list[str]:
+    return [f"127.{121 + path}.{number}.{host}" for path in (0, 1)]
+
+
+def simulated(profile: str, folder: Path) -> Goodput:
+    """Of the simulator: runs that end at the cut and when it is detected."""
+    def run(limit: float) -> dict:
+        file = folder / f"{profile}-{limit:.6f}.toml"
+        fault = f'[[fault]]\nat = "{CUT_AFTER} s"\npath = "second"\nkind = "down"\n'
+        file.write_text(scenario(profile, 1, f'{fault}[run]\nlimit = "{limit:.9f} s"\n'))
+        done = subprocess.run([binary(), "sim", str(file), "--json"], capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["associations"][0]
+    whole = run(60.0)
+    detected = next(change["at"] for change in whole["changes"]
+                    if (change["side"], change["path"], change["to"]) == ("sender", 1, "inactive"))
+    before, after = (run(limit)["forward"]["bytes_delivered"] for limit in (CUT_AFTER, detected))
+    return Goodput((after - before) / (detected - CUT_AFTER), detected - CUT_AFTER)
+
+
+def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
+    """Of real processes: what the receiver has written."""
+    out = folder / "received"
+    out.mkdir(parents=True)
+    (folder / "scenario.toml").write_text(scenario(profile, number))
+    (folder / "file").write_bytes(bytes(SIZE))
+    tuning = ["--profile", profile]
+    for key, value in CONSTANTS.items():
+        tuning += ["--config", f"{key}={value}"]
+    started: list[Process] = []
+
+    def start(*words: object, **kwargs) -> Process:
+        started.append(Process([binary(), *map(str, words)], folder, len(started), **kwargs))
+        return started[-1]
+
+    def written() -> int:
+        return sum(file.stat().st_size for file in out.iterdir())
+
+    try:
+        own, theirs = addresses(number, 1), addresses(number, 2)
+        emulator = start("emulate", folder / "scenario.toml", stdin=subprocess.PIPE).said("ready")
+        start("recv", "--bind", ",".join(theirs), "-o", out, "--json", "--timeout", 60,
+              *tuning).said("waiting on ")
+        sender = start("send", folder / "file", f"{theirs[0]}:9900", "--via", f"{theirs[1]}:9900",
+                       "--bind", ",".join(own), "--json", "--timeout", 60, *tuning)
+        wait_until(lambda: written() > 0, 15, lambda: f"no data: {sender.err}", alive=sender.popen)
+        time.sleep(CUT_AFTER)
+        emulator.say("down second")
+        cut, before = time.monotonic(), written()
+        wait_until(lambda: "inactive" in sender.err, 30, lambda: f"not detected: {sender.err}",
+                   alive=sender.popen)
+        took, after = time.monotonic() - cut, written()
+        assert 0 < after < SIZE, "the file is too short"
+        return Goodput((after - before) / took, took)
+    finally:
+        for process in reversed(started):
+            process.stop()
+            if process.popen.stdin:
+                process.popen.stdin.close()
+
+
+@pytest.mark.xdist_group("many")
+def test_a_cut_path_stops_cmt_again_and_again_and_cmt_pf_once(tmp_path):
+    profiles = ("cmt", "cmt-pf")
+    with ThreadPoolExecutor(2) as pool:
+        real = list(pool.map(lambda n: between_sockets(profiles[n], n + 1, tmp_path / str(n)), (0, 1)))
+    plain, failed = (simulated(profile, tmp_path) for profile in profiles)
+    story = f"sockets: {real}, simulator: {[plain, failed]}"
+    # 63 RTOs, the first of which may be longer than RTO.Min.
+    for one in (*real, plain, failed):
+        assert 63 * RTO < one.detected < 2.5 * 63 * RTO, story
+    # CMT-PF goes on over the other path, CMT hardly does: the same order, and a like ratio.
+    ratios = [real[1].value / real[0].value, failed.value / plain.value]
+    assert min(ratios) > 3, story
+    assert 0.5 < ratios[0] / ratios[1] < 2, story
+    print(f"CMT-PF against CMT: {ratios[0]:.1f} times between sockets, {ratios[1]:.1f} in the simulator")
