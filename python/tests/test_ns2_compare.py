@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from polypath import Scenario, ScenarioError
@@ -14,6 +15,7 @@ from polypath.ns2.compare import Comparison, compare, side_by_side
 from polypath.ns2.mapping import setup
 from polypath.ns2.scripts import COMBINATIONS, CONCURRENT, FAILOVERS, scenario
 from polypath.ns2.transport import failover, policies
+from polypath.ns2.variables import PathSeries
 from polypath.ns2.view import Content, Hop, View
 
 pytestmark = pytest.mark.filterwarnings("ignore:transport.profile:UserWarning")
@@ -226,7 +228,8 @@ def test_each_dormant_behaviour_is_a_dormant_action_of_ns2() -> None:
     ):
         variables("two-phase")
     for answer in FAILOVERS:
-        sender = setup(scenario(3, paths=2, failover=answer)).sender
+        combination = "cmt-pf-cwnd" if answer == PF["failover"] else "same"
+        sender = setup(scenario(3, combination=combination, paths=2, failover=answer)).sender
         expected = variables(answer)[0]
         assert sender["dormantAction_"] == expected
         assert sender["pathMaxRetrans_"] <= 2

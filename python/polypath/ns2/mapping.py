@@ -11,7 +11,14 @@ from typing import Any
 from polypath._core import quantity
 from polypath.ns2.cross_traffic import CrossTraffic, check_no_traffic, cross_traffic
 from polypath.ns2.network import Change, Link, Path, network_changes, network_paths, refuse, share
-from polypath.ns2.transport import PROFILE, agent_variables, check_given, failover, policies, tie_seed
+from polypath.ns2.transport import (
+    PROFILE,
+    agent_variables,
+    check_given,
+    failover,
+    policies,
+    tie_seed,
+)
 from polypath.scenario import Scenario
 
 #: Bytes of the IPv4 header, of SCTP's common header, and of a DATA chunk before its data.
