@@ -28,13 +28,17 @@ pub static TWO_PHASE: Answer<dyn FailoverPolicy> = Answer {
     name: "two-phase",
     summary: "each timeout redirects new data, a path is inactive after Path.Max.Retrans errors \
               (Caro 2006, V, Fig. 13)",
-    make: |_| Box::new(TwoPhase { timed_out: None }),
+    make: |config| {
+        Box::new(TwoPhase { timed_out: None, probes: config.heartbeat_interval().is_some() })
+    },
 };
 
 #[derive(Debug)]
 struct TwoPhase {
     /// The path for new data has had an error since it was chosen.
     timed_out: Option<PathId>,
+    /// Potentially failed paths are probed: not if heartbeats are switched off.
+    probes: bool,
 }
 
 fn has_not_failed(path: &PathView) -> bool {
@@ -74,7 +78,7 @@ impl FailoverPolicy for TwoPhase {
     }
 
     fn probes_at_once(&self, path: &PathView) -> bool {
-        path.state == PathState::PotentiallyFailed
+        self.probes && path.state == PathState::PotentiallyFailed
     }
 }
 
