@@ -218,7 +218,8 @@ def test_each_dormant_behaviour_is_a_dormant_action_of_ns2() -> None:
     ):
         variables("two-phase")
     for answer in FAILOVERS:
-        sender = setup(scenario(3, paths=2, failover=answer)).sender
+        combination = "cmt-pf-cwnd" if answer == PF["failover"] else "same"
+        sender = setup(scenario(3, combination=combination, paths=2, failover=answer)).sender
         expected = variables(answer)[0]
         assert sender["dormantAction_"] == expected
         assert sender["pathMaxRetrans_"] <= 2

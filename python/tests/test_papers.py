@@ -225,7 +225,7 @@ def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
     [
         (["caro2006-retransmision"], 'did you mean "caro2006-retransmission"? allowed: caro2006-'),
         (["caro2006-retransmission", "66"], 'no "66"; did you mean "6"? allowed: 3, 4, 6, 4.2, 8'),
-        (["natarajan2009", "2"], 'figure of natarajan2009: no "2"; allowed: none yet'),
+        (["natarajan2009", "2"], 'figure of natarajan2009: no "2"; did you mean "2b"?'),
     ],
 )
 def test_what_is_wrong_is_one_line(

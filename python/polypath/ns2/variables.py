@@ -23,7 +23,7 @@ _LINE = re.compile(
 #: States as numbers, and as our simulator names them.
 _STATES = {"UNCONFIRMED": 0, "ACTIVE": 1, "PF": 2, "INACTIVE": 3}
 STATES = ("unconfirmed", "active", "potentially failed", "inactive")
-#: T3-rtx has expired, with so many errors before: the agent for concurrent multipath transfer alone.
+#: T3-rtx has expired, with so many errors before; CMT's agent alone says so.
 _TIMEOUT = re.compile(
     r"time: (?P<time>[\d.]+)\s+saddr: \d+\s+sport: \d+\s+daddr: (?P<to>\d+)\s+dport: \d+\s+"
     r"DataTimeout, peerRwnd: \d+ rto: [\d.]+\s+errCnt: (?P<errors>\d+)"
@@ -86,7 +86,9 @@ def read(setup: Setup, text: str, end: float) -> list[PathSeries]:
 
 
 def timeouts_in_a_row(setup: Setup, text: str, end: float) -> list[list[int]] | None:
-    """Of each path, until `end`: for each expiry of T3-rtx, which it was without an answer in between.
+    """Of each path, until `end`: for each expiry of T3-rtx, which in a row it was.
+
+    In a row are those without an answer in between.
 
     None if the agent does not tell.
     """

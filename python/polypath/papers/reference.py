@@ -176,8 +176,9 @@ def agreement(
 
     Returns:
         Columns: `setting` (the point itself), those of the point, `ours`, `ours_n`, `ns2`, `ns2_n`
-        (seconds, or the unit of the point's metric), `difference` (share of ns-2's mean), `allowed` (half-width of the interval of the
-        difference, as a share) and `agrees`. Points that the engine does not know are left out.
+        (seconds, or the unit of the point's metric), `difference` (share of ns-2's mean),
+        `allowed` (half-width of the interval of the difference, as a share) and `agrees`. Points
+        that the engine does not know are left out.
     """
     rows = []
     for setting, theirs in samples.items():

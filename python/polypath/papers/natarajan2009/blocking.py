@@ -44,7 +44,9 @@ def over_time(result: Result) -> pd.DataFrame:
         idle |= (one.state[place] == _ACTIVE) & (one.in_flight[place] == 0)
         latest.append(place)
     # Both paths' samples have the same window: the later sample is the one that holds.
-    stamps = np.stack([one.time[at] for (_, one), at in zip(sorted(own.items()), latest, strict=True)])
+    stamps = np.stack(
+        [one.time[at] for (_, one), at in zip(sorted(own.items()), latest, strict=True)]
+    )
     windows = np.stack(
         [one.peer_rwnd[at] for (_, one), at in zip(sorted(own.items()), latest, strict=True)]
     )
@@ -69,7 +71,9 @@ def _panel(axes: Axes, frame: pd.DataFrame, title: str) -> None:
         ("in_flight_0", "in flight on path 1", COLOURS[0]),
         ("in_flight_1", "in flight on path 2", COLOURS[1]),
     ):
-        axes.step(shown["time"], shown[column] / 1000, where="post", color=colour, lw=0.8, label=label)
+        axes.step(
+            shown["time"], shown[column] / 1000, where="post", color=colour, lw=0.8, label=label
+        )
     for begin, end in periods(frame):
         if end > _SHOWN[0] and begin < _SHOWN[1]:
             axes.axvspan(max(begin, _SHOWN[0]), min(end, _SHOWN[1]), color="0.85", lw=0, zorder=0)

@@ -113,9 +113,7 @@ def _goodputs(runs: Runs, settings: Sequence[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _draw(
-    runs: Runs, wanted: Grid, x: str, x_label: str, title: str
-) -> tuple[pd.DataFrame, Chart]:
+def _draw(runs: Runs, wanted: Grid, x: str, x_label: str, title: str) -> tuple[pd.DataFrame, Chart]:
     frame = _goodputs(runs, wanted.settings)
     figure, (goodput, blocked) = charts.blank(2, title)
     for index, (name, own) in enumerate(frame.groupby("variant", sort=False)):
@@ -277,7 +275,9 @@ def _loads(source: Source, first: float | None) -> list[tuple[float, float]]:
 
 
 def _there(source: Source, variant: str, loads: tuple[float, float]) -> bool:
-    return any(Congested(variant, *loads, start) in source.settings for start in (RELEASE_37, "off"))
+    return any(
+        Congested(variant, *loads, start) in source.settings for start in (RELEASE_37, "off")
+    )
 
 
 def _p05(source: Source) -> Finding:

@@ -35,8 +35,8 @@ class Timeout:
     """A transfer with one timeout on path 2: the paper's thought experiment.
 
     Each packet is acknowledged, so that slow start doubles the window each round trip; the receive
-    buffer holds everything; and path 1 is wide enough to take at once what path 2 has lost. Rates go
-    down as round trips go up, so that windows stay the same.
+    buffer holds everything; and path 1 is wide enough to take at once what path 2 has lost. Rates
+    go down as round trips go up, so that windows stay the same.
     """
 
     variant: str

@@ -67,9 +67,7 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
     rows = []
     for loss, delay in places:
         ratio = _ratio(runs, loss, delay)
-        plain, failed = (
-            runs.mean(Lossy(variant, loss, delay)).mean for variant in (PLAIN, FAILED)
-        )
+        plain, failed = (runs.mean(Lossy(variant, loss, delay)).mean for variant in (PLAIN, FAILED))
         rows.append(
             {
                 "loss": loss,
@@ -115,7 +113,7 @@ figure_5 = Figure(
 
 
 def _p06(source: Source) -> Finding:
-    """Equal delays: alike. The longest path 2: below 1 where most is lost, and lower than with less."""
+    """Equal delays: alike. The longest path 2: below 1 where most is lost, lower than with less."""
     there = {
         (one.loss, one.delay_2)
         for one in source.settings
@@ -126,9 +124,7 @@ def _p06(source: Source) -> Finding:
     far = sorted(loss for loss, delay in there if delay == longest)
     if not equal or longest == DELAYS[0]:
         raise NotThereError("no transfers over a longer path 2")
-    alike = [
-        similar(f"{loss:g} %, 45 / 45 ms", _ratio(source, loss, DELAYS[0])) for loss in equal
-    ]
+    alike = [similar(f"{loss:g} %, 45 / 45 ms", _ratio(source, loss, DELAYS[0])) for loss in equal]
     most = _ratio(source, far[-1], longest)
     little = _ratio(source, far[0], longest)
     near = _ratio(source, max(equal), DELAYS[0])
