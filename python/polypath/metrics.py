@@ -47,7 +47,6 @@ PATH_METRICS: Mapping[str, str] = {
     "failures": "times that it became inactive there, until the last byte was delivered",
     "packets_arrived": "of the packets sent, those that the other side received",
     "retransmissions": "DATA chunks sent over it that were sent before, over whichever path",
-    "timeouts": "expirations of its T3-rtx",
 }
 
 _OF_SENDER_PATHS = (
@@ -164,13 +163,14 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         and (end is None or change["at"] <= end)
     )
     row: dict[str, Metric] = {}
+    # ns-2's packets tell the sum, but not the parts.
+    known_sums = association["sender"].get("retransmissions")
     for path in association["sender"]["paths"]:
         prefix = f"path.{path['path']}"
         row[f"{prefix}.packets_sent"] = path["counts"]["packets_sent"]
         row[f"{prefix}.packets_arrived"] = arrived.get((path["local"], path["remote"]), 0)
-        again = (path["counts"][f"{cause}_retransmissions"] for cause in ("fast", "timeout"))
-        row[f"{prefix}.retransmissions"] = path["counts"].get("retransmissions", sum(again))
-        row[f"{prefix}.timeouts"] = path["counts"]["timeouts"]
+        again = sum(path["counts"][f"{cause}_retransmissions"] for cause in ("fast", "timeout"))
+        row[f"{prefix}.retransmissions"] = known_sums[path["path"]] if known_sums else again
         known = not math.isnan(path["counts"]["failures"])
         row[f"{prefix}.failures"] = failures[path["path"]] if known else math.nan
     return row
