@@ -180,12 +180,14 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         and (end is None or change["at"] <= end)
     )
     row: dict[str, Metric] = {}
+    # ns-2's packets tell the sum, but not the parts.
+    known_sums = association["sender"].get("retransmissions")
     for path in association["sender"]["paths"]:
         prefix = f"path.{path['path']}"
         row[f"{prefix}.packets_sent"] = path["counts"]["packets_sent"]
         row[f"{prefix}.packets_arrived"] = arrived.get((path["local"], path["remote"]), 0)
-        again = (path["counts"][f"{cause}_retransmissions"] for cause in ("fast", "timeout"))
-        row[f"{prefix}.retransmissions"] = path["counts"].get("retransmissions", sum(again))
+        again = sum(path["counts"][f"{cause}_retransmissions"] for cause in ("fast", "timeout"))
+        row[f"{prefix}.retransmissions"] = known_sums[path["path"]] if known_sums else again
         known = not math.isnan(path["counts"]["failures"])
         row[f"{prefix}.failures"] = failures[path["path"]] if known else math.nan
         # ns-2 does not tell why a chunk was sent again.

@@ -74,7 +74,7 @@ def test_failing_paths_agree_packet_by_packet(failover: str) -> None:
 @pytest.mark.parametrize("combination", CONCURRENT)
 def test_concurrent_multipath_transfer_agrees_packet_by_packet(combination: str) -> None:
     # Ties between paths are drawn by the same generator from the same seed.
-    agree(combination, 2, int(os.environ.get("POLYPATH_SCRIPTS", "20")))
+    agree(combination, 2, int(os.environ.get("POLYPATH_SCRIPTS", "12")))
 
 
 @pytest.mark.usefixtures("ns")

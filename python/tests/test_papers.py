@@ -84,7 +84,7 @@ def test_claims_name_figures_that_there_are_and_figures_have_one_name() -> None:
 
 
 def test_every_figure_function_is_listed() -> None:
-    for module in (papers.caro2006_retransmission, papers.caro2006_failover):
+    for module in (papers.caro2006_retransmission, papers.caro2006_failover, papers.iyengar2004):
         found = {one for one in vars(module).values() if isinstance(one, papers.Figure)}
         assert found == set(module.PAPER.figures)
     numbered = {one.id for one in papers.caro2006_retransmission.PAPER.figures}

@@ -193,11 +193,19 @@ def _side(
             "dropped_no_buffer": nan,
             "nanoseconds_blocked": nan,
         },
+        # Of each path; why they were sent again the packets do not tell.
+        "retransmissions": [_again(trace, direction, number) for number in range(len(setup.paths))],
         "paths": [
             _path(setup, trace, series, timeouts, direction, number)
             for number in range(len(setup.paths))
         ],
     }
+
+
+def _again(trace: Trace, direction: int, path: int) -> int:
+    """DATA chunks that a side sent over a path, and before over whichever."""
+    own = ((trace.direction == direction) & (trace.path == path))[_chunk_packets(trace)]
+    return int((own & trace.chunk_retransmission).sum())
 
 
 def _path(
@@ -246,7 +254,6 @@ def _path(
             "data_bytes_received": nan,
             "fast_retransmissions": nan,
             "timeout_retransmissions": nan,
-            "retransmissions": int((data & trace.chunk_retransmission).sum()),
             **_timeouts(last, None if timeouts is None else timeouts[path]),
             "heartbeats_sent": int((mine & (trace.chunk_kind == HEARTBEAT)).sum()),
             "heartbeats_acked": int(np.isin(_packets_with(trace, HEARTBEAT_ACK), received).sum()),

@@ -116,7 +116,7 @@ fn the_network_tells_rtx_lossrate_which_path_loses_least() {
     assert!(matches!(to(&second)[..], [0, n] if n > 20));
     // Equal ones are drawn for.
     assert!(to(&lossy(3, 3, "")).into_iter().all(|n| n > 20));
-    let swapped = "[[fault]]\nat = \"1500 ms\"\npath = 1\nkind = \"loss\"\nloss = \"1 %\"\n";
+    let swapped = "[[fault]]\nat = \"4 s\"\npath = 1\nkind = \"loss\"\nloss = \"1 %\"\n";
     let both = to(&lossy(2, 3, swapped));
     assert!(both.iter().all(|n| *n > 10), "{both:?}");
 }

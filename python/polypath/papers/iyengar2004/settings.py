@@ -33,7 +33,7 @@ LOSS_1 = 1
 #: which moves their means together.
 FULL_SEEDS, QUICK_SEEDS = 120, 10
 #: Of what goes beyond the paper.
-FURTHER_SEEDS = 30
+FURTHER_SEEDS = 20
 #: A window that constrains nothing: more than the file.
 UNCONSTRAINED = "16 MiB"
 
