@@ -51,8 +51,11 @@ def test_a_transfer_survives_a_path_that_becomes_narrower(tmp_path, processes, r
     wait_until(lambda: a.sent("ve") > 500_000, 20, lambda: f"no data: {sender.err}")
     r.ip("link", "set", "vr2", "mtu", 1280)
     b.ip("link", "set", "ve", "mtu", 1280)
-    path = sender.wait(60).json["paths"][0]
+    summary = sender.wait(60).json
+    path = summary["paths"][0]
     receiver.wait().json
     assert sha256(tmp_path / "out") == sent
+    # Until then it took packets of 1500 bytes.
+    assert summary["blackout_s"] > (1 if silent else 0.1)
     # It may end while larger sizes are still being tried.
     assert 1200 <= path["mtu"] <= 1280, path

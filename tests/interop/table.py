@@ -30,8 +30,6 @@ FEATURES = {
     "loss": "5 % loss each way",
     "mtu": "unequal MTUs: 1500 and 1280, the larger one cut",
     "pmtud": "polypath finds what a path carries, where what is larger vanishes (RFC 8899)",
-    "ecn-ours": "data of polypath marked by the network: ECNE, CWR, nothing sent again",
-    "ecn-theirs": "data of the peer marked by the network, likewise",
     "nat": "address-less INIT through a NAT",
     "nat-path": "second path through the NAT learnt and confirmed by both sides",
     "reset-ours": "polypath resets its streams, the peer's, and the association, and adds streams (RFC 6525)",
@@ -44,7 +42,7 @@ FEATURES = {
 LACKS = {
     "pion": {feature: "not offered by the peer" for feature in (
         "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path",
-        "reset-ours", "reset-theirs", "ecn-ours", "ecn-theirs")},
+        "reset-ours", "reset-theirs")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")

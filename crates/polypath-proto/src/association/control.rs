@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::wire::{CauseWriter, DoesNotFit, Parameters};
-use crate::{PathId, StreamId, Tsn};
+use crate::{PathId, StreamId, Time, Tsn};
 
 /// A chunk for the next packet on a path.
 #[derive(Debug)]
@@ -22,8 +22,9 @@ pub(super) enum Control {
     Probe(usize),
     /// Answers an ECNE with this TSN.
     Cwr(Tsn),
-    /// A HEARTBEAT of a probe for the path's MTU, in a packet of so many bytes; `None`: a small one.
-    MtuProbe(Option<usize>),
+    /// A HEARTBEAT of a probe for the path's MTU that was begun then, in a packet of so many bytes; `None`:
+    /// a small one.
+    MtuProbe(Option<usize>, Time),
     HeartbeatAck(Bytes),
     /// The parameters of a RE-CONFIG chunk.
     Reconfig(Bytes),

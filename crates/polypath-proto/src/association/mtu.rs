@@ -51,8 +51,8 @@ impl Association {
             self.paths[path.index()].hasten_t3(now);
         }
         if let Some(size) = probe {
-            self.control.push(path, Control::MtuProbe(None));
-            self.control.push(path, Control::MtuProbe(Some(size)));
+            self.control.push(path, Control::MtuProbe(None, now));
+            self.control.push(path, Control::MtuProbe(Some(size), now));
         }
     }
 
@@ -117,11 +117,12 @@ impl Association {
         &self,
         path: PathId,
         size: Option<usize>,
+        begun: Time,
         w: &mut PacketWriter<'_>,
     ) -> Result<(), DoesNotFit> {
         let kind =
             if size.is_some() { HeartbeatKind::LargeProbe } else { HeartbeatKind::SmallProbe };
-        w.heartbeat(&self.heartbeat_info_of(kind, path, self.now))?;
+        w.heartbeat(&self.heartbeat_info_of(kind, path, begun))?;
         match size {
             Some(size) => w.pad(size.saturating_sub(w.len() + CHUNK_HEADER_LEN)),
             None => Ok(()),

@@ -61,7 +61,7 @@ impl Association {
                 return None;
             };
             let max_packet = self.packet_limit(path, purpose).min(buf.len());
-            probes = matches!(self.control.front(), Some((_, Control::MtuProbe(_))));
+            probes = matches!(self.control.front(), Some((_, Control::MtuProbe(..))));
             ecn = if purpose == Purpose::NewData { self.ect() } else { Ecn::NotEct };
             let segment = self.write_packet(now, path, purpose, &mut buf[..max_packet]);
             if segment > 0 {
@@ -115,7 +115,7 @@ impl Association {
     /// smaller ones was known, still has to get through: IP fragments it (RFC 9260 6.9).
     fn packet_limit(&self, path: PathId, purpose: Purpose) -> usize {
         let limit = self.paths[path.index()].max_packet();
-        if let Some((_, Control::MtuProbe(Some(size)))) = self.control.front() {
+        if let Some((_, Control::MtuProbe(Some(size), _))) = self.control.front() {
             return *size;
         }
         let Purpose::Retransmission(tsn) = purpose else { return limit };
@@ -319,7 +319,7 @@ impl Association {
         if !ns2 || purpose == Purpose::Control {
             self.write_controls(path, &mut w);
         }
-        let probe = matches!(self.control.front(), Some((_, Control::MtuProbe(_))));
+        let probe = matches!(self.control.front(), Some((_, Control::MtuProbe(..))));
         let alone = self.is_closed()
             || probe
             || verification_tag.0 == 0
@@ -361,7 +361,7 @@ impl Association {
                 Control::Init
                     | Control::ShutdownComplete
                     | Control::Abort(_)
-                    | Control::MtuProbe(_)
+                    | Control::MtuProbe(..)
             );
             // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE travel alone; a probe has its size.
             if alone && !w.is_empty() {
@@ -405,7 +405,7 @@ impl Association {
             }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
             Control::Cwr(tsn) => w.cwr(*tsn),
-            Control::MtuProbe(size) => self.write_mtu_probe(path, *size, w),
+            Control::MtuProbe(size, begun) => self.write_mtu_probe(path, *size, *begun, w),
             Control::Reconfig(body) => w.re_config(|p| p.append(ReconfigParameters::new(body))),
             Control::ForwardTsn => self.write_forward_tsn(w),
             Control::Error(cause) => w.error(|c| cause.write(c)),

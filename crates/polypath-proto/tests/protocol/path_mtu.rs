@@ -62,6 +62,28 @@ fn the_configured_size_is_confirmed_in_one_round_trip() {
     assert!(matches!(padded.parsed()[..], [Chunk::Heartbeat(_), Chunk::Pad(_)]));
 }
 
+/// A driver may take its time between the timer and the packets.
+#[test]
+fn a_probe_may_leave_later_than_it_was_begun() {
+    let (mut net, _) = over(&[1500], config().build().unwrap());
+    net.run(S(2));
+    let tuple = FourTuple { local: (v4(0, 0), 0).into(), remote: (v4(0, 1), 0).into() };
+    let tag = net.sent_with(0, "HEARTBEAT")[0].tag;
+    let shown = CommonHeader {
+        source_port: PORT,
+        destination_port: PORT,
+        verification_tag: VerificationTag(tag),
+    };
+    let what = Unreachable::TooBig { mtu: 1400, shown: Some(shown) };
+    let endpoint = &mut net.hosts[0].endpoint;
+    endpoint.handle_unreachable(net.now, tuple, what);
+    let due = endpoint.poll_timeout().unwrap();
+    endpoint.handle_timeout(due);
+    net.now = due + MS(1);
+    net.run(MS(100));
+    assert_eq!(mtu(&net, 0, 0).mtu, 1400);
+}
+
 #[test]
 fn each_path_has_its_own_and_messages_are_cut_for_the_smallest() {
     let (mut net, _) = over(&[1500, 1280], config().build().unwrap());
