@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from polypath.ns2.mapping import Setup
 from polypath.ns2.trace import Trace
-from polypath.ns2.variables import PathSeries
+from polypath.ns2.variables import STATES, PathSeries
 from polypath.packets import DATA, FATES, HEARTBEAT, HEARTBEAT_ACK, SACK
 
 #: Counters of a link, in the order of the simulator's.
@@ -54,7 +54,7 @@ def table(setup: Setup, trace: Trace, series: list[PathSeries]) -> dict[str, Any
                 "back": _nothing(),
                 "sender": _side(setup, trace, series, 0),
                 "receiver": _side(setup, trace, [], 1),
-                "changes": [],
+                "changes": _changes(series),
             }
         ],
         "links": [
@@ -183,7 +183,7 @@ def _path(
         "path": path,
         "local": f"node {ends[direction]}",
         "remote": f"node {ends[1 - direction]}",
-        "state": ("", "active", "", "inactive")[int(last.state[-1])] if last else None,
+        "state": STATES[int(last.state[-1])] if last else None,
         "cwnd": int(last.cwnd[-1]) if last else nan,
         "ssthresh": int(last.ssthresh[-1]) if last else nan,
         "rto": float(last.rto[-1]) if last else nan,
@@ -195,7 +195,7 @@ def _path(
         "error_count": int(last.error_count[-1]) if last else nan,
         "counts": {
             "packets_sent": int(own.sum()),
-            "packets_received": nan,
+            "packets_received": int(_arrived(setup, trace, 1 - direction, path).sum()),
             "bytes_sent": int(trace.size[own].sum()) - 20 * int(own.sum()),
             "bytes_received": nan,
             "data_chunks_sent": len(new),
@@ -214,14 +214,37 @@ def _path(
     }
 
 
+def _arrived(setup: Setup, trace: Trace, direction: int, path: int) -> NDArray[np.bool_]:
+    """Of each packet: whether it went this way over this path, to the end of it."""
+    own = setup.paths[path]
+    last = trace.links.index((own.forward, own.back)[direction][-1].name)
+    over = np.zeros(len(trace.direction), dtype=bool)
+    over[trace.hop_packet[(trace.hop_link == last) & ~np.isnan(trace.hop_arrival)]] = True
+    over &= (trace.direction == direction) & (trace.path == path)
+    return over
+
+
 def _answers(setup: Setup, trace: Trace, direction: int, path: int) -> int:
     """HEARTBEAT ACKs that arrived at a side."""
-    answers = _packets_with(trace, HEARTBEAT_ACK)
-    answers = answers[(trace.direction[answers] != direction) & (trace.path[answers] == path)]
-    own = setup.paths[path]
-    last = trace.links.index((own.back if direction == 0 else own.forward)[-1].name)
-    arrived = trace.hop_packet[(trace.hop_link == last) & ~np.isnan(trace.hop_arrival)]
-    return int(np.isin(answers, arrived).sum())
+    arrived = _arrived(setup, trace, 1 - direction, path)
+    return int(arrived[_packets_with(trace, HEARTBEAT_ACK)].sum())
+
+
+def _changes(series: list[PathSeries]) -> list[dict[str, Any]]:
+    """The sender's paths that became inactive, or active again."""
+    found = [
+        {
+            "at": float(one.time[index]),
+            "side": one.side,
+            "path": one.path,
+            "what": "state",
+            "from": STATES[int(one.state[index - 1])],
+            "to": STATES[int(one.state[index])],
+        }
+        for one in series
+        for index in (np.flatnonzero(np.diff(one.state.astype(np.int64))) + 1).tolist()
+    ]
+    return sorted(found, key=lambda change: change["at"])
 
 
 def _failures(series: PathSeries | None) -> float:

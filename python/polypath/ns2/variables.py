@@ -12,15 +12,18 @@ from numpy.typing import NDArray
 from polypath.ns2.mapping import Setup
 
 #: What the trace says of one destination, in the order of the line.
-# The agent for concurrent multipath transfer leaves out rwnd and isPrimary.
+# The agent for concurrent multipath transfer leaves out rwnd and isPrimary; those with multiple
+# fast retransmit count these too.
 _LINE = re.compile(
     r"time: (?P<time>[\d.]+)\s+saddr: \d+\s+sport: \d+\s+daddr: (?P<to>\d+)\s+dport: \d+\s+"
     r"cwnd: (?P<cwnd>\d+) pba: \d+ out: (?P<out>\d+) ssthresh: (?P<ssthresh>\d+) "
     r"(?:rwnd: \d+ )?peerRwnd: (?P<peer>\d+) rto: (?P<rto>[\d.]+)\s+srtt: (?P<srtt>[\d.]+)\s+"
     r"rttvar: [\d.]+\s+assocErrors: \d+ pathErrors: (?P<errors>\d+) dstatus: (?P<state>\w+) "
-    r"(?:isPrimary: \w+ )?frCount: \d+ timeoutCount: (?P<timeouts>\d+)"
+    r"(?:isPrimary: \w+ )?frCount: \d+ (?:mfrCount: \d+ )?timeoutCount: (?P<timeouts>\d+)"
 )
 _ACTIVE, _INACTIVE = 1, 3
+#: States of a path by their number in a series.
+STATES = {_ACTIVE: "active", _INACTIVE: "inactive"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,9 @@ def read(setup: Setup, text: str, end: float) -> list[PathSeries]:
         time = float(found["time"])
         if path is None or time > end:
             continue
-        state = _ACTIVE if found["state"] == "ACTIVE" else _INACTIVE
+        # A SACK clears the errors, which writes a line, before it makes the path active.
+        given_up = found["state"] == "INACTIVE" and int(found["errors"]) > 0
+        state = _INACTIVE if given_up else _ACTIVE
         names = ("cwnd", "ssthresh", "out", "rto", "srtt", "peer")
         values = [float(found[name]) for name in names]
         sample = (time, *values, float(state), float(found["errors"]), float(found["timeouts"]))
