@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from polypath.ns2.compare import compare
+from polypath.ns2.compare import PATIENCE, compare
 from polypath.ns2.random_scripts import judge_many, summary
 from polypath.ns2.scripts import COMBINATIONS, CONCURRENT, FAILOVERS, scenario
 from polypath.ns2.transport import PROFILE
@@ -68,12 +68,21 @@ def add(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--jobs", type=int, default=os.cpu_count() or 1, help="processes; all cores"
     )
     parser.add_argument(
+        "--patience",
+        type=int,
+        default=PATIENCE,
+        metavar="S",
+        help=f"seconds of processor time that ns-2 may take for a run; {PATIENCE}",
+    )
+    parser.add_argument(
         "--toml", action="store_true", help="print a script's scenario, run nothing"
     )
 
 
 def _compare(options: argparse.Namespace) -> int:
     try:
+        if options.patience < 1:
+            raise ValueError(f"--patience: found {options.patience}; allowed: at least 1")
         if options.random is None:
             return _one(_scenario(options), options)
         script: dict[str, Any] = {
@@ -86,7 +95,7 @@ def _compare(options: argparse.Namespace) -> int:
         if options.random == 1:
             options.seed = None
             return _one(scenario(first, **script), options)
-        return _many(range(first, first + options.random), options.jobs, script)
+        return _many(range(first, first + options.random), options, script)
     except (ValueError, RuntimeError, OSError) as error:
         print(f"polypath-lab: {' '.join(str(error).split())}", file=sys.stderr)
         return _FAILED
@@ -105,14 +114,14 @@ def _one(plan: Scenario, options: argparse.Namespace) -> int:
         print(plan.to_toml(), end="")
         return 0
     with told_warnings():
-        found = compare(plan, options.seed)
+        found = compare(plan, options.seed, patience=options.patience)
     print(found.report())
     return 0 if found.agrees else _DIFFERENT
 
 
-def _many(seeds: range, jobs: int, script: dict[str, Any]) -> int:
+def _many(seeds: range, options: argparse.Namespace, script: dict[str, Any]) -> int:
     verdicts = []
-    for verdict in judge_many(seeds, jobs, **script):
+    for verdict in judge_many(seeds, options.jobs, patience=options.patience, **script):
         verdicts.append(verdict)
         if not verdict.agrees:
             print(f"seed {verdict.seed}: {verdict.text}", flush=True)

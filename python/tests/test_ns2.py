@@ -117,6 +117,26 @@ def test_a_broken_link_loses_what_is_on_it_and_the_other_path_takes_over() -> No
 
 
 @needs_ns
+def test_what_arrives_and_what_fails_is_told_by_path() -> None:
+    # The agent with multiple fast retransmits writes its variables in its own way.
+    scenario = two_paths(
+        transport={"receive_buffer": "64 KiB", "path_max_retrans": 1},
+        policy={"retransmission": "hybrid", "loss": "multiple-fast-retransmit"},
+        fault=[{"at": "1 s", "path": "primary", "kind": "down"}],
+    )
+    result = simulate(scenario, backend="ns2")
+    metrics, changes = result.metrics, result.changes
+    assert metrics["path.0.failures"] == 1
+    assert list(changes.loc[changes["path"] == 0, "to"]) == ["inactive"]
+    (link,) = (one for one in result.outcome["links"] if one["name"] == "alternate/forward")
+    sent, arrived = (int(metrics[f"path.1.packets_{what}"]) for what in ("sent", "arrived"))
+    assert 100 < int(metrics["path.0.packets_arrived"]) < int(metrics["path.0.packets_sent"])
+    # What is under way when the last acknowledgement comes.
+    assert 0 <= sent - arrived - link["counts"]["lost"] <= 3
+    assert link["counts"]["lost"] > 5
+
+
+@needs_ns
 def test_queues_hold_as_much_in_both() -> None:
     path = {"rate": "1 Mbit/s", "delay": "20 ms"}
     for queue in ("4 packets", "6000 B"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polypath import Scenario, ScenarioError
+from polypath import Scenario, ScenarioError, schema
 from polypath.lab import main
 from polypath.ns2.compare import Comparison, compare, side_by_side
 from polypath.ns2.mapping import setup
@@ -104,6 +104,21 @@ def test_a_timer_that_ties_with_an_arrival_is_an_accepted_class() -> None:
 def heartbeat(time: float) -> Hop:
     content = Content(0, 0, 56, (4,), (), False, None, (), ())
     return Hop(time, "path0/forward", content, "delivered", time + 0.045, True)
+
+
+def test_data_that_comes_over_two_paths_at_once_is_an_accepted_class() -> None:
+    path: schema.Path = {"rate": "10 Mbit/s", "delay": "45 ms"}
+    plan = Scenario(path=[path, path], workload={"kind": "bulk", "messages": 3})
+
+    def judged(arrival: float) -> str | None:
+        first = data(0.001, 1, arrival)
+        first = replace(first, link="path1/forward", content=replace(first.content, path=1))
+        run = [data(0.0, 2, 0.0474), first]
+        views = (View([*run, sack(0.0474, tsn)], 0.2, 0.0, True, []) for tsn in (2, 0))
+        return side_by_side(plan, setup(plan), *views).accepted
+
+    assert judged(0.0474) == "arrival-tie"
+    assert judged(0.0470) is None
 
 
 def test_heartbeats_of_an_idle_path_may_jitter_and_those_of_a_timeout_may_not() -> None:
@@ -256,3 +271,18 @@ def test_exit_codes(
     monkeypatch.setattr(shutil, "which", lambda _: None)
     assert main(["compare", str(agreeing)]) == 2
     assert "package ns2" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("ns")
+def test_a_transfer_that_makes_the_module_loop_is_told_by_its_seed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Every path is down while chunks wait for their retransmission: the module's RTX-SAME.
+    command = ["compare", "--random", "2", "--paths", "2", "--combination", "cmt-same"]
+    command += ["--failover", "dormant-hop", "--jobs", "1", "--patience", "1"]
+    assert main(command) == 1
+    told = capsys.readouterr().out
+    assert "seed 0: no answer from ns-2 within 1 s" in told
+    assert "0 differ, 2 without an answer from ns-2" in told
+    assert main([*command[:-1], "0"]) == 2
+    assert "--patience: found 0" in capsys.readouterr().err

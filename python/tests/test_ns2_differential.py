@@ -6,11 +6,13 @@ POLYPATH_SCRIPTS=200 every combination runs two hundred (``make differential``).
 """
 
 import os
+import random
 
 import pytest
 
 from polypath.ns2.random_scripts import judge_many, summary
 from polypath.ns2.scripts import CONCURRENT
+from polypath.packets import HEARTBEAT
 from polypath.scenario import Scenario
 
 SCRIPTS = 200
@@ -40,9 +42,10 @@ FAILOVERS = ["dormant-hop", "dormant-primary", "dormant-last-dest", "permanent"]
 def agree(combination: str, paths: int, scripts: int, failover: str | None = None) -> None:
     """Fails with the seeds that differ, unless they belong to a class."""
     jobs = os.cpu_count() or 1
-    more = {} if failover is None else {"failover": failover}
     seeds = range(scripts)
-    verdicts = list(judge_many(seeds, jobs, combination=combination, paths=paths, **more))
+    verdicts = list(
+        judge_many(seeds, jobs, combination=combination, paths=paths, failover=failover)
+    )
     assert len(verdicts) == scripts
     bad = [one for one in verdicts if not one.agrees and one.accepted is None]
     lines = [f"seed {one.seed}: {one.text}" for one in bad]
@@ -114,3 +117,38 @@ def test_a_failover_agrees_packet_by_packet() -> None:
     found = compare(Scenario.from_toml(BROKEN))
     assert found.agrees, str(found)
     assert found.packets > 4000
+
+
+@pytest.mark.usefixtures("ns")
+@pytest.mark.parametrize("seed", range(4))
+def test_a_permanent_failover_after_a_lost_heartbeat_agrees_packet_by_packet(seed: int) -> None:
+    """Change Primary Threshold 1: the first failover whose HEARTBEAT is lost is for good."""
+    from polypath.ns2.compare import compare
+
+    dice = random.Random(seed)
+    lost = [[n for n in range(4, 9000) if dice.random() < 0.08] for _ in range(2)]
+    edge = {"rate": "100 Mbit/s", "delay": "10 ms"}
+    path = {"rate": "10 Mbit/s", "delay": "25 ms", "edge": edge}
+    ways = ("forward", "back")
+    broken = {way: {"loss": {"packets": own}} for way, own in zip(ways, lost, strict=True)}
+    plan = {
+        "schema": 1,
+        "path": [{"name": "primary", **path, **broken}, {"name": "alternate", **path}],
+        "transport": {
+            "profile": "ns2-2.35",
+            "receive_buffer": "64 KiB",
+            "path_max_retrans": 0,
+            "change_primary_threshold": 1,
+            "heartbeat_interval": "1 h",
+        },
+        "policy": {
+            "retransmission": "hybrid",
+            "loss": "multiple-fast-retransmit",
+            "failover": "permanent",
+        },
+        "workload": {"kind": "bulk", "size": "2 MiB"},
+    }
+    found = compare(Scenario.from_dict(plan))
+    assert found.agrees, str(found)
+    failures = [hop for hop in found.ours.sent if HEARTBEAT in hop.content.kinds]
+    assert len(failures) > 1

@@ -279,7 +279,7 @@ def test_a_stale_page_is_told(
 @pytest.mark.usefixtures("ns")
 def test_a_figure_can_be_run_in_ns2_instead(tmp_path: Path) -> None:
     paper = papers.find("caro2006-failover")
-    done = papers.reproduce([paper], "III.3", backend="ns2", results=tmp_path, progress=False)
+    done = papers.reproduce([paper], ["III.3"], backend="ns2", results=tmp_path, progress=False)
     (claim,) = (one for one in done.claims if one.row.id == "F01")
     assert claim.ours is not None
     # Debian's release has larger windows at the start than the papers'.

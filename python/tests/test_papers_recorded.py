@@ -58,7 +58,7 @@ def _exact(findings: Iterator[tuple[str, Finding]]) -> dict[tuple[str, str], flo
 
 def test_what_is_not_random_is_what_it_was_when_it_was_recorded() -> None:
     """A change of the engine that changes a transfer without losses makes the record stale."""
-    done = papers.reproduce([PAPER], "6.1", progress=False)
+    done = papers.reproduce([PAPER], ["6.1"], progress=False)
     now = _exact((one.row.id, one.ours) for one in done.claims if one.ours)
     then = _exact(iter(recorded(PAPER.key, FULL).items()))
     assert len(now) == 3

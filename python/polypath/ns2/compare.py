@@ -16,6 +16,8 @@ from polypath.scenario import Scenario
 
 #: Seconds by which times may differ: ns-2 writes microseconds, and its clock is a double.
 TOLERANCE = 5e-6
+#: Seconds of processor time that ns-2 may take: a script takes one, 80 MiB take ten.
+PATIENCE = 60
 #: Packets shown before and after the first that differs.
 _BEFORE, _AFTER = 8, 5
 _WIDTH = 56
@@ -125,12 +127,18 @@ def _order(hop: Hop) -> tuple[float, str]:
     return round(hop.time, 5), hop.link
 
 
-def compare(scenario: Scenario, seed: int | None = None) -> Comparison:
+def compare(scenario: Scenario, seed: int | None = None, *, patience: int = PATIENCE) -> Comparison:
     """Runs a scenario in both and finds the first packet that differs.
+
+    Args:
+        scenario: What to run.
+        seed: In place of the scenario's.
+        patience: Seconds of processor time that ns-2 may take.
 
     Raises:
         ScenarioError: ns-2 cannot do what the scenario says.
         Ns2Error: ns-2 is not installed, or ended with an error.
+        NoAnswerError: ns-2 took too long.
     """
     plan = setup(scenario, seed)
     for warning in plan.warnings:
@@ -139,7 +147,7 @@ def compare(scenario: Scenario, seed: int | None = None) -> Comparison:
     trace = outcome.packets
     assert trace is not None
     ours = view(trace, outcome.series, len(plan.messages), math.inf)
-    there = run(plan, series=True)
+    there = run(plan, series=True, patience=patience)
     theirs = view(there.packets, there.series, len(plan.messages), there.packets.end)
     return side_by_side(scenario, plan, ours, theirs)
 

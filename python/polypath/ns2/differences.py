@@ -76,6 +76,23 @@ def _sack_timer_tie(plan: Setup, comparison: Comparison) -> bool:
     return covered[0] != covered[1]
 
 
+def _arrival_tie(plan: Setup, comparison: Comparison) -> bool:
+    """DATA comes to the receiver over two paths in the same instant, and that is answered."""
+    found = comparison.difference
+    assert found is not None
+    hops = [hop for hop in (found.ours, found.theirs) if hop is not None]
+    if any(hop.content.kinds != (SACK,) or hop.content.direction != 1 for hop in hops):
+        return False
+    last = {path.forward[-1].name for path in plan.paths}
+    paths = {
+        hop.content.path
+        for hop in comparison.ours.hops
+        if hop.link in last and DATA in hop.content.kinds
+        if abs(hop.arrival - found.time) <= _INSTANT
+    }
+    return len(paths) > 1
+
+
 def _arrived(comparison: Comparison, time: float) -> set[int]:
     """TSNs of the DATA that reached the end of a link at a time."""
     hops = comparison.ours.hops
@@ -143,6 +160,12 @@ CLASSES = (
         why="T3-rtx expires in the instant in which a SACK arrives; which of the two is first is "
         "the order of two event queues",
         holds=_t3_tie,
+    ),
+    Accepted(
+        name="arrival-tie",
+        why="DATA comes over two paths in the same instant, as it does where these are alike; "
+        "which is taken first is the order of two event queues",
+        holds=_arrival_tie,
     ),
     Accepted(
         name="sack-of-nothing",

@@ -265,13 +265,12 @@ def _path(
 
 
 def _received(setup: Setup, trace: Trace, direction: int, path: int) -> NDArray[np.int64]:
-    """Packets that arrived at a side over a path."""
+    """Packets that arrived at a side over a path, to the end of it."""
     own = setup.paths[path]
     last = trace.links.index((own.back if direction == 0 else own.forward)[-1].name)
-    arrived: NDArray[np.int64] = trace.hop_packet[
-        (trace.hop_link == last) & ~np.isnan(trace.hop_arrival)
-    ].astype(np.int64)
-    return arrived
+    over = np.zeros(len(trace.direction), dtype=bool)
+    over[trace.hop_packet[(trace.hop_link == last) & ~np.isnan(trace.hop_arrival)]] = True
+    return np.flatnonzero(over & (trace.direction != direction) & (trace.path == path))
 
 
 def _timeouts(series: PathSeries | None, in_a_row: list[int] | None) -> dict[str, float]:

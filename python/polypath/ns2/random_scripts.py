@@ -9,7 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from polypath.ns2.compare import compare
+from polypath.ns2.compare import PATIENCE, compare
+from polypath.ns2.run import NoAnswerError
 from polypath.ns2.scripts import scenario
 from polypath.ns2.transport import PROFILE
 
@@ -26,6 +27,8 @@ class Verdict:
     #: The accepted class of the first difference, if one; and the difference in one line.
     accepted: str | None
     text: str
+    #: ns-2 came to an end within the time that it was given.
+    answered: bool = True
 
 
 def judge(
@@ -35,15 +38,18 @@ def judge(
     paths: int = 1,
     profile: str = PROFILE,
     failover: str | None = None,
+    patience: int = PATIENCE,
 ) -> Verdict:
-    """Runs one script in both."""
+    """Runs one script in both; ns-2 may take `patience` seconds of processor time."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             plan = scenario(
                 seed, combination=combination, paths=paths, profile=profile, failover=failover
             )
-            found = compare(plan)
+            found = compare(plan, patience=patience)
+        except NoAnswerError as error:
+            return Verdict(seed, False, 0, 0.0, None, str(error), answered=False)
         except RuntimeError as error:
             text = " ".join(str(error).split())
             return Verdict(seed, False, 0, 0.0, None, f"{type(error).__name__}: {text}")
@@ -58,9 +64,17 @@ def judge_many(
     paths: int = 1,
     profile: str = PROFILE,
     failover: str | None = None,
+    patience: int = PATIENCE,
 ) -> Iterator[Verdict]:
     """Runs scripts in parallel; verdicts in the order of the seeds."""
-    one = partial(judge, combination=combination, paths=paths, profile=profile, failover=failover)
+    one = partial(
+        judge,
+        combination=combination,
+        paths=paths,
+        profile=profile,
+        failover=failover,
+        patience=patience,
+    )
     if jobs == 1:
         yield from map(one, seeds)
         return
@@ -69,13 +83,15 @@ def judge_many(
 
 
 def summary(verdicts: list[Verdict]) -> str:
-    """How many agree, and how many belong to which accepted class."""
+    """How many agree, belong to which accepted class, differ, and got no answer from ns-2."""
     agree = sum(verdict.agrees for verdict in verdicts)
     classes = Counter(v.accepted for v in verdicts if v.accepted is not None)
     named = "".join(f", {count} {name}" for name, count in sorted(classes.items()))
-    rest = len(verdicts) - agree - classes.total()
+    silent = sum(not verdict.answered for verdict in verdicts)
+    rest = len(verdicts) - agree - classes.total() - silent
+    unknown = f", {silent} without an answer from ns-2" if silent else ""
     largest = max((v.largest for v in verdicts if v.agrees), default=0.0)
     return (
-        f"{agree} of {len(verdicts)} agree{named}, {rest} differ; "
+        f"{agree} of {len(verdicts)} agree{named}, {rest} differ{unknown}; "
         f"largest difference {largest * 1e6:.0f} us"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,10 @@ from polypath.ns2.trace import Reader, Trace
 
 class Ns2Error(RuntimeError):
     """ns-2 is not there, or ended with an error."""
+
+
+class NoAnswerError(Ns2Error):
+    """ns-2 took more processor time than it was given: some transfers make its module loop."""
 
 
 class Ns2Outcome:
@@ -64,26 +69,28 @@ def program() -> str:
     return found
 
 
-def run(plan: Setup, *, series: bool = False) -> Ns2Outcome:
+def run(plan: Setup, *, series: bool = False, patience: int | None = None) -> Ns2Outcome:
     """Runs what a scenario was mapped to, until everything is acknowledged.
 
     Args:
         plan: What to run.
         series: Keep the sender's variables over time.
+        patience: Seconds of processor time that ns-2 may take; any by default.
 
     Raises:
         Ns2Error: ns-2 is not there, or ended with an error.
+        NoAnswerError: It took too long.
     """
     drops = losses.first_guess(plan)
     while True:
-        found = _run(plan, drops, series)
+        found = _run(plan, drops, series, patience)
         better = losses.corrected(plan, found.packets, drops)
         if better == drops:
             return found
         drops = better
 
 
-def _run(plan: Setup, drops: losses.Drops, series: bool) -> Ns2Outcome:
+def _run(plan: Setup, drops: losses.Drops, series: bool, patience: int | None) -> Ns2Outcome:
     ns = program()
     with tempfile.TemporaryDirectory(prefix="polypath-ns2-") as folder:
         file, states, errors = (Path(folder, name) for name in ("run.tcl", "states", "errors"))
@@ -98,6 +105,9 @@ def _run(plan: Setup, drops: losses.Drops, series: bool) -> Ns2Outcome:
                 stderr=complaints,
                 encoding="latin-1",
             )
+        if patience is not None:
+            # Of processor time, so that a busy machine changes nothing.
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (patience, patience + 1))
         with process:
             assert process.stdout is not None
             try:
@@ -105,6 +115,8 @@ def _run(plan: Setup, drops: losses.Drops, series: bool) -> Ns2Outcome:
             finally:
                 # Behind the last acknowledgement there are only heartbeats.
                 process.kill()
+        if not finished and process.returncode == -signal.SIGXCPU:
+            raise NoAnswerError(f"no answer from ns-2 within {patience} s")
         if not finished and process.returncode not in (0, -signal.SIGKILL):
             said = " ".join(errors.read_text(errors="replace").split())
             raise Ns2Error(f"ns-2 ended with {process.returncode}: {said[:500]}")

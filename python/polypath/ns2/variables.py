@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 from polypath.ns2.mapping import Setup
 
 #: What the trace says of one destination, in the order of the line.
-# The agent for concurrent multipath transfer leaves out rwnd and isPrimary.
+# The agent for concurrent multipath transfer leaves out rwnd and isPrimary; those with multiple
+# fast retransmit count these too.
 _LINE = re.compile(
     r"time: (?P<time>[\d.]+)\s+saddr: \d+\s+sport: \d+\s+daddr: (?P<to>\d+)\s+dport: \d+\s+"
     r"cwnd: (?P<cwnd>\d+) pba: \d+ out: (?P<out>\d+) ssthresh: (?P<ssthresh>\d+) "
     r"(?:rwnd: \d+ )?peerRwnd: (?P<peer>\d+) rto: (?P<rto>[\d.]+)\s+srtt: (?P<srtt>[\d.]+)\s+"
     r"rttvar: [\d.]+\s+assocErrors: \d+ pathErrors: (?P<errors>\d+) dstatus: (?P<state>\w+) "
-    r"(?:isPrimary: \w+ )?frCount: \d+ timeoutCount: (?P<timeouts>\d+)"
+    r"(?:isPrimary: \w+ )?frCount: \d+ (?:mfrCount: \d+ )?timeoutCount: (?P<timeouts>\d+)"
 )
 #: States as numbers, and as our simulator names them.
-_STATES = {"UNCONFIRMED": 0, "ACTIVE": 1, "PF": 2, "INACTIVE": 3}
+_ACTIVE, _INACTIVE = 1, 3
+_STATES = {"UNCONFIRMED": 0, "ACTIVE": _ACTIVE, "PF": 2, "INACTIVE": _INACTIVE}
 STATES = ("unconfirmed", "active", "potentially failed", "inactive")
 #: T3-rtx has expired, with so many errors before; CMT's agent alone says so.
 _TIMEOUT = re.compile(
@@ -77,6 +79,9 @@ def read(setup: Setup, text: str, end: float) -> list[PathSeries]:
         if path is None or time > end:
             continue
         state = _STATES[found["state"]]
+        # A SACK clears the errors, which writes a line, before it makes the path active.
+        if state == _INACTIVE and int(found["errors"]) == 0:
+            state = _ACTIVE
         names = ("cwnd", "ssthresh", "out", "rto", "srtt", "peer")
         values = [float(found[name]) for name in names]
         sample = (time, *values, float(state), float(found["errors"]), float(found["timeouts"]))

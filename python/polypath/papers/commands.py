@@ -21,7 +21,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     )
     one.set_defaults(action=_reproduce)
     one.add_argument("paper", nargs="?", metavar="PAPER", help=f"{keys}; all by default")
-    one.add_argument("figure", nargs="?", metavar="FIGURE", help="its number; all by default")
+    one.add_argument("figure", nargs="*", metavar="FIGURE", help="its number; all by default")
     scale = one.add_mutually_exclusive_group()
     scale.add_argument("--quick", action="store_true", help="small grids: a minute; the default")
     scale.add_argument("--full", action="store_true", help="the papers' own grids")

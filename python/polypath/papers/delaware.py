@@ -155,6 +155,7 @@ def _detection_time(result: Result) -> float:
         if series.side == "sender" and series.path == 0 and len(inactive):
             first = int(np.argmax(series.error_count > 0))
             # The first timeout came one RTO, as it was before it, after the timer was started.
-            started = series.time[first] - series.rto[max(first - 1, 0)]
+            before = max(int(np.searchsorted(series.time, series.time[first])) - 1, 0)
+            started = series.time[first] - series.rto[before]
             return float(inactive.iloc[0] - started)
     return math.nan

@@ -67,7 +67,7 @@ class Reproduction:
 
 def reproduce(
     papers: Sequence[Paper] | None = None,
-    figure: str | None = None,
+    figures: Sequence[str] = (),
     *,
     full: bool = False,
     seeds: int | None = None,
@@ -75,11 +75,11 @@ def reproduce(
     backend: Backend | None = None,
     progress: bool | Callable[[Progress], object] = True,
 ) -> Reproduction:
-    """Reproduces papers, or one figure of one paper.
+    """Reproduces papers, or some figures of one paper.
 
     Args:
         papers: Which; all by default.
-        figure: Only this figure of the one paper, and the statements that need nothing else.
+        figures: Only these of the one paper, and the statements that need nothing else.
         full: The papers' own grids instead of small ones.
         seeds: No more than so many runs of a point.
         results: A folder that keeps every run: what was interrupted goes on from there.
@@ -93,14 +93,14 @@ def reproduce(
     papers = PAPERS if papers is None else papers
     chosen: dict[str, dict[Figure, Grid]] = {}
     for paper in papers:
-        figures = paper.figures if figure is None else (paper.figure(figure),)
-        chosen[paper.key] = {one: _at_most(one.grid(full), seeds) for one in figures}
+        wanted = [paper.figure(name) for name in figures] if figures else paper.figures
+        chosen[paper.key] = {one: _at_most(one.grid(full), seeds) for one in wanted}
     grids = [grid for own in chosen.values() for grid in own.values()]
-    if full and figure is None:
+    if full and not figures:
         grids += [_at_most(grid, seeds) for paper in papers for grid in _grids_of_reference(paper)]
     runs = measure(grids, results=results, progress=progress, backend=backend)
     done = tuple(_reproduced(paper, chosen[paper.key], runs) for paper in papers)
-    return Reproduction(done, full, _command(papers, figure, full, seeds, backend), backend)
+    return Reproduction(done, full, _command(papers, figures, full, seeds, backend), backend)
 
 
 def _at_most(grid: Grid, seeds: int | None) -> Grid:
@@ -149,7 +149,7 @@ def _shown(figure: Figure, grid: Grid, runs: Runs) -> Shown:
 
 def _command(
     papers: Sequence[Paper],
-    figure: str | None,
+    figures: Sequence[str],
     full: bool,
     seeds: int | None,
     backend: Backend | None,
@@ -157,7 +157,7 @@ def _command(
     words = ["polypath-lab", "reproduce"]
     if len(papers) < len(PAPERS):
         words += [paper.key for paper in papers]
-    words += [figure] if figure else []
+    words += figures
     words.append("--full" if full else "--quick")
     words += ["--seeds", str(seeds)] if seeds else []
     words += ["--backend", backend] if backend else []

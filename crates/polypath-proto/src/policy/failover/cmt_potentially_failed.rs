@@ -113,10 +113,8 @@ impl FailoverPolicy for CmtPotentiallyFailed {
 
     fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
         let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed).count();
-        if self.ns2 && failed < paths.count() {
-            if self.heartbeats {
-                return Stranded::Waits;
-            }
+        if self.ns2 && self.heartbeats && failed < paths.count() {
+            return Stranded::Waits;
         }
         least_failed(paths, rng).map_or(Stranded::Sends, Stranded::TakesBack)
     }
