@@ -34,7 +34,7 @@ _PATHS = ("primary", "alternate")
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A sender that never ends over one bottleneck with a competitor, or alone over paths of its own.
+    """A sender that never ends: over one bottleneck with a competitor, or over paths of its own.
 
     The links have 10 Mbit/s and 90 ms a round trip; 10 % of a shared one is cross-traffic, by which
     the seeds differ.
@@ -146,13 +146,14 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
 def _summary(frame: pd.DataFrame) -> Summary:
     shared = frame[(frame["bottleneck"] == SHARED) & (frame["sender"] != "one path")]
     says = [
-        f"{row['sender']}: {row['more']:+.2f} ± {row['more_half_width']:.2f} Mbit/s against one path "
-        f"in its place (Jain {row['jain']:.3f}, n = {row['n']})."
+        f"{row['sender']}: {row['more']:+.2f} ± {row['more_half_width']:.2f} Mbit/s against one "
+        f"path in its place (Jain {row['jain']:.3f}, n = {row['n']})."
         for _, row in shared.iterrows()
     ]
     own = frame[frame["bottleneck"] == OWN].set_index("sender")["goodput"]
     says += [
-        f"Over paths of its own {sender} takes {own[sender] / own['one path']:.2f} times one path's."
+        f"Over paths of its own {sender} takes {own[sender] / own['one path']:.2f} times "
+        "what one path does."
         for sender in own.index[1:]
     ]
     return Summary(tuple(says))
