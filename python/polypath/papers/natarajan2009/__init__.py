@@ -11,6 +11,7 @@ from polypath.papers.natarajan2009.failing import figure_2a, figure_2b
 from polypath.papers.natarajan2009.growth import section_3_1
 from polypath.papers.natarajan2009.lossy import figure_5
 from polypath.papers.natarajan2009.settings import cause, nearest, samples
+from polypath.papers.natarajan2009.shared_bottleneck import section_4
 from polypath.papers.registry import Paper
 
 PAPER = Paper(
@@ -28,6 +29,7 @@ PAPER = Paper(
         table_1,
         table_2,
         section_3_1,
+        section_4,
     ),
     claims=CLAIMS,
     samples=samples,
@@ -44,6 +46,7 @@ __all__ = [
     "figure_6",
     "section_1",
     "section_3_1",
+    "section_4",
     "table_1",
     "table_2",
 ]
