@@ -55,6 +55,9 @@ impl Fragments {
                 Fragmentation::Allowed => libc::IPV6_PMTUDISC_DONT,
             };
             set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, how)?;
+            // Which `quinn-udp` sets.
+            let whole = i32::from(self.never && wanted != Fragmentation::Allowed);
+            set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, whole)?;
             // Routers fragment nothing: the fragments have to fit the whole way.
             let size = if wanted == Fragmentation::Allowed { LEAST_V6 } else { 0 };
             set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU, size)?;
