@@ -60,7 +60,7 @@ def periods(frame: pd.DataFrame) -> list[tuple[float, float]]:
     flags = frame["blocked"].to_numpy()
     times = frame["time"].to_numpy()
     edges = np.flatnonzero(np.diff(flags.astype(int), prepend=0, append=0))
-    ends = [float(times[min(edge, len(times) - 1)]) for edge in edges]
+    ends = [float(times[min(edge, len(times) - 1)]) for edge in edges.tolist()]
     return [(begin, end) for begin, end in zip(ends[::2], ends[1::2], strict=True) if end > begin]
 
 

@@ -117,7 +117,7 @@ def _draw(runs: Runs, wanted: Grid, x: str, x_label: str, title: str) -> tuple[p
     frame = _goodputs(runs, wanted.settings)
     figure, (goodput, blocked) = charts.blank(2, title)
     for index, (name, own) in enumerate(frame.groupby("variant", sort=False)):
-        style = {"color": COLOURS[index], "marker": charts.MARKERS[index]}
+        style: dict[str, Any] = {"color": COLOURS[index], "marker": charts.MARKERS[index]}
         goodput.errorbar(
             own[x],
             own["goodput"] / 1000,
@@ -185,8 +185,9 @@ def in_a_row(frame: pd.DataFrame) -> list[Interval]:
     Three in a row are not two in a row as well.
     """
     reached = [frame[f"path.1.{name}"].astype(float) for name in _IN_A_ROW]
-    longer = [*reached[1:], 0]
-    return [interval(one - more) for one, more in zip(reached, longer, strict=True)]
+    longer = [*reached[1:], 0 * reached[0]]
+    pairs = zip(reached, longer, strict=True)
+    return [interval((one - more).tolist()) for one, more in pairs]
 
 
 def transmissions(frame: pd.DataFrame) -> tuple[Interval, Interval, Interval]:

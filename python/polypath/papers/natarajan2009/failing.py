@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -56,7 +56,7 @@ def _frame(runs: Runs, settings: Sequence[Setting]) -> pd.DataFrame:
         float(runs.frame(one)["detection_time"].mean()) if isinstance(one, Failure) else None
         for one in settings
     ]
-    return frame.assign(detection_time=times)
+    return frame.assign(detection_time=pd.Series(times, dtype=float))
 
 
 def _draw(runs: Runs, settings: Sequence[Setting], title: str) -> tuple[pd.DataFrame, Chart]:
@@ -66,7 +66,7 @@ def _draw(runs: Runs, settings: Sequence[Setting], title: str) -> tuple[pd.DataF
     for name in variants:
         index = list(VARIANTS).index(name)
         own = frame[frame["variant"] == name].sort_values("pmr")
-        style = {"color": COLOURS[index], "marker": charts.MARKERS[index]}
+        style: dict[str, Any] = {"color": COLOURS[index], "marker": charts.MARKERS[index]}
         axes.errorbar(
             own["pmr"],
             own["mean"] / 1000,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -57,7 +57,8 @@ def _theirs(loss: float, delay: float) -> float:
         if found is None:
             return float("nan")
         pair.append(known[found])
-    return quotient(*pair).mean
+    below, above = pair
+    return float(quotient(below, above).mean)
 
 
 def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
@@ -83,7 +84,7 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
     frame = pd.DataFrame(rows)
     figure, (axes,) = charts.blank(1, f"Figure 5: goodput of {PLAIN}, as a multiple of {FAILED}'s")
     for index, (delay, own) in enumerate(frame.groupby("delay_2")):
-        style = {"color": COLOURS[index % len(COLOURS)], "marker": charts.MARKERS[index]}
+        style: dict[str, Any] = {"color": COLOURS[index % len(COLOURS)], "marker": charts.MARKERS[index]}
         label = f"path 2: {delay:g} ms one way"
         axes.errorbar(
             own["loss"],
