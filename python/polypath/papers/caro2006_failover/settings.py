@@ -26,7 +26,7 @@ LOSSES = tuple(range(11))
 #: Round trips of the alternate path in Figures 6 and 11, milliseconds.
 CELLULAR, LONGER = 1040, 210
 #: The paper does not say how many transfers a point has.
-FULL_SEEDS, QUICK_SEEDS = 10, 10
+FULL_SEEDS, QUICK_SEEDS = 20, 10
 
 
 @dataclass(frozen=True, slots=True)
