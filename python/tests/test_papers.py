@@ -245,7 +245,8 @@ def test_the_commands_of_the_readmes_name_what_there_is() -> None:
     for command in commands:
         options = _parser().parse_args(command.split()[1:])
         if options.paper:
-            assert papers.find(options.paper).figure(options.figure).id == options.figure
+            paper = papers.find(options.paper)
+            assert [paper.figure(name).id for name in options.figure] == options.figure
 
 
 def test_reproduce_and_claims_from_the_command_line(

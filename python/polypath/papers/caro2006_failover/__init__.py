@@ -19,7 +19,7 @@ from polypath.papers.caro2006_failover.figures import (
     section_5,
 )
 from polypath.papers.caro2006_failover.ladders import figure_8
-from polypath.papers.caro2006_failover.settings import nearest, samples
+from polypath.papers.caro2006_failover.settings import cause, nearest, samples
 from polypath.papers.caro2006_failover.spurious import figure_3, figure_4
 from polypath.papers.registry import Paper
 
@@ -47,6 +47,7 @@ PAPER = Paper(
     claims=CLAIMS,
     samples=samples,
     nearest=nearest,
+    cause=cause,
 )
 
 __all__ = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from polypath.papers.caro2006_failover.figures import (
     SYMMETRIC,
 )
 from polypath.papers.caro2006_failover.ladders import CLAIM as LADDERS
+from polypath.papers.caro2006_failover.remarks import REMARKS
 from polypath.papers.caro2006_failover.settings import (
     CELLULAR,
     CPT,
@@ -296,7 +298,7 @@ def _f23(source: Source) -> Finding:
     return Finding((about("PMR 3", interval(times), 15.0, exact=True),))
 
 
-CLAIMS = (
+_CLAIMS = (
     Claim("F01", ("III.3",), _f01),
     *SPURIOUS,
     Claim("F11", ("5",), _f11),
@@ -313,3 +315,5 @@ CLAIMS = (
     Claim("F22", ("V",), _f22),
     Claim("F23", ("III.2",), _f23),
 )
+
+CLAIMS = tuple(replace(claim, remark=REMARKS.get(claim.id, "")) for claim in _CLAIMS)

@@ -58,7 +58,7 @@ def _theirs(loss: float, delay: float) -> float:
             return float("nan")
         pair.append(known[found])
     below, above = pair
-    return float(quotient(below, above).mean)
+    return quotient(below, above).mean
 
 
 def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
