@@ -265,10 +265,11 @@ Fault = TypedDict(
         "path": str | int,
         "link": str,
         "direction": Direction,
-        "kind": Literal["down", "up", "rate", "delay", "loss"],
+        "kind": Literal["down", "up", "rate", "delay", "loss", "mtu"],
         "rate": str,
         "delay": str,
         "loss": Loss,
+        "mtu": str,
     },
     total=False,
 )
