@@ -83,9 +83,12 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
         )
     frame = pd.DataFrame(rows)
     figure, (axes,) = charts.blank(1, f"Figure 5: goodput of {PLAIN}, as a multiple of {FAILED}'s")
-    for index, (delay, own) in enumerate(frame.groupby("delay_2")):
-        style: dict[str, Any] = {"color": COLOURS[index % len(COLOURS)], "marker": charts.MARKERS[index]}
-        label = f"path 2: {delay:g} ms one way"
+    for index, (of, own) in enumerate(frame.groupby("delay_2")):
+        style: dict[str, Any] = {
+            "color": COLOURS[index % len(COLOURS)],
+            "marker": charts.MARKERS[index],
+        }
+        label = f"path 2: {of:g} ms one way"
         axes.errorbar(
             own["loss"],
             own["ratio"],
