@@ -2,7 +2,7 @@
 //!
 //! Natarajan, Ekiz, Amer, Iyengar, Stewart, "Concurrent multipath transfer using SCTP multihoming:
 //! introducing the potentially-failed destination state" (2009), 1 and 3.1, and for the details its
-//! [9], TR 2007/338. A path that is failing keeps the receive buffer full of what came behind the chunks
+//! reference 9, TR 2007/338. A path that is failing keeps the receive buffer full of what came behind the chunks
 //! that it has lost, and so stops all others; CMT-PF sends nothing there until it answers. The states and
 //! thresholds are those of [RFC 7829](super::potentially_failed), which took this one up; what CMT-PF adds
 //! is marked with a star:

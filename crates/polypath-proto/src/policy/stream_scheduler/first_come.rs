@@ -8,7 +8,7 @@ use super::{Left, StreamScheduler, Waiting};
 use crate::StreamId;
 use crate::policy::Answer;
 
-/// See the [module](self).
+/// RFC 8260 3.1: first come, first served.
 pub static FIRST_COME: Answer<dyn StreamScheduler> = Answer {
     name: "first-come",
     summary: "messages in the order in which they were given (SCTP_SS_FCFS, RFC 8260 3.1)",
