@@ -143,8 +143,8 @@ def _together(
 def rank(metric: str) -> tuple[str, int, str]:
     """Sorts metrics: those of the run as in :data:`METRICS`, then those of each association."""
     prefix, _, last = metric.rpartition(".")
-    known = list(METRICS)
-    return prefix, known.index(last) if last in METRICS else len(known), last
+    known = list(PATH_METRICS if ".path." in f".{prefix}." else METRICS)
+    return prefix, known.index(last) if last in known else len(known), last
 
 
 def _association(association: Mapping[str, Any]) -> dict[str, Metric]:
@@ -182,6 +182,7 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
     row: dict[str, Metric] = {}
     # ns-2's packets tell the sum, but not the parts.
     known_sums = association["sender"].get("retransmissions")
+    known_data = association["sender"].get("data_sent")
     for path in association["sender"]["paths"]:
         prefix = f"path.{path['path']}"
         row[f"{prefix}.packets_sent"] = path["counts"]["packets_sent"]
@@ -190,9 +191,8 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         row[f"{prefix}.retransmissions"] = known_sums[path["path"]] if known_sums else again
         known = not math.isnan(path["counts"]["failures"])
         row[f"{prefix}.failures"] = failures[path["path"]] if known else math.nan
-        # ns-2 does not tell why a chunk was sent again.
         sent = sum(path["counts"][name] for name in _SENT)
-        row[f"{prefix}.data_sent"] = path["counts"].get("data_sent", sent)
+        row[f"{prefix}.data_sent"] = known_data[path["path"]] if known_data else sent
         row |= {f"{prefix}.{name}": path["counts"][name] for name in _TIMEOUTS}
     return row
 

@@ -44,6 +44,7 @@ def test_both_backends_give_the_same_columns() -> None:
         assert list(getattr(ours, table)) == list(getattr(theirs, table))
     known = {metric for metric, value in theirs.metrics.items() if not is_nan(value)}
     assert set(METRICS) - known == {
+        "blocked_time",
         "events",
         "fast_retransmissions",
         "timeout_retransmissions",

@@ -195,6 +195,7 @@ def _side(
         },
         # Of each path; why they were sent again the packets do not tell.
         "retransmissions": [_again(trace, direction, number) for number in range(len(setup.paths))],
+        "data_sent": [_data_sent(trace, direction, number) for number in range(len(setup.paths))],
         "paths": [
             _path(setup, trace, series, timeouts, direction, number)
             for number in range(len(setup.paths))
@@ -206,6 +207,12 @@ def _again(trace: Trace, direction: int, path: int) -> int:
     """DATA chunks that a side sent over a path, and before over whichever."""
     own = ((trace.direction == direction) & (trace.path == path))[_chunk_packets(trace)]
     return int((own & trace.chunk_retransmission).sum())
+
+
+def _data_sent(trace: Trace, direction: int, path: int) -> int:
+    """DATA chunks that a side sent over a path, retransmissions too."""
+    own = ((trace.direction == direction) & (trace.path == path))[_chunk_packets(trace)]
+    return int((own & (trace.chunk_kind == DATA)).sum())
 
 
 def _path(
@@ -249,7 +256,6 @@ def _path(
             "bytes_received": nan,
             "data_chunks_sent": len(new),
             "data_bytes_sent": int(sizes[new - 1].sum()) if len(new) else 0,
-            "data_sent": int(data.sum()),
             "data_chunks_received": int(np.isin(packets_with_data, received).sum()),
             "data_bytes_received": nan,
             "fast_retransmissions": nan,
