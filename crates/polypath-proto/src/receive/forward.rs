@@ -4,9 +4,8 @@ use super::{Receiver, charge};
 use crate::{StreamId, Tsn};
 
 /// No sender gets so far ahead of what it has heard. What is further has the numbers of before a reset of the
-/// association, which moves them by half or a quarter of all
-/// (RFC 6525 5.2.4).
-const FURTHEST: u32 = 1 << 28;
+/// association, which moves them by half of all (RFC 6525 5.2.4 G1).
+const FURTHEST: u32 = 1 << 30;
 
 impl Receiver {
     /// The peer may give messages up: fragments without an end, or a beginning, break no rule.

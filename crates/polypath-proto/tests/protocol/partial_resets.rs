@@ -185,7 +185,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 128, ..ProptestConfig::default() })]
 
     /// Whatever is reset meanwhile, over two bad paths: every message is delivered once or reported, what is
     /// reliable is delivered, what was never sent is not, ordered streams are in order, and the association

