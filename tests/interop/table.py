@@ -29,7 +29,6 @@ FEATURES = {
     "failover": "the path in use cut under load both ways, and taken back when mended",
     "loss": "5 % loss each way",
     "mtu": "unequal MTUs: 1500 and 1280, the larger one cut",
-    "pmtud": "polypath finds what a path carries, where what is larger vanishes (RFC 8899)",
     "nat": "address-less INIT through a NAT",
     "nat-path": "second path through the NAT learnt and confirmed by both sides",
     "reset-ours": "polypath resets its streams, the peer's, and the association, and adds streams (RFC 6525)",
