@@ -29,6 +29,7 @@ FEATURES = {
     "failover": "the path in use cut under load both ways, and taken back when mended",
     "loss": "5 % loss each way",
     "mtu": "unequal MTUs: 1500 and 1280, the larger one cut",
+    "pmtud": "polypath finds what a path carries, where what is larger vanishes (RFC 8899)",
     "nat": "address-less INIT through a NAT",
     "nat-path": "second path through the NAT learnt and confirmed by both sides",
     "reset-ours": "polypath resets its streams, the peer's, and the association, and adds streams (RFC 6525)",
@@ -40,7 +41,7 @@ FEATURES = {
 # What cannot be asked of a peer.
 LACKS = {
     "pion": {feature: "not offered by the peer" for feature in (
-        "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path",
+        "heartbeats", "failover", "mtu", "pmtud", "restart-ours", "restart-theirs", "nat-path",
         "reset-ours", "reset-theirs")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.

@@ -6,7 +6,7 @@ from support.program import wait_until
 
 
 @cases(quick=False)
-def test_the_path_mtu_is_found(pair):
+def test_the_path_mtu_is_found(pair, result):
     """Packets of more than 1280 bytes vanish, without a word."""
     pair.network.lose(1, "meta length > 1280 drop")
     ours, theirs = pair.join(options=(), our_options=("pmtud", "brisk"))
@@ -15,5 +15,6 @@ def test_the_path_mtu_is_found(pair):
                lambda: f"{ours.paths()}")
     ours.send(50, 10_000, 4)
     assert_all_arrived(ours, theirs, 50)
+    result("pmtud")
     # What the peer sends is its own matter.
     ours.tell("abort")
