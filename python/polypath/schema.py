@@ -165,6 +165,7 @@ class Parameters(TypedDict, total=False):
     srtt_heuristic: bool
     fast_retransmit_reports: int
     partial_reliability: bool
+    interleaving: bool
     receive_buffer: str
     send_buffer: str
     max_message_size: str

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use crate::Config;
-use crate::wire::{DoesNotFit, Parameter, ParameterWriter, TIMESTAMP_LEN};
+use crate::wire::{DoesNotFit, Parameter, ParameterWriter, TIMESTAMP_LEN, chunk_type};
 
 /// Something that both sides have to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,30 +23,39 @@ pub enum Extension {
     PacketCount,
     /// Partial reliability: FORWARD TSN chunks (RFC 3758).
     PartialReliability,
+    /// User message interleaving: I-DATA chunks (RFC 8260 2).
+    Interleaving,
+    /// Partial reliability where messages are interleaved: I-FORWARD-TSN chunks (RFC 8260 2.3).
+    InterleavedForwardTsn,
 }
 
 impl Extension {
-    const ALL: [Self; 4] =
-        [Self::Timestamps, Self::RetransmissionFlag, Self::PacketCount, Self::PartialReliability];
+    const ALL: [Self; 6] = [
+        Self::Timestamps,
+        Self::RetransmissionFlag,
+        Self::PacketCount,
+        Self::PartialReliability,
+        Self::Interleaving,
+        Self::InterleavedForwardTsn,
+    ];
 
-    /// What a parameter of the peer offers.
-    pub(crate) const fn of_parameter(parameter: &Parameter<'_>) -> Option<Self> {
-        match parameter {
-            Parameter::Timestamps => Some(Self::Timestamps),
-            Parameter::RetransmissionFlag => Some(Self::RetransmissionFlag),
-            Parameter::PacketCount => Some(Self::PacketCount),
-            Parameter::ForwardTsnSupported => Some(Self::PartialReliability),
+    /// The chunk type that offers it in Supported Extensions (RFC 5061 4.2.7), if one does.
+    const fn chunk_type(self) -> Option<u8> {
+        match self {
+            Self::Interleaving => Some(chunk_type::I_DATA),
+            Self::InterleavedForwardTsn => Some(chunk_type::I_FORWARD_TSN),
             _ => None,
         }
     }
 
-    /// Writes the parameter that offers it.
+    /// Writes the parameter that offers it, if it has one of its own.
     fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
         match self {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
             Self::PartialReliability => p.forward_tsn_supported(),
+            Self::Interleaving | Self::InterleavedForwardTsn => Ok(()),
         }
     }
 
@@ -54,7 +63,7 @@ impl Extension {
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            Self::RetransmissionFlag | Self::PacketCount | Self::PartialReliability => 0,
+            _ => 0,
         }
     }
 
@@ -77,7 +86,30 @@ impl Extensions {
         if config.partial_reliability() {
             all.insert(Extension::PartialReliability);
         }
+        if config.interleaving() {
+            all.insert(Extension::Interleaving);
+        }
+        if config.partial_reliability() && config.interleaving() {
+            all.insert(Extension::InterleavedForwardTsn);
+        }
         all
+    }
+
+    /// What a parameter of the peer offers.
+    pub(crate) fn of_parameter(parameter: &Parameter<'_>) -> Self {
+        let mut offered = Self::default();
+        match *parameter {
+            Parameter::Timestamps => offered.insert(Extension::Timestamps),
+            Parameter::RetransmissionFlag => offered.insert(Extension::RetransmissionFlag),
+            Parameter::PacketCount => offered.insert(Extension::PacketCount),
+            Parameter::ForwardTsnSupported => offered.insert(Extension::PartialReliability),
+            Parameter::SupportedExtensions(types) => {
+                let known = |e: &Extension| e.chunk_type().is_some_and(|ty| types.contains(&ty));
+                Extension::ALL.into_iter().filter(known).for_each(|e| offered.insert(e));
+            }
+            _ => {}
+        }
+        offered
     }
 
     /// This one is in it.
@@ -99,14 +131,34 @@ impl Extensions {
         self.0 |= extension.bit();
     }
 
-    /// What is in both.
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
+    /// What is in either.
+    pub(crate) const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// What both sides offer, and so use. RFC 8260 2.3.1: "Only if both end points support the I-DATA chunk
+    /// and the I-FORWARD-TSN chunk, the partial reliability extension can be used in combination with
+    /// user message interleaving."
+    pub(crate) const fn agreed(self, other: Self) -> Self {
+        let mut both = Self(self.0 & other.0);
+        let forward = both.contains(Extension::InterleavedForwardTsn);
+        match both.contains(Extension::Interleaving) {
+            true if !forward => both.remove(Extension::PartialReliability),
+            false => both.remove(Extension::InterleavedForwardTsn),
+            true => {}
+        }
+        both
+    }
+
+    const fn remove(&mut self, extension: Extension) {
+        self.0 &= !extension.bit();
     }
 
     /// Writes the parameters that offer them.
     pub(crate) fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
-        self.iter().try_for_each(|e| e.write(p))
+        self.iter().try_for_each(|e| e.write(p))?;
+        let types: Vec<u8> = self.iter().filter_map(Extension::chunk_type).collect();
+        if types.is_empty() { Ok(()) } else { p.supported_extensions(&types) }
     }
 
     /// Bytes that they take in a packet with DATA.
@@ -140,7 +192,7 @@ mod tests {
     fn a_set_comes_back_from_its_byte() {
         let mut set = Extensions::default();
         assert_eq!((set.to_byte(), Extensions::from_byte(0)), (None, None));
-        for (extension, overhead) in Extension::ALL.into_iter().zip([TIMESTAMP_LEN; 4]) {
+        for (extension, overhead) in Extension::ALL.into_iter().zip([TIMESTAMP_LEN; 6]) {
             assert!(!set.contains(extension));
             set.insert(extension);
             assert!(set.contains(extension));
@@ -148,5 +200,22 @@ mod tests {
             assert_eq!(set.overhead(), overhead);
         }
         assert_eq!(Extensions::from_byte(1 << 7), None);
+    }
+
+    #[test]
+    fn partial_reliability_needs_its_chunk_for_interleaving() {
+        let set = |list: &[Extension]| {
+            let mut set = Extensions::default();
+            list.iter().for_each(|e| set.insert(*e));
+            set
+        };
+        use Extension::{InterleavedForwardTsn, Interleaving, PartialReliability};
+        let all = set(&[PartialReliability, Interleaving, InterleavedForwardTsn]);
+        assert_eq!(all.agreed(all), all);
+        let without = set(&[PartialReliability, Interleaving]);
+        assert_eq!(all.agreed(without), set(&[Interleaving]));
+        assert_eq!(all.agreed(set(&[PartialReliability])), set(&[PartialReliability]));
+        let odd = set(&[PartialReliability, InterleavedForwardTsn]);
+        assert_eq!(all.agreed(odd), set(&[PartialReliability]));
     }
 }

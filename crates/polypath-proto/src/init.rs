@@ -8,7 +8,7 @@ use crate::wire::{
     CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
     ParameterWriter,
 };
-use crate::{Config, Extension, Extensions, FourTuple, Time, Tsn, VerificationTag};
+use crate::{Config, Extensions, FourTuple, Time, Tsn, VerificationTag};
 
 /// What an INIT or INIT ACK says beyond its fixed fields.
 #[derive(Debug, Default)]
@@ -95,9 +95,7 @@ pub(crate) fn read(
             Err(ParameterError::Length) => return Err(InitError::InvalidMandatoryParameter),
             // An offer, or what says nothing to us.
             Ok(parameter) => {
-                if let Some(extension) = Extension::of_parameter(&parameter) {
-                    p.offered.insert(extension);
-                }
+                p.offered = p.offered.or(Extensions::of_parameter(&parameter));
                 // RFC 3758 3.3.2: who does not use it acts as if it did not know it.
                 if parameter == Parameter::ForwardTsnSupported && !config.partial_reliability() {
                     p.report(&[0xc0, 0, 0, 4]);
@@ -120,7 +118,7 @@ pub(crate) fn read(
 impl PeerParameters {
     /// What this endpoint offers too.
     pub(crate) fn agreed(&self, config: &Config) -> Extensions {
-        Extensions::offered(config).and(self.offered)
+        Extensions::offered(config).agreed(self.offered)
     }
 
     fn report(&mut self, raw: &[u8]) {

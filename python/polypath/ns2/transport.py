@@ -52,6 +52,7 @@ _FIXED = {
     "first_sack_at_once": True,
     "srtt_heuristic": False,
     "partial_reliability": False,
+    "interleaving": False,
     "initial_cwnd": 0,
     "cwnd_floor": 4,
 }

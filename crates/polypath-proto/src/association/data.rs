@@ -10,7 +10,7 @@ use crate::policy::PathsView;
 use crate::policy::ack::Arrival;
 use crate::receive::Outcome;
 use crate::wire::{Data, DoesNotFit, PacketWriter, Sack, Timestamp};
-use crate::{Extension, PathId, StreamId, Time};
+use crate::{Extension, PathId, StreamId, Time, Tsn};
 
 /// What the DATA chunks of one packet amounted to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,18 +64,48 @@ impl Association {
     }
 
     pub(super) fn handle_data(&mut self, path: PathId, data: &Data<'_>, seen: &mut DataSeen) {
+        if self.extensions.contains(Extension::Interleaving) {
+            // RFC 8260 2.2.1: "I-DATA chunks MUST be used for all user messages and DATA-chunk MUST NOT".
+            return self.violation("DATA where messages are interleaved");
+        }
+        if self.note_data(path, data.tsn, data.immediate, data.retransmission, seen) {
+            let outcome = self.receiver.handle_data(data);
+            self.note_outcome(path, data.stream, data.payload.len(), outcome, seen);
+        }
+    }
+
+    /// A chunk of user data has come; false if it comes at a wrong time.
+    pub(super) fn note_data(
+        &mut self,
+        path: PathId,
+        tsn: Tsn,
+        immediate: bool,
+        retransmission: bool,
+        seen: &mut DataSeen,
+    ) -> bool {
         if !self.state.may_receive_data() {
             self.stats.dropped += 1;
-            return;
+            return false;
         }
         seen.any = true;
-        seen.immediate |= data.immediate;
-        seen.first |= self.receiver.tsns().is_first(data.tsn);
-        seen.retransmission |= data.retransmission && self.flags_retransmissions();
-        let stats = &mut self.paths[path.index()].stats;
-        stats.data_chunks_received += 1;
-        match self.receiver.handle_data(data) {
-            Outcome::New => stats.data_bytes_received += data.payload.len() as u64,
+        seen.immediate |= immediate;
+        seen.first |= self.receiver.tsns().is_first(tsn);
+        seen.retransmission |= retransmission && self.flags_retransmissions();
+        self.paths[path.index()].stats.data_chunks_received += 1;
+        true
+    }
+
+    /// What became of it.
+    pub(super) fn note_outcome(
+        &mut self,
+        path: PathId,
+        stream: StreamId,
+        bytes: usize,
+        outcome: Outcome,
+        seen: &mut DataSeen,
+    ) {
+        match outcome {
+            Outcome::New => self.paths[path.index()].stats.data_bytes_received += bytes as u64,
             Outcome::Duplicate => {
                 self.stats.duplicates_received += 1;
                 seen.duplicate = true;
@@ -91,7 +121,7 @@ impl Association {
             Outcome::InvalidStream => {
                 // RFC 9260 6.5: acknowledged, and reported.
                 self.stats.dropped += 1;
-                let cause = OwnedCause::InvalidStream(data.stream);
+                let cause = OwnedCause::InvalidStream(stream);
                 self.control.push(path, Control::Error(cause));
             }
             Outcome::Violation(what) => self.violation(what),
@@ -99,7 +129,7 @@ impl Association {
     }
 
     /// A DATA chunk without user data (RFC 9260 6.2, 3.3.10.9).
-    pub(super) fn handle_no_user_data(&mut self, tsn: crate::Tsn) {
+    pub(super) fn handle_no_user_data(&mut self, tsn: Tsn) {
         if self.state.may_receive_data() {
             self.send_abort(Some(OwnedCause::NoUserData(tsn)));
             self.become_closed(crate::CloseReason::ProtocolViolation {

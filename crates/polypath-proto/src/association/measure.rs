@@ -4,7 +4,7 @@
 use super::Association;
 use crate::policy::ack::DELAYED;
 use crate::policy::rtt_sampling::{KARN, SackCause, SentTime};
-use crate::wire::{DATA_HEADER_LEN, PacketWriter, Sack, Timestamp};
+use crate::wire::{PacketWriter, Sack, Timestamp};
 use crate::{Extension, Extensions, Time};
 
 /// An echo older than this is none of ours: stamps come around after 71 minutes.
@@ -30,9 +30,11 @@ impl Association {
         if !self.policies.ack.needs().is_none_or(|e| extensions.contains(e)) {
             self.policies.ack = (DELAYED.make)(&self.config);
         }
+        self.sender.queue.interleave(extensions.contains(Extension::Interleaving));
+        let header = self.data_header();
         for path in &mut self.paths {
             path.reserve(extensions, &*self.policies.congestion);
-            let largest = path.max_chunk() as usize - DATA_HEADER_LEN;
+            let largest = path.max_chunk() as usize - header;
             self.largest_payload = self.largest_payload.min(largest / 4 * 4);
         }
     }

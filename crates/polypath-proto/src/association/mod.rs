@@ -40,6 +40,7 @@ mod data;
 mod forward;
 mod heartbeat;
 mod immediate;
+mod interleave;
 mod invariants;
 mod measure;
 mod ns2;
@@ -484,6 +485,8 @@ impl Association {
                 self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                 self.handle_sack(now, sack);
             }
+            Chunk::IData(data) => return self.handle_i_data(path, data, seen),
+            Chunk::IForwardTsn(forward) => self.handle_i_forward_tsn(path, forward, seen),
             Chunk::ForwardTsn(forward) => self.handle_forward_tsn(path, forward, seen),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {

@@ -131,7 +131,7 @@ impl Association {
         if self.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.ssthresh);
         }
-        let chunk = (path.max_chunk() as usize - crate::wire::DATA_HEADER_LEN) / 4 * 4;
+        let chunk = (path.max_chunk() as usize - self.data_header()) / 4 * 4;
         self.paths.push(path);
         self.largest_payload = self.largest_payload.min(chunk);
         self.events.push_back(Event::PathAdded { path: id });

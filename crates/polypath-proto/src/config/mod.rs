@@ -111,6 +111,9 @@ parameters! {
     /// Partial reliability is offered: messages may be given up, by their
     /// [`Reliability`](crate::Reliability), if the peer offers it too (RFC 3758; 4.2 there: off by default).
     partial_reliability: bool = false;
+    /// User message interleaving is offered: a long message does not hold up those of other streams, if
+    /// the peer offers it too (RFC 8260 2).
+    interleaving: bool = false;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
     /// Each chunk is charged with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;
@@ -273,9 +276,13 @@ impl ConfigBuilder {
         if let Some(ssthresh) = c.initial_ssthresh {
             from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
         }
-        if c.procedures == Procedures::Ns2 && c.partial_reliability {
-            let allowed = format!("false with procedures {}", c.procedures);
-            return refuse("partial_reliability", "true".into(), allowed);
+        for (name, on) in
+            [("partial_reliability", c.partial_reliability), ("interleaving", c.interleaving)]
+        {
+            if c.procedures == Procedures::Ns2 && on {
+                let allowed = format!("false with procedures {}", c.procedures);
+                return refuse(name, "true".into(), allowed);
+            }
         }
         match refused_combination(&c) {
             Some(error) => Err(error),

@@ -17,7 +17,7 @@ use crate::Tsn;
 use super::codec::{after, padded};
 use super::{
     Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, ForwardTsn,
-    HeartbeatInfo, Init, Sack, Shutdown, ShutdownComplete, Timestamp,
+    HeartbeatInfo, IData, IForwardTsn, Init, Sack, Shutdown, ShutdownComplete, Timestamp,
 };
 
 /// The chunk types of RFC 9260 3.2, and those of extensions.
@@ -56,6 +56,10 @@ pub mod chunk_type {
     pub const TIMESTAMP: u8 = 190;
     /// Forward cumulative TSN (RFC 3758 3.2).
     pub const FORWARD_TSN: u8 = 192;
+    /// Payload data that may be interleaved (RFC 8260 2.1).
+    pub const I_DATA: u8 = 64;
+    /// Forward cumulative TSN where messages are interleaved (RFC 8260 2.3.1).
+    pub const I_FORWARD_TSN: u8 = 194;
 
     /// The name of a chunk type, as RFC 9260 gives it.
     pub const fn name(ty: u8) -> Option<&'static str> {
@@ -77,6 +81,8 @@ pub mod chunk_type {
             SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
             TIMESTAMP => "TIMESTAMP",
             FORWARD_TSN => "FORWARD TSN",
+            I_DATA => "I-DATA",
+            I_FORWARD_TSN => "I-FORWARD-TSN",
             _ => return None,
         })
     }
@@ -120,6 +126,10 @@ pub enum Chunk<'a> {
     Timestamp(Timestamp),
     /// Tells the receiver not to wait for what was given up.
     ForwardTsn(ForwardTsn<'a>),
+    /// User data that may be interleaved with that of other messages.
+    IData(IData<'a>),
+    /// As a FORWARD TSN, where messages are interleaved.
+    IForwardTsn(IForwardTsn<'a>),
     /// A chunk of a type that this module does not know.
     Unknown(UnknownChunk<'a>),
 }
@@ -146,6 +156,8 @@ impl<'a> Chunk<'a> {
             chunk_type::SHUTDOWN_COMPLETE => Self::ShutdownComplete(ShutdownComplete::parse(flags)),
             chunk_type::TIMESTAMP => Self::Timestamp(Timestamp::parse(raw, flags)?),
             chunk_type::FORWARD_TSN => Self::ForwardTsn(ForwardTsn::parse(raw)?),
+            chunk_type::I_DATA => Self::IData(IData::parse(raw, flags)?),
+            chunk_type::I_FORWARD_TSN => Self::IForwardTsn(IForwardTsn::parse(raw)?),
             _ => Self::Unknown(UnknownChunk { ty, flags, raw }),
         })
     }
@@ -170,6 +182,8 @@ impl<'a> Chunk<'a> {
             Self::ShutdownComplete(_) => chunk_type::SHUTDOWN_COMPLETE,
             Self::Timestamp(_) => chunk_type::TIMESTAMP,
             Self::ForwardTsn(_) => chunk_type::FORWARD_TSN,
+            Self::IData(_) => chunk_type::I_DATA,
+            Self::IForwardTsn(_) => chunk_type::I_FORWARD_TSN,
             Self::Unknown(unknown) => unknown.ty,
         }
     }
@@ -387,6 +401,6 @@ mod tests {
             "a chunk of type 7 needs 8 bytes and has 6"
         );
         assert_eq!(chunk_type::name(7), Some("SHUTDOWN"));
-        assert_eq!(chunk_type::name(0x40), None);
+        assert_eq!(chunk_type::name(0x41), None);
     }
 }

@@ -124,6 +124,8 @@ impl<'b> PacketWriter<'b> {
             Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
             Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
             Chunk::ForwardTsn(forward) => self.raw_chunk(forward.raw),
+            Chunk::IData(ref data) => self.i_data(data),
+            Chunk::IForwardTsn(forward) => self.raw_chunk(forward.raw),
             Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
         }
     }

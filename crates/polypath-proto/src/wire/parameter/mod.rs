@@ -19,6 +19,7 @@ mod host_name;
 mod packet_count;
 mod retransmission_flag;
 mod supported_address_types;
+mod supported_extensions;
 mod timestamps;
 mod unrecognized;
 
@@ -55,6 +56,8 @@ pub mod parameter_type {
     pub const RETRANSMISSION_FLAG: u16 = 0xbe02;
     /// Packet Count (Iyengar 2006; not assigned by a registry).
     pub const PACKET_COUNT: u16 = 0xbe03;
+    /// Supported Extensions (RFC 5061 4.2.7).
+    pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
     /// Forward-TSN-Supported (RFC 3758 3.1).
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
 
@@ -73,6 +76,7 @@ pub mod parameter_type {
             TIMESTAMPS => "Timestamps",
             RETRANSMISSION_FLAG => "Retransmission Flag",
             PACKET_COUNT => "Packet Count",
+            SUPPORTED_EXTENSIONS => "Supported Extensions",
             FORWARD_TSN_SUPPORTED => "Forward-TSN-Supported",
             _ => return None,
         })
@@ -109,6 +113,8 @@ pub enum Parameter<'a> {
     RetransmissionFlag,
     /// The sender offers the count of packets in the flags of its SACKs.
     PacketCount,
+    /// The types of chunks beyond RFC 9260 that the sender knows.
+    SupportedExtensions(&'a [u8]),
     /// The sender takes FORWARD TSN chunks.
     ForwardTsnSupported,
     /// A parameter of a type that this module does not know.
@@ -137,6 +143,7 @@ impl<'a> Parameter<'a> {
             parameter_type::TIMESTAMPS => Some(Self::Timestamps),
             parameter_type::RETRANSMISSION_FLAG => Some(Self::RetransmissionFlag),
             parameter_type::PACKET_COUNT => Some(Self::PacketCount),
+            parameter_type::SUPPORTED_EXTENSIONS => Some(Self::SupportedExtensions(value)),
             parameter_type::FORWARD_TSN_SUPPORTED => Some(Self::ForwardTsnSupported),
             ty => Some(Self::Unknown { ty, raw: tlv.raw }),
         }
@@ -158,6 +165,7 @@ impl<'a> Parameter<'a> {
             Self::Timestamps => parameter_type::TIMESTAMPS,
             Self::RetransmissionFlag => parameter_type::RETRANSMISSION_FLAG,
             Self::PacketCount => parameter_type::PACKET_COUNT,
+            Self::SupportedExtensions(_) => parameter_type::SUPPORTED_EXTENSIONS,
             Self::ForwardTsnSupported => parameter_type::FORWARD_TSN_SUPPORTED,
             Self::Unknown { ty, .. } => ty,
         }
@@ -293,6 +301,7 @@ impl<'b> ParameterWriter<'b> {
             Parameter::Timestamps => self.timestamps(),
             Parameter::RetransmissionFlag => self.retransmission_flag(),
             Parameter::PacketCount => self.packet_count(),
+            Parameter::SupportedExtensions(types) => self.supported_extensions(types),
             Parameter::ForwardTsnSupported => self.forward_tsn_supported(),
             Parameter::HostName(raw) | Parameter::Unknown { raw, .. } => self.raw(raw),
         }

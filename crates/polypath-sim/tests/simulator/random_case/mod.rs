@@ -80,6 +80,10 @@ impl Case {
         } else {
             scenario.workload = Some(workload);
         }
+        let interleaving = &mut Dice(Random::named(number, "interleaving"));
+        if number % 2 == 0 && interleaving.one_in(3) {
+            scenario.transport.interleaving = (!interleaving.one_in(8)).then_some(true);
+        }
         let faults = faults(&mut scenario, &mut dice, harshness);
         scenario.run.check_every = CheckEvery::Events(1);
         // Background traffic goes on through outages of hours.
@@ -93,6 +97,7 @@ impl Case {
     pub(crate) fn with_standard_answers(mut self) -> Self {
         self.scenario.policy = Policy::default();
         self.scenario.transport.partial_reliability = None;
+        self.scenario.transport.interleaving = None;
         let workloads = self.scenario.associations.iter_mut().map(|a| &mut a.workload);
         for workload in workloads.chain(&mut self.scenario.workload) {
             (workload.lifetime, workload.retransmissions, workload.priorities) = (None, None, None);
@@ -332,7 +337,8 @@ fn policies(dice: &mut Dice) -> Policy {
             failover,
             ack,
             rtt_sampling,
-            probing
+            probing,
+            stream_scheduler
         );
         if config.build().is_ok() {
             return policy;

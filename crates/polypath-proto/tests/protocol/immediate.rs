@@ -1,8 +1,6 @@
 //! When the peer is asked for a SACK without delay (RFC 7053), and what that saves.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::Chunk;
 use polypath_proto::{Config, Message, StreamId};
 
