@@ -32,17 +32,13 @@ FEATURES = {
     "nat": "address-less INIT through a NAT",
     "nat-path": "second path through the NAT learnt and confirmed by both sides",
     "tshark": "every packet of polypath sound for tshark",
-    "partial-ours": "partial reliability (RFC 3758): messages given up by polypath",
-    "partial-theirs": "partial reliability (RFC 3758): messages given up by the peer",
-    "interleaving": "user message interleaving (RFC 8260), both ways",
     "ours-offered": "timestamps, offered by polypath alone",
     "theirs-offered": "extensions offered by the peer alone",
 }
 # What cannot be asked of a peer.
 LACKS = {
     "pion": {feature: "not offered by the peer" for feature in (
-        "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path",
-        "interleaving")},
+        "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")

@@ -10,7 +10,7 @@ from support import capture
 
 @cases(*STACKS, quick=False)
 @pytest.mark.parametrize("who", ["ours", "theirs"])
-def test_messages_are_given_up(pair, result, who):
+def test_messages_are_given_up(pair, who):
     """A fifth of the packets of one side is lost, and what was in them is not sent again; what is
     reliable arrives, in order."""
     peers = dict(zip(("ours", "theirs"), pair.join(options=("brisk", "partial")), strict=True))
@@ -26,13 +26,14 @@ def test_messages_are_given_up(pair, result, who):
     received, given_up = receiver.partial()[0], sender.partial()[1]
     # What is given up may have arrived: its acknowledgement may have been lost.
     assert 0 < received < 100, received
-    assert given_up == -1 or given_up >= 100 - received, (given_up, received)
+    if sender.name in ("polypath", "usrsctp"):
+        # The others do not tell.
+        assert given_up >= 100 - received, (given_up, received)
     close(sender, receiver)
-    result(f"partial-{who}")
 
 
-@cases("usrsctp", "linux", quick=False)
-def test_messages_are_interleaved(pair, result, tmp_path):
+@cases("usrsctp", quick=False)
+def test_messages_are_interleaved(pair, tmp_path):
     pcap = tmp_path / "interleaved.pcapng"
     with pair.network.watched(pcap):
         ours, theirs = pair.join(options=("brisk", "interleave"))
@@ -44,4 +45,3 @@ def test_messages_are_interleaved(pair, result, tmp_path):
         close(ours, theirs)
     kinds = set(map(int, capture.assert_sound(pcap, at_least=40)))
     assert 64 in kinds and 0 not in kinds, kinds
-    result("interleaving")

@@ -42,6 +42,8 @@ impl Extension {
     /// The chunk type that offers it in Supported Extensions (RFC 5061 4.2.7), if one does.
     const fn chunk_type(self) -> Option<u8> {
         match self {
+            // Beside its parameter: pion looks for it here alone.
+            Self::PartialReliability => Some(chunk_type::FORWARD_TSN),
             Self::Interleaving => Some(chunk_type::I_DATA),
             Self::InterleavedForwardTsn => Some(chunk_type::I_FORWARD_TSN),
             _ => None,
