@@ -70,6 +70,15 @@ fn chunk_deeply(chunk: &Chunk<'_>) {
     debug(chunk);
     match *chunk {
         Chunk::Data(data) => assert!(!data.payload.is_empty()),
+        Chunk::IData(data) => assert!(!data.payload.is_empty()),
+        Chunk::ForwardTsn(forward) => {
+            let _ = forward.new_cumulative_tsn();
+            assert_eq!(forward.streams().count(), (forward.raw.len() - 8) / 4);
+        }
+        Chunk::IForwardTsn(forward) => {
+            let _ = forward.new_cumulative_tsn();
+            assert_eq!(forward.messages().count(), (forward.raw.len() - 8) / 8);
+        }
         Chunk::Init(init) | Chunk::InitAck(init) => parameters(init.parameters),
         Chunk::Sack(sack) => {
             for gap in sack.gaps().chain(sack.gaps().rev()) {

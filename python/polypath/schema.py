@@ -170,6 +170,7 @@ class Parameters(TypedDict, total=False):
     tie_seed: int | Literal["off"]
     fast_retransmit_reports: int
     partial_reliability: bool
+    interleaving: bool
     receive_buffer: str
     send_buffer: str
     max_message_size: str

@@ -83,6 +83,7 @@ constants! {
     first_sack_at_once switch "the first DATA chunk is acknowledged at once",
     fast_retransmit_reports number "missing reports that make a chunk lost",
     partial_reliability switch "messages may be given up, where an application asks for it and the peer agrees",
+    interleaving switch "a long message does not hold up other streams, where the peer agrees",
     receive_buffer bytes "receive buffer",
     send_buffer bytes "send buffer",
     max_message_size bytes "largest message accepted for sending",

@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use polypath_proto::wire::{Checksum, Chunk, CommonHeader, GapBlock, Packet as Sctp};
+use polypath_proto::wire::{Checksum, Chunk, CommonHeader, Data, GapBlock, IData, Packet as Sctp};
 use polypath_proto::{Time, Tsn};
 
 use crate::link::{DropReason, Verdict};
@@ -257,9 +257,9 @@ impl Chunks {
                 flows[direction].initial = Some(init.initial_tsn);
                 a_rwnd = init.a_rwnd;
             }
-            Chunk::Data(data) => {
+            Chunk::Data(Data { tsn: number, .. }) | Chunk::IData(IData { tsn: number, .. }) => {
                 let flow = &mut flows[direction];
-                tsn = flow.relative(data.tsn);
+                tsn = flow.relative(*number);
                 retransmission = tsn <= flow.highest;
                 flow.highest = flow.highest.max(tsn);
             }

@@ -55,6 +55,7 @@ _FIXED = {
     "first_sack_at_once": True,
     "srtt_heuristic": False,
     "partial_reliability": False,
+    "interleaving": False,
     "initial_cwnd": 0,
     "cwnd_floor": 4,
     "potentially_failed_max_retrans": 0,

@@ -7,7 +7,6 @@
 use super::Association;
 use crate::Time;
 use crate::policy::PathState;
-use crate::wire::DATA_HEADER_LEN;
 
 impl Association {
     /// All that may leave now has left.
@@ -29,7 +28,7 @@ impl Association {
             p.state() == PathState::Active && p.in_flight() == 0 && p.lost() == 0
         };
         self.state.may_send_data()
-            && !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32)
+            && !self.sender.peer_has_room((size + self.data_header()) as u32)
             && self.paths.iter().any(idle)
     }
 }

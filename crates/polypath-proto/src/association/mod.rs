@@ -42,6 +42,7 @@ mod ecn;
 mod forward;
 mod heartbeat;
 mod immediate;
+mod interleave;
 mod invariants;
 mod measure;
 mod mtu;
@@ -514,6 +515,8 @@ impl Association {
             // Its size was all that it had to say.
             Chunk::Pad(_) => {}
             Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
+            Chunk::IData(data) => self.handle_i_data(path, data, seen),
+            Chunk::IForwardTsn(forward) => self.handle_i_forward_tsn(path, forward, seen),
             Chunk::ForwardTsn(forward) => self.handle_forward_tsn(path, forward, seen),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {

@@ -12,8 +12,8 @@ use crate::policy::{PathState, PathView, PathsView};
 use crate::reply::write_reply;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
-    COMMON_HEADER_LEN, Checksum, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields,
-    PacketWriter, ReconfigParameters,
+    COMMON_HEADER_LEN, Checksum, CommonHeader, DoesNotFit, InitFields, PacketWriter,
+    ReconfigParameters,
 };
 use crate::{Extension, Extensions, PathId, Time, Tsn, VerificationTag};
 
@@ -120,7 +120,8 @@ impl Association {
         }
         let Purpose::Retransmission(tsn) = purpose else { return limit };
         let payload = self.sender.flight.get(tsn).map_or(0, |chunk| chunk.payload.len());
-        limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + Data::chunk_len(payload))
+        let chunk = (self.data_header() + payload).next_multiple_of(4);
+        limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + chunk)
     }
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
@@ -204,7 +205,7 @@ impl Association {
         }
         // The size in a packet of its own: the first question is whether the peer has room for it.
         let size = self.sender.queue.next_size(self.largest_payload, self.largest_payload)?;
-        if !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32) {
+        if !self.sender.peer_has_room((size + self.data_header()) as u32) {
             return None;
         }
         if self.awaits_paths {
@@ -256,7 +257,7 @@ impl Association {
         let lost = chunk.as_lost(tsn, cause);
         let held_back: u32 = self.paths.iter().map(Path::lost).sum();
         let next = self.sender.queue.next_size(self.largest_payload, self.largest_payload);
-        let size = (next.unwrap_or_default() + DATA_HEADER_LEN) as u32;
+        let size = (next.unwrap_or_default() + self.data_header()) as u32;
         self.path_for_lost(&lost) != path
             && self.sender.peer_has_room(held_back.saturating_add(size))
     }
@@ -511,9 +512,8 @@ impl Association {
         let (transmissions, size) = (chunk.transmissions, chunk.size());
         let still = self.stands_still_after(path, size);
         if let Some(chunk) = self.sender.flight.get(tsn) {
-            let data = chunk.data(tsn);
             // The room was checked.
-            let _ = w.data(&Data { retransmission, immediate: data.immediate || still, ..data });
+            let _ = chunk.write(tsn, still, retransmission, w);
         }
         self.policies.cwnd_update.on_retransmit(old, path);
         self.paths[old.index()].lost_gone(size);
@@ -539,15 +539,16 @@ impl Association {
         let mut written = false;
         let bundles = self.sender.queue.begin_packet();
         let first = self.sender.queue.next_stream();
+        let header = self.data_header();
         let concurrent = self.policies.scheduler.is_concurrent();
         loop {
             let room = w.remaining() / 4 * 4;
-            let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { break };
+            let Some(room) = room.checked_sub(header) else { break };
             if !bundles && self.sender.queue.next_stream() != first {
                 break;
             }
             let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { break };
-            let size = (n + DATA_HEADER_LEN) as u32;
+            let size = (n + header) as u32;
             let overtakes = concurrent || !self.sender.flight.has_lost() || self.may_overtake(path);
             if !self.may_burst(path) || !self.sender.peer_has_room(size) || !overtakes {
                 break;
@@ -555,9 +556,8 @@ impl Association {
             let Some(chunk) = self.sender.queue.take(n) else { break };
             let still = self.stands_still_after(path, size);
             let (tsn, out) = self.sender.flight.push(chunk, path);
-            let data = out.data(tsn);
             // The room was checked.
-            let _ = w.data(&Data { immediate: data.immediate || still, ..data });
+            let _ = out.write(tsn, still, false, w);
             self.sender.charge_window(tsn, size);
             let stats = &mut self.paths[path.index()].stats;
             stats.data_chunks_sent += 1;

@@ -118,6 +118,9 @@ parameters! {
     /// Partial reliability is offered: messages may be given up, by their
     /// [`Reliability`](crate::Reliability), if the peer offers it too (RFC 3758; 4.2 there: off by default).
     partial_reliability: bool = false;
+    /// User message interleaving is offered: a long message does not hold up those of other streams, if
+    /// the peer offers it too (RFC 8260 2).
+    interleaving: bool = false;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
     /// Each chunk is charged with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;
@@ -290,14 +293,19 @@ impl ConfigBuilder {
         if let Some(ssthresh) = c.initial_ssthresh {
             from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
         }
-        if c.stream_reconfiguration && c.procedures == Procedures::Ns2 {
-            // Its sender keeps TSNs in places of its own.
-            let allowed = format!("false with procedures {}", Procedures::Ns2);
-            return refuse("stream_reconfiguration", "true".into(), allowed);
-        }
-        if c.partial_reliability && c.procedures == Procedures::Ns2 {
-            let allowed = format!("false with procedures {}", Procedures::Ns2);
-            return refuse("partial_reliability", "true".into(), allowed);
+        // Its sender keeps TSNs in places of its own, its windows count packets of one size, and are reduced in
+        // places of their own.
+        for (name, on) in [
+            ("stream_reconfiguration", c.stream_reconfiguration),
+            ("partial_reliability", c.partial_reliability),
+            ("interleaving", c.interleaving),
+            ("path_mtu_discovery", c.path_mtu_discovery),
+            ("ecn", c.ecn),
+        ] {
+            if c.procedures == Procedures::Ns2 && on {
+                let allowed = format!("false with procedures {}", c.procedures);
+                return refuse(name, "true".into(), allowed);
+            }
         }
         if c.path_mtu_discovery && c.procedures == Procedures::Ns2 {
             // Its windows count packets of one size.

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use super::partial::Partial;
 use super::queue::NewChunk;
 use crate::policy::retransmission::{LossCause, LostChunk};
-use crate::wire::{DATA_HEADER_LEN, Data, GapBlock};
+use crate::wire::{
+    DATA_HEADER_LEN, Data, DoesNotFit, GapBlock, I_DATA_HEADER_LEN, IData, Mark, PacketWriter,
+};
 use crate::{Mid, PathId, Ppid, Ssn, StreamId, Time, Tsn};
 
 mod abandon;
@@ -33,6 +35,8 @@ pub(crate) struct Outstanding {
     pub(crate) payload: Bytes,
     pub(crate) stream: StreamId,
     mid: Mid,
+    /// The number of the fragment, in an I-DATA chunk.
+    fsn: Option<u32>,
     pub(crate) ppid: Ppid,
     unordered: bool,
     beginning: bool,
@@ -67,7 +71,8 @@ pub(crate) struct Outstanding {
 impl Outstanding {
     /// What it counts for in windows: chunk header and payload.
     pub(crate) fn size(&self) -> u32 {
-        (DATA_HEADER_LEN + self.payload.len()) as u32
+        let header = if self.fsn.is_some() { I_DATA_HEADER_LEN } else { DATA_HEADER_LEN };
+        (header + self.payload.len()) as u32
     }
 
     fn is_of(&self, message: &Partial) -> bool {
@@ -79,20 +84,42 @@ impl Outstanding {
         LostChunk { tsn, cause, last_path: self.path, transmissions: self.transmissions }
     }
 
-    pub(crate) fn data(&self, tsn: Tsn) -> Data<'_> {
-        Data {
+    /// Writes it as DATA or I-DATA. `immediate`: besides the application, the sender asks for a SACK.
+    pub(crate) fn write(
+        &self,
+        tsn: Tsn,
+        immediate: bool,
+        retransmission: bool,
+        w: &mut PacketWriter<'_>,
+    ) -> Result<(), DoesNotFit> {
+        let (stream, unordered, end) = (self.stream, self.unordered, self.end);
+        let (immediate, payload) = (immediate || self.immediate, &self.payload[..]);
+        let Some(fsn) = self.fsn else {
+            return w.data(&Data {
+                tsn,
+                stream,
+                // RFC 9260 3.3.1 gives 16 bits to it, and no meaning where order has none.
+                ssn: Ssn(if unordered { 0 } else { self.mid.0 as u16 }),
+                ppid: self.ppid,
+                unordered,
+                beginning: self.beginning,
+                end,
+                immediate,
+                retransmission,
+                payload,
+            });
+        };
+        w.i_data(&IData {
             tsn,
-            stream: self.stream,
-            // RFC 9260 3.3.1 gives 16 bits to it, and no meaning where order has none.
-            ssn: Ssn(if self.unordered { 0 } else { self.mid.0 as u16 }),
-            ppid: self.ppid,
-            unordered: self.unordered,
-            beginning: self.beginning,
-            end: self.end,
-            immediate: self.immediate,
-            retransmission: false,
-            payload: &self.payload,
-        }
+            stream,
+            mid: self.mid,
+            mark: if self.beginning { Mark::Beginning(self.ppid) } else { Mark::Fragment(fsn) },
+            unordered,
+            end,
+            immediate,
+            retransmission,
+            payload,
+        })
     }
 }
 
@@ -176,6 +203,7 @@ impl InFlight {
             payload: chunk.payload,
             stream: chunk.stream,
             mid: chunk.mid,
+            fsn: chunk.fsn,
             ppid: chunk.ppid,
             unordered: chunk.unordered,
             beginning: chunk.beginning,
@@ -488,6 +516,7 @@ mod tests {
         NewChunk {
             stream: StreamId(0),
             mid: Mid(0),
+            fsn: None,
             ppid: Ppid(0),
             unordered: false,
             beginning: true,

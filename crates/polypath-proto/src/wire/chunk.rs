@@ -17,7 +17,8 @@ use crate::Tsn;
 use super::codec::{after, padded};
 use super::{
     Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, ForwardTsn,
-    HeartbeatInfo, Init, Pad, ReConfig, Sack, Shutdown, ShutdownComplete, Timestamp,
+    HeartbeatInfo, IData, IForwardTsn, Init, Pad, ReConfig, Sack, Shutdown, ShutdownComplete,
+    Timestamp,
 };
 
 /// The chunk types of RFC 9260 3.2, and those of extensions.
@@ -60,6 +61,10 @@ pub mod chunk_type {
     pub const TIMESTAMP: u8 = 190;
     /// Forward cumulative TSN (RFC 3758 3.2).
     pub const FORWARD_TSN: u8 = 192;
+    /// Payload data that may be interleaved (RFC 8260 2.1).
+    pub const I_DATA: u8 = 64;
+    /// Forward cumulative TSN where messages are interleaved (RFC 8260 2.3.1).
+    pub const I_FORWARD_TSN: u8 = 194;
 
     /// The name of a chunk type, as RFC 9260 gives it.
     pub const fn name(ty: u8) -> Option<&'static str> {
@@ -83,6 +88,8 @@ pub mod chunk_type {
             PAD => "PAD",
             TIMESTAMP => "TIMESTAMP",
             FORWARD_TSN => "FORWARD TSN",
+            I_DATA => "I-DATA",
+            I_FORWARD_TSN => "I-FORWARD-TSN",
             _ => return None,
         })
     }
@@ -130,6 +137,10 @@ pub enum Chunk<'a> {
     Timestamp(Timestamp),
     /// Tells the receiver not to wait for what was given up.
     ForwardTsn(ForwardTsn<'a>),
+    /// User data that may be interleaved with that of other messages.
+    IData(IData<'a>),
+    /// As a FORWARD TSN, where messages are interleaved.
+    IForwardTsn(IForwardTsn<'a>),
     /// A chunk of a type that this module does not know.
     Unknown(UnknownChunk<'a>),
 }
@@ -158,6 +169,8 @@ impl<'a> Chunk<'a> {
             chunk_type::PAD => Self::Pad(Pad::parse(raw)),
             chunk_type::TIMESTAMP => Self::Timestamp(Timestamp::parse(raw, flags)?),
             chunk_type::FORWARD_TSN => Self::ForwardTsn(ForwardTsn::parse(raw)?),
+            chunk_type::I_DATA => Self::IData(IData::parse(raw, flags)?),
+            chunk_type::I_FORWARD_TSN => Self::IForwardTsn(IForwardTsn::parse(raw)?),
             _ => Self::Unknown(UnknownChunk { ty, flags, raw }),
         })
     }
@@ -184,6 +197,8 @@ impl<'a> Chunk<'a> {
             Self::Pad(_) => chunk_type::PAD,
             Self::Timestamp(_) => chunk_type::TIMESTAMP,
             Self::ForwardTsn(_) => chunk_type::FORWARD_TSN,
+            Self::IData(_) => chunk_type::I_DATA,
+            Self::IForwardTsn(_) => chunk_type::I_FORWARD_TSN,
             Self::Unknown(unknown) => unknown.ty,
         }
     }
@@ -401,6 +416,6 @@ mod tests {
             "a chunk of type 7 needs 8 bytes and has 6"
         );
         assert_eq!(chunk_type::name(7), Some("SHUTDOWN"));
-        assert_eq!(chunk_type::name(0x40), None);
+        assert_eq!(chunk_type::name(0x41), None);
     }
 }

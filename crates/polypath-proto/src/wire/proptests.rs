@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::tests::{HEADER, walk};
 use super::*;
-use crate::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
+use crate::{Mid, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 
 /// The bytes of one parameter or cause.
 fn tlv(ty: u16, value: &[u8]) -> Vec<u8> {
@@ -190,6 +190,15 @@ enum OwnedChunk {
     Error(Vec<OwnedCause>),
     CookieEcho(Vec<u8>),
     ForwardTsn(u32, Vec<(u16, u16)>),
+    IData {
+        tsn: u32,
+        stream: u16,
+        mid: u32,
+        mark: Mark,
+        flags: [bool; 4],
+        payload: Vec<u8>,
+    },
+    IForwardTsn(u32, Vec<(u16, bool, u32)>),
     /// A chunk that borrows nothing.
     Plain(Chunk<'static>),
     Unknown {
@@ -255,6 +264,15 @@ fn chunk() -> impl Strategy<Value = OwnedChunk> {
         bytes().prop_map(OwnedChunk::CookieEcho),
         (any::<u32>(), vec(any::<(u16, u16)>(), 0..20))
             .prop_map(|(tsn, streams)| OwnedChunk::ForwardTsn(tsn, streams)),
+        (any::<(u32, u16, u32, u32, bool, [bool; 4])>(), vec(any::<u8>(), 1..60)).prop_map(
+            |((tsn, stream, mid, last, beginning, flags), payload)| {
+                let mark =
+                    if beginning { Mark::Beginning(Ppid(last)) } else { Mark::Fragment(last) };
+                OwnedChunk::IData { tsn, stream, mid, mark, flags, payload }
+            }
+        ),
+        (any::<u32>(), vec(any::<(u16, bool, u32)>(), 0..20))
+            .prop_map(|(tsn, streams)| OwnedChunk::IForwardTsn(tsn, streams)),
         plain().prop_map(OwnedChunk::Plain),
         (unknown, any::<u8>(), bytes()).prop_map(|(ty, flags, value)| OwnedChunk::Unknown {
             ty,
@@ -275,6 +293,22 @@ impl OwnedChunk {
             ppid: Ppid(*ppid),
             unordered,
             beginning,
+            end,
+            immediate,
+            retransmission,
+            payload,
+        })
+    }
+
+    fn i_data(&self) -> Option<IData<'_>> {
+        let Self::IData { tsn, stream, mid, mark, flags, payload } = self else { return None };
+        let [unordered, end, immediate, retransmission] = *flags;
+        Some(IData {
+            tsn: Tsn(*tsn),
+            stream: StreamId(*stream),
+            mid: Mid(*mid),
+            mark: *mark,
+            unordered,
             end,
             immediate,
             retransmission,
@@ -307,6 +341,8 @@ impl OwnedChunk {
                 w.error(|c| causes.iter().try_for_each(|x| c.cause(&x.borrow())))
             }
             Self::CookieEcho(cookie) => w.cookie_echo(cookie),
+            Self::IData { .. } => w.i_data(&self.i_data().unwrap()),
+            Self::IForwardTsn(tsn, messages) => w.i_forward_tsn(Tsn(*tsn), messages_of(messages)),
             Self::ForwardTsn(tsn, streams) => w.forward_tsn(Tsn(*tsn), skipped(streams)),
             Self::Plain(chunk) => w.chunk(chunk),
             Self::Unknown { ty, flags, value } => w.typed_chunk(*ty, *flags, value),
@@ -339,6 +375,11 @@ impl OwnedChunk {
                 error.causes.iter().eq(causes.iter().map(|c| Ok(c.borrow())))
             }
             (Self::CookieEcho(cookie), Chunk::CookieEcho(echo)) => echo.cookie == cookie,
+            (Self::IData { .. }, Chunk::IData(data)) => self.i_data() == Some(data),
+            (Self::IForwardTsn(tsn, messages), Chunk::IForwardTsn(forward)) => {
+                forward.new_cumulative_tsn() == Tsn(*tsn)
+                    && forward.messages().eq(messages_of(messages))
+            }
             (Self::ForwardTsn(tsn, streams), Chunk::ForwardTsn(forward)) => {
                 forward.new_cumulative_tsn() == Tsn(*tsn) && forward.streams().eq(skipped(streams))
             }
@@ -349,6 +390,14 @@ impl OwnedChunk {
             _ => false,
         }
     }
+}
+
+fn messages_of(list: &[(u16, bool, u32)]) -> impl Iterator<Item = SkippedMessage> + '_ {
+    list.iter().map(|&(stream, unordered, mid)| SkippedMessage {
+        stream: StreamId(stream),
+        unordered,
+        mid: Mid(mid),
+    })
 }
 
 fn skipped(streams: &[(u16, u16)]) -> impl Iterator<Item = SkippedStream> + '_ {

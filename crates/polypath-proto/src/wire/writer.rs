@@ -127,6 +127,8 @@ impl<'b> PacketWriter<'b> {
             Chunk::ReConfig(re_config) => self.re_config(|p| p.append(re_config.parameters)),
             Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
             Chunk::ForwardTsn(forward) => self.raw_chunk(forward.raw),
+            Chunk::IData(ref data) => self.i_data(data),
+            Chunk::IForwardTsn(forward) => self.raw_chunk(forward.raw),
             Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
         }
     }

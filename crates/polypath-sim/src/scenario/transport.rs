@@ -316,6 +316,8 @@ transport! {
     fast_retransmit_reports: u32,
     /// Messages may be given up, if both sides have this (RFC 3758).
     partial_reliability: bool,
+    /// Messages of several streams are interleaved, if both sides have this (RFC 8260).
+    interleaving: bool,
     /// Receive buffer, announced as a_rwnd.
     receive_buffer: Size,
     /// Send buffer: messages not yet sent and not yet acknowledged.

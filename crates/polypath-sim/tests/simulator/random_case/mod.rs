@@ -97,6 +97,7 @@ impl Case {
     pub(crate) fn with_standard_answers(mut self) -> Self {
         self.scenario.policy = Policy::default();
         self.scenario.transport.partial_reliability = None;
+        self.scenario.transport.interleaving = None;
         let workloads = self.scenario.associations.iter_mut().map(|a| &mut a.workload);
         for workload in workloads.chain(&mut self.scenario.workload) {
             (workload.lifetime, workload.retransmissions, workload.priorities) = (None, None, None);
@@ -336,7 +337,8 @@ fn policies(dice: &mut Dice) -> Policy {
             failover,
             ack,
             rtt_sampling,
-            probing
+            probing,
+            stream_scheduler
         );
         if config.build().is_ok() {
             return policy;
@@ -384,6 +386,10 @@ fn workload(dice: &mut Dice, transport: &Transport) -> Workload {
 fn extensions(scenario: &mut Scenario, number: u64) {
     if scenario.transport.profile.is_some() {
         return;
+    }
+    let interleaving = &mut Dice(Random::named(number, "interleaving"));
+    if number.is_multiple_of(2) && interleaving.one_in(3) {
+        scenario.transport.interleaving = Some(true);
     }
     let mut dice = Dice(Random::named(number, "extensions"));
     if number % 8 == 2 {
