@@ -311,6 +311,18 @@ impl InFlight {
         was_in_flight
     }
 
+    /// T3-rtx has expired on `path`: what waits for its fast retransmission there now waits because of the
+    /// timeout, but for what `spares` keeps.
+    pub(crate) fn give_up_waiting(&mut self, path: PathId, spares: impl Fn(&Outstanding) -> bool) {
+        for place in &self.lost {
+            let chunk = &mut self.ring[(place - self.first_place) as usize];
+            if chunk.path == path && !spares(chunk) {
+                chunk.fate = Fate::Lost(LossCause::Timeout);
+                chunk.reports = 0;
+            }
+        }
+    }
+
     /// Everything up to `cumulative` is acknowledged for good; calls `each` with what leaves and the
     /// fate that it had.
     pub(crate) fn ack_cumulative(
