@@ -70,7 +70,15 @@ impl Association {
             return;
         }
         let above = cumulative.is_after(self.sender.flight.highest());
-        if above || sack.gaps().any(|g| u32::from(g.end) >= outstanding && g.is_sound()) {
+        let flight = &self.sender.flight;
+        let unsent = |g: GapBlock| {
+            u32::from(g.end) >= outstanding
+                || flight.has_reserved_in(g.first(cumulative), g.last(cumulative))
+        };
+        if above
+            || flight.has_reserved_in(flight.ack_point().next(), cumulative)
+            || sack.gaps().any(|g| g.is_sound() && unsent(g))
+        {
             return self.violation("it acknowledged data that was never sent");
         }
         let counted = self.extensions.contains(Extension::PacketCount);
@@ -118,7 +126,10 @@ impl Association {
     /// sent acknowledges nothing: pion up to 1.8 puts its own ack point there.
     pub(super) fn handle_shutdown_ack_point(&mut self, now: Time, cumulative: Tsn) {
         let flight = &self.sender.flight;
-        if cumulative.is_before(flight.ack_point()) || cumulative.is_after(flight.highest()) {
+        if cumulative.is_before(flight.ack_point())
+            || cumulative.is_after(flight.highest())
+            || flight.has_reserved_in(flight.ack_point().next(), cumulative)
+        {
             return;
         }
         self.cause = SackCause::default();
@@ -241,7 +252,7 @@ impl Association {
             match fate {
                 Fate::InFlight => path.data_gone(chunk.size()),
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
-                Fate::Acked => {}
+                Fate::Acked | Fate::Reserved => {}
             }
             let measured = if ns2 {
                 path.end_any_rtt_probe(tsn, by_gaps) && !given_up
@@ -375,6 +386,7 @@ impl Association {
             return false;
         }
         let lost = std::mem::take(missing);
+        let concurrent = self.policies.scheduler.is_concurrent();
         for &(tsn, path, size) in &lost {
             let was_in_flight = self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
             let p = &mut self.paths[path.index()];
@@ -388,7 +400,10 @@ impl Association {
             p.drop_rtt_probe(tsn);
             if !tally[path.index()].lost {
                 tally[path.index()].lost = true;
-                let cut = self.policies.cwnd_update.on_fast_retransmit(path, tsn, highest);
+                // In CMT each path recovers by itself.
+                let own = if concurrent { p.highest_sent() } else { None };
+                let exit = own.unwrap_or(highest);
+                let cut = self.policies.cwnd_update.on_fast_retransmit(path, tsn, exit);
                 if cut {
                     // RFC 9260 7.2.4 (2): the windows of those paths are cut once a window.
                     let view = PathsView {

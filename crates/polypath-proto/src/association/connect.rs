@@ -114,6 +114,7 @@ impl Association {
 
     /// The first window that the peer announces.
     pub(super) fn peer_window(&mut self, a_rwnd: u32) {
+        self.sender.largest_window = 0;
         self.sender.set_window(a_rwnd);
         self.policies.retransmission.learn_peer_buffer(a_rwnd);
         // Chunks that half fill a small buffer leave it room to work with.

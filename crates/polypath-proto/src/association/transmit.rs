@@ -7,8 +7,10 @@ use crate::config::BurstRule;
 use crate::init;
 use crate::path::Path;
 use crate::policy::retransmission::LossCause;
+use crate::policy::scheduler::{NewData, Turn};
 use crate::policy::{PathState, PathView, PathsView};
 use crate::reply::write_reply;
+use crate::send::Sender;
 use crate::transmit::{Ecn, Transmit};
 use crate::wire::{
     COMMON_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields, PacketWriter,
@@ -21,7 +23,8 @@ enum Purpose {
     Control,
     /// Of this chunk and what fits beside it.
     Retransmission(Tsn),
-    NewData,
+    /// What lies behind so many bytes that wait.
+    NewData(usize),
     Sack,
 }
 
@@ -74,7 +77,9 @@ impl Association {
             }
             // A long message is not cut to the size of a short packet before it.
             let full = self.paths[path.index()].max_packet() < segment + SLACK;
-            if !full && !self.sender.queue.next_is_whole(self.largest_payload) {
+            let whole = self.sender.flight.first_reserved().is_some()
+                || self.sender.queue.next_is_whole(self.largest_payload);
+            if !full && !whole {
                 break;
             }
             let written = self.write_packet(now, path, purpose, &mut buf[size..size + segment]);
@@ -104,8 +109,12 @@ impl Association {
     /// smaller ones was known, still has to get through: IP fragments it (RFC 9260 6.9).
     fn packet_limit(&self, path: PathId, purpose: Purpose) -> usize {
         let limit = self.paths[path.index()].max_packet();
-        let Purpose::Retransmission(tsn) = purpose else { return limit };
-        let payload = self.sender.flight.get(tsn).map_or(0, |chunk| chunk.payload.len());
+        let flight = &self.sender.flight;
+        let payload = match purpose {
+            Purpose::Retransmission(tsn) => flight.get(tsn).map_or(0, |chunk| chunk.payload.len()),
+            Purpose::NewData(_) if flight.largest_reserved() > 0 => flight.largest_reserved(),
+            _ => return limit,
+        };
         limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + Data::chunk_len(payload))
     }
 
@@ -126,10 +135,10 @@ impl Association {
             // What waits for its path's window holds up no other path in CMT.
             let concurrent = self.policies.scheduler.is_concurrent();
             if (!lost || concurrent || !self.config.new_data_waits())
-                && let Some(path) = self.new_data_path(now)
-                && (concurrent || self.may_overtake(path))
+                && let Some(turn) = self.new_data_turn(now)
+                && (concurrent || self.may_overtake(turn.path))
             {
-                return Some((path, Purpose::NewData));
+                return Some((turn.path, Purpose::NewData(turn.ahead)));
             }
         }
         if let Some(path) = self.control.release() {
@@ -180,10 +189,10 @@ impl Association {
         }
     }
 
-    /// Where the next new data goes, if it may leave now.
-    fn new_data_path(&mut self, now: Time) -> Option<PathId> {
+    /// Where new data goes next and which, if it may leave now.
+    fn new_data_turn(&mut self, now: Time) -> Option<Turn> {
         // The size in a packet of its own: the first question is whether the peer has room for it.
-        let size = self.sender.queue.next_size(self.largest_payload, self.largest_payload)?;
+        let size = self.sender.next_new_size(self.largest_payload)?;
         if !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32) {
             return None;
         }
@@ -209,8 +218,21 @@ impl Association {
             }
             has_room(p, burst_from, config.max_burst()) && !full
         };
-        let path = policies.scheduler.path(view, &room)?;
-        (ns2_cmt || !self.is_ns2() || self.ns2_may_send_new()).then_some(path)
+        let sender = &self.sender;
+        let data = NewData {
+            waiting: sender.waiting(),
+            more: sender.starved,
+            peer_rwnd: sender.peer_rwnd,
+            in_flight: sender.flight.bytes(),
+            receive_buffer: sender.largest_window,
+            ahead: sender.flight.ahead(),
+        };
+        let mut turn = policies.scheduler.next(view, &data, &room)?;
+        if sender.flight.bytes() == 0 {
+            // A probe of the peer's window is of what it waits for.
+            turn.ahead = 0;
+        }
+        (ns2_cmt || !self.is_ns2() || self.ns2_may_send_new()).then_some(turn)
     }
 
     /// After a loss on `path`, one packet of retransmissions leaves whatever the window (RFC 9260 6.3.3
@@ -299,7 +321,7 @@ impl Association {
                 let _ = self.write_sack(&mut w);
             }
             if self.state.may_send_data() && !(ns2 && purpose == Purpose::Sack) {
-                if self.sender.flight.has_lost() && purpose != Purpose::NewData {
+                if self.sender.flight.has_lost() && !matches!(purpose, Purpose::NewData(_)) {
                     self.write_retransmissions(now, path, purpose, &mut w);
                 } else {
                     self.write_new_data(now, path, purpose, &mut w);
@@ -308,7 +330,7 @@ impl Association {
             self.settle_timestamp(now, stamp, &mut w);
         }
         self.burst_packets +=
-            u32::from(matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData));
+            u32::from(matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData(_)));
         if w.is_empty() { 0 } else { w.finish(checksum) }
     }
 
@@ -460,7 +482,10 @@ impl Association {
         w: &mut PacketWriter<'_>,
     ) {
         let retransmission = self.flags_retransmissions();
-        let (old, chunk) = self.sender.flight.resend(tsn, path);
+        let cmt = self.policies.scheduler.is_concurrent() && !self.is_ns2();
+        let own = if cmt { self.paths[path.index()].highest_sent() } else { None };
+        let highest = own.unwrap_or_else(|| self.sender.flight.highest());
+        let (old, chunk) = self.sender.flight.resend(tsn, path, highest);
         // The room was checked.
         let _ = w.data(&Data { retransmission, ..chunk.data(tsn) });
         let (transmissions, size) = (chunk.transmissions, chunk.size());
@@ -482,22 +507,32 @@ impl Association {
         purpose: Purpose,
         w: &mut PacketWriter<'_>,
     ) {
-        if purpose != Purpose::NewData && self.new_data_path(now) != Some(path) {
-            return;
-        }
+        let ahead = match purpose {
+            Purpose::NewData(ahead) => ahead,
+            _ => match self.new_data_turn(now) {
+                Some(turn) if turn.path == path => turn.ahead,
+                _ => return,
+            },
+        };
         let mut written = false;
         let concurrent = self.policies.scheduler.is_concurrent();
         loop {
             let room = w.remaining() / 4 * 4;
             let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { break };
-            let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { break };
+            let Some((n, reserved)) = self.next_new_chunk(path, ahead, room) else { break };
             let size = (n + DATA_HEADER_LEN) as u32;
             let overtakes = concurrent || !self.sender.flight.has_lost() || self.may_overtake(path);
             if !self.may_burst(path) || !self.sender.peer_has_room(size) || !overtakes {
                 break;
             }
-            let Some(chunk) = self.sender.queue.take(n) else { break };
-            let (tsn, out) = self.sender.flight.push(chunk, path);
+            let Sender { flight, queue, .. } = &mut self.sender;
+            let (tsn, out) = if let Some(tsn) = reserved {
+                let highest = self.paths[path.index()].highest_sent();
+                (tsn, flight.send_reserved(tsn, path, highest))
+            } else {
+                let Some(chunk) = queue.take(n) else { break };
+                flight.push(chunk, path)
+            };
             let data: Data<'_> = out.data(tsn);
             // The room was checked.
             let _ = w.data(&data);
@@ -511,6 +546,24 @@ impl Association {
         if written && self.is_ns2() {
             self.ns2_new_data_left(now, path);
         }
+    }
+
+    /// What new data leaves on `path` with `room` for its payload: how much, and its TSN if it has one.
+    fn next_new_chunk(
+        &mut self,
+        path: PathId,
+        ahead: usize,
+        room: usize,
+    ) -> Option<(usize, Option<Tsn>)> {
+        let (sender, largest) = (&mut self.sender, self.largest_payload);
+        let tsn = if ahead > 0 {
+            sender.next_ahead(ahead, self.paths[path.index()].highest_sent(), largest)
+        } else {
+            sender.flight.first_reserved().map(|(tsn, _)| tsn)
+        };
+        let Some(tsn) = tsn else { return Some((sender.queue.next_size(largest, room)?, None)) };
+        let n = sender.flight.get(tsn)?.payload.len();
+        (n <= room).then_some((n, Some(tsn)))
     }
 
     /// A chunk has left on `path`: flight, round-trip time, T3-rtx.

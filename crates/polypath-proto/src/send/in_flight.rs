@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
+use super::ahead::Reserved;
 use super::queue::NewChunk;
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::wire::{DATA_HEADER_LEN, Data, GapBlock};
@@ -20,6 +21,8 @@ pub(crate) enum Fate {
     Acked,
     /// To be sent again.
     Lost(LossCause),
+    /// It has its TSN and has not left yet: higher ones left before it on slower paths.
+    Reserved,
 }
 
 #[derive(Debug)]
@@ -43,15 +46,40 @@ pub(crate) struct Outstanding {
     /// When it was last sent.
     pub(crate) sent: Time,
     /// Recover point of its own: the highest TSN that had been sent when it was last fast
-    /// retransmitted, if it ever was.
+    /// retransmitted, if it ever was; or when it first left, if higher ones had left on its path before.
     pub(crate) own_recover: Option<Tsn>,
     /// Missing reports.
     pub(crate) reports: u32,
     /// It has counted towards partial_bytes_acked (CMT by ns-2's procedures).
     pub(crate) counted: bool,
+    /// It left before others with a lower TSN.
+    pub(super) ahead: bool,
 }
 
 impl Outstanding {
+    fn new(chunk: NewChunk, path: PathId) -> Self {
+        Self {
+            payload: chunk.payload,
+            stream: chunk.stream,
+            ssn: chunk.ssn,
+            ppid: chunk.ppid,
+            unordered: chunk.unordered,
+            beginning: chunk.beginning,
+            end: chunk.end,
+            fate: Fate::InFlight,
+            fast_retransmitted: false,
+            ever_fast_retransmitted: false,
+            path,
+            wandered: false,
+            transmissions: 1,
+            sent: Time::ZERO,
+            own_recover: None,
+            reports: 0,
+            counted: false,
+            ahead: false,
+        }
+    }
+
     /// What it counts for in windows: chunk header and payload.
     pub(crate) fn size(&self) -> u32 {
         (DATA_HEADER_LEN + self.payload.len()) as u32
@@ -95,6 +123,7 @@ pub(crate) struct InFlight {
     lost: BTreeSet<u64>,
     /// Bytes with fate `InFlight`.
     bytes: u32,
+    pub(super) reserved: Reserved,
 }
 
 impl InFlight {
@@ -107,6 +136,7 @@ impl InFlight {
             spare: Vec::new(),
             lost: BTreeSet::new(),
             bytes: 0,
+            reserved: Reserved::new(),
         }
     }
 
@@ -127,7 +157,8 @@ impl InFlight {
 
     /// The highest TSN in the ring that does not wait for retransmission.
     pub(crate) fn highest_not_lost(&self) -> Option<Tsn> {
-        let at = self.ring.iter().rposition(|c| !matches!(c.fate, Fate::Lost(_)))?;
+        let waits = |c: &Outstanding| matches!(c.fate, Fate::Lost(_) | Fate::Reserved);
+        let at = self.ring.iter().rposition(|c| !waits(c))?;
         Some(self.first.plus(at as u32))
     }
 
@@ -144,43 +175,49 @@ impl InFlight {
         self.ring.get(tsn.offset_from(self.first) as usize)
     }
 
-    fn tsn_at(&self, place: u64) -> Tsn {
+    pub(super) fn tsn_at(&self, place: u64) -> Tsn {
         self.first.plus((place - self.first_place) as u32)
+    }
+
+    /// Its place in the count from the first TSN ever.
+    pub(super) fn place_of(&self, tsn: Tsn) -> u64 {
+        self.first_place + u64::from(tsn.offset_from(self.first))
     }
 
     /// A new chunk leaves on `path`.
     pub(crate) fn push(&mut self, chunk: NewChunk, path: PathId) -> (Tsn, &Outstanding) {
         let tsn = self.next_tsn();
-        let out = Outstanding {
-            payload: chunk.payload,
-            stream: chunk.stream,
-            ssn: chunk.ssn,
-            ppid: chunk.ppid,
-            unordered: chunk.unordered,
-            beginning: chunk.beginning,
-            end: chunk.end,
-            fate: Fate::InFlight,
-            fast_retransmitted: false,
-            ever_fast_retransmitted: false,
-            path,
-            wandered: false,
-            transmissions: 1,
-            sent: Time::ZERO,
-            own_recover: None,
-            reports: 0,
-            counted: false,
-        };
+        let out = Outstanding::new(chunk, path);
         self.bytes += out.size();
         self.ring.push_back(out);
         let at = self.ring.len() - 1;
         (tsn, &self.ring[at])
     }
 
+    /// A new chunk gets its TSN and waits.
+    pub(super) fn push_reserved(&mut self, chunk: NewChunk) -> &Outstanding {
+        let fate = Fate::Reserved;
+        self.ring.push_back(Outstanding { fate, ..Outstanding::new(chunk, PathId(0)) });
+        let at = self.ring.len() - 1;
+        &self.ring[at]
+    }
+
+    /// A chunk that waited leaves on `path`.
+    pub(super) fn begin(&mut self, tsn: Tsn, path: PathId) -> &mut Outstanding {
+        let offset = tsn.offset_from(self.first) as usize;
+        let chunk = &mut self.ring[offset];
+        debug_assert_eq!(chunk.fate, Fate::Reserved);
+        (chunk.fate, chunk.path) = (Fate::InFlight, path);
+        self.bytes += chunk.size();
+        chunk
+    }
+
     /// The lowest chunk on each of `paths` paths that is not acknowledged by a gap block.
     pub(crate) fn first_on(&self, paths: usize) -> Vec<Option<Tsn>> {
         let mut first = vec![None; paths];
         let mut missing = paths;
-        for (tsn, chunk) in self.iter().filter(|(_, chunk)| chunk.fate != Fate::Acked) {
+        let gone = [Fate::Acked, Fate::Reserved];
+        for (tsn, chunk) in self.iter().filter(|(_, chunk)| !gone.contains(&chunk.fate)) {
             if first[chunk.path.index()].is_none() {
                 first[chunk.path.index()] = Some(tsn);
                 missing -= 1;
@@ -210,11 +247,16 @@ impl InFlight {
         !self.lost.is_empty()
     }
 
-    /// A lost chunk leaves again, on `path`: where it was before, and the chunk.
-    pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId) -> (PathId, &Outstanding) {
+    /// A lost chunk leaves again, on `path`, where `highest` is the highest TSN sent that may tell of its
+    /// fate: where it was before, and the chunk.
+    pub(crate) fn resend(
+        &mut self,
+        tsn: Tsn,
+        path: PathId,
+        highest: Tsn,
+    ) -> (PathId, &Outstanding) {
         let offset = tsn.offset_from(self.first) as usize;
         self.lost.remove(&(self.first_place + offset as u64));
-        let highest = self.highest();
         let chunk = &mut self.ring[offset];
         // RFC 9260 7.2.4 (5): what was fast retransmitted is not so again; after a timeout it may be.
         chunk.fast_retransmitted = chunk.fate == Fate::Lost(LossCause::FastRetransmit);
@@ -244,7 +286,7 @@ impl InFlight {
     pub(crate) fn mark_lost(&mut self, tsn: Tsn, cause: LossCause) -> bool {
         let offset = tsn.offset_from(self.first) as usize;
         let Some(chunk) = self.ring.get_mut(offset) else { return false };
-        if chunk.fate == Fate::Acked {
+        if matches!(chunk.fate, Fate::Acked | Fate::Reserved) {
             return false;
         }
         let was_in_flight = chunk.fate == Fate::InFlight;
@@ -275,7 +317,9 @@ impl InFlight {
                     self.lost.remove(&self.first_place);
                 }
                 Fate::Acked => {}
+                Fate::Reserved => self.reserved.remove(self.first_place, chunk.size()),
             }
+            self.reserved.gone(&chunk);
             self.first = self.first.next();
             self.first_place += 1;
             each(tsn, chunk, fate);
@@ -321,6 +365,7 @@ impl InFlight {
                     self.lost.remove(&place);
                 }
                 Fate::Acked => {}
+                Fate::Reserved => self.reserved.remove(place, chunk.size()),
             }
             acked(self.first.plus(offset as u32), chunk, fate);
         });
@@ -360,7 +405,7 @@ impl InFlight {
             for p in place..first.min(end) {
                 let offset = (p - self.first_place) as usize;
                 let chunk = &mut self.ring[offset];
-                if chunk.fate == Fate::InFlight || lost {
+                if chunk.fate == Fate::InFlight || (lost && chunk.fate != Fate::Reserved) {
                     each(self.first.plus(offset as u32), chunk);
                 }
             }
@@ -383,7 +428,9 @@ impl InFlight {
         // `spare` holds the spans that were acknowledged before.
         difference(&[(*first_place, last)], spare, |place| {
             let offset = (place - *first_place) as usize;
-            each(first.plus(offset as u32), &mut ring[offset]);
+            if ring[offset].fate != Fate::Reserved {
+                each(first.plus(offset as u32), &mut ring[offset]);
+            }
         });
     }
 
@@ -414,7 +461,7 @@ impl InFlight {
                 self.lost.len()
             ));
         }
-        Ok(())
+        self.reserved.check(self.ring.iter())
     }
 }
 
@@ -532,7 +579,7 @@ mod tests {
                         if f.mark_lost(tsn, LossCause::Timeout) {
                             prop_assert_eq!(model.insert(k, Fate::Lost(LossCause::Timeout)), Some(Fate::InFlight));
                         } else if matches!(model[&k], Fate::Lost(_)) {
-                            f.resend(tsn, PathId(1));
+                            f.resend(tsn, PathId(1), f.highest());
                             model.insert(k, Fate::InFlight);
                         }
                     }

@@ -1,5 +1,6 @@
 //! From messages to DATA chunks in flight: the send buffer, fragments, the ring, the peer's window.
 
+mod ahead;
 mod in_flight;
 mod queue;
 
@@ -17,6 +18,8 @@ pub(crate) struct Sender {
     pub(crate) peer_rwnd: u32,
     /// The window of the peer's last SACK.
     pub(crate) announced: u32,
+    /// The largest window that the peer has announced: its receive buffer, as far as it shows.
+    pub(crate) largest_window: u32,
     /// Payload bytes that are not yet cumulatively acknowledged: waiting, in flight or lost.
     pub(crate) buffered: usize,
     /// A send was refused for want of room; the application wants to hear when there is some.
@@ -46,6 +49,7 @@ impl Sender {
             flight: InFlight::new(initial),
             peer_rwnd: 0,
             announced: 0,
+            largest_window: 0,
             buffered: 0,
             starved: false,
             heard: true,
@@ -61,6 +65,9 @@ impl Sender {
     /// The peer's window after a SACK: what it announces less what is in flight (RFC 9260 6.2.1).
     pub(crate) const fn set_window(&mut self, a_rwnd: u32) {
         self.announced = a_rwnd;
+        if a_rwnd > self.largest_window {
+            self.largest_window = a_rwnd;
+        }
         self.peer_rwnd = a_rwnd.saturating_sub(self.flight.bytes());
     }
 

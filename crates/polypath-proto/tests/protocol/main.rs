@@ -7,6 +7,7 @@ mod common;
 mod congestion;
 mod credit;
 mod data;
+mod delay_aware;
 mod determinism;
 mod error_counts;
 mod error_model;
