@@ -81,6 +81,14 @@ fn chunk_deeply(chunk: &Chunk<'_>) {
         }
         Chunk::Abort(abort) => causes(abort.causes),
         Chunk::Error(error) => causes(error.causes),
+        Chunk::ReConfig(re_config) => {
+            let mut ended = false;
+            for parameter in re_config.parameters.iter() {
+                assert!(!ended, "nothing follows a length that is wrong");
+                ended = parameter == Err(ParameterError::Length);
+                debug(&parameter);
+            }
+        }
         Chunk::Unknown(unknown) => {
             assert_eq!(unknown.raw.len(), 4 + unknown.value().len());
             let _ = (unknown.action().stops(), unknown.action().reports());

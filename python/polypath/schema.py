@@ -174,6 +174,7 @@ class Parameters(TypedDict, total=False):
     cwnd_floor: int
     path_mtu: str
     max_paths: int
+    stream_reconfiguration: bool
     full_mesh: bool
 
 
@@ -221,6 +222,8 @@ class Workload(TypedDict, total=False):
     unordered: str | float
     start: str
     read_rate: str
+    reset_every: int
+    reset: str
 
 
 #: `[[association]]`: one of several associations ("from" is the host that opens it).

@@ -7,7 +7,7 @@
  *
  * UDP ports are those of RFC 6951 ("-": IP protocol 132); the kernel's are set by sysctl. Options:
  * "brisk" notices failures within a second, "mtu=BYTES" sets the path MTU
- * of usrsctp, which does not look for it.
+ * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams.
  *
  *   gcc peer.c -lusrsctp -lpthread        gcc -DKERNEL peer.c -lsctp -lpthread
  */
@@ -46,7 +46,7 @@ static struct addresses {
 
 static handle association;
 static struct tally received, sent;
-static int listens, brisk, mtu;
+static int listens, brisk, mtu, reconfig;
 
 static void die(const char *what)
 {
@@ -105,6 +105,16 @@ static handle open_socket(int remote_udp)
 		option(s, SCTP_EVENT, &event, sizeof event, "SCTP_EVENT");
 	}
 	option(s, SCTP_RECVRCVINFO, &on, sizeof on, "SCTP_RECVRCVINFO");
+	if (reconfig) {
+		int changes[] = { SCTP_STREAM_RESET_EVENT, SCTP_ASSOC_RESET_EVENT, SCTP_STREAM_CHANGE_EVENT };
+		for (int i = 0; i < 3; i++) {
+			struct sctp_event event = { .se_type = changes[i], .se_on = 1 };
+			option(s, SCTP_EVENT, &event, sizeof event, "SCTP_EVENT");
+		}
+		struct sctp_assoc_value all = { .assoc_value = SCTP_ENABLE_RESET_STREAM_REQ
+					| SCTP_ENABLE_RESET_ASSOC_REQ | SCTP_ENABLE_CHANGE_ASSOC_REQ };
+		option(s, SCTP_ENABLE_STREAM_RESET, &all, sizeof all, "SCTP_ENABLE_STREAM_RESET");
+	}
 	if (brisk) {
 		struct sctp_rtoinfo rto = { .srto_initial = 400, .srto_min = 200, .srto_max = 1000 };
 		option(s, SCTP_RTOINFO, &rto, sizeof rto, "SCTP_RTOINFO");
@@ -227,6 +237,21 @@ static void notified(const union sctp_notification *n, size_t size)
 	} else if (n->sn_header.sn_type == SCTP_PEER_ADDR_CHANGE) {
 		const struct sctp_paddr_change *change = &n->sn_paddr_change;
 		SAY("change address=%s to=%d", ip_of(&change->spc_aaddr, text), change->spc_state);
+	} else if (n->sn_header.sn_type == SCTP_STREAM_RESET_EVENT) {
+		const struct sctp_stream_reset_event *reset = (const void *)n;
+		int flags = reset->strreset_flags;
+		SAY("reset incoming=%d result=%s", (flags & SCTP_STREAM_RESET_INCOMING_SSN) != 0,
+		    flags & (SCTP_STREAM_RESET_DENIED | SCTP_STREAM_RESET_FAILED) ? "failed" : "performed");
+	} else if (n->sn_header.sn_type == SCTP_ASSOC_RESET_EVENT) {
+		const struct sctp_assoc_reset_event *reset = (const void *)n;
+		SAY("reset-association result=%s", reset->assocreset_flags ? "failed" : "performed");
+	} else if (n->sn_header.sn_type == SCTP_STREAM_CHANGE_EVENT) {
+		struct sctp_status status;
+		memset(&status, 0, sizeof status);
+		socklen_t length = sizeof status;
+		if (OF_SCTP(opt_info)(association, 0, SCTP_STATUS, &status, &length) < 0)
+			die("SCTP_STATUS");
+		SAY("streams outgoing=%u incoming=%u", status.sstat_outstrms, status.sstat_instrms);
 	} else if (n->sn_header.sn_type == SCTP_REMOTE_ERROR) {
 		SAY("error code=%u", ntohs(n->sn_remote_error.sre_error));
 	}
@@ -307,8 +332,10 @@ static int send_one(const void *data, size_t size, int stream, uint32_t ppid, in
 		ssize_t n = usrsctp_sendv(association, data, size, NULL, 0, &info, sizeof info,
 					  SCTP_SENDV_SNDINFO, 0);
 #endif
-		if (n >= 0 || errno != EINTR)
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
 			return n;
+		/* EAGAIN: its stream is being reset. */
+		usleep(1000);
 	}
 }
 
@@ -339,11 +366,56 @@ static void tell_totals(const char *name, const struct tally *t)
 	    (unsigned long long)tally_ordered(t), (unsigned long long)t->unordered);
 }
 
+/* Waits while another request is in progress, or something has not been acknowledged. */
+static void patiently(int name, const void *value, socklen_t size, const char *what)
+{
+	for (int tries = 0; tries < 250; tries++) {
+		if (OF_SOCKET(setsockopt)(association, IPPROTO_SCTP, name, value, size) == 0)
+			return;
+		if (errno != EAGAIN && errno != EALREADY && errno != EINPROGRESS && errno != EBUSY)
+			break;
+		usleep(20000);
+	}
+	die(what);
+}
+
+/* outgoing | incoming | association */
+static void reset(const char *what)
+{
+	if (strcmp(what, "association") == 0) {
+		sctp_assoc_t all = 0;
+		patiently(SCTP_RESET_ASSOC, &all, sizeof all, "SCTP_RESET_ASSOC");
+	} else {
+		struct sctp_reset_streams all;
+		memset(&all, 0, sizeof all);
+		all.srs_flags = strcmp(what, "incoming") == 0 ? SCTP_STREAM_RESET_INCOMING
+							      : SCTP_STREAM_RESET_OUTGOING;
+		patiently(SCTP_RESET_STREAMS, &all, sizeof all, "SCTP_RESET_STREAMS");
+	}
+}
+
+/* OUTGOING INCOMING */
+static void add(const char *words)
+{
+	unsigned outgoing, incoming;
+	if (sscanf(words, "%u %u", &outgoing, &incoming) != 2)
+		die(words);
+	struct sctp_add_streams more;
+	memset(&more, 0, sizeof more);
+	more.sas_outstrms = outgoing;
+	more.sas_instrms = incoming;
+	patiently(SCTP_ADD_STREAMS, &more, sizeof more, "SCTP_ADD_STREAMS");
+}
+
 static void obey(char *line)
 {
 	line[strcspn(line, "\r\n")] = 0;
 	if (strncmp(line, "send ", 5) == 0) {
 		send_many(line + 5);
+	} else if (strncmp(line, "reset ", 6) == 0) {
+		reset(line + 6);
+	} else if (strncmp(line, "add ", 4) == 0) {
+		add(line + 4);
 	} else if (strcmp(line, "totals") == 0) {
 		tell_totals("sent", &sent);
 		tell_totals("received", &received);
@@ -380,6 +452,7 @@ int main(int argc, char **argv)
 	remotes = parse(argv[4], port);
 	for (int i = 7; i < argc; i++) {
 		brisk |= strcmp(argv[i], "brisk") == 0;
+		reconfig |= strcmp(argv[i], "reconfig") == 0;
 		sscanf(argv[i], "mtu=%d", &mtu);
 	}
 #ifndef KERNEL

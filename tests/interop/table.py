@@ -31,6 +31,8 @@ FEATURES = {
     "mtu": "unequal MTUs: 1500 and 1280, the larger one cut",
     "nat": "address-less INIT through a NAT",
     "nat-path": "second path through the NAT learnt and confirmed by both sides",
+    "reset-ours": "polypath resets its streams, the peer's, and the association, and adds streams (RFC 6525)",
+    "reset-theirs": "the peer does all that",
     "tshark": "every packet of polypath sound for tshark",
     "ours-offered": "timestamps, offered by polypath alone",
     "theirs-offered": "extensions offered by the peer alone",
@@ -38,7 +40,8 @@ FEATURES = {
 # What cannot be asked of a peer.
 LACKS = {
     "pion": {feature: "not offered by the peer" for feature in (
-        "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path")},
+        "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path",
+        "reset-ours", "reset-theirs")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")

@@ -86,6 +86,7 @@ constants! {
     cwnd_floor number "least ssthresh after a loss and least cwnd of an idle path, in packets",
     path_mtu bytes "largest IP packet of a path",
     max_paths number "most paths of an association",
+    stream_reconfiguration switch "offer to reset and add streams (RFC 6525)",
     full_mesh switch "pair every local with every remote address",
 }
 

@@ -70,7 +70,7 @@ impl StateCookie {
         for address in &self.addresses {
             put_ip(&mut out, *address);
         }
-        out.extend(self.extensions.to_byte());
+        out.extend(self.extensions.to_bytes().into_iter().flatten());
         let mac = hmac(key, &[&out]);
         out.extend(mac);
         out
@@ -122,14 +122,14 @@ impl StateCookie {
             },
             addresses: {
                 let mut addresses = Vec::new();
-                // One byte is no address.
-                while b.len() > 1 {
+                // So few bytes are no address.
+                while b.len() > Extensions::LEN {
                     addresses.push(take_ip(b)?);
                 }
                 addresses
             },
-            extensions: match take::<1>(b) {
-                Some([byte]) => Extensions::from_byte(byte)?,
+            extensions: match take(b) {
+                Some(bytes) => Extensions::from_bytes(bytes)?,
                 None => Extensions::default(),
             },
         })
@@ -186,7 +186,7 @@ mod tests {
             local: "10.0.0.1".parse().unwrap(),
             remote: "[fd00::1]:9899".parse().unwrap(),
             addresses: vec!["fd00::1".parse().unwrap(), "10.0.0.2".parse().unwrap()],
-            extensions: Extensions::from_byte(1).unwrap(),
+            extensions: Extensions::from_bytes([0, 1]).unwrap(),
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(StateCookie::verify(&bytes, b"key", Time::from_secs(64)), stale);
         let forged = Err(CookieError::Forged);
         assert_eq!(StateCookie::verify(&bytes, b"kez", Time::from_secs(4)), forged);
-        for extensions in [Extensions::default(), Extensions::from_byte(6).unwrap()] {
+        for extensions in [Extensions::default(), Extensions::from_bytes([0, 6]).unwrap()] {
             let other = StateCookie { extensions, ..cookie() };
             let verified = StateCookie::verify(&other.sign(b"key"), b"key", Time::from_secs(4));
             assert_eq!(verified, Ok(other));

@@ -35,6 +35,46 @@ pub enum SendError {
     Closed,
 }
 
+/// Why streams cannot be reset or added now (RFC 6525).
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReconfigError {
+    /// One side has not offered it (`stream_reconfiguration`).
+    #[error("the two sides have not agreed on stream reconfiguration")]
+    NotAgreed,
+    /// The association is not established, or is shutting down.
+    #[error("the association is not established")]
+    NotEstablished,
+    /// A request is on its way, of this side or one that answers the peer's; RFC 6525 5.1.1 allows no
+    /// second one. Its event tells when it has ended.
+    #[error("another request is in progress")]
+    InProgress,
+    /// There is no such stream in that direction.
+    #[error("stream {stream} does not exist, there are {streams}")]
+    NoSuchStream {
+        /// The stream asked for.
+        stream: StreamId,
+        /// How many there are.
+        streams: u16,
+    },
+    /// The list does not fit a packet; an empty one stands for all.
+    #[error("{listed} streams are listed, at most {max} fit a request; an empty list is all")]
+    TooMany {
+        /// How many are listed.
+        listed: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// No stream would be added, or there would be more than 65535.
+    #[error("{added} streams cannot be added to {streams}")]
+    NotSoMany {
+        /// Streams to be added.
+        added: u16,
+        /// Streams that there are.
+        streams: u16,
+    },
+}
+
 /// Why a connection could not be started.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -66,6 +66,32 @@ pub enum Event {
     },
     /// The peer restarted (RFC 9260 5.2): what was not acknowledged before is lost.
     Restarted,
+    /// The sequence numbers of streams begin anew, or this side's request for that was refused
+    /// (RFC 6525 6.1.1, `SCTP_STREAM_RESET_EVENT`).
+    StreamsReset {
+        /// Streams of the peer, not of this side.
+        incoming: bool,
+        /// The streams; all if there is none.
+        streams: Vec<StreamId>,
+        /// What became of it.
+        outcome: Reconfigured,
+    },
+    /// All sequence numbers begin anew in both directions, TSNs included, or this side's request for
+    /// that was refused (RFC 6525 6.1.2, `SCTP_ASSOC_RESET_EVENT`).
+    AssociationReset {
+        /// What became of it.
+        outcome: Reconfigured,
+    },
+    /// There are more streams, or this side's request for that was refused (RFC 6525 6.1.3,
+    /// `SCTP_STREAM_CHANGE_EVENT`).
+    StreamsAdded {
+        /// Streams of the peer, not of this side.
+        incoming: bool,
+        /// How many there are of them now.
+        streams: u16,
+        /// What became of it.
+        outcome: Reconfigured,
+    },
     /// The peer reported an error and the association goes on.
     PeerError {
         /// The error in words.
@@ -75,6 +101,19 @@ pub enum Event {
     PeerShutdown,
     /// The association is over. The last event.
     Closed(CloseReason),
+}
+
+/// What became of a request to reset or add streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reconfigured {
+    /// It was done.
+    Performed,
+    /// The peer does not want it.
+    Denied,
+    /// The peer could not, as it is in the middle of another one or for another reason; it may be tried
+    /// again.
+    Failed,
 }
 
 /// Why an association ended.

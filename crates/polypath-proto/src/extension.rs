@@ -3,11 +3,14 @@
 //! Each side offers, by parameters of its INIT or INIT ACK, what its policies need of the peer. What
 //! both offer is used; where a policy lacks what it needs, the standard's answer takes its place. The
 //! types of the parameters make a peer that does not know them skip them silently (RFC 9260 3.2.1).
+//!
+//! What consists of chunks of its own is offered by their types in one parameter, Supported Extensions
+//! (RFC 5061 4.2.7).
 
 use std::fmt;
 
 use crate::Config;
-use crate::wire::{DoesNotFit, Parameter, ParameterWriter, TIMESTAMP_LEN};
+use crate::wire::{DoesNotFit, Parameter, ParameterWriter, TIMESTAMP_LEN, chunk_type};
 
 /// Something that both sides have to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,13 +24,20 @@ pub enum Extension {
     /// The count of packets in the flags of a SACK: delayed acknowledgements for CMT
     /// (Iyengar 2006, DAC).
     PacketCount,
+    /// RE-CONFIG chunks: streams are reset and added (RFC 6525).
+    StreamReconfiguration,
 }
 
 impl Extension {
-    const ALL: [Self; 3] = [Self::Timestamps, Self::RetransmissionFlag, Self::PacketCount];
+    const ALL: [Self; 4] = [
+        Self::Timestamps,
+        Self::RetransmissionFlag,
+        Self::PacketCount,
+        Self::StreamReconfiguration,
+    ];
 
-    /// What a parameter of the peer offers.
-    pub(crate) const fn of_parameter(parameter: &Parameter<'_>) -> Option<Self> {
+    /// What a parameter of its own offers.
+    const fn of_parameter(parameter: &Parameter<'_>) -> Option<Self> {
         match parameter {
             Parameter::Timestamps => Some(Self::Timestamps),
             Parameter::RetransmissionFlag => Some(Self::RetransmissionFlag),
@@ -36,12 +46,21 @@ impl Extension {
         }
     }
 
-    /// Writes the parameter that offers it.
+    /// The chunk types that stand in Supported Extensions for it.
+    const fn chunk_types(self) -> &'static [u8] {
+        match self {
+            Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
+            Self::Timestamps | Self::RetransmissionFlag | Self::PacketCount => &[],
+        }
+    }
+
+    /// Writes the parameter that offers it, if it has one of its own.
     fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
         match self {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
+            Self::StreamReconfiguration => Ok(()),
         }
     }
 
@@ -49,26 +68,32 @@ impl Extension {
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            Self::RetransmissionFlag | Self::PacketCount => 0,
+            Self::RetransmissionFlag | Self::PacketCount | Self::StreamReconfiguration => 0,
         }
     }
 
-    const fn bit(self) -> u8 {
+    const fn bit(self) -> u16 {
         1 << self as u8
     }
 }
 
 /// A set of extensions: what one side offers, or what both do.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Extensions(u8);
+pub struct Extensions(u16);
 
 impl Extensions {
+    /// Bytes that they take in a state cookie.
+    pub(crate) const LEN: usize = 2;
+
     /// What an endpoint with this configuration offers.
     pub(crate) fn offered(config: &Config) -> Self {
         let mut all = Self::default();
         let needs =
             [(config.rtt_sampling().make)(config).needs(), (config.ack().make)(config).needs()];
         needs.into_iter().flatten().for_each(|e| all.insert(e));
+        if config.stream_reconfiguration() {
+            all.insert(Extension::StreamReconfiguration);
+        }
         all
     }
 
@@ -91,6 +116,21 @@ impl Extensions {
         self.0 |= extension.bit();
     }
 
+    /// Adds what a parameter of the peer offers.
+    pub(crate) fn learn(&mut self, parameter: &Parameter<'_>) {
+        if let Some(extension) = Extension::of_parameter(parameter) {
+            self.insert(extension);
+        }
+        if let Parameter::SupportedExtensions(types) = parameter {
+            for extension in Extension::ALL {
+                let needs = extension.chunk_types();
+                if !needs.is_empty() && needs.iter().all(|ty| types.contains(ty)) {
+                    self.insert(extension);
+                }
+            }
+        }
+    }
+
     /// What is in both.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -98,7 +138,9 @@ impl Extensions {
 
     /// Writes the parameters that offer them.
     pub(crate) fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
-        self.iter().try_for_each(|e| e.write(p))
+        self.iter().try_for_each(|e| e.write(p))?;
+        let types: Vec<u8> = self.iter().flat_map(|e| e.chunk_types()).copied().collect();
+        if types.is_empty() { Ok(()) } else { p.supported_extensions(&types) }
     }
 
     /// Bytes that they take in a packet with DATA.
@@ -107,14 +149,15 @@ impl Extensions {
     }
 
     /// As the state cookie keeps it; nothing if there is none.
-    pub(crate) fn to_byte(self) -> Option<u8> {
-        (!self.is_empty()).then_some(self.0)
+    pub(crate) fn to_bytes(self) -> Option<[u8; Self::LEN]> {
+        (!self.is_empty()).then_some(self.0.to_be_bytes())
     }
 
-    /// What [`to_byte`](Self::to_byte) wrote.
-    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+    /// What [`to_bytes`](Self::to_bytes) wrote.
+    pub(crate) fn from_bytes(bytes: [u8; Self::LEN]) -> Option<Self> {
         let known = Extension::ALL.iter().fold(0, |all, e| all | e.bit());
-        (byte != 0 && byte & !known == 0).then_some(Self(byte))
+        let bits = u16::from_be_bytes(bytes);
+        (bits != 0 && bits & !known == 0).then_some(Self(bits))
     }
 }
 
@@ -129,16 +172,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_comes_back_from_its_byte() {
+    fn a_set_comes_back_from_its_bytes() {
         let mut set = Extensions::default();
-        assert_eq!((set.to_byte(), Extensions::from_byte(0)), (None, None));
-        for (extension, overhead) in Extension::ALL.into_iter().zip([TIMESTAMP_LEN; 3]) {
+        assert_eq!((set.to_bytes(), Extensions::from_bytes([0, 0])), (None, None));
+        for extension in Extension::ALL {
             assert!(!set.contains(extension));
             set.insert(extension);
             assert!(set.contains(extension));
-            assert_eq!(Extensions::from_byte(set.to_byte().unwrap()), Some(set));
-            assert_eq!(set.overhead(), overhead);
+            assert_eq!(Extensions::from_bytes(set.to_bytes().unwrap()), Some(set));
+            assert_eq!(set.overhead(), TIMESTAMP_LEN, "of the timestamps, which are the first");
         }
-        assert_eq!(Extensions::from_byte(1 << 7), None);
+        assert_eq!(Extensions::from_bytes([1 << 7, 0]), None);
+    }
+
+    /// One parameter lists them all, and who knows but a part of an extension's chunks has it not.
+    #[test]
+    fn chunk_types_are_offered_in_supported_extensions() {
+        let mut set = Extensions::default();
+        set.learn(&Parameter::SupportedExtensions(&[1, 2, 3]));
+        assert!(set.is_empty());
+        set.learn(&Parameter::SupportedExtensions(&[9, chunk_type::RE_CONFIG]));
+        assert!(set.contains(Extension::StreamReconfiguration));
+        set.insert(Extension::PacketCount);
+        let mut buf = [0; 64];
+        let mut w = crate::wire::PacketWriter::new(
+            &mut buf,
+            crate::wire::CommonHeader {
+                source_port: 1,
+                destination_port: 2,
+                verification_tag: crate::VerificationTag(0),
+            },
+        );
+        let fields = crate::wire::InitFields {
+            initiate_tag: crate::VerificationTag(1),
+            a_rwnd: 1500,
+            outbound_streams: 1,
+            inbound_streams: 1,
+            initial_tsn: crate::Tsn(1),
+        };
+        w.init(&fields, |p| set.write(p)).unwrap();
+        let len = w.finish(crate::wire::Checksum::Ignore);
+        assert_eq!(buf[32..len], [0xbe, 3, 0, 4, 0x80, 8, 0, 5, chunk_type::RE_CONFIG, 0, 0, 0]);
     }
 }

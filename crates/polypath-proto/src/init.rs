@@ -8,7 +8,7 @@ use crate::wire::{
     CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
     ParameterWriter,
 };
-use crate::{Config, Extension, Extensions, FourTuple, Time, Tsn, VerificationTag};
+use crate::{Config, Extensions, FourTuple, Time, Tsn, VerificationTag};
 
 /// What an INIT or INIT ACK says beyond its fixed fields.
 #[derive(Debug, Default)]
@@ -95,11 +95,7 @@ pub(crate) fn read(
             }
             Err(ParameterError::Length) => return Err(InitError::InvalidMandatoryParameter),
             // An offer, or what says nothing to us.
-            Ok(parameter) => {
-                if let Some(extension) = Extension::of_parameter(&parameter) {
-                    p.offered.insert(extension);
-                }
-            }
+            Ok(parameter) => p.offered.learn(&parameter),
             // Of a known type, but the wrong length.
             Err(_) => {}
         }

@@ -81,13 +81,13 @@ mod time;
 mod transmit;
 pub mod wire;
 
-pub use association::{Association, StreamMut};
+pub use association::{AcceptedRequests, Association, StreamMut, StreamReset};
 pub use config::{
     BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, PathConfirmation, Procedures, Profile,
 };
 pub use endpoint::Endpoint;
-pub use error::{ConnectError, PathError, SendError};
-pub use event::{CloseReason, Event, Message, Received};
+pub use error::{ConnectError, PathError, ReconfigError, SendError};
+pub use event::{CloseReason, Event, Message, Received, Reconfigured};
 pub use extension::{Extension, Extensions};
 pub use ids::{AssociationId, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 pub use path::{LossEstimate, RttRange};

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use polypath_proto::{
-    AssociationId, AssociationStats, CloseReason, Message, PathError, PathId, PathStats, PathView,
-    Received, SendError as Refused, StreamId, Thresholds, Time,
+    AcceptedRequests, AssociationId, AssociationStats, CloseReason, Message, PathError, PathId,
+    PathStats, PathView, Received, ReconfigError, SendError as Refused, StreamId, StreamReset,
+    Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
@@ -287,6 +288,41 @@ impl Association {
     /// ([`PathStats::heartbeats_acked`]).
     pub fn probe(&self, path: PathId, packet: u16) -> Result<(), PathError> {
         self.with(|association, now| association.probe(now, path, packet))
+    }
+
+    /// Lets the sequence numbers of streams begin anew, all of them if none is listed (RFC 6525 6.3.2,
+    /// `SCTP_RESET_STREAMS`). What is sent on them meanwhile waits. [`Event::StreamsReset`](polypath_proto::Event::StreamsReset) tells what
+    /// became of it.
+    pub fn reset_streams(
+        &self,
+        reset: StreamReset,
+        streams: &[StreamId],
+    ) -> Result<(), ReconfigError> {
+        self.with(|association, now| association.reset_streams(now, reset, streams))
+    }
+
+    /// Lets all sequence numbers begin anew in both directions, TSNs included, once everything sent has
+    /// been acknowledged (RFC 6525 6.3.3, `SCTP_RESET_ASSOC`). [`Event::AssociationReset`](polypath_proto::Event::AssociationReset) tells what
+    /// became of it.
+    pub fn reset_association(&self) -> Result<(), ReconfigError> {
+        self.with(|association, now| association.reset_association(now))
+    }
+
+    /// Adds so many streams in each direction (RFC 6525 6.3.4, `SCTP_ADD_STREAMS`).
+    /// [`Event::StreamsAdded`](polypath_proto::Event::StreamsAdded) tells what became of it.
+    pub fn add_streams(&self, outgoing: u16, incoming: u16) -> Result<(), ReconfigError> {
+        self.with(|association, now| association.add_streams(now, outgoing, incoming))
+    }
+
+    /// Which of the peer's requests to reset or add streams are granted from now on (RFC 6525 6.3.1,
+    /// `SCTP_ENABLE_STREAM_RESET`); all of them at the beginning.
+    pub fn accept_requests(&self, accepted: AcceptedRequests) -> Result<(), ReconfigError> {
+        self.with(|association, _| association.accept_requests(accepted))
+    }
+
+    /// How many streams this side may send on, and the peer.
+    pub fn streams(&self) -> (u16, u16) {
+        self.read(|association| (association.outbound_streams(), association.inbound_streams()))
     }
 
     /// A stream as a sequence of bytes, see [`Stream`].

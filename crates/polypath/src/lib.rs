@@ -56,9 +56,9 @@ pub use events::{Events, EventsError};
 pub use options::{ConnectOptions, Encapsulation, EndpointOptions};
 pub use polypath_proto as proto;
 pub use polypath_proto::{
-    AssociationStats, CloseReason, Config, ConfigError, EndpointStats, Event, Message, PathError,
-    PathId, PathState, PathStats, PathView, Ppid, Received, RouteTable, StreamId, Thresholds, Time,
-    Window,
+    AcceptedRequests, AssociationStats, CloseReason, Config, ConfigError, EndpointStats, Event,
+    Message, PathError, PathId, PathState, PathStats, PathView, Ppid, Received, ReconfigError,
+    Reconfigured, RouteTable, StreamId, StreamReset, Thresholds, Time, Window,
 };
 pub use routes::SystemRoutes;
 pub use socket::SocketStats;

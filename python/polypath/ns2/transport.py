@@ -45,6 +45,7 @@ _WITHOUT_EFFECT = {
 _FIXED = {
     "encapsulation": "ip",
     "full_mesh": False,
+    "stream_reconfiguration": False,
     "burst_rule": "after-retransmission",
     "new_data_waits": True,
     "procedures": "ns2",

@@ -70,6 +70,10 @@ impl Association {
             return;
         }
         let above = cumulative.is_after(self.sender.flight.highest());
+        if above && self.is_before_reset(cumulative) {
+            self.stats.dropped += 1;
+            return;
+        }
         let flight = &self.sender.flight;
         let unsent = |g: GapBlock| {
             u32::from(g.end) >= outstanding

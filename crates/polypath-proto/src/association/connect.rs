@@ -101,6 +101,7 @@ impl Association {
     /// The peer's first TSN and its window are known.
     pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
         self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
+        self.start_reconfig(initial);
         self.peer_window(a_rwnd);
         if self.config.initial_ssthresh().is_none() {
             // RFC 9260 7.2.1: "The initial value of ssthresh MAY be arbitrarily high (e.g., the size

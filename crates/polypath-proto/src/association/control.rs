@@ -21,6 +21,8 @@ pub(super) enum Control {
     /// A HEARTBEAT that fills a packet of so many bytes, common header included.
     Probe(usize),
     HeartbeatAck(Bytes),
+    /// The parameters of a RE-CONFIG chunk.
+    Reconfig(Bytes),
     Error(OwnedCause),
     Shutdown,
     ShutdownAck,

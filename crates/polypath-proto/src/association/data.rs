@@ -56,7 +56,10 @@ impl Association {
     }
 
     pub(super) fn handle_data(&mut self, path: PathId, data: &Data<'_>, seen: &mut DataSeen) {
-        if !self.state.may_receive_data() {
+        if !self.state.may_receive_data()
+            || self.is_blind()
+            || self.is_deferred(data.stream, data.tsn)
+        {
             self.stats.dropped += 1;
             return;
         }
@@ -105,6 +108,7 @@ impl Association {
         if !seen.any || self.is_closed() {
             return;
         }
+        self.perform_deferred_reset();
         if self.receiver.ever_ready() != self.seen_ready {
             self.seen_ready = self.receiver.ever_ready();
             if !std::mem::replace(&mut self.readable_waits, true) {

@@ -67,7 +67,7 @@ impl Association {
             // shrunk below what is in flight, so this is checked where data leaves; here only that
             // the flight does not exceed everything the peer has ever allowed.
         }
-        let waiting = !self.sender.queue.is_empty() || !self.sender.flight.is_empty();
+        let waiting = !self.sender.is_done();
         let alive = self.state.may_send_data();
         if alive && waiting && self.poll_timeout().is_none() && self.control.is_empty() {
             return Err("data waits, but no timer runs".into());

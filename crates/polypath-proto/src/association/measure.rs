@@ -20,6 +20,7 @@ pub(super) struct Stamped {
 impl Association {
     /// The handshake has shown what both sides offer. Nothing has been sent yet that depends on it.
     pub(super) fn agree_on(&mut self, extensions: Extensions) {
+        self.forget_reconfig();
         self.extensions = extensions;
         self.stamped = None;
         self.policies.rtt_sampling = (self.config.rtt_sampling().make)(&self.config);

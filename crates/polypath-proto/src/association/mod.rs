@@ -3,7 +3,7 @@
 //! Each procedure of RFC 9260 has a file of its own beside this one: [`connect`] (5.1),
 //! [`collision`] (5.2), [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2),
 //! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9).
-//! [`measure`] has what both sides may agree on beside it.
+//! [`measure`] and [`reconfig`] have what both sides may agree on beside it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -42,6 +42,7 @@ mod measure;
 mod ns2;
 mod ns2_cmt;
 mod paths;
+mod reconfig;
 mod shutdown;
 mod state;
 mod timers;
@@ -49,6 +50,7 @@ mod transmit;
 
 use acks::PendingAck;
 use control::ControlQueue;
+pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
 
 /// The answers that this association was configured with.
@@ -136,6 +138,7 @@ pub struct Association {
     ns2_cmt: ns2_cmt::Notes,
     /// What both sides offered in the handshake beyond RFC 9260.
     extensions: Extensions,
+    reconfig: Option<Box<reconfig::Reconfig>>,
     stamped: Option<measure::Stamped>,
     /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
     cause: SackCause,
@@ -200,6 +203,7 @@ impl Association {
             ns2: ns2::Notes::default(),
             ns2_cmt: ns2_cmt::Notes::default(),
             extensions: Extensions::default(),
+            reconfig: None,
             stamped: None,
             cause: SackCause::default(),
             acked: Vec::new(),
@@ -370,7 +374,11 @@ impl Association {
             self.new_burst();
         }
         self.sender.buffered += size;
-        self.sender.queue.push(message);
+        if self.sender.held.holds(message.stream) {
+            self.sender.held.push(message);
+        } else {
+            self.sender.queue.push(message);
+        }
         self.stats.messages_sent += 1;
         Ok(())
     }
@@ -471,6 +479,7 @@ impl Association {
                 self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                 self.handle_sack(now, sack);
             }
+            Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {
                 self.handle_heartbeat_ack(now, h.info);

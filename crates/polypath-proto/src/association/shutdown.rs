@@ -193,6 +193,7 @@ impl Association {
             path.flight_dropped();
         }
         self.sender.flight.restart(self.sender.flight.next_tsn());
+        self.forget_reconfig();
         self.sender.queue.clear();
         self.sender.buffered = 0;
         self.clear_allowances();

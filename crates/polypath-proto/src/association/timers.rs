@@ -18,7 +18,7 @@ impl Association {
             WindowProbe::At(at) => Some(at),
             _ => None,
         };
-        let others = [self.ack.deadline(), probe, self.ns2_next_timeout()];
+        let others = [self.ack.deadline(), probe, self.ns2_next_timeout(), self.reconfig_timeout()];
         paths.chain(self.state.next_timeout()).chain(others.into_iter().flatten()).min()
     }
 
@@ -40,6 +40,7 @@ impl Association {
         }
         self.handle_t1(now);
         self.handle_t2_t5(now);
+        self.handle_reconfig_timeout(now);
         if self.is_ns2() {
             return self.ns2_handle_timeout(now);
         }

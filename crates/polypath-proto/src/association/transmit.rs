@@ -14,6 +14,7 @@ use crate::send::Sender;
 use crate::transmit::{Ecn, Transmit};
 use crate::wire::{
     COMMON_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields, PacketWriter,
+    ReconfigParameters,
 };
 use crate::{Extensions, PathId, Time, Tsn, VerificationTag};
 
@@ -41,6 +42,7 @@ impl Association {
         if let Some(reply) = self.replies.pop() {
             return Some(write_reply(&reply, buf));
         }
+        self.advance_reconfig(now);
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.burst_over = true;
@@ -383,6 +385,7 @@ impl Association {
                 w.heartbeat(&info)
             }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
+            Control::Reconfig(body) => w.re_config(|p| p.append(ReconfigParameters::new(body))),
             Control::Error(cause) => w.error(|c| cause.write(c)),
             Control::Shutdown => w.shutdown(self.receiver.tsns().cumulative()),
             Control::ShutdownAck => w.shutdown_ack(),

@@ -132,6 +132,8 @@ parameters! {
     path_mtu: u16 = 1500;
     /// Most paths of an association; more addresses of a peer are left aside (16).
     max_paths: u8 = 16;
+    /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
+    stream_reconfiguration: bool = false;
     /// Pair every local with every remote address, rather than one local for each remote one.
     full_mesh: bool = false;
     /// Where a retransmission goes.
@@ -267,6 +269,11 @@ impl ConfigBuilder {
         }
         if let Some(ssthresh) = c.initial_ssthresh {
             from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
+        }
+        if c.stream_reconfiguration && c.procedures == Procedures::Ns2 {
+            // Its sender keeps TSNs in places of its own.
+            let allowed = format!("false with procedures {}", Procedures::Ns2);
+            return refuse("stream_reconfiguration", "true".into(), allowed);
         }
         match refused_combination(&c) {
             Some(error) => Err(error),

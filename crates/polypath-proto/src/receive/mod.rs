@@ -1,6 +1,7 @@
 //! From DATA chunks to messages: TSNs, gaps, reassembly, streams, and the receive buffer.
 
 use crate::event::Received;
+use crate::send::Streams;
 use crate::wire::{DATA_HEADER_LEN, Data};
 use crate::{StreamId, Tsn};
 
@@ -233,6 +234,17 @@ impl Receiver {
         self.buffered -= charge(bytes + early, chunks + early_chunks);
         self.tsns = TsnTracker::new(initial);
         self.announced = self.window();
+    }
+
+    /// The peer may use so many streams from now on (RFC 6525 5.2.5).
+    pub(crate) const fn set_streams(&mut self, streams: u16) {
+        self.streams.set_limit(streams);
+    }
+
+    /// The peer begins anew with the sequence numbers of these streams.
+    pub(crate) fn reset_streams(&mut self, streams: &Streams) {
+        let (bytes, chunks) = self.streams.reset(streams);
+        self.buffered -= charge(bytes, chunks);
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

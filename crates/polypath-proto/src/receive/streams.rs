@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::reassembly::Piece;
+use crate::send::Streams;
 use crate::{Ssn, StreamId, Tsn};
 
 #[derive(Debug, Default)]
@@ -139,6 +140,26 @@ impl InStreams {
     pub(crate) fn held(&self) -> (usize, u32) {
         let pieces = self.streams.iter().flat_map(|s| s.early.iter().chain(&s.ready));
         pieces.fold((0, 0), |(b, c), p| (b + p.payload.len(), c + p.chunks))
+    }
+
+    /// There are so many streams from now on.
+    pub(crate) const fn set_limit(&mut self, limit: u16) {
+        self.limit = limit;
+    }
+
+    /// The next ordered message on these streams has sequence number 0 (RFC 6525 5.2.2 E3). What came
+    /// too early can have no predecessor any more: gives what was dropped.
+    pub(crate) fn reset(&mut self, streams: &Streams) -> (usize, u32) {
+        let mut dropped = (0, 0);
+        for (stream, s) in self.streams.iter_mut().enumerate() {
+            if streams.contains(StreamId(stream as u16)) {
+                for p in s.early.drain(..) {
+                    dropped = (dropped.0 + p.payload.len(), dropped.1 + p.chunks);
+                }
+                s.next = Ssn(0);
+            }
+        }
+        dropped
     }
 
     /// The peer starts to count anew (restart); what is ready stays ready. Gives what was dropped.

@@ -1,10 +1,12 @@
 //! From messages to DATA chunks in flight: the send buffer, fragments, the ring, the peer's window.
 
 mod ahead;
+mod held;
 mod in_flight;
 mod queue;
 
 use crate::{Time, Tsn};
+pub(crate) use held::{Held, Streams};
 pub(crate) use in_flight::{Fate, InFlight, Outstanding};
 use queue::SendQueue;
 
@@ -12,6 +14,8 @@ use queue::SendQueue;
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) queue: SendQueue,
+    /// What its stream's reset holds back.
+    pub(crate) held: Held,
     pub(crate) flight: InFlight,
     /// What the peer's receive buffer still takes, by its last word and what has left since
     /// (RFC 9260 6.2.1).
@@ -46,6 +50,7 @@ impl Sender {
     pub(crate) fn new(initial: Tsn) -> Self {
         Self {
             queue: SendQueue::default(),
+            held: Held::default(),
             flight: InFlight::new(initial),
             peer_rwnd: 0,
             announced: 0,
@@ -59,7 +64,7 @@ impl Sender {
 
     /// Nothing waits and nothing is unacknowledged.
     pub(crate) fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.flight.is_empty()
+        self.queue.is_empty() && self.flight.is_empty() && self.held.is_empty()
     }
 
     /// The peer's window after a SACK: what it announces less what is in flight (RFC 9260 6.2.1).
@@ -87,7 +92,7 @@ impl Sender {
 
     /// Nothing more may leave now: is it the peer's closed window that holds everything up?
     pub(crate) fn watch_window(&mut self, probe_at: Time) {
-        let stuck = self.flight.bytes() == 0 && !self.is_done();
+        let stuck = self.flight.bytes() == 0 && !(self.queue.is_empty() && self.flight.is_empty());
         match self.probe {
             WindowProbe::Idle if stuck => self.probe = WindowProbe::At(probe_at),
             WindowProbe::At(_) | WindowProbe::Allowed if !stuck => self.probe = WindowProbe::Idle,
@@ -115,10 +120,10 @@ impl Sender {
     pub(crate) fn check(&self) -> Result<(), String> {
         self.flight.check()?;
         let held: usize = self.flight.iter().map(|(_, c)| c.payload.len()).sum();
-        if held + self.queue.bytes() != self.buffered {
+        if held + self.queue.bytes() + self.held.bytes() != self.buffered {
             return Err(format!(
                 "send buffer: {held} bytes in flight and {} waiting, but {} counted",
-                self.queue.bytes(),
+                self.queue.bytes() + self.held.bytes(),
                 self.buffered
             ));
         }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use super::Streams;
 use crate::{Message, Ppid, Ssn, StreamId};
 
 /// A fragment smaller than this is not worth its header: the message waits for the next packet.
@@ -113,6 +114,20 @@ impl SendQueue {
         });
         self.bytes -= dropped.iter().map(|(_, bytes)| bytes).sum::<usize>();
         dropped
+    }
+
+    /// A message on one of these streams waits, or a part of one.
+    pub(crate) fn has_any_of(&self, streams: &Streams) -> bool {
+        self.messages.iter().any(|m| streams.contains(m.stream))
+    }
+
+    /// The next ordered message on these streams has sequence number 0 (RFC 6525 5.2.7).
+    pub(crate) fn reset_ssns(&mut self, streams: &Streams) {
+        for (stream, ssn) in self.next_ssn.iter_mut().enumerate() {
+            if streams.contains(StreamId(stream as u16)) {
+                *ssn = Ssn(0);
+            }
+        }
     }
 
     /// Forgets what waits, and counts from zero again.

@@ -17,10 +17,10 @@ use crate::Tsn;
 use super::codec::{after, padded};
 use super::{
     Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, HeartbeatInfo, Init,
-    Sack, Shutdown, ShutdownComplete, Timestamp,
+    ReConfig, Sack, Shutdown, ShutdownComplete, Timestamp,
 };
 
-/// The chunk types of RFC 9260 3.2, and one more.
+/// The chunk types of RFC 9260 3.2, and those of extensions.
 pub mod chunk_type {
     /// Payload data (3.3.1).
     pub const DATA: u8 = 0;
@@ -52,6 +52,8 @@ pub mod chunk_type {
     pub const CWR: u8 = 13;
     /// Shutdown complete (3.3.13).
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// Re-configuration (RFC 6525 3.1).
+    pub const RE_CONFIG: u8 = 130;
     /// When the packet left (Caro 2006; not assigned by a registry).
     pub const TIMESTAMP: u8 = 190;
 
@@ -73,6 +75,7 @@ pub mod chunk_type {
             ECNE => "ECNE",
             CWR => "CWR",
             SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
+            RE_CONFIG => "RE-CONFIG",
             TIMESTAMP => "TIMESTAMP",
             _ => return None,
         })
@@ -113,6 +116,8 @@ pub enum Chunk<'a> {
     Cwr(Cwr),
     /// Answers a SHUTDOWN ACK.
     ShutdownComplete(ShutdownComplete),
+    /// Asks to reset or add streams, or answers that.
+    ReConfig(ReConfig<'a>),
     /// When the packet left, and what the packet that it answers said of that.
     Timestamp(Timestamp),
     /// A chunk of a type that this module does not know.
@@ -139,6 +144,7 @@ impl<'a> Chunk<'a> {
             chunk_type::ECNE => Self::Ecne(Ecne::parse(raw)?),
             chunk_type::CWR => Self::Cwr(Cwr::parse(raw)?),
             chunk_type::SHUTDOWN_COMPLETE => Self::ShutdownComplete(ShutdownComplete::parse(flags)),
+            chunk_type::RE_CONFIG => Self::ReConfig(ReConfig::parse(raw)),
             chunk_type::TIMESTAMP => Self::Timestamp(Timestamp::parse(raw, flags)?),
             _ => Self::Unknown(UnknownChunk { ty, flags, raw }),
         })
@@ -162,6 +168,7 @@ impl<'a> Chunk<'a> {
             Self::Ecne(_) => chunk_type::ECNE,
             Self::Cwr(_) => chunk_type::CWR,
             Self::ShutdownComplete(_) => chunk_type::SHUTDOWN_COMPLETE,
+            Self::ReConfig(_) => chunk_type::RE_CONFIG,
             Self::Timestamp(_) => chunk_type::TIMESTAMP,
             Self::Unknown(unknown) => unknown.ty,
         }

@@ -35,7 +35,7 @@ pub(super) fn after(bytes: &[u8], n: usize) -> &[u8] {
 }
 
 /// A list of 16-bit numbers in network byte order, borrowed from a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct U16List<'a>(&'a [[u8; 2]]);
 
 impl<'a> U16List<'a> {

@@ -25,6 +25,7 @@ mod heartbeat;
 mod init;
 mod packet;
 mod parameter;
+mod reconfig;
 mod sack;
 mod shutdown;
 mod timestamp;
@@ -49,6 +50,10 @@ pub use self::init::{Init, InitFields};
 pub use self::packet::{Checksum, CommonHeader, Packet, PacketError};
 pub use self::parameter::{
     Parameter, ParameterError, ParameterIter, ParameterWriter, Parameters, parameter_type,
+};
+pub use self::reconfig::{
+    ReConfig, ReconfigIter, ReconfigParameter, ReconfigParameters, ReconfigWriter, reconfig_result,
+    reconfig_type,
 };
 pub use self::sack::{GapBlock, Sack};
 pub use self::shutdown::{Shutdown, ShutdownComplete};

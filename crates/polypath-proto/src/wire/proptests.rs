@@ -38,6 +38,7 @@ enum OwnedParameter {
     HostName(Vec<u8>),
     SupportedAddressTypes(Vec<u8>),
     EcnCapable,
+    SupportedExtensions(Vec<u8>),
     Timestamps,
     RetransmissionFlag,
     PacketCount,
@@ -58,6 +59,7 @@ impl OwnedParameter {
                 Parameter::SupportedAddressTypes(U16List::from_be_bytes(types).unwrap())
             }
             Self::EcnCapable => Parameter::EcnCapable,
+            Self::SupportedExtensions(types) => Parameter::SupportedExtensions(types),
             Self::Timestamps => Parameter::Timestamps,
             Self::RetransmissionFlag => Parameter::RetransmissionFlag,
             Self::PacketCount => Parameter::PacketCount,
@@ -78,6 +80,7 @@ fn parameter() -> impl Strategy<Value = OwnedParameter> {
         bytes().prop_map(|name| OwnedParameter::HostName(tlv(parameter_type::HOST_NAME, &name))),
         numbers().prop_map(OwnedParameter::SupportedAddressTypes),
         Just(OwnedParameter::EcnCapable),
+        bytes().prop_map(OwnedParameter::SupportedExtensions),
         Just(OwnedParameter::Timestamps),
         Just(OwnedParameter::RetransmissionFlag),
         Just(OwnedParameter::PacketCount),

@@ -122,6 +122,7 @@ impl<'b> PacketWriter<'b> {
             Chunk::Ecne(ecne) => self.ecne(ecne.lowest_tsn),
             Chunk::Cwr(cwr) => self.cwr(cwr.lowest_tsn),
             Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
+            Chunk::ReConfig(re_config) => self.re_config(|p| p.append(re_config.parameters)),
             Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
             Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
         }

@@ -3,10 +3,12 @@
 
 use crate::common::*;
 use polypath_proto::policy::{loss, probing, rtt_sampling};
-use polypath_proto::wire::{Checksum, Data, GapBlock, PacketWriter, checksum};
+use polypath_proto::wire::{
+    Checksum, Data, GapBlock, PacketWriter, ReconfigParameter, U16List, checksum,
+};
 use polypath_proto::{
-    self, Config, ConfigBuilder, Event, Message, PathId, Ppid, Ssn, StreamId, Time, Tsn,
-    VerificationTag, wire,
+    self, Config, ConfigBuilder, Event, Message, PathId, Ppid, Ssn, StreamId, StreamReset, Time,
+    Tsn, VerificationTag, wire,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -53,6 +55,8 @@ enum Say {
     ShutdownComplete(bool),
     Abort(bool),
     Error(u16, u8),
+    /// Requests and answers; numbers are counted from what would be right.
+    ReConfig(Vec<(u8, i8, u32, Vec<u16>)>),
     Unknown(u8, u8, u8),
 }
 
@@ -89,6 +93,8 @@ enum Step {
         unordered: bool,
         len: u16,
     },
+    /// The host asks.
+    Reset(u8),
     Read,
     Shutdown,
     Abort,
@@ -119,6 +125,7 @@ fn say() -> impl Strategy<Value = Say> {
         1 => any::<bool>().prop_map(Say::ShutdownComplete),
         1 => any::<bool>().prop_map(Say::Abort),
         1 => (0u16..15, any::<u8>()).prop_map(|(code, len)| Say::Error(code, len)),
+        4 => prop::collection::vec((0u8..8, prop_oneof![4 => 0i8..3, 1 => any::<i8>()], prop_oneof![3 => 0u32..8, 1 => any::<u32>()], prop::collection::vec(prop_oneof![4 => 0u16..4, 1 => any::<u16>()], 0..4)), 0..3).prop_map(Say::ReConfig),
         1 => any::<(u8, u8, u8)>().prop_map(|(ty, flags, len)| Say::Unknown(ty, flags, len)),
     ]
 }
@@ -134,6 +141,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Call),
         2 => (0u16..20_000).prop_map(Step::Wait),
         4 => (any::<u8>(), any::<bool>(), 1u16..9000).prop_map(|(stream, unordered, len)| Step::Send { stream, unordered, len }),
+        2 => any::<u8>().prop_map(Step::Reset),
         2 => Just(Step::Read),
         1 => Just(Step::Shutdown),
         1 => Just(Step::Abort),
@@ -169,6 +177,7 @@ fn extended(answers: u8) -> ConfigBuilder {
         &loss::STANDARD
     });
     let har = answers.is_multiple_of(3) && answers & 8 > 0;
+    let config = config.stream_reconfiguration(answers & 16 > 0);
     if har { config.probing(&probing::AFTER_RTO) } else { config }
 }
 
@@ -318,6 +327,32 @@ impl Fight {
             Say::ShutdownComplete(t) => w.shutdown_complete(*t),
             Say::Abort(t) => w.abort(*t, |_| Ok(())),
             Say::Error(code, len) => w.error(|c| c.typed(*code, &payload[..usize::from(*len)])),
+            Say::ReConfig(list) => w.re_config(|p| {
+                list.iter().try_for_each(|(kind, number, word, streams)| {
+                    let bytes: Vec<u8> = streams.iter().flat_map(|s| s.to_be_bytes()).collect();
+                    let streams = U16List::from_be_bytes(&bytes).unwrap();
+                    let request = ours((*number).into()).0;
+                    let response = theirs((*number).into()).0;
+                    p.parameter(&match kind {
+                        0 => ReconfigParameter::OutgoingReset {
+                            request,
+                            response,
+                            last_tsn: ours(*word as i32),
+                            streams,
+                        },
+                        1 => ReconfigParameter::IncomingReset { request, streams },
+                        2 => ReconfigParameter::AssociationReset { request },
+                        3 => ReconfigParameter::AddOutgoing { request, streams: *word as u16 },
+                        4 => ReconfigParameter::AddIncoming { request, streams: *word as u16 },
+                        5 => ReconfigParameter::Unknown { ty: 99, raw: &[0, 99, 0, 4] },
+                        _ => ReconfigParameter::Response {
+                            response,
+                            result: *word,
+                            next_tsns: (*kind == 7).then(|| (ours(3), theirs(*word as i32))),
+                        },
+                    })
+                })
+            }),
             Say::Unknown(ty, flags, len) => {
                 w.typed_chunk(*ty, *flags, &payload[..usize::from(*len)])
             }
@@ -355,6 +390,7 @@ impl Fight {
                     if let Some(ty) = offer {
                         p.typed(ty, &[]).unwrap();
                     }
+                    p.supported_extensions(&[130]).unwrap();
                 });
                 self.learn(mark);
                 let mark = self.net.log.len();
@@ -382,6 +418,15 @@ impl Fight {
                 let stream = StreamId(u16::from(*stream) % 70);
                 let message = Message { unordered: *unordered, ..Message::new(stream, payload) };
                 let _ = self.net.send_message(1, message);
+            }
+            Step::Reset(what) if known => {
+                let a = self.net.am(1);
+                let _ = match what % 3 {
+                    0 => a.reset_streams(now, StreamReset::Both, &[StreamId(1)]),
+                    1 => a.reset_association(now),
+                    _ => a.add_streams(now, (what % 5).into(), 1),
+                };
+                self.net.settle();
             }
             Step::Read if known => {
                 self.net.read(1);
@@ -458,7 +503,7 @@ proptest! {
 /// Every beginning of every packet of an association's life, in every state of it.
 #[test]
 fn truncated_packets_are_survived() {
-    for answers in 0..3 {
+    for answers in [0, 1, 2, 16] {
         truncate_packets(&extended(answers).build().unwrap());
     }
 }
@@ -468,6 +513,12 @@ fn truncate_packets(config: &Config) {
     net.send(0, 0, payload(1, 5000)).unwrap();
     net.nth("DATA", &[2], Fate::Drop);
     net.send(0, 0, payload(1, 3000)).unwrap();
+    net.run(S(1));
+    let now = net.now;
+    let _ = net.am(0).reset_streams(now, StreamReset::Both, &[]);
+    net.run(S(1));
+    let now = net.now;
+    let _ = net.am(0).reset_association(now);
     net.run(S(1));
     net.shutdown(0);
     net.run(S(1));

@@ -40,7 +40,7 @@ pub use transport::{
     Choice, Effective, EncapsulationSpec, Policy, PolicyNames, Side, Switch, Threshold, Transport,
     TransportParameters,
 };
-pub use workload::{AssociationSpec, Direction, SizeRange, Workload, WorkloadKind};
+pub use workload::{AssociationSpec, Direction, Reset, SizeRange, Workload, WorkloadKind};
 
 use crate::outcome::Outcome;
 use crate::simulation::{SimError, Simulation};

@@ -65,7 +65,7 @@ fn every_wrong_one_gets_one_line() {
             edited("size =", "bytes ="),
             "line 8: workload.bytes: no such key; allowed: kind, \
           direction, size, messages, message_size, reply_size, interval, streams, unordered, start, \
-          read_rate",
+          read_rate, reset_every, reset",
         ),
         (
             edited("[workload]", "[transport]\nrto_mni = \"1 s\"\n[workload]"),
@@ -76,7 +76,7 @@ fn every_wrong_one_gets_one_line() {
           change_primary_threshold, max_init_retransmits, heartbeat_interval, \
           sack_delay, sack_every, first_sack_at_once, srtt_heuristic, fast_retransmit_reports, receive_buffer, send_buffer, \
           max_message_size, outbound_streams, inbound_streams, initial_ssthresh, initial_cwnd, cwnd_floor, path_mtu, \
-          max_paths, full_mesh, sender, receiver",
+          max_paths, stream_reconfiguration, full_mesh, sender, receiver",
         ),
         (edited("schema = 1\n", ""), "schema: missing"),
         (edited("schema = 1", "schema = 2"), "line 2: schema: found 2; allowed: 1"),

@@ -330,6 +330,8 @@ transport! {
     path_mtu: Size,
     /// Most paths of an association.
     max_paths: u8,
+    /// Offer stream reconfiguration (RFC 6525).
+    stream_reconfiguration: bool,
     /// Pair every local with every remote address.
     full_mesh: bool,
 }

@@ -138,6 +138,28 @@ pub struct Workload {
     /// A slow reader: the receiving application reads at this rate; at once by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Rate>,
+    /// After so many messages, a sending application asks for a reset; never by default. Needs
+    /// `stream_reconfiguration`; what is refused, since another request is in progress, is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reset_every: Option<u32>,
+    /// What is reset; "outgoing" by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reset: Option<Reset>,
+}
+
+/// What an application asks to be reset (RFC 6525).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reset {
+    /// Its own streams.
+    #[default]
+    Outgoing,
+    /// The peer's streams.
+    Incoming,
+    /// All streams of both.
+    Both,
+    /// All numbers of the association, TSNs too.
+    Association,
 }
 
 impl Workload {
@@ -202,6 +224,12 @@ impl Workload {
         }
         if self.streams == Some(0) {
             return problem("streams", "found 0; allowed: from 1 to 65535".to_owned());
+        }
+        if self.reset_every == Some(0) {
+            return problem("reset_every", "found 0; allowed: at least 1".to_owned());
+        }
+        if self.reset.is_some() && self.reset_every.is_none() {
+            return problem("reset", "needs reset_every".to_owned());
         }
         if self.read_rate == Some(Rate(0)) {
             return problem("read_rate", "found 0 bit/s; allowed: above 0".to_owned());

@@ -2,14 +2,14 @@
 
 use polypath_proto::{
     Association, AssociationId, CloseReason, Event, Message, PathId, PathState, Ppid, SendError,
-    StreamId, Time,
+    StreamId, StreamReset, Time,
 };
 
 use super::ledger::Ledger;
 use super::progress::Progress;
 use super::source::Source;
 use crate::random::{Random, derive};
-use crate::scenario::{AssociationPlan, Run, WorkloadKind};
+use crate::scenario::{AssociationPlan, Reset, Run, WorkloadKind};
 use crate::units::Rate;
 
 /// An association with what its two applications want of it. Side 0 opened it, side 1 accepted it.
@@ -25,6 +25,8 @@ pub(crate) struct Conversation {
     pub(crate) flows: [Flow; 2],
     pub(crate) changes: Vec<StateChange>,
     read_rate: Option<Rate>,
+    /// A reset after so many messages.
+    resets: Option<(u32, Reset)>,
     kind: WorkloadKind,
     /// Time from a reply to the next request.
     think: std::time::Duration,
@@ -55,6 +57,16 @@ pub(crate) struct Flow {
     pub(crate) progress: Progress,
     source: Source,
     ledger: Ledger,
+}
+
+/// Left out if another request is in progress.
+fn ask_for_reset(now: Time, association: &mut Association, reset: Reset) {
+    let _ = match reset {
+        Reset::Outgoing => association.reset_streams(now, StreamReset::Outgoing, &[]),
+        Reset::Incoming => association.reset_streams(now, StreamReset::Incoming, &[]),
+        Reset::Both => association.reset_streams(now, StreamReset::Both, &[]),
+        Reset::Association => association.reset_association(now),
+    };
 }
 
 impl Flow {
@@ -109,6 +121,7 @@ impl Conversation {
             flows: [flow("forward"), flow("back")],
             changes: Vec::new(),
             read_rate: plan.workload.read_rate,
+            resets: plan.workload.reset_every.map(|n| (n, plan.workload.reset.unwrap_or_default())),
             kind: plan.workload.kind,
             think: plan.workload.interval.unwrap_or_default().duration(),
         }
@@ -212,8 +225,14 @@ impl Conversation {
             };
             match to.send(now, message) {
                 Ok(()) => {
+                    let number = planned.number;
                     flow.ledger.sent(planned);
                     flow.progress.sent(now, planned.size);
+                    if let Some((every, reset)) = self.resets
+                        && (number + 1).is_multiple_of(every.into())
+                    {
+                        ask_for_reset(now, to, reset);
+                    }
                 }
                 Err(SendError::WouldBlock) => {
                     flow.source.put_back(planned);

@@ -5,9 +5,11 @@
 //! peer listen|connect LOCAL[,LOCAL] PORT REMOTE[,REMOTE]|- UDP|- REMOTE_UDP|- OPTION...
 //! ```
 //! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` notices failures within a
-//! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`.
+//! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
+//! stream reconfiguration.
 //!
-//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed`, `totals`, `paths`, `shutdown`, `abort`.
+//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed`, `totals`, `paths`, `shutdown`, `abort`,
+//! `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
 
 mod tally;
 
@@ -19,7 +21,7 @@ use std::time::Duration;
 use polypath::proto::policy::{find, rtt_sampling};
 use polypath::{
     Association, CloseReason, Config, ConnectOptions, Encapsulation, Endpoint, EndpointOptions,
-    Event, Message, Ppid, StreamId,
+    Event, Message, Ppid, Reconfigured, StreamId, StreamReset,
 };
 use tally::Tally;
 use tokio::sync::mpsc;
@@ -76,6 +78,7 @@ fn config(options: &[String]) -> Result<Config, Failure> {
                 .path_max_retrans(1)
                 .heartbeat_interval(Some(ms(500))),
             ("mtu", bytes) => builder.path_mtu(bytes.parse()?),
+            ("reconfig", "") => builder.stream_reconfiguration(true),
             ("offer", name) => {
                 let answer = find(rtt_sampling::ANSWERS, name);
                 builder.rtt_sampling(answer.ok_or_else(|| format!("no answer {name:?}"))?)
@@ -144,10 +147,24 @@ async fn watch(association: Association) {
                     println!("change address={} to={to}", path.view.remote);
                 }
             }
+            Event::StreamsReset { incoming, outcome, .. } => {
+                println!("reset incoming={} result={}", u8::from(incoming), result(outcome));
+            }
+            Event::AssociationReset { outcome } => {
+                println!("reset-association result={}", result(outcome));
+            }
+            Event::StreamsAdded { .. } => {
+                let (outgoing, incoming) = association.streams();
+                println!("streams outgoing={outgoing} incoming={incoming}");
+            }
             Event::PeerError { cause } => println!("error words={cause}"),
             _ => {}
         }
     }
+}
+
+fn result(outcome: Reconfigured) -> String {
+    format!("{outcome:?}").to_lowercase()
 }
 
 async fn receive(association: Association, received: Arc<Mutex<Tally>>) {
@@ -207,6 +224,12 @@ async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(
             ["shutdown"] => {
                 let association = association.clone();
                 tokio::spawn(async move { association.shutdown().await });
+            }
+            ["reset", "association"] => association.reset_association()?,
+            ["reset", "incoming"] => association.reset_streams(StreamReset::Incoming, &[])?,
+            ["reset", _] => association.reset_streams(StreamReset::Outgoing, &[])?,
+            ["add", outgoing, incoming] => {
+                association.add_streams(outgoing.parse()?, incoming.parse()?)?;
             }
             ["abort"] => association.abort("enough of this"),
             _ => println!("failed no command {line:?}"),

@@ -18,6 +18,7 @@ mod host_name;
 mod packet_count;
 mod retransmission_flag;
 mod supported_address_types;
+mod supported_extensions;
 mod timestamps;
 mod unrecognized;
 
@@ -28,7 +29,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::codec::{BadLength, TLV_HEADER_LEN, Tlv, TlvWriter, next_tlv, u16_at};
 use super::{Action, DoesNotFit, U16List};
 
-/// The parameter types of RFC 9260 3.2.1 and 3.3, and two more.
+/// The parameter types of RFC 9260 3.2.1 and 3.3, and those of extensions.
 pub mod parameter_type {
     /// Heartbeat Info (3.3.5).
     pub const HEARTBEAT_INFO: u16 = 1;
@@ -48,6 +49,8 @@ pub mod parameter_type {
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
     /// ECN Capable (reserved; RFC 4960 Appendix A).
     pub const ECN_CAPABLE: u16 = 0x8000;
+    /// Supported Extensions (RFC 5061 4.2.7).
+    pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
     /// Timestamps (Caro 2006; not assigned by a registry).
     pub const TIMESTAMPS: u16 = 0xbe01;
     /// Retransmission Flag (Caro 2006; not assigned by a registry).
@@ -67,6 +70,7 @@ pub mod parameter_type {
             HOST_NAME => "Host Name Address",
             SUPPORTED_ADDRESS_TYPES => "Supported Address Types",
             ECN_CAPABLE => "ECN Capable",
+            SUPPORTED_EXTENSIONS => "Supported Extensions",
             TIMESTAMPS => "Timestamps",
             RETRANSMISSION_FLAG => "Retransmission Flag",
             PACKET_COUNT => "Packet Count",
@@ -99,6 +103,8 @@ pub enum Parameter<'a> {
     SupportedAddressTypes(U16List<'a>),
     /// The sender can do explicit congestion notification.
     EcnCapable,
+    /// The types of the chunks beyond RFC 9260 that the sender knows.
+    SupportedExtensions(&'a [u8]),
     /// The sender offers TIMESTAMP chunks.
     Timestamps,
     /// The sender offers the flag that tells retransmissions from originals.
@@ -128,6 +134,7 @@ impl<'a> Parameter<'a> {
             parameter_type::HOST_NAME => Some(Self::HostName(tlv.raw)),
             parameter_type::SUPPORTED_ADDRESS_TYPES => supported_address_types::parse(value),
             parameter_type::ECN_CAPABLE => Some(Self::EcnCapable),
+            parameter_type::SUPPORTED_EXTENSIONS => Some(Self::SupportedExtensions(value)),
             parameter_type::TIMESTAMPS => Some(Self::Timestamps),
             parameter_type::RETRANSMISSION_FLAG => Some(Self::RetransmissionFlag),
             parameter_type::PACKET_COUNT => Some(Self::PacketCount),
@@ -148,6 +155,7 @@ impl<'a> Parameter<'a> {
             Self::HostName(_) => parameter_type::HOST_NAME,
             Self::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
             Self::EcnCapable => parameter_type::ECN_CAPABLE,
+            Self::SupportedExtensions(_) => parameter_type::SUPPORTED_EXTENSIONS,
             Self::Timestamps => parameter_type::TIMESTAMPS,
             Self::RetransmissionFlag => parameter_type::RETRANSMISSION_FLAG,
             Self::PacketCount => parameter_type::PACKET_COUNT,
@@ -282,6 +290,7 @@ impl<'b> ParameterWriter<'b> {
             Parameter::CookiePreservative(ms) => self.cookie_preservative(ms),
             Parameter::SupportedAddressTypes(types) => self.supported_address_type_list(types),
             Parameter::EcnCapable => self.ecn_capable(),
+            Parameter::SupportedExtensions(types) => self.supported_extensions(types),
             Parameter::Timestamps => self.timestamps(),
             Parameter::RetransmissionFlag => self.retransmission_flag(),
             Parameter::PacketCount => self.packet_count(),

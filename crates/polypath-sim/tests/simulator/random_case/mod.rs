@@ -6,8 +6,8 @@ use polypath_sim::link::{LossModel, LossScript, Reordering};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
     AssociationSpec, CheckEvery, Choice, CrossTraffic, Direction, EncapsulationSpec, Fault,
-    LinkEntry, LinkSpec, NodeSpec, PathSpec, Policy, SizeRange, Switch, Threshold, TrafficKind,
-    TrafficSpec, Transport, Workload, WorkloadKind,
+    LinkEntry, LinkSpec, NodeSpec, PathSpec, Policy, Reset, SizeRange, Switch, Threshold,
+    TrafficKind, TrafficSpec, Transport, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -76,6 +76,7 @@ impl Case {
         } else {
             scenario.workload = Some(workload);
         }
+        resets(&mut scenario, number);
         let faults = faults(&mut scenario, &mut dice, harshness);
         scenario.run.check_every = CheckEvery::Events(1);
         // Background traffic goes on through outages of hours.
@@ -363,6 +364,25 @@ fn workload(dice: &mut Dice, transport: &Transport) -> Workload {
         start: dice.one_in(4).then(|| Span::millis(dice.between(0, 2_000))),
         read_rate: dice.one_in(4).then(|| Rate(dice.spread(50_000, 50_000_000))),
         ..Workload::default()
+    }
+}
+
+/// Streams and associations are reset in some cases. Not by the dice, likewise.
+fn resets(scenario: &mut Scenario, number: u64) {
+    if scenario.transport.profile.is_some() || number % 8 != 6 {
+        return;
+    }
+    let mut dice = Dice(Random::named(number, "resets"));
+    scenario.transport.stream_reconfiguration = Some(true);
+    let specs = scenario.associations.iter_mut().map(|spec| &mut spec.workload);
+    for workload in specs.chain(&mut scenario.workload) {
+        workload.reset_every = Some(dice.spread(1, 60) as u32);
+        workload.reset = Some(*dice.0.pick(&[
+            Reset::Outgoing,
+            Reset::Incoming,
+            Reset::Both,
+            Reset::Association,
+        ]));
     }
 }
 

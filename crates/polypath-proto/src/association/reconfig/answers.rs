@@ -1,0 +1,227 @@
+//! What the peer asks for (RFC 6525 5.2).
+
+use super::requests::Request;
+use super::{Deferred, parameters};
+use crate::association::Association;
+use crate::association::control::Control;
+use crate::send::Streams;
+use crate::wire::{ReconfigParameter, U16List, reconfig_result as result};
+use crate::{Event, PathId, Reconfigured, Time, Tsn};
+
+/// How far the TSN of a peer whose association is reset jumps ahead (RFC 6525 5.2.4 G1).
+const JUMP: u32 = 1 << 31;
+
+/// So many retransmission timeouts the peer has for repeating its request.
+const PATIENCE: u32 = 4;
+
+/// The answer to a request.
+enum Answer {
+    /// This result.
+    Result(u32),
+    /// Done, with the next TSNs of this side and of the peer.
+    Renumbered(Tsn, Tsn),
+    /// Another request of this side is the answer.
+    Request(Vec<Request>),
+    /// That, and a result beside it.
+    ResultAndRequest(u32, Request),
+}
+
+impl Association {
+    /// RFC 6525 5.2.1.
+    pub(super) fn answer_reconfig_request(
+        &mut self,
+        now: Time,
+        path: PathId,
+        parameter: &ReconfigParameter<'_>,
+    ) {
+        let Some(reconfig) = &self.reconfig else { return };
+        let Some(request) = parameter.request() else { return };
+        match reconfig.expected.wrapping_sub(request) {
+            0 => {}
+            1 | 2 => {
+                // The answer was lost, or is late. There is none where this side's request is it.
+                let waits = reconfig.ours.as_ref().is_some_and(|o| o.will_answer(request));
+                let known = reconfig.answers.iter().find(|(number, _)| *number == request);
+                if let Some((_, body)) = known {
+                    self.control.push(path, Control::Reconfig(body.clone()));
+                } else if waits {
+                    self.respond(path, request, result::IN_PROGRESS, None);
+                }
+                return;
+            }
+            _ => return self.respond(path, request, result::BAD_SEQUENCE_NUMBER, None),
+        }
+        let answer = match *parameter {
+            ReconfigParameter::OutgoingReset { response, last_tsn, streams, .. } => {
+                // E1: it is the answer to a request of ours.
+                self.end_request_like(now, |number, request| {
+                    number == response && matches!(request, Request::ResetIncoming(_))
+                });
+                self.peer_resets_its_streams(path, request, last_tsn, streams)
+            }
+            ReconfigParameter::IncomingReset { streams, .. } => self.peer_resets_ours(streams),
+            ReconfigParameter::AssociationReset { .. } => self.peer_resets_association(now),
+            ReconfigParameter::AddOutgoing { streams, .. } => {
+                self.end_request_like(now, |_, request| *request == Request::AddIncoming(streams));
+                self.peer_adds_streams(streams)
+            }
+            ReconfigParameter::AddIncoming { streams, .. } => self.peer_wants_streams(streams),
+            ReconfigParameter::Response { .. } | ReconfigParameter::Unknown { .. } => return,
+        };
+        let Some(reconfig) = &mut self.reconfig else { return };
+        if !matches!(answer, Answer::Result(result::IN_PROGRESS)) {
+            reconfig.expected = request.wrapping_add(1);
+        }
+        match answer {
+            Answer::Result(code) => self.respond(path, request, code, None),
+            Answer::Renumbered(ours, theirs) => {
+                self.respond(path, request, result::PERFORMED, Some((ours, theirs)));
+            }
+            Answer::Request(requests) => {
+                self.begin_reconfig(now, requests, Some(request));
+                let ours = self.reconfig.as_ref().and_then(|r| r.ours.as_ref());
+                if ours.is_some_and(|o| o.will_answer(request)) {
+                    self.respond(path, request, result::IN_PROGRESS, None);
+                }
+            }
+            Answer::ResultAndRequest(code, asked) => {
+                self.respond(path, request, code, None);
+                self.begin_reconfig(now, vec![asked], None);
+            }
+        }
+    }
+
+    /// Sends a result, and keeps it if it is final.
+    fn respond(&mut self, path: PathId, request: u32, code: u32, next_tsns: Option<(Tsn, Tsn)>) {
+        let response = ReconfigParameter::Response { response: request, result: code, next_tsns };
+        let Ok(body) = parameters(|w| w.parameter(&response)) else { return };
+        let Some(reconfig) = &mut self.reconfig else { return };
+        if !matches!(code, result::IN_PROGRESS | result::BAD_SEQUENCE_NUMBER) {
+            reconfig.answers.truncate(1);
+            reconfig.answers.push_front((request, body.clone()));
+        }
+        self.control.push(path, Control::Reconfig(body));
+    }
+
+    /// RFC 6525 5.2.2.
+    fn peer_resets_its_streams(
+        &mut self,
+        path: PathId,
+        request: u32,
+        last_tsn: Tsn,
+        listed: U16List<'_>,
+    ) -> Answer {
+        let Some(reconfig) = &mut self.reconfig else { return Answer::Result(result::DENIED) };
+        if !reconfig.accepted.reset_streams {
+            return Answer::Result(result::DENIED);
+        }
+        if listed.iter().any(|s| s >= self.inbound_streams) {
+            return Answer::Result(result::WRONG_SSN);
+        }
+        let streams = Streams::listed(listed.iter());
+        if last_tsn.is_after(self.receiver.tsns().cumulative()) {
+            // E2.
+            reconfig.deferred = Some(Deferred { request, last_tsn, streams, path });
+            return Answer::Result(result::IN_PROGRESS);
+        }
+        reconfig.deferred = None;
+        self.reset_incoming(&streams);
+        Answer::Result(result::PERFORMED)
+    }
+
+    /// E3.
+    fn reset_incoming(&mut self, streams: &Streams) {
+        self.receiver.reset_streams(streams);
+        let (streams, outcome) = (streams.list(), Reconfigured::Performed);
+        self.tell_reconfig(Event::StreamsReset { incoming: true, streams, outcome });
+    }
+
+    /// Data has come: a reset that waited for it is done (RFC 6525 5.2.2 E3 to E6).
+    pub(in crate::association) fn perform_deferred_reset(&mut self) {
+        let Some(reconfig) = &mut self.reconfig else { return };
+        let cumulative = self.receiver.tsns().cumulative();
+        if let Some(deferred) = reconfig.deferred.take_if(|d| !d.last_tsn.is_after(cumulative)) {
+            reconfig.expected = deferred.request.wrapping_add(1);
+            self.reset_incoming(&deferred.streams);
+            self.respond(deferred.path, deferred.request, result::PERFORMED, None);
+        }
+    }
+
+    /// Data of a stream that is being reset, which no peer may send before it has the answer
+    /// (RFC 6525 5.2.2 E2): not taken.
+    pub(in crate::association) fn is_deferred(&self, stream: crate::StreamId, tsn: Tsn) -> bool {
+        let deferred = self.reconfig.as_ref().and_then(|r| r.deferred.as_ref());
+        deferred.is_some_and(|d| tsn.is_after(d.last_tsn) && d.streams.contains(stream))
+    }
+
+    /// RFC 6525 5.2.3.
+    fn peer_resets_ours(&self, listed: U16List<'_>) -> Answer {
+        let Some(reconfig) = &self.reconfig else { return Answer::Result(result::DENIED) };
+        if !reconfig.accepted.reset_streams {
+            Answer::Result(result::DENIED)
+        } else if listed.iter().any(|s| s >= self.outbound_streams) {
+            Answer::Result(result::WRONG_SSN)
+        } else if reconfig.ours.is_some() || reconfig.quiet.is_some() {
+            Answer::Result(result::ALREADY_IN_PROGRESS)
+        } else {
+            Answer::Request(vec![Request::ResetOutgoing(Streams::listed(listed.iter()))])
+        }
+    }
+
+    /// RFC 6525 5.2.4. What this side has outstanding is acknowledged first: new data waits for that,
+    /// and the peer asks again.
+    fn peer_resets_association(&mut self, now: Time) -> Answer {
+        let rto = self.paths[self.path_for_control().index()].rto();
+        let Some(reconfig) = &mut self.reconfig else { return Answer::Result(result::DENIED) };
+        if !reconfig.accepted.reset_association {
+            return Answer::Result(result::DENIED);
+        }
+        if reconfig.ours.is_some() {
+            return Answer::Result(result::ALREADY_IN_PROGRESS);
+        }
+        let sender = &mut self.sender;
+        if !(sender.queue.is_empty() && sender.flight.is_empty()) {
+            reconfig.quiet = Some(now + rto * PATIENCE);
+            if !sender.held.is_holding() {
+                sender.held.hold(Streams::All);
+            }
+            return Answer::Result(result::IN_PROGRESS);
+        }
+        reconfig.quiet = None;
+        let ours = sender.flight.next_tsn();
+        let theirs = self.receiver.tsns().cumulative().next().plus(JUMP);
+        self.renumber(ours, theirs);
+        self.release_held();
+        self.tell_reconfig(Event::AssociationReset { outcome: Reconfigured::Performed });
+        Answer::Renumbered(ours, theirs)
+    }
+
+    /// RFC 6525 5.2.5.
+    fn peer_adds_streams(&mut self, added: u16) -> Answer {
+        let accepted = self.reconfig.as_ref().is_some_and(|r| r.accepted.add_streams);
+        let streams = self.inbound_streams.checked_add(added);
+        match streams.filter(|s| accepted && added > 0 && *s <= self.config.inbound_streams()) {
+            Some(streams) => {
+                self.inbound_streams = streams;
+                self.receiver.set_streams(streams);
+                let outcome = Reconfigured::Performed;
+                self.tell_reconfig(Event::StreamsAdded { incoming: true, streams, outcome });
+                Answer::Result(result::PERFORMED)
+            }
+            None => Answer::Result(result::DENIED),
+        }
+    }
+
+    /// RFC 6525 5.2.6.
+    fn peer_wants_streams(&self, added: u16) -> Answer {
+        let Some(reconfig) = &self.reconfig else { return Answer::Result(result::DENIED) };
+        let possible = added > 0 && self.outbound_streams.checked_add(added).is_some();
+        if !reconfig.accepted.add_streams || !possible {
+            Answer::Result(result::DENIED)
+        } else if reconfig.ours.is_some() || reconfig.quiet.is_some() {
+            Answer::Result(result::ALREADY_IN_PROGRESS)
+        } else {
+            Answer::ResultAndRequest(result::PERFORMED, Request::AddOutgoing(added))
+        }
+    }
+}

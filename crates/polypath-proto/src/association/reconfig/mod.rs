@@ -1,0 +1,213 @@
+//! Stream reconfiguration (RFC 6525): resetting and adding streams by RE-CONFIG chunks.
+//!
+//! [`requests`] has what this side asks for and what comes of that, [`answers`] what the peer asks for.
+//! There is nothing of it in an association whose sides have not both offered it.
+//!
+//! A stream's reset must not overtake its messages: what the application sends on such a stream meanwhile
+//! waits (5.1.2 A1), and the request leaves when all that was sent before has its TSN. A reset of the
+//! association waits until nothing is outstanding, so that it loses nothing; RFC 6525 5.1.4 and 5.2.4
+//! would also allow to take what is outstanding for acknowledged.
+
+mod answers;
+mod requests;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::Association;
+use super::control::Control;
+use crate::policy::failover::PathErrorKind;
+use crate::send::Streams;
+use crate::wire::{
+    Checksum, CommonHeader, DoesNotFit, PacketWriter, ReConfig, ReconfigParameter, ReconfigWriter,
+};
+use crate::{Event, Extension, PathId, Time, Tsn, VerificationTag};
+
+use requests::Ours;
+pub use requests::StreamReset;
+
+/// Which requests of the peer are granted; others are denied (RFC 6525 6.3.1,
+/// `SCTP_ENABLE_STREAM_RESET`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AcceptedRequests {
+    /// Resets of streams.
+    pub reset_streams: bool,
+    /// Resets of the association.
+    pub reset_association: bool,
+    /// More streams.
+    pub add_streams: bool,
+}
+
+impl AcceptedRequests {
+    /// All of them, as it is at the beginning.
+    pub const ALL: Self = Self { reset_streams: true, reset_association: true, add_streams: true };
+}
+
+/// What both directions' requests have come to.
+#[derive(Debug)]
+pub(super) struct Reconfig {
+    accepted: AcceptedRequests,
+    /// The number of this side's next request.
+    next: u32,
+    ours: Option<Ours>,
+    /// A reset of the association was asked for and may have been done: what the peer sends may have
+    /// new numbers or old ones. It will send it again.
+    blind: bool,
+    /// The number of the peer's next request.
+    expected: u32,
+    /// The last two answers with the requests' numbers, for when they got lost.
+    answers: VecDeque<(u32, Bytes)>,
+    deferred: Option<Deferred>,
+    /// New data waits until then for the peer to repeat its request to reset the association.
+    quiet: Option<Time>,
+    /// The last TSN before the association was reset.
+    old: Option<Tsn>,
+}
+
+/// The peer's streams are to be reset once everything up to a TSN has come (RFC 6525 5.2.2 E2).
+#[derive(Debug)]
+struct Deferred {
+    request: u32,
+    last_tsn: Tsn,
+    streams: Streams,
+    path: PathId,
+}
+
+/// A SACK this far behind a reset of the association is one from before.
+const MOST_BEHIND: u32 = 1 << 20;
+
+/// The parameters that `write` writes.
+fn parameters(
+    write: impl FnOnce(&mut ReconfigWriter<'_>) -> Result<(), DoesNotFit>,
+) -> Result<Bytes, DoesNotFit> {
+    let mut buf = [0; 4096];
+    let header =
+        CommonHeader { source_port: 0, destination_port: 0, verification_tag: VerificationTag(0) };
+    let mut w = PacketWriter::new(&mut buf, header);
+    let start = w.len() + crate::wire::CHUNK_HEADER_LEN;
+    w.re_config(write)?;
+    let end = w.finish(Checksum::Ignore);
+    Ok(Bytes::copy_from_slice(&buf[start..end]))
+}
+
+impl Association {
+    /// Both sides' first TSNs are known. The requests are counted from there (RFC 6525 4.1).
+    pub(super) fn start_reconfig(&mut self, peer_initial: Tsn) {
+        let agreed = self.extensions.contains(Extension::StreamReconfiguration);
+        self.reconfig = agreed.then(|| {
+            Box::new(Reconfig {
+                accepted: AcceptedRequests::ALL,
+                next: self.local_initial_tsn.0,
+                ours: None,
+                blind: false,
+                expected: peer_initial.0,
+                answers: VecDeque::new(),
+                deferred: None,
+                quiet: None,
+                old: None,
+            })
+        });
+    }
+
+    /// The association ends or begins anew: what waited for a reset waits no more.
+    pub(super) fn forget_reconfig(&mut self) {
+        self.reconfig = None;
+        self.release_held();
+    }
+
+    fn release_held(&mut self) {
+        for message in self.sender.held.release() {
+            self.sender.queue.push(message);
+        }
+    }
+
+    /// A RE-CONFIG chunk of the peer (RFC 6525 5.2).
+    pub(super) fn handle_reconfig(&mut self, now: Time, path: PathId, chunk: &ReConfig<'_>) {
+        if self.reconfig.is_none() || !self.state.is_synchronised() {
+            self.stats.dropped += 1;
+            return;
+        }
+        // RFC 6525 3.1: one or two parameters.
+        for parameter in chunk.parameters.iter().take(2) {
+            match parameter {
+                Ok(ReconfigParameter::Response { response, result, next_tsns }) => {
+                    self.handle_reconfig_response(now, response, result, next_tsns);
+                }
+                Ok(request) if request.request().is_some() => {
+                    self.answer_reconfig_request(now, path, &request);
+                }
+                // RFC 6525 4: an unknown type asks to stop.
+                _ => {
+                    self.stats.dropped += 1;
+                    return;
+                }
+            }
+            if self.is_closed() {
+                return;
+            }
+        }
+    }
+
+    /// The next instant at which a timer of a request expires.
+    pub(super) fn reconfig_timeout(&self) -> Option<Time> {
+        let reconfig = self.reconfig.as_deref()?;
+        let timers = [reconfig.ours.as_ref().and_then(|ours| ours.timer), reconfig.quiet];
+        timers.into_iter().flatten().min()
+    }
+
+    /// The re-configuration timer has expired (RFC 6525 5.1.1): the same chunk again.
+    pub(super) fn handle_reconfig_timeout(&mut self, now: Time) {
+        let Some(reconfig) = &mut self.reconfig else { return };
+        if reconfig.quiet.is_some_and(|t| t <= now) {
+            // The peer has given up its request.
+            reconfig.quiet = None;
+            self.release_held();
+        }
+        let may_ask = self.state.may_send_data();
+        let Some(reconfig) = &mut self.reconfig else { return };
+        if !may_ask {
+            // The shutdown has begun, and nothing waits for the answer.
+            reconfig.ours = None;
+        }
+        let Some(ours) = reconfig.ours.as_mut().filter(|o| o.timer.is_some_and(|t| t <= now))
+        else {
+            return;
+        };
+        let (old, waits) = (ours.path, std::mem::take(&mut ours.told_to_wait));
+        if !waits {
+            self.paths[old.index()].back_off();
+            self.count_error(now, old, PathErrorKind::DataTimeout);
+            if self.is_closed() {
+                return;
+            }
+        }
+        let path = if waits { old } else { self.alternate_for_control(old) };
+        let again = now + self.paths[path.index()].rto();
+        let Some(reconfig) = &mut self.reconfig else { return };
+        let Some(ours) = &mut reconfig.ours else { return };
+        (ours.path, ours.timer) = (path, Some(again));
+        reconfig.blind = ours.resets_association();
+        let body = ours.body.clone().unwrap_or_default();
+        self.control.push(path, Control::Reconfig(body));
+    }
+
+    /// What the peer sends now may be numbered anew or not.
+    pub(super) fn is_blind(&self) -> bool {
+        self.reconfig.as_ref().is_some_and(|r| r.blind)
+    }
+
+    /// A SACK that seems to acknowledge what was never sent is of the time before a reset.
+    pub(super) fn is_before_reset(&self, cumulative: Tsn) -> bool {
+        let old = self.reconfig.as_ref().and_then(|r| r.old);
+        old.is_some_and(|old| old.offset_from(cumulative) < MOST_BEHIND)
+    }
+
+    fn tell_reconfig(&mut self, event: Event) {
+        // A peer that asks again and again gets no memory.
+        const MOST_EVENTS: usize = 1024;
+        if self.events.len() < MOST_EVENTS {
+            self.events.push_back(event);
+        }
+    }
+}

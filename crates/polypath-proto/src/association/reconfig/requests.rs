@@ -1,0 +1,378 @@
+//! What this side asks for (RFC 6525 5.1), and the peer's answers (5.2.7).
+
+use bytes::Bytes;
+
+use super::{AcceptedRequests, parameters};
+use crate::association::Association;
+use crate::association::control::Control;
+use crate::association::state::State;
+use crate::send::{Streams, WindowProbe};
+use crate::wire::{ReconfigParameter, U16List, reconfig_result};
+use crate::{Event, PathId, ReconfigError, Reconfigured, StreamId, Time, Tsn};
+
+/// Whose streams are reset (RFC 6525 6.3.2, `SCTP_RESET_STREAMS`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamReset {
+    /// This side's (`SCTP_STREAM_RESET_OUTGOING`).
+    Outgoing,
+    /// The peer's (`SCTP_STREAM_RESET_INCOMING`).
+    Incoming,
+    /// Both.
+    Both,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    ResetOutgoing(Streams),
+    ResetIncoming(Streams),
+    ResetAssociation,
+    AddOutgoing(u16),
+    AddIncoming(u16),
+}
+
+/// The requests of one chunk; there is no second one meanwhile (RFC 6525 5.1.1).
+#[derive(Debug)]
+pub(super) struct Ours {
+    /// With their numbers; those that have been answered are gone.
+    requests: Vec<(u32, Request)>,
+    /// The peer's request that they answer.
+    answers: Option<u32>,
+    /// As the chunk has left; it does not change any more.
+    pub(super) body: Option<Bytes>,
+    pub(super) path: PathId,
+    /// Runs while an answer is awaited.
+    pub(super) timer: Option<Time>,
+    /// The peer is at it: asking again is no error.
+    pub(super) told_to_wait: bool,
+}
+
+impl Ours {
+    pub(super) fn resets_association(&self) -> bool {
+        self.requests.iter().any(|(_, r)| *r == Request::ResetAssociation)
+    }
+
+    /// It waits for its turn, in answer to this request of the peer.
+    pub(super) fn will_answer(&self, request: u32) -> bool {
+        self.answers == Some(request) && self.body.is_none()
+    }
+}
+
+fn numbers(streams: &Streams) -> Vec<u8> {
+    streams.list().iter().flat_map(|s| s.0.to_be_bytes()).collect()
+}
+
+/// The list in `bytes`, which `numbers` gave.
+fn listed(bytes: &[u8]) -> U16List<'_> {
+    U16List::from_be_bytes(bytes).unwrap_or_default()
+}
+
+impl Association {
+    /// Lets the sequence numbers of streams begin anew; all streams if none is listed
+    /// (RFC 6525 6.3.2, `SCTP_RESET_STREAMS`). Messages sent on them meanwhile wait.
+    /// [`Event::StreamsReset`] tells what became of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReconfigError`]; nothing was asked for.
+    pub fn reset_streams(
+        &mut self,
+        now: Time,
+        reset: StreamReset,
+        streams: &[StreamId],
+    ) -> Result<(), ReconfigError> {
+        self.may_reconfigure()?;
+        let outgoing = reset != StreamReset::Incoming;
+        let incoming = reset != StreamReset::Outgoing;
+        for (wanted, streams_there) in
+            [(outgoing, self.outbound_streams), (incoming, self.inbound_streams)]
+        {
+            let beyond = streams.iter().find(|s| s.0 >= streams_there);
+            if let Some(stream) = beyond.filter(|_| wanted) {
+                let error = ReconfigError::NoSuchStream { stream: *stream, streams: streams_there };
+                return Err(error);
+            }
+        }
+        let listed = Streams::listed(streams.iter().map(|s| s.0));
+        // The headers of packet and chunk, the fixed parts of both parameters.
+        let room = self.paths.iter().map(crate::path::Path::max_packet).min().unwrap_or(0);
+        let max = room.saturating_sub(64) / 4;
+        if listed.list().len() > max {
+            return Err(ReconfigError::TooMany { listed: listed.list().len(), max });
+        }
+        let mut requests = Vec::new();
+        if outgoing {
+            requests.push(Request::ResetOutgoing(listed.clone()));
+        }
+        if incoming {
+            requests.push(Request::ResetIncoming(listed));
+        }
+        self.begin_reconfig(now, requests, None);
+        Ok(())
+    }
+
+    /// Lets all sequence numbers begin anew in both directions, TSNs included, once all that was sent
+    /// has been acknowledged (RFC 6525 6.3.3, `SCTP_RESET_ASSOC`). Messages sent meanwhile wait.
+    /// [`Event::AssociationReset`] tells what became of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReconfigError`]; nothing was asked for.
+    pub fn reset_association(&mut self, now: Time) -> Result<(), ReconfigError> {
+        self.may_reconfigure()?;
+        self.begin_reconfig(now, vec![Request::ResetAssociation], None);
+        Ok(())
+    }
+
+    /// Adds so many streams in each direction (RFC 6525 6.3.4, `SCTP_ADD_STREAMS`).
+    /// [`Event::StreamsAdded`] tells what became of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReconfigError`]; nothing was asked for.
+    pub fn add_streams(
+        &mut self,
+        now: Time,
+        outgoing: u16,
+        incoming: u16,
+    ) -> Result<(), ReconfigError> {
+        self.may_reconfigure()?;
+        let mut requests = Vec::new();
+        for (added, streams, request) in [
+            (outgoing, self.outbound_streams, Request::AddOutgoing(outgoing)),
+            (incoming, self.inbound_streams, Request::AddIncoming(incoming)),
+        ] {
+            if streams.checked_add(added).is_none() || (outgoing == 0 && incoming == 0) {
+                return Err(ReconfigError::NotSoMany { added, streams });
+            }
+            if added > 0 {
+                requests.push(request);
+            }
+        }
+        self.begin_reconfig(now, requests, None);
+        Ok(())
+    }
+
+    /// Which of the peer's requests are granted from now on (RFC 6525 6.3.1,
+    /// `SCTP_ENABLE_STREAM_RESET`).
+    ///
+    /// # Errors
+    ///
+    /// The two sides have not agreed on stream reconfiguration, or not yet.
+    pub fn accept_requests(&mut self, accepted: AcceptedRequests) -> Result<(), ReconfigError> {
+        let reconfig = self.reconfig.as_mut().ok_or(ReconfigError::NotAgreed)?;
+        reconfig.accepted = accepted;
+        Ok(())
+    }
+
+    fn may_reconfigure(&self) -> Result<(), ReconfigError> {
+        if !matches!(self.state, State::Established) {
+            return Err(ReconfigError::NotEstablished);
+        }
+        let reconfig = self.reconfig.as_ref().ok_or(ReconfigError::NotAgreed)?;
+        if reconfig.ours.is_some() || reconfig.quiet.is_some() {
+            return Err(ReconfigError::InProgress);
+        }
+        Ok(())
+    }
+
+    /// Asks as soon as it may. `answers` is the peer's request that makes this side ask.
+    pub(super) fn begin_reconfig(
+        &mut self,
+        now: Time,
+        requests: Vec<Request>,
+        answers: Option<u32>,
+    ) {
+        let path = self.path_for_control();
+        let Some(reconfig) = &mut self.reconfig else { return };
+        for request in &requests {
+            match request {
+                Request::ResetOutgoing(streams) => self.sender.held.hold(streams.clone()),
+                Request::ResetAssociation => self.sender.held.hold(Streams::All),
+                _ => {}
+            }
+        }
+        let first = reconfig.next;
+        reconfig.next = first.wrapping_add(requests.len() as u32);
+        let requests = (0..).map(|i| first.wrapping_add(i)).zip(requests).collect();
+        reconfig.ours =
+            Some(Ours { requests, answers, body: None, path, timer: None, told_to_wait: false });
+        self.advance_reconfig(now);
+    }
+
+    /// Sends the request that waits for its turn, if that has come.
+    pub(in crate::association) fn advance_reconfig(&mut self, now: Time) {
+        let Some(reconfig) = &mut self.reconfig else { return };
+        let Some(ours) = reconfig.ours.as_mut().filter(|o| o.body.is_none()) else { return };
+        let sender = &self.sender;
+        let ready = ours.requests.iter().all(|(_, request)| match request {
+            Request::ResetOutgoing(streams) => !sender.queue.has_any_of(streams),
+            // RFC 6525 5.1.4: nothing is outstanding.
+            Request::ResetAssociation => sender.queue.is_empty() && sender.flight.is_empty(),
+            _ => true,
+        });
+        if !ready || !self.state.may_send_data() {
+            return;
+        }
+        // RFC 6525 5.1.2 A4.
+        let response = ours.answers.unwrap_or_else(|| reconfig.expected.wrapping_sub(1));
+        let last_tsn = sender.flight.next_tsn().prev();
+        let written = parameters(|w| {
+            ours.requests.iter().try_for_each(|(number, request)| {
+                let request_number = *number;
+                match request {
+                    Request::ResetOutgoing(streams) => {
+                        w.parameter(&ReconfigParameter::OutgoingReset {
+                            request: request_number,
+                            response,
+                            last_tsn,
+                            streams: listed(&numbers(streams)),
+                        })
+                    }
+                    Request::ResetIncoming(streams) => {
+                        w.parameter(&ReconfigParameter::IncomingReset {
+                            request: request_number,
+                            streams: listed(&numbers(streams)),
+                        })
+                    }
+                    Request::ResetAssociation => {
+                        w.parameter(&ReconfigParameter::AssociationReset {
+                            request: request_number,
+                        })
+                    }
+                    Request::AddOutgoing(streams) => w.parameter(&ReconfigParameter::AddOutgoing {
+                        request: request_number,
+                        streams: *streams,
+                    }),
+                    Request::AddIncoming(streams) => w.parameter(&ReconfigParameter::AddIncoming {
+                        request: request_number,
+                        streams: *streams,
+                    }),
+                }
+            })
+        });
+        debug_assert!(written.is_ok(), "the list was bounded");
+        let body = written.unwrap_or_default();
+        ours.body = Some(body.clone());
+        ours.timer = Some(now + self.paths[ours.path.index()].rto());
+        reconfig.blind = ours.resets_association();
+        self.control.push(ours.path, Control::Reconfig(body));
+    }
+
+    /// RFC 6525 5.2.7.
+    pub(super) fn handle_reconfig_response(
+        &mut self,
+        now: Time,
+        response: u32,
+        result: u32,
+        next_tsns: Option<(Tsn, Tsn)>,
+    ) {
+        let Some(reconfig) = &mut self.reconfig else { return };
+        let Some(ours) = reconfig.ours.as_mut().filter(|o| o.body.is_some()) else { return };
+        let Some(at) = ours.requests.iter().position(|(number, _)| *number == response) else {
+            // Repeated, or of another life.
+            self.stats.dropped += 1;
+            return;
+        };
+        let path = ours.path;
+        if result == reconfig_result::IN_PROGRESS {
+            ours.told_to_wait = true;
+            reconfig.blind = false;
+            return;
+        }
+        self.answered(now, path);
+        let outcome = match result {
+            reconfig_result::NOTHING_TO_DO | reconfig_result::PERFORMED => Reconfigured::Performed,
+            reconfig_result::DENIED => Reconfigured::Denied,
+            _ => Reconfigured::Failed,
+        };
+        self.end_request(now, at, outcome, next_tsns);
+    }
+
+    /// The peer has done in its own way what was asked of it: a request that is like `what` is answered.
+    pub(super) fn end_request_like(&mut self, now: Time, what: impl Fn(u32, &Request) -> bool) {
+        let ours = self.reconfig.as_ref().and_then(|r| r.ours.as_ref());
+        let at = ours
+            .filter(|o| o.body.is_some())
+            .and_then(|o| o.requests.iter().position(|(number, request)| what(*number, request)));
+        if let Some(at) = at {
+            self.end_request(now, at, Reconfigured::Performed, None);
+        }
+    }
+
+    fn end_request(
+        &mut self,
+        now: Time,
+        at: usize,
+        outcome: Reconfigured,
+        next_tsns: Option<(Tsn, Tsn)>,
+    ) {
+        let Some(reconfig) = &mut self.reconfig else { return };
+        let Some(ours) = &mut reconfig.ours else { return };
+        let (_, request) = ours.requests.remove(at);
+        if ours.requests.is_empty() {
+            reconfig.ours = None;
+            reconfig.blind = false;
+        }
+        let done = outcome == Reconfigured::Performed;
+        match request {
+            Request::ResetOutgoing(streams) => {
+                if done {
+                    self.sender.queue.reset_ssns(&streams);
+                }
+                self.release_held();
+                let streams = streams.list();
+                self.tell_reconfig(Event::StreamsReset { incoming: false, streams, outcome });
+            }
+            // If it was done, the peer's own request tells.
+            Request::ResetIncoming(streams) if !done => {
+                let streams = streams.list();
+                self.tell_reconfig(Event::StreamsReset { incoming: true, streams, outcome });
+            }
+            Request::ResetAssociation => {
+                let outcome = match next_tsns {
+                    Some((theirs, ours)) if done => {
+                        self.renumber(ours, theirs);
+                        outcome
+                    }
+                    None if done => Reconfigured::Failed,
+                    _ => outcome,
+                };
+                self.release_held();
+                self.tell_reconfig(Event::AssociationReset { outcome });
+            }
+            Request::AddOutgoing(added) => {
+                if done {
+                    self.outbound_streams = self.outbound_streams.saturating_add(added);
+                }
+                let streams = self.outbound_streams;
+                self.tell_reconfig(Event::StreamsAdded { incoming: false, streams, outcome });
+            }
+            Request::AddIncoming(_) if !done => {
+                let streams = self.inbound_streams;
+                self.tell_reconfig(Event::StreamsAdded { incoming: true, streams, outcome });
+            }
+            Request::ResetIncoming(_) | Request::AddIncoming(_) => {}
+        }
+        self.advance_shutdown(now);
+    }
+
+    /// Every number begins anew: the next TSN of this side and that of the peer, and all sequence numbers
+    /// of streams (RFC 6525 5.2.4, 5.2.7). Nothing is outstanding.
+    pub(super) fn renumber(&mut self, next: Tsn, peer_next: Tsn) {
+        let last = self.sender.flight.next_tsn().prev();
+        if last != next.prev() {
+            self.sender.flight.restart(next);
+            self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
+            self.policies.loss = (self.config.loss().make)(&self.config);
+        }
+        self.sender.probe = WindowProbe::Idle;
+        self.sender.queue.reset_ssns(&Streams::All);
+        self.receiver.restart(peer_next, self.inbound_streams);
+        // Whoever has not heard of the new numbers takes them for wrong ones.
+        self.ack.clear();
+        if let Some(reconfig) = &mut self.reconfig {
+            reconfig.old = Some(last);
+            reconfig.deferred = None;
+        }
+    }
+}
