@@ -164,6 +164,8 @@ class Parameters(TypedDict, total=False):
     first_sack_at_once: bool
     srtt_heuristic: bool
     fast_retransmit_reports: int
+    nr_sack: bool
+    buffer_splitting: Literal["off", "send", "receive", "both"]
     receive_buffer: str
     send_buffer: str
     max_message_size: str

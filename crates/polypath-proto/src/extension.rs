@@ -26,14 +26,18 @@ pub enum Extension {
     PacketCount,
     /// RE-CONFIG chunks: streams are reset and added (RFC 6525).
     StreamReconfiguration,
+    /// NR-SACK chunks: the receiver says what it will not drop again
+    /// (draft-natarajan-tsvwg-sctp-nrsack).
+    NrSack,
 }
 
 impl Extension {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
         Self::StreamReconfiguration,
+        Self::NrSack,
     ];
 
     /// What a parameter of its own offers.
@@ -50,6 +54,7 @@ impl Extension {
     const fn chunk_types(self) -> &'static [u8] {
         match self {
             Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
+            Self::NrSack => &[chunk_type::NR_SACK],
             Self::Timestamps | Self::RetransmissionFlag | Self::PacketCount => &[],
         }
     }
@@ -60,7 +65,7 @@ impl Extension {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
-            Self::StreamReconfiguration => Ok(()),
+            Self::StreamReconfiguration | Self::NrSack => Ok(()),
         }
     }
 
@@ -68,7 +73,10 @@ impl Extension {
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            Self::RetransmissionFlag | Self::PacketCount | Self::StreamReconfiguration => 0,
+            Self::RetransmissionFlag
+            | Self::PacketCount
+            | Self::StreamReconfiguration
+            | Self::NrSack => 0,
         }
     }
 
@@ -93,6 +101,9 @@ impl Extensions {
         needs.into_iter().flatten().for_each(|e| all.insert(e));
         if config.stream_reconfiguration() {
             all.insert(Extension::StreamReconfiguration);
+        }
+        if config.nr_sack() {
+            all.insert(Extension::NrSack);
         }
         all
     }

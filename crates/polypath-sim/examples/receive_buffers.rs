@@ -20,6 +20,15 @@ const SCHEDULERS: [&str; 2] = ["concurrent", "delay-aware"];
 
 /// Bytes a second at the receiver.
 fn goodput(paths: &[(u32, u32)], buffer: u64, scheduler: &str, bytes: u64) -> f64 {
+    run(
+        paths,
+        &format!("receive_buffer = \"{buffer} B\"\nsend_buffer = \"8 MiB\""),
+        scheduler,
+        bytes,
+    )
+}
+
+fn run(paths: &[(u32, u32)], transport: &str, scheduler: &str, bytes: u64) -> f64 {
     let mut text = String::from("schema = 1\n");
     for (rate, delay) in paths {
         text += &format!(
@@ -27,9 +36,8 @@ fn goodput(paths: &[(u32, u32)], buffer: u64, scheduler: &str, bytes: u64) -> f6
         );
     }
     text += &format!(
-        "[transport]\nprofile = \"cmt\"\nreceive_buffer = \"{buffer} B\"\nsend_buffer = \"8 MiB\"\n\
-         [policy]\nscheduler = \"{scheduler}\"\n[workload]\nkind = \"bulk\"\nsize = \"{bytes} B\"\n\
-         [run]\ncheck_every = \"end\"\n"
+        "[transport]\nprofile = \"cmt\"\n{transport}\n[policy]\nscheduler = \"{scheduler}\"\n\
+         [workload]\nkind = \"bulk\"\nsize = \"{bytes} B\"\n[run]\ncheck_every = \"end\"\n"
     );
     let outcome = Scenario::from_toml(&text).unwrap().run(&RunOptions::default()).unwrap();
     bytes as f64 / outcome.associations[0].forward.time_from_first_data.unwrap()
@@ -51,6 +59,26 @@ fn main() {
                     paths.iter().map(|&p| goodput(&[p], buffer, scheduler, share(p.0))).sum();
                 let together = goodput(paths, buffer, scheduler, BYTES);
                 row += &format!(" {:.0} % |", 100.0 * together / alone);
+            }
+            println!("{row}");
+        }
+    }
+    println!();
+    println!("| receive, send buffer | scheduler | neither | NR-SACK | split | both |");
+    println!("|---|---|---|---|---|---|");
+    for (receive, send, splitting) in
+        [(300, 8000, "receive"), (600, 8000, "receive"), (4000, 300, "send"), (4000, 600, "send")]
+    {
+        for scheduler in SCHEDULERS {
+            let mut row = format!("| {receive}, {send} kB | {scheduler} |");
+            for (nr_sack, split) in [(false, false), (true, false), (false, true), (true, true)] {
+                let splitting = if split { splitting } else { "off" };
+                let transport = format!(
+                    "receive_buffer = \"{receive} kB\"\nsend_buffer = \"{send} kB\"\nnr_sack = {nr_sack}\n\
+                     buffer_splitting = \"{splitting}\""
+                );
+                let rate = run(SETS[0].1, &transport, scheduler, BYTES);
+                row += &format!(" {:.1} |", rate * 8.0 / 1e6);
             }
             println!("{row}");
         }

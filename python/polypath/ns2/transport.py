@@ -52,6 +52,8 @@ _FIXED = {
     "path_confirmation": "before-data",
     "first_sack_at_once": True,
     "srtt_heuristic": False,
+    "nr_sack": False,
+    "buffer_splitting": "off",
     "initial_cwnd": 0,
     "cwnd_floor": 4,
 }

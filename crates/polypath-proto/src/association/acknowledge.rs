@@ -81,15 +81,15 @@ impl Association {
         };
         if above
             || flight.has_reserved_in(flight.ack_point().next(), cumulative)
-            || sack.gaps().any(|g| g.is_sound() && unsent(g))
+            || sack.all_gaps().any(|g| g.is_sound() && unsent(g))
         {
             return self.violation("it acknowledged data that was never sent");
         }
         let counted = self.extensions.contains(Extension::PacketCount);
         let packets = counted.then(|| sack.packets());
         // By ns-2's procedures a SACK without gap blocks takes back nothing that others acknowledged.
-        let silent = self.is_ns2() && !self.is_ns2_cmt() && sack.gaps().next().is_none();
-        self.acknowledge(now, cumulative, (!silent).then(|| sack.gaps()), packets);
+        let silent = self.is_ns2() && !self.is_ns2_cmt() && sack.all_gaps().next().is_none();
+        self.acknowledge(now, cumulative, (!silent).then(|| sack.all_gaps()), packets);
         if self.is_closed() {
             return;
         }
@@ -466,7 +466,7 @@ impl Association {
         }
     }
 
-    fn tell_if_writable(&mut self) {
+    pub(super) fn tell_if_writable(&mut self) {
         if self.sender.starved && self.send_room() * 2 >= self.config.send_buffer() as usize {
             self.sender.starved = false;
             self.events.push_back(Event::Writable);

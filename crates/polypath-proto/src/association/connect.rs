@@ -101,6 +101,7 @@ impl Association {
     /// The peer's first TSN and its window are known.
     pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
         self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
+        self.keep_if_agreed();
         self.start_reconfig(initial);
         self.peer_window(a_rwnd);
         if self.config.initial_ssthresh().is_none() {

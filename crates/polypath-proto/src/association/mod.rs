@@ -32,6 +32,7 @@ use crate::{
 
 mod acknowledge;
 mod acks;
+mod buffer_splitting;
 mod collision;
 mod connect;
 mod control;
@@ -39,6 +40,7 @@ mod data;
 mod heartbeat;
 mod invariants;
 mod measure;
+mod nr_sack;
 mod ns2;
 mod ns2_cmt;
 mod paths;
@@ -478,6 +480,9 @@ impl Association {
             Chunk::Sack(sack) if self.state.is_synchronised() => {
                 self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                 self.handle_sack(now, sack);
+            }
+            Chunk::NrSack(sack) => {
+                return self.handle_nr_sack(now, sack, seen.timestamp.and_then(|t| t.echo));
             }
             Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),

@@ -207,6 +207,7 @@ impl Association {
             }
         }
         let (ns2_cmt, full) = (self.is_ns2_cmt(), self.burst_is_full());
+        let share = self.path_share();
         if ns2_cmt && !self.ns2_may_send_new() {
             // The scheduler's turns count only what leaves.
             return None;
@@ -215,6 +216,9 @@ impl Association {
         let Self { policies, burst_from, config, ns2_cmt: notes, .. } = self;
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let room = |p: &PathView| {
+            if p.in_flight >= share {
+                return false;
+            }
             if ns2_cmt {
                 return Self::ns2_cmt_has_room(notes, config.max_burst(), dormant, p);
             }

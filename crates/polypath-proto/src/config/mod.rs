@@ -14,7 +14,7 @@ use crate::policy::{
 mod choices;
 mod profiles;
 
-pub use choices::{BurstRule, PathConfirmation, Procedures};
+pub use choices::{BufferSplitting, BurstRule, PathConfirmation, Procedures};
 pub use profiles::{PROFILES, Profile};
 
 /// A value that [`ConfigBuilder::build`] refuses.
@@ -108,6 +108,11 @@ parameters! {
     /// T3-rtx leaves alone what was sent within the last smoothed round-trip time: it cannot have been
     /// acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything outstanding on the path.
     srtt_heuristic: bool = false;
+    /// The receiver says by NR-SACKs what of that which it has acknowledged it will not drop again, so that
+    /// the sender frees it at once, if both sides offer it (draft-natarajan-tsvwg-sctp-nrsack).
+    nr_sack: bool = false;
+    /// Which buffers are split between the paths in CMT: none of them has more outstanding than its part.
+    buffer_splitting: BufferSplitting = BufferSplitting::Off;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
     /// Each chunk is charged with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;
@@ -274,6 +279,11 @@ impl ConfigBuilder {
             // Its sender keeps TSNs in places of its own.
             let allowed = format!("false with procedures {}", Procedures::Ns2);
             return refuse("stream_reconfiguration", "true".into(), allowed);
+        }
+        if c.nr_sack && c.procedures == Procedures::Ns2 {
+            // It has rules of its own for what a SACK takes back.
+            let allowed = format!("false with procedures {}", Procedures::Ns2);
+            return refuse("nr_sack", "true".into(), allowed);
         }
         match refused_combination(&c) {
             Some(error) => Err(error),

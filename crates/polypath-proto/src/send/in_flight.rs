@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::ahead::Reserved;
 use super::queue::NewChunk;
 use crate::policy::retransmission::{LossCause, LostChunk};
-use crate::wire::{DATA_HEADER_LEN, Data, GapBlock};
+use crate::wire::{DATA_HEADER_LEN, Data, GapBlock, Sack};
 use crate::{PathId, Ppid, Ssn, StreamId, Time, Tsn};
 
 /// What the sender believes of a chunk.
@@ -27,7 +27,10 @@ pub(crate) enum Fate {
 
 #[derive(Debug)]
 pub(crate) struct Outstanding {
+    /// Empty once the receiver has promised to keep it.
     pub(crate) payload: Bytes,
+    /// Bytes of the payload when it left.
+    payload_len: u32,
     pub(crate) stream: StreamId,
     pub(crate) ssn: Ssn,
     pub(crate) ppid: Ppid,
@@ -59,6 +62,7 @@ pub(crate) struct Outstanding {
 impl Outstanding {
     fn new(chunk: NewChunk, path: PathId) -> Self {
         Self {
+            payload_len: chunk.payload.len() as u32,
             payload: chunk.payload,
             stream: chunk.stream,
             ssn: chunk.ssn,
@@ -82,7 +86,7 @@ impl Outstanding {
 
     /// What it counts for in windows: chunk header and payload.
     pub(crate) fn size(&self) -> u32 {
-        (DATA_HEADER_LEN + self.payload.len()) as u32
+        DATA_HEADER_LEN as u32 + self.payload_len
     }
 
     /// What a retransmission policy is told of it.
@@ -120,6 +124,8 @@ pub(crate) struct InFlight {
     acked: Vec<Span>,
     /// Spare memory for the next list of gap blocks.
     spare: Vec<Span>,
+    /// Of these, what the receiver has promised to keep (NR-SACK).
+    kept: Vec<Span>,
     lost: BTreeSet<u64>,
     /// Bytes with fate `InFlight`.
     bytes: u32,
@@ -134,6 +140,7 @@ impl InFlight {
             first_place: 0,
             acked: Vec::new(),
             spare: Vec::new(),
+            kept: Vec::new(),
             lost: BTreeSet::new(),
             bytes: 0,
             reserved: Reserved::new(),
@@ -325,10 +332,12 @@ impl InFlight {
             each(tsn, chunk, fate);
         }
         let first = self.first_place;
-        let below = self.acked.partition_point(|s| s.1 < first);
-        self.acked.drain(..below);
-        if let Some(span) = self.acked.first_mut() {
-            span.0 = span.0.max(first);
+        for spans in [&mut self.acked, &mut self.kept] {
+            let below = spans.partition_point(|s| s.1 < first);
+            spans.drain(..below);
+            if let Some(span) = spans.first_mut() {
+                span.0 = span.0.max(first);
+            }
         }
     }
 
@@ -342,17 +351,9 @@ impl InFlight {
         mut reneged: impl FnMut(Tsn, &mut Outstanding),
     ) {
         let mut new = std::mem::take(&mut self.spare);
-        new.clear();
-        // A gap block counts from the ack point, which lies one below the ring.
-        let base = self.first_place.wrapping_sub(1);
-        for g in gaps.filter(|g| g.is_sound()) {
-            let first = base.wrapping_add(g.start.into());
-            let last = base.wrapping_add(g.end.into());
-            match new.last_mut() {
-                Some(l) if first <= l.1 => {}
-                Some(l) if first == l.1 + 1 => l.1 = last,
-                _ => new.push((first, last)),
-            }
+        spans_of(self.first_place, gaps, &mut new);
+        if !self.kept.is_empty() {
+            new = union(&new, &self.kept);
         }
         let old = std::mem::take(&mut self.acked);
         difference(&new, &old, |place| {
@@ -378,6 +379,36 @@ impl InFlight {
         });
         self.acked = new;
         self.spare = old;
+    }
+
+    /// The receiver keeps what these gap blocks of the last SACK name: their payload is of no use any
+    /// more. Gives the bytes.
+    pub(crate) fn release(&mut self, gaps: impl Iterator<Item = GapBlock>) -> usize {
+        let mut named = Vec::new();
+        spans_of(self.first_place, gaps, &mut named);
+        if named.is_empty() {
+            return 0;
+        }
+        let new = union(&intersection(&named, &self.acked), &self.kept);
+        let mut bytes = 0;
+        difference(&new, &self.kept, |place| {
+            let chunk = &mut self.ring[(place - self.first_place) as usize];
+            bytes += std::mem::take(&mut chunk.payload).len();
+        });
+        self.kept = new;
+        bytes
+    }
+
+    /// The receiver has promised to keep what this SACK does not name: an older one.
+    pub(crate) fn knows_more(&self, sack: &Sack<'_>) -> bool {
+        if sack.cumulative_tsn_ack != self.ack_point() || self.kept.is_empty() {
+            return false;
+        }
+        let mut named = Vec::new();
+        spans_of(self.first_place, sack.all_gaps(), &mut named);
+        let mut more = false;
+        difference(&self.kept, &named, |_| more = true);
+        more
     }
 
     /// The highest TSN that gap blocks acknowledge, or the ack point.
@@ -461,8 +492,65 @@ impl InFlight {
                 self.lost.len()
             ));
         }
+        // Of what the receiver keeps nothing is held, of all else everything.
+        let held = |c: &Outstanding| c.payload.len() == c.payload_len as usize;
+        let mut empty = 0;
+        let sound = self.ring.iter().all(|c| {
+            let released = c.payload.is_empty() && c.fate == Fate::Acked;
+            empty += u64::from(released);
+            released || held(c)
+        });
+        let kept: u64 = self.kept.iter().map(|s| s.1 - s.0 + 1).sum();
+        if !sound || empty != kept {
+            return Err(format!("{empty} chunks released, {kept} kept by the receiver"));
+        }
         self.reserved.check(self.ring.iter())
     }
+}
+
+/// The places of gap blocks that count from below the ring's first place. Blocks that do not ascend are
+/// passed over, or, if they begin within what came before, what they have beyond it is.
+fn spans_of(first_place: u64, gaps: impl Iterator<Item = GapBlock>, spans: &mut Vec<Span>) {
+    spans.clear();
+    // A gap block counts from the ack point, which lies one below the ring.
+    let base = first_place.wrapping_sub(1);
+    for g in gaps.filter(|g| g.is_sound()) {
+        let first = base.wrapping_add(g.start.into());
+        let last = base.wrapping_add(g.end.into());
+        match spans.last_mut() {
+            Some(l) if first <= l.1 => {}
+            Some(l) if first == l.1 + 1 => l.1 = last,
+            _ => spans.push((first, last)),
+        }
+    }
+}
+
+/// What is in either; both ascend.
+fn union(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let mut all: Vec<Span> = a.iter().chain(b).copied().collect();
+    all.sort_unstable();
+    let mut spans: Vec<Span> = Vec::with_capacity(all.len());
+    for span in all {
+        match spans.last_mut() {
+            Some(l) if span.0 <= l.1 + 1 => l.1 = l.1.max(span.1),
+            _ => spans.push(span),
+        }
+    }
+    spans
+}
+
+/// What is in both; both ascend.
+fn intersection(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let span = (x.0.max(y.0), x.1.min(y.1));
+        if span.0 <= span.1 {
+            spans.push(span);
+        }
+        if x.1 < y.1 { i += 1 } else { j += 1 }
+    }
+    spans
 }
 
 /// Calls `each` with every place in `a` that is not in `b`; both ascend.

@@ -23,6 +23,7 @@ mod ecn;
 mod error;
 mod heartbeat;
 mod init;
+mod nr_sack;
 mod packet;
 mod parameter;
 mod reconfig;

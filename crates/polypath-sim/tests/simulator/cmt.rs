@@ -82,6 +82,25 @@ fn paths_of_unequal_rate_and_delay_add_up() {
     }
 }
 
+/// Bounded buffers and data that leaves in the order of TSNs: a part of the buffer for each path lets the faster
+/// one go on, and NR-SACK frees of the send buffer what waits at the receiver for the slower one.
+#[test]
+fn split_buffers_and_nr_sack_help_unequal_paths() {
+    let goodput = |buffers: &str, choice: &str| {
+        let transport =
+            format!("profile = \"cmt\"\n{buffers}\n{choice}\n[policy]\nscheduler = \"concurrent\"");
+        goodput(&[(10_000, 20, 100), (2_000, 200, 100)], &transport, 15_000_000)
+    };
+    let small_receiver = "receive_buffer = \"300 kB\"\nsend_buffer = \"8 MiB\"";
+    let plain = goodput(small_receiver, "");
+    let split = goodput(small_receiver, "buffer_splitting = \"receive\"");
+    assert!(split > 1.25 * plain, "{split:.0} bytes/s split, {plain:.0} not");
+    let small_sender = "receive_buffer = \"4 MB\"\nsend_buffer = \"300 kB\"";
+    let plain = goodput(small_sender, "");
+    let both = goodput(small_sender, "nr_sack = true\nbuffer_splitting = \"send\"");
+    assert!(both > 2.0 * plain, "{both:.0} bytes/s with NR-SACK and split, {plain:.0} without");
+}
+
 /// What MFR over CMT gains, which the paper left open (2004, IV.B): a lost fast retransmission need not
 /// wait for a timeout.
 #[test]
@@ -152,9 +171,15 @@ proptest! {
         policy in 0usize..5,
         cuc in 0usize..2,
         scheduler in 0usize..2,
+        nr_sack in any::<bool>(),
+        splitting in 0usize..4,
     ) {
         let paths: Vec<_> = [Some(first), Some(second), third].into_iter().flatten().map(|(r, d)| (r, d, 100_000)).collect();
-        let transport = format!("profile = \"cmt\"\nreceive_buffer = \"{buffer} KiB\"\nrto_initial = \"3 s\"");
+        let splitting = ["off", "send", "receive", "both"][splitting];
+        let transport = format!(
+            "profile = \"cmt\"\nreceive_buffer = \"{buffer} KiB\"\nrto_initial = \"3 s\"\nnr_sack = {nr_sack}\n\
+             buffer_splitting = \"{splitting}\""
+        );
         let policy = format!(
             "retransmission = \"{}\"\ncwnd_update = \"{}\"\nscheduler = \"{}\"",
             ["same", "asap", "cwnd", "ssthresh", "loss-rate"][policy],

@@ -1,8 +1,6 @@
 //! Stream reconfiguration: RFC 6525, by the numbers that stand on the wire.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use polypath_proto::wire::{Chunk, Data, ReconfigParameter, U16List, reconfig_result as result};
 use polypath_proto::{
     AcceptedRequests, Config, ConfigBuilder, Event, Message, PathState, ReconfigError,
