@@ -181,7 +181,7 @@ impl Association {
             // RFC 9260 6.3.3 E3: after a timeout it leaves whatever the peer's window, which in CMT it may do
             // on a path that has no allowance.
             let owed = concurrent && cause == LossCause::Timeout;
-            if self.may_burst(path) && (owed || self.sender.peer_has_room(size)) {
+            if self.may_burst(path) && (owed || self.sender.peer_has_room_for(tsn, size)) {
                 return Some((path, tsn));
             }
             if !concurrent {
@@ -234,7 +234,7 @@ impl Association {
             ahead: sender.flight.ahead(),
         };
         let mut turn = policies.scheduler.next(view, &data, &room)?;
-        if sender.flight.bytes() == 0 {
+        if sender.flight.bytes() == 0 || (size + DATA_HEADER_LEN) as u32 > sender.peer_rwnd {
             // A probe of the peer's window is of what it waits for.
             turn.ahead = 0;
         }
@@ -459,7 +459,7 @@ impl Association {
             // Asked twice, a policy that draws lots may answer twice.
             let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
             let allowed = (forced || chosen == Some(tsn))
-                || (self.may_burst(path) && self.sender.peer_has_room(size));
+                || (self.may_burst(path) && self.sender.peer_has_room_for(tsn, size));
             if to != path && concurrent {
                 continue;
             }

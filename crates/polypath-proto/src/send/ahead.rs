@@ -2,7 +2,8 @@
 //! chunk behind them leaves on a slower path now, to arrive when its turn has come.
 //!
 //! What a receiver may hold is bounded in every direction: the window still is the peer's (RFC 9260
-//! 6.1 A), and what leaves ahead takes no more than half of it, so that what lies below always has room.
+//! 6.1 A), and the scheduler leaves a part of it to what lies below. If all of it is taken none the less, the
+//! chunk that the receiver waits for leaves as a probe of the window.
 
 use std::collections::BTreeSet;
 

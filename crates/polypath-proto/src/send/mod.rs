@@ -79,12 +79,26 @@ impl Sender {
     /// RFC 9260 6.1 A: the peer's window has room for `size` bytes, or nothing is in flight and it is
     /// time to probe.
     pub(crate) fn peer_has_room(&self, size: u32) -> bool {
-        size <= self.peer_rwnd || (self.flight.bytes() == 0 && self.probe == WindowProbe::Allowed)
+        size <= self.peer_rwnd || (self.nothing_helps() && self.probe == WindowProbe::Allowed)
+    }
+
+    /// The same for a chunk that has a TSN: it is no use as a probe if it is not what the peer waits for.
+    pub(crate) fn peer_has_room_for(&self, tsn: Tsn, size: u32) -> bool {
+        let awaited = tsn == self.flight.ack_point().next() || self.flight.bytes() == 0;
+        size <= self.peer_rwnd || (awaited && self.peer_has_room(size))
+    }
+
+    /// What is in flight will not make the peer read: nothing is, or what it waits for has not left, while
+    /// higher chunks have.
+    fn nothing_helps(&self) -> bool {
+        let next = self.flight.ack_point().next();
+        self.flight.bytes() == 0 || self.flight.first_reserved().is_some_and(|(tsn, _)| tsn == next)
     }
 
     /// A chunk of `size` bytes leaves.
     pub(crate) fn charge_window(&mut self, tsn: Tsn, size: u32) {
-        if size > self.peer_rwnd && self.probe == WindowProbe::Allowed {
+        let awaited = tsn == self.flight.ack_point().next();
+        if size > self.peer_rwnd && self.probe == WindowProbe::Allowed && awaited {
             self.probe = WindowProbe::Sent(tsn);
         }
         self.peer_rwnd = self.peer_rwnd.saturating_sub(size);
@@ -92,7 +106,7 @@ impl Sender {
 
     /// Nothing more may leave now: is it the peer's closed window that holds everything up?
     pub(crate) fn watch_window(&mut self, probe_at: Time) {
-        let stuck = self.flight.bytes() == 0 && !(self.queue.is_empty() && self.flight.is_empty());
+        let stuck = self.nothing_helps() && !(self.queue.is_empty() && self.flight.is_empty());
         match self.probe {
             WindowProbe::Idle if stuck => self.probe = WindowProbe::At(probe_at),
             WindowProbe::At(_) | WindowProbe::Allowed if !stuck => self.probe = WindowProbe::Idle,

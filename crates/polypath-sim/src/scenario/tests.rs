@@ -147,7 +147,7 @@ fn every_wrong_one_gets_one_line() {
             edited("[workload]", "[policy]\nscheduler = \"primry\"\n[workload]"),
             "line 8: \
           policy.scheduler: no policy \"primry\"; did you mean \"primary\"? allowed: primary, \
-          concurrent",
+          concurrent, delay-aware",
         ),
         (
             edited(

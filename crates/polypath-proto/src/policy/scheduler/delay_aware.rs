@@ -128,9 +128,10 @@ impl Scheduler for DelayAware {
                 return Some(Turn::in_order(c.view.id));
             }
             let enough = data.more || ahead < data.waiting as f64;
-            // What the faster paths carry meanwhile keeps its room.
-            let others: f64 = faster.iter().map(|f| f.pipe).sum();
-            let fits = f64::from(data.ahead) + c.chunk() + others <= f64::from(data.receive_buffer);
+            // What the faster paths carry meanwhile keeps its room, and a quarter in any case.
+            let buffer = f64::from(data.receive_buffer);
+            let others = faster.iter().map(|f| f.pipe).sum::<f64>().max(buffer / 4.0);
+            let fits = f64::from(data.ahead) + c.chunk() + others <= buffer;
             if enough && fits {
                 return Some(Turn { path: c.view.id, ahead: ahead as usize });
             }
