@@ -131,6 +131,12 @@ impl Association {
         if self.state.may_send_data() {
             // RFC 9260 6.1 C: retransmissions before new data.
             let lost = self.sender.flight.has_lost();
+            if lost
+                && self.sender.is_overdue()
+                && let Some(turn) = self.new_data_turn(now)
+            {
+                return Some((turn.path, Purpose::NewData(turn.ahead)));
+            }
             if lost && let Some((path, tsn)) = self.next_retransmission(now) {
                 return Some((path, Purpose::Retransmission(tsn)));
             }

@@ -88,11 +88,29 @@ impl Sender {
         size <= self.peer_rwnd || (awaited && self.peer_has_room(size))
     }
 
-    /// What is in flight will not make the peer read: nothing is, or what it waits for has not left, while
-    /// higher chunks have.
+    /// The chunk that the peer waits for has not left, its window has no room for it, and it is time to probe:
+    /// before what is sent again, which the peer has no use for.
+    pub(crate) fn is_overdue(&self) -> bool {
+        let next = self.flight.ack_point().next();
+        let waits =
+            |(tsn, chunk): (Tsn, &Outstanding)| tsn == next && chunk.size() > self.peer_rwnd;
+        self.probe == WindowProbe::Allowed && self.flight.first_reserved().is_some_and(waits)
+    }
+
+    /// T3-rtx has expired: what was in flight was no use.
+    pub(crate) fn probe_after_timeout(&mut self) {
+        if self.nothing_helps() && matches!(self.probe, WindowProbe::Idle | WindowProbe::At(_)) {
+            self.probe = WindowProbe::Allowed;
+        }
+    }
+
+    /// What is in flight will not make the peer read: nothing is, or what it waits for is not, while chunks
+    /// that left ahead of others take its room.
     fn nothing_helps(&self) -> bool {
         let next = self.flight.ack_point().next();
-        self.flight.bytes() == 0 || self.flight.first_reserved().is_some_and(|(tsn, _)| tsn == next)
+        let awaited = |c: &Outstanding| c.fate != Fate::InFlight;
+        self.flight.bytes() == 0
+            || (self.flight.ahead() > 0 && self.flight.get(next).is_some_and(awaited))
     }
 
     /// A chunk of `size` bytes leaves.
