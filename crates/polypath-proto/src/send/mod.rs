@@ -88,13 +88,12 @@ impl Sender {
         size <= self.peer_rwnd || (awaited && self.peer_has_room(size))
     }
 
-    /// The chunk that the peer waits for has not left, its window has no room for it, and it is time to probe:
-    /// before what is sent again, which the peer has no use for.
+    /// The chunk that the peer waits for has not left, and it is time to probe: before what is sent again,
+    /// which the peer has no use for.
     pub(crate) fn is_overdue(&self) -> bool {
         let next = self.flight.ack_point().next();
-        let waits =
-            |(tsn, chunk): (Tsn, &Outstanding)| tsn == next && chunk.size() > self.peer_rwnd;
-        self.probe == WindowProbe::Allowed && self.flight.first_reserved().is_some_and(waits)
+        self.probe == WindowProbe::Allowed
+            && self.flight.first_reserved().is_some_and(|(tsn, _)| tsn == next)
     }
 
     /// T3-rtx has expired: what was in flight was no use.
