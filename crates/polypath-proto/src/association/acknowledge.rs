@@ -57,8 +57,8 @@ impl NewlyAcked {
 }
 
 impl Association {
-    /// RFC 9260 6.2.1.
-    pub(super) fn handle_sack(&mut self, now: Time, sack: &Sack<'_>) {
+    /// RFC 9260 6.2.1. True if it was heeded.
+    pub(super) fn handle_sack(&mut self, now: Time, sack: &Sack<'_>) -> bool {
         self.stats.sacks_received += 1;
         self.ns2_allow_new_data();
         let cumulative = sack.cumulative_tsn_ack;
@@ -67,12 +67,12 @@ impl Association {
         // drop the SACK chunk": it came late.
         if cumulative.is_before(self.sender.flight.ack_point()) {
             self.stats.dropped += 1;
-            return;
+            return false;
         }
         let above = cumulative.is_after(self.sender.flight.highest());
         if above && self.is_before_reset(cumulative) {
             self.stats.dropped += 1;
-            return;
+            return false;
         }
         let flight = &self.sender.flight;
         let unsent = |g: GapBlock| {
@@ -83,7 +83,8 @@ impl Association {
             || flight.has_reserved_in(flight.ack_point().next(), cumulative)
             || sack.all_gaps().any(|g| g.is_sound() && unsent(g))
         {
-            return self.violation("it acknowledged data that was never sent");
+            self.violation("it acknowledged data that was never sent");
+            return false;
         }
         let counted = self.extensions.contains(Extension::PacketCount);
         let packets = counted.then(|| sack.packets());
@@ -91,7 +92,7 @@ impl Association {
         let silent = self.is_ns2() && !self.is_ns2_cmt() && sack.all_gaps().next().is_none();
         self.acknowledge(now, cumulative, (!silent).then(|| sack.all_gaps()), packets);
         if self.is_closed() {
-            return;
+            return false;
         }
         if self.is_ns2_cmt() {
             self.ns2_cmt_set_window(sack.a_rwnd);
@@ -101,6 +102,7 @@ impl Association {
         self.sender.heard = true;
         self.resend_refused_probe();
         self.advance_shutdown(now);
+        !self.is_closed()
     }
 
     /// A window that has opened had no room for the probe: waiting for T3-rtx would be in vain. Not a

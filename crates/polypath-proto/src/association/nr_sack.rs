@@ -20,20 +20,16 @@ impl Association {
             return true;
         }
         self.cause = self.cause_of(now, sack, echo);
-        let late = sack.cumulative_tsn_ack.is_before(self.sender.flight.ack_point());
         let (old, announced) = (self.sender.flight.knows_more(sack), self.sender.announced);
-        self.handle_sack(now, sack);
-        if self.is_closed() {
+        if !self.handle_sack(now, sack) {
             return true;
         }
         if old && announced < sack.a_rwnd {
             // It has been overtaken on its way: its window has since been used for what it does not name.
             self.sender.set_window(announced);
         }
-        if !late {
-            self.sender.buffered -= self.sender.flight.release(sack.nr_gaps());
-            self.tell_if_writable();
-        }
+        self.sender.buffered -= self.sender.flight.release(sack.nr_gaps());
+        self.tell_if_writable();
         true
     }
 

@@ -308,6 +308,11 @@ impl Path {
         self.highest_sent
     }
 
+    /// TSNs begin anew.
+    pub(crate) const fn forget_highest_sent(&mut self) {
+        self.highest_sent = None;
+    }
+
     /// A chunk sent here left the flight: acknowledged, or found lost.
     pub(crate) fn data_gone(&mut self, size: u32) {
         debug_assert!(self.in_flight >= size && self.chunks_in_flight > 0, "flight underflow");

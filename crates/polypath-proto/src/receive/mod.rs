@@ -261,6 +261,7 @@ impl Receiver {
         let (early, early_chunks) = self.streams.restart(streams);
         self.buffered -= charge(bytes + early, chunks + early_chunks);
         self.tsns = TsnTracker::new(initial);
+        self.keep(self.kept.is_some());
         self.announced = self.window();
     }
 
