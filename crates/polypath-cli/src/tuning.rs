@@ -83,6 +83,8 @@ constants! {
     first_sack_at_once switch "the first DATA chunk is acknowledged at once",
     fast_retransmit_reports number "missing reports that make a chunk lost",
     partial_reliability switch "messages may be given up, where an application asks for it and the peer agrees",
+    nr_sack switch "offer acknowledgements that the sender may forget by: what has arrived is kept",
+    buffer_splitting choice "buffers split between the paths: off, send, receive or both",
     receive_buffer bytes "receive buffer",
     send_buffer bytes "send buffer",
     max_message_size bytes "largest message accepted for sending",

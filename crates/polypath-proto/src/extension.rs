@@ -35,10 +35,13 @@ pub enum Extension {
     ZeroChecksum,
     /// FORWARD TSN chunks: messages may be given up (RFC 3758).
     PartialReliability,
+    /// NR-SACK chunks: the receiver says what it will not drop again
+    /// (draft-natarajan-tsvwg-sctp-nrsack).
+    NrSack,
 }
 
 impl Extension {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
@@ -46,6 +49,7 @@ impl Extension {
         Self::Ecn,
         Self::ZeroChecksum,
         Self::PartialReliability,
+        Self::NrSack,
     ];
 
     /// What a parameter of its own offers.
@@ -66,7 +70,12 @@ impl Extension {
         match self {
             Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
             Self::PartialReliability => &[chunk_type::FORWARD_TSN],
-            _ => &[],
+            Self::NrSack => &[chunk_type::NR_SACK],
+            Self::Timestamps
+            | Self::RetransmissionFlag
+            | Self::PacketCount
+            | Self::Ecn
+            | Self::ZeroChecksum => &[],
         }
     }
 
@@ -76,7 +85,7 @@ impl Extension {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
-            Self::StreamReconfiguration => Ok(()),
+            Self::StreamReconfiguration | Self::NrSack => Ok(()),
             Self::Ecn => p.ecn_capable(),
             Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
             Self::PartialReliability => p.forward_tsn_supported(),
@@ -87,7 +96,13 @@ impl Extension {
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            _ => 0,
+            Self::RetransmissionFlag
+            | Self::PacketCount
+            | Self::StreamReconfiguration
+            | Self::Ecn
+            | Self::ZeroChecksum
+            | Self::PartialReliability
+            | Self::NrSack => 0,
         }
     }
 
@@ -115,6 +130,7 @@ impl Extensions {
             (config.ecn(), Extension::Ecn),
             (endpoint.zero_checksum, Extension::ZeroChecksum),
             (config.partial_reliability(), Extension::PartialReliability),
+            (config.nr_sack(), Extension::NrSack),
         ] {
             if on {
                 all.insert(extension);

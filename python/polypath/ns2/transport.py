@@ -55,6 +55,8 @@ _FIXED = {
     "first_sack_at_once": True,
     "srtt_heuristic": False,
     "partial_reliability": False,
+    "nr_sack": False,
+    "buffer_splitting": "off",
     "initial_cwnd": 0,
     "cwnd_floor": 4,
     "potentially_failed_max_retrans": 0,

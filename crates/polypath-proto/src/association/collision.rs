@@ -254,6 +254,7 @@ impl Association {
         self.sender.heard = true;
         self.sender.probe = WindowProbe::Idle;
         self.receiver.restart(cookie.peer_initial_tsn, cookie.inbound_streams);
+        self.keep_if_agreed();
         self.start_reconfig(cookie.peer_initial_tsn);
         self.receiver.expect_gaps(self.extensions.contains(Extension::PartialReliability));
         self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);

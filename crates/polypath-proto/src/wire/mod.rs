@@ -24,6 +24,7 @@ mod error;
 mod forward_tsn;
 mod heartbeat;
 mod init;
+mod nr_sack;
 mod packet;
 mod pad;
 mod parameter;
