@@ -92,6 +92,19 @@ impl ControlQueue {
         }
     }
 
+    /// A CWR for that path, or a later TSN for the one that waits: it answers for all that are lower.
+    pub(super) fn push_cwr(&mut self, path: PathId, tsn: Tsn) {
+        let waiting = self.next.iter_mut().find_map(|(p, control)| match control {
+            Control::Cwr(tsn) if *p == path => Some(tsn),
+            _ => None,
+        });
+        match waiting {
+            Some(waiting) if tsn.is_after(*waiting) => *waiting = tsn,
+            Some(_) => {}
+            None => self.push(path, Control::Cwr(tsn)),
+        }
+    }
+
     /// For after the retransmission that is about to leave.
     pub(super) fn push_behind(&mut self, path: PathId, control: Control) {
         if self.behind.len() < MOST {

@@ -3,7 +3,6 @@
 //! that the marked packet took is reduced once a round trip, as after a loss.
 
 use super::Association;
-use super::control::Control;
 use crate::policy::PathsView;
 use crate::transmit::Ecn;
 use crate::wire::PacketWriter;
@@ -69,8 +68,6 @@ impl Association {
             p.set_window(window);
             p.stats.congestion_notified += 1;
         }
-        if !matches!(self.control.front(), Some((_, Control::Cwr(_)))) {
-            self.control.push(path, Control::Cwr(lowest));
-        }
+        self.control.push_cwr(path, lowest);
     }
 }

@@ -134,6 +134,35 @@ fn senseless_echoes_are_dropped() {
     assert!(hand.say(&mut net, &|w| w.ecne(Tsn(hand.peer_tsn)).unwrap()).is_empty());
 }
 
+/// Echoes of one event have one answer, which is that to the latest mark, whatever else waits: a peer
+/// repeats those that no CWR has reached.
+#[test]
+fn one_answer_for_all_that_came_together() {
+    let mut net = pair(1, config().build().unwrap());
+    let mut hand = Hand::new(1);
+    let answers = hand.init(&mut net, &|p| p.ecn_capable().unwrap());
+    hand.learn(&answers[0]);
+    hand.echo(&mut net);
+    net.send(1, 0, payload(1, 4000)).unwrap();
+    net.run(MS(1));
+    let first = hand.peer_tsn;
+    let answers = hand.say(&mut net, &|w| {
+        w.heartbeat(b"this waits before it").unwrap();
+        for later in [0, 2, 1] {
+            w.ecne(Tsn(first.wrapping_add(later))).unwrap();
+        }
+    });
+    let answered: Vec<Tsn> = answers
+        .iter()
+        .flat_map(Sent::parsed)
+        .filter_map(|chunk| match chunk {
+            Chunk::Cwr(cwr) => Some(cwr.lowest_tsn),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(answered, [Tsn(first.wrapping_add(2))]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 40, ..ProptestConfig::default() })]
 
