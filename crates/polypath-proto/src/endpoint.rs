@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::association::trusts_stranger;
 use crate::cookie::{CookieError, StateCookie};
 use crate::init::{self, InitAck};
 use crate::reply::{self, Reply};
@@ -176,7 +177,15 @@ impl Endpoint {
         }
         let peer = (from.remote.ip(), header.source_port);
         let by_peer = self.by_peer.get(&peer).copied();
-        match (packet.chunks().next(), by_peer) {
+        // RFC 4895 6.3: the cookie may stand behind an AUTH chunk.
+        let mut chunks = packet.chunks();
+        let mut first = chunks.next();
+        let behind = matches!(first, Some(Ok(Chunk::Auth(_))));
+        if behind {
+            first = chunks.next();
+        }
+        let done = 1 + usize::from(behind);
+        match (first, by_peer) {
             (Some(Ok(Chunk::Init(init))), _) if header.verification_tag.0 == 0 => {
                 // RFC 9260 6.10: an INIT travels alone.
                 if packet.chunks().count() == 1 {
@@ -189,14 +198,16 @@ impl Endpoint {
             (Some(Ok(Chunk::CookieEcho(echo))), Some(id)) => {
                 let Some(entry) = self.entries.get_mut(&id) else { return };
                 let tag = header.verification_tag;
-                if entry.association.handle_cookie_echo(now, tag, echo.cookie, from) {
+                if entry.association.trusts_cookie_echo(now, &packet)
+                    && entry.association.handle_cookie_echo(now, tag, echo.cookie, from)
+                {
                     // What follows the cookie in the packet is the new association's already.
-                    entry.association.handle_packet(now, from, ecn, &packet, 1);
+                    entry.association.handle_packet(now, from, ecn, &packet, done);
                 }
                 self.touch(id);
             }
             (Some(Ok(Chunk::CookieEcho(echo))), None) => {
-                self.handle_cookie_echo(now, from, ecn, &packet, echo.cookie);
+                self.handle_cookie_echo(now, from, ecn, &packet, (echo.cookie, done));
             }
             // RFC 9260 8.5.1 E, 9.2: a peer that still ends an older association, while we open one.
             (Some(Ok(Chunk::ShutdownAck)), Some(id))
@@ -299,7 +310,7 @@ impl Endpoint {
         from: FourTuple,
         ecn: Ecn,
         packet: &Packet<'_>,
-        bytes: &[u8],
+        (bytes, done): (&[u8], usize),
     ) {
         let header = packet.header();
         let cookie = match StateCookie::verify(bytes, &self.shared.cookie_key, now) {
@@ -324,6 +335,12 @@ impl Endpoint {
                 return;
             }
         };
+        let config = &self.shared.config;
+        let (key, keys) = (&self.shared.cookie_key, &config.auth_keys);
+        if !trusts_stranger(&cookie, &config.association, key, keys, packet) {
+            self.stats.bad_cookies += 1;
+            return;
+        }
         // RFC 9260 5.1.5 (3): ports and tag must be those of the cookie.
         if cookie.local_tag != header.verification_tag
             || cookie.peer_port != header.source_port
@@ -352,7 +369,7 @@ impl Endpoint {
             return;
         };
         self.stats.established += 1;
-        association.handle_packet(now, from, ecn, packet, 1);
+        association.handle_packet(now, from, ecn, packet, done);
         self.insert(association);
     }
 
@@ -373,7 +390,8 @@ impl Endpoint {
             destination_port: header.source_port,
             verification_tag: header.verification_tag,
         };
-        let first = packet.chunks().next();
+        // RFC 4895 6.3: as if there were no AUTH chunk.
+        let first = packet.chunks().find(|chunk| !matches!(chunk, Ok(Chunk::Auth(_))));
         // RFC 9260 8.5.1 A: tag 0 is for an INIT alone.
         if header.verification_tag.0 == 0 && !matches!(first, Some(Ok(Chunk::Init(_)))) {
             return;

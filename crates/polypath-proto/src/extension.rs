@@ -35,10 +35,14 @@ pub enum Extension {
     ZeroChecksum,
     /// FORWARD TSN chunks: messages may be given up (RFC 3758).
     PartialReliability,
+    /// AUTH chunks: others are authenticated (RFC 4895).
+    Authentication,
+    /// ASCONF chunks: addresses come and go (RFC 5061).
+    DynamicAddresses,
 }
 
 impl Extension {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
@@ -46,6 +50,8 @@ impl Extension {
         Self::Ecn,
         Self::ZeroChecksum,
         Self::PartialReliability,
+        Self::Authentication,
+        Self::DynamicAddresses,
     ];
 
     /// What a parameter of its own offers.
@@ -66,6 +72,8 @@ impl Extension {
         match self {
             Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
             Self::PartialReliability => &[chunk_type::FORWARD_TSN],
+            Self::Authentication => &[chunk_type::AUTH],
+            Self::DynamicAddresses => &[chunk_type::ASCONF, chunk_type::ASCONF_ACK],
             _ => &[],
         }
     }
@@ -76,7 +84,8 @@ impl Extension {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
-            Self::StreamReconfiguration => Ok(()),
+            // What AUTH needs beside, the association writes.
+            Self::StreamReconfiguration | Self::Authentication | Self::DynamicAddresses => Ok(()),
             Self::Ecn => p.ecn_capable(),
             Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
             Self::PartialReliability => p.forward_tsn_supported(),
@@ -115,6 +124,8 @@ impl Extensions {
             (config.ecn(), Extension::Ecn),
             (endpoint.zero_checksum, Extension::ZeroChecksum),
             (config.partial_reliability(), Extension::PartialReliability),
+            (config.authentication(), Extension::Authentication),
+            (config.dynamic_addresses(), Extension::DynamicAddresses),
         ] {
             if on {
                 all.insert(extension);
@@ -148,13 +159,21 @@ impl Extensions {
             self.insert(extension);
         }
         if let Parameter::SupportedExtensions(types) = parameter {
-            for extension in Extension::ALL {
+            // Who has AUTH shows it by its parameters (RFC 4895 3).
+            for extension in Extension::ALL.into_iter().filter(|e| *e != Extension::Authentication)
+            {
                 let needs = extension.chunk_types();
                 if !needs.is_empty() && needs.iter().all(|ty| types.contains(ty)) {
                     self.insert(extension);
                 }
             }
         }
+    }
+
+    /// All but this one.
+    #[must_use]
+    pub(crate) const fn without(self, extension: Extension) -> Self {
+        Self(self.0 & !extension.bit())
     }
 
     /// What is in both.

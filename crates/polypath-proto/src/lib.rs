@@ -60,6 +60,7 @@
 #![forbid(unsafe_code)]
 
 mod association;
+mod auth;
 mod config;
 mod cookie;
 mod endpoint;
@@ -84,6 +85,7 @@ mod transmit;
 pub mod wire;
 
 pub use association::{AcceptedRequests, Association, StreamMut, StreamReset};
+pub use auth::{AuthKeys, ChunkTypes, KeyError};
 pub use config::{
     BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, PathConfirmation, Procedures, Profile,
 };

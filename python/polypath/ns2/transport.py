@@ -48,6 +48,8 @@ _FIXED = {
     "ecn": False,
     "path_mtu_discovery": False,
     "stream_reconfiguration": False,
+    "authentication": False,
+    "dynamic_addresses": False,
     "burst_rule": "after-retransmission",
     "new_data_waits": True,
     "procedures": "ns2",

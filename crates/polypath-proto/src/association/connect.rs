@@ -46,7 +46,8 @@ impl Association {
             Err(error) => return self.refuse_init_ack(path, init, error, from),
         };
         self.peer_tag = init.initiate_tag;
-        self.agree_on(parameters.agreed(&self.config, &self.shared));
+        let agreed = parameters.agreed(&self.config, &self.shared);
+        self.agree_on(agreed, parameters.authentication.as_ref());
         self.set_streams(
             self.config.outbound_streams().min(init.inbound_streams),
             self.config.inbound_streams().min(init.outbound_streams),

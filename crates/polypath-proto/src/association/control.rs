@@ -26,6 +26,8 @@ pub(super) enum Control {
     /// a small one.
     MtuProbe(Option<usize>, Time),
     HeartbeatAck(Bytes),
+    /// An ASCONF chunk, whole.
+    Asconf(Bytes),
     /// The parameters of a RE-CONFIG chunk.
     Reconfig(Bytes),
     ForwardTsn,
@@ -46,6 +48,7 @@ pub(super) enum OwnedCause {
     NoUserData(Tsn),
     UserAbort(Bytes),
     ProtocolViolation(&'static str),
+    UnsupportedHmac(u16),
     Init(crate::init::InitError),
 }
 
@@ -61,6 +64,7 @@ impl OwnedCause {
             Self::NoUserData(tsn) => c.no_user_data(*tsn),
             Self::UserAbort(reason) => c.user_initiated_abort(reason),
             Self::ProtocolViolation(what) => c.protocol_violation(what.as_bytes()),
+            Self::UnsupportedHmac(id) => c.unsupported_hmac(*id),
             Self::Init(error) => error.write(c),
         }
     }

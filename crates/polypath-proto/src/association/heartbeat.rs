@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::Association;
 use super::control::Control;
 use super::state::State;
+use super::transmit::Purpose;
 use crate::config::{PathConfirmation, Procedures};
 use crate::path::{PacketPair, Path};
 use crate::policy::failover::PathErrorKind;
@@ -210,7 +211,8 @@ impl Association {
     /// The same for one of a pair, filled up to the path's largest packet.
     pub(super) fn paired_heartbeat_info(&self, path: PathId, sent: Time, second: bool) -> Vec<u8> {
         let sent = if second { PacketPair::mark(sent) } else { sent };
-        let room = self.paths[path.index()].max_packet() - COMMON_HEADER_LEN - 2 * CHUNK_HEADER_LEN;
+        let taken = COMMON_HEADER_LEN + 2 * CHUNK_HEADER_LEN + self.auth_room(Purpose::Control);
+        let room = self.paths[path.index()].max_packet() - taken;
         let mut info = self.heartbeat_info(path, sent).to_vec();
         info.resize(room.max(INFO_LEN), 0);
         info

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::auth::{AuthKeys, Authentication};
 use crate::cookie::StateCookie;
 use crate::event::{CloseReason, Event, Message, Received};
 use crate::path::Path;
@@ -24,7 +25,7 @@ use crate::rng::{Rng, Secret};
 use crate::send::Sender;
 use crate::shared::Shared;
 use crate::stats::AssociationStats;
-use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
+use crate::wire::{Action, Cause, Chunk, ChunkError, Packet, chunk_type};
 use crate::{
     AssociationId, Config, ConnectError, Ecn, Extension, Extensions, FourTuple, PathId, Ppid,
     Reliability, Remote, SendError, StreamId, Time, Tsn, VerificationTag,
@@ -33,6 +34,7 @@ use crate::{
 mod abandon;
 mod acknowledge;
 mod acks;
+mod auth;
 mod blocking;
 mod collision;
 mod connect;
@@ -56,6 +58,7 @@ mod timers;
 mod transmit;
 
 use acks::PendingAck;
+pub(crate) use auth::trusts_stranger;
 use control::ControlQueue;
 pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
@@ -153,6 +156,8 @@ pub struct Association {
     /// What both sides offered in the handshake beyond RFC 9260.
     extensions: Extensions,
     reconfig: Option<Box<reconfig::Reconfig>>,
+    auth: Option<Box<Authentication>>,
+    auth_keys: AuthKeys,
     marks: ecn::Marks,
     stamped: Option<measure::Stamped>,
     /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
@@ -223,6 +228,8 @@ impl Association {
             ns2_cmt: ns2_cmt::Notes::default(),
             extensions: Extensions::default(),
             reconfig: None,
+            auth: None,
+            auth_keys: shared.config.auth_keys.clone(),
             marks: ecn::Marks::default(),
             stamped: None,
             cause: SackCause::default(),
@@ -279,7 +286,7 @@ impl Association {
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.peer_tag = cookie.peer_tag;
-        a.agree_on(cookie.extensions);
+        a.agree_on(cookie.extensions, cookie.authentication.as_ref());
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
@@ -472,8 +479,30 @@ impl Association {
         stats.bytes_received += packet.datagram().len() as u64;
         let mut seen = data::DataSeen::new(ecn);
         let tag = packet.header().verification_tag;
-        for chunk in packet.chunks().skip(done) {
+        let mut chunks = packet.chunks();
+        // Who has processed two has found the first one to authenticate the second.
+        let mut authenticated = done > 1;
+        chunks.by_ref().take(done).for_each(drop);
+        loop {
+            let rest = chunks.as_bytes();
+            let Some(chunk) = chunks.next() else { break };
+            let ty = chunk.as_ref().map_or_else(ChunkError::ty, Chunk::ty);
+            if !authenticated && self.demands_auth(ty) {
+                // RFC 4895 6.3: silently discarded.
+                self.stats.unauthenticated += 1;
+                continue;
+            }
             let go_on = match chunk {
+                // RFC 4895 4: one at most.
+                Ok(Chunk::Auth(_)) if authenticated => false,
+                Ok(Chunk::Auth(_)) if self.awaits_cookie_behind(packet) => {
+                    authenticated = self.trusts_cookie_echo(now, packet);
+                    authenticated
+                }
+                Ok(Chunk::Auth(auth)) => {
+                    authenticated = self.verify(Some(path), &auth, rest);
+                    authenticated
+                }
                 Ok(chunk) => self.handle_chunk(now, path, from, tag, &chunk, &mut seen),
                 Err(error) => self.handle_malformed(&error),
             };
@@ -573,6 +602,10 @@ impl Association {
         }
         match packet.chunks().next() {
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
+                if self.demands_auth(chunk_type::ABORT) {
+                    self.stats.unauthenticated += 1;
+                    return true;
+                }
                 if let Some(path) = self.refused_path(from) {
                     self.events.push_back(Event::PathRefused { path });
                     return true;

@@ -8,6 +8,7 @@
 use super::Association;
 use super::control::Control;
 use super::heartbeat::HeartbeatKind;
+use super::transmit::Purpose;
 use crate::path::{Path, PathMtu};
 use crate::policy::PathState;
 use crate::wire::{CHUNK_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, DoesNotFit, PacketWriter};
@@ -124,7 +125,10 @@ impl Association {
             if size.is_some() { HeartbeatKind::LargeProbe } else { HeartbeatKind::SmallProbe };
         w.heartbeat(&self.heartbeat_info_of(kind, path, begun))?;
         match size {
-            Some(size) => w.pad(size.saturating_sub(w.len() + CHUNK_HEADER_LEN)),
+            Some(size) => {
+                let taken = w.len() + CHUNK_HEADER_LEN + self.auth_room(Purpose::Control);
+                w.pad(size.saturating_sub(taken))
+            }
             None => Ok(()),
         }
     }

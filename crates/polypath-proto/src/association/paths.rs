@@ -138,10 +138,11 @@ impl Association {
         };
         let headers = ip + udp;
         let max_packet = (usize::from(self.config.path_mtu()) - headers) / 4 * 4;
+        let overhead = self.overhead();
         let controller = &*self.policies.congestion;
         let sizes = (max_packet, headers);
         let mut path = Path::new(id, local, remote, sizes, &self.config, controller, now);
-        path.reserve(self.extensions, controller);
+        path.reserve(overhead, controller);
         if self.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.ssthresh);
         }

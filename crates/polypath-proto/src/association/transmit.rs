@@ -13,13 +13,13 @@ use crate::reply::write_reply;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
     COMMON_HEADER_LEN, Checksum, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields,
-    PacketWriter, ReconfigParameters,
+    PacketWriter, ReconfigParameters, seal,
 };
 use crate::{Extension, Extensions, PathId, Time, Tsn, VerificationTag};
 
 /// What the next packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+pub(super) enum Purpose {
     Control,
     /// Of this chunk and what fits beside it.
     Retransmission(Tsn),
@@ -120,7 +120,7 @@ impl Association {
         }
         let Purpose::Retransmission(tsn) = purpose else { return limit };
         let payload = self.sender.flight.get(tsn).map_or(0, |chunk| chunk.payload.len());
-        limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + Data::chunk_len(payload))
+        limit.max(COMMON_HEADER_LEN + self.overhead() + Data::chunk_len(payload))
     }
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
@@ -314,7 +314,9 @@ impl Association {
             verification_tag,
         };
         let checksum = self.checksum();
-        let mut w = PacketWriter::new(buf, header);
+        let room = self.auth_room(purpose);
+        let limit = (buf.len() & !3).saturating_sub(room);
+        let mut w = PacketWriter::new(&mut buf[..limit], header);
         let ns2 = self.is_ns2();
         if !ns2 || purpose == Purpose::Control {
             self.write_controls(path, &mut w);
@@ -347,7 +349,16 @@ impl Association {
         }
         self.burst_packets +=
             u32::from(matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData));
-        if w.is_empty() { 0 } else { w.finish(checksum) }
+        match (w.is_empty(), room) {
+            (true, _) => 0,
+            (false, 0) => w.finish(checksum),
+            (false, _) => {
+                let len = w.len();
+                let len = self.authenticate(buf, len);
+                seal(&mut buf[..len], checksum);
+                len
+            }
+        }
     }
 
     /// Writes the control chunks that wait for this path, as many as fit.
@@ -365,6 +376,10 @@ impl Association {
             );
             // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE travel alone; a probe has its size.
             if alone && !w.is_empty() {
+                return;
+            }
+            // The packet was begun without room for an AUTH chunk.
+            if matches!(control, Control::Asconf(_)) && !w.is_empty() {
                 return;
             }
             if self.write_control(path, w).is_err() && !w.is_empty() {
@@ -400,12 +415,14 @@ impl Association {
             }
             Control::Probe(size) => {
                 let mut info = self.heartbeat_info(path, self.now).to_vec();
-                info.resize(info.len().max(size - HEARTBEAT_LEN), 0);
+                let taken = HEARTBEAT_LEN + self.auth_room(Purpose::Control);
+                info.resize(info.len().max(size.saturating_sub(taken)), 0);
                 w.heartbeat(&info)
             }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
             Control::Cwr(tsn) => w.cwr(*tsn),
             Control::MtuProbe(size, begun) => self.write_mtu_probe(path, *size, *begun, w),
+            Control::Asconf(raw) => w.raw_chunk(raw),
             Control::Reconfig(body) => w.re_config(|p| p.append(ReconfigParameters::new(body))),
             Control::ForwardTsn => self.write_forward_tsn(w),
             Control::Error(cause) => w.error(|c| cause.write(c)),
@@ -435,6 +452,9 @@ impl Association {
         w.init(&fields, |p| {
             init::write_addresses(p, &self.shared, destination)?;
             Extensions::offered(&self.config, &self.shared.config).write(p)?;
+            if self.config.authentication() {
+                self.auth_offer().write(p)?;
+            }
             if let Some(ms) = preservative {
                 p.cookie_preservative(ms)?;
             }

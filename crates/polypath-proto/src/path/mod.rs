@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::policy::failover::Thresholds;
 use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
-use crate::{Config, Extensions, Fragmentation, PathId, Time, Tsn};
+use crate::{Config, Fragmentation, PathId, Time, Tsn};
 
 mod loss;
 mod mtu;
@@ -276,14 +276,9 @@ impl Path {
         (self.max_packet - crate::wire::COMMON_HEADER_LEN - self.reserved) as u32
     }
 
-    /// Both sides agreed on `extensions`: what they take of each packet is not there for DATA. The
+    /// What both sides agreed on takes so many bytes of each packet, which are not there for DATA. The
     /// window of chunks begins anew.
-    pub(crate) fn reserve(
-        &mut self,
-        extensions: Extensions,
-        controller: &dyn CongestionController,
-    ) {
-        let bytes = extensions.overhead();
+    pub(crate) fn reserve(&mut self, bytes: usize, controller: &dyn CongestionController) {
         if bytes != self.reserved {
             self.reserved = bytes;
             let ssthresh = self.window.ssthresh;

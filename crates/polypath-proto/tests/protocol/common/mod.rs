@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use polypath_proto::{
-    Association, AssociationId, CloseReason, Config, Ecn, Encapsulation, Endpoint, EndpointConfig,
-    Event, FourTuple, Message, PathId, PathState, PathView, Received, Remote, Seed, SendError,
-    StreamId, Time, Transmit,
+    Association, AssociationId, AuthKeys, CloseReason, Config, Ecn, Encapsulation, Endpoint,
+    EndpointConfig, Event, FourTuple, Message, PathId, PathState, PathView, Received, Remote, Seed,
+    SendError, StreamId, Time, Transmit,
 };
 
 pub(crate) use hand::{Hand, data_numbers};
@@ -68,6 +68,7 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) max_associations: usize,
     pub(crate) zero_checksum: [bool; 2],
+    pub(crate) auth_keys: [AuthKeys; 2],
 }
 
 impl Default for Setup {
@@ -84,6 +85,7 @@ impl Default for Setup {
             seed: 1,
             max_associations: 4096,
             zero_checksum: [false; 2],
+            auth_keys: Default::default(),
         }
     }
 }
@@ -136,6 +138,7 @@ impl Setup {
             association: config.clone(),
             max_associations: self.max_associations,
             zero_checksum: self.zero_checksum[h.min(1)],
+            auth_keys: self.auth_keys[h.min(1)].clone(),
             ..EndpointConfig::new(PORT, addresses.clone(), encapsulation)
         };
         let endpoint = Endpoint::new(config, Seed::from_u64(self.seed * 100 + h as u64));
