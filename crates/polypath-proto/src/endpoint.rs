@@ -22,7 +22,9 @@ struct Entry {
     /// As indexed in `by_tag`, `by_peer` and `timeouts`; tag 0 and no path once it is closed: packets
     /// for it are out of the blue then, and its peer may open another one.
     tag: VerificationTag,
-    paths: usize,
+    /// Changes of the paths up to the index; `u64::MAX` if nothing is there.
+    paths: u64,
+    peers: Vec<IpAddr>,
     timeout: Option<Time>,
     released: bool,
     /// In the queues below.
@@ -143,6 +145,36 @@ impl Endpoint {
         )?;
         self.insert(association);
         Ok(id)
+    }
+
+    /// This host has another address, on which the driver receives and from which it sends: associations
+    /// whose sides have agreed on it tell their peers (RFC 5061; `sctp_bindx` of RFC 6458 9.1,
+    /// `SCTP_AUTO_ASCONF` of 8.1.23). New associations use it at any rate.
+    pub fn add_local_address(&mut self, now: Time, ip: IpAddr) {
+        if !self.shared.config.addresses.contains(&ip) {
+            self.change_addresses(now, |addresses| addresses.push(ip));
+        }
+    }
+
+    /// This host has an address no more, or should not use it. The last address of an association stays
+    /// until there is another one (RFC 5061 5.3 F5).
+    pub fn remove_local_address(&mut self, now: Time, ip: IpAddr) {
+        if self.shared.config.addresses.contains(&ip) {
+            self.change_addresses(now, |addresses| addresses.retain(|known| *known != ip));
+        }
+    }
+
+    fn change_addresses(&mut self, now: Time, change: impl FnOnce(&mut Vec<IpAddr>)) {
+        let mut config = self.shared.config.clone();
+        change(&mut config.addresses);
+        self.shared = Arc::new(Shared { config, cookie_key: self.shared.cookie_key });
+        let ids: Vec<AssociationId> = self.entries.keys().copied().collect();
+        for id in ids {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.association.set_shared(now, Arc::clone(&self.shared));
+                self.touch(id);
+            }
+        }
     }
 
     /// A datagram has arrived.
@@ -589,7 +621,8 @@ impl Endpoint {
         let id = association.id();
         let entry = Entry {
             tag: VerificationTag(0),
-            paths: 0,
+            paths: u64::MAX,
+            peers: Vec::new(),
             timeout: None,
             released: false,
             transmits: false,
@@ -606,7 +639,7 @@ impl Endpoint {
     fn index(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let a = &entry.association;
-        let paths = if a.is_closed() { 0 } else { a.path_count() };
+        let paths = if a.is_closed() { u64::MAX } else { a.path_changes() };
         // Until its last words have left, what arrives for it is no stranger's: the answer to that, an
         // ABORT without a cause, would overtake the ABORT with the reason.
         let tag =
@@ -620,12 +653,16 @@ impl Endpoint {
         }
         if entry.paths != paths {
             entry.paths = paths;
-            for ip in a.remotes() {
-                let key = (ip, a.peer_port());
-                if paths > 0 {
-                    self.by_peer.entry(key).or_insert(id);
-                } else if self.by_peer.get(&key) == Some(&id) {
-                    self.by_peer.remove(&key);
+            let port = a.peer_port();
+            for ip in entry.peers.drain(..) {
+                if self.by_peer.get(&(ip, port)) == Some(&id) {
+                    self.by_peer.remove(&(ip, port));
+                }
+            }
+            if !a.is_closed() {
+                entry.peers.extend(a.remotes());
+                for ip in &entry.peers {
+                    self.by_peer.entry((*ip, port)).or_insert(id);
                 }
             }
         }
@@ -680,7 +717,10 @@ impl Endpoint {
 
     fn remove(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.remove(&id) else { return };
-        debug_assert!(entry.tag.0 == 0 && entry.paths == 0, "a closed association was indexed");
+        debug_assert!(
+            entry.tag.0 == 0 && entry.peers.is_empty(),
+            "a closed association was indexed"
+        );
         if let Some(old) = entry.timeout {
             self.timeouts.remove(&(old, id));
         }

@@ -153,25 +153,36 @@ impl PeerParameters {
     }
 
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
-        let unusable = ip.is_unspecified()
-            || ip.is_multicast()
-            || matches!(ip, IpAddr::V4(ip) if ip.is_broadcast())
-            // RFC 9260 5.1.2, notes on scope: a loopback address means this host's own loopback.
-            || (ip.is_loopback() && !source.is_loopback());
         // `max_paths` is applied when the source has its place; this bounds the work before.
-        if !unusable && !self.addresses.contains(&ip) && self.addresses.len() < 64 {
+        if can_be_peer(ip, source) && !self.addresses.contains(&ip) && self.addresses.len() < 64 {
             self.addresses.push(ip);
         }
     }
 }
 
+/// An address that a peer, who speaks from `source`, can have.
+pub(crate) fn can_be_peer(ip: IpAddr, source: IpAddr) -> bool {
+    let unusable = ip.is_unspecified()
+        || ip.is_multicast()
+        || matches!(ip, IpAddr::V4(ip) if ip.is_broadcast())
+        // RFC 9260 5.1.2, notes on scope: a loopback address means this host's own loopback.
+        || (ip.is_loopback() && !source.is_loopback());
+    !unusable
+}
+
+/// This host's addresses that a peer there may know.
+pub(crate) fn usable(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
+    shared
+        .config
+        .addresses
+        .iter()
+        .filter(move |ip| !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback()))
+}
+
 /// The addresses to list: none if there is but one (RFC 9260 5.1.2 A).
-fn listed(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
-    let usable = move |ip: &&IpAddr| {
-        !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback())
-    };
-    let several = shared.config.addresses.iter().filter(usable).nth(1).is_some();
-    shared.config.addresses.iter().filter(usable).filter(move |_| several)
+pub(crate) fn listed(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
+    let several = usable(shared, destination).nth(1).is_some();
+    usable(shared, destination).filter(move |_| several)
 }
 
 /// Writes the addresses of this endpoint, which every INIT and INIT ACK of ours has.

@@ -90,8 +90,8 @@ pub use config::{
     BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, PathConfirmation, Procedures, Profile,
 };
 pub use endpoint::Endpoint;
-pub use error::{ConnectError, PathError, ReconfigError, SendError};
-pub use event::{CloseReason, Event, Message, Received, Reconfigured};
+pub use error::{AddressError, ConnectError, PathError, ReconfigError, SendError};
+pub use event::{AddressChange, CloseReason, Event, Message, Received, Reconfigured};
 pub use extension::{Extension, Extensions};
 pub use ids::{AssociationId, Mid, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 pub use path::{LossEstimate, PathMtu, PathMtuState, RttRange};

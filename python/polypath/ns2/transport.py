@@ -39,6 +39,8 @@ _WITHOUT_EFFECT = {
     "outbound_streams",
     "cookie_life",
     "max_paths",
+    "authenticated_chunks",
+    "unauthenticated_addresses",
 }
 
 #: Parameters that the module has no variable for, with what it does.

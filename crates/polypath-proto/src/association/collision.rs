@@ -9,6 +9,7 @@ use super::state::State;
 use crate::cookie::{CookieError, StateCookie};
 use crate::event::Event;
 use crate::init::{self, InitAck};
+use crate::policy::PathState;
 use crate::reply::{Reply, abort_packet, stale_cookie_packet};
 use crate::send::WindowProbe;
 use crate::wire::{CommonHeader, Init};
@@ -67,16 +68,12 @@ impl Association {
     }
 
     fn are_known(&self, addresses: &[IpAddr]) -> bool {
-        addresses.iter().all(|a| self.paths.iter().any(|p| p.remote().ip() == *a))
+        addresses.iter().all(|a| self.knows(*a))
             || self.paths.len() >= usize::from(self.config.max_paths())
     }
 
     fn refuse_new_addresses(&mut self, init: &Init<'_>, from: FourTuple, addresses: &[IpAddr]) {
-        let new: Vec<IpAddr> = addresses
-            .iter()
-            .filter(|a| self.paths.iter().all(|p| p.remote().ip() != **a))
-            .copied()
-            .collect();
+        let new: Vec<IpAddr> = addresses.iter().filter(|a| !self.knows(**a)).copied().collect();
         let header = self.reply_header(init.initiate_tag);
         let packet = abort_packet(header, false, &self.shared, |c| {
             c.restart_with_new_addresses(|p| new.iter().try_for_each(|a| p.address(*a)))
@@ -188,7 +185,7 @@ impl Association {
         self.error_count = 0;
         self.ack.clear();
         self.control.clear();
-        for path in &mut self.paths {
+        for path in self.paths.iter_mut().filter(|p| p.state() != PathState::Removed) {
             let ssthresh = self.config.initial_ssthresh().unwrap_or(self.ssthresh);
             let remote = path.remote().ip();
             let window = self.policies.congestion.initial(path.max_chunk(), ssthresh, remote);
@@ -255,6 +252,7 @@ impl Association {
         self.sender.probe = WindowProbe::Idle;
         self.receiver.restart(cookie.peer_initial_tsn, cookie.inbound_streams);
         self.start_reconfig(cookie.peer_initial_tsn);
+        self.start_addresses(cookie.peer_initial_tsn);
         self.receiver.expect_gaps(self.extensions.contains(Extension::PartialReliability));
         self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
         self.policies.loss = (self.config.loss().make)(&self.config);

@@ -111,6 +111,7 @@ impl Association {
     pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
         self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
         self.start_reconfig(initial);
+        self.start_addresses(initial);
         self.receiver.expect_gaps(self.extensions.contains(Extension::PartialReliability));
         self.peer_window(a_rwnd);
         if self.config.initial_ssthresh().is_none() {

@@ -47,10 +47,11 @@ impl Association {
     ///
     /// There is no such path, or the association is not established.
     pub fn request_heartbeat(&mut self, now: Time, path: PathId) -> Result<(), PathError> {
-        if path.index() >= self.paths.len() {
+        let p = self.paths.get(path.index()).ok_or(PathError::NoSuchPath(path))?;
+        if p.state() == PathState::Removed {
             return Err(PathError::NoSuchPath(path));
         }
-        if !self.state.is_synchronised() {
+        if !self.state.is_synchronised() || self.is_untold(path) {
             return Err(PathError::NotEstablished);
         }
         self.send_heartbeat(now, path);
@@ -66,7 +67,10 @@ impl Association {
     /// There is no such path, or the association is not established.
     pub fn probe(&mut self, now: Time, path: PathId, packet: u16) -> Result<(), PathError> {
         let p = self.paths.get(path.index()).ok_or(PathError::NoSuchPath(path))?;
-        if !self.state.is_synchronised() {
+        if p.state() == PathState::Removed {
+            return Err(PathError::NoSuchPath(path));
+        }
+        if !self.state.is_synchronised() || self.is_untold(path) {
             return Err(PathError::NotEstablished);
         }
         let below = p.headers();
@@ -121,7 +125,11 @@ impl Association {
     /// Data that waits for the paths to be confirmed may leave once every one of them has answered or
     /// has had its chances.
     fn end_confirmation(&mut self, now: Time) {
-        let waits = |p: &Path| !p.has_answered() && p.error_count() <= p.path_max_retrans();
+        let waits = |p: &Path| {
+            p.state() != PathState::Removed
+                && !p.has_answered()
+                && p.error_count() <= p.path_max_retrans()
+        };
         if self.awaits_paths && !self.paths.iter().any(waits) {
             self.awaits_paths = false;
             if self.is_ns2() {
@@ -293,6 +301,10 @@ impl Association {
             // RFC 9260 5.4: once each RTO, until it has had its chances; then at the normal rate.
             if p.error_count() <= p.path_max_retrans() {
                 p.schedule_heartbeat(Some(now));
+            }
+            if self.addresses.is_some() && !self.paths.iter().any(|p| self.may_carry(p.id())) {
+                // There is no other: the association ends with it.
+                self.count_association_error();
             }
         } else {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);

@@ -16,8 +16,8 @@ use crate::event::{CloseReason, Event, Message, Received};
 use crate::path::Path;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{
-    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector, ProbingPolicy,
-    RetransmissionPolicy, RttSampling, Scheduler,
+    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector, PathState,
+    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler,
 };
 use crate::receive::Receiver;
 use crate::reply::{Reply, words};
@@ -34,6 +34,7 @@ use crate::{
 mod abandon;
 mod acknowledge;
 mod acks;
+mod addresses;
 mod auth;
 mod blocking;
 mod collision;
@@ -158,6 +159,11 @@ pub struct Association {
     reconfig: Option<Box<reconfig::Reconfig>>,
     auth: Option<Box<Authentication>>,
     auth_keys: AuthKeys,
+    addresses: Option<Box<addresses::Addresses>>,
+    /// The endpoint's addresses have changed during the handshake.
+    shared_later: Option<Arc<Shared>>,
+    /// Paths that came or went so far.
+    path_changes: u64,
     marks: ecn::Marks,
     stamped: Option<measure::Stamped>,
     /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
@@ -230,6 +236,9 @@ impl Association {
             reconfig: None,
             auth: None,
             auth_keys: shared.config.auth_keys.clone(),
+            addresses: None,
+            shared_later: None,
+            path_changes: 0,
             marks: ecn::Marks::default(),
             stamped: None,
             cause: SackCause::default(),
@@ -292,6 +301,7 @@ impl Association {
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
         // back; it is the primary. The COOKIE ECHO may have come over another path.
         let path = a.add_path(now, cookie.local, cookie.remote)?;
+        a.start_addresses(cookie.peer_initial_tsn);
         a.learn_addresses(now, &cookie.addresses, from.remote.port());
         a.peer_lists_none = cookie.addresses.len() == 1;
         a.confirm(now, path);
@@ -438,12 +448,13 @@ impl Association {
         self.peer_port
     }
 
-    pub(crate) const fn path_count(&self) -> usize {
-        self.paths.len()
+    pub(crate) const fn path_changes(&self) -> u64 {
+        self.path_changes
     }
 
     pub(crate) fn remotes(&self) -> impl Iterator<Item = std::net::IpAddr> + '_ {
-        self.paths.iter().map(|p| p.remote().ip())
+        let there = self.paths.iter().filter(|p| p.state() != PathState::Removed);
+        there.map(|p| p.remote().ip())
     }
 
     /// Something still has to leave: an ABORT, a SHUTDOWN COMPLETE.
@@ -468,12 +479,15 @@ impl Association {
         }
         let known = self.path_for(&from);
         let Some(path) = known.or_else(|| self.learn_from_heartbeat(now, &from, packet)) else {
-            self.stats.dropped += 1;
+            let taken = done == 0 && self.handle_from_nowhere(now, from, packet);
+            self.stats.dropped += u64::from(!taken);
             return;
         };
         self.new_burst();
         self.ns2_packet(path);
-        self.paths[path.index()].heard_from(from.local, from.remote);
+        if !self.is_untold(path) {
+            self.paths[path.index()].heard_from(from.local, from.remote);
+        }
         let stats = &mut self.paths[path.index()].stats;
         stats.packets_received += 1;
         stats.bytes_received += packet.datagram().len() as u64;
@@ -542,6 +556,18 @@ impl Association {
             }
             // Its size was all that it had to say.
             Chunk::Pad(_) => {}
+            Chunk::Asconf(asconf) if self.addresses.is_none() => {
+                if self.state.is_synchronised() {
+                    self.report_unrecognized_chunk(path, asconf.raw);
+                }
+                self.stats.dropped += 1;
+            }
+            Chunk::Asconf(asconf) if self.state.is_synchronised() => {
+                self.handle_asconf(now, from, asconf);
+            }
+            Chunk::AsconfAck(ack) if self.state.is_synchronised() => {
+                self.handle_asconf_ack(now, from, ack);
+            }
             Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
             Chunk::ForwardTsn(forward) => self.handle_forward_tsn(path, forward, seen),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
@@ -587,6 +613,9 @@ impl Association {
         for cause in causes.iter() {
             if let Ok(Cause::StaleCookie { staleness_us }) = cause {
                 return self.handle_stale_cookie(now, staleness_us);
+            }
+            if let Ok(Cause::UnrecognizedChunk([chunk_type::ASCONF, ..])) = cause {
+                self.asconf_unknown();
             }
         }
         if self.state.is_synchronised() {

@@ -31,7 +31,7 @@ impl Association {
         let usable = self.state.may_send_data();
         let p = &mut self.paths[path.index()];
         if usable
-            && p.state() != PathState::Unconfirmed
+            && !matches!(p.state(), PathState::Unconfirmed | PathState::Removed)
             && let Some(search) = &mut p.mtu_search
         {
             search.start(now);
@@ -93,7 +93,7 @@ impl Association {
         for i in 0..self.paths.len() {
             let p = &mut self.paths[i];
             let packet = usize::from(mtu).saturating_sub(p.headers());
-            if p.remote().ip() == remote
+            if p.is_to(remote)
                 && p.mtu_search.as_mut().is_some_and(|search| search.too_big(now, packet))
             {
                 self.mtu_changed(PathId(i as u8));
@@ -109,7 +109,8 @@ impl Association {
     /// What fits every path, and the peer's window.
     pub(super) fn update_largest_payload(&mut self) {
         let fits = |p: &Path| (p.max_chunk() as usize - DATA_HEADER_LEN) / 4 * 4;
-        let smallest = self.paths.iter().map(fits).min().unwrap_or(usize::MAX);
+        let there = self.paths.iter().filter(|p| p.state() != PathState::Removed);
+        let smallest = there.map(fits).min().unwrap_or(usize::MAX);
         self.largest_payload = smallest.min(self.window_payload);
     }
 

@@ -125,8 +125,16 @@ impl Association {
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
     fn next_packet(&mut self, now: Time) -> Option<(PathId, Purpose)> {
-        if let Some(path) = self.control.front_path() {
-            return Some((path, Purpose::Control));
+        while let Some(path) = self.control.front_path() {
+            let (gone, untold) =
+                (self.paths[path.index()].state() == PathState::Removed, self.is_untold(path));
+            let asconf = matches!(self.control.front(), Some((_, Control::Asconf(_))));
+            match (gone || (untold && !asconf)).then(|| self.redirected(path)) {
+                None => return Some((path, Purpose::Control)),
+                Some(Some(other)) => self.control.redirect(other),
+                // What needs an answer has a timer.
+                Some(None) => self.control.pop(),
+            }
         }
         if self.is_closed() {
             return None;
@@ -152,8 +160,11 @@ impl Association {
         if let Some(path) = self.control.release() {
             return Some((path, Purpose::Control));
         }
-        (self.ack.is_due() && self.state.is_synchronised())
-            .then(|| (self.ack_path(), Purpose::Sack))
+        if !self.ack.is_due() || !self.state.is_synchronised() {
+            return None;
+        }
+        let path = self.ack_path();
+        self.may_answer(path).then_some((path, Purpose::Sack))
     }
 
     /// The lowest lost chunk and where it goes, if it may leave now; in CMT the lowest that may.
@@ -180,6 +191,12 @@ impl Association {
             let size = chunk.size();
             let lost = chunk.as_lost(tsn, cause);
             let path = self.path_for_lost(&lost);
+            if !self.may_carry(path) {
+                if !concurrent {
+                    return None;
+                }
+                continue;
+            }
             if self.paths[path.index()].allowance {
                 return Some((path, tsn));
             }
@@ -292,7 +309,7 @@ impl Association {
     }
 
     /// RFC 9653 5.2: zero, if the peer takes that; never in packets of the handshake.
-    fn checksum(&self) -> Checksum {
+    pub(super) fn checksum(&self) -> Checksum {
         let zero = self.takes_zero_checksum() && self.state.is_synchronised();
         if zero { Checksum::Ignore } else { self.shared.config.checksum }
     }
@@ -325,6 +342,7 @@ impl Association {
         let alone = self.is_closed()
             || probe
             || verification_tag.0 == 0
+            || !self.may_answer(path)
             || (ns2 && purpose == Purpose::Control && !w.is_empty());
         if !alone && self.state.is_synchronised() {
             // RFC 9260 6.10: control chunks before DATA. A SACK that waits for its time goes along
@@ -617,7 +635,7 @@ impl Association {
 fn has_room(p: &PathView, burst_from: &[u32], max_burst: u32) -> bool {
     let burst = max_burst.saturating_mul(p.max_chunk);
     let from = burst_from.get(p.id.index()).copied().unwrap_or_default();
-    p.has_room() && p.in_flight < from.saturating_add(burst)
+    p.state != PathState::Unconfirmed && p.has_room() && p.in_flight < from.saturating_add(burst)
 }
 
 /// A packet that lacks no more than this to the largest one counts as full, in bytes.

@@ -54,6 +54,7 @@ pub(crate) struct Path {
     remote: SocketAddr,
     state: PathState,
     state_since: Time,
+    created: Time,
     error_count: u32,
     /// Expirations of T3-rtx since the path last gave a sign of life.
     timeouts_in_a_row: u32,
@@ -128,6 +129,7 @@ impl Path {
             remote,
             state: PathState::Unconfirmed,
             state_since: now,
+            created: now,
             error_count: 0,
             timeouts_in_a_row: 0,
             thresholds: config.thresholds(),
@@ -199,6 +201,30 @@ impl Path {
 
     pub(crate) const fn remote(&self) -> SocketAddr {
         self.remote
+    }
+
+    /// It is there, and its local address is this one.
+    pub(crate) fn is_from(&self, local: IpAddr) -> bool {
+        self.state != PathState::Removed && self.local == local
+    }
+
+    /// It is there, and its remote address is this one.
+    pub(crate) fn is_to(&self, remote: IpAddr) -> bool {
+        self.state != PathState::Removed && self.remote.ip() == remote
+    }
+
+    /// Its number can be another path's: nothing of the old one is left.
+    pub(crate) fn is_free(&self) -> bool {
+        self.state == PathState::Removed && self.lost == 0 && self.in_flight == 0
+    }
+
+    /// Its address has gone; what was in flight here has been found lost.
+    pub(crate) fn retire(&mut self) {
+        self.stop_timers();
+        self.rtt_probe = None;
+        self.stale_probes.clear();
+        self.allowance = false;
+        self.mtu_search = None;
     }
 
     pub(crate) const fn state(&self) -> PathState {
@@ -556,7 +582,11 @@ impl Path {
     /// The answer to a HEARTBEAT that left at `sent`, perhaps one that was given up: its round-trip
     /// time, unless it is a repetition.
     pub(crate) fn heartbeat_acked(&mut self, now: Time, sent: Time) -> Option<Duration> {
-        if sent > now || self.heartbeat_answered.is_some_and(|last| sent <= last) {
+        // An older one asked another path that had this number.
+        if sent > now
+            || sent < self.created
+            || self.heartbeat_answered.is_some_and(|last| sent <= last)
+        {
             return None;
         }
         self.heartbeat_answered = Some(sent);

@@ -55,7 +55,7 @@ pub struct Asconf<'a> {
     /// The requests.
     pub parameters: AsconfParameters<'a>,
     /// The whole chunk without padding.
-    pub(super) raw: &'a [u8],
+    pub(crate) raw: &'a [u8],
 }
 
 /// An ASCONF-ACK chunk.

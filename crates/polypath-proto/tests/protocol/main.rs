@@ -2,6 +2,7 @@
 //! linking twenty.
 
 mod acknowledgement;
+mod addresses;
 mod authentication;
 mod cmt_pf;
 mod collisions;

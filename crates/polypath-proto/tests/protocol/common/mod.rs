@@ -315,6 +315,9 @@ impl Net {
             assert!(count < 10_000, "host {h} sends without end at {}", self.now);
             any = true;
             let from = SocketAddr::new(t.source, host.udp);
+            if !host.addresses.contains(&t.source) {
+                continue;
+            }
             let segment = t.segment_size.unwrap_or(t.size).max(1);
             for datagram in buf[..t.size].chunks(segment) {
                 self.launch(from, &t, datagram);
@@ -392,6 +395,22 @@ impl Net {
             let goes_on = steps < 1_000_000 && self.step(end);
             assert!(goes_on || what(self), "not so by {}\n{}", self.now, self.tail(40));
         }
+    }
+
+    /// A host has an address more.
+    pub(crate) fn comes(&mut self, h: usize, ip: IpAddr) {
+        let now = self.now;
+        self.hosts[h].addresses.push(ip);
+        self.hosts[h].endpoint.add_local_address(now, ip);
+        self.settle();
+    }
+
+    /// A host has an address no more: nothing leaves from it, nothing arrives.
+    pub(crate) fn goes(&mut self, h: usize, ip: IpAddr) {
+        let now = self.now;
+        self.hosts[h].addresses.retain(|known| *known != ip);
+        self.hosts[h].endpoint.remove_local_address(now, ip);
+        self.settle();
     }
 
     // Associations. Each host's last one, which is the only one as a rule.
