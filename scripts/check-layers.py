@@ -25,7 +25,7 @@ WORKSPACE = {
 PROTO = {
     "bytes",
     "crc32c",
-    "hmac", "sha2", "digest", "block-buffer", "crypto-common", "ctutils", "cmov", "cfg-if",
+    "hmac", "sha1", "sha2", "digest", "block-buffer", "crypto-common", "ctutils", "cmov", "cfg-if",
     "const-oid", "cpufeatures", "hybrid-array", "typenum", "libc",
     "rand_core", "rand_pcg",
     "thiserror",

@@ -183,6 +183,10 @@ class Parameters(TypedDict, total=False):
     cwnd_floor: int
     path_mtu: str
     max_paths: int
+    authentication: bool
+    authenticated_chunks: str
+    dynamic_addresses: bool
+    unauthenticated_addresses: bool
     stream_reconfiguration: bool
     path_mtu_discovery: bool
     ecn: bool

@@ -42,6 +42,7 @@ pub(crate) const fn state_key(state: PathState) -> &'static str {
         PathState::Active => "active",
         PathState::PotentiallyFailed => "potentially_failed",
         PathState::Inactive => "inactive",
+        PathState::Removed => "removed",
     }
 }
 

@@ -4,10 +4,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use crate::auth::AuthOffer;
 use crate::rng::{hmac, hmac_verify};
 use crate::{Extensions, Time, Tsn, VerificationTag};
 
 const MAC_LEN: usize = 32;
+
+/// Where an address would begin with 4 or 6.
+const OFFER: u8 = 8;
 
 /// What the cookie holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +36,8 @@ pub(crate) struct StateCookie {
     pub(crate) addresses: Vec<IpAddr>,
     /// What both sides offer beyond RFC 9260.
     pub(crate) extensions: Extensions,
+    /// What the peer says of authentication; what we say follows from tag and TSN (RFC 4895 6.1).
+    pub(crate) authentication: Option<AuthOffer>,
 }
 
 /// Why a cookie is refused.
@@ -69,6 +75,10 @@ impl StateCookie {
         put_ip(&mut out, self.remote.ip());
         for address in &self.addresses {
             put_ip(&mut out, *address);
+        }
+        if let Some(offer) = &self.authentication {
+            out.push(OFFER);
+            out.extend(offer.to_bytes());
         }
         out.extend(self.extensions.to_bytes().into_iter().flatten());
         let mac = hmac(key, &[&out]);
@@ -123,10 +133,17 @@ impl StateCookie {
             addresses: {
                 let mut addresses = Vec::new();
                 // So few bytes are no address.
-                while b.len() > Extensions::LEN {
+                while b.len() > Extensions::LEN && b[0] != OFFER {
                     addresses.push(take_ip(b)?);
                 }
                 addresses
+            },
+            authentication: match b.split_first() {
+                Some((&OFFER, rest)) if rest.len() > Extensions::LEN => {
+                    *b = rest;
+                    Some(AuthOffer::take(b)?)
+                }
+                _ => None,
             },
             extensions: match take(b) {
                 Some(bytes) => Extensions::from_bytes(bytes)?,
@@ -187,6 +204,7 @@ mod tests {
             remote: "[fd00::1]:9899".parse().unwrap(),
             addresses: vec!["fd00::1".parse().unwrap(), "10.0.0.2".parse().unwrap()],
             extensions: Extensions::from_bytes([0, 1]).unwrap(),
+            authentication: None,
         }
     }
 
@@ -201,7 +219,13 @@ mod tests {
         for extensions in [Extensions::default(), Extensions::from_bytes([0, 6]).unwrap()] {
             let other = StateCookie { extensions, ..cookie() };
             let verified = StateCookie::verify(&other.sign(b"key"), b"key", Time::from_secs(4));
-            assert_eq!(verified, Ok(other));
+            assert_eq!(verified, Ok(other.clone()));
+            for chunks in [None, Some(vec![]), Some(vec![0, 193])] {
+                let offer = AuthOffer { random: [8; 32], chunks, hmacs: vec![3, 1] };
+                let other = StateCookie { authentication: Some(offer), ..other.clone() };
+                let verified = StateCookie::verify(&other.sign(b"key"), b"key", Time::from_secs(4));
+                assert_eq!(verified, Ok(other));
+            }
         }
     }
 

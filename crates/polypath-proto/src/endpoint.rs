@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::association::trusts_stranger;
 use crate::cookie::{CookieError, StateCookie};
 use crate::init::{self, InitAck};
 use crate::reply::{self, Reply};
@@ -21,7 +22,9 @@ struct Entry {
     /// As indexed in `by_tag`, `by_peer` and `timeouts`; tag 0 and no path once it is closed: packets
     /// for it are out of the blue then, and its peer may open another one.
     tag: VerificationTag,
-    paths: usize,
+    /// Changes of the paths up to the index; `u64::MAX` if nothing is there.
+    paths: u64,
+    peers: Vec<IpAddr>,
     timeout: Option<Time>,
     released: bool,
     /// In the queues below.
@@ -144,6 +147,36 @@ impl Endpoint {
         Ok(id)
     }
 
+    /// This host has another address, on which the driver receives and from which it sends: associations
+    /// whose sides have agreed on it tell their peers (RFC 5061; `sctp_bindx` of RFC 6458 9.1,
+    /// `SCTP_AUTO_ASCONF` of 8.1.23). New associations use it at any rate.
+    pub fn add_local_address(&mut self, now: Time, ip: IpAddr) {
+        if !self.shared.config.addresses.contains(&ip) {
+            self.change_addresses(now, |addresses| addresses.push(ip));
+        }
+    }
+
+    /// This host has an address no more, or should not use it. The last address of an association stays
+    /// until there is another one (RFC 5061 5.3 F5).
+    pub fn remove_local_address(&mut self, now: Time, ip: IpAddr) {
+        if self.shared.config.addresses.contains(&ip) {
+            self.change_addresses(now, |addresses| addresses.retain(|known| *known != ip));
+        }
+    }
+
+    fn change_addresses(&mut self, now: Time, change: impl FnOnce(&mut Vec<IpAddr>)) {
+        let mut config = self.shared.config.clone();
+        change(&mut config.addresses);
+        self.shared = Arc::new(Shared { config, cookie_key: self.shared.cookie_key });
+        let ids: Vec<AssociationId> = self.entries.keys().copied().collect();
+        for id in ids {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.association.set_shared(now, Arc::clone(&self.shared));
+                self.touch(id);
+            }
+        }
+    }
+
     /// A datagram has arrived.
     pub fn handle_datagram(&mut self, now: Time, from: FourTuple, ecn: Ecn, datagram: &[u8]) {
         self.stats.datagrams_received += 1;
@@ -176,7 +209,15 @@ impl Endpoint {
         }
         let peer = (from.remote.ip(), header.source_port);
         let by_peer = self.by_peer.get(&peer).copied();
-        match (packet.chunks().next(), by_peer) {
+        // RFC 4895 6.3: the cookie may stand behind an AUTH chunk.
+        let mut chunks = packet.chunks();
+        let mut first = chunks.next();
+        let behind = matches!(first, Some(Ok(Chunk::Auth(_))));
+        if behind {
+            first = chunks.next();
+        }
+        let done = 1 + usize::from(behind);
+        match (first, by_peer) {
             (Some(Ok(Chunk::Init(init))), _) if header.verification_tag.0 == 0 => {
                 // RFC 9260 6.10: an INIT travels alone.
                 if packet.chunks().count() == 1 {
@@ -189,14 +230,16 @@ impl Endpoint {
             (Some(Ok(Chunk::CookieEcho(echo))), Some(id)) => {
                 let Some(entry) = self.entries.get_mut(&id) else { return };
                 let tag = header.verification_tag;
-                if entry.association.handle_cookie_echo(now, tag, echo.cookie, from) {
+                if entry.association.trusts_cookie_echo(now, &packet)
+                    && entry.association.handle_cookie_echo(now, tag, echo.cookie, from)
+                {
                     // What follows the cookie in the packet is the new association's already.
-                    entry.association.handle_packet(now, from, ecn, &packet, 1);
+                    entry.association.handle_packet(now, from, ecn, &packet, done);
                 }
                 self.touch(id);
             }
             (Some(Ok(Chunk::CookieEcho(echo))), None) => {
-                self.handle_cookie_echo(now, from, ecn, &packet, echo.cookie);
+                self.handle_cookie_echo(now, from, ecn, &packet, (echo.cookie, done));
             }
             // RFC 9260 8.5.1 E, 9.2: a peer that still ends an older association, while we open one.
             (Some(Ok(Chunk::ShutdownAck)), Some(id))
@@ -299,7 +342,7 @@ impl Endpoint {
         from: FourTuple,
         ecn: Ecn,
         packet: &Packet<'_>,
-        bytes: &[u8],
+        (bytes, done): (&[u8], usize),
     ) {
         let header = packet.header();
         let cookie = match StateCookie::verify(bytes, &self.shared.cookie_key, now) {
@@ -324,6 +367,12 @@ impl Endpoint {
                 return;
             }
         };
+        let config = &self.shared.config;
+        let (key, keys) = (&self.shared.cookie_key, &config.auth_keys);
+        if !trusts_stranger(&cookie, &config.association, key, keys, packet) {
+            self.stats.bad_cookies += 1;
+            return;
+        }
         // RFC 9260 5.1.5 (3): ports and tag must be those of the cookie.
         if cookie.local_tag != header.verification_tag
             || cookie.peer_port != header.source_port
@@ -352,7 +401,7 @@ impl Endpoint {
             return;
         };
         self.stats.established += 1;
-        association.handle_packet(now, from, ecn, packet, 1);
+        association.handle_packet(now, from, ecn, packet, done);
         self.insert(association);
     }
 
@@ -373,7 +422,8 @@ impl Endpoint {
             destination_port: header.source_port,
             verification_tag: header.verification_tag,
         };
-        let first = packet.chunks().next();
+        // RFC 4895 6.3: as if there were no AUTH chunk.
+        let first = packet.chunks().find(|chunk| !matches!(chunk, Ok(Chunk::Auth(_))));
         // RFC 9260 8.5.1 A: tag 0 is for an INIT alone.
         if header.verification_tag.0 == 0 && !matches!(first, Some(Ok(Chunk::Init(_)))) {
             return;
@@ -571,7 +621,8 @@ impl Endpoint {
         let id = association.id();
         let entry = Entry {
             tag: VerificationTag(0),
-            paths: 0,
+            paths: u64::MAX,
+            peers: Vec::new(),
             timeout: None,
             released: false,
             transmits: false,
@@ -588,7 +639,7 @@ impl Endpoint {
     fn index(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let a = &entry.association;
-        let paths = if a.is_closed() { 0 } else { a.path_count() };
+        let paths = if a.is_closed() { u64::MAX } else { a.path_changes() };
         // Until its last words have left, what arrives for it is no stranger's: the answer to that, an
         // ABORT without a cause, would overtake the ABORT with the reason.
         let tag =
@@ -602,12 +653,16 @@ impl Endpoint {
         }
         if entry.paths != paths {
             entry.paths = paths;
-            for ip in a.remotes() {
-                let key = (ip, a.peer_port());
-                if paths > 0 {
-                    self.by_peer.entry(key).or_insert(id);
-                } else if self.by_peer.get(&key) == Some(&id) {
-                    self.by_peer.remove(&key);
+            let port = a.peer_port();
+            for ip in entry.peers.drain(..) {
+                if self.by_peer.get(&(ip, port)) == Some(&id) {
+                    self.by_peer.remove(&(ip, port));
+                }
+            }
+            if !a.is_closed() {
+                entry.peers.extend(a.remotes());
+                for ip in &entry.peers {
+                    self.by_peer.entry((*ip, port)).or_insert(id);
                 }
             }
         }
@@ -662,7 +717,10 @@ impl Endpoint {
 
     fn remove(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.remove(&id) else { return };
-        debug_assert!(entry.tag.0 == 0 && entry.paths == 0, "a closed association was indexed");
+        debug_assert!(
+            entry.tag.0 == 0 && entry.peers.is_empty(),
+            "a closed association was indexed"
+        );
         if let Some(old) = entry.timeout {
             self.timeouts.remove(&(old, id));
         }

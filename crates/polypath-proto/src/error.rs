@@ -75,6 +75,19 @@ pub enum ReconfigError {
     },
 }
 
+/// Why a change of addresses was not asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// The two sides have not agreed on addresses that come and go (`dynamic_addresses`), or the peer
+    /// turned out not to understand this.
+    #[error("the two sides have not agreed on addresses that come and go")]
+    NotAgreed,
+    /// It is none of this host's addresses, as far as the endpoint has been told.
+    #[error("{0} is no local address of the association")]
+    NoSuchAddress(std::net::IpAddr),
+}
+
 /// Why a connection could not be started.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

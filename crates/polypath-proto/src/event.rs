@@ -44,6 +44,15 @@ pub enum Event {
         /// The new path.
         path: PathId,
     },
+    /// The peer has answered what it was told of a local address (RFC 5061).
+    LocalAddress {
+        /// The address.
+        address: std::net::IpAddr,
+        /// What was to become of it.
+        change: AddressChange,
+        /// The peer has agreed.
+        granted: bool,
+    },
     /// A path changed its state.
     PathState {
         /// The path.
@@ -179,6 +188,17 @@ impl fmt::Display for CloseReason {
             Self::Unreachable { what } => write!(f, "the peer cannot be reached: {what}"),
         }
     }
+}
+
+/// What becomes of a local address at the peer (RFC 5061).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressChange {
+    /// The peer knows it.
+    Added,
+    /// The peer forgets it.
+    Deleted,
+    /// The peer sends to it, as long as it works.
+    Primary,
 }
 
 /// A message to send.

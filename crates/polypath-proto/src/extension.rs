@@ -42,10 +42,14 @@ pub enum Extension {
     /// NR-SACK chunks: the receiver says what it will not drop again
     /// (draft-natarajan-tsvwg-sctp-nrsack).
     NrSack,
+    /// AUTH chunks: others are authenticated (RFC 4895).
+    Authentication,
+    /// ASCONF chunks: addresses come and go (RFC 5061).
+    DynamicAddresses,
 }
 
 impl Extension {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
@@ -56,6 +60,8 @@ impl Extension {
         Self::Interleaving,
         Self::InterleavedForwardTsn,
         Self::NrSack,
+        Self::Authentication,
+        Self::DynamicAddresses,
     ];
 
     /// What a parameter of its own offers.
@@ -71,20 +77,22 @@ impl Extension {
         }
     }
 
-    /// The chunk type that stands in Supported Extensions for it, if one does.
-    const fn chunk_type(self) -> Option<u8> {
+    /// The chunk types that stand in Supported Extensions for it.
+    const fn chunk_types(self) -> &'static [u8] {
         match self {
-            Self::StreamReconfiguration => Some(chunk_type::RE_CONFIG),
+            Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
             // Beside its parameter: pion looks for it here alone.
-            Self::PartialReliability => Some(chunk_type::FORWARD_TSN),
-            Self::Interleaving => Some(chunk_type::I_DATA),
-            Self::InterleavedForwardTsn => Some(chunk_type::I_FORWARD_TSN),
-            Self::NrSack => Some(chunk_type::NR_SACK),
+            Self::PartialReliability => &[chunk_type::FORWARD_TSN],
+            Self::Interleaving => &[chunk_type::I_DATA],
+            Self::InterleavedForwardTsn => &[chunk_type::I_FORWARD_TSN],
+            Self::NrSack => &[chunk_type::NR_SACK],
+            Self::Authentication => &[chunk_type::AUTH],
+            Self::DynamicAddresses => &[chunk_type::ASCONF, chunk_type::ASCONF_ACK],
             Self::Timestamps
             | Self::RetransmissionFlag
             | Self::PacketCount
             | Self::Ecn
-            | Self::ZeroChecksum => None,
+            | Self::ZeroChecksum => &[],
         }
     }
 
@@ -97,11 +105,13 @@ impl Extension {
             Self::Ecn => p.ecn_capable(),
             Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
             Self::PartialReliability => p.forward_tsn_supported(),
-            // By Supported Extensions alone.
+            // By Supported Extensions alone; what AUTH needs beside, the association writes.
             Self::StreamReconfiguration
             | Self::Interleaving
             | Self::InterleavedForwardTsn
-            | Self::NrSack => Ok(()),
+            | Self::NrSack
+            | Self::Authentication
+            | Self::DynamicAddresses => Ok(()),
         }
     }
 
@@ -117,7 +127,9 @@ impl Extension {
             | Self::PartialReliability
             | Self::Interleaving
             | Self::InterleavedForwardTsn
-            | Self::NrSack => 0,
+            | Self::NrSack
+            | Self::Authentication
+            | Self::DynamicAddresses => 0,
         }
     }
 
@@ -151,6 +163,8 @@ impl Extensions {
                 Extension::InterleavedForwardTsn,
             ),
             (config.nr_sack(), Extension::NrSack),
+            (config.authentication(), Extension::Authentication),
+            (config.dynamic_addresses(), Extension::DynamicAddresses),
         ] {
             if on {
                 all.insert(extension);
@@ -184,8 +198,14 @@ impl Extensions {
             self.insert(extension);
         }
         if let Parameter::SupportedExtensions(types) = parameter {
-            let known = |e: &Extension| e.chunk_type().is_some_and(|ty| types.contains(&ty));
-            Extension::ALL.into_iter().filter(known).for_each(|e| self.insert(e));
+            // Who has AUTH shows it by its parameters (RFC 4895 3).
+            for extension in Extension::ALL.into_iter().filter(|e| *e != Extension::Authentication)
+            {
+                let needs = extension.chunk_types();
+                if !needs.is_empty() && needs.iter().all(|ty| types.contains(ty)) {
+                    self.insert(extension);
+                }
+            }
         }
     }
 
@@ -203,14 +223,14 @@ impl Extensions {
         both
     }
 
-    const fn remove(&mut self, extension: Extension) {
+    pub(crate) const fn remove(&mut self, extension: Extension) {
         self.0 &= !extension.bit();
     }
 
     /// Writes the parameters that offer them.
     pub(crate) fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
         self.iter().try_for_each(|e| e.write(p))?;
-        let types: Vec<u8> = self.iter().filter_map(Extension::chunk_type).collect();
+        let types: Vec<u8> = self.iter().flat_map(Extension::chunk_types).copied().collect();
         if types.is_empty() { Ok(()) } else { p.supported_extensions(&types) }
     }
 

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::auth::{AuthOffer, AuthPieces};
 use crate::cookie::StateCookie;
 use crate::shared::Shared;
 use crate::wire::{
     CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
     ParameterWriter,
 };
-use crate::{Config, Extensions, FourTuple, Time, Tsn, VerificationTag};
+use crate::{Config, Extension, Extensions, FourTuple, Time, Tsn, VerificationTag};
 
 /// What an INIT or INIT ACK says beyond its fixed fields.
 #[derive(Debug, Default)]
@@ -22,6 +23,8 @@ pub(crate) struct PeerParameters {
     pub(crate) preservative: u32,
     /// What the peer offers beyond RFC 9260.
     pub(crate) offered: Extensions,
+    /// What it says of authentication.
+    pub(crate) authentication: Option<AuthOffer>,
 }
 
 /// Why an INIT or INIT ACK is answered by an ABORT.
@@ -35,6 +38,8 @@ pub(crate) enum InitError {
     MissingCookie,
     /// RFC 9260 3.3.2: a_rwnd below 1500 bytes.
     SmallWindow,
+    /// RFC 4895 6.1: a Random parameter that has not 32 bytes.
+    RandomLength,
 }
 
 impl InitError {
@@ -47,6 +52,7 @@ impl InitError {
                 c.missing_mandatory_parameter(&[crate::wire::parameter_type::STATE_COOKIE])
             }
             Self::SmallWindow => c.protocol_violation(b"a_rwnd below 1500 bytes"),
+            Self::RandomLength => c.protocol_violation(b"Random is not 32 bytes long"),
         }
     }
 
@@ -56,6 +62,7 @@ impl InitError {
             Self::HostName(_) => "an INIT or INIT ACK with a host name",
             Self::MissingCookie => "an INIT ACK without a state cookie",
             Self::SmallWindow => "an INIT or INIT ACK with a window below 1500 bytes",
+            Self::RandomLength => "an INIT or INIT ACK with a Random parameter of the wrong length",
         }
     }
 }
@@ -76,6 +83,7 @@ pub(crate) fn read(
         return Err(InitError::SmallWindow);
     }
     let mut p = PeerParameters::default();
+    let mut auth = AuthPieces::default();
     for parameter in init.parameters.iter() {
         match parameter {
             Ok(Parameter::Ipv4(ip)) => p.add(ip.into(), source),
@@ -96,6 +104,9 @@ pub(crate) fn read(
             // An offer, or what says nothing to us.
             Ok(parameter) => {
                 p.offered.learn(&parameter);
+                if config.authentication() {
+                    auth.learn(&parameter);
+                }
                 // RFC 3758 3.3.2: who does not use it acts as if it did not know it.
                 if parameter == Parameter::ForwardTsnSupported && !config.partial_reliability() {
                     p.report(&[0xc0, 0, 0, 4]);
@@ -104,6 +115,13 @@ pub(crate) fn read(
             // Of a known type, but the wrong length.
             Err(_) => {}
         }
+    }
+    if auth.is_wrong() {
+        return Err(InitError::RandomLength);
+    }
+    p.authentication = auth.offer();
+    if p.authentication.is_some() {
+        p.offered.insert(Extension::Authentication);
     }
     if ack && p.cookie.is_none() {
         return Err(InitError::MissingCookie);
@@ -118,7 +136,12 @@ pub(crate) fn read(
 impl PeerParameters {
     /// What this endpoint offers too.
     pub(crate) fn agreed(&self, config: &Config, shared: &Shared) -> Extensions {
-        Extensions::offered(config, &shared.config).agreed(self.offered)
+        let mut agreed = Extensions::offered(config, &shared.config).agreed(self.offered);
+        // RFC 5061 4.1: ASCONF has to be authenticated.
+        if !agreed.contains(Extension::Authentication) && !config.unauthenticated_addresses() {
+            agreed.remove(Extension::DynamicAddresses);
+        }
+        agreed
     }
 
     fn report(&mut self, raw: &[u8]) {
@@ -129,25 +152,36 @@ impl PeerParameters {
     }
 
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
-        let unusable = ip.is_unspecified()
-            || ip.is_multicast()
-            || matches!(ip, IpAddr::V4(ip) if ip.is_broadcast())
-            // RFC 9260 5.1.2, notes on scope: a loopback address means this host's own loopback.
-            || (ip.is_loopback() && !source.is_loopback());
         // `max_paths` is applied when the source has its place; this bounds the work before.
-        if !unusable && !self.addresses.contains(&ip) && self.addresses.len() < 64 {
+        if can_be_peer(ip, source) && !self.addresses.contains(&ip) && self.addresses.len() < 64 {
             self.addresses.push(ip);
         }
     }
 }
 
+/// An address that a peer, who speaks from `source`, can have.
+pub(crate) fn can_be_peer(ip: IpAddr, source: IpAddr) -> bool {
+    let unusable = ip.is_unspecified()
+        || ip.is_multicast()
+        || matches!(ip, IpAddr::V4(ip) if ip.is_broadcast())
+        // RFC 9260 5.1.2, notes on scope: a loopback address means this host's own loopback.
+        || (ip.is_loopback() && !source.is_loopback());
+    !unusable
+}
+
+/// This host's addresses that a peer there may know.
+pub(crate) fn usable(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
+    shared
+        .config
+        .addresses
+        .iter()
+        .filter(move |ip| !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback()))
+}
+
 /// The addresses to list: none if there is but one (RFC 9260 5.1.2 A).
-fn listed(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
-    let usable = move |ip: &&IpAddr| {
-        !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback())
-    };
-    let several = shared.config.addresses.iter().filter(usable).nth(1).is_some();
-    shared.config.addresses.iter().filter(usable).filter(move |_| several)
+pub(crate) fn listed(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
+    let several = usable(shared, destination).nth(1).is_some();
+    usable(shared, destination).filter(move |_| several)
 }
 
 /// Writes the addresses of this endpoint, which every INIT and INIT ACK of ours has.
@@ -215,6 +249,7 @@ impl InitAck<'_> {
             remote: SocketAddr::new(self.four_tuple.remote.ip(), self.four_tuple.remote.port()),
             addresses: self.parameters.addresses.clone(),
             extensions: self.parameters.agreed(config, shared),
+            authentication: self.parameters.authentication.clone(),
         };
         let fields = InitFields {
             initiate_tag: self.local_tag,
@@ -235,6 +270,10 @@ impl InitAck<'_> {
             p.state_cookie(&signed)?;
             write_addresses(p, shared, self.four_tuple.remote.ip())?;
             cookie.extensions.write(p)?;
+            if cookie.authentication.is_some() {
+                let key = &shared.cookie_key;
+                AuthOffer::ours(config, key, self.local_tag, self.local_initial_tsn).write(p)?;
+            }
             for raw in crate::wire::Parameters::new(&self.parameters.unrecognized).iter() {
                 match raw {
                     Ok(Parameter::Unknown { raw, .. }) => p.unrecognized_parameter(raw)?,

@@ -60,6 +60,7 @@
 #![forbid(unsafe_code)]
 
 mod association;
+mod auth;
 mod config;
 mod cookie;
 mod endpoint;
@@ -84,13 +85,14 @@ mod transmit;
 pub mod wire;
 
 pub use association::{AcceptedRequests, Association, StreamMut, StreamReset};
+pub use auth::{AuthKeys, ChunkTypes, KeyError};
 pub use config::{
     BufferSplitting, BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, PathConfirmation,
     Procedures, Profile,
 };
 pub use endpoint::Endpoint;
-pub use error::{ConnectError, PathError, ReconfigError, SendError};
-pub use event::{CloseReason, Event, Message, Received, Reconfigured};
+pub use error::{AddressError, ConnectError, PathError, ReconfigError, SendError};
+pub use event::{AddressChange, CloseReason, Event, Message, Received, Reconfigured};
 pub use extension::{Extension, Extensions};
 pub use ids::{AssociationId, Mid, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 pub use path::{LossEstimate, PathMtu, PathMtuState, RttRange};

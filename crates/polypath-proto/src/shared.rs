@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::wire::{Checksum, CommonHeader};
-use crate::{Config, PrefixRoutes, RouteTable};
+use crate::{AuthKeys, Config, PrefixRoutes, RouteTable};
 
 /// How SCTP packets travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,9 @@ pub struct EndpointConfig {
     /// The layer below finds errors as CRC32c does, as DTLS (RFC 8261): packets without checksum are taken,
     /// and sent to who takes them (RFC 9653).
     pub zero_checksum: bool,
+    /// Secrets that both sides of an association have, to authenticate chunks (RFC 4895 6.1). Where there is
+    /// but the empty one, who has seen the handshake can make chunks that pass.
+    pub auth_keys: AuthKeys,
     /// Whether packets carry and need a CRC32c; without it only where nothing damages them.
     pub checksum: Checksum,
 }
@@ -54,6 +57,7 @@ impl EndpointConfig {
             association: Config::rfc9260(),
             routes: Arc::new(PrefixRoutes),
             zero_checksum: false,
+            auth_keys: AuthKeys::default(),
             checksum: Checksum::Verify,
         }
     }

@@ -75,6 +75,10 @@ pub struct AssociationStats {
     pub nanoseconds_blocked: u64,
     /// DATA chunks dropped because the receive buffer was full.
     pub dropped_no_buffer: u64,
+    /// Chunks dropped because they were not authenticated, as this side had asked (RFC 4895 6.3).
+    pub unauthenticated: u64,
+    /// Packets of which what follows the AUTH chunk was dropped, for its key was unknown or its code wrong.
+    pub bad_auth: u64,
     /// Echoes of timestamps at which nothing can have been sent: of the future, or before the first.
     pub bad_echoes: u64,
 }

@@ -60,6 +60,7 @@ impl Sample {
                 PathState::Active => 1,
                 PathState::PotentiallyFailed => 2,
                 PathState::Inactive => 3,
+                PathState::Removed => 4,
             },
             error_count: path.error_count,
         }

@@ -39,6 +39,8 @@ _WITHOUT_EFFECT = {
     "outbound_streams",
     "cookie_life",
     "max_paths",
+    "authenticated_chunks",
+    "unauthenticated_addresses",
 }
 
 #: Parameters that the module has no variable for, with what it does.
@@ -48,6 +50,8 @@ _FIXED = {
     "ecn": False,
     "path_mtu_discovery": False,
     "stream_reconfiguration": False,
+    "authentication": False,
+    "dynamic_addresses": False,
     "burst_rule": "after-retransmission",
     "new_data_waits": True,
     "procedures": "ns2",

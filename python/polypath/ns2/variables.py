@@ -24,7 +24,7 @@ _LINE = re.compile(
 #: States as numbers, and as our simulator names them.
 _ACTIVE, _INACTIVE = 1, 3
 _STATES = {"UNCONFIRMED": 0, "ACTIVE": _ACTIVE, "PF": 2, "INACTIVE": _INACTIVE}
-STATES = ("unconfirmed", "active", "potentially failed", "inactive")
+STATES = ("unconfirmed", "active", "potentially failed", "inactive", "removed")
 #: T3-rtx has expired, with so many errors before; CMT's agent alone says so.
 _TIMEOUT = re.compile(
     r"time: (?P<time>[\d.]+)\s+saddr: \d+\s+sport: \d+\s+daddr: (?P<to>\d+)\s+dport: \d+\s+"

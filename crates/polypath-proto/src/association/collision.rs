@@ -9,6 +9,7 @@ use super::state::State;
 use crate::cookie::{CookieError, StateCookie};
 use crate::event::Event;
 use crate::init::{self, InitAck};
+use crate::policy::PathState;
 use crate::reply::{Reply, abort_packet, stale_cookie_packet};
 use crate::send::WindowProbe;
 use crate::wire::{CommonHeader, Init};
@@ -67,16 +68,12 @@ impl Association {
     }
 
     fn are_known(&self, addresses: &[IpAddr]) -> bool {
-        addresses.iter().all(|a| self.paths.iter().any(|p| p.remote().ip() == *a))
+        addresses.iter().all(|a| self.knows(*a))
             || self.paths.len() >= usize::from(self.config.max_paths())
     }
 
     fn refuse_new_addresses(&mut self, init: &Init<'_>, from: FourTuple, addresses: &[IpAddr]) {
-        let new: Vec<IpAddr> = addresses
-            .iter()
-            .filter(|a| self.paths.iter().all(|p| p.remote().ip() != **a))
-            .copied()
-            .collect();
+        let new: Vec<IpAddr> = addresses.iter().filter(|a| !self.knows(**a)).copied().collect();
         let header = self.reply_header(init.initiate_tag);
         let packet = abort_packet(header, false, &self.shared, |c| {
             c.restart_with_new_addresses(|p| new.iter().try_for_each(|a| p.address(*a)))
@@ -182,13 +179,13 @@ impl Association {
         self.local_tag = cookie.local_tag;
         self.peer_tag = cookie.peer_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
-        self.agree_on(cookie.extensions);
+        self.agree_on(cookie.extensions, cookie.authentication.as_ref());
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.restart_transfer(cookie);
         self.error_count = 0;
         self.ack.clear();
         self.control.clear();
-        for path in &mut self.paths {
+        for path in self.paths.iter_mut().filter(|p| p.state() != PathState::Removed) {
             let ssthresh = self.config.initial_ssthresh().unwrap_or(self.ssthresh);
             let remote = path.remote().ip();
             let window = self.policies.congestion.initial(path.max_chunk(), ssthresh, remote);
@@ -215,7 +212,7 @@ impl Association {
             return false;
         }
         self.peer_tag = cookie.peer_tag;
-        self.agree_on(cookie.extensions);
+        self.agree_on(cookie.extensions, cookie.authentication.as_ref());
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         self.learn_addresses(now, &cookie.addresses, from.remote.port());
@@ -257,6 +254,7 @@ impl Association {
         self.keep_if_agreed();
         self.start_reconfig(cookie.peer_initial_tsn);
         Self::prepare(&mut self.receiver, self.extensions);
+        self.start_addresses(cookie.peer_initial_tsn);
         self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
         self.policies.loss = (self.config.loss().make)(&self.config);
     }

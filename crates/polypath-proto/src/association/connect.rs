@@ -46,7 +46,8 @@ impl Association {
             Err(error) => return self.refuse_init_ack(path, init, error, from),
         };
         self.peer_tag = init.initiate_tag;
-        self.agree_on(parameters.agreed(&self.config, &self.shared));
+        let agreed = parameters.agreed(&self.config, &self.shared);
+        self.agree_on(agreed, parameters.authentication.as_ref());
         self.set_streams(
             self.config.outbound_streams().min(init.inbound_streams),
             self.config.inbound_streams().min(init.outbound_streams),
@@ -112,6 +113,7 @@ impl Association {
         self.keep_if_agreed();
         self.start_reconfig(initial);
         Self::prepare(&mut self.receiver, self.extensions);
+        self.start_addresses(initial);
         self.peer_window(a_rwnd);
         if self.config.initial_ssthresh().is_none() {
             // RFC 9260 7.2.1: "The initial value of ssthresh MAY be arbitrarily high (e.g., the size

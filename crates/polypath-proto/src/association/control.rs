@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::wire::{CauseWriter, DoesNotFit, Parameters};
+use crate::wire::{AddressRefusal, CauseWriter, DoesNotFit, Parameters};
 use crate::{PathId, StreamId, Time, Tsn};
 
 /// A chunk for the next packet on a path.
@@ -26,6 +26,8 @@ pub(super) enum Control {
     /// a small one.
     MtuProbe(Option<usize>, Time),
     HeartbeatAck(Bytes),
+    /// An ASCONF chunk, whole.
+    Asconf(Bytes),
     /// The parameters of a RE-CONFIG chunk.
     Reconfig(Bytes),
     ForwardTsn,
@@ -46,6 +48,8 @@ pub(super) enum OwnedCause {
     NoUserData(Tsn),
     UserAbort(Bytes),
     ProtocolViolation(&'static str),
+    UnsupportedHmac(u16),
+    AddressRefused(AddressRefusal, Bytes),
     Init(crate::init::InitError),
 }
 
@@ -61,6 +65,8 @@ impl OwnedCause {
             Self::NoUserData(tsn) => c.no_user_data(*tsn),
             Self::UserAbort(reason) => c.user_initiated_abort(reason),
             Self::ProtocolViolation(what) => c.protocol_violation(what.as_bytes()),
+            Self::AddressRefused(refusal, raw) => c.address_refused(*refusal, raw),
+            Self::UnsupportedHmac(id) => c.unsupported_hmac(*id),
             Self::Init(error) => error.write(c),
         }
     }
@@ -125,6 +131,13 @@ impl ControlQueue {
 
     pub(super) fn front(&self) -> Option<&(PathId, Control)> {
         self.next.front()
+    }
+
+    /// Sends what comes next over another path.
+    pub(super) fn redirect(&mut self, path: PathId) {
+        if let Some((old, _)) = self.next.front_mut() {
+            *old = path;
+        }
     }
 
     pub(super) fn pop(&mut self) {

@@ -215,7 +215,9 @@ impl Association {
     /// The path for the SACK.
     pub(super) fn ack_path(&self) -> PathId {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        self.policies.ack.path(self.ack.last_path, view)
+        let path = self.policies.ack.path(self.ack.last_path, view);
+        // RFC 5061 5.3 F1: not to an address that has yet to be confirmed.
+        if self.addresses.is_none() || self.may_carry(path) { path } else { self.current }
     }
 
     pub(super) fn write_sack(&mut self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::Association;
 use super::control::Control;
 use super::state::State;
+use super::transmit::Purpose;
 use crate::config::{PathConfirmation, Procedures};
 use crate::path::{PacketPair, Path};
 use crate::policy::failover::PathErrorKind;
@@ -46,10 +47,11 @@ impl Association {
     ///
     /// There is no such path, or the association is not established.
     pub fn request_heartbeat(&mut self, now: Time, path: PathId) -> Result<(), PathError> {
-        if path.index() >= self.paths.len() {
+        let p = self.paths.get(path.index()).ok_or(PathError::NoSuchPath(path))?;
+        if p.state() == PathState::Removed {
             return Err(PathError::NoSuchPath(path));
         }
-        if !self.state.is_synchronised() {
+        if !self.state.is_synchronised() || self.is_untold(path) {
             return Err(PathError::NotEstablished);
         }
         self.send_heartbeat(now, path);
@@ -65,7 +67,10 @@ impl Association {
     /// There is no such path, or the association is not established.
     pub fn probe(&mut self, now: Time, path: PathId, packet: u16) -> Result<(), PathError> {
         let p = self.paths.get(path.index()).ok_or(PathError::NoSuchPath(path))?;
-        if !self.state.is_synchronised() {
+        if p.state() == PathState::Removed {
+            return Err(PathError::NoSuchPath(path));
+        }
+        if !self.state.is_synchronised() || self.is_untold(path) {
             return Err(PathError::NotEstablished);
         }
         let below = p.headers();
@@ -120,7 +125,11 @@ impl Association {
     /// Data that waits for the paths to be confirmed may leave once every one of them has answered or
     /// has had its chances.
     fn end_confirmation(&mut self, now: Time) {
-        let waits = |p: &Path| !p.has_answered() && p.error_count() <= p.path_max_retrans();
+        let waits = |p: &Path| {
+            p.state() != PathState::Removed
+                && !p.has_answered()
+                && p.error_count() <= p.path_max_retrans()
+        };
         if self.awaits_paths && !self.paths.iter().any(waits) {
             self.awaits_paths = false;
             if self.is_ns2() {
@@ -210,7 +219,8 @@ impl Association {
     /// The same for one of a pair, filled up to the path's largest packet.
     pub(super) fn paired_heartbeat_info(&self, path: PathId, sent: Time, second: bool) -> Vec<u8> {
         let sent = if second { PacketPair::mark(sent) } else { sent };
-        let room = self.paths[path.index()].max_packet() - COMMON_HEADER_LEN - 2 * CHUNK_HEADER_LEN;
+        let taken = COMMON_HEADER_LEN + 2 * CHUNK_HEADER_LEN + self.auth_room(Purpose::Control);
+        let room = self.paths[path.index()].max_packet() - taken;
         let mut info = self.heartbeat_info(path, sent).to_vec();
         info.resize(room.max(INFO_LEN), 0);
         info
@@ -291,6 +301,10 @@ impl Association {
             // RFC 9260 5.4: once each RTO, until it has had its chances; then at the normal rate.
             if p.error_count() <= p.path_max_retrans() {
                 p.schedule_heartbeat(Some(now));
+            }
+            if self.addresses.is_some() && !self.paths.iter().any(|p| self.may_carry(p.id())) {
+                // There is no other: the association ends with it.
+                self.count_association_error();
             }
         } else {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);

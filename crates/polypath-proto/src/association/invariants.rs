@@ -4,6 +4,7 @@ use super::Association;
 use super::state::State;
 use crate::PathId;
 use crate::event::Event;
+use crate::policy::PathState;
 use crate::send::Fate;
 
 impl Association {
@@ -67,6 +68,11 @@ impl Association {
             // RFC 9260 6.1 B: the window may be exceeded by less than a packet. It may also have
             // shrunk below what is in flight, so this is checked where data leaves; here only that
             // the flight does not exceed everything the peer has ever allowed.
+        }
+        for (what, id) in [("primary", self.primary), ("current", self.current)] {
+            if self.paths.get(id.index()).is_some_and(|p| p.state() == PathState::Removed) {
+                return Err(format!("the {what} path, {id}, has been removed"));
+            }
         }
         let waiting = !self.sender.is_done();
         let alive = self.state.may_send_data();

@@ -2,6 +2,7 @@
 //! retransmission flag (Caro 2006, retransmission policies, 4.2).
 
 use super::Association;
+use crate::auth::AuthOffer;
 use crate::policy::ack::DELAYED;
 use crate::policy::rtt_sampling::{KARN, SackCause, SentTime};
 use crate::wire::{PacketWriter, Sack, Timestamp};
@@ -19,9 +20,10 @@ pub(super) struct Stamped {
 
 impl Association {
     /// The handshake has shown what both sides offer. Nothing has been sent yet that depends on it.
-    pub(super) fn agree_on(&mut self, extensions: Extensions) {
+    pub(super) fn agree_on(&mut self, extensions: Extensions, auth: Option<&AuthOffer>) {
         self.forget_reconfig();
         self.extensions = extensions;
+        self.start_authentication(auth);
         self.marks = super::ecn::Marks::default();
         self.stamped = None;
         self.policies.rtt_sampling = (self.config.rtt_sampling().make)(&self.config);
@@ -33,8 +35,9 @@ impl Association {
             self.policies.ack = (DELAYED.make)(&self.config);
         }
         self.sender.queue.interleave(extensions.contains(Extension::Interleaving));
+        let overhead = self.overhead();
         for path in &mut self.paths {
-            path.reserve(extensions, &*self.policies.congestion);
+            path.reserve(overhead, &*self.policies.congestion);
         }
         self.update_largest_payload();
     }

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::auth::{AuthKeys, Authentication};
 use crate::cookie::StateCookie;
 use crate::event::{CloseReason, Event, Message, Received};
 use crate::path::Path;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{
-    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector, ProbingPolicy,
-    RetransmissionPolicy, RttSampling, Scheduler,
+    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector, PathState,
+    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler,
 };
 use crate::receive::Receiver;
 use crate::reply::{Reply, words};
@@ -24,7 +25,7 @@ use crate::rng::{Rng, Secret};
 use crate::send::Sender;
 use crate::shared::Shared;
 use crate::stats::AssociationStats;
-use crate::wire::{Action, Cause, Chunk, ChunkError, Packet};
+use crate::wire::{Action, Cause, Chunk, ChunkError, Packet, chunk_type};
 use crate::{
     AssociationId, Config, ConnectError, Ecn, Extension, Extensions, FourTuple, PathId, Ppid,
     Reliability, Remote, SendError, StreamId, Time, Tsn, VerificationTag,
@@ -33,6 +34,8 @@ use crate::{
 mod abandon;
 mod acknowledge;
 mod acks;
+mod addresses;
+mod auth;
 mod blocking;
 mod buffer_splitting;
 mod collision;
@@ -59,6 +62,7 @@ mod timers;
 mod transmit;
 
 use acks::PendingAck;
+pub(crate) use auth::trusts_stranger;
 use control::ControlQueue;
 pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
@@ -156,6 +160,13 @@ pub struct Association {
     /// What both sides offered in the handshake beyond RFC 9260.
     extensions: Extensions,
     reconfig: Option<Box<reconfig::Reconfig>>,
+    auth: Option<Box<Authentication>>,
+    auth_keys: AuthKeys,
+    addresses: Option<Box<addresses::Addresses>>,
+    /// The endpoint's addresses have changed during the handshake.
+    shared_later: Option<Arc<Shared>>,
+    /// Paths that came or went so far.
+    path_changes: u64,
     marks: ecn::Marks,
     stamped: Option<measure::Stamped>,
     /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
@@ -226,6 +237,11 @@ impl Association {
             ns2_cmt: ns2_cmt::Notes::default(),
             extensions: Extensions::default(),
             reconfig: None,
+            auth: None,
+            auth_keys: shared.config.auth_keys.clone(),
+            addresses: None,
+            shared_later: None,
+            path_changes: 0,
             marks: ecn::Marks::default(),
             stamped: None,
             cause: SackCause::default(),
@@ -282,12 +298,13 @@ impl Association {
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.peer_tag = cookie.peer_tag;
-        a.agree_on(cookie.extensions);
+        a.agree_on(cookie.extensions, cookie.authentication.as_ref());
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
         // back; it is the primary. The COOKIE ECHO may have come over another path.
         let path = a.add_path(now, cookie.local, cookie.remote)?;
+        a.start_addresses(cookie.peer_initial_tsn);
         a.learn_addresses(now, &cookie.addresses, from.remote.port());
         a.peer_lists_none = cookie.addresses.len() == 1;
         a.confirm(now, path);
@@ -434,12 +451,13 @@ impl Association {
         self.peer_port
     }
 
-    pub(crate) const fn path_count(&self) -> usize {
-        self.paths.len()
+    pub(crate) const fn path_changes(&self) -> u64 {
+        self.path_changes
     }
 
     pub(crate) fn remotes(&self) -> impl Iterator<Item = std::net::IpAddr> + '_ {
-        self.paths.iter().map(|p| p.remote().ip())
+        let there = self.paths.iter().filter(|p| p.state() != PathState::Removed);
+        there.map(|p| p.remote().ip())
     }
 
     /// Something still has to leave: an ABORT, a SHUTDOWN COMPLETE.
@@ -464,19 +482,44 @@ impl Association {
         }
         let known = self.path_for(&from);
         let Some(path) = known.or_else(|| self.learn_from_heartbeat(now, &from, packet)) else {
-            self.stats.dropped += 1;
+            let taken = done == 0 && self.handle_from_nowhere(now, from, packet);
+            self.stats.dropped += u64::from(!taken);
             return;
         };
         self.new_burst();
         self.ns2_packet(path);
-        self.paths[path.index()].heard_from(from.local, from.remote);
+        if !self.is_untold(path) {
+            self.paths[path.index()].heard_from(from.local, from.remote);
+        }
         let stats = &mut self.paths[path.index()].stats;
         stats.packets_received += 1;
         stats.bytes_received += packet.datagram().len() as u64;
         let mut seen = data::DataSeen::new(ecn);
         let tag = packet.header().verification_tag;
-        for chunk in packet.chunks().skip(done) {
+        let mut chunks = packet.chunks();
+        // Who has processed two has found the first one to authenticate the second.
+        let mut authenticated = done > 1;
+        chunks.by_ref().take(done).for_each(drop);
+        loop {
+            let rest = chunks.as_bytes();
+            let Some(chunk) = chunks.next() else { break };
+            let ty = chunk.as_ref().map_or_else(ChunkError::ty, Chunk::ty);
+            if !authenticated && self.demands_auth(ty) {
+                // RFC 4895 6.3: silently discarded.
+                self.stats.unauthenticated += 1;
+                continue;
+            }
             let go_on = match chunk {
+                // RFC 4895 4: one at most.
+                Ok(Chunk::Auth(_)) if authenticated => false,
+                Ok(Chunk::Auth(_)) if self.awaits_cookie_behind(packet) => {
+                    authenticated = self.trusts_cookie_echo(now, packet);
+                    authenticated
+                }
+                Ok(Chunk::Auth(auth)) => {
+                    authenticated = self.verify(Some(path), &auth, rest);
+                    authenticated
+                }
                 Ok(chunk) => self.handle_chunk(now, path, from, tag, &chunk, &mut seen),
                 Err(error) => self.handle_malformed(&error),
             };
@@ -519,6 +562,18 @@ impl Association {
             }
             // Its size was all that it had to say.
             Chunk::Pad(_) => {}
+            Chunk::Asconf(asconf) if self.addresses.is_none() => {
+                if self.state.is_synchronised() {
+                    self.report_unrecognized_chunk(path, asconf.raw);
+                }
+                self.stats.dropped += 1;
+            }
+            Chunk::Asconf(asconf) if self.state.is_synchronised() => {
+                self.handle_asconf(now, from, asconf);
+            }
+            Chunk::AsconfAck(ack) if self.state.is_synchronised() => {
+                self.handle_asconf_ack(now, from, ack);
+            }
             Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
             Chunk::IData(data) => self.handle_i_data(path, data, seen),
             Chunk::IForwardTsn(forward) => self.handle_i_forward_tsn(path, forward, seen),
@@ -567,6 +622,9 @@ impl Association {
             if let Ok(Cause::StaleCookie { staleness_us }) = cause {
                 return self.handle_stale_cookie(now, staleness_us);
             }
+            if let Ok(Cause::UnrecognizedChunk([chunk_type::ASCONF, ..])) = cause {
+                self.asconf_unknown();
+            }
         }
         if self.state.is_synchronised() {
             self.peer_error(words(causes));
@@ -581,6 +639,10 @@ impl Association {
         }
         match packet.chunks().next() {
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
+                if self.demands_auth(chunk_type::ABORT) {
+                    self.stats.unauthenticated += 1;
+                    return true;
+                }
                 if let Some(path) = self.refused_path(from) {
                     self.events.push_back(Event::PathRefused { path });
                     return true;

@@ -8,6 +8,7 @@
 use super::Association;
 use super::control::Control;
 use super::heartbeat::HeartbeatKind;
+use super::transmit::Purpose;
 use crate::path::{Path, PathMtu};
 use crate::policy::PathState;
 use crate::wire::{CHUNK_HEADER_LEN, CommonHeader, DoesNotFit, PacketWriter};
@@ -30,7 +31,7 @@ impl Association {
         let usable = self.state.may_send_data();
         let p = &mut self.paths[path.index()];
         if usable
-            && p.state() != PathState::Unconfirmed
+            && !matches!(p.state(), PathState::Unconfirmed | PathState::Removed)
             && let Some(search) = &mut p.mtu_search
         {
             search.start(now);
@@ -92,7 +93,7 @@ impl Association {
         for i in 0..self.paths.len() {
             let p = &mut self.paths[i];
             let packet = usize::from(mtu).saturating_sub(p.headers());
-            if p.remote().ip() == remote
+            if p.is_to(remote)
                 && p.mtu_search.as_mut().is_some_and(|search| search.too_big(now, packet))
             {
                 self.mtu_changed(PathId(i as u8));
@@ -109,7 +110,8 @@ impl Association {
     pub(super) fn update_largest_payload(&mut self) {
         let header = self.data_header();
         let fits = |p: &Path| (p.max_chunk() as usize - header) / 4 * 4;
-        let smallest = self.paths.iter().map(fits).min().unwrap_or(usize::MAX);
+        let there = self.paths.iter().filter(|p| p.state() != PathState::Removed);
+        let smallest = there.map(fits).min().unwrap_or(usize::MAX);
         self.largest_payload = smallest.min(self.window_payload);
     }
 
@@ -125,7 +127,10 @@ impl Association {
             if size.is_some() { HeartbeatKind::LargeProbe } else { HeartbeatKind::SmallProbe };
         w.heartbeat(&self.heartbeat_info_of(kind, path, begun))?;
         match size {
-            Some(size) => w.pad(size.saturating_sub(w.len() + CHUNK_HEADER_LEN)),
+            Some(size) => {
+                let taken = w.len() + CHUNK_HEADER_LEN + self.auth_room(Purpose::Control);
+                w.pad(size.saturating_sub(taken))
+            }
             None => Ok(()),
         }
     }

@@ -51,6 +51,9 @@ impl Association {
     /// There is no such path, or it is not confirmed yet.
     pub fn set_primary(&mut self, now: Time, path: PathId) -> Result<(), PathError> {
         let p = self.paths.get(path.index()).ok_or(PathError::NoSuchPath(path))?;
+        if p.state() == PathState::Removed {
+            return Err(PathError::NoSuchPath(path));
+        }
         if p.state() == PathState::Unconfirmed {
             return Err(PathError::Unconfirmed(path));
         }
@@ -104,7 +107,7 @@ impl Association {
         Ok(())
     }
 
-    fn change_primary(&mut self, now: Time, path: PathId) {
+    pub(super) fn change_primary(&mut self, now: Time, path: PathId) {
         if self.primary != path {
             self.primary = path;
             self.events.push_back(Event::PrimaryChanged { path });
@@ -123,14 +126,18 @@ impl Association {
         local: IpAddr,
         remote: SocketAddr,
     ) -> Option<PathId> {
-        let exists = |p: &&Path| p.remote().ip() == remote.ip() && p.local() == local;
+        let exists = |p: &&Path| p.is_to(remote.ip()) && p.local() == local;
         if let Some(path) = self.paths.iter().find(exists) {
             return Some(path.id());
         }
-        if self.paths.len() >= usize::from(self.config.max_paths()) {
+        let there = self.paths.iter().filter(|p| p.state() != PathState::Removed).count();
+        if there >= usize::from(self.config.max_paths()) {
             return None;
         }
-        let id = PathId(self.paths.len() as u8);
+        let free = self.paths.iter().position(Path::is_free);
+        // A HEARTBEAT can name 64.
+        let index = free.or_else(|| (self.paths.len() < 64).then_some(self.paths.len()))?;
+        let id = PathId(index as u8);
         let ip = if remote.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
         let udp = match self.shared.config.encapsulation {
             Encapsulation::Udp { .. } => UDP_HEADER,
@@ -138,14 +145,19 @@ impl Association {
         };
         let headers = ip + udp;
         let max_packet = (usize::from(self.config.path_mtu()) - headers) / 4 * 4;
+        let overhead = self.overhead();
         let controller = &*self.policies.congestion;
         let sizes = (max_packet, headers);
         let mut path = Path::new(id, local, remote, sizes, &self.config, controller, now);
-        path.reserve(self.extensions, controller);
+        path.reserve(overhead, controller);
         if self.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.ssthresh);
         }
-        self.paths.push(path);
+        match self.paths.get_mut(index) {
+            Some(slot) => *slot = path,
+            None => self.paths.push(path),
+        }
+        self.path_changes += 1;
         self.update_largest_payload();
         self.events.push_back(Event::PathAdded { path: id });
         if self.state.is_synchronised() {
@@ -158,7 +170,7 @@ impl Association {
     /// have heard from: the others are tried there until they say otherwise (RFC 6951 5.4).
     pub(super) fn learn_addresses(&mut self, now: Time, addresses: &[IpAddr], port: u16) {
         for (index, ip) in addresses.iter().enumerate() {
-            let known = self.paths.iter().any(|p| p.remote().ip() == *ip);
+            let known = self.knows(*ip);
             if known && !self.config.full_mesh() {
                 continue;
             }
@@ -209,8 +221,8 @@ impl Association {
     /// peer may have paired them otherwise.
     pub(super) fn path_for(&self, from: &FourTuple) -> Option<PathId> {
         let (local, remote) = (from.local.ip(), from.remote.ip());
-        let pair = |p: &&Path| p.remote().ip() == remote && p.local() == local;
-        let same_remote = |p: &&Path| p.remote().ip() == remote;
+        let pair = |p: &&Path| p.is_to(remote) && p.local() == local;
+        let same_remote = |p: &&Path| p.is_to(remote);
         self.paths.iter().find(pair).or_else(|| self.paths.iter().find(same_remote)).map(Path::id)
     }
 
@@ -222,6 +234,7 @@ impl Association {
             if self.state.is_synchronised() {
                 self.schedule_heartbeat(now, path);
             }
+            self.grant_wish(now);
         }
         self.start_mtu_search(now, path);
     }
@@ -242,7 +255,10 @@ impl Association {
     /// Asks the failover policy where new data goes.
     pub(super) fn choose_current(&mut self, now: Time) {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let path = self.policies.failover.current(view);
+        let mut path = self.policies.failover.current(view);
+        if self.paths[path.index()].state() == PathState::Removed {
+            path = self.stand_in();
+        }
         if path != self.current {
             self.current = path;
             self.events.push_back(Event::CurrentPath { path, at: now });
@@ -255,7 +271,7 @@ impl Association {
         let p = &mut self.paths[path.index()];
         p.clear_errors();
         // RFC 9260 5.4: only a HEARTBEAT ACK or the handshake confirms a path.
-        if matches!(p.state(), PathState::Unconfirmed | PathState::Active) {
+        if matches!(p.state(), PathState::Unconfirmed | PathState::Active | PathState::Removed) {
             return;
         }
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
@@ -267,6 +283,9 @@ impl Association {
 
     /// An error on `path` (RFC 9260 8.1, 8.2).
     pub(super) fn count_error(&mut self, now: Time, path: PathId, error: PathErrorKind) {
+        if self.paths[path.index()].state() == PathState::Removed {
+            return self.count_association_error();
+        }
         let p = &mut self.paths[path.index()];
         p.count_error();
         // By ns-2's procedures an association in the dormant state never ends (Caro 2006, failover).
@@ -288,11 +307,13 @@ impl Association {
     /// Where a chunk goes that is sent again.
     pub(super) fn path_for_lost(&mut self, lost: &LostChunk) -> PathId {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        if view.iter().any(|p| p.state == PathState::Active) {
+        let path = if view.iter().any(|p| p.state == PathState::Active) {
             self.policies.retransmission.path(lost, view, &mut self.rng)
         } else {
             self.policies.failover.retransmission(lost.last_path, view)
-        }
+        };
+        // Where it went last may be gone.
+        if self.may_carry(path) { path } else { self.current }
     }
 
     /// Where a control chunk goes that answers none: where new data would go, or to an active path
@@ -307,6 +328,7 @@ impl Association {
 
     /// Where a control chunk goes that was not answered on `old`.
     pub(super) fn alternate_for_control(&self, old: PathId) -> PathId {
-        crate::policy::retransmission::alternate(old, self.paths_view())
+        let path = crate::policy::retransmission::alternate(old, self.paths_view());
+        self.redirected(path).unwrap_or(path)
     }
 }

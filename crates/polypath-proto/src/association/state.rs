@@ -115,6 +115,7 @@ impl Association {
         self.events.push_back(Event::Established { inbound });
         self.start_path_management(now, inbound);
         self.start_mtu_searches(now);
+        self.take_shared(now);
         if self.wants_shutdown {
             self.begin_shutdown(now);
         }

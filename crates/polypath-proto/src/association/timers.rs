@@ -20,7 +20,8 @@ impl Association {
         };
         let partial = [self.next_abandonment(), self.forward_timer()];
         let others = [self.ack.deadline(), probe, self.ns2_next_timeout(), self.reconfig_timeout()];
-        let others = others.into_iter().chain(partial);
+        let others = others.into_iter().chain([self.addresses_timeout()]);
+        let others = others.chain(partial);
         paths.chain(self.state.next_timeout()).chain(others.flatten()).min()
     }
 
@@ -43,6 +44,7 @@ impl Association {
         self.handle_t1(now);
         self.handle_t2_t5(now);
         self.handle_reconfig_timeout(now);
+        self.handle_addresses_timeout(now);
         if self.is_ns2() {
             return self.ns2_handle_timeout(now);
         }

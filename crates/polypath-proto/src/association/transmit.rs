@@ -14,13 +14,13 @@ use crate::reply::write_reply;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
     COMMON_HEADER_LEN, Checksum, CommonHeader, DoesNotFit, InitFields, PacketWriter,
-    ReconfigParameters,
+    ReconfigParameters, seal,
 };
 use crate::{Extension, Extensions, PathId, Time, Tsn, VerificationTag};
 
 /// What the next packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Purpose {
+pub(super) enum Purpose {
     Control,
     /// Of this chunk and what fits beside it.
     Retransmission(Tsn),
@@ -129,13 +129,21 @@ impl Association {
             _ => return limit,
         };
         let chunk = (self.data_header() + payload).next_multiple_of(4);
-        limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + chunk)
+        limit.max(COMMON_HEADER_LEN + self.overhead() + chunk)
     }
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
     fn next_packet(&mut self, now: Time) -> Option<(PathId, Purpose)> {
-        if let Some(path) = self.control.front_path() {
-            return Some((path, Purpose::Control));
+        while let Some(path) = self.control.front_path() {
+            let (gone, untold) =
+                (self.paths[path.index()].state() == PathState::Removed, self.is_untold(path));
+            let asconf = matches!(self.control.front(), Some((_, Control::Asconf(_))));
+            match (gone || (untold && !asconf)).then(|| self.redirected(path)) {
+                None => return Some((path, Purpose::Control)),
+                Some(Some(other)) => self.control.redirect(other),
+                // What needs an answer has a timer.
+                Some(None) => self.control.pop(),
+            }
         }
         if self.is_closed() {
             return None;
@@ -167,8 +175,11 @@ impl Association {
         if let Some(path) = self.control.release() {
             return Some((path, Purpose::Control));
         }
-        (self.ack.is_due() && self.state.is_synchronised())
-            .then(|| (self.ack_path(), Purpose::Sack))
+        if !self.ack.is_due() || !self.state.is_synchronised() {
+            return None;
+        }
+        let path = self.ack_path();
+        self.may_answer(path).then_some((path, Purpose::Sack))
     }
 
     /// The lowest lost chunk and where it goes, if it may leave now; in CMT the lowest that may.
@@ -195,6 +206,12 @@ impl Association {
             let size = chunk.size();
             let lost = chunk.as_lost(tsn, cause);
             let path = self.path_for_lost(&lost);
+            if !self.may_carry(path) {
+                if !concurrent {
+                    return None;
+                }
+                continue;
+            }
             if self.paths[path.index()].allowance {
                 return Some((path, tsn));
             }
@@ -323,7 +340,7 @@ impl Association {
     }
 
     /// RFC 9653 5.2: zero, if the peer takes that; never in packets of the handshake.
-    fn checksum(&self) -> Checksum {
+    pub(super) fn checksum(&self) -> Checksum {
         let zero = self.takes_zero_checksum() && self.state.is_synchronised();
         if zero { Checksum::Ignore } else { self.shared.config.checksum }
     }
@@ -345,7 +362,9 @@ impl Association {
             verification_tag,
         };
         let checksum = self.checksum();
-        let mut w = PacketWriter::new(buf, header);
+        let room = self.auth_room(purpose);
+        let limit = (buf.len() & !3).saturating_sub(room);
+        let mut w = PacketWriter::new(&mut buf[..limit], header);
         let ns2 = self.is_ns2();
         if !ns2 || purpose == Purpose::Control {
             self.write_controls(path, &mut w);
@@ -354,6 +373,7 @@ impl Association {
         let alone = self.is_closed()
             || probe
             || verification_tag.0 == 0
+            || !self.may_answer(path)
             || (ns2 && purpose == Purpose::Control && !w.is_empty());
         if !alone && self.state.is_synchronised() {
             // RFC 9260 6.10: control chunks before DATA. A SACK that waits for its time goes along
@@ -378,7 +398,16 @@ impl Association {
         }
         self.burst_packets +=
             u32::from(matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData(_)));
-        if w.is_empty() { 0 } else { w.finish(checksum) }
+        match (w.is_empty(), room) {
+            (true, _) => 0,
+            (false, 0) => w.finish(checksum),
+            (false, _) => {
+                let len = w.len();
+                let len = self.authenticate(buf, len);
+                seal(&mut buf[..len], checksum);
+                len
+            }
+        }
     }
 
     /// Writes the control chunks that wait for this path, as many as fit.
@@ -396,6 +425,10 @@ impl Association {
             );
             // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE travel alone; a probe has its size.
             if alone && !w.is_empty() {
+                return;
+            }
+            // The packet was begun without room for an AUTH chunk.
+            if matches!(control, Control::Asconf(_)) && !w.is_empty() {
                 return;
             }
             if self.write_control(path, w).is_err() && !w.is_empty() {
@@ -431,12 +464,14 @@ impl Association {
             }
             Control::Probe(size) => {
                 let mut info = self.heartbeat_info(path, self.now).to_vec();
-                info.resize(info.len().max(size - HEARTBEAT_LEN), 0);
+                let taken = HEARTBEAT_LEN + self.auth_room(Purpose::Control);
+                info.resize(info.len().max(size.saturating_sub(taken)), 0);
                 w.heartbeat(&info)
             }
             Control::HeartbeatAck(info) => w.heartbeat_ack(info),
             Control::Cwr(tsn) => w.cwr(*tsn),
             Control::MtuProbe(size, begun) => self.write_mtu_probe(path, *size, *begun, w),
+            Control::Asconf(raw) => w.raw_chunk(raw),
             Control::Reconfig(body) => w.re_config(|p| p.append(ReconfigParameters::new(body))),
             Control::ForwardTsn => self.write_forward_tsn(w),
             Control::Error(cause) => w.error(|c| cause.write(c)),
@@ -466,6 +501,9 @@ impl Association {
         w.init(&fields, |p| {
             init::write_addresses(p, &self.shared, destination)?;
             Extensions::offered(&self.config, &self.shared.config).write(p)?;
+            if self.config.authentication() {
+                self.auth_offer().write(p)?;
+            }
             if let Some(ms) = preservative {
                 p.cookie_preservative(ms)?;
             }
@@ -659,7 +697,7 @@ impl Association {
 fn has_room(p: &PathView, burst_from: &[u32], max_burst: u32) -> bool {
     let burst = max_burst.saturating_mul(p.max_chunk);
     let from = burst_from.get(p.id.index()).copied().unwrap_or_default();
-    p.has_room() && p.in_flight < from.saturating_add(burst)
+    p.state != PathState::Unconfirmed && p.has_room() && p.in_flight < from.saturating_add(burst)
 }
 
 /// A packet that lacks no more than this to the largest one counts as full, in bytes.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::ChunkTypes;
 use crate::mrg32k3a::LARGEST_SEED;
 use crate::policy::{
     AckPolicy, Answer, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
@@ -154,6 +155,16 @@ parameters! {
     ecn: bool = false;
     /// Look for each path's largest packet, from 1200 bytes (IPv6: 1280) up to `path_mtu` (RFC 8899; off).
     path_mtu_discovery: bool = false;
+    /// Offer authenticated chunks (RFC 4895; off).
+    authentication: bool = false;
+    /// Chunk types that are taken only if they are authenticated, if the peer has offered that too
+    /// (RFC 4895 3.2; none). A COOKIE ECHO is then refused from a peer that has not.
+    authenticated_chunks: ChunkTypes = ChunkTypes::NONE;
+    /// Offer that addresses come and go (RFC 5061; off). ASCONF chunks are authenticated.
+    dynamic_addresses: bool = false;
+    /// Addresses may also come and go without authentication, with a peer that has none: who can guess or
+    /// read the verification tag may then redirect the association (RFC 5061 8; off).
+    unauthenticated_addresses: bool = false;
     /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
     stream_reconfiguration: bool = false;
     /// Pair every local with every remote address, rather than one local for each remote one.
@@ -298,12 +309,20 @@ impl ConfigBuilder {
         if let Some(ssthresh) = c.initial_ssthresh {
             from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
         }
-        // Its sender keeps TSNs in places of its own, its windows count packets of one size, and are reduced in
-        // places of their own.
+        if c.dynamic_addresses && !c.authentication && !c.unauthenticated_addresses {
+            // RFC 5061 4.1.
+            let allowed = "false without authentication (or unauthenticated_addresses)".into();
+            return refuse("dynamic_addresses", "true".into(), allowed);
+        }
+        // Its sender keeps TSNs in places of its own and has rules of its own for what a SACK takes back; its
+        // windows count packets of one size and are reduced in places of their own; its paths stay.
         for (name, on) in [
             ("stream_reconfiguration", c.stream_reconfiguration),
             ("partial_reliability", c.partial_reliability),
             ("interleaving", c.interleaving),
+            ("nr_sack", c.nr_sack),
+            ("authentication", c.authentication),
+            ("dynamic_addresses", c.dynamic_addresses),
             ("path_mtu_discovery", c.path_mtu_discovery),
             ("ecn", c.ecn),
         ] {
@@ -311,21 +330,6 @@ impl ConfigBuilder {
                 let allowed = format!("false with procedures {}", c.procedures);
                 return refuse(name, "true".into(), allowed);
             }
-        }
-        if c.path_mtu_discovery && c.procedures == Procedures::Ns2 {
-            // Its windows count packets of one size.
-            let allowed = format!("false with procedures {}", Procedures::Ns2);
-            return refuse("path_mtu_discovery", "true".into(), allowed);
-        }
-        if c.ecn && c.procedures == Procedures::Ns2 {
-            // Its windows are reduced in places of their own.
-            let allowed = format!("false with procedures {}", Procedures::Ns2);
-            return refuse("ecn", "true".into(), allowed);
-        }
-        if c.nr_sack && c.procedures == Procedures::Ns2 {
-            // It has rules of its own for what a SACK takes back.
-            let allowed = format!("false with procedures {}", Procedures::Ns2);
-            return refuse("nr_sack", "true".into(), allowed);
         }
         match refused_combination(&c) {
             Some(error) => Err(error),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::policy::failover::Thresholds;
 use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
-use crate::{Config, Extensions, Fragmentation, PathId, Time, Tsn};
+use crate::{Config, Fragmentation, PathId, Time, Tsn};
 
 mod delivery;
 mod loss;
@@ -56,6 +56,7 @@ pub(crate) struct Path {
     remote: SocketAddr,
     state: PathState,
     state_since: Time,
+    created: Time,
     error_count: u32,
     /// Expirations of T3-rtx since the path last gave a sign of life.
     timeouts_in_a_row: u32,
@@ -133,6 +134,7 @@ impl Path {
             remote,
             state: PathState::Unconfirmed,
             state_since: now,
+            created: now,
             error_count: 0,
             timeouts_in_a_row: 0,
             thresholds: config.thresholds(),
@@ -207,6 +209,30 @@ impl Path {
 
     pub(crate) const fn remote(&self) -> SocketAddr {
         self.remote
+    }
+
+    /// It is there, and its local address is this one.
+    pub(crate) fn is_from(&self, local: IpAddr) -> bool {
+        self.state != PathState::Removed && self.local == local
+    }
+
+    /// It is there, and its remote address is this one.
+    pub(crate) fn is_to(&self, remote: IpAddr) -> bool {
+        self.state != PathState::Removed && self.remote.ip() == remote
+    }
+
+    /// Its number can be another path's: nothing of the old one is left.
+    pub(crate) fn is_free(&self) -> bool {
+        self.state == PathState::Removed && self.lost == 0 && self.in_flight == 0
+    }
+
+    /// Its address has gone; what was in flight here has been found lost.
+    pub(crate) fn retire(&mut self) {
+        self.stop_timers();
+        self.rtt_probe = None;
+        self.stale_probes.clear();
+        self.allowance = false;
+        self.mtu_search = None;
     }
 
     pub(crate) const fn state(&self) -> PathState {
@@ -284,14 +310,9 @@ impl Path {
         (self.max_packet - crate::wire::COMMON_HEADER_LEN - self.reserved) as u32
     }
 
-    /// Both sides agreed on `extensions`: what they take of each packet is not there for DATA. The
+    /// What both sides agreed on takes so many bytes of each packet, which are not there for DATA. The
     /// window of chunks begins anew.
-    pub(crate) fn reserve(
-        &mut self,
-        extensions: Extensions,
-        controller: &dyn CongestionController,
-    ) {
-        let bytes = extensions.overhead();
+    pub(crate) fn reserve(&mut self, bytes: usize, controller: &dyn CongestionController) {
         if bytes != self.reserved {
             self.reserved = bytes;
             let ssthresh = self.window.ssthresh;
@@ -586,7 +607,11 @@ impl Path {
     /// The answer to a HEARTBEAT that left at `sent`, perhaps one that was given up: its round-trip
     /// time, unless it is a repetition.
     pub(crate) fn heartbeat_acked(&mut self, now: Time, sent: Time) -> Option<Duration> {
-        if sent > now || self.heartbeat_answered.is_some_and(|last| sent <= last) {
+        // An older one asked another path that had this number.
+        if sent > now
+            || sent < self.created
+            || self.heartbeat_answered.is_some_and(|last| sent <= last)
+        {
             return None;
         }
         self.heartbeat_answered = Some(sent);

@@ -18,6 +18,8 @@ pub enum PathState {
     PotentiallyFailed,
     /// Given up; heartbeats find out when it is back (RFC 9260 8.2).
     Inactive,
+    /// Its address has gone (RFC 5061); its number may be another path's later.
+    Removed,
 }
 
 impl fmt::Display for PathState {
@@ -27,6 +29,7 @@ impl fmt::Display for PathState {
             Self::Active => "active",
             Self::PotentiallyFailed => "potentially failed",
             Self::Inactive => "inactive",
+            Self::Removed => "removed",
         })
     }
 }
@@ -121,7 +124,7 @@ impl PathsView<'_> {
         self.current
     }
 
-    /// How many paths there are.
+    /// How many numbers of paths there are, those of removed ones included.
     pub const fn count(&self) -> usize {
         self.paths.len()
     }
@@ -131,9 +134,10 @@ impl PathsView<'_> {
         self.paths[id.index()].view()
     }
 
-    /// Every path, in the order of their numbers.
+    /// Every path that has not been removed, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = PathView> + '_ {
-        self.paths.iter().map(crate::path::Path::view)
+        let there = |p: &PathView| p.state != PathState::Removed;
+        self.paths.iter().map(crate::path::Path::view).filter(there)
     }
 
     /// The next path after `id` in round robin of which `usable` holds; `id` itself is asked last.
@@ -141,7 +145,7 @@ impl PathsView<'_> {
         let n = self.paths.len();
         (1..=n)
             .map(|step| self.paths[(id.index() + step) % n].view())
-            .find(|p| usable(p))
+            .find(|p| p.state != PathState::Removed && usable(p))
             .map(|p| p.id)
     }
 }

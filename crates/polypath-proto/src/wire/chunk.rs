@@ -16,9 +16,9 @@ use crate::Tsn;
 
 use super::codec::{after, padded};
 use super::{
-    Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, ForwardTsn,
-    HeartbeatInfo, IData, IForwardTsn, Init, Pad, ReConfig, Sack, Shutdown, ShutdownComplete,
-    Timestamp,
+    Abort, Action, Asconf, AsconfAck, Auth, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne,
+    ErrorChunk, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Pad, ReConfig, Sack, Shutdown,
+    ShutdownComplete, Timestamp,
 };
 
 /// The chunk types of RFC 9260 3.2, and those of extensions.
@@ -55,6 +55,10 @@ pub mod chunk_type {
     pub const SHUTDOWN_COMPLETE: u8 = 14;
     /// Non-renegable selective acknowledgement (draft-natarajan-tsvwg-sctp-nrsack).
     pub const NR_SACK: u8 = 16;
+    /// Authentication (RFC 4895 4.1).
+    pub const AUTH: u8 = 15;
+    /// Address Configuration Acknowledgement (RFC 5061 4.1.2).
+    pub const ASCONF_ACK: u8 = 128;
     /// Re-configuration (RFC 6525 3.1).
     pub const RE_CONFIG: u8 = 130;
     /// Padding (RFC 4820 3).
@@ -67,6 +71,8 @@ pub mod chunk_type {
     pub const I_DATA: u8 = 64;
     /// Forward cumulative TSN where messages are interleaved (RFC 8260 2.3.1).
     pub const I_FORWARD_TSN: u8 = 194;
+    /// Address Configuration Change (RFC 5061 4.1.1).
+    pub const ASCONF: u8 = 193;
 
     /// The name of a chunk type, as RFC 9260 gives it.
     pub const fn name(ty: u8) -> Option<&'static str> {
@@ -87,12 +93,15 @@ pub mod chunk_type {
             CWR => "CWR",
             SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
             NR_SACK => "NR-SACK",
+            AUTH => "AUTH",
+            ASCONF_ACK => "ASCONF-ACK",
             RE_CONFIG => "RE-CONFIG",
             PAD => "PAD",
             TIMESTAMP => "TIMESTAMP",
             FORWARD_TSN => "FORWARD TSN",
             I_DATA => "I-DATA",
             I_FORWARD_TSN => "I-FORWARD-TSN",
+            ASCONF => "ASCONF",
             _ => return None,
         })
     }
@@ -134,6 +143,12 @@ pub enum Chunk<'a> {
     Cwr(Cwr),
     /// Answers a SHUTDOWN ACK.
     ShutdownComplete(ShutdownComplete),
+    /// Authenticates what follows.
+    Auth(Auth<'a>),
+    /// Tells of addresses that came or went.
+    Asconf(Asconf<'a>),
+    /// Answers an ASCONF.
+    AsconfAck(AsconfAck<'a>),
     /// Asks to reset or add streams, or answers that.
     ReConfig(ReConfig<'a>),
     /// Makes a packet longer.
@@ -171,6 +186,9 @@ impl<'a> Chunk<'a> {
             chunk_type::ECNE => Self::Ecne(Ecne::parse(raw)?),
             chunk_type::CWR => Self::Cwr(Cwr::parse(raw)?),
             chunk_type::SHUTDOWN_COMPLETE => Self::ShutdownComplete(ShutdownComplete::parse(flags)),
+            chunk_type::AUTH => Self::Auth(Auth::parse(raw)?),
+            chunk_type::ASCONF => Self::Asconf(Asconf::parse(raw)?),
+            chunk_type::ASCONF_ACK => Self::AsconfAck(AsconfAck::parse(raw)?),
             chunk_type::RE_CONFIG => Self::ReConfig(ReConfig::parse(raw)),
             chunk_type::PAD => Self::Pad(Pad::parse(raw)),
             chunk_type::TIMESTAMP => Self::Timestamp(Timestamp::parse(raw, flags)?),
@@ -200,6 +218,9 @@ impl<'a> Chunk<'a> {
             Self::Ecne(_) => chunk_type::ECNE,
             Self::Cwr(_) => chunk_type::CWR,
             Self::ShutdownComplete(_) => chunk_type::SHUTDOWN_COMPLETE,
+            Self::Auth(_) => chunk_type::AUTH,
+            Self::Asconf(_) => chunk_type::ASCONF,
+            Self::AsconfAck(_) => chunk_type::ASCONF_ACK,
             Self::ReConfig(_) => chunk_type::RE_CONFIG,
             Self::Pad(_) => chunk_type::PAD,
             Self::Timestamp(_) => chunk_type::TIMESTAMP,
@@ -379,10 +400,10 @@ mod tests {
 
     #[test]
     fn unknown_chunk() {
-        let mut chunks = Chunks::new(&[0xc1, 7, 0, 6, 0xaa, 0xbb, 0, 0, 11, 0, 0, 4]);
+        let mut chunks = Chunks::new(&[0xc3, 7, 0, 6, 0xaa, 0xbb, 0, 0, 11, 0, 0, 4]);
         let Some(Ok(Chunk::Unknown(unknown))) = chunks.next() else { panic!("no unknown chunk") };
-        assert_eq!((unknown.ty, unknown.flags), (0xc1, 7));
-        assert_eq!(unknown.raw, [0xc1, 7, 0, 6, 0xaa, 0xbb]);
+        assert_eq!((unknown.ty, unknown.flags), (0xc3, 7));
+        assert_eq!(unknown.raw, [0xc3, 7, 0, 6, 0xaa, 0xbb]);
         assert_eq!(unknown.value(), [0xaa, 0xbb]);
         assert_eq!(unknown.action(), Action::SkipAndReport);
         assert_eq!(chunks.as_bytes(), [11, 0, 0, 4]);

@@ -13,6 +13,8 @@
 //! bytes to report them and the [`Action`] which their type demands.
 
 mod abort;
+mod asconf;
+mod auth;
 mod cause;
 mod checksum;
 mod chunk;
@@ -42,7 +44,15 @@ mod proptests;
 mod tests;
 
 pub use self::abort::Abort;
-pub use self::cause::{Cause, CauseError, CauseIter, CauseWriter, Causes, cause_code};
+pub use self::asconf::{
+    Asconf, AsconfAck, AsconfItem, AsconfIter, AsconfParameter, AsconfParameters, AsconfWriter,
+    asconf_type,
+};
+pub(crate) use self::auth::AUTH_HEADER_LEN;
+pub use self::auth::{Auth, hmac_id};
+pub use self::cause::{
+    AddressRefusal, Cause, CauseError, CauseIter, CauseWriter, Causes, cause_code,
+};
 pub use self::checksum::checksum;
 pub use self::chunk::{Chunk, ChunkError, Chunks, UnknownChunk, chunk_type};
 pub use self::codec::U16List;
@@ -70,6 +80,7 @@ pub use self::reconfig::{
 pub use self::sack::{GapBlock, Sack};
 pub use self::shutdown::{Shutdown, ShutdownComplete};
 pub use self::timestamp::Timestamp;
+pub(crate) use self::writer::seal;
 pub use self::writer::{DoesNotFit, PacketWriter};
 
 /// Bytes of the common header at the head of each packet (RFC 9260 3.1).

@@ -44,6 +44,10 @@ enum OwnedParameter {
     RetransmissionFlag,
     PacketCount,
     ForwardTsnSupported,
+    Random(Vec<u8>),
+    ChunkList(Vec<u8>),
+    HmacAlgorithms(Vec<u8>),
+    AdaptationLayer(u32),
     Unknown(u16, Vec<u8>),
 }
 
@@ -67,6 +71,12 @@ impl OwnedParameter {
             Self::RetransmissionFlag => Parameter::RetransmissionFlag,
             Self::PacketCount => Parameter::PacketCount,
             Self::ForwardTsnSupported => Parameter::ForwardTsnSupported,
+            Self::Random(random) => Parameter::Random(random),
+            Self::ChunkList(types) => Parameter::ChunkList(types),
+            Self::HmacAlgorithms(list) => {
+                Parameter::HmacAlgorithms(U16List::from_be_bytes(list).unwrap())
+            }
+            Self::AdaptationLayer(code) => Parameter::AdaptationLayer(*code),
             Self::Unknown(ty, raw) => Parameter::Unknown { ty: *ty, raw },
         }
     }
@@ -90,6 +100,10 @@ fn parameter() -> impl Strategy<Value = OwnedParameter> {
         Just(OwnedParameter::RetransmissionFlag),
         Just(OwnedParameter::PacketCount),
         Just(OwnedParameter::ForwardTsnSupported),
+        bytes().prop_map(OwnedParameter::Random),
+        bytes().prop_map(OwnedParameter::ChunkList),
+        numbers().prop_map(OwnedParameter::HmacAlgorithms),
+        any::<u32>().prop_map(OwnedParameter::AdaptationLayer),
         (unknown, bytes()).prop_map(|(ty, v)| OwnedParameter::Unknown(ty, tlv(ty, &v))),
     ]
 }
@@ -110,6 +124,8 @@ enum OwnedCause {
     Restart(Vec<u8>),
     User(Vec<u8>),
     Violation(Vec<u8>),
+    Refused(usize, Vec<u8>),
+    Hmac(u16),
     Unknown(u16, Vec<u8>),
 }
 
@@ -131,6 +147,11 @@ impl OwnedCause {
             Self::Restart(list) => Cause::RestartWithNewAddresses(Parameters::new(list)),
             Self::User(reason) => Cause::UserInitiatedAbort(reason),
             Self::Violation(info) => Cause::ProtocolViolation(info),
+            Self::Refused(which, request) => Cause::AddressRefused {
+                refusal: AddressRefusal::of_code(0xa0 + (*which as u16)).unwrap(),
+                request,
+            },
+            Self::Hmac(identifier) => Cause::UnsupportedHmac(*identifier),
             Self::Unknown(code, raw) => Cause::Unknown { code: *code, raw },
         }
     }
@@ -152,6 +173,8 @@ fn cause() -> impl Strategy<Value = OwnedCause> {
         bytes().prop_map(OwnedCause::Restart),
         bytes().prop_map(OwnedCause::User),
         bytes().prop_map(OwnedCause::Violation),
+        (0..5usize, bytes()).prop_map(|(which, raw)| OwnedCause::Refused(which, raw)),
+        any::<u16>().prop_map(OwnedCause::Hmac),
         (unknown, bytes()).prop_map(|(code, v)| OwnedCause::Unknown(code, tlv(code, &v))),
     ]
 }
@@ -204,6 +227,9 @@ enum OwnedChunk {
         payload: Vec<u8>,
     },
     IForwardTsn(u32, Vec<(u16, bool, u32)>),
+    Auth(u16, u16, Vec<u8>),
+    /// With the lookup address; an ASCONF-ACK has none.
+    Asconf(u32, Option<std::net::IpAddr>, Vec<(u16, u32, std::net::IpAddr)>),
     /// A chunk that borrows nothing.
     Plain(Chunk<'static>),
     Unknown {
@@ -288,6 +314,17 @@ fn chunk() -> impl Strategy<Value = OwnedChunk> {
         ),
         (any::<u32>(), vec(any::<(u16, bool, u32)>(), 0..20))
             .prop_map(|(tsn, streams)| OwnedChunk::IForwardTsn(tsn, streams)),
+        (any::<(u16, u16)>(), bytes()).prop_map(|((k, h), mac)| OwnedChunk::Auth(k, h, mac)),
+        (
+            any::<u32>(),
+            any::<Option<std::net::IpAddr>>(),
+            vec(any::<(u16, u32, std::net::IpAddr)>(), 0..5)
+        )
+            .prop_map(|(serial, lookup, list)| {
+                let ty = |ty: u16| [0xc001, 0xc002, 0xc004][usize::from(ty % 3)];
+                let list = list.into_iter().map(|(t, id, ip)| (ty(t), id, ip)).collect();
+                OwnedChunk::Asconf(serial, lookup, list)
+            }),
         plain().prop_map(OwnedChunk::Plain),
         (unknown, any::<u8>(), bytes()).prop_map(|(ty, flags, value)| OwnedChunk::Unknown {
             ty,
@@ -367,6 +404,18 @@ impl OwnedChunk {
             Self::IData { .. } => w.i_data(&self.i_data().unwrap()),
             Self::IForwardTsn(tsn, messages) => w.i_forward_tsn(Tsn(*tsn), messages_of(messages)),
             Self::ForwardTsn(tsn, streams) => w.forward_tsn(Tsn(*tsn), skipped(streams)),
+            Self::Auth(key_id, hmac_id, hmac) => {
+                w.chunk(&Chunk::Auth(Auth { key_id: *key_id, hmac_id: *hmac_id, hmac }))
+            }
+            Self::Asconf(serial, lookup, list) => {
+                let write = |p: &mut AsconfWriter<'_>| {
+                    list.iter().try_for_each(|&(ty, id, ip)| p.request(ty, id, ip))
+                };
+                match lookup {
+                    Some(lookup) => w.asconf(*serial, *lookup, write),
+                    None => w.asconf_ack(*serial, write),
+                }
+            }
             Self::Plain(chunk) => w.chunk(chunk),
             Self::Unknown { ty, flags, value } => w.typed_chunk(*ty, *flags, value),
         }
@@ -416,6 +465,16 @@ impl OwnedChunk {
             (Self::ForwardTsn(tsn, streams), Chunk::ForwardTsn(forward)) => {
                 forward.new_cumulative_tsn() == Tsn(*tsn) && forward.streams().eq(skipped(streams))
             }
+            (Self::Auth(key_id, hmac_id, hmac), Chunk::Auth(auth)) => {
+                (auth.key_id, auth.hmac_id, auth.hmac) == (*key_id, *hmac_id, hmac.as_slice())
+            }
+            (Self::Asconf(serial, lookup, list), Chunk::Asconf(asconf)) => {
+                (asconf.serial, asconf.lookup) == (*serial, *lookup)
+                    && asked(&asconf.parameters) == *list
+            }
+            (Self::Asconf(serial, None, list), Chunk::AsconfAck(ack)) => {
+                ack.serial == *serial && asked(&ack.parameters) == *list
+            }
             (Self::Plain(chunk), parsed) => *chunk == parsed,
             (Self::Unknown { ty, flags, value }, Chunk::Unknown(unknown)) => {
                 (unknown.ty, unknown.flags, unknown.value()) == (*ty, *flags, value.as_slice())
@@ -435,6 +494,20 @@ fn messages_of(list: &[(u16, bool, u32)]) -> impl Iterator<Item = SkippedMessage
 
 fn skipped(streams: &[(u16, u16)]) -> impl Iterator<Item = SkippedStream> + '_ {
     streams.iter().map(|&(stream, ssn)| SkippedStream { stream: StreamId(stream), ssn: Ssn(ssn) })
+}
+
+fn asked(list: &AsconfParameters<'_>) -> Vec<(u16, u32, std::net::IpAddr)> {
+    let seen = list.iter().map(|item| {
+        let item = item.unwrap();
+        let (AsconfParameter::Add(ip)
+        | AsconfParameter::Delete(ip)
+        | AsconfParameter::SetPrimary(ip)) = item.parameter
+        else {
+            panic!("{item:?}")
+        };
+        (item.ty, item.correlation, ip)
+    });
+    seen.collect()
 }
 
 /// Writes the chunks into a packet of at most `limit` bytes, leaving out what does not fit, and

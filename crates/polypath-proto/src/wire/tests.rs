@@ -70,6 +70,8 @@ pub(super) fn walk(datagram: &[u8]) -> usize {
         };
         items += match chunk {
             Chunk::Init(init) | Chunk::InitAck(init) => init.parameters.iter().count(),
+            Chunk::Asconf(asconf) => asconf.parameters.iter().count(),
+            Chunk::AsconfAck(ack) => ack.parameters.iter().count(),
             Chunk::Abort(Abort { causes, .. }) | Chunk::Error(ErrorChunk { causes }) => {
                 causes.iter().map(|c| 1 + c.map_or(0, |c| c.to_string().len().min(1))).sum()
             }
@@ -241,7 +243,7 @@ fn every_chunk() -> Vec<u8> {
         w.cookie_ack().unwrap();
         w.ecne(Tsn(1)).unwrap();
         w.cwr(Tsn(1)).unwrap();
-        w.raw_chunk(&[0xc1, 0, 0, 5, 1]).unwrap();
+        w.raw_chunk(&[0xc3, 0, 0, 5, 1]).unwrap();
         w.sack(Tsn(1), 2, 3, [GapBlock { start: 2, end: 2 }].into_iter(), std::iter::empty())
             .unwrap();
     })
@@ -251,7 +253,7 @@ fn every_chunk() -> Vec<u8> {
 fn every_chunk_in_one_packet() {
     let bytes = every_chunk();
     let parsed = Packet::parse(&bytes, Checksum::Verify).unwrap();
-    let types = [1, 2, 0, 4, 5, 9, 6, 7, 8, 14, 10, 11, 12, 13, 0xc1, 3];
+    let types = [1, 2, 0, 4, 5, 9, 6, 7, 8, 14, 10, 11, 12, 13, 0xc3, 3];
     assert!(parsed.chunks().map(|c| c.unwrap().ty()).eq(types));
     assert_eq!(walk(&bytes), types.len() + 3 + 2 + 2 * 3 + 2);
 }

@@ -71,14 +71,8 @@ impl<'b> PacketWriter<'b> {
     /// Completes the packet with its checksum and returns its length in bytes.
     #[inline]
     pub fn finish(self, checksum: Checksum) -> usize {
-        if checksum == Checksum::Verify
-            && let Some(packet) = self.buf.get_mut(..self.len)
-        {
-            let crc = self::checksum(packet);
-            if let Some(field) = packet.get_mut(8..COMMON_HEADER_LEN) {
-                // RFC 9260 Appendix A: the CRC travels with its lowest byte first.
-                field.copy_from_slice(&crc.to_le_bytes());
-            }
+        if let Some(packet) = self.buf.get_mut(..self.len) {
+            seal(packet, checksum);
         }
         self.len
     }
@@ -132,6 +126,9 @@ impl<'b> PacketWriter<'b> {
             Chunk::Cwr(cwr) => self.cwr(cwr.lowest_tsn),
             Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
             Chunk::Pad(pad) => self.typed_chunk(chunk_type::PAD, 0, pad.padding),
+            Chunk::Auth(auth) => self.typed_chunk(chunk_type::AUTH, 0, &auth.value()),
+            Chunk::Asconf(asconf) => self.raw_chunk(asconf.raw),
+            Chunk::AsconfAck(ref ack) => self.parsed_asconf_ack(ack),
             Chunk::ReConfig(re_config) => self.re_config(|p| p.append(re_config.parameters)),
             Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
             Chunk::ForwardTsn(forward) => self.raw_chunk(forward.raw),
@@ -210,6 +207,18 @@ impl<'b> PacketWriter<'b> {
         *head = fixed;
         self.reserve(ty, flags, len)?;
         Ok(())
+    }
+}
+
+/// Completes a packet of which all but the checksum has been written.
+#[inline]
+pub(crate) fn seal(packet: &mut [u8], checksum: Checksum) {
+    if checksum == Checksum::Verify {
+        let crc = self::checksum(packet);
+        if let Some(field) = packet.get_mut(8..COMMON_HEADER_LEN) {
+            // RFC 9260 Appendix A: the CRC travels with its lowest byte first.
+            field.copy_from_slice(&crc.to_le_bytes());
+        }
     }
 }
 

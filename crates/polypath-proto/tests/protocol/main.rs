@@ -2,6 +2,8 @@
 //! linking twenty.
 
 mod acknowledgement;
+mod addresses;
+mod authentication;
 mod cmt_pf;
 mod collisions;
 mod common;

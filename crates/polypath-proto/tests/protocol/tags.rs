@@ -37,7 +37,7 @@ fn strangers_get_an_abort_with_their_own_tag() {
         w.sack(Tsn(1), 9, 0, std::iter::empty(), std::iter::empty()).unwrap();
     });
     assert_eq!(sack, abort);
-    assert_eq!(one_answer(TAG, &|w| w.typed_chunk(0xc1, 0, b"?").unwrap()), abort);
+    assert_eq!(one_answer(TAG, &|w| w.typed_chunk(0xc3, 0, b"?").unwrap()), abort);
 }
 
 /// RFC 9260 8.4 (2), (6), (7): discarded, wherever in the packet they stand.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use polypath_proto::{
-    BufferSplitting, BurstRule, Config, ConfigBuilder, PROFILES, PathConfirmation, Procedures,
-    policy,
+    BufferSplitting, BurstRule, ChunkTypes, Config, ConfigBuilder, PROFILES, PathConfirmation,
+    Procedures, policy,
 };
 use serde::{Deserialize, Serialize};
 
@@ -343,6 +343,14 @@ transport! {
     path_mtu: Size,
     /// Most paths of an association.
     max_paths: u8,
+    /// Offer authenticated chunks (RFC 4895).
+    authentication: bool,
+    /// Chunk types that are taken only if they are authenticated, with commas between, or "none".
+    authenticated_chunks: Choice<ChunkTypes>,
+    /// Offer that addresses come and go; needs `authentication` (RFC 5061).
+    dynamic_addresses: bool,
+    /// They may do so unauthenticated, with a peer that has no authentication.
+    unauthenticated_addresses: bool,
     /// Offer stream reconfiguration (RFC 6525).
     stream_reconfiguration: bool,
     /// Look for each path's largest packet, up to `path_mtu` (RFC 8899).

@@ -13,7 +13,8 @@
 
 use super::FailoverPolicy;
 use super::phases::{Dormant, Phased};
-use crate::policy::Answer;
+use crate::PathId;
+use crate::policy::{Answer, PathState, PathsView};
 
 /// See the [module](self).
 pub static DORMANT_PRIMARY: Answer<dyn FailoverPolicy> = Answer {
@@ -23,18 +24,32 @@ pub static DORMANT_PRIMARY: Answer<dyn FailoverPolicy> = Answer {
     make: |config| {
         Phased::boxed(
             config,
-            Dormant {
-                data: |_, paths| paths.primary(),
-                retransmission: |_, paths| paths.primary(),
-            },
+            Dormant { data: |_, paths| primary(paths), retransmission: |_, paths| primary(paths) },
         )
     },
 };
 
+/// The primary, but for one that no answer has ever come from: no data may go there (RFC 9260 5.4).
+fn primary(paths: PathsView<'_>) -> PathId {
+    match paths.path(paths.primary()).state {
+        PathState::Unconfirmed => paths.current(),
+        _ => paths.primary(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::failover::testing::Drill;
+    use crate::policy::failover::testing::{A, Drill, I};
+
+    /// RFC 9260 5.4.
+    #[test]
+    fn an_unconfirmed_primary_gets_nothing() {
+        let mut drill = Drill::new(&DORMANT_PRIMARY, 2, 0).with_unconfirmed(0);
+        assert_eq!(drill.answer(1).current(), 1);
+        assert_eq!((drill.error(1).current(), drill.retransmission(1)), (1, 1));
+        assert_eq!((drill.answer(0).current(), drill.states()), (0, vec![A, I]));
+    }
 
     /// III.6: new data and retransmissions go to the primary.
     #[test]

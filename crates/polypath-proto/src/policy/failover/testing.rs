@@ -60,6 +60,12 @@ impl Drill {
         }
     }
 
+    /// This path has not been confirmed.
+    pub(super) fn with_unconfirmed(mut self, path: u8) -> Self {
+        self.paths[usize::from(path)].set_state(Time::ZERO, PathState::Unconfirmed);
+        self
+    }
+
     fn view(&self) -> PathsView<'_> {
         PathsView { paths: &self.paths, primary: self.primary, current: self.current }
     }

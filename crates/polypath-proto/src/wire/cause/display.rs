@@ -50,6 +50,8 @@ impl Display for Cause<'_> {
                 f.write_str("the protocol was violated")?;
                 list(f, (!info.is_empty()).then_some(Text(info)))
             }
+            Self::AddressRefused { refusal, .. } => f.write_str(refusal.words()),
+            Self::UnsupportedHmac(id) => write!(f, "the HMAC identifier {id} is not known"),
             Self::Unknown { code, .. } => write!(f, "error cause {code}, which is not known"),
         }
     }
@@ -153,8 +155,8 @@ mod tests {
             ),
             (Cause::UnresolvableAddress(b""), "an address cannot be resolved"),
             (
-                Cause::UnrecognizedChunk(&[0xc1, 0, 0, 4]),
-                "a chunk is of a type that is not known: 0xc1",
+                Cause::UnrecognizedChunk(&[0xc3, 0, 0, 4]),
+                "a chunk is of a type that is not known: 0xc3",
             ),
             (Cause::UnrecognizedChunk(&[]), "a chunk is of a type that is not known"),
             (Cause::InvalidMandatoryParameter, "a mandatory parameter has an invalid value"),
@@ -179,6 +181,14 @@ mod tests {
             (
                 Cause::ProtocolViolation(b"a\x1b[31m\xff"),
                 "the protocol was violated: a\\u{1b}[31m\\xff",
+            ),
+            (Cause::UnsupportedHmac(9), "the HMAC identifier 9 is not known"),
+            (
+                Cause::AddressRefused {
+                    refusal: super::super::AddressRefusal::LastAddress,
+                    request: &[],
+                },
+                "the last address cannot be deleted",
             ),
             (
                 Cause::Unknown { code: 99, raw: &[0, 99, 0, 4] },

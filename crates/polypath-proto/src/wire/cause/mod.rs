@@ -11,6 +11,7 @@
 //! ```
 
 mod abort_reason;
+mod address_refused;
 mod bare;
 mod display;
 mod invalid_stream;
@@ -20,6 +21,9 @@ mod restart;
 mod stale_cookie;
 mod unrecognized;
 mod unresolvable_address;
+mod unsupported_hmac;
+
+pub use self::address_refused::AddressRefusal;
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -57,6 +61,18 @@ pub mod cause_code {
     pub const USER_INITIATED_ABORT: u16 = 12;
     /// Protocol Violation (3.3.10.13).
     pub const PROTOCOL_VIOLATION: u16 = 13;
+    /// Request to Delete Last Remaining IP Address (RFC 5061 4.3.1).
+    pub const DELETE_LAST_ADDRESS: u16 = 0xa0;
+    /// Operation Refused Due to Resource Shortage (RFC 5061 4.3.2).
+    pub const RESOURCE_SHORTAGE: u16 = 0xa1;
+    /// Request to Delete Source IP Address (RFC 5061 4.3.3).
+    pub const DELETE_SOURCE_ADDRESS: u16 = 0xa2;
+    /// Association Aborted due to illegal ASCONF-ACK (RFC 5061 4.3.4).
+    pub const ILLEGAL_ASCONF_ACK: u16 = 0xa3;
+    /// Request refused - no authorization (RFC 5061 4.3.5).
+    pub const NO_AUTHORIZATION: u16 = 0xa4;
+    /// Unsupported HMAC Identifier (RFC 4895 4.1).
+    pub const UNSUPPORTED_HMAC_IDENTIFIER: u16 = 0x0105;
 
     /// The name which RFC 9260 gives to a cause code.
     pub const fn name(code: u16) -> Option<&'static str> {
@@ -74,6 +90,12 @@ pub mod cause_code {
             RESTART_WITH_NEW_ADDRESSES => "Restart of an Association with New Addresses",
             USER_INITIATED_ABORT => "User-Initiated Abort",
             PROTOCOL_VIOLATION => "Protocol Violation",
+            DELETE_LAST_ADDRESS => "Request to Delete Last Remaining IP Address",
+            RESOURCE_SHORTAGE => "Operation Refused Due to Resource Shortage",
+            DELETE_SOURCE_ADDRESS => "Request to Delete Source IP Address",
+            ILLEGAL_ASCONF_ACK => "Association Aborted due to illegal ASCONF-ACK",
+            NO_AUTHORIZATION => "Request refused - no authorization",
+            UNSUPPORTED_HMAC_IDENTIFIER => "Unsupported HMAC Identifier",
             _ => return None,
         })
     }
@@ -114,6 +136,15 @@ pub enum Cause<'a> {
     UserInitiatedAbort(&'a [u8]),
     /// The protocol was violated in a way that no other cause tells; more about it, mostly text.
     ProtocolViolation(&'a [u8]),
+    /// A change of addresses is refused.
+    AddressRefused {
+        /// Why.
+        refusal: AddressRefusal,
+        /// The parameter that asked for it, whole.
+        request: &'a [u8],
+    },
+    /// An AUTH chunk used an HMAC that its receiver has not listed.
+    UnsupportedHmac(u16),
     /// A cause of a code that this module does not know.
     Unknown {
         /// Cause code.
@@ -146,7 +177,11 @@ impl<'a> Cause<'a> {
             }
             cause_code::USER_INITIATED_ABORT => Some(Self::UserInitiatedAbort(info)),
             cause_code::PROTOCOL_VIOLATION => Some(Self::ProtocolViolation(info)),
-            code => Some(Self::Unknown { code, raw: tlv.raw }),
+            cause_code::UNSUPPORTED_HMAC_IDENTIFIER => unsupported_hmac::parse(info),
+            code => Some(match AddressRefusal::of_code(code) {
+                Some(refusal) => Self::AddressRefused { refusal, request: info },
+                None => Self::Unknown { code, raw: tlv.raw },
+            }),
         }
         .ok_or(CauseError::Malformed { code: tlv.ty, len: tlv.raw.len() })
     }
@@ -169,6 +204,8 @@ impl<'a> Cause<'a> {
             Self::RestartWithNewAddresses(_) => cause_code::RESTART_WITH_NEW_ADDRESSES,
             Self::UserInitiatedAbort(_) => cause_code::USER_INITIATED_ABORT,
             Self::ProtocolViolation(_) => cause_code::PROTOCOL_VIOLATION,
+            Self::AddressRefused { refusal, .. } => refusal.code(),
+            Self::UnsupportedHmac(_) => cause_code::UNSUPPORTED_HMAC_IDENTIFIER,
             Self::Unknown { code, .. } => code,
         }
     }
@@ -303,6 +340,8 @@ impl<'b> CauseWriter<'b> {
             }
             Cause::UserInitiatedAbort(reason) => self.user_initiated_abort(reason),
             Cause::ProtocolViolation(info) => self.protocol_violation(info),
+            Cause::AddressRefused { refusal, request } => self.address_refused(refusal, request),
+            Cause::UnsupportedHmac(identifier) => self.unsupported_hmac(identifier),
             Cause::Unknown { raw, .. } => self.raw(raw),
         }
     }

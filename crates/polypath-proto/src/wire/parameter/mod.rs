@@ -10,7 +10,9 @@
 //! +---------------------------------------------------------------+
 //! ```
 
+mod adaptation_layer;
 mod address;
+mod authentication;
 mod cookie;
 mod ecn_capable;
 mod forward_tsn_supported;
@@ -55,6 +57,12 @@ pub mod parameter_type {
     pub const ECN_CAPABLE: u16 = 0x8000;
     /// Zero Checksum Acceptable (RFC 9653 4).
     pub const ZERO_CHECKSUM_ACCEPTABLE: u16 = 0x8001;
+    /// Random (RFC 4895 3.1).
+    pub const RANDOM: u16 = 0x8002;
+    /// Chunk List (RFC 4895 3.2).
+    pub const CHUNK_LIST: u16 = 0x8003;
+    /// Requested HMAC Algorithm (RFC 4895 3.3).
+    pub const HMAC_ALGORITHMS: u16 = 0x8004;
     /// Supported Extensions (RFC 5061 4.2.7).
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
     /// Timestamps (Caro 2006; not assigned by a registry).
@@ -65,6 +73,8 @@ pub mod parameter_type {
     pub const PACKET_COUNT: u16 = 0xbe03;
     /// Forward-TSN-Supported (RFC 3758 3.1).
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
+    /// Adaptation Layer Indication (RFC 5061 4.2.6).
+    pub const ADAPTATION_LAYER: u16 = 0xc006;
 
     /// The name of a parameter type, as RFC 9260 gives it.
     pub const fn name(ty: u16) -> Option<&'static str> {
@@ -79,11 +89,15 @@ pub mod parameter_type {
             SUPPORTED_ADDRESS_TYPES => "Supported Address Types",
             ECN_CAPABLE => "ECN Capable",
             ZERO_CHECKSUM_ACCEPTABLE => "Zero Checksum Acceptable",
+            RANDOM => "Random",
+            CHUNK_LIST => "Chunk List",
+            HMAC_ALGORITHMS => "Requested HMAC Algorithm",
             SUPPORTED_EXTENSIONS => "Supported Extensions",
             TIMESTAMPS => "Timestamps",
             RETRANSMISSION_FLAG => "Retransmission Flag",
             PACKET_COUNT => "Packet Count",
             FORWARD_TSN_SUPPORTED => "Forward-TSN-Supported",
+            ADAPTATION_LAYER => "Adaptation Layer Indication",
             _ => return None,
         })
     }
@@ -115,6 +129,14 @@ pub enum Parameter<'a> {
     EcnCapable,
     /// The sender takes packets without checksum, for this method finds errors.
     ZeroChecksumAcceptable(u32),
+    /// Random bytes that go into the keys.
+    Random(&'a [u8]),
+    /// The types of the chunks that the sender takes only if they are authenticated.
+    ChunkList(&'a [u8]),
+    /// What the sender verifies, the best first.
+    HmacAlgorithms(U16List<'a>),
+    /// A number that the layer above gives a meaning.
+    AdaptationLayer(u32),
     /// The types of the chunks beyond RFC 9260 that the sender knows.
     SupportedExtensions(&'a [u8]),
     /// The sender offers TIMESTAMP chunks.
@@ -149,6 +171,12 @@ impl<'a> Parameter<'a> {
             parameter_type::SUPPORTED_ADDRESS_TYPES => supported_address_types::parse(value),
             parameter_type::ECN_CAPABLE => Some(Self::EcnCapable),
             parameter_type::ZERO_CHECKSUM_ACCEPTABLE => zero_checksum::parse(value),
+            parameter_type::RANDOM => Some(Self::Random(value)),
+            parameter_type::CHUNK_LIST => Some(Self::ChunkList(value)),
+            parameter_type::HMAC_ALGORITHMS => {
+                U16List::from_be_bytes(value).map(Self::HmacAlgorithms)
+            }
+            parameter_type::ADAPTATION_LAYER => adaptation_layer::parse(value),
             parameter_type::SUPPORTED_EXTENSIONS => Some(Self::SupportedExtensions(value)),
             parameter_type::TIMESTAMPS => Some(Self::Timestamps),
             parameter_type::RETRANSMISSION_FLAG => Some(Self::RetransmissionFlag),
@@ -172,6 +200,10 @@ impl<'a> Parameter<'a> {
             Self::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
             Self::EcnCapable => parameter_type::ECN_CAPABLE,
             Self::ZeroChecksumAcceptable(_) => parameter_type::ZERO_CHECKSUM_ACCEPTABLE,
+            Self::Random(_) => parameter_type::RANDOM,
+            Self::ChunkList(_) => parameter_type::CHUNK_LIST,
+            Self::HmacAlgorithms(_) => parameter_type::HMAC_ALGORITHMS,
+            Self::AdaptationLayer(_) => parameter_type::ADAPTATION_LAYER,
             Self::SupportedExtensions(_) => parameter_type::SUPPORTED_EXTENSIONS,
             Self::Timestamps => parameter_type::TIMESTAMPS,
             Self::RetransmissionFlag => parameter_type::RETRANSMISSION_FLAG,
@@ -309,6 +341,10 @@ impl<'b> ParameterWriter<'b> {
             Parameter::SupportedAddressTypes(types) => self.supported_address_type_list(types),
             Parameter::EcnCapable => self.ecn_capable(),
             Parameter::ZeroChecksumAcceptable(method) => self.zero_checksum_acceptable(method),
+            Parameter::Random(random) => self.random(random),
+            Parameter::ChunkList(types) => self.chunk_list(types),
+            Parameter::HmacAlgorithms(list) => self.hmac_algorithm_list(list),
+            Parameter::AdaptationLayer(code) => self.adaptation_layer(code),
             Parameter::SupportedExtensions(types) => self.supported_extensions(types),
             Parameter::Timestamps => self.timestamps(),
             Parameter::RetransmissionFlag => self.retransmission_flag(),

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use polypath_proto::{
-    Association, AssociationId, CloseReason, Config, Ecn, Encapsulation, Endpoint, EndpointConfig,
-    Event, FourTuple, Message, PathId, PathState, PathView, Received, Remote, Seed, SendError,
-    StreamId, Time, Transmit,
+    Association, AssociationId, AuthKeys, CloseReason, Config, Ecn, Encapsulation, Endpoint,
+    EndpointConfig, Event, FourTuple, Message, PathId, PathState, PathView, Received, Remote, Seed,
+    SendError, StreamId, Time, Transmit,
 };
 
 pub(crate) use hand::{Hand, data_numbers};
@@ -68,6 +68,7 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) max_associations: usize,
     pub(crate) zero_checksum: [bool; 2],
+    pub(crate) auth_keys: [AuthKeys; 2],
 }
 
 impl Default for Setup {
@@ -84,6 +85,7 @@ impl Default for Setup {
             seed: 1,
             max_associations: 4096,
             zero_checksum: [false; 2],
+            auth_keys: Default::default(),
         }
     }
 }
@@ -136,6 +138,7 @@ impl Setup {
             association: config.clone(),
             max_associations: self.max_associations,
             zero_checksum: self.zero_checksum[h.min(1)],
+            auth_keys: self.auth_keys[h.min(1)].clone(),
             ..EndpointConfig::new(PORT, addresses.clone(), encapsulation)
         };
         let endpoint = Endpoint::new(config, Seed::from_u64(self.seed * 100 + h as u64));
@@ -312,6 +315,9 @@ impl Net {
             assert!(count < 10_000, "host {h} sends without end at {}", self.now);
             any = true;
             let from = SocketAddr::new(t.source, host.udp);
+            if !host.addresses.contains(&t.source) {
+                continue;
+            }
             let segment = t.segment_size.unwrap_or(t.size).max(1);
             for datagram in buf[..t.size].chunks(segment) {
                 self.launch(from, &t, datagram);
@@ -389,6 +395,22 @@ impl Net {
             let goes_on = steps < 1_000_000 && self.step(end);
             assert!(goes_on || what(self), "not so by {}\n{}", self.now, self.tail(40));
         }
+    }
+
+    /// A host has an address more.
+    pub(crate) fn comes(&mut self, h: usize, ip: IpAddr) {
+        let now = self.now;
+        self.hosts[h].addresses.push(ip);
+        self.hosts[h].endpoint.add_local_address(now, ip);
+        self.settle();
+    }
+
+    /// A host has an address no more: nothing leaves from it, nothing arrives.
+    pub(crate) fn goes(&mut self, h: usize, ip: IpAddr) {
+        let now = self.now;
+        self.hosts[h].addresses.retain(|known| *known != ip);
+        self.hosts[h].endpoint.remove_local_address(now, ip);
+        self.settle();
     }
 
     // Associations. Each host's last one, which is the only one as a rule.

@@ -1,0 +1,229 @@
+//! What the peer tells of its addresses, and the answers (RFC 5061 5.2, 5.3).
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+
+use super::Association;
+use crate::init;
+use crate::policy::PathState;
+use crate::wire::{
+    AddressRefusal, Asconf, AsconfItem, AsconfParameter, AsconfWriter, DoesNotFit, PacketWriter,
+    Parameters, seal,
+};
+use crate::{FourTuple, Time};
+
+/// Requests of one ASCONF that are looked at; what comes after them is refused.
+const MOST_REQUESTS: usize = 24;
+
+/// Bytes of an answer: it fits any path (RFC 5061 5.2 E7).
+const MOST_BYTES: usize = 1180;
+
+/// Why a request is refused.
+enum Refusal {
+    Address(AddressRefusal),
+    /// The address is none that can be sent to, or none of the peer's.
+    Unresolvable,
+    /// RFC 5061 5.2 V2.
+    Unrecognized,
+}
+
+impl Association {
+    /// An ASCONF chunk of the peer.
+    pub(in crate::association) fn handle_asconf(
+        &mut self,
+        now: Time,
+        from: FourTuple,
+        asconf: &Asconf<'_>,
+    ) {
+        let authenticated = self.auth.is_some();
+        let lookup = asconf.lookup;
+        // RFC 5061 4.1.1: an address of the peer's, or any. Behind a NAT it cannot know what we see, but
+        // it has shown who it is.
+        let ours = |ip: IpAddr| ip.is_unspecified() || self.knows(ip);
+        let named = lookup.is_some_and(|ip| authenticated || ours(ip));
+        let Some(addresses) = self.addresses.as_mut().filter(|_| named) else {
+            self.stats.dropped += 1;
+            return;
+        };
+        if asconf.serial != addresses.expected {
+            // 5.2 E2: again, as it was. E5: stale, or from an attacker.
+            match &addresses.answer {
+                Some((serial, answer)) if *serial == asconf.serial => {
+                    let answer = answer.clone();
+                    self.send_asconf_ack(from, &answer);
+                }
+                _ => self.stats.dropped += 1,
+            }
+            return;
+        }
+        addresses.expected = asconf.serial.wrapping_add(1);
+        let mut answers: Vec<(AsconfItem<'_>, Option<Refusal>)> = Vec::new();
+        // F11: once an addition has failed for want of room, no change is made.
+        let mut full = false;
+        for item in asconf.parameters.iter() {
+            let Ok(item) = item else {
+                self.stats.dropped += 1;
+                break;
+            };
+            if answers.len() == MOST_REQUESTS {
+                let shortage = Refusal::Address(AddressRefusal::ResourceShortage);
+                answers.push((item, Some(shortage)));
+                break;
+            }
+            let refusal = self.change_peer_address(now, from, &item, &mut full).err();
+            let stops = matches!(refusal, Some(Refusal::Unrecognized))
+                && crate::wire::Action::of_parameter(item.ty).stops();
+            answers.push((item, refusal));
+            if stops || self.is_closed() {
+                break;
+            }
+        }
+        let mut buf = [0; MOST_BYTES];
+        let mut w = PacketWriter::new(&mut buf, self.reply_header(self.peer_tag));
+        let start = w.len();
+        let written = w.asconf_ack(asconf.serial, |p| {
+            let mut refused = false;
+            for (item, refusal) in &answers {
+                refused |= refusal.is_some();
+                let written = match refusal {
+                    Some(refusal) => refusal.write(item, p),
+                    // A7: behind a refusal, what was granted is said.
+                    None if refused => p.success(item.correlation),
+                    None => Ok(()),
+                };
+                if written.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        debug_assert!(written.is_ok(), "an ASCONF-ACK without parameters always fits");
+        let end = w.len();
+        let raw = Bytes::copy_from_slice(&buf[start..end]);
+        if let Some(addresses) = &mut self.addresses {
+            addresses.answer = Some((asconf.serial, raw.clone()));
+        }
+        self.send_asconf_ack(from, &raw);
+    }
+
+    /// RFC 5061 5.2 E6: to where the ASCONF came from.
+    fn send_asconf_ack(&mut self, to: FourTuple, raw: &[u8]) {
+        let header = self.reply_header(self.peer_tag);
+        let mut buf = vec![0; MOST_BYTES + 64];
+        let mut w = PacketWriter::new(&mut buf, header);
+        let written = w.raw_chunk(raw);
+        debug_assert!(written.is_ok(), "it was bounded");
+        let len = w.len();
+        let len = self.authenticate(&mut buf, len);
+        buf.truncate(len);
+        seal(&mut buf, self.checksum());
+        self.reply(to, buf);
+    }
+
+    /// An address of the peer's.
+    pub(in crate::association) fn knows(&self, ip: IpAddr) -> bool {
+        self.paths.iter().any(|p| p.is_to(ip))
+    }
+
+    fn change_peer_address(
+        &mut self,
+        now: Time,
+        from: FourTuple,
+        item: &AsconfItem<'_>,
+        full: &mut bool,
+    ) -> Result<(), Refusal> {
+        use AddressRefusal::{LastAddress, ResourceShortage, SourceAddress};
+        let source = from.remote.ip();
+        let shortage = Refusal::Address(ResourceShortage);
+        match item.parameter {
+            AsconfParameter::Add(_) | AsconfParameter::Delete(_) if *full => Err(shortage),
+            AsconfParameter::Add(ip) => {
+                let ip = if ip.is_unspecified() { source } else { ip };
+                let added = self.add_peer_address(now, from, ip);
+                *full = matches!(added, Err(Refusal::Address(ResourceShortage)));
+                added
+            }
+            AsconfParameter::Delete(ip) if ip.is_unspecified() => {
+                if !self.knows(source) {
+                    return Err(Refusal::Address(LastAddress));
+                }
+                let others: Vec<IpAddr> = self.remotes().filter(|ip| *ip != source).collect();
+                others.into_iter().for_each(|ip| self.remove_paths_to(now, ip));
+                Ok(())
+            }
+            AsconfParameter::Delete(ip) => {
+                if !self.knows(ip) {
+                    return Err(Refusal::Unresolvable);
+                }
+                // F7, F8.
+                if self.remotes().all(|known| known == ip) {
+                    return Err(Refusal::Address(LastAddress));
+                }
+                if ip == source {
+                    return Err(Refusal::Address(SourceAddress));
+                }
+                self.remove_paths_to(now, ip);
+                Ok(())
+            }
+            AsconfParameter::SetPrimary(ip) => {
+                let ip = if ip.is_unspecified() { source } else { ip };
+                if !self.knows(ip) {
+                    return Err(Refusal::Unresolvable);
+                }
+                if let Some(addresses) = &mut self.addresses {
+                    addresses.wished = Some(ip);
+                }
+                self.grant_wish(now);
+                Ok(())
+            }
+            // An answer is no request.
+            AsconfParameter::Error(_) | AsconfParameter::Success | AsconfParameter::Unknown => {
+                Err(Refusal::Unrecognized)
+            }
+        }
+    }
+
+    fn add_peer_address(&mut self, now: Time, from: FourTuple, ip: IpAddr) -> Result<(), Refusal> {
+        if !init::can_be_peer(ip, from.remote.ip()) {
+            return Err(Refusal::Unresolvable);
+        }
+        if self.knows(ip) {
+            return Ok(());
+        }
+        if ip == from.remote.ip() {
+            self.add_path(now, from.local.ip(), SocketAddr::new(ip, from.remote.port()));
+        } else {
+            self.learn_addresses(now, &[ip], from.remote.port());
+        }
+        // F9.
+        let shortage = Refusal::Address(AddressRefusal::ResourceShortage);
+        if self.knows(ip) { Ok(()) } else { Err(shortage) }
+    }
+
+    /// The peer has asked to be sent to an address, which has been confirmed since, perhaps.
+    pub(in crate::association) fn grant_wish(&mut self, now: Time) {
+        let Some(wished) = self.addresses.as_ref().and_then(|a| a.wished) else { return };
+        let fits = |p: &&crate::path::Path| p.is_to(wished) && p.state() != PathState::Unconfirmed;
+        let Some(path) = self.paths.iter().find(fits).map(|p| p.id()) else { return };
+        if let Some(addresses) = &mut self.addresses {
+            addresses.wished = None;
+        }
+        self.change_primary(now, path);
+    }
+}
+
+impl Refusal {
+    fn write(&self, item: &AsconfItem<'_>, p: &mut AsconfWriter<'_>) -> Result<(), DoesNotFit> {
+        // Long ones are not repeated.
+        let raw = item.raw.get(..item.raw.len().min(64)).unwrap_or_default();
+        p.refusal(item.correlation, |c| match self {
+            Self::Address(refusal) => c.address_refused(*refusal, raw),
+            Self::Unresolvable => c.unresolvable_address(raw.get(8..).unwrap_or_default()),
+            Self::Unrecognized => {
+                let whole = if raw.len() == item.raw.len() { raw } else { &[] };
+                c.unrecognized_parameters(|p| p.append(Parameters::new(whole)))
+            }
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! Paths that come and go with their addresses.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::Association;
+use crate::event::Event;
+use crate::policy::PathState;
+use crate::policy::retransmission::LossCause;
+use crate::{PathId, Time};
+
+impl Association {
+    /// Paths from a new local address: to the peer's addresses that are reached from there, or to the one
+    /// in use. Only ASCONF may leave on them for now (RFC 5061 5.3 F1).
+    pub(super) fn add_paths_from(&mut self, now: Time, local: IpAddr) {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let locals = &shared.config.addresses;
+        let mut remotes: Vec<SocketAddr> = Vec::new();
+        for path in self.paths.iter().filter(|p| p.state() != PathState::Removed) {
+            let remote = path.remote();
+            if remote.is_ipv4() == local.is_ipv4() && !remotes.iter().any(|r| r.ip() == remote.ip())
+            {
+                remotes.push(remote);
+            }
+        }
+        let current = self.paths[self.current.index()].remote();
+        let mut any = false;
+        for (index, remote) in remotes.iter().enumerate() {
+            let routed = shared.config.routes.local_for(remote.ip(), index, locals) == Some(local);
+            if self.config.full_mesh() || routed {
+                any |= self.add_path(now, local, *remote).is_some();
+            }
+        }
+        if !any {
+            let other = remotes.iter().find(|r| r.ip() == current.ip()).or_else(|| remotes.first());
+            if let Some(remote) = other {
+                self.add_path(now, local, *remote);
+            }
+        }
+        let untold = self.addresses.as_ref().is_some_and(|a| !a.told.contains(&local));
+        for path in self.paths.iter_mut().filter(|p| untold && p.is_from(local)) {
+            path.schedule_heartbeat(None);
+        }
+    }
+
+    /// The host has this address, as far as the endpoint has been told.
+    pub(super) fn is_here(&self, local: IpAddr) -> bool {
+        self.shared.config.addresses.iter().any(|ip| ip.is_unspecified() || *ip == local)
+    }
+
+    /// No path is from an address that the host still has: there are some from new ones then, although the
+    /// peer cannot be told of them yet.
+    pub(super) fn find_source(&mut self, now: Time) {
+        let there = |p: &crate::path::Path| p.state() != PathState::Removed;
+        if self.paths.iter().any(|p| there(p) && self.is_here(p.local())) {
+            return;
+        }
+        let remote = self.paths[self.current.index()].remote().ip();
+        let new: Vec<IpAddr> = crate::init::usable(&self.shared, remote).copied().collect();
+        new.into_iter().for_each(|ip| self.add_paths_from(now, ip));
+    }
+
+    /// The peer knows a local address now: the paths from it are asked whether they work.
+    pub(super) fn open_paths_from(&mut self, now: Time, local: IpAddr) {
+        for path in self.paths.iter_mut().filter(|p| p.is_from(local)) {
+            if path.state() == PathState::Unconfirmed {
+                path.schedule_heartbeat(Some(now));
+            }
+        }
+    }
+
+    /// A local address goes. Remote addresses that were reached from there alone are from now on reached
+    /// from another one.
+    pub(super) fn remove_paths_from(&mut self, now: Time, local: IpAddr) {
+        let gone: Vec<PathId> =
+            self.paths.iter().filter(|p| p.is_from(local)).map(|p| p.id()).collect();
+        let remotes: Vec<SocketAddr> =
+            gone.iter().map(|id| self.paths[id.index()].remote()).collect();
+        self.remove_paths(now, &gone);
+        for remote in remotes {
+            if !self.knows(remote.ip()) {
+                self.learn_addresses(now, &[remote.ip()], remote.port());
+            }
+        }
+    }
+
+    /// An address of the peer's goes.
+    pub(super) fn remove_paths_to(&mut self, now: Time, remote: IpAddr) {
+        let gone: Vec<PathId> =
+            self.paths.iter().filter(|p| p.is_to(remote)).map(|p| p.id()).collect();
+        self.remove_paths(now, &gone);
+    }
+
+    /// Their data goes elsewhere; their numbers are free for other paths. The last path stays.
+    fn remove_paths(&mut self, now: Time, gone: &[PathId]) {
+        let stays =
+            |p: &crate::path::Path| p.state() != PathState::Removed && !gone.contains(&p.id());
+        if !self.paths.iter().any(stays) {
+            return;
+        }
+        for &path in gone {
+            let i = path.index();
+            for sent in self.paths[i].take_sent_here() {
+                let Some(chunk) = self.sender.flight.get(sent.tsn) else { continue };
+                let here = chunk.path == path && chunk.transmissions == sent.transmissions;
+                let size = chunk.size();
+                if here && self.sender.flight.mark_lost(sent.tsn, LossCause::Timeout) {
+                    self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
+                    self.paths[i].data_lost(size);
+                }
+            }
+            self.paths[i].retire();
+            let from = self.paths[i].set_state(now, PathState::Removed);
+            let to = PathState::Removed;
+            self.events.push_back(Event::PathState { path, from, to, at: now });
+        }
+        self.path_changes += 1;
+        if gone.contains(&self.primary) {
+            let path = self.stand_in();
+            self.primary = path;
+            self.events.push_back(Event::PrimaryChanged { path });
+        }
+        self.choose_current(now);
+        self.update_largest_payload();
+    }
+
+    /// Some path that is there, an active one if there is.
+    pub(in crate::association) fn stand_in(&self) -> PathId {
+        let there = |state: PathState| self.paths.iter().find(|p| p.state() == state);
+        let best = there(PathState::Active)
+            .or_else(|| there(PathState::PotentiallyFailed))
+            .or_else(|| there(PathState::Inactive))
+            .or_else(|| there(PathState::Unconfirmed));
+        best.map_or(self.primary, |p| p.id())
+    }
+
+    /// Data may go there: it has been shown to reach the peer, and is still there.
+    pub(in crate::association) fn may_carry(&self, path: PathId) -> bool {
+        let state = self.paths[path.index()].state();
+        !matches!(state, PathState::Unconfirmed | PathState::Removed)
+    }
+
+    /// SACKs and DATA may leave there, where addresses come and go (RFC 5061 5.3 F1).
+    pub(in crate::association) fn may_answer(&self, path: PathId) -> bool {
+        self.addresses.is_none() || self.may_carry(path)
+    }
+
+    /// The peer does not know yet that this path's address is ours.
+    pub(in crate::association) fn is_untold(&self, path: PathId) -> bool {
+        let p = &self.paths[path.index()];
+        p.state() == PathState::Unconfirmed
+            && self
+                .addresses
+                .as_ref()
+                .is_some_and(|a| !a.told.contains(&p.local()) && !p.local().is_unspecified())
+    }
+
+    /// Where something goes that was meant for `path`: elsewhere, if that is gone. `None` if there is
+    /// nothing that it may leave on.
+    pub(in crate::association) fn redirected(&self, path: PathId) -> Option<PathId> {
+        let usable = |path: PathId| {
+            self.paths[path.index()].state() != PathState::Removed && !self.is_untold(path)
+        };
+        [path, self.path_for_control(), self.stand_in()].into_iter().find(|p| usable(*p))
+    }
+}

@@ -1,0 +1,326 @@
+//! What this side tells of its addresses (RFC 5061 5.1), and the peer's answers.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::Bytes;
+
+use super::super::control::Control;
+use super::Association;
+use crate::event::{AddressChange, Event};
+use crate::init;
+use crate::policy::PathState;
+use crate::wire::{
+    AsconfAck, AsconfParameter, Cause, Checksum, CommonHeader, PacketWriter, asconf_type,
+};
+use crate::{AddressError, FourTuple, PathId, Time, VerificationTag};
+
+/// Requests in one ASCONF, so that it and its answer fit any packet.
+const MOST_REQUESTS: usize = 8;
+
+/// The ASCONF that waits for its acknowledgement.
+#[derive(Debug)]
+pub(in crate::association) struct Ours {
+    serial: u32,
+    /// With their correlation IDs.
+    requests: Vec<(u32, AddressChange, IpAddr)>,
+    /// The whole chunk; it does not change any more.
+    pub(super) raw: Bytes,
+    /// The one address that it may leave from, if a wildcard stands for it.
+    source: Option<IpAddr>,
+    pub(super) path: PathId,
+    /// T-4 RTO.
+    pub(super) timer: Time,
+}
+
+const fn wildcard(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+const fn type_of(change: AddressChange) -> u16 {
+    match change {
+        AddressChange::Added => asconf_type::ADD_ADDRESS,
+        AddressChange::Deleted => asconf_type::DELETE_ADDRESS,
+        AddressChange::Primary => asconf_type::SET_PRIMARY,
+    }
+}
+
+impl Association {
+    /// Asks the peer to send to this local address (`SCTP_SET_PEER_PRIMARY_ADDR` of RFC 6458 8.3.6;
+    /// RFC 5061 4.2.4). [`Event::LocalAddress`] tells what became of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`AddressError`]; nothing was asked for.
+    pub fn set_peer_primary(&mut self, now: Time, local: IpAddr) -> Result<(), AddressError> {
+        let remote = self.paths[self.current.index()].remote().ip();
+        let known = init::usable(&self.shared, remote).any(|ip| *ip == local);
+        let addresses = self.addresses.as_mut().ok_or(AddressError::NotAgreed)?;
+        if addresses.deaf || addresses.keeps_primary {
+            return Err(AddressError::NotAgreed);
+        }
+        if !known && !addresses.told.contains(&local) {
+            return Err(AddressError::NoSuchAddress(local));
+        }
+        addresses.primary = Some(local);
+        self.advance_addresses(now);
+        Ok(())
+    }
+
+    /// Local addresses that the peer knows, or is being told; those of the paths, if the two sides have not
+    /// agreed on addresses that come and go.
+    pub fn local_addresses(&self) -> Vec<IpAddr> {
+        match &self.addresses {
+            Some(addresses) => addresses.told.clone(),
+            None => {
+                let mut locals: Vec<IpAddr> = Vec::new();
+                for path in self.paths.iter().filter(|p| p.state() != PathState::Removed) {
+                    if !locals.contains(&path.local()) {
+                        locals.push(path.local());
+                    }
+                }
+                locals
+            }
+        }
+    }
+
+    /// Tells the peer what has changed, unless something waits for its acknowledgement.
+    pub(in crate::association) fn advance_addresses(&mut self, now: Time) {
+        let Some(addresses) = &self.addresses else { return };
+        if !self.state.is_synchronised() || !self.state.may_send_data() {
+            return;
+        }
+        if addresses.ours.is_some() || addresses.deaf {
+            return;
+        }
+        let remote = self.paths[self.current.index()].remote().ip();
+        let wanted: Vec<IpAddr> = init::usable(&self.shared, remote).copied().collect();
+        let told = &addresses.told;
+        let open = |ip: &&IpAddr| !addresses.refused.contains(*ip);
+        let mut adds: Vec<IpAddr> =
+            wanted.iter().filter(|ip| !told.contains(ip)).filter(open).copied().collect();
+        let mut deletes: Vec<IpAddr> =
+            told.iter().filter(|ip| !wanted.contains(ip)).filter(open).copied().collect();
+        if addresses.unlisted {
+            // The packet's source says which.
+            adds.truncate(1);
+        } else {
+            adds.truncate(MOST_REQUESTS / 2);
+        }
+        deletes.truncate(MOST_REQUESTS / 2);
+        // What is refused now may be asked for when it has come and gone again.
+        let refused: Vec<IpAddr> = addresses
+            .refused
+            .iter()
+            .filter(|ip| wanted.contains(ip) != told.contains(ip))
+            .copied()
+            .collect();
+        // RFC 5061 5.3 F5: one address stays; the others go when there is a new one.
+        let stays = told.iter().any(|ip| wanted.contains(ip)) || !adds.is_empty();
+        if !stays {
+            deletes.clear();
+        }
+        let primary = addresses.primary;
+        if let Some(addresses) = &mut self.addresses {
+            addresses.refused = refused;
+        }
+        // From an address that comes, so that there is something left when the others go.
+        for ip in &adds {
+            self.add_paths_from(now, *ip);
+        }
+        let reached = |a: &Self, ip: &IpAddr| a.paths.iter().any(|p| p.is_from(*ip));
+        adds.retain(|ip| reached(self, ip));
+        let remains = self
+            .paths
+            .iter()
+            .any(|p| p.state() != PathState::Removed && !deletes.contains(&p.local()));
+        if !remains {
+            deletes.clear();
+        }
+        for ip in &deletes {
+            self.remove_paths_from(now, *ip);
+        }
+        let mut requests: Vec<(AddressChange, IpAddr)> = Vec::new();
+        requests.extend(adds.iter().map(|ip| (AddressChange::Added, *ip)));
+        requests.extend(deletes.iter().map(|ip| (AddressChange::Deleted, *ip)));
+        let told_soon = |ip: &IpAddr| adds.contains(ip) || self.is_told(*ip);
+        if let Some(primary) = primary.filter(told_soon) {
+            requests.push((AddressChange::Primary, primary));
+        }
+        if !requests.is_empty() {
+            self.send_asconf(now, requests);
+        }
+    }
+
+    fn is_told(&self, ip: IpAddr) -> bool {
+        self.addresses.as_ref().is_some_and(|a| a.told.contains(&ip))
+    }
+
+    fn send_asconf(&mut self, now: Time, requests: Vec<(AddressChange, IpAddr)>) {
+        let Some(addresses) = &mut self.addresses else { return };
+        let serial = addresses.next;
+        let first = addresses.correlation;
+        addresses.next = serial.wrapping_add(1);
+        addresses.correlation = first.wrapping_add(requests.len() as u32);
+        let numbered: Vec<(u32, AddressChange, IpAddr)> =
+            requests.iter().zip(0..).map(|((c, ip), i)| (first.wrapping_add(i), *c, *ip)).collect();
+        // One that the peer knows, and that does not go if that can be.
+        let goes = |ip: &IpAddr| requests.contains(&(AddressChange::Deleted, *ip));
+        let told = &addresses.told;
+        let lookup = told.iter().find(|ip| !goes(ip)).or_else(|| told.first()).copied();
+        // Where the peer may see others, the packet's source stands for the address that comes, and for all
+        // that go if it alone remains.
+        let added = requests.iter().find(|(c, _)| *c == AddressChange::Added).map(|(_, ip)| *ip);
+        let added = added.filter(|_| addresses.unlisted);
+        let mut remaining: Vec<IpAddr> = told.iter().filter(|ip| !goes(ip)).copied().collect();
+        remaining.extend(added);
+        let alone = addresses.unlisted && remaining.len() == 1;
+        let source = added.or_else(|| remaining.first().copied().filter(|_| alone));
+        let Some(lookup) = lookup else { return };
+        let mut buf = [0; 1024];
+        let header = CommonHeader {
+            source_port: 0,
+            destination_port: 0,
+            verification_tag: VerificationTag(0),
+        };
+        let mut w = PacketWriter::new(&mut buf, header);
+        let start = w.len();
+        let written = w.asconf(serial, lookup, |p| {
+            let mut all_gone = false;
+            for (id, change, ip) in &numbered {
+                let wild = match change {
+                    AddressChange::Deleted => alone,
+                    AddressChange::Added | AddressChange::Primary => added == Some(*ip),
+                };
+                if *change == AddressChange::Deleted && wild {
+                    if all_gone {
+                        continue;
+                    }
+                    all_gone = true;
+                }
+                p.request(type_of(*change), *id, if wild { wildcard(*ip) } else { *ip })?;
+            }
+            Ok(())
+        });
+        debug_assert!(written.is_ok(), "the requests were bounded");
+        let end = w.finish(Checksum::Ignore);
+        let raw = Bytes::copy_from_slice(&buf[start..end]);
+        let current = self.current;
+        if let Some(addresses) = &mut self.addresses {
+            let ours = Ours {
+                serial,
+                requests: numbered,
+                raw: raw.clone(),
+                source,
+                path: current,
+                timer: now,
+            };
+            addresses.ours = Some(ours);
+        }
+        let path = self.path_for_asconf(None);
+        let timer = now + self.paths[path.index()].rto();
+        if let Some(ours) = self.addresses.as_mut().and_then(|a| a.ours.as_mut()) {
+            (ours.path, ours.timer) = (path, timer);
+        }
+        self.control.push(path, Control::Asconf(raw));
+    }
+
+    /// Where an ASCONF goes: never from an address that it deletes (RFC 5061 5.3 F6); from the new one, if
+    /// the wildcard stands for it; where new data goes, otherwise. Another path than `old`, if there is one.
+    pub(super) fn path_for_asconf(&self, old: Option<PathId>) -> PathId {
+        let Some(addresses) = &self.addresses else { return self.current };
+        let Some(ours) = &addresses.ours else { return self.current };
+        let goes = |ip| ours.requests.iter().any(|r| r.1 == AddressChange::Deleted && r.2 == ip);
+        // The wildcard may have to stand for another address, if this one has gone meanwhile: what follows
+        // sets it right.
+        let source = ours.source.filter(|source| self.is_here(*source));
+        let fits = |p: &&crate::path::Path| {
+            p.state() != PathState::Removed
+                && !goes(p.local())
+                && source.is_none_or(|source| p.local() == source)
+        };
+        let rank = |p: &&crate::path::Path| {
+            let untold = !addresses.told.contains(&p.local());
+            let away = !self.is_here(p.local());
+            let idle = p.state() != PathState::Active;
+            (away, Some(p.id()) == old, idle, untold, p.id() != self.current)
+        };
+        self.paths.iter().filter(fits).min_by_key(rank).map_or(self.current, |p| p.id())
+    }
+
+    /// RFC 5061 5.1 A5 to A8.
+    pub(in crate::association) fn handle_asconf_ack(
+        &mut self,
+        now: Time,
+        from: FourTuple,
+        ack: &AsconfAck<'_>,
+    ) {
+        let Some(addresses) = &mut self.addresses else {
+            self.stats.dropped += 1;
+            return;
+        };
+        let Some(ours) = addresses.ours.take_if(|ours| ours.serial == ack.serial) else {
+            let ahead = ack.serial.wrapping_sub(addresses.next) < 1 << 31;
+            if ahead && addresses.ours.is_none() {
+                return self.refuse_asconf_ack();
+            }
+            self.stats.dropped += 1;
+            return;
+        };
+        let mut outcomes: Vec<Option<bool>> = vec![None; ours.requests.len()];
+        let mut failed_from = usize::MAX;
+        for item in ack.parameters.iter().map_while(Result::ok) {
+            let Some(at) = ours.requests.iter().position(|r| r.0 == item.correlation) else {
+                continue;
+            };
+            match item.parameter {
+                AsconfParameter::Success => outcomes[at] = Some(true),
+                AsconfParameter::Error(causes) => {
+                    outcomes[at] = Some(false);
+                    failed_from = failed_from.min(at);
+                    let deaf =
+                        causes.iter().any(|c| matches!(c, Ok(Cause::UnrecognizedParameters(_))));
+                    if deaf && ours.requests[at].1 == AddressChange::Primary {
+                        addresses.keeps_primary = true;
+                    } else if deaf {
+                        addresses.deaf = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let mut news = Vec::new();
+        for (at, (_, change, ip)) in ours.requests.iter().enumerate() {
+            // A7, A8: what stands behind a refusal was refused too, unless the peer says otherwise.
+            let granted = outcomes[at].unwrap_or(at < failed_from);
+            match (change, granted) {
+                (AddressChange::Added, true) => addresses.told.push(*ip),
+                (AddressChange::Deleted, true) => addresses.told.retain(|told| told != ip),
+                (AddressChange::Primary, _) => {
+                    addresses.primary.take_if(|wanted| wanted == ip);
+                }
+                (_, false) => addresses.refused.push(*ip),
+            }
+            news.push((*change, *ip, granted));
+        }
+        if self.paths[ours.path.index()].state() == PathState::Unconfirmed {
+            // The path has shown that it works, both ways, if the answer came back over it.
+            let p = &self.paths[ours.path.index()];
+            if p.local() == from.local.ip() && p.remote().ip() == from.remote.ip() {
+                self.confirm(now, ours.path);
+            }
+        }
+        self.answered(now, ours.path);
+        for (change, address, granted) in news {
+            if change == AddressChange::Added && granted {
+                self.open_paths_from(now, address);
+            } else if change == AddressChange::Added {
+                self.remove_paths_from(now, address);
+            }
+            self.events.push_back(Event::LocalAddress { address, change, granted });
+        }
+        self.advance_addresses(now);
+    }
+}

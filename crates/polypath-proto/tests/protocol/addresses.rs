@@ -1,0 +1,512 @@
+//! Addresses that come and go: RFC 5061.
+
+use std::net::IpAddr;
+
+use crate::common::*;
+use polypath_proto::wire::{AsconfParameter, AsconfWriter, Cause, Chunk, asconf_type, cause_code};
+use polypath_proto::{
+    AddressChange, AddressError, Config, ConfigBuilder, Event, PathId, PathState,
+};
+use proptest::prelude::*;
+
+fn config() -> ConfigBuilder {
+    Config::builder().authentication(true).dynamic_addresses(true)
+}
+
+fn joined(paths: u8) -> Net {
+    established(paths, config().build().unwrap())
+}
+
+/// The requests and answers in the ASCONFs and ASCONF-ACKs of these packets.
+fn said(packets: &[Sent]) -> Vec<String> {
+    let mut all = Vec::new();
+    for packet in packets {
+        for chunk in packet.parsed() {
+            let list = match chunk {
+                Chunk::Asconf(asconf) => asconf.parameters,
+                Chunk::AsconfAck(ack) => ack.parameters,
+                _ => continue,
+            };
+            let words = list.iter().map(|item| match item.unwrap().parameter {
+                AsconfParameter::Add(ip) => format!("add {ip}"),
+                AsconfParameter::Delete(ip) => format!("delete {ip}"),
+                AsconfParameter::SetPrimary(ip) => format!("primary {ip}"),
+                AsconfParameter::Success => "done".into(),
+                AsconfParameter::Error(causes) => {
+                    let cause = causes.iter().next().unwrap().unwrap();
+                    match cause {
+                        Cause::AddressRefused { refusal, .. } => format!("{refusal:?}"),
+                        other => other.to_string(),
+                    }
+                }
+                other => format!("{other:?}"),
+            });
+            all.push(words.collect::<Vec<_>>().join(", "));
+        }
+    }
+    all
+}
+
+fn told(net: &Net, h: usize) -> Vec<(AddressChange, IpAddr, bool)> {
+    let ours = net.events(h, |e| matches!(e, Event::LocalAddress { .. }));
+    let one = |(_, e)| match e {
+        Event::LocalAddress { address, change, granted } => (change, address, granted),
+        _ => unreachable!(),
+    };
+    ours.into_iter().map(one).collect()
+}
+
+/// Addresses of the paths that are there.
+fn pairs(net: &Net, h: usize) -> Vec<(IpAddr, IpAddr, PathState)> {
+    let there = net.a(h).paths().filter(|p| p.state != PathState::Removed);
+    there.map(|p| (p.local, p.remote, p.state)).collect()
+}
+
+const ACTIVE: PathState = PathState::Active;
+
+/// What a laptop does: one network after the other, and the transfer goes on.
+#[test]
+fn the_only_address_is_replaced_while_data_flows() {
+    for udp in [false, true] {
+        let config = config().build().unwrap();
+        let configs = [config.clone(), config];
+        let mut net = Setup { configs, udp, ..Setup::default() }.build();
+        net.establish();
+        net.send(0, 0, payload(1, 300_000)).unwrap();
+        net.send(1, 0, payload(2, 300_000)).unwrap();
+        net.run(MS(40));
+        net.comes(0, v4(5, 0));
+        net.run(MS(200));
+        let mark = net.log.len();
+        net.goes(0, v4(0, 0));
+        net.run(S(5));
+        assert_eq!(net.hosts[1].received[0].payload, payload(1, 300_000));
+        assert_eq!(net.hosts[0].received[0].payload, payload(2, 300_000));
+        // It had listed none: the peer takes what it sees.
+        assert_eq!(said(&net.sent(0)), ["add 0.0.0.0", "delete 0.0.0.0"]);
+        assert_eq!(
+            told(&net, 0),
+            [(AddressChange::Added, v4(5, 0), true), (AddressChange::Deleted, v4(0, 0), true)]
+        );
+        assert_eq!(pairs(&net, 0), [(v4(5, 0), v4(0, 1), ACTIVE)]);
+        assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
+        // Nothing more from the old address, and no long pause.
+        assert!(net.sent_since(0, mark).iter().all(|p| p.from.ip() == v4(5, 0)));
+        net.shutdown(0);
+        net.run(S(3));
+        assert!(net.closed(0).unwrap().is_graceful() && net.closed(1).unwrap().is_graceful());
+    }
+}
+
+/// The old address goes first: the peer hears from the new one alone, and of both in one ASCONF.
+#[test]
+fn the_old_address_may_go_before_the_new_one_comes() {
+    let mut net = joined(1);
+    net.send(0, 0, payload(1, 300_000)).unwrap();
+    net.send(1, 0, payload(2, 300_000)).unwrap();
+    net.run(MS(40));
+    net.goes(0, v4(0, 0));
+    net.run(S(4));
+    assert!(said(&net.sent(0)).is_empty(), "the last address stays");
+    net.comes(0, v4(5, 0));
+    net.run(S(20));
+    assert_eq!(said(&net.sent(0)), ["add 0.0.0.0, delete 0.0.0.0"]);
+    assert_eq!(net.hosts[1].received[0].payload, payload(1, 300_000));
+    assert_eq!(net.hosts[0].received[0].payload, payload(2, 300_000));
+    assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
+}
+
+/// RFC 5061 5.3 F1, F14: nothing but ASCONF leaves from an address that the peer does not know; nothing but
+/// HEARTBEATs and ASCONF-ACK goes to one that has not been confirmed.
+#[test]
+fn new_addresses_are_quiet_until_they_are_known_and_confirmed() {
+    let mut net = joined(2);
+    net.send(0, 0, payload(1, 200_000)).unwrap();
+    net.send(1, 0, payload(2, 200_000)).unwrap();
+    net.run(MS(50));
+    let mark = net.log.len();
+    net.drop_once(&["ASCONF"]);
+    net.comes(0, v4(7, 0));
+    net.run(S(5));
+    let (new, log) = (v4(7, 0), &net.log[mark..]);
+    let acked = log.iter().position(|p| p.has("ASCONF-ACK")).unwrap();
+    assert!(log[..acked].iter().all(|p| p.from.ip() != new || p.text() == "AUTH + ASCONF"));
+    let confirmed = log.iter().position(|p| p.from.ip() == new && p.has("HEARTBEAT ACK"));
+    let to_new = log[..confirmed.unwrap()].iter().filter(|p| p.to.ip() == new);
+    for p in to_new {
+        let quiet = p.chunks.iter().all(|c| {
+            ["HEARTBEAT", "HEARTBEAT ACK", "AUTH", "ASCONF-ACK"].contains(&c.name.as_str())
+        });
+        assert!(quiet, "{}", p.text());
+    }
+    // Both had listed theirs: the new one is named. It was lost once, and came again as it was.
+    assert_eq!(said(&net.sent(0)), ["add 10.7.0.1", "add 10.7.0.1"]);
+    assert_eq!(net.a(0).paths().filter(|p| p.state == ACTIVE).count(), 3);
+    assert_eq!(net.a(1).paths().filter(|p| p.state == ACTIVE).count(), 3);
+    assert_eq!(net.a(0).local_addresses(), [v4(0, 0), v4(1, 0), v4(7, 0)]);
+    assert_eq!((net.hosts[1].received.len(), net.hosts[0].received.len()), (1, 1));
+}
+
+#[test]
+fn an_address_in_use_goes_and_what_was_in_flight_is_sent_elsewhere() {
+    let mut net = joined(2);
+    for h in 0..2 {
+        net.send(h, 0, payload(h as u64, 400_000)).unwrap();
+    }
+    net.run(MS(65));
+    assert!(net.path(1, 0).in_flight > 0);
+    net.goes(0, v4(0, 0));
+    net.run(S(10));
+    assert_eq!(said(&net.sent(0)), ["delete 10.0.0.1"]);
+    assert_eq!((net.hosts[1].received.len(), net.hosts[0].received.len()), (1, 1));
+    // The peer's first address is now reached from the second one, if it can be.
+    assert!(pairs(&net, 0).iter().all(|(local, ..)| *local == v4(1, 0)));
+    assert_eq!(pairs(&net, 1).len(), 1);
+    assert_eq!(net.a(1).primary(), PathId(1));
+    // Its number is another path's when an address comes.
+    net.comes(0, v4(3, 0));
+    net.run(S(3));
+    assert_eq!(net.a(1).path(PathId(0)).map(|p| (p.remote, p.state)), Some((v4(3, 0), ACTIVE)));
+}
+
+#[test]
+fn the_peer_is_asked_for_another_primary() {
+    let mut net = joined(2);
+    let now = net.now;
+    net.am(0).set_peer_primary(now, v4(1, 0)).unwrap();
+    let refused = net.am(0).set_peer_primary(now, v4(9, 0));
+    assert_eq!(refused, Err(AddressError::NoSuchAddress(v4(9, 0))));
+    net.run(S(1));
+    assert_eq!(net.a(1).primary(), PathId(1));
+    assert_eq!(told(&net, 0), [(AddressChange::Primary, v4(1, 0), true)]);
+    // Of an address that comes, once it is confirmed.
+    net.hosts[0].addresses.push(v4(6, 0));
+    let now = net.now;
+    net.hosts[0].endpoint.add_local_address(now, v4(6, 0));
+    net.am(0).set_peer_primary(now, v4(6, 0)).unwrap();
+    net.run(S(2));
+    assert_eq!(net.path(1, net.a(1).primary().0).remote, v4(6, 0));
+}
+
+#[test]
+fn without_an_agreement_nothing_is_told() {
+    let plain = Config::rfc9260();
+    let open = config().build().unwrap();
+    let bare = Config::builder().dynamic_addresses(true).unauthenticated_addresses(true);
+    let bare = bare.build().unwrap();
+    for configs in
+        [[plain.clone(), open.clone()], [open.clone(), plain.clone()], [bare.clone(), plain]]
+    {
+        let mut net = Setup { configs, paths: 2, ..Setup::default() }.build();
+        net.establish();
+        net.comes(0, v4(5, 0));
+        net.send(0, 0, payload(1, 1000)).unwrap();
+        net.run(S(2));
+        assert!(said(&net.log).is_empty());
+        assert_eq!(net.hosts[1].received.len(), 1);
+    }
+    assert!(Config::builder().dynamic_addresses(true).build().is_err(), "RFC 5061 4.1");
+    // Who asks for it and who has no AUTH either may do without, if both say so.
+    let mut net = Setup { configs: [bare.clone(), bare.clone()], ..Setup::default() }.build();
+    net.establish();
+    net.comes(0, v4(5, 0));
+    net.goes(0, v4(0, 0));
+    net.run(S(3));
+    assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
+    assert!(net.log.iter().all(|p| !p.has("AUTH")));
+    // Alone with one who insists on AUTH, it has none.
+    let mut net = Setup { configs: [bare, open], ..Setup::default() }.build();
+    net.establish();
+    net.comes(0, v4(5, 0));
+    net.run(S(2));
+    assert!(said(&net.log).is_empty());
+}
+
+/// A hand with an association that takes unauthenticated ASCONFs.
+fn hand_in(net: &mut Net) -> Hand {
+    let mut hand = Hand::new(1);
+    let answers = hand.init(net, &|p| p.supported_extensions(&[193, 128]).unwrap());
+    hand.learn(&answers[0]);
+    hand.echo(net);
+    hand
+}
+
+fn open_house() -> (Net, Hand) {
+    let config = Config::builder().dynamic_addresses(true).unauthenticated_addresses(true);
+    let config = config.max_paths(4).build().unwrap();
+    let configs = [config.clone(), config];
+    let mut net = Setup { configs, paths: 2, ..Setup::default() }.build();
+    let hand = hand_in(&mut net);
+    (net, hand)
+}
+
+type Requests<'f> = &'f dyn Fn(&mut AsconfWriter<'_>);
+
+/// An ASCONF of the hand, the `n`-th from 0 on; what it says in return.
+fn ask(net: &mut Net, hand: &Hand, n: u32, requests: Requests<'_>) -> Vec<String> {
+    let serial = hand.tsn.wrapping_add(n);
+    let answers = hand.say(net, &|w| {
+        w.asconf(serial, hand.ip, |p| {
+            requests(p);
+            Ok(())
+        })
+        .unwrap();
+    });
+    said(&answers)
+}
+
+fn add(p: &mut AsconfWriter<'_>, id: u32, ip: IpAddr) {
+    p.request(asconf_type::ADD_ADDRESS, id, ip).unwrap();
+}
+
+fn delete(p: &mut AsconfWriter<'_>, id: u32, ip: IpAddr) {
+    p.request(asconf_type::DELETE_ADDRESS, id, ip).unwrap();
+}
+
+/// RFC 5061 5.3 F5 to F11.
+#[test]
+fn what_cannot_be_is_refused() {
+    let (mut net, hand) = open_house();
+    let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+    let (own, any) = (hand.ip, ip("0.0.0.0"));
+    let answer = ask(&mut net, &hand, 0, &|p| delete(p, 1, own));
+    assert_eq!(answer, ["LastAddress"]);
+    assert_eq!(
+        ask(&mut net, &hand, 1, &|p| delete(p, 1, v4(3, 3)))[0],
+        "an address cannot be resolved: 10.3.0.4"
+    );
+    let answer = ask(&mut net, &hand, 2, &|p| {
+        add(p, 1, ip("224.0.0.1"));
+        add(p, 2, ip("127.0.0.1"));
+        add(p, 3, ip("fd00::1"));
+        add(p, 4, v4(4, 8));
+    });
+    let words = "an address cannot be resolved";
+    assert_eq!(
+        answer,
+        [format!("{words}: 224.0.0.1, {words}: 127.0.0.1, ResourceShortage, ResourceShortage")]
+    );
+    assert_eq!(ask(&mut net, &hand, 3, &|p| add(p, 1, v4(4, 8))), [""]);
+    let answer = ask(&mut net, &hand, 4, &|p| {
+        delete(p, 1, own);
+        delete(p, 2, v4(4, 8));
+        delete(p, 3, any);
+    });
+    assert_eq!(answer, ["SourceAddress, done, done"]);
+    // As many paths as there may be, and once one more is refused, all that follows.
+    let answer = ask(&mut net, &hand, 5, &|p| {
+        (1..9).for_each(|n| add(p, n.into(), v4(n, 8)));
+        delete(p, 99, v4(1, 8));
+    });
+    let refused = ["ResourceShortage"; 6].join(", ");
+    assert_eq!(answer, [refused]);
+    assert_eq!(pairs(&net, 1).len(), 4);
+    assert_eq!(ask(&mut net, &hand, 6, &|p| delete(p, 1, any)), [""]);
+    assert_eq!(pairs(&net, 1), [(v4(0, 1), own, ACTIVE)]);
+    let answer = ask(&mut net, &hand, 7, &|p| {
+        p.raw(&[0xc0, 9, 0, 8, 0, 0, 0, 5]).unwrap();
+        add(p, 6, v4(1, 8));
+        p.raw(&[0x00, 99, 0, 8, 0, 0, 0, 7]).unwrap();
+        add(p, 8, v4(2, 8));
+    });
+    let words = "parameters are of types that are not known";
+    assert_eq!(answer, [format!("{words}: 0xc009, done, {words}: 0x0063")]);
+    assert_eq!(pairs(&net, 1).len(), 2);
+    net.run(S(60));
+    // None of them has answered, and none got anything but HEARTBEATs.
+    for packet in net.sent(1).iter().filter(|p| p.to.ip() != own) {
+        assert!(packet.text() == "HEARTBEAT" && packet.bytes.len() < 100, "{}", packet.text());
+    }
+}
+
+/// RFC 5061 5.2: numbers in order, the last answer again for a repetition, nothing for the rest; they come
+/// around.
+#[test]
+fn numbers_are_kept_in_order() {
+    let (mut net, hand) = open_house();
+    // The hand's first TSN is a few below the end.
+    for n in 0..40u8 {
+        let next = if n % 2 == 0 { "add" } else { "delete" };
+        let requests = move |p: &mut AsconfWriter<'_>| match next {
+            "add" => add(p, n.into(), v4(8, 8)),
+            _ => delete(p, n.into(), v4(8, 8)),
+        };
+        assert_eq!(ask(&mut net, &hand, n.into(), &requests), [""]);
+        assert_eq!(pairs(&net, 1).len(), 2 - usize::from(n % 2));
+        assert_eq!(ask(&mut net, &hand, n.into(), &requests), [""], "the same again");
+        assert_eq!(pairs(&net, 1).len(), 2 - usize::from(n % 2));
+        for wrong in [u32::from(n).wrapping_sub(1), u32::from(n) + 2, 1 << 31] {
+            assert!(ask(&mut net, &hand, wrong, &|p| add(p, 1, v4(3, 8))).is_empty());
+        }
+    }
+    // A lookup address that is none of ours.
+    let serial = hand.tsn.wrapping_add(40);
+    let stranger = |lookup: IpAddr, net: &mut Net| {
+        hand.say(net, &|w| w.asconf(serial, lookup, |_| Ok(())).unwrap()).len()
+    };
+    assert_eq!((stranger(v4(9, 9), &mut net), stranger(v4(9, 8), &mut net)), (0, 0));
+    assert_eq!(stranger("0.0.0.0".parse().unwrap(), &mut net), 1);
+}
+
+/// RFC 5061 5.3 F0.
+#[test]
+fn an_acknowledgement_of_nothing_ends_the_association() {
+    for (ahead, ends) in [(0u32, true), (5, true), (0u32.wrapping_sub(1), false)] {
+        let (mut net, hand) = open_house();
+        let serial = hand.peer_tsn.wrapping_add(ahead);
+        let answers = hand.say(&mut net, &|w| w.asconf_ack(serial, |_| Ok(())).unwrap());
+        let causes = answers.first().map(Sent::causes).unwrap_or_default();
+        assert_eq!(causes == [cause_code::ILLEGAL_ASCONF_ACK], ends);
+        assert_eq!(net.a(1).is_closed(), ends);
+    }
+}
+
+/// Whoever has not seen the handshake, or lacks the key, changes nothing.
+#[test]
+fn strangers_change_nothing() {
+    let mut net = joined(2);
+    let tag = net.sent_with(0, "HEARTBEAT")[0].tag;
+    let (paths, states) = (pairs(&net, 1), net.states(1));
+    for source in [v4(0, 0), v4(6, 6)] {
+        for forged in [false, true] {
+            let hand = Hand { ip: source, ..Hand::new(1) };
+            let packet = hand.packet(tag, &|w| {
+                if forged {
+                    w.typed_chunk(15, 0, &[0, 0, 0, 3, 1, 2, 3, 4]).unwrap();
+                }
+                w.asconf(1, v4(0, 0), |p| p.request(asconf_type::ADD_ADDRESS, 1, v4(6, 6)))
+                    .unwrap();
+            });
+            let mark = net.log.len();
+            net.inject((source, 0).into(), (v4(0, 1), 0).into(), &packet);
+            assert_eq!(net.log.len(), mark + 1, "no answer");
+        }
+    }
+    assert_eq!((pairs(&net, 1), net.states(1)), (paths, states));
+    let stats = net.a(1).stats();
+    assert_eq!((stats.unauthenticated, stats.bad_auth), (2, 2));
+}
+
+/// A refusal of one address is no end of the others, and is not repeated.
+#[test]
+fn a_refused_address_is_not_used() {
+    let full = config().max_paths(2).build().unwrap();
+    let configs = [config().build().unwrap(), full];
+    let mut net = Setup { configs, paths: 2, ..Setup::default() }.build();
+    net.establish();
+    net.comes(0, v4(5, 0));
+    net.run(S(20));
+    assert_eq!(said(&net.log), ["add 10.5.0.1", "ResourceShortage"]);
+    assert_eq!(told(&net, 0), [(AddressChange::Added, v4(5, 0), false)]);
+    assert!(net.sent(0).iter().all(|p| p.from.ip() != v4(5, 0)));
+    // It goes, room is made, it comes again.
+    net.goes(0, v4(5, 0));
+    net.goes(0, v4(1, 0));
+    net.run(S(2));
+    net.comes(0, v4(5, 0));
+    net.run(S(2));
+    assert_eq!(net.a(1).paths().filter(|p| p.state == ACTIVE).count(), 2);
+    assert_eq!(told(&net, 0).last(), Some(&(AddressChange::Added, v4(5, 0), true)));
+}
+
+/// Nothing comes back: the association ends by its own errors, not before.
+#[test]
+fn an_asconf_that_nobody_answers_ends_the_association() {
+    let mut net = joined(1);
+    net.drop_all("ASCONF-ACK");
+    net.comes(0, v4(5, 0));
+    net.goes(0, v4(0, 0));
+    let end = net.now + S(600);
+    while net.closed(0).is_none() && net.now < end {
+        net.run(S(1));
+    }
+    assert!(net.closed(0).is_some());
+    // By the peer's errors, if they are sooner.
+    let asked = net.sent_with(0, "ASCONF").len();
+    assert!((7..=11).contains(&asked), "{asked}");
+}
+
+#[test]
+fn both_sides_may_move_at_once() {
+    let mut net = joined(1);
+    for h in 0..2 {
+        net.send(h, 0, payload(h as u64, 200_000)).unwrap();
+    }
+    net.run(MS(50));
+    for h in 0..2 {
+        net.comes(h, v4(4, h));
+    }
+    net.run(S(2));
+    for h in 0..2 {
+        net.goes(h, v4(0, h));
+    }
+    net.run(S(20));
+    assert_eq!((net.hosts[1].received.len(), net.hosts[0].received.len()), (1, 1));
+    assert_eq!(pairs(&net, 0), [(v4(4, 0), v4(4, 1), ACTIVE)]);
+    assert_eq!(pairs(&net, 1), [(v4(4, 1), v4(4, 0), ACTIVE)]);
+}
+
+#[test]
+fn an_old_answer_confirms_no_new_path() {
+    // The hand is asked on an address, which goes; another that is not its own takes its number.
+    let (mut net, hand) = open_house();
+    let (other, victim) = (v4(0, 8), v4(0, 9));
+    let mark = net.log.len();
+    ask(&mut net, &hand, 0, &|p| add(p, 1, other));
+    net.run(MS(1));
+    let asked = net.log[mark..].iter().find(|p| p.to.ip() == other).unwrap().clone();
+    net.run(MS(10));
+    ask(&mut net, &hand, 1, &|p| delete(p, 1, other));
+    ask(&mut net, &hand, 2, &|p| add(p, 1, victim));
+    for chunk in asked.parsed() {
+        let Chunk::Heartbeat(h) = chunk else { continue };
+        hand.say(&mut net, &|w| w.heartbeat_ack(h.info).unwrap());
+    }
+    assert_eq!(pairs(&net, 1)[1], (v4(0, 1), victim, PathState::Unconfirmed));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Addresses come and go as they like, packets are lost, data flows: it all arrives, as long as each
+    /// host has an address that lasts.
+    #[test]
+    fn data_arrives_whatever_comes_and_goes(
+        changes in proptest::collection::vec((0..2usize, 1..6u8, any::<bool>(), 0..400u64), 1..24),
+        lost in proptest::collection::vec(0..100u32, 400),
+        mesh in any::<bool>(),
+        listed in any::<bool>(),
+    ) {
+        let config = config().full_mesh(mesh).max_paths(40).build().unwrap();
+        let paths = if listed { 2 } else { 1 };
+        let mut net = Setup { configs: [config.clone(), config], paths, ..Setup::default() }.build();
+        net.establish();
+        let mut count = 0;
+        net.filter(move |_| {
+            count += 1;
+            if lost[count % lost.len()] > 96 { Fate::Drop } else { Fate::Pass }
+        });
+        for h in 0..2 {
+            net.send(h, 0, payload(h as u64, 300_000)).unwrap();
+        }
+        for (h, n, comes, after) in changes {
+            let ip = v4(n, h);
+            match (comes, net.hosts[h].addresses.contains(&ip)) {
+                (true, false) => net.comes(h, ip),
+                (false, true) => net.goes(h, ip),
+                _ => {}
+            }
+            net.run(MS(after));
+        }
+        net.run(S(240));
+        for h in 0..2 {
+            prop_assert!(net.closed(h).is_none(), "{:?}\n{}", net.closed(h), net.tail(40));
+            prop_assert_eq!(net.hosts[h].received.len(), 1, "{}", net.tail(40));
+            let mut known = net.a(h).local_addresses();
+            let mut there = net.hosts[h].addresses.clone();
+            known.sort();
+            there.sort();
+            prop_assert_eq!(known, there, "{}", net.tail(60));
+        }
+    }
+}
