@@ -66,9 +66,11 @@ def findings_of(frame: pd.DataFrame) -> dict[str, Finding]:
 
 
 def _check(row: dict[Any, Any]) -> Check:
-    mean, half_width, lower, upper, low, high = (
-        float(row[name]) for name in ("mean", "half_width", "lower", "upper", "low", "high")
+    mean, half_width, low, high = (
+        float(row[name]) for name in ("mean", "half_width", "low", "high")
     )
+    # Tables in which there is no share may lack its ends.
+    lower, upper = (float(row.get(name, math.nan)) for name in ("lower", "upper"))
     known = (mean, half_width, LEVEL, int(row["n"]))
     measured = Interval(*known) if math.isnan(lower) else Share(*known, lower, upper)
     unit = Unit.COUNT if pd.isna(row["unit"]) else Unit(row["unit"])

@@ -109,6 +109,9 @@ impl Association {
         }
         if !ns2 && self.sender.flight.has_lost() {
             self.grant_allowance(path);
+            if self.sender.flight.ahead() > 0 {
+                self.sender.probe_after_timeout();
+            }
         }
         // What the SRTT heuristic left in flight.
         self.paths[i].start_t3(now);
