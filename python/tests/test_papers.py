@@ -137,6 +137,20 @@ def test_fewer_runs_of_a_point(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'a number of runs, at least 1, not "0"' in capsys.readouterr().err
 
 
+def test_a_point_that_a_statement_hangs_on_has_seeds_of_its_own() -> None:
+    hangs = papers.Figure(
+        "2", "", lambda _: papers.Grid((Tiny(0),), 2, more=((Tiny(1), 4),)), _draw
+    )
+    paper = papers.Paper("tiny", "tiny", "Tiny", (hangs,), ())
+    runs = papers.measure([hangs.grid(False)], progress=False)
+    assert {setting: len(frame) for setting, frame in runs.frames.items()} == {
+        Tiny(0): 2,
+        Tiny(1): 4,
+    }
+    (done,) = papers.reproduce([paper], seeds=3, progress=False).papers
+    assert done.figures[0].grid == papers.Grid((Tiny(0),), 2, more=((Tiny(1), 3),))
+
+
 def test_a_figure_that_the_engine_does_not_know_says_so() -> None:
     unknown = papers.Figure("2", "", lambda _: papers.Grid((Tiny(0, "nowhere"),), 3), _draw)
     with pytest.raises(papers.NotImplementedYetError, match='no policy "nowhere"'):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import polypath
-from polypath.papers import Runs, Verdict
+from polypath.papers import Grid, Runs, Verdict
 from polypath.papers.caro2006_failover import PAPER, equations
 from polypath.papers.caro2006_failover.scenarios import (
     DESCRIBED,
@@ -187,6 +187,35 @@ def test_failovers_are_counted_until_the_last_byte_is_delivered() -> None:
     in_time = {**lost, "path.primary.forward.loss": {"data": [69]}}  # the last
     early = polypath.simulate(small.with_(in_time)).metrics
     assert (early["failures"], early["path.0.failures"]) == (1, 1)
+
+
+def test_the_model_is_set_beside_the_best_threshold_of_each_point() -> None:
+    points = [Transfer(5, a, 0, "model", primary_rtt=90, alternate_rtt=90) for a in (0, 8)]
+    seconds: dict[Setting, list[float]] = {
+        points[0]: [180.0, 220.0],
+        permanent(0, 5, 0): [90.0, 110.0],
+        permanent(5, 5, 0): [300.0, 300.0],
+        points[1]: [99.0, 101.0],
+        permanent(0, 5, 8): [150.0, 250.0],
+        permanent(None, 5, 8): [100.0, 100.0],
+    }
+    frames = {
+        setting: pd.DataFrame({"seed": [1, 2], "time_from_start": own})
+        for setting, own in seconds.items()
+    }
+    section = PAPER.figure("IV.2")
+    frame, _ = section.draw(Runs(frames, {}, {}), Grid(tuple(points), 2))
+    assert list(frame["best"]) == ["CPT 0", "CPT infinite"]
+    assert list(frame["change"]) == pytest.approx([1.0, 0.0])
+    told = section.summary(frame)
+    assert told.table is not None
+    (row,) = told.table.to_dict("records")
+    assert (row["RTT [ms]"], row["primary"], row["0 %"]) == ("90 / 90", "5 %", "+100 ± 0")
+    assert "At 1 of 2 points the model is at most 5 % longer, at 1 surely more" in told.says[1]
+    assert "the model +50.0 % (at worst +100 %), CPT 0 +50.0 % (at worst +100 %)" in told.says[2]
+    # Without the thresholds there is nothing to compare with, and nothing is said.
+    alone, _ = section.draw(Runs({points[0]: frames[points[0]]}, {}, {}), Grid((points[0],), 2))
+    assert section.summary(alone).table is None
 
 
 def test_only_the_papers_thresholds_are_compared_with_ns2() -> None:

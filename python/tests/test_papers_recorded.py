@@ -14,10 +14,18 @@ from polypath.papers.caro2006_retransmission.compare import best
 from polypath.papers.caro2006_retransmission.cross_traffic import figure_3
 from polypath.papers.caro2006_retransmission.figures import EARLY
 from polypath.papers.caro2006_retransmission.flag import TRACED, section_4_2
-from polypath.papers.record import FULL, NS2, claims_frame, findings_of, recorded
+from polypath.papers.record import (
+    CLAIMS,
+    FULL,
+    NS2,
+    claims_frame,
+    findings_of,
+    recorded,
+    recorded_frame,
+)
 from polypath.papers.runs import Setting
 from polypath.papers.verdict import Check, Finding, Unit, Verdict
-from polypath.statistics import Interval
+from polypath.statistics import Interval, share
 
 PAPER = papers.find("caro2006-retransmission")
 
@@ -26,6 +34,7 @@ def test_findings_are_read_as_they_were_written() -> None:
     checks = (
         Check("AllRtxAlt, 5 % / 0 %", Interval(-0.2, 0.01, 0.9, 60), -0.3, -0.1),
         Check("chunks", Interval(2889.0, math.inf, 0.9, 1), 2889, 2889, Unit.COUNT, exact=True),
+        Check("with failovers", share(0, 30), high=0.1, unit=Unit.SHARE),
         Check("nothing", Interval(math.nan, math.nan, 0.9, 0), high=3.0, unit=Unit.RATIO),
     )
     written = {"R07": Finding(checks[:1], ("one", "two")), "R06": Finding(checks[1:])}
@@ -34,7 +43,12 @@ def test_findings_are_read_as_they_were_written() -> None:
     assert list(read) == ["R07", "R06"]
     assert read["R07"] == written["R07"]
     assert read["R06"].checks[0] == checks[1]
-    nothing = read["R06"].checks[1]
+    # Wilson's interval, which decides it: 0 % to 8.3 %.
+    again = read["R06"].checks[1]
+    assert again.verdict is Verdict.HOLDS
+    assert again.measured.low == pytest.approx(0, abs=1e-9)
+    assert again.measured.high == pytest.approx(checks[2].measured.high)
+    nothing = read["R06"].checks[2]
     assert math.isnan(nothing.measured.mean)
     assert (nothing.low, nothing.high, nothing.verdict) == (-math.inf, 3.0, Verdict.UNDECIDED)
     assert read["R06"].notes == ()
@@ -65,9 +79,19 @@ def test_what_is_not_random_is_what_it_was_when_it_was_recorded() -> None:
     assert now == pytest.approx({key: then[key] for key in now})
 
 
-def test_a_row_that_does_not_hold_says_why() -> None:
-    for id_, finding in recorded(PAPER.key, FULL).items():
-        (claim,) = (one for one in PAPER.claims if one.id == id_)
+@pytest.mark.parametrize("paper", papers.PAPERS, ids=lambda paper: paper.key)
+def test_recorded_numbers_give_the_recorded_verdicts(paper: papers.Paper) -> None:
+    frame = recorded_frame(paper.key, FULL, CLAIMS)
+    for id_, finding in recorded(paper.key, FULL).items():
+        assert frame is not None
+        verdicts = list(frame.loc[frame["id"] == id_, "verdict"])
+        assert [str(check.verdict) for check in finding.checks] == verdicts, id_
+
+
+@pytest.mark.parametrize("paper", papers.PAPERS, ids=lambda paper: paper.key)
+def test_a_row_that_does_not_hold_says_why(paper: papers.Paper) -> None:
+    for id_, finding in recorded(paper.key, FULL).items():
+        (claim,) = (one for one in paper.claims if one.id == id_)
         if finding.verdict is not Verdict.HOLDS:
             assert claim.remark, f"{id_}: {finding.verdict}"
 

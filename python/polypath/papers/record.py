@@ -6,6 +6,7 @@ grids in Debian's ns-2. Both are what ``polypath-lab reproduce`` writes; the REA
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
@@ -15,28 +16,37 @@ from typing import Any
 import pandas as pd
 
 from polypath.papers.verdict import Check, Finding, Unit
-from polypath.statistics import LEVEL, Interval
+from polypath.statistics import LEVEL, Interval, Share
 
 #: The papers' own grids, and the small ones in Debian's ns-2.
 FULL, NS2 = "full", "ns2"
 CLAIMS = "claims.csv"
 #: Between the notes of a statement.
 _BETWEEN = " | "
-_CHECKS = ("label", "mean", "half_width", "n", "low", "high", "unit", "exact", "verdict")
+_CHECKS = (
+    *("label", "mean", "half_width", "lower", "upper", "n"),
+    *("low", "high", "unit", "exact", "verdict"),
+)
 
 
 def claims_frame(findings: Iterable[tuple[str, Finding]], engine: str) -> pd.DataFrame:
     """A row for each check of each statement.
 
-    Columns: `id`, `label`; `mean`, `half_width` (90 %) and `n` of what was measured, `low` and
-    `high` of what is allowed, in `unit` (% is a share: -0.21); `exact`, `verdict` of this check;
-    `notes`, those of the statement; `engine`.
+    Columns: `id`, `label`; `mean`, `half_width` (90 %) and `n` of what was measured, `lower` and
+    `upper` end of the interval of a share, which is not symmetric; `low` and `high` of what is
+    allowed, in `unit` (% is a share: -0.21); `exact`, `verdict` of this check; `notes`, those of
+    the statement; `engine`.
     """
     rows = []
     for id_, finding in findings:
         for check in finding.checks:
             estimate = check.measured
-            values = (check.label, estimate.mean, estimate.half_width, estimate.n)
+            ends = (
+                (estimate.lower, estimate.upper)
+                if isinstance(estimate, Share)
+                else (math.nan, math.nan)
+            )
+            values = (check.label, estimate.mean, estimate.half_width, *ends, estimate.n)
             bounds = (check.low, check.high, check.unit.value, check.exact, str(check.verdict))
             own = dict(zip(_CHECKS, (*values, *bounds), strict=True))
             notes = _BETWEEN.join(finding.notes)
@@ -59,7 +69,10 @@ def _check(row: dict[Any, Any]) -> Check:
     mean, half_width, low, high = (
         float(row[name]) for name in ("mean", "half_width", "low", "high")
     )
-    measured = Interval(mean, half_width, LEVEL, int(row["n"]))
+    # Tables in which there is no share may lack its ends.
+    lower, upper = (float(row.get(name, math.nan)) for name in ("lower", "upper"))
+    known = (mean, half_width, LEVEL, int(row["n"]))
+    measured = Interval(*known) if math.isnan(lower) else Share(*known, lower, upper)
     unit = Unit.COUNT if pd.isna(row["unit"]) else Unit(row["unit"])
     return Check(str(row["label"]), measured, low, high, unit, bool(row["exact"]))
 

@@ -104,7 +104,10 @@ def reproduce(
 
 
 def _at_most(grid: Grid, seeds: int | None) -> Grid:
-    return grid if seeds is None else replace(grid, seeds=min(grid.seeds, seeds))
+    if seeds is None:
+        return grid
+    more = tuple((setting, min(count, seeds)) for setting, count in grid.more)
+    return replace(grid, seeds=min(grid.seeds, seeds), more=more)
 
 
 def _grids_of_reference(paper: Paper) -> list[Grid]:

@@ -67,6 +67,8 @@ class Grid:
     seeds: int
     #: Points of which every run is kept with its samples over time.
     traced: tuple[Setting, ...] = ()
+    #: Points that a statement hangs on, each with seeds of its own.
+    more: tuple[tuple[Setting, int], ...] = ()
 
 
 class NotImplementedYetError(LookupError):
@@ -225,8 +227,8 @@ def measure(
     seeds: dict[Setting, int] = {}
     traced: dict[Setting, int] = {}
     for grid in grids:
-        for setting in grid.settings:
-            seeds[setting] = max(seeds.get(setting, 0), grid.seeds)
+        for setting, count in (*((one, grid.seeds) for one in grid.settings), *grid.more):
+            seeds[setting] = max(seeds.get(setting, 0), count)
         for setting in grid.traced:
             traced[setting] = max(traced.get(setting, 0), grid.seeds)
     scenarios: dict[Setting, Scenario] = {}

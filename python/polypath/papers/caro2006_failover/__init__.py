@@ -4,6 +4,7 @@ How small may Path.Max.Retrans be where paths lose packets but none breaks, and 
 permanent? All transfers are of 80 MB with FrSameRtoAlt+MFR (III.1).
 """
 
+from polypath.papers.caro2006_failover.by_model import section_4_2
 from polypath.papers.caro2006_failover.claims import CLAIMS
 from polypath.papers.caro2006_failover.figures import (
     figure_5,
@@ -15,7 +16,6 @@ from polypath.papers.caro2006_failover.figures import (
     section_3_3,
     section_3_5,
     section_3_6,
-    section_4_2,
     section_5,
 )
 from polypath.papers.caro2006_failover.ladders import figure_8
@@ -49,21 +49,3 @@ PAPER = Paper(
     nearest=nearest,
     cause=cause,
 )
-
-__all__ = [
-    "PAPER",
-    "figure_3",
-    "figure_4",
-    "figure_5",
-    "figure_6",
-    "figure_8",
-    "figure_10",
-    "figure_11",
-    "figure_12",
-    "section_3_2",
-    "section_3_3",
-    "section_3_5",
-    "section_3_6",
-    "section_4_2",
-    "section_5",
-]

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from polypath.papers import delaware
+from polypath.papers.caro2006_failover.by_model import best_threshold
 from polypath.papers.caro2006_failover.figures import (
     DORMANT,
     FAILOVERS,
@@ -27,7 +28,6 @@ from polypath.papers.caro2006_failover.ladders import CLAIM as LADDERS
 from polypath.papers.caro2006_failover.remarks import REMARKS
 from polypath.papers.caro2006_failover.settings import (
     CELLULAR,
-    CPT,
     LOSSES,
     PMR,
     PRIMARY,
@@ -220,18 +220,6 @@ def _f20(source: Source) -> Finding:
     return Finding(tuple(checks))
 
 
-def _best_fixed(source: Source, primary: float, alternate: float, rtts: dict[str, Any]) -> Transfer:
-    """The threshold with the shortest transfers at a point, known afterwards only."""
-    there = [
-        one
-        for one in (permanent(cpt, primary, alternate, **rtts) for cpt in CPT)
-        if one in source.settings
-    ]
-    if not there:
-        raise NotThereError("no threshold to compare with")
-    return min(there, key=lambda one: source.mean(one).mean)
-
-
 def _f21(source: Source) -> Finding:
     """The model against the best fixed threshold of each point: the worst of each figure."""
     checks, notes = [], []
@@ -242,7 +230,7 @@ def _f21(source: Source) -> Finding:
                 by_model = Transfer(primary, alternate, 0, "model", **rtts)
                 if by_model not in source.settings:
                     continue
-                best = _best_fixed(source, primary, alternate, rtts)
+                best = best_threshold(source, by_model)
                 points.append(_against(source, best, by_model, _no_worse))
         if points:
             checks.append(greatest(points))

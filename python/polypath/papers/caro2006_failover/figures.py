@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -100,22 +100,25 @@ section_3_2 = Figure(
 )
 
 
-def _over_losses(
+def over_losses(
     id: str,  # noqa: A002 - what it is called
     title: str,
     full: dict[str, Point],
     quick: dict[str, Sequence[Place]],
     *,
-    seeds: int = QUICK_SEEDS,
+    more: Mapping[Transfer, int] | None = None,
 ) -> Figure:
-    """A panel for each primary loss, over the alternate's; the small grid has single points."""
+    """A panel for each primary loss, over the alternate's; the small grid has single points.
+
+    `more` are points that a statement hangs on, with their number of seeds.
+    """
 
     def points(whole: bool) -> Grid:
         if whole:
             wanted = [make(p, a) for make in full.values() for p in PRIMARY for a in LOSSES]
         else:
             wanted = [full[label](*place) for label, places in quick.items() for place in places]
-        return grid(wanted, FULL_SEEDS if whole else seeds)
+        return grid(wanted, FULL_SEEDS if whole else QUICK_SEEDS, more)
 
     def draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
         frame = points_frame(runs, wanted.settings, samples()[WITH_THE_PAPERS_CONSTANTS])
@@ -155,23 +158,24 @@ def _ends(curves: Iterable[str], *places: Place) -> dict[str, Sequence[Place]]:
     return dict.fromkeys(curves, places)
 
 
-figure_5 = _over_losses(
+figure_5 = over_losses(
     "5",
     "Path.Max.Retrans, 90 ms primary path RTT, 90 ms alternate path RTT",
     _thresholds(),
     _ends(("PMR 0", "PMR 5"), (3, 5), (8, 10)),
 )
-figure_6 = _over_losses(
+figure_6 = over_losses(
     "6",
     "Path.Max.Retrans, 90 ms primary path RTT, 1040 ms alternate path RTT",
     _thresholds(alternate_rtt=CELLULAR),
     _ends(("PMR 0", "PMR 5"), (8, 10)),
 )
-section_3_5 = _over_losses(
+section_3_5 = over_losses(
     "III.5",
     "Path.Max.Retrans with three paths, both alternates alike",
     _thresholds(paths=3),
     _ends(("PMR 0", "PMR 5"), (8, 10)),
+    more={Transfer(5, 0, pmr, paths=3): 20 for pmr in (0, 5)},
 )
 
 #: Section III.6, by the paper's names.
@@ -182,14 +186,15 @@ DORMANT = {
 }
 
 
-def _with(failover: str, pmr: int, **more: Any) -> Point:
+def using(failover: str, pmr: int, **more: Any) -> Point:
+    """The points of a failover mechanism."""
     return lambda p, a: Transfer(p, a, pmr, failover, **more)
 
 
-section_3_6 = _over_losses(
+section_3_6 = over_losses(
     "III.6",
     "Behaviours in the dormant state, PMR 0",
-    {label: _with(failover, 0) for label, failover in DORMANT.items()},
+    {label: using(failover, 0) for label, failover in DORMANT.items()},
     _ends(DORMANT, (8, 10)),
 )
 
@@ -201,48 +206,33 @@ def _change_primary(rtts: dict[str, Any]) -> dict[str, Point]:
     return {"CPT infinite" if cpt is None else f"CPT {cpt}": curve(cpt) for cpt in CPT}
 
 
-figure_10 = _over_losses(
+figure_10 = over_losses(
     "10",
     "Change Primary Threshold, PMR 0, 90 ms primary path RTT, 90 ms alternate path RTT",
     _change_primary(SYMMETRIC),
     _ends(("CPT 0", "CPT 5"), (5, 0), (5, 8)),
-    seeds=16,
+    more={permanent(cpt, 5, 0): 20 for cpt in (0, 5)},
 )
-figure_11 = _over_losses(
+figure_11 = over_losses(
     "11",
     "Change Primary Threshold, PMR 0, 90 ms primary path RTT, 210 ms alternate path RTT",
     _change_primary(LONGER_ALTERNATE),
     _ends(("CPT 0", "CPT 5"), (5, 0), (5, 1), (5, 5)),
 )
-figure_12 = _over_losses(
+figure_12 = over_losses(
     "12",
     "Change Primary Threshold, PMR 0, 210 ms primary path RTT, 90 ms alternate path RTT",
     _change_primary(LONGER_PRIMARY),
     _ends(("CPT 0", "CPT 5"), (5, 8)),
 )
 
-#: What the paper leaves as future work (IV.2), over the grids of Figures 10 to 12.
-_MODEL = {
-    f"{rtts['primary_rtt']} / {rtts['alternate_rtt']} ms": _with("model", 0, **rtts)
-    for rtts in (SYMMETRIC, LONGER_ALTERNATE, LONGER_PRIMARY)
-}
-section_4_2 = _over_losses(
-    "IV.2",
-    "Permanent failover by the throughput model",
-    _MODEL,
-    {
-        "90 / 90 ms": ((5, 0),),
-        "90 / 210 ms": ((5, 5),),
-        "210 / 90 ms": ((5, 8),),
-    },
-)
-section_5 = _over_losses(
+section_5 = over_losses(
     "V",
     "The mechanism that the paper proposes (Figure 13) beside plain failover",
     {
-        "PMR 0": _with("dormant-hop", 0),
-        "PMR 5": _with("dormant-hop", 5),
-        "redirect at once, PMR 5": _with("two-phase", 5),
+        "PMR 0": using("dormant-hop", 0),
+        "PMR 5": using("dormant-hop", 5),
+        "redirect at once, PMR 5": using("two-phase", 5),
     },
     _ends(("PMR 0", "PMR 5", "redirect at once, PMR 5"), (8, 10)),
 )

@@ -26,7 +26,7 @@ LOSSES = tuple(range(11))
 #: Round trips of the alternate path in Figures 6 and 11, milliseconds.
 CELLULAR, LONGER = 1040, 210
 #: The paper does not say how many transfers a point has.
-FULL_SEEDS, QUICK_SEEDS = 20, 10
+FULL_SEEDS, QUICK_SEEDS = 10, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,13 @@ def permanent(cpt: int | None, primary_loss: float, alternate_loss: float, **mor
     return Transfer(primary_loss, alternate_loss, 0, failover, cpt, **more)
 
 
-def grid(settings: Iterable[Transfer], seeds: int) -> Grid:
-    """These points, each once."""
-    return Grid(tuple(dict.fromkeys(settings)), seeds)
+def grid(
+    settings: Iterable[Transfer], seeds: int, more: Mapping[Transfer, int] | None = None
+) -> Grid:
+    """These points, each once; those of `more` that are among them with seeds of their own."""
+    points = dict.fromkeys(settings)
+    own = tuple((one, count) for one, count in (more or {}).items() if one in points)
+    return Grid(tuple(points), seeds, more=own)
 
 
 #: What the reference results are called in a report.

@@ -38,7 +38,7 @@ MANY = 0.25
 FAILURES = "path.0.failures"
 #: Shares need many seeds: Figure 4 with a lossless alternate path. The small grids only show that
 #: there is something to count.
-_FULL_MANY, _QUICK_FEW = 60, 3
+_FULL_MANY, _QUICK_FEW = 30, 3
 
 #: Primary loss (percent) and threshold of the small grids.
 _SMALL_3 = ((1, 0), (1, 1), (7, 5), (10, 5))

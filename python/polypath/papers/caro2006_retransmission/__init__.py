@@ -50,21 +50,3 @@ PAPER = Paper(
     nearest=nearest,
     cause=cause,
 )
-
-__all__ = [
-    "PAPER",
-    "figure_3",
-    "figure_4",
-    "figure_6",
-    "figure_8",
-    "figure_9",
-    "figure_10",
-    "figure_12",
-    "figure_13",
-    "figure_15",
-    "figure_16",
-    "section_4_2",
-    "section_5_3",
-    "section_5_4",
-    "section_6_1",
-]
