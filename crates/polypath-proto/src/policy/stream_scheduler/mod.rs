@@ -8,10 +8,10 @@ use std::fmt;
 use super::Answer;
 use crate::StreamId;
 
-mod fair;
-mod first_come;
-mod priority;
-mod round_robin;
+pub mod fair;
+pub mod first_come;
+pub mod priority;
+pub mod round_robin;
 
 pub use fair::{FAIR_CAPACITY, WEIGHTED_FAIR_QUEUEING};
 pub use first_come::FIRST_COME;
