@@ -267,6 +267,7 @@ impl Association {
         };
         let sender = &self.sender;
         let data = NewData {
+            now,
             waiting: sender.waiting(),
             more: sender.starved,
             peer_rwnd: sender.peer_rwnd,

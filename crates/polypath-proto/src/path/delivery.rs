@@ -11,8 +11,10 @@ use crate::Time;
 /// Samples are remembered so long, but never shorter than a closed window may last.
 const ROUNDS: u32 = 10;
 const LEAST_MEMORY: Duration = Duration::from_secs(1);
-/// A shorter sample would measure how SACKs bunch.
-const LEAST_SAMPLE: Duration = Duration::from_millis(10);
+/// A shorter sample would measure how SACKs bunch, on a busy host above all.
+const LEAST_SAMPLE: Duration = Duration::from_millis(100);
+/// No queue is longer.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// The rate of one path, in bytes a second of DATA chunks with their headers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +25,8 @@ pub(crate) struct DeliveryRate {
     from: Option<Time>,
     /// The highest of now, and of the time as long before.
     highest: Option<(f64, f64)>,
+    /// When, at this rate, the path will have carried all that has left.
+    clear: Option<Time>,
 }
 
 impl DeliveryRate {
@@ -33,6 +37,19 @@ impl DeliveryRate {
     /// Data leaves with nothing in flight: the pause before it says nothing about the path.
     pub(crate) const fn resume(&mut self, now: Time) {
         self.sample = Some((now, 0));
+    }
+
+    /// So many bytes leave.
+    pub(crate) fn sent(&mut self, now: Time, bytes: u32) {
+        let Some(rate) = self.bytes_per_second().filter(|&rate| rate > 0.0) else { return };
+        let begins = self.clear.map_or(now, |clear| clear.max(now));
+        let takes = (f64::from(bytes) / rate).min(LONGEST.as_secs_f64());
+        self.clear = Some((begins + Duration::from_secs_f64(takes)).min(now + LONGEST));
+    }
+
+    /// When the path will have carried all that has left, as far as is known.
+    pub(crate) const fn clear(&self) -> Option<Time> {
+        self.clear
     }
 
     /// So many bytes are newly acknowledged.

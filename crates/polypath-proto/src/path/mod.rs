@@ -192,6 +192,7 @@ impl Path {
             known_loss: self.known_loss,
             bandwidth: self.bandwidth(),
             delivery_rate: self.delivery.bytes_per_second(),
+            clear: self.delivery.clear(),
             pair_bandwidth: self.pair.bytes_per_second(),
             rtt_range: self.rtt_range,
             srtt: self.rtt.srtt(),
@@ -388,6 +389,7 @@ impl Path {
             self.bandwidth.resume(now);
             self.delivery.resume(now);
         }
+        self.delivery.sent(now, size);
         self.in_flight += size;
         self.chunks_in_flight += 1;
         self.sent_here.push_back(SentHere { tsn, transmissions });

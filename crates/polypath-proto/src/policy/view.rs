@@ -87,6 +87,8 @@ pub struct PathView {
     /// The highest rate at which its DATA chunks were acknowledged of late, in bytes a second, chunk
     /// headers included: the bandwidth as BBR estimates it (Cardwell 2016).
     pub delivery_rate: Option<f64>,
+    /// When, at this rate, the path will have carried what has left, once there is a rate.
+    pub clear: Option<Time>,
     /// Bandwidth by pairs of HEARTBEATs in bytes a second, if the association sends such
     /// (packet pairs; Qiao 2008, 5.2).
     pub pair_bandwidth: Option<f64>,

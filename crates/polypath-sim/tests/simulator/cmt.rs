@@ -82,6 +82,34 @@ fn paths_of_unequal_rate_and_delay_add_up() {
     }
 }
 
+/// A busy host or a busy link stands still for a moment now and then. What leaves in a burst when it goes on must
+/// not arrive after its turn: then the window fills, and opens to the next burst, for good.
+#[test]
+fn what_a_pause_has_disordered_comes_to_order_again() {
+    let paths = [(10_000, 20, 100), (2_000, 200, 100)];
+    let transport = "profile = \"cmt\"\nreceive_buffer = \"300 kB\"\nsend_buffer = \"8 MiB\"";
+    let bytes = 30_000_000;
+    let alone = sum_alone(&paths, transport, bytes);
+    // A program that sends a file does so in large messages, of which the receiver holds all until it has all.
+    let mut text = scenario(&paths, transport, "", bytes).to_toml();
+    text = text.replace("[workload]", "[workload]\nmessage_size = \"64 KiB\"");
+    // A packet on each path takes 40 or 100 ms, seven times within two seconds of 21.
+    for (at, rate) in
+        [2000, 2400, 2700, 3000, 3200, 3500, 3800].into_iter().zip([300, 120].into_iter().cycle())
+    {
+        for (path, length) in [(0, 2), (1, 8)] {
+            text += &format!(
+                "[[fault]]\nat = \"{at} ms\"\nfor = \"{length} ms\"\npath = {path}\nkind = \"rate\"\n\
+                 rate = \"{rate} kbit/s\"\n"
+            );
+        }
+    }
+    let outcome = run(&Scenario::from_toml(&text).unwrap());
+    let goodput = bytes as f64 / outcome.associations[0].forward.time_from_first_data.unwrap();
+    assert!(goodput >= 0.93 * alone, "{goodput:.0} of {alone:.0} bytes/s");
+    assert_eq!(retransmissions(&outcome), 0);
+}
+
 /// Bounded buffers and data that leaves in the order of TSNs: a part of the buffer for each path lets the faster
 /// one go on, and NR-SACK frees of the send buffer what waits at the receiver for the slower one.
 #[test]

@@ -8,10 +8,13 @@
 //! send once its packet is about to arrive. That is, the bytes that they carry in the difference of the
 //! delays are left to them, and the chunk behind these leaves.
 //!
-//! Delays are smoothed round-trip times: SACKs for all paths come back over whichever is fastest, mostly,
-//! so that their differences are those of the ways there. A path whose packet would arrive after all that
-//! waits takes none, unless the application has more. Rates are the highest of late (BBR's): a path that
-//! has to wait for the window is not slower for that.
+//! A delay is the shortest round-trip time and what waits in the path's queue: what has left less what the
+//! path has carried since. The smoothed round-trip time says so seconds later; what leaves in a burst
+//! meanwhile arrives after its turn, the window fills, and opens to the next burst. SACKs for all paths come
+//! back over whichever is fastest, mostly, so that the differences are those of the ways there. Nothing is
+//! left to a path that is not clearly faster, by its smoothed round-trip time. A path whose packet would
+//! arrive after all that waits takes none, unless the application has more. Rates are the highest of late
+//! (BBR's): a path that has to wait for the window is not slower for that.
 //!
 //! No path has more in flight than its share of the peer's window, by what the paths hold without a queue
 //! (their pipes). Where delays differ, that is a share of an eighth of the window, or a queue as long as the
@@ -21,7 +24,7 @@
 use super::concurrent::Concurrent;
 use super::{NewData, Scheduler, Turn};
 use crate::policy::{Answer, PathState, PathView, PathsView};
-use crate::{Config, Procedures};
+use crate::{Config, Procedures, Time};
 
 /// See the [module](self).
 pub static DELAY_AWARE: Answer<dyn Scheduler> = Answer {
@@ -43,7 +46,7 @@ fn make(config: &Config) -> Box<dyn Scheduler> {
 const PIPES: f64 = 2.0;
 /// And more, where this part of the peer's window has room for it.
 const SHARE: f64 = 0.125;
-/// The longest of the shortest round trips is so many times the shortest: delays differ.
+/// A round trip that is so many times another: delays differ.
 const UNEQUAL: f64 = 1.5;
 /// Fewer packets than this are not worth leaving out.
 const LEAST_AHEAD: f64 = 2.0;
@@ -58,8 +61,10 @@ struct DelayAware {
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     view: PathView,
-    /// Smoothed round-trip time in seconds; 0 where it is not known.
+    /// Until what leaves now is acknowledged, in seconds; 0 where it is not known.
     delay: f64,
+    /// Smoothed round-trip time in seconds; 0 where it is not known.
+    smoothed: f64,
     /// The shortest round-trip time in seconds.
     shortest: f64,
     /// What it can carry, in bytes a second.
@@ -69,14 +74,19 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn new(view: PathView) -> Self {
-        let delay = view.srtt.map_or(0.0, |srtt| srtt.as_secs_f64());
-        let shortest = view.rtt_range.map_or(delay, |range| range.min.as_secs_f64());
+    fn new(view: PathView, now: Time) -> Self {
+        let smoothed = view.srtt.map_or(0.0, |srtt| srtt.as_secs_f64());
+        let shortest = view.rtt_range.map_or(smoothed, |range| range.min.as_secs_f64());
         let window = f64::from(view.window.cwnd);
         let by_window = if shortest > 0.0 { window / shortest } else { 0.0 };
         let rate = view.delivery_rate.map_or(by_window, |rate| rate.min(by_window));
         let pipe = (rate * shortest).max(f64::from(2 * view.max_chunk));
-        Self { view, delay, shortest, rate, pipe }
+        let queue = view.delivery_rate.filter(|&rate| rate > 0.0).map_or(0.0, |carries| {
+            let until_clear = view.clear.map_or(0.0, |clear| clear.since(now).as_secs_f64());
+            let in_flight = f64::from(view.in_flight) / carries;
+            until_clear.max(in_flight - shortest).min(in_flight)
+        });
+        Self { view, delay: shortest + queue, smoothed, shortest, rate, pipe }
     }
 
     fn chunk(&self) -> f64 {
@@ -108,7 +118,8 @@ impl Scheduler for DelayAware {
     ) -> Option<Turn> {
         let ready = &mut self.ready;
         ready.clear();
-        ready.extend(paths.iter().filter(|p| p.state == PathState::Active).map(Candidate::new));
+        let candidate = |view| Candidate::new(view, data.now);
+        ready.extend(paths.iter().filter(|p| p.state == PathState::Active).map(candidate));
         if ready.is_empty() {
             let alone = Some(paths.path(paths.current())).filter(has_room);
             return alone.map(|p| Turn::in_order(p.id));
@@ -122,15 +133,15 @@ impl Scheduler for DelayAware {
             if full || !has_room(&c.view) {
                 continue;
             }
-            let faster = &ready[..i];
-            let ahead: f64 = faster.iter().map(|f| f.rate * (c.delay - f.delay)).sum();
+            let faster = || ready[..i].iter().filter(|f| f.smoothed * UNEQUAL < c.smoothed);
+            let ahead: f64 = faster().map(|f| f.rate * (c.delay - f.delay)).sum();
             if ahead < LEAST_AHEAD * c.chunk() {
                 return Some(Turn::in_order(c.view.id));
             }
             let enough = data.more || ahead < data.waiting as f64;
             // What the faster paths carry meanwhile keeps its room, and a quarter in any case.
             let buffer = f64::from(data.receive_buffer);
-            let others = faster.iter().map(|f| f.pipe).sum::<f64>().max(buffer / 4.0);
+            let others = faster().map(|f| f.pipe).sum::<f64>().max(buffer / 4.0);
             let fits = f64::from(data.ahead) + c.chunk() + others <= buffer;
             if enough && fits {
                 return Some(Turn { path: c.view.id, ahead: ahead as usize });

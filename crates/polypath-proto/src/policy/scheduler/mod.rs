@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use super::{Answer, PathView, PathsView};
-use crate::PathId;
+use crate::{PathId, Time};
 
 pub mod concurrent;
 pub mod delay_aware;
@@ -20,6 +20,8 @@ pub static ANSWERS: &[&Answer<dyn Scheduler>] = &[&PRIMARY, &CONCURRENT, &DELAY_
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct NewData {
+    /// When it would leave.
+    pub now: Time,
     /// In the send buffer and not sent yet.
     pub waiting: usize,
     /// The application has more, for which the send buffer has no room.
