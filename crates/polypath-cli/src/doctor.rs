@@ -224,8 +224,9 @@ async fn note_refusals(events: &mut Events, refused: &mut BTreeSet<PathId>) {
 }
 
 fn socket_of(endpoint: &Endpoint, local: IpAddr) -> SocketStats {
-    let addresses = endpoint.local_addresses().iter();
-    let found = addresses.zip(endpoint.socket_stats()).find(|(address, _)| address.ip() == local);
+    let addresses = endpoint.local_addresses();
+    let found =
+        addresses.iter().zip(endpoint.socket_stats()).find(|(address, _)| address.ip() == local);
     found.map(|(_, stats)| stats).unwrap_or_default()
 }
 

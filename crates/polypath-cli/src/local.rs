@@ -12,6 +12,7 @@ pub(crate) fn bind(
     port: u16,
     encapsulation: Encapsulation,
     listen: bool,
+    follow_addresses: bool,
     config: Config,
 ) -> Result<Endpoint, Failure> {
     let options = EndpointOptions {
@@ -19,10 +20,23 @@ pub(crate) fn bind(
         port,
         encapsulation,
         listen,
+        follow_addresses,
         config,
         ..EndpointOptions::default()
     };
     Endpoint::bind(options).map_err(|error| failure(&error))
+}
+
+/// The host's addresses, of which there has to be one.
+pub(crate) fn all_addresses() -> Result<Vec<IpAddr>, Failure> {
+    let found = polypath::host_addresses().map_err(|error| {
+        Failure::new(format!("cannot read the host's addresses: {}", system_text(&error)))
+    })?;
+    if found.is_empty() {
+        return Err(Failure::new("this host has no address that others can reach")
+            .hint("is the network up?"));
+    }
+    Ok(found)
 }
 
 fn failure(error: &BindError) -> Failure {

@@ -31,6 +31,10 @@ pub(crate) struct Reach {
     /// Local addresses to send from; those that the routes give, otherwise
     #[arg(short, long, value_name = "LOCAL", value_delimiter = ',')]
     pub(crate) bind: Vec<IpAddr>,
+    /// Follow this host's addresses: those that come are used too, and the transfer goes on when those in use
+    /// go
+    #[arg(long)]
+    pub(crate) follow_addresses: bool,
     /// SCTP port of the peer
     #[arg(short, long, default_value_t = SCTP_PORT)]
     pub(crate) port: u16,
@@ -83,7 +87,14 @@ impl Reach {
         } else {
             Encapsulation::Udp { port: self.local_udp_port }
         };
-        local::bind(self.local_addresses(remotes)?, 0, encapsulation, false, config)
+        local::bind(
+            self.local_addresses(remotes)?,
+            0,
+            encapsulation,
+            false,
+            self.follow_addresses,
+            config,
+        )
     }
 
     /// All addresses of the peer, the primary one first.

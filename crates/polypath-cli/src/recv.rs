@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// have the sender know them all
     #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
     bind: Vec<IpAddr>,
+    /// Follow this host's addresses: those that come are told to the sender, those that go as well
+    #[arg(long)]
+    follow_addresses: bool,
     /// SCTP port
     #[arg(short, long, default_value_t = SCTP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
@@ -72,13 +75,18 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let config = args.tuning.config()?;
     let mut interrupt = Interrupt::new()?;
     let addresses = if args.bind.is_empty() {
-        vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]
+        if args.follow_addresses {
+            local::all_addresses()?
+        } else {
+            vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]
+        }
     } else {
         args.bind.clone()
     };
     let encapsulation =
         if args.raw { Encapsulation::RawIp } else { Encapsulation::Udp { port: args.udp_port } };
-    let endpoint = local::bind(addresses, args.port, encapsulation, true, config)?;
+    let endpoint =
+        local::bind(addresses, args.port, encapsulation, true, args.follow_addresses, config)?;
     announce(&endpoint, &args);
     loop {
         let association = tokio::select! {
@@ -122,7 +130,7 @@ fn announce(endpoint: &Endpoint, args: &Args) {
     }
     let addresses: Vec<String> =
         endpoint.local_addresses().iter().map(|address| address.ip().to_string()).collect();
-    let below = match endpoint.local_addresses() {
+    let below = match endpoint.local_addresses()[..] {
         [first, ..] if !args.raw => format!("UDP port {}", first.port()),
         _ => "IP protocol 132".to_owned(),
     };

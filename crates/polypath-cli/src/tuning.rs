@@ -8,7 +8,7 @@ use polypath::proto::policy::{
     ack, congestion, cwnd_update, failover, find, loss, probing, retransmission, rtt_sampling,
     scheduler, stream_scheduler,
 };
-use polypath::proto::{ConfigBuilder, PROFILES};
+use polypath::proto::{ConfigBuilder, PROFILES, Procedures};
 use polypath_sim::units::{Size, Span};
 
 use crate::failure::Failure;
@@ -170,6 +170,16 @@ impl Tuning {
             unknown("profile", self.profile(), PROFILES.iter().map(|profile| profile.name))
         })?;
         let mut builder = profile.to_builder();
+        // A host that changes its network keeps its transfers; whoever sets one of these sets them all.
+        let own = ["authentication", "dynamic_addresses", "procedures"];
+        if profile.procedures() == Procedures::Rfc9260
+            && !self
+                .config
+                .iter()
+                .any(|setting| own.iter().any(|key| setting.trim().starts_with(key)))
+        {
+            builder = builder.authentication(true).dynamic_addresses(true);
+        }
         for setting in &self.config {
             let (key, value) = pair(setting, "--config", "KEY=VALUE")?;
             let Some((_, set, ..)) = CONSTANTS.iter().find(|(name, ..)| *name == key) else {

@@ -1,12 +1,13 @@
 //! The handle of an association.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use polypath_proto::policy::{Answer, StreamScheduler};
 use polypath_proto::{
-    Abandoned, AcceptedRequests, AssociationId, AssociationStats, CloseReason, Message, PathError,
-    PathId, PathMtu, PathStats, PathView, Received, ReconfigError, SendError as Refused, StreamId,
-    StreamReset, Thresholds, Time,
+    Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
+    ChunkTypes, CloseReason, KeyError, Message, PathError, PathId, PathMtu, PathStats, PathView,
+    Received, ReconfigError, SendError as Refused, StreamId, StreamReset, Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
@@ -233,6 +234,32 @@ impl Association {
         }
         let sender = entry.events.get_or_insert_with(|| broadcast::channel(events::CAPACITY).0);
         Events(sender.subscribe())
+    }
+
+    /// Changes the secrets with which chunks are authenticated (RFC 6458 8.3.3 to 8.3.5, `SCTP_AUTH_KEY`,
+    /// `SCTP_AUTH_ACTIVE_KEY`, `SCTP_AUTH_DELETE_KEY`). The other side has to have a key before this one
+    /// uses it.
+    pub fn change_auth_keys(
+        &self,
+        change: impl FnOnce(&mut AuthKeys) -> Result<(), KeyError>,
+    ) -> Result<(), KeyError> {
+        self.with(|association, _| association.change_auth_keys(change))
+    }
+
+    /// What this side and the peer take only authenticated; `None` if they have not agreed on that.
+    pub fn auth_chunks(&self) -> Option<(ChunkTypes, ChunkTypes)> {
+        self.read(|association| association.local_auth_chunks().zip(association.peer_auth_chunks()))
+    }
+
+    /// Local addresses that the peer knows, or is being told.
+    pub fn local_addresses(&self) -> Vec<IpAddr> {
+        self.read(polypath_proto::Association::local_addresses)
+    }
+
+    /// Asks the peer to send to this local address as long as it works (RFC 6458 8.3.6,
+    /// `SCTP_SET_PEER_PRIMARY_ADDR`).
+    pub fn set_peer_primary(&self, local: IpAddr) -> Result<(), AddressError> {
+        self.with(|association, now| association.set_peer_primary(now, local))
     }
 
     /// Counters.

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use polypath_proto::{FourTuple, Time, Transmit};
 use tokio::time::{Instant, Sleep};
 
+use crate::locals::{Locals, Opener};
 use crate::shared::Shared;
 use crate::socket::{MAX_TRANSMIT, NetworkError, Outgoing, ReceiveBuffers, Socket};
 
@@ -19,7 +20,7 @@ const TRANSMITS: usize = 16;
 /// A future that ends when the endpoint is closed or dropped, and nothing is open any more.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
-    sockets: Vec<Socket>,
+    locals: Locals,
     receive: ReceiveBuffers,
     transmit: Box<[u8]>,
     timer: Pin<Box<Sleep>>,
@@ -28,10 +29,15 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, sockets: Vec<Socket>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        sockets: Vec<Socket>,
+        opener: Opener,
+        follow: bool,
+    ) -> Self {
         Self {
             shared,
-            sockets,
+            locals: Locals::new(sockets, opener, follow),
             receive: ReceiveBuffers::new(),
             transmit: vec![0; MAX_TRANSMIT].into_boxed_slice(),
             timer: Box::pin(tokio::time::sleep_until(Instant::now())),
@@ -42,7 +48,7 @@ impl Driver {
     /// One system call per socket, and all of it to the protocol.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let mut received = false;
-        for socket in &mut self.sockets {
+        for socket in &mut self.locals.sockets {
             match socket.poll_receive(cx, &mut self.receive) {
                 Poll::Pending => continue,
                 Poll::Ready(Ok(())) => received = true,
@@ -69,7 +75,7 @@ impl Driver {
     /// What the network said about our datagrams.
     fn errors(&mut self, cx: &mut Context<'_>) -> bool {
         let mut news = false;
-        for socket in &mut self.sockets {
+        for socket in &mut self.locals.sockets {
             let local = socket.local();
             news |= socket.poll_errors(cx, &mut |NetworkError { destination, what }| {
                 tracing::debug!("{local} to {destination}: {what:?} unreachable");
@@ -83,11 +89,11 @@ impl Driver {
 
     /// Sends what the protocol has to send; true if there may be more.
     fn transmit(&mut self, cx: &mut Context<'_>) -> bool {
-        for socket in &mut self.sockets {
+        for socket in &mut self.locals.sockets {
             socket.flush(cx);
         }
         for _ in 0..TRANSMITS {
-            if self.sockets.iter().any(Socket::is_clogged) {
+            if self.locals.sockets.iter().any(Socket::is_clogged) {
                 // The socket wakes the task when it has room.
                 return false;
             }
@@ -100,7 +106,8 @@ impl Driver {
     }
 
     fn send(&mut self, cx: &mut Context<'_>, transmit: &Transmit) {
-        let Some(socket) = socket_for(&mut self.sockets, transmit.source, transmit.destination)
+        let Some(socket) =
+            socket_for(&mut self.locals.sockets, transmit.source, transmit.destination)
         else {
             tracing::debug!("no socket for {} to {}", transmit.source, transmit.destination);
             return;
@@ -144,17 +151,22 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        this.shared.lock().begin_round();
-        let mut busy = this.receive(cx);
+        let mut busy = {
+            let now = this.shared.now();
+            let mut state = this.shared.lock();
+            state.begin_round();
+            // A new socket has to be polled before it can wake the task.
+            this.locals.update(cx, now, &mut state)
+        };
+        busy |= this.receive(cx);
         busy |= this.transmit(cx);
         busy |= this.errors(cx);
         let deadline = {
             let mut state = this.shared.lock();
             state.dispatch_events(&this.shared);
-            for (kept, socket) in state.sockets.iter_mut().zip(&this.sockets) {
-                *kept = socket.stats;
-            }
-            if !busy && state.is_done() && this.sockets.iter().all(Socket::is_idle) {
+            state.sockets.clear();
+            state.sockets.extend(this.locals.sockets.iter().map(|socket| socket.stats));
+            if !busy && state.is_done() && this.locals.sockets.iter().all(Socket::is_idle) {
                 return Poll::Ready(());
             }
             state.proto.poll_timeout()
@@ -171,7 +183,7 @@ impl Future for Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         // The sockets are closed before anybody who waits for that is told.
-        self.sockets.clear();
+        self.locals.sockets.clear();
         self.shared.lock().end(&self.shared);
     }
 }

@@ -8,6 +8,7 @@ use polypath_proto::{self as proto, EndpointConfig, EndpointStats, Seed, Time};
 use crate::association::Association;
 use crate::driver::Driver;
 use crate::error::{BindError, ConnectError};
+use crate::locals::Opener;
 use crate::options::{ConnectOptions, Encapsulation, EndpointOptions};
 use crate::shared::{Entry, HandleState, Shared};
 use crate::socket::{self, SocketStats};
@@ -24,7 +25,8 @@ pub struct Endpoint(Arc<Handle>);
 struct Handle {
     shared: Arc<Shared>,
     encapsulation: Encapsulation,
-    addresses: Vec<SocketAddr>,
+    opener: Opener,
+    runtime: tokio::runtime::Handle,
     port: u16,
 }
 
@@ -55,20 +57,30 @@ impl Endpoint {
             association: options.config,
             routes: options.routes,
             checksum: options.checksum,
+            auth_keys: options.auth_keys,
             ..EndpointConfig::new(port, addresses, encapsulation)
         };
         let seed = match options.seed {
             Some(seed) => seed,
             None => Seed(random()?),
         };
-        let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), sockets.len()));
-        let driver = Driver::new(shared.clone(), sockets);
+        let opener = Opener {
+            encapsulation: match options.encapsulation {
+                Encapsulation::Udp { .. } => Encapsulation::Udp { port: bound[0].port() },
+                raw => raw,
+            },
+            port,
+            buffer: options.socket_buffer,
+        };
+        let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), bound));
+        let driver = Driver::new(shared.clone(), sockets, opener, options.follow_addresses);
         // The driver bounds its own work per wake-up.
         runtime.spawn(tokio::task::unconstrained(driver));
         Ok(Self(Arc::new(Handle {
             shared,
             encapsulation: options.encapsulation,
-            addresses: bound,
+            opener,
+            runtime,
             port,
         })))
     }
@@ -86,8 +98,9 @@ impl Endpoint {
     fn start(&self, options: &ConnectOptions) -> Result<Association, ConnectError> {
         let shared = &self.0.shared;
         let remotes = options.proto_remotes(self.0.encapsulation);
+        let addresses = self.local_addresses();
         let bound = |local: &IpAddr| {
-            self.0.addresses.iter().any(|bound| {
+            addresses.iter().any(|bound| {
                 let any = bound.ip().is_unspecified() && bound.is_ipv4() == local.is_ipv4();
                 any || bound.ip() == *local
             })
@@ -169,9 +182,46 @@ impl Endpoint {
         }
     }
 
-    /// Local addresses with their UDP ports (0 on raw IP), in the order in which they were given.
-    pub fn local_addresses(&self) -> &[SocketAddr] {
-        &self.0.addresses
+    /// Local addresses with their UDP ports (0 on raw IP), in the order in which they were given or came.
+    pub fn local_addresses(&self) -> Vec<SocketAddr> {
+        self.0.shared.lock().locals.clone()
+    }
+
+    /// Binds one more address of this host, with the same UDP port (`sctp_bindx` of RFC 6458 9.1). New
+    /// associations use it, and those whose sides have agreed on addresses that come and go
+    /// ([`Config::dynamic_addresses`]).
+    ///
+    /// [`Config::dynamic_addresses`]: crate::Config::dynamic_addresses
+    pub fn add_local_address(&self, address: IpAddr) -> Result<(), BindError> {
+        let _in_runtime = self.0.runtime.enter();
+        let known = self.local_addresses().iter().any(|local| local.ip() == address);
+        let socket = if known { None } else { Some(self.0.opener.open(address)?) };
+        let shared = &self.0.shared;
+        let now = shared.now();
+        shared.with(|state| {
+            if let Some(socket) = socket {
+                state.locals.push(socket.local());
+                state.opened.push(socket);
+            }
+            state.leaving.retain(|leaving| *leaving != address);
+            state.proto.add_local_address(now, address);
+            state.poke();
+        });
+        Ok(())
+    }
+
+    /// Uses an address no more (`sctp_bindx` with `SCTP_BINDX_REM_ADDR`). Its socket is closed once no peer
+    /// sends there any more; the last address of an association stays until there is another one.
+    pub fn remove_local_address(&self, address: IpAddr) {
+        let shared = &self.0.shared;
+        let now = shared.now();
+        shared.with(|state| {
+            if state.proto.config().addresses.contains(&address) {
+                state.leaving.push(address);
+                state.proto.remove_local_address(now, address);
+                state.poke();
+            }
+        });
     }
 
     /// SCTP port.

@@ -43,11 +43,13 @@ mod driver;
 mod endpoint;
 mod error;
 mod events;
+mod locals;
 mod options;
 mod routes;
 mod shared;
 mod socket;
 mod stream;
+mod watch;
 
 pub use association::{Association, Path};
 pub use endpoint::Endpoint;
@@ -56,14 +58,16 @@ pub use events::{Events, EventsError};
 pub use options::{ConnectOptions, Encapsulation, EndpointOptions};
 pub use polypath_proto as proto;
 pub use polypath_proto::{
-    Abandoned, AbandonedCounts, AcceptedRequests, AssociationStats, CloseReason, Config,
-    ConfigError, EndpointStats, Event, Message, PathError, PathId, PathMtu, PathMtuState,
-    PathState, PathStats, PathView, Ppid, Received, ReconfigError, Reconfigured, Reliability,
-    RouteTable, StreamId, StreamReset, Thresholds, Time, Window,
+    Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationStats,
+    AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, EndpointStats, Event, KeyError,
+    Message, PathError, PathId, PathMtu, PathMtuState, PathState, PathStats, PathView, Ppid,
+    Received, ReconfigError, Reconfigured, Reliability, RouteTable, StreamId, StreamReset,
+    Thresholds, Time, Window,
 };
 pub use routes::SystemRoutes;
 pub use socket::SocketStats;
 pub use stream::{STREAM_END, Stream};
+pub use watch::addresses as host_addresses;
 
 /// UDP port of SCTP in UDP (RFC 6951 5.1).
 pub const UDP_PORT: u16 = 9899;

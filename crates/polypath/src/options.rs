@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use polypath_proto::wire::Checksum;
-use polypath_proto::{Config, Remote, RouteTable, Seed};
+use polypath_proto::{AuthKeys, Config, Remote, RouteTable, Seed};
 
 use crate::routes::SystemRoutes;
 
@@ -54,6 +54,13 @@ pub struct EndpointOptions {
     /// system may grant less (Linux: `net.core.rmem_max` and `wmem_max`, unless the process is
     /// privileged). Default: 4 MiB.
     pub socket_buffer: usize,
+    /// Secrets that both sides have, to authenticate chunks ([`Config::authentication`]). Default: none, so
+    /// that who has seen the handshake could make chunks that pass.
+    pub auth_keys: AuthKeys,
+    /// Follow the host's addresses: those that come are bound, those that go are given up, as the operating
+    /// system tells (`SCTP_AUTO_ASCONF` of RFC 6458 8.1.23), loopback and link-local ones excepted. What
+    /// this means to associations, [`Config::dynamic_addresses`] says. Default: no.
+    pub follow_addresses: bool,
     /// Where verification tags, initial TSNs and cookie secrets come from. Default: `None`, the
     /// operating system's randomness. Anything else is for tests.
     pub seed: Option<Seed>,
@@ -71,6 +78,8 @@ impl Default for EndpointOptions {
             routes: Arc::new(SystemRoutes),
             checksum: Checksum::Verify,
             socket_buffer: 4 << 20,
+            auth_keys: AuthKeys::default(),
+            follow_addresses: false,
             seed: None,
         }
     }

@@ -1,6 +1,7 @@
 //! What the handles and the driver share: the protocol behind a lock, and who waits for what.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
@@ -9,7 +10,7 @@ use polypath_proto::{self as proto, AssociationId, CloseReason, Event, Time};
 use tokio::sync::{Notify, broadcast};
 
 use crate::events;
-use crate::socket::SocketStats;
+use crate::socket::{Socket, SocketStats};
 
 /// Shared by the driver and all handles of an endpoint.
 #[derive(Debug)]
@@ -35,6 +36,12 @@ pub(crate) struct State {
     pub(crate) driver_gone: bool,
     /// One for each local address.
     pub(crate) sockets: Vec<SocketStats>,
+    /// The local addresses with their UDP ports.
+    pub(crate) locals: Vec<SocketAddr>,
+    /// Sockets that a handle has opened, for the driver.
+    pub(crate) opened: Vec<Socket>,
+    /// Addresses that were given up, while peers may still send there.
+    pub(crate) leaving: Vec<IpAddr>,
     /// Set while the driver sleeps.
     driver: Option<Waker>,
     /// A handle has done something that the driver has to follow up.
@@ -99,7 +106,7 @@ impl Entry {
 }
 
 impl Shared {
-    pub(crate) fn new(proto: proto::Endpoint, sockets: usize) -> Self {
+    pub(crate) fn new(proto: proto::Endpoint, locals: Vec<SocketAddr>) -> Self {
         Self {
             state: Mutex::new(State {
                 proto,
@@ -107,7 +114,10 @@ impl Shared {
                 incoming: VecDeque::new(),
                 closing: false,
                 driver_gone: false,
-                sockets: vec![SocketStats::default(); sockets],
+                sockets: vec![SocketStats::default(); locals.len()],
+                locals,
+                opened: Vec::new(),
+                leaving: Vec::new(),
                 driver: None,
                 work: false,
             }),

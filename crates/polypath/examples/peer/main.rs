@@ -6,12 +6,13 @@
 //! ```
 //! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` notices failures within a
 //! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
-//! stream reconfiguration, `pmtud` looks for the path MTU, `ecn` offers ECN, `partial` partial reliability and
-//! `interleave` user message interleaving.
+//! stream reconfiguration, `auth` takes DATA only authenticated and has a secret, `move` offers that addresses come
+//! and go, `pmtud` looks for the path MTU, `ecn` offers ECN, `partial` partial reliability and `interleave` user
+//! message interleaving.
 //!
 //! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed|partial` (`partial`: ordered, never sent again, and
-//! counted apart), `totals`, `paths`, `shutdown`, `abort`, `reset outgoing|incoming|association`,
-//! `add OUTGOING INCOMING`.
+//! counted apart), `totals`, `paths`, `shutdown`, `abort`, `bind IP`, `unbind IP`, `primary IP`,
+//! `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
 
 mod tally;
 
@@ -22,9 +23,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use polypath::proto::policy::{find, rtt_sampling, stream_scheduler};
+use polypath::proto::wire::chunk_type;
 use polypath::{
-    Association, CloseReason, Config, ConnectOptions, Encapsulation, Endpoint, EndpointOptions,
-    Event, Message, Ppid, Reconfigured, Reliability, StreamId, StreamReset,
+    Association, AuthKeys, ChunkTypes, CloseReason, Config, ConnectOptions, Encapsulation,
+    Endpoint, EndpointOptions, Event, Message, Path, PathState, Ppid, Reconfigured, Reliability,
+    StreamId, StreamReset,
 };
 use tally::Tally;
 use tokio::sync::mpsc;
@@ -40,6 +43,7 @@ struct Plan {
     encapsulation: Encapsulation,
     remote_udp: u16,
     config: Config,
+    keys: AuthKeys,
 }
 
 impl Plan {
@@ -65,8 +69,19 @@ impl Plan {
             },
             remote_udp: if remote_udp == "-" { 0 } else { remote_udp.parse()? },
             config: config(options)?,
+            keys: keys(options)?,
         })
     }
+}
+
+/// With `auth`, a secret that both peers have.
+fn keys(options: &[String]) -> Result<AuthKeys, Failure> {
+    let mut keys = AuthKeys::default();
+    if options.iter().any(|option| option == "auth") {
+        keys.set(7, b"interoperability")?;
+        keys.activate(7)?;
+    }
+    Ok(keys)
 }
 
 fn config(options: &[String]) -> Result<Config, Failure> {
@@ -87,6 +102,11 @@ fn config(options: &[String]) -> Result<Config, Failure> {
             ("mtu", bytes) => builder.path_mtu(bytes.parse()?),
             ("pmtud", "") => builder.path_mtu_discovery(true),
             ("ecn", "") => builder.ecn(true),
+            ("auth", "") => {
+                let data = ChunkTypes::authenticated(&[chunk_type::DATA]);
+                builder.authentication(true).authenticated_chunks(data)
+            }
+            ("move", "") => builder.authentication(true).dynamic_addresses(true),
             ("reconfig", "") => builder.stream_reconfiguration(true),
             ("offer", name) => {
                 let answer = find(rtt_sampling::ANSWERS, name);
@@ -107,6 +127,7 @@ async fn main() -> Result<(), Failure> {
         encapsulation: plan.encapsulation,
         listen: plan.listens,
         config: plan.config,
+        auth_keys: plan.keys,
         ..EndpointOptions::default()
     })?;
     let association = if plan.listens {
@@ -126,7 +147,7 @@ async fn main() -> Result<(), Failure> {
     let received = Arc::new(Mutex::new(Tally::new()));
     tokio::spawn(watch(association.clone()));
     let reading = tokio::spawn(receive(association.clone(), received.clone()));
-    let commands = obey(association.clone(), received);
+    let commands = obey(endpoint.clone(), association.clone(), received);
     let obeying = tokio::spawn(async move {
         if let Err(error) = commands.await {
             println!("failed {error}");
@@ -166,6 +187,9 @@ async fn watch(association: Association) {
                 let (outgoing, incoming) = association.streams();
                 println!("streams outgoing={outgoing} incoming={incoming}");
             }
+            Event::LocalAddress { address, change, granted } => {
+                println!("local address={address} change={change:?} granted={granted}");
+            }
             Event::PeerError { cause } => println!("error words={cause}"),
             _ => {}
         }
@@ -196,7 +220,11 @@ async fn receive(association: Association, received: Arc<Mutex<Tally>>) {
 }
 
 /// Does what stdin says, one command after the other.
-async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(), Failure> {
+async fn obey(
+    endpoint: Endpoint,
+    association: Association,
+    received: Arc<Mutex<Tally>>,
+) -> Result<(), Failure> {
     let (lines, mut commands) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
         std::io::stdin().lines().map_while(Result::ok).all(|line| lines.send(line).is_ok())
@@ -238,7 +266,9 @@ async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(
                 println!("partial received={partial} given_up={}", given_up.sent + given_up.unsent);
             }
             ["paths"] => {
-                for path in association.paths() {
+                let paths = association.paths();
+                let there = |path: &&Path| path.view.state != PathState::Removed;
+                for path in paths.iter().filter(there) {
                     let (view, stats) = (path.view, path.stats);
                     println!(
                         "path address={} state={} cwnd={} port={} acked={} mtu={} marked={} notified={}",
@@ -252,7 +282,7 @@ async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(
                         stats.congestion_notified
                     );
                 }
-                println!("paths count={}", association.paths().len());
+                println!("paths count={}", paths.iter().filter(there).count());
             }
             ["shutdown"] => {
                 let association = association.clone();
@@ -264,6 +294,9 @@ async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(
             ["add", outgoing, incoming] => {
                 association.add_streams(outgoing.parse()?, incoming.parse()?)?;
             }
+            ["bind", ip] => endpoint.add_local_address(ip.parse()?)?,
+            ["unbind", ip] => endpoint.remove_local_address(ip.parse()?),
+            ["primary", ip] => association.set_peer_primary(ip.parse()?)?,
             ["abort"] => association.abort("enough of this"),
             _ => println!("failed no command {line:?}"),
         }

@@ -5,6 +5,7 @@ mod backpressure;
 mod cancellation;
 mod closing;
 mod failing;
+mod moving;
 mod multihoming;
 mod raw;
 mod relay;

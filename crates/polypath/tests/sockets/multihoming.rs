@@ -67,7 +67,7 @@ async fn relayed(config: &Config) -> (Pair, Vec<Relay>) {
     let client = client(&LOCALS, config);
     let mut relays = Vec::new();
     for (local, remote) in LOCALS.iter().zip(server.local_addresses()) {
-        relays.push(Relay::new(ip(local), *remote).await);
+        relays.push(Relay::new(ip(local), remote).await);
     }
     let to = ConnectOptions::new(PORT, relays.iter().map(Relay::address));
     let near = soon(client.connect(to)).await.unwrap();

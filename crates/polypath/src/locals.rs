@@ -1,0 +1,123 @@
+//! The endpoint's sockets, of which some come and go with the host's addresses.
+
+use std::net::{IpAddr, SocketAddr};
+use std::task::Context;
+
+use polypath_proto::Time;
+
+use crate::error::BindError;
+use crate::options::Encapsulation;
+use crate::shared::State;
+use crate::socket::{self, Socket};
+use crate::watch::{self, Watch};
+
+/// What every socket of an endpoint is made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opener {
+    /// With the UDP port that was bound.
+    pub(crate) encapsulation: Encapsulation,
+    pub(crate) port: u16,
+    pub(crate) buffer: usize,
+}
+
+impl Opener {
+    pub(crate) fn open(&self, address: IpAddr) -> Result<Socket, BindError> {
+        let mut sockets = socket::bind(&[address], self.encapsulation, self.port, self.buffer)?;
+        sockets.pop().ok_or(BindError::NoAddress)
+    }
+}
+
+/// The sockets of the driver.
+pub(crate) struct Locals {
+    pub(crate) sockets: Vec<Socket>,
+    opener: Opener,
+    /// The host's addresses are followed.
+    watch: Option<Watch>,
+}
+
+impl Locals {
+    pub(crate) fn new(sockets: Vec<Socket>, opener: Opener, follow: bool) -> Self {
+        Self { sockets, opener, watch: follow.then(Watch::new) }
+    }
+
+    /// Does what the handles have asked for, and follows the host's addresses. True if a socket is new.
+    pub(crate) fn update(&mut self, cx: &mut Context<'_>, now: Time, state: &mut State) -> bool {
+        let before = self.sockets.len();
+        let mut news = !state.opened.is_empty();
+        for socket in state.opened.drain(..) {
+            self.sockets.push(socket);
+        }
+        self.close_unneeded(state);
+        if let Some(mut watch) = self.watch.take() {
+            if watch.poll(cx).is_ready() {
+                match watch::addresses() {
+                    Ok(there) => news |= self.follow(&there, now, state, || watch.try_again(cx)),
+                    Err(error) => tracing::warn!("cannot read the host's addresses: {error}"),
+                }
+            }
+            self.watch = Some(watch);
+        }
+        if news || self.sockets.len() != before {
+            state.locals = self.sockets.iter().map(Socket::local).collect();
+        }
+        news
+    }
+
+    /// A socket whose address was given up stays open while a peer may still send there (RFC 5061 5.3 F4).
+    fn close_unneeded(&mut self, state: &mut State) {
+        let proto = &state.proto;
+        let needed = |ip: &IpAddr| {
+            proto.associations().any(|id| {
+                proto
+                    .association(id)
+                    .is_some_and(|a| !a.is_closed() && a.local_addresses().contains(ip))
+            })
+        };
+        state.leaving.retain(needed);
+        let kept =
+            |ip: IpAddr| state.leaving.contains(&ip) || proto.config().addresses.contains(&ip);
+        self.sockets.retain(|socket| kept(socket.local().ip()));
+    }
+
+    fn follow(
+        &mut self,
+        there: &[IpAddr],
+        now: Time,
+        state: &mut State,
+        mut try_again: impl FnMut(),
+    ) -> bool {
+        let mut news = false;
+        for ip in there {
+            if state.proto.config().addresses.contains(ip) {
+                continue;
+            }
+            if self.sockets.iter().any(|socket| socket.local().ip() == *ip) {
+                state.leaving.retain(|leaving| leaving != ip);
+                state.proto.add_local_address(now, *ip);
+                continue;
+            }
+            match self.opener.open(*ip) {
+                Ok(socket) => {
+                    tracing::debug!("{ip} has come");
+                    self.sockets.push(socket);
+                    state.proto.add_local_address(now, *ip);
+                    news = true;
+                }
+                Err(error) => {
+                    tracing::debug!("{ip} cannot be used yet: {error}");
+                    try_again();
+                }
+            }
+        }
+        let follows = |ip: &IpAddr| !ip.is_unspecified() && !ip.is_loopback();
+        let bound: Vec<SocketAddr> = self.sockets.iter().map(Socket::local).collect();
+        for ip in bound.iter().map(SocketAddr::ip).filter(follows).filter(|ip| !there.contains(ip))
+        {
+            tracing::debug!("{ip} has gone");
+            state.proto.remove_local_address(now, ip);
+            state.leaving.retain(|leaving| *leaving != ip);
+            self.sockets.retain(|socket| socket.local().ip() != ip);
+        }
+        news
+    }
+}

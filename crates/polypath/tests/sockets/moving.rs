@@ -1,0 +1,70 @@
+//! Addresses that come and go while data flows.
+
+use polypath::{AddressChange, Config, Event, Message, PathState, StreamId};
+
+use crate::setup::{PATIENCE, ip, pair_between, soon, until};
+
+fn config() -> Config {
+    Config::builder().authentication(true).dynamic_addresses(true).build().unwrap()
+}
+
+#[tokio::test]
+async fn one_address_comes_and_the_other_goes() {
+    let pair = pair_between(&["127.0.7.1"], &["127.0.7.9"], &config()).await;
+    let mut events = pair.near.events();
+    let port = pair.client.local_addresses()[0].port();
+    let (near, far) = (pair.near.clone(), pair.far.clone());
+    let received = tokio::spawn(async move {
+        let mut bytes = 0;
+        while let Some(received) = soon(far.recv()).await.unwrap() {
+            bytes += received.payload.len();
+        }
+        bytes
+    });
+    for round in 0..40 {
+        near.send(Message::new(StreamId(0), vec![7; 100_000])).await.unwrap();
+        match round {
+            5 => pair.client.add_local_address(ip("127.0.7.2")).unwrap(),
+            10 => until(|| near.local_addresses() == [ip("127.0.7.1"), ip("127.0.7.2")]).await,
+            15 => pair.client.remove_local_address(ip("127.0.7.1")),
+            _ => {}
+        }
+    }
+    soon(near.drained()).await.unwrap();
+    until(|| near.local_addresses() == [ip("127.0.7.2")]).await;
+    let there = |path: &polypath::Path| path.view.state != PathState::Removed;
+    let remotes: Vec<_> = pair
+        .far
+        .paths()
+        .into_iter()
+        .filter(there)
+        .map(|p| (p.view.remote, p.view.remote_port))
+        .collect();
+    assert_eq!(remotes, [(ip("127.0.7.2"), port)]);
+    // Its socket is closed: the address and the port are free again.
+    until(|| pair.client.local_addresses().len() == 1).await;
+    std::net::UdpSocket::bind(("127.0.7.1", port)).unwrap();
+    let mut changes = Vec::new();
+    while changes.len() < 2 {
+        let event = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
+        if let Ok(Event::LocalAddress { address, change, granted: true }) = event {
+            changes.push((address, change));
+        }
+    }
+    let (came, went) = (AddressChange::Added, AddressChange::Deleted);
+    assert_eq!(changes, [(ip("127.0.7.2"), came), (ip("127.0.7.1"), went)]);
+    soon(near.shutdown()).await.unwrap();
+    assert_eq!(received.await.unwrap(), 40 * 100_000);
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_ours_cannot_be_added() {
+    let pair = pair_between(&["127.0.7.1"], &["127.0.7.9"], &config()).await;
+    assert!(pair.client.add_local_address(ip("192.0.2.1")).is_err());
+    assert!(pair.near.set_peer_primary(ip("192.0.2.1")).is_err());
+    // The last one stays.
+    pair.client.remove_local_address(ip("127.0.7.1"));
+    pair.near.send(Message::new(StreamId(0), "still here")).await.unwrap();
+    assert_eq!(soon(pair.far.recv()).await.unwrap().unwrap().payload, "still here");
+    soon(pair.near.shutdown()).await.unwrap();
+}

@@ -1,0 +1,81 @@
+"""A host changes its network while a file is on its way: one address comes, the other one goes."""
+
+import time
+
+import pytest
+from support.namespaces import TwoHosts
+from support.program import Processes, make_file, tuning, wait_until
+
+SIZE = 6_000_000
+BRISK = tuning(rto_initial="400ms", rto_min="200ms", rto_max="1s", heartbeat_interval="500ms")
+
+
+class Roaming(TwoHosts):
+    """Host `a` has an address on the second path only when it has moved there."""
+
+    def __init__(self):
+        super().__init__(rate="20mbit")
+
+    def comes(self, path: int) -> None:
+        self.a.ip("addr", "add", f"10.8{path}.0.1/24", "dev", f"va{path}")
+        self.a.ip("route", "replace", "10.90.0.2/32", "via", f"10.8{path}.0.2")
+
+    def goes(self, path: int, link: bool) -> None:
+        if link:
+            self.a.ip("link", "set", f"va{path}", "down")
+        else:
+            self.a.ip("addr", "del", f"10.8{path}.0.1/24", "dev", f"va{path}")
+
+
+@pytest.fixture
+def hosts():
+    """Host `b` has one address, which both networks lead to."""
+    with Roaming() as both:
+        both.a.ip("addr", "del", "10.82.0.1/24", "dev", "va2")
+        both.b.ip("addr", "add", "10.90.0.2/32", "dev", "lo")
+        both.a.ip("route", "add", "10.90.0.2/32", "via", "10.81.0.2")
+        # What leaves from the second address takes the second way, as it would at home.
+        for path in (1, 2):
+            both.a.ip("rule", "add", "from", f"10.8{path}.0.1", "lookup", 100 + path)
+            both.a.ip("route", "add", f"10.8{path}.0.0/24", "dev", f"va{path}", "table", 100 + path)
+            both.a.ip("route", "add", "10.90.0.2/32", "via", f"10.8{path}.0.2", "dev", f"va{path}",
+                      "table", 100 + path)
+        yield both
+
+
+@pytest.mark.needs("namespaces", "ethtool")
+@pytest.mark.parametrize("raw, sends, link", [
+    pytest.param(False, True, True, id="udp-sender-link"),
+    pytest.param(False, False, False, id="udp-receiver-address"),
+    pytest.param(True, True, False, id="ip-sender-address"),
+    pytest.param(True, False, True, id="ip-receiver-link"),
+])
+def test_a_host_that_moves_keeps_its_transfer(hosts, tmp_path, raw, sends, link):
+    """The file arrives whole; the side that stays learns the new address and forgets the old one."""
+    sha256 = make_file(tmp_path / "file", SIZE)
+    below = ["--raw"] if raw else []
+    (tmp_path / "there").mkdir()
+    with Processes(tmp_path) as processes:
+        stays, moves = hosts.b.inside, hosts.a.inside
+        if sends:
+            receiver = processes.polypath("recv", "--json", "--bind", "10.90.0.2", "-o", tmp_path / "there",
+                                          *below, *BRISK, inside=stays).said("waiting on")
+            sender = processes.polypath("send", "--json", tmp_path / "file", "10.90.0.2", "--follow-addresses",
+                                        *below, *BRISK, inside=moves)
+        else:
+            receiver = processes.polypath("recv", "--json", "--follow-addresses", "-o", tmp_path / "there",
+                                          *below, *BRISK, inside=moves).said("waiting on")
+            sender = processes.polypath("send", "--json", tmp_path / "file", "10.81.0.1", "--bind", "10.90.0.2",
+                                        *below, *BRISK, inside=stays)
+        device, other = ("va1", "va2") if sends else ("vb1", "vb2")
+        host = hosts.a if sends else hosts.b
+        wait_until(lambda: host.sent(device) > SIZE // 6, 20, lambda: f"nothing moves: {sender.err}")
+        hosts.comes(2)
+        time.sleep(0.3)
+        hosts.goes(1, link)
+        gone = host.sent(device)
+        summary = receiver.wait(60).json
+        sent = sender.wait(60).json
+    assert summary["sha256"] == sent["sha256"] == sha256
+    assert host.sent(other) > SIZE // 3
+    assert host.sent(device) < gone + SIZE // 3
