@@ -38,6 +38,8 @@ pub struct EndpointConfig {
     /// The layer below finds errors as CRC32c does, as DTLS (RFC 8261): packets without checksum are taken,
     /// and sent to who takes them (RFC 9653).
     pub zero_checksum: bool,
+    /// Bytes that the layer below adds to each packet, besides IP and UDP.
+    pub overhead: usize,
     /// Whether packets carry and need a CRC32c; without it only where nothing damages them.
     pub checksum: Checksum,
 }
@@ -54,6 +56,7 @@ impl EndpointConfig {
             association: Config::rfc9260(),
             routes: Arc::new(PrefixRoutes),
             zero_checksum: false,
+            overhead: 0,
             checksum: Checksum::Verify,
         }
     }
