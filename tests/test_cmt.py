@@ -39,10 +39,10 @@ def goodput(paths: int, number: int, folder: Path) -> float:
     try:
         emulator = start("emulate", folder / "scenario.toml", stdin=subprocess.PIPE).said("ready")
         receiver = start("recv", "--bind", ",".join(theirs), "-o", folder / "received", "--json",
-                         "--timeout", 60, "--cmt", *buffers).said("waiting on ")
+                         "--timeout", 60, "--plain", "--cmt", *buffers).said("waiting on ")
         via = [word for address in theirs[1:] for word in ("--via", f"{address}:9900")]
         start("send", folder / "file", f"{theirs[0]}:9900", *via, "--bind", ",".join(own), "--json",
-              "--quiet", "--timeout", 60, "--cmt", *buffers)
+              "--quiet", "--timeout", 60, "--plain", "--cmt", *buffers)
         ended = receiver.wait().json
         assert ended["bytes"] == paths * MIB_A_PATH << 20
         emulator.say("report")

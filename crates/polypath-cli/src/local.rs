@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use polypath::{BindError, Config, Encapsulation, Endpoint, EndpointOptions};
+use polypath::{BindError, Config, Encapsulation, Encryption, Endpoint, EndpointOptions};
 
 use crate::failure::{Failure, system_text};
 
@@ -13,6 +13,7 @@ pub(crate) fn bind(
     encapsulation: Encapsulation,
     listen: bool,
     config: Config,
+    encryption: Option<Encryption>,
 ) -> Result<Endpoint, Failure> {
     let options = EndpointOptions {
         addresses,
@@ -20,6 +21,7 @@ pub(crate) fn bind(
         encapsulation,
         listen,
         config,
+        encryption,
         ..EndpointOptions::default()
     };
     Endpoint::bind(options).map_err(|error| failure(&error))

@@ -56,6 +56,8 @@ pub(crate) struct Connection {
     told: Time,
     /// When something went or came last that was encrypted.
     pub(crate) used: Time,
+    /// Since when packets have gone and none has come.
+    unanswered: Option<Time>,
     /// Something has come from the peer; something that was encrypted for SCTP.
     heard: bool,
     received: bool,
@@ -92,6 +94,7 @@ impl Connection {
             timeout: None,
             told: Time::ZERO,
             used: now,
+            unanswered: None,
             heard: false,
             received: false,
         }
@@ -157,7 +160,13 @@ impl Connection {
         let Output::Packet(record) = self.dtls.poll_output(around.scratch) else { return false };
         out.extend_from_slice(record);
         self.used = around.now;
+        self.unanswered.get_or_insert(around.now);
         self.poll(around, &mut |_, _| {}).is_none()
+    }
+
+    /// Packets have gone for so long, and none has come.
+    pub(crate) fn is_mute(&self, now: Time, time: Duration) -> bool {
+        self.unanswered.is_some_and(|since| now.since(since) >= time)
     }
 
     /// Keeps a packet until the handshake is over; false if there are too many.
@@ -205,6 +214,7 @@ impl Connection {
                     if let Phase::Open(peer) = self.phase {
                         self.used = around.now;
                         self.received = true;
+                        self.unanswered = None;
                         deliver(peer, packet);
                     }
                 }

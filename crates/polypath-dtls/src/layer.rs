@@ -22,6 +22,10 @@ const MOST: usize = 4096;
 const MOST_OPENING: usize = 256;
 /// Connections over which nothing has gone for so long are closed.
 const IDLE: Duration = Duration::from_secs(600);
+/// If nothing comes back for so long, the peer may have lost its connection, or know this side by another
+/// address (a NAT has changed it): a new handshake is tried, and again after a while.
+const MUTE: Duration = Duration::from_secs(3);
+const AGAIN: Duration = Duration::from_secs(10);
 /// Flights are repeated after 1, 2 and 4 s (RFC 9147 5.8.2); so a way that comes to life again is not
 /// waited for much longer than by SCTP's own timers.
 const RETRIES: usize = 3;
@@ -101,11 +105,13 @@ pub struct Stats {
 type Key = (SocketAddr, IpAddr);
 
 /// The connections of one way: the one in use, and one that a peer that has begun anew is about to
-/// replace it with (RFC 9147 5.11).
+/// replace it with (RFC 9147 5.11), or this side because the other is mute.
 struct Slot {
     way: FourTuple,
     current: Connection,
     next: Option<Connection>,
+    /// When this side last began.
+    begun: Time,
     /// As indexed.
     timeout: Option<Time>,
 }
@@ -114,6 +120,12 @@ impl Slot {
     fn wants(&self) -> Option<Time> {
         let next = self.next.as_ref().and_then(|next| next.timeout);
         [self.current.timeout, next].into_iter().flatten().min()
+    }
+
+    /// A handshake of this side that is not over.
+    fn attempt(&self) -> Option<&Connection> {
+        let attempt = |c: &&Connection| c.client && c.phase() == Phase::Opening;
+        self.next.as_ref().into_iter().chain([&self.current]).find(attempt)
     }
 
     fn is_opening(&self) -> bool {
@@ -258,8 +270,10 @@ impl Layer {
                 };
                 let sealed = slot.current.seal(&mut around, packet, out);
                 if sealed {
-                    let wants = slot.wants();
-                    if wants != slot.timeout {
+                    let mute = slot.current.is_mute(now, MUTE) && slot.next.is_none();
+                    if mute && now.since(slot.begun) >= AGAIN {
+                        self.renew(now, key);
+                    } else if slot.wants() != slot.timeout {
                         self.index(key);
                     }
                     return Some(way);
@@ -376,8 +390,7 @@ impl Layer {
                 return;
             }
             // Both have begun at once: the larger number is the client.
-            let ours = slot.current.client && !slot.current.is_open();
-            if ours && slot.current.random > Some(hello.random) {
+            if slot.attempt().is_some_and(|ours| ours.random > Some(hello.random)) {
                 return;
             }
         }
@@ -436,7 +449,8 @@ impl Layer {
             }
             None => {
                 self.make_room(now);
-                let slot = Slot { way, current: connection, next: None, timeout: None };
+                let begun = Time::ZERO;
+                let slot = Slot { way, current: connection, next: None, begun, timeout: None };
                 self.slots.insert(key, slot);
             }
         }
@@ -446,13 +460,28 @@ impl Layer {
     /// Begins a handshake.
     fn open(&mut self, now: Time, way: FourTuple, key: Key) -> Option<()> {
         self.make_room(now);
+        let current = self.client(now);
+        let slot = Slot { way, current, next: None, begun: now, timeout: None };
+        self.slots.insert(key, slot);
+        self.tick(now, key);
+        self.slots.contains_key(&key).then_some(())
+    }
+
+    /// Begins a handshake beside a connection that may be of no use any more.
+    fn renew(&mut self, now: Time, key: Key) {
+        let next = self.client(now);
+        if let Some(slot) = self.slots.get_mut(&key) {
+            slot.next = Some(next);
+            slot.begun = now;
+        }
+        self.tick(now, key);
+    }
+
+    fn client(&self, now: Time) -> Connection {
         let instant = self.origin + now.since(Time::ZERO);
         let mut dtls = Dtls::new_13(self.config.clone(), self.certificate.clone(), instant);
         dtls.set_active(true);
-        let current = Connection::new(dtls, true, now);
-        self.slots.insert(key, Slot { way, current, next: None, timeout: None });
-        self.tick(now, key);
-        self.slots.contains_key(&key).then_some(())
+        Connection::new(dtls, true, now)
     }
 
     fn tick(&mut self, now: Time, key: Key) {

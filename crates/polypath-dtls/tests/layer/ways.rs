@@ -1,6 +1,7 @@
 //! Several ways; both beginning; one beginning anew.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use polypath_dtls::Trust;
 use polypath_proto::FourTuple;
@@ -44,7 +45,7 @@ fn both_may_begin_at_once() {
         let mut pair = Pair::of_strangers();
         pair.send(true, way(1, 2), b"from here");
         pair.send(false, way(2, 1), b"from there");
-        pair.pass(std::time::Duration::from_secs(5));
+        pair.pass(Duration::from_secs(5));
         assert_eq!(pair.there.packets(), [b"from here"]);
         assert_eq!(pair.here.packets(), [b"from there"]);
         assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (1, 1));
@@ -87,4 +88,49 @@ fn an_address_left_to_the_system_becomes_the_one_that_is_answered() {
     assert_eq!(pair.there.packets(), [b"first"]);
     assert_eq!(pair.here.layer.ways(), 1);
     assert_eq!(pair.here.layer.seal(pair.now, any, None, b"x", &mut out), Some(way(1, 2)));
+}
+
+/// One of them sends every half second, until what it sends arrives.
+fn seconds_until_heard(pair: &mut Pair) -> u64 {
+    for half in 0..60 {
+        pair.send(true, way(1, 2), b"anybody?");
+        pair.pass(Duration::from_millis(500));
+        if !pair.there.received.is_empty() {
+            return half / 2;
+        }
+    }
+    panic!("it is never heard");
+}
+
+#[test]
+fn who_has_forgotten_everything_is_told_again() {
+    let mut pair = Pair::of_strangers();
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    pair.send(false, way(2, 1), b"answer");
+    pair.pass(Duration::from_secs(20));
+    pair.there = Host::new(Trust::Anyone);
+    assert!(seconds_until_heard(&mut pair) < 5);
+    assert_eq!(pair.here.layer.peer(way(1, 2)), Some(pair.there.layer.fingerprint()));
+    assert_eq!(pair.here.layer.ways(), 1);
+}
+
+#[test]
+fn silence_alone_changes_nothing() {
+    let mut pair = Pair::of_strangers();
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    let carried = pair.carried.len();
+    pair.there.received.clear();
+    // All that is said within a minute is lost, then some of it arrives.
+    pair.lose = 0..usize::MAX;
+    for _ in 0..60 {
+        assert!(pair.send(true, way(1, 2), b"anybody?"));
+        pair.pass(Duration::from_secs(1));
+    }
+    assert_eq!(pair.carried.len(), carried);
+    pair.lose = 0..0;
+    assert!(pair.send(true, way(1, 2), b"still here"));
+    pair.settle();
+    assert_eq!(pair.there.packets(), [b"still here"]);
 }
