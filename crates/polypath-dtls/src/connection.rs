@@ -56,6 +56,8 @@ pub(crate) struct Connection {
     told: Time,
     /// When something went or came last that was encrypted.
     pub(crate) used: Time,
+    /// Records that were sent with packets.
+    pub(crate) sealed: u64,
     /// Since when packets have gone and none has come.
     unanswered: Option<Time>,
     /// Something has come from the peer; something that was encrypted for SCTP.
@@ -94,6 +96,7 @@ impl Connection {
             timeout: None,
             told: Time::ZERO,
             used: now,
+            sealed: 0,
             unanswered: None,
             heard: false,
             received: false,
@@ -160,6 +163,7 @@ impl Connection {
         let Output::Packet(record) = self.dtls.poll_output(around.scratch) else { return false };
         out.extend_from_slice(record);
         self.used = around.now;
+        self.sealed += 1;
         self.unanswered.get_or_insert(around.now);
         self.poll(around, &mut |_, _| {}).is_none()
     }

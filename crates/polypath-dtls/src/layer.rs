@@ -26,6 +26,11 @@ const IDLE: Duration = Duration::from_secs(600);
 /// address (a NAT has changed it): a new handshake is tried, and again after a while.
 const MUTE: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(10);
+/// What the peer has sent over a connection before it knew of the next is taken for so long.
+const LINGER: Duration = Duration::from_secs(3);
+/// `dimpl` changes keys by KeyUpdate after so many records: never, for if both sides do so at the same time,
+/// some of what follows cannot be read. A new connection has new keys as well.
+const KEY_UPDATE: u64 = 1 << 60;
 /// Flights are repeated after 1, 2 and 4 s (RFC 9147 5.8.2); so a way that comes to life again is not
 /// waited for much longer than by SCTP's own timers.
 const RETRIES: usize = 3;
@@ -47,14 +52,14 @@ pub struct Options {
     pub identity: Identity,
     /// Whose certificates are taken.
     pub trust: Trust,
-    /// Records after which the keys are changed (RFC 9147 8). Default: 2^23.
+    /// Packets after which a connection is replaced by a new one, with new keys. Default: 2^24, some 20 GB.
     pub rekey_after: u64,
 }
 
 impl Options {
     /// With the defaults for the rest.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
-        Self { identity, trust, rekey_after: 1 << 23 }
+        Self { identity, trust, rekey_after: 1 << 24 }
     }
 }
 
@@ -105,18 +110,25 @@ pub struct Stats {
 type Key = (SocketAddr, IpAddr);
 
 /// The connections of one way: the one in use, and one that a peer that has begun anew is about to
-/// replace it with (RFC 9147 5.11), or this side because the other is mute.
+/// replace it with (RFC 9147 5.11), or this side because the other is mute or its keys are old; and the one
+/// that was replaced, as long as something may be on its way.
 struct Slot {
     way: FourTuple,
     current: Connection,
     next: Option<Connection>,
-    /// When this side last began.
+    old: Option<Connection>,
+    /// When this side last began, and when the one in use replaced the old one.
     begun: Time,
+    replaced: Time,
     /// As indexed.
     timeout: Option<Time>,
 }
 
 impl Slot {
+    fn new(way: FourTuple, current: Connection, begun: Time) -> Self {
+        Self { way, current, next: None, old: None, begun, replaced: Time::ZERO, timeout: None }
+    }
+
     fn wants(&self) -> Option<Time> {
         let next = self.next.as_ref().and_then(|next| next.timeout);
         [self.current.timeout, next].into_iter().flatten().min()
@@ -138,6 +150,7 @@ pub struct Layer {
     config: Arc<Config>,
     certificate: DtlsCertificate,
     trust: Trust,
+    rekey_after: u64,
     fingerprint: Fingerprint,
     baker: Baker,
     /// An instant that means nothing: `dimpl` counts from instants.
@@ -165,7 +178,7 @@ impl Layer {
             .mtu(HANDSHAKE_DATAGRAM)
             .flight_retries(RETRIES)
             .handshake_timeout(HANDSHAKE)
-            .aead_encryption_limit(options.rekey_after.max(1))
+            .aead_encryption_limit(KEY_UPDATE)
             .dtls12_cipher_suites(&[])
             .build();
         // Tested: it depends on nothing that is not written here.
@@ -177,6 +190,7 @@ impl Layer {
             config,
             certificate: DtlsCertificate { certificate, private_key: key },
             trust: options.trust,
+            rekey_after: options.rekey_after,
             fingerprint,
             baker: Baker::new(secret),
             origin: Instant::now(),
@@ -226,6 +240,9 @@ impl Layer {
             Some(hello) => self.handle_hello(now, way, key, &hello, datagram, deliver),
             None if self.slots.contains_key(&key) => {
                 self.with_slot(now, key, |slot, around| {
+                    if let Some(old) = &mut slot.old {
+                        old.receive(around, datagram, deliver);
+                    }
                     let mut news = [None, None];
                     news[0] = slot.current.receive(around, datagram, deliver);
                     if let Some(next) = &mut slot.next {
@@ -270,8 +287,12 @@ impl Layer {
                 };
                 let sealed = slot.current.seal(&mut around, packet, out);
                 if sealed {
-                    let mute = slot.current.is_mute(now, MUTE) && slot.next.is_none();
-                    if mute && now.since(slot.begun) >= AGAIN {
+                    let tired =
+                        slot.current.is_mute(now, MUTE) || slot.current.sealed >= self.rekey_after;
+                    if tired
+                        && slot.next.is_none()
+                        && now.since(slot.begun.max(slot.replaced)) >= AGAIN
+                    {
                         self.renew(now, key);
                     } else if slot.wants() != slot.timeout {
                         self.index(key);
@@ -449,9 +470,7 @@ impl Layer {
             }
             None => {
                 self.make_room(now);
-                let begun = Time::ZERO;
-                let slot = Slot { way, current: connection, next: None, begun, timeout: None };
-                self.slots.insert(key, slot);
+                self.slots.insert(key, Slot::new(way, connection, Time::ZERO));
             }
         }
         self.tick(now, key);
@@ -461,8 +480,7 @@ impl Layer {
     fn open(&mut self, now: Time, way: FourTuple, key: Key) -> Option<()> {
         self.make_room(now);
         let current = self.client(now);
-        let slot = Slot { way, current, next: None, begun: now, timeout: None };
-        self.slots.insert(key, slot);
+        self.slots.insert(key, Slot::new(way, current, now));
         self.tick(now, key);
         self.slots.contains_key(&key).then_some(())
     }
@@ -530,8 +548,10 @@ impl Layer {
         };
         let news = f(slot, &mut around);
         if let Some(next) = slot.next.take_if(|next| next.is_open()) {
-            slot.current = next;
+            slot.old = Some(std::mem::replace(&mut slot.current, next));
+            slot.replaced = now;
         }
+        slot.old.take_if(|_| now.since(slot.replaced) >= LINGER);
         slot.next.take_if(|next| next.phase() == Phase::Over);
         let over = slot.current.phase() == Phase::Over;
         for news in news.into_iter().flatten() {
