@@ -16,8 +16,9 @@ import sys
 WORKSPACE = {
     "polypath-proto": set(),
     "polypath-sim": {"polypath-proto"},
-    "polypath": {"polypath-proto"},
-    "polypath-cli": {"polypath-proto", "polypath-sim", "polypath"},
+    "polypath-dtls": {"polypath-proto"},
+    "polypath": {"polypath-proto", "polypath-dtls"},
+    "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath"},
     "polypath-py": {"polypath-proto", "polypath-sim", "polypath"},
 }
 

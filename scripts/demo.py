@@ -142,7 +142,8 @@ class Demo:
     def start_receiver(self) -> subprocess.Popen:
         log = self.folder / "recv.log"
         words = [self.program, "recv", "--bind", ",".join(self.emulator["receivers"]),
-                 "--udp-port", self.emulator["receiver_port"], "-o", self.out, "--json", *tuning()]
+                 "--udp-port", self.emulator["receiver_port"], "-o", self.out, "--json", "--plain",
+                 *tuning()]
         with log.open("wb") as output:
             receiver = self.children.start(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=output)
@@ -153,7 +154,7 @@ class Demo:
         port = self.emulator["front_port"]
         first, *others = [f"{address}:{port}" for address in self.emulator["receivers"]]
         words = [self.program, "send", source, first, "--via", ",".join(others),
-                 "--bind", ",".join(self.emulator["senders"]), "--json", *tuning()]
+                 "--bind", ",".join(self.emulator["senders"]), "--json", "--plain", *tuning()]
         # Its progress is what there is to see: stderr is ours.
         return self.children.start(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 

@@ -8,6 +8,7 @@ import functools
 import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -15,6 +16,12 @@ from support import namespaces, program
 
 # Where Debian has ip, tc and ethtool, whoever's path this is.
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
+
+
+# Nobody's own identity and known hosts; of all workers the same.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    SETTINGS = tempfile.TemporaryDirectory(prefix="polypath-tests-")
+    os.environ["XDG_CONFIG_HOME"] = SETTINGS.name
 
 
 @functools.cache

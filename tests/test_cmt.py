@@ -42,10 +42,10 @@ def goodput(paths: list[tuple[str, str]], number: int, folder: Path, size: int,
     try:
         emulator = start("emulate", folder / "scenario.toml", stdin=subprocess.PIPE).said("ready")
         receiver = start("recv", "--bind", ",".join(theirs), "-o", folder / "received", "--json",
-                         "--timeout", 60, "--cmt", *buffers).said("waiting on ")
+                         "--timeout", 60, "--plain", "--cmt", *buffers).said("waiting on ")
         via = [word for address in theirs[1:] for word in ("--via", f"{address}:9900")]
         start("send", folder / "file", f"{theirs[0]}:9900", *via, "--bind", ",".join(own), "--json",
-              "--quiet", "--timeout", 60, "--cmt", *buffers)
+              "--quiet", "--timeout", 60, "--plain", "--cmt", *buffers)
         ended = receiver.wait().json
         assert ended["bytes"] == size
         emulator.say("report")

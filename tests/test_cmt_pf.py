@@ -88,10 +88,10 @@ def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
     try:
         own, theirs = addresses(number, 1), addresses(number, 2)
         emulator = start("emulate", folder / "scenario.toml", stdin=subprocess.PIPE).said("ready")
-        start("recv", "--bind", ",".join(theirs), "-o", out, "--json", "--timeout", 60,
+        start("recv", "--bind", ",".join(theirs), "-o", out, "--json", "--timeout", 60, "--plain",
               *tuning).said("waiting on ")
         sender = start("send", folder / "file", f"{theirs[0]}:9900", "--via", f"{theirs[1]}:9900",
-                       "--bind", ",".join(own), "--json", "--timeout", 60, *tuning)
+                       "--bind", ",".join(own), "--json", "--timeout", 60, "--plain", *tuning)
         wait_until(lambda: written() > 0, 15, lambda: f"no data: {sender.err}", alive=sender.popen)
         time.sleep(CUT_AFTER)
         emulator.say("down second")

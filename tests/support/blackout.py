@@ -221,12 +221,13 @@ class _Run:
             wait_until(lambda: sniffer.out_path.stat().st_size > 0, 15, "dumpcap does not start",
                        alive=sniffer.popen)
             receiver = self.start(
-                binary(), "recv", "--bind", ",".join(self.receivers), "-o", out, "--json", *case.tuning(),
+                binary(), "recv", "--bind", ",".join(self.receivers), "-o", out, "--json", "--plain",
+                *case.tuning(),
                 inside=self.receiver_inside()).said("waiting on ")
             first, *others = [f"{address}:{self.port}" for address in self.receivers]
             sender = self.start(
                 binary(), "send", self.folder / "file", first, "--via", ",".join(others),
-                "--bind", ",".join(self.senders), "--json", *case.tuning(), inside=self.hosts.a.inside)
+                "--bind", ",".join(self.senders), "--json", "--plain", *case.tuning(), inside=self.hosts.a.inside)
             wait_until(lambda: any(out.iterdir()), 15, lambda: f"no file: {sender.err}", alive=sender.popen)
             time.sleep(case.after)
             assert receiver.popen.poll() is None, "the cut comes too late"

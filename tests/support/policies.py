@@ -144,10 +144,10 @@ class Sockets:
             emulator = start("emulate", folder / "scenario.toml", stdin=subprocess.PIPE).said("ready")
             first, second = addresses(number, 2)
             receiver = start("recv", "--bind", f"{first},{second}", "-o", out, "--json",
-                             "--timeout", 120, *transfer.tuning()).said("waiting on ")
+                             "--timeout", 120, "--plain", *transfer.tuning()).said("waiting on ")
             sender = start("send", folder / "file", f"{first}:9900", "--via", f"{second}:9900",
                            "--bind", ",".join(addresses(number, 1)), "--json", "--quiet",
-                           "--timeout", 60, *transfer.tuning())
+                           "--timeout", 60, "--plain", *transfer.tuning())
             seconds = self._watch(transfer, receiver, sender, out)
             emulator.say("report")
             report = re.search(r"late by ([\d.]+) ms on average, at most ([\d.]+) ms",

@@ -32,7 +32,8 @@ BRISK = tuning(rto_initial="400ms", rto_min="200ms", rto_max="1s", path_max_retr
 
 
 # What stands on stderr before anything goes wrong: where it waits, and progress.
-NEWS = ("waiting on ", "file: ", "  path ", "* path ")
+NEWS = ("waiting on ", "encrypted, ", "connected with ", "in clear", "file: ", "  path ", "* path ")
+IS_NEW = " is new: its fingerprint, "
 
 
 @dataclasses.dataclass
@@ -53,7 +54,7 @@ class Ended:
         """The one line of complaint, checked: not 0, one line and at most a hint, in time."""
         assert self.code == code, f"exit {self.code}, not {code}: {self.out}{self.err}"
         lines = self.err.splitlines()
-        while lines and lines[0].startswith(NEWS):
+        while lines and (lines[0].startswith(NEWS) or IS_NEW in lines[0]):
             lines.pop(0)
         assert lines, "nothing on stderr"
         assert lines[0].startswith("polypath: "), self.err

@@ -147,6 +147,7 @@ fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketS
         ConnectError::Closed(CloseReason::PeerAbort { cause }) => {
             format!("an SCTP stack answers with ABORT: {cause}")
         }
+        ConnectError::Refused(why) => format!("no encryption comes about: {why}"),
         error => error.to_string(),
     }
 }

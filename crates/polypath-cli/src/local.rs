@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use polypath::{BindError, Config, Encapsulation, Endpoint, EndpointOptions};
+use polypath::{BindError, Config, Encapsulation, Encryption, Endpoint, EndpointOptions};
 
 use crate::failure::{Failure, system_text};
 
@@ -14,6 +14,7 @@ pub(crate) fn bind(
     listen: bool,
     follow_addresses: bool,
     config: Config,
+    encryption: Option<Encryption>,
 ) -> Result<Endpoint, Failure> {
     let options = EndpointOptions {
         addresses,
@@ -22,6 +23,7 @@ pub(crate) fn bind(
         listen,
         follow_addresses,
         config,
+        encryption,
         ..EndpointOptions::default()
     };
     Endpoint::bind(options).map_err(|error| failure(&error))

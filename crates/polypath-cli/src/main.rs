@@ -28,6 +28,7 @@ mod summary;
 mod table;
 mod target;
 mod text;
+mod trust;
 mod tuning;
 
 use std::process::ExitCode;

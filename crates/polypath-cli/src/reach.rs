@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use polypath::{
-    Association, Config, ConnectOptions, Encapsulation, Endpoint, SystemRoutes, UDP_PORT,
+    Association, Config, ConnectError, ConnectOptions, Encapsulation, Endpoint, Refusal,
+    SystemRoutes, Trust, UDP_PORT,
 };
 
 use crate::failure::Failure;
@@ -12,6 +13,7 @@ use crate::local;
 use crate::peer::PeerAddress;
 use crate::protocol::SCTP_PORT;
 use crate::reason;
+use crate::trust::{self, KnownHosts};
 
 /// An address of the peer, and the local one that speaks to it.
 pub(crate) type Remote = (SocketAddr, Option<IpAddr>);
@@ -50,6 +52,8 @@ pub(crate) struct Reach {
     /// Seconds to wait for the connection
     #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = seconds)]
     pub(crate) timeout: f64,
+    #[command(flatten)]
+    pub(crate) encryption: trust::Options,
 }
 
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
@@ -65,15 +69,48 @@ impl Reach {
         let endpoint = self.bind(&remotes, config)?;
         let udp_port = (!self.raw).then(|| remotes[0].0.port());
         let host = self.host.to_string();
-        let options = ConnectOptions { port: self.port, remotes, config: None };
-        match tokio::time::timeout(self.patience(), endpoint.connect(options)).await {
-            Ok(Ok(association)) => Ok((endpoint, association)),
-            Ok(Err(error)) => Err(reason::connect(&host, udp_port, self.port, &error)),
-            Err(_) => {
-                let error = polypath::ConnectError::Closed(polypath::CloseReason::NoAnswer);
-                Err(reason::connect(&host, udp_port, self.port, &error))
+        let options = ConnectOptions { port: self.port, remotes: remotes.clone(), config: None };
+        let error = match tokio::time::timeout(self.patience(), endpoint.connect(options)).await {
+            Ok(Ok(association)) => {
+                self.remember(remotes[0].0.port(), &association)?;
+                return Ok((endpoint, association));
             }
+            Ok(Err(error)) => error,
+            Err(_) => ConnectError::Closed(polypath::CloseReason::NoAnswer),
+        };
+        let failure = reason::connect(&host, udp_port, self.port, &error);
+        Err(match error {
+            ConnectError::Refused(Refusal::Certificate { .. }) => self.whom_instead(failure),
+            _ => failure,
+        })
+    }
+
+    /// Says who a host is that nothing was known of, and keeps it in mind.
+    fn remember(&self, port: u16, association: &Association) -> Result<(), Failure> {
+        let Some(peer) = association.peer().filter(|_| self.encryption.asks_known_hosts(self.raw))
+        else {
+            return Ok(());
+        };
+        let host = self.host.to_string();
+        let hosts = KnownHosts::open()?;
+        if hosts.find(&host, port)?.is_none() {
+            hosts.add(&host, port, peer)?;
+            eprintln!("{host} is new: its fingerprint, {}, is known from now on", peer.short());
         }
+        Ok(())
+    }
+
+    /// What to do about another certificate than expected.
+    fn whom_instead(&self, failure: Failure) -> Failure {
+        if !self.encryption.asks_known_hosts(self.raw) {
+            return failure.hint("--fingerprint takes what `polypath recv` shows there");
+        }
+        let path = KnownHosts::open().map(|hosts| hosts.path().display().to_string());
+        failure.hint(format!(
+            "somebody may be listening in between. If the host has been set up anew, and `polypath recv` \
+             shows this fingerprint there, remove its line from {}",
+            path.unwrap_or_default()
+        ))
     }
 
     pub(crate) fn patience(&self) -> Duration {
@@ -87,14 +124,15 @@ impl Reach {
         } else {
             Encapsulation::Udp { port: self.local_udp_port }
         };
-        local::bind(
-            self.local_addresses(remotes)?,
-            0,
-            encapsulation,
-            false,
-            self.follow_addresses,
-            config,
-        )
+        let port = remotes[0].0.port();
+        let known = match self.encryption.asks_known_hosts(self.raw) {
+            true => KnownHosts::open()?.find(&self.host.to_string(), port)?,
+            false => None,
+        };
+        let trust = known.map_or(Trust::Anyone, |known| Trust::Known(vec![known]));
+        let encryption = self.encryption.encryption(self.raw, trust)?;
+        let locals = self.local_addresses(remotes)?;
+        local::bind(locals, 0, encapsulation, false, self.follow_addresses, config, encryption)
     }
 
     /// All addresses of the peer, the primary one first.

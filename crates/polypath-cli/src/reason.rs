@@ -1,6 +1,6 @@
 //! Why an association ended, in the words of the program.
 
-use polypath::{CloseReason, ClosedError, ConnectError, SendError};
+use polypath::{CloseReason, ClosedError, ConnectError, ENCRYPTED_ONLY, Refusal, SendError};
 
 use crate::failure::Failure;
 
@@ -11,8 +11,10 @@ pub(crate) fn connect(
     port: u16,
     error: &ConnectError,
 ) -> Failure {
-    let ConnectError::Closed(reason) = error else {
-        return Failure::new(format!("cannot connect to {host}: {error}"));
+    let reason = match error {
+        ConnectError::Closed(reason) => reason,
+        ConnectError::Refused(why) => return not_encrypted(host, why),
+        _ => return Failure::new(format!("cannot connect to {host}: {error}")),
     };
     let firewall = || match udp_port {
         Some(udp_port) => format!(
@@ -37,10 +39,31 @@ pub(crate) fn connect(
             Failure::new(format!("{host} refuses the connection"))
                 .hint(format!("is `polypath recv` waiting there, on SCTP port {port}?"))
         }
+        CloseReason::PeerAbort { cause } if cause.contains(ENCRYPTED_ONLY) => {
+            Failure::new(format!("{host} takes only encrypted connections"))
+                .hint("leave --plain away, or say it there as well")
+        }
         CloseReason::PeerAbort { cause } => {
             Failure::new(format!("{host} refuses the connection: {cause}"))
         }
         reason => Failure::new(format!("cannot connect to {host}: {reason}")),
+    }
+}
+
+/// The two sides do not encrypt with each other.
+fn not_encrypted(host: &str, why: &Refusal) -> Failure {
+    match why {
+        Refusal::Certificate { found } => Failure::new(format!(
+            "{host} is not who it should be: it has the fingerprint {}",
+            found.short()
+        )),
+        Refusal::Secret => Failure::new(format!("{host} does not know the shared secret"))
+            .hint("--psk and --psk-file have to be the same at both ends"),
+        Refusal::ByPeer => Failure::new(format!("{host} does not trust this host"))
+            .hint("`polypath recv` there has a --fingerprint or a secret that is not this one's"),
+        Refusal::Plain => Failure::new(format!("{host} does not encrypt"))
+            .hint("leave --plain away there, or say it here as well"),
+        why => Failure::new(format!("cannot connect to {host}: {why}")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use polypath::{Association, Encapsulation, Endpoint, UDP_PORT};
+use polypath::{Association, Encapsulation, Endpoint, Trust, UDP_PORT};
 
 use crate::failure::{Failure, one_line};
 use crate::interrupt::Interrupt;
@@ -18,6 +18,7 @@ use crate::reason;
 use crate::send::leave;
 use crate::summary::Summary;
 use crate::target::{Piece, Target, destination};
+use crate::trust;
 use crate::tuning::Tuning;
 
 /// How long the other side may take to end the association after the receiver's word.
@@ -61,6 +62,8 @@ pub(crate) struct Args {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
+    encryption: trust::Options,
+    #[command(flatten)]
     tuning: Tuning,
 }
 
@@ -85,8 +88,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     };
     let encapsulation =
         if args.raw { Encapsulation::RawIp } else { Encapsulation::Udp { port: args.udp_port } };
+    let encryption = args.encryption.encryption(args.raw, Trust::Anyone)?;
+    let follow = args.follow_addresses;
     let endpoint =
-        local::bind(addresses, args.port, encapsulation, true, args.follow_addresses, config)?;
+        local::bind(addresses, args.port, encapsulation, true, follow, config, encryption)?;
     announce(&endpoint, &args);
     loop {
         let association = tokio::select! {
@@ -135,6 +140,12 @@ fn announce(endpoint: &Endpoint, args: &Args) {
         _ => "IP protocol 132".to_owned(),
     };
     eprintln!("waiting on {}, {below}, SCTP port {}", addresses.join(", "), endpoint.port());
+    match endpoint.fingerprint() {
+        // Nobody knows this one: it is made for the secret.
+        Some(_) if args.encryption.has_secret() => eprintln!("encrypted, with the shared secret"),
+        Some(fingerprint) => eprintln!("encrypted, fingerprint {}", fingerprint.short()),
+        None => eprintln!("in clear"),
+    }
 }
 
 /// One association from its first message to its end.
@@ -144,6 +155,9 @@ async fn receive(
     association: &Association,
 ) -> Result<Summary, Wrong> {
     let peer = peer_name(association);
+    if let (Some(fingerprint), false) = (association.peer(), args.quiet) {
+        eprintln!("connected with {peer}, fingerprint {}", fingerprint.short());
+    }
     let patience = Duration::from_secs_f64(args.timeout);
     let header = match tokio::time::timeout(patience, header(&peer, association)).await {
         Ok(header) => header,

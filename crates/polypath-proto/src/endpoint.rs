@@ -260,6 +260,18 @@ impl Endpoint {
         }
     }
 
+    /// The association that a datagram is for, or that has the peer that it comes from; `None` if there is
+    /// none yet, and for what is no packet.
+    pub fn owner(&mut self, from: &FourTuple, datagram: &[u8]) -> Option<AssociationId> {
+        self.reindex();
+        let header = CommonHeader::peek(datagram)?;
+        let by_tag = self.by_tag.get(&header.verification_tag.0).copied().filter(|id| {
+            let entry = self.entries.get(id);
+            entry.is_some_and(|entry| entry.association.peer_port() == header.source_port)
+        });
+        by_tag.or_else(|| self.by_peer.get(&(from.remote.ip(), header.source_port)).copied())
+    }
+
     /// A packet that may do without checksum (RFC 9653 5.3): of an association that has agreed on that, and
     /// none of a handshake.
     fn without_checksum<'a>(&self, datagram: &'a [u8]) -> Option<Packet<'a>> {

@@ -41,6 +41,8 @@ pub struct EndpointConfig {
     /// Secrets that both sides of an association have, to authenticate chunks (RFC 4895 6.1). Where there is
     /// but the empty one, who has seen the handshake can make chunks that pass.
     pub auth_keys: AuthKeys,
+    /// Bytes that the layer below adds to each packet, besides IP and UDP.
+    pub overhead: usize,
     /// Whether packets carry and need a CRC32c; without it only where nothing damages them.
     pub checksum: Checksum,
 }
@@ -58,6 +60,7 @@ impl EndpointConfig {
             routes: Arc::new(PrefixRoutes),
             zero_checksum: false,
             auth_keys: AuthKeys::default(),
+            overhead: 0,
             checksum: Checksum::Verify,
         }
     }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use polypath_dtls::{Fingerprint, Refusal};
 use polypath_proto::policy::{Answer, StreamScheduler};
 use polypath_proto::{
     Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
@@ -425,6 +426,15 @@ impl Association {
     /// Waits until the association is over, and says why. Cancellation-safe.
     pub async fn closed(&self) -> CloseReason {
         self.wait_state(|state, this| this.entry(state).closed.clone()).await
+    }
+
+    /// The certificate of the peer, on whichever path; `None` without encryption.
+    pub fn peer(&self) -> Option<Fingerprint> {
+        self.entry(&mut self.0.shared.lock()).peer
+    }
+
+    pub(crate) fn refused(&self) -> Option<Refusal> {
+        self.entry(&mut self.0.shared.lock()).refused
     }
 
     /// Why the association ended; `None` while it has not.

@@ -6,10 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use polypath_proto::{FourTuple, Time, Transmit};
+use polypath_dtls::Fingerprint;
+use polypath_proto::{Ecn, FourTuple, Fragmentation, Time, Transmit};
 use tokio::time::{Instant, Sleep};
 
 use crate::locals::{Locals, Opener};
+use crate::secure::{self, Secure};
 use crate::shared::Shared;
 use crate::socket::{MAX_TRANSMIT, NetworkError, Outgoing, ReceiveBuffers, Socket};
 
@@ -21,6 +23,9 @@ const TRANSMITS: usize = 16;
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     locals: Locals,
+    secure: Option<Secure>,
+    /// What is answered in clear, besides the protocol.
+    answers: Vec<(FourTuple, Vec<u8>)>,
     receive: ReceiveBuffers,
     transmit: Box<[u8]>,
     timer: Pin<Box<Sleep>>,
@@ -34,10 +39,13 @@ impl Driver {
         sockets: Vec<Socket>,
         opener: Opener,
         follow: bool,
+        secure: Option<Secure>,
     ) -> Self {
         Self {
             shared,
             locals: Locals::new(sockets, opener, follow),
+            secure,
+            answers: Vec::new(),
             receive: ReceiveBuffers::new(),
             transmit: vec![0; MAX_TRANSMIT].into_boxed_slice(),
             timer: Box::pin(tokio::time::sleep_until(Instant::now())),
@@ -65,7 +73,14 @@ impl Driver {
                 // One lock for each train of datagrams: handles get in between.
                 let mut state = self.shared.lock();
                 for datagram in datagrams {
-                    state.proto.handle_datagram(now, four_tuple, ecn, datagram);
+                    let answer = match &mut self.secure {
+                        Some(secure) => secure.receive(&mut state, now, four_tuple, ecn, datagram),
+                        None => secure::answer_hello(datagram).or_else(|| {
+                            state.proto.handle_datagram(now, four_tuple, ecn, datagram);
+                            None
+                        }),
+                    };
+                    self.answers.extend(answer.map(|answer| (four_tuple, answer)));
                 }
             }
         }
@@ -98,29 +113,70 @@ impl Driver {
                 return false;
             }
             let now = self.shared.now();
-            let transmit = self.shared.lock().proto.poll_transmit(now, &mut self.transmit);
+            let (transmit, peer) = {
+                let mut state = self.shared.lock();
+                let transmit = state.proto.poll_transmit(now, &mut self.transmit);
+                let association = transmit.and_then(|transmit| transmit.path);
+                let entry = association.and_then(|(id, _)| state.entries.get(&id));
+                (transmit, entry.and_then(|entry| entry.peer))
+            };
             let Some(transmit) = transmit else { return false };
-            self.send(cx, &transmit);
+            self.send(cx, now, &transmit, peer);
         }
         true
     }
 
-    fn send(&mut self, cx: &mut Context<'_>, transmit: &Transmit) {
-        let Some(socket) =
-            socket_for(&mut self.locals.sockets, transmit.source, transmit.destination)
-        else {
-            tracing::debug!("no socket for {} to {}", transmit.source, transmit.destination);
+    fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Time,
+        transmit: &Transmit,
+        peer: Option<Fingerprint>,
+    ) {
+        let (source, destination) = (transmit.source, transmit.destination);
+        let Some(socket) = socket_for(&mut self.locals.sockets, source, destination) else {
+            tracing::debug!("no socket for {source} to {destination}");
             return;
         };
+        let packets = &self.transmit[..transmit.size];
+        let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
         let outgoing = Outgoing {
             source: None,
-            destination: transmit.destination,
+            destination,
             ecn: transmit.ecn,
             fragmentation: transmit.fragmentation,
-            contents: &self.transmit[..transmit.size],
-            segment: transmit.segment_size.unwrap_or(transmit.size).max(1),
+            contents: packets,
+            segment,
         };
-        socket.send(cx, transmit.source, &outgoing);
+        let Some(secure) = &mut self.secure else { return socket.send(cx, source, &outgoing) };
+        let local = SocketAddr::new(source, socket.local().port());
+        let way = FourTuple { local, remote: destination };
+        let Some((way, segment)) = secure.seal(now, way, transmit, peer, packets) else { return };
+        // A little more than before: no longer one datagram, perhaps.
+        for contents in secure.records.chunks((MAX_TRANSMIT / segment).max(1) * segment) {
+            socket.send(cx, way.local.ip(), &Outgoing { contents, segment, ..outgoing });
+        }
+    }
+
+    /// Sends what does not come from the protocol: handshakes, and what is answered in clear.
+    fn send_others(&mut self, cx: &mut Context<'_>) {
+        let handshakes = self.secure.iter_mut();
+        let handshakes =
+            handshakes.flat_map(|secure| std::iter::from_fn(|| secure.poll_transmit()));
+        for (way, datagram) in self.answers.drain(..).chain(handshakes) {
+            let source = way.local.ip();
+            if let Some(socket) = socket_for(&mut self.locals.sockets, source, way.remote) {
+                let outgoing = Outgoing {
+                    source: None,
+                    destination: way.remote,
+                    ecn: Ecn::NotEct,
+                    fragmentation: Fragmentation::Allowed,
+                    contents: &datagram,
+                    segment: datagram.len().max(1),
+                };
+                socket.send(cx, source, &outgoing);
+            }
+        }
     }
 
     /// Arms the timer for the protocol's next deadline; true if it has passed and the protocol has
@@ -142,6 +198,9 @@ impl Driver {
         self.deadline = None;
         let now = self.shared.now().max(deadline);
         self.shared.lock().proto.handle_timeout(now);
+        if let Some(secure) = &mut self.secure {
+            secure.handle_timeout(now);
+        }
         true
     }
 }
@@ -161,15 +220,29 @@ impl Future for Driver {
         busy |= this.receive(cx);
         busy |= this.transmit(cx);
         busy |= this.errors(cx);
+        this.send_others(cx);
+        if let Some(secure) = &mut this.secure {
+            secure.tell(&this.shared);
+        }
         let deadline = {
             let mut state = this.shared.lock();
             state.dispatch_events(&this.shared);
             state.sockets.clear();
             state.sockets.extend(this.locals.sockets.iter().map(|socket| socket.stats));
-            if !busy && state.is_done() && this.locals.sockets.iter().all(Socket::is_idle) {
-                return Poll::Ready(());
+            let mut deadline = state.proto.poll_timeout();
+            if let Some(secure) = &mut this.secure {
+                state.dtls = secure.stats();
+                deadline = [deadline, secure.poll_timeout()].into_iter().flatten().min();
             }
-            state.proto.poll_timeout()
+            if !busy && state.is_done() && this.locals.sockets.iter().all(Socket::is_idle) {
+                let now = this.shared.now();
+                if !this.secure.as_mut().is_some_and(|secure| secure.close(now)) {
+                    return Poll::Ready(());
+                }
+                // The goodbyes have to leave.
+                busy = true;
+            }
+            deadline
         };
         busy |= this.time(cx, deadline);
         if busy || !this.shared.lock().sleep(cx.waker()) {

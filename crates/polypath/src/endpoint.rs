@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use polypath_dtls::{self as dtls, Fingerprint, Layer, Refusal};
 use polypath_proto::{self as proto, EndpointConfig, EndpointStats, Seed, Time};
 
 use crate::association::Association;
@@ -10,6 +11,7 @@ use crate::driver::Driver;
 use crate::error::{BindError, ConnectError};
 use crate::locals::Opener;
 use crate::options::{ConnectOptions, Encapsulation, EndpointOptions};
+use crate::secure::Secure;
 use crate::shared::{Entry, HandleState, Shared};
 use crate::socket::{self, SocketStats};
 
@@ -28,6 +30,7 @@ struct Handle {
     opener: Opener,
     runtime: tokio::runtime::Handle,
     port: u16,
+    fingerprint: Option<Fingerprint>,
 }
 
 impl Endpoint {
@@ -45,6 +48,17 @@ impl Endpoint {
             0 => ephemeral_port()?,
             port => port,
         };
+        if options.encryption.is_some() && options.encapsulation == Encapsulation::RawIp {
+            return Err(BindError::RawNotEncrypted);
+        }
+        let layer = match options.encryption {
+            Some(encryption) => {
+                let options = dtls::Options::new(encryption.identity, encryption.trust);
+                Some(Layer::new(options, &random()?))
+            }
+            None => None,
+        };
+        let fingerprint = layer.as_ref().map(Layer::fingerprint);
         let sockets = socket::bind(&addresses, options.encapsulation, port, options.socket_buffer)?;
         let bound: Vec<SocketAddr> = sockets.iter().map(socket::Socket::local).collect();
         let encapsulation = match options.encapsulation {
@@ -58,6 +72,9 @@ impl Endpoint {
             routes: options.routes,
             checksum: options.checksum,
             auth_keys: options.auth_keys,
+            // DTLS finds errors, and takes its share of each packet.
+            zero_checksum: layer.is_some(),
+            overhead: if layer.is_some() { dtls::OVERHEAD } else { 0 },
             ..EndpointConfig::new(port, addresses, encapsulation)
         };
         let seed = match options.seed {
@@ -73,7 +90,8 @@ impl Endpoint {
             buffer: options.socket_buffer,
         };
         let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), bound));
-        let driver = Driver::new(shared.clone(), sockets, opener, options.follow_addresses);
+        let secure = layer.map(Secure::new);
+        let driver = Driver::new(shared.clone(), sockets, opener, options.follow_addresses, secure);
         // The driver bounds its own work per wake-up.
         runtime.spawn(tokio::task::unconstrained(driver));
         Ok(Self(Arc::new(Handle {
@@ -82,6 +100,7 @@ impl Endpoint {
             opener,
             runtime,
             port,
+            fingerprint,
         })))
     }
 
@@ -90,7 +109,10 @@ impl Endpoint {
     /// Dropping the future gives the attempt up.
     pub async fn connect(&self, options: ConnectOptions) -> Result<Association, ConnectError> {
         let association = self.start(&options)?;
-        association.established().await.map_err(ConnectError::Closed)?;
+        association.established().await.map_err(|reason| match association.refused() {
+            Some(why) => ConnectError::Refused(why),
+            None => ConnectError::Closed(reason),
+        })?;
         Ok(association)
     }
 
@@ -246,6 +268,23 @@ impl Endpoint {
     /// Counters of the sockets, in the order of [`local_addresses`](Self::local_addresses).
     pub fn socket_stats(&self) -> Vec<SocketStats> {
         self.0.shared.lock().sockets.clone()
+    }
+
+    /// What peers know this side by; `None` if it does not encrypt.
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.0.fingerprint
+    }
+
+    /// Counters of the layer that encrypts, and packets for an association that somebody else than its
+    /// peer has encrypted; all 0 without encryption.
+    pub fn encryption_stats(&self) -> (dtls::Stats, u64) {
+        let state = self.0.shared.lock();
+        (state.dtls, state.intruders)
+    }
+
+    /// Why an address does not encrypt with this side, if that has come up.
+    pub fn refusal(&self, remote: IpAddr) -> Option<Refusal> {
+        self.0.shared.lock().refusals.get(&remote).copied()
     }
 
     /// The time since the endpoint was made: the clock of [`Event`](crate::Event)s.

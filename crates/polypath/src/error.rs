@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use polypath_dtls::Refusal;
 use polypath_proto::{CloseReason, StreamId};
 use thiserror::Error;
 
@@ -34,6 +35,9 @@ pub enum BindError {
     /// No UDP port is free on all of the addresses.
     #[error("found no UDP port that is free on all local addresses")]
     NoCommonPort,
+    /// DTLS needs UDP.
+    #[error("IP protocol 132 carries no DTLS")]
+    RawNotEncrypted,
     /// Something else about a socket.
     #[error("cannot use {address}: {source}")]
     Socket {
@@ -66,6 +70,9 @@ pub enum ConnectError {
     /// It was started, and failed.
     #[error("{0}")]
     Closed(CloseReason),
+    /// It was started, and this side and the peer do not encrypt with each other.
+    #[error("{0}")]
+    Refused(Refusal),
     /// [`close`](crate::Endpoint::close) has been called, or the runtime has ended.
     #[error("the endpoint is closed")]
     EndpointClosed,

@@ -25,6 +25,9 @@
 //! # }
 //! ```
 //!
+//! With [`EndpointOptions::encryption`], each path is a connection of DTLS (RFC 8261), and all of them
+//! have the same peer by its certificate; [`polypath_dtls`] has it, without sockets as well.
+//!
 //! The protocol itself is [`polypath_proto`], which has no sockets and no clock. Here, one task per
 //! endpoint (the driver) moves bytes between it and the sockets; the handles lock it for the moment
 //! of a call. All futures are cancellation-safe: dropping one before it is ready leaves no trace
@@ -46,6 +49,7 @@ mod events;
 mod locals;
 mod options;
 mod routes;
+mod secure;
 mod shared;
 mod socket;
 mod stream;
@@ -55,7 +59,9 @@ pub use association::{Association, Path};
 pub use endpoint::Endpoint;
 pub use error::{BindError, ClosedError, ConnectError, SendError};
 pub use events::{Events, EventsError};
-pub use options::{ConnectOptions, Encapsulation, EndpointOptions};
+pub use options::{ConnectOptions, Encapsulation, Encryption, EndpointOptions};
+pub use polypath_dtls as dtls;
+pub use polypath_dtls::{Fingerprint, Identity, KnownFingerprint, Refusal, SharedSecret, Trust};
 pub use polypath_proto as proto;
 pub use polypath_proto::{
     Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationStats,
@@ -65,6 +71,7 @@ pub use polypath_proto::{
     Thresholds, Time, Window,
 };
 pub use routes::SystemRoutes;
+pub use secure::ENCRYPTED_ONLY;
 pub use socket::SocketStats;
 pub use stream::{STREAM_END, Stream};
 pub use watch::addresses as host_addresses;

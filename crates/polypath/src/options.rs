@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use polypath_dtls::{Identity, Trust};
 use polypath_proto::wire::Checksum;
 use polypath_proto::{AuthKeys, Config, Remote, RouteTable, Seed};
 
@@ -22,6 +23,15 @@ pub enum Encapsulation {
     /// The kernel's own SCTP must not be in use on the same addresses: it would answer the peer's
     /// packets with ABORT.
     RawIp,
+}
+
+/// Who an endpoint is to its peers, and who they have to be.
+#[derive(Clone, Debug)]
+pub struct Encryption {
+    /// This side's key and certificate.
+    pub identity: Identity,
+    /// Whose certificates are taken.
+    pub trust: Trust,
 }
 
 /// How to make an [`Endpoint`](crate::Endpoint). Fields that are not set keep their defaults:
@@ -48,6 +58,8 @@ pub struct EndpointOptions {
     /// Which local address speaks to which remote one. Default: as the operating system routes,
     /// see [`SystemRoutes`].
     pub routes: Arc<dyn RouteTable>,
+    /// DTLS below SCTP (RFC 8261), on UDP only. Packets in clear are refused then. Default: none.
+    pub encryption: Option<Encryption>,
     /// What to do with packets that have a wrong CRC32c. Default: drop them.
     pub checksum: Checksum,
     /// Bytes to ask of the operating system for each socket's buffers, per direction. The operating
@@ -76,6 +88,7 @@ impl Default for EndpointOptions {
             max_associations: 1024,
             config: Config::rfc9260(),
             routes: Arc::new(SystemRoutes),
+            encryption: None,
             checksum: Checksum::Verify,
             socket_buffer: 4 << 20,
             auth_keys: AuthKeys::default(),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
+use polypath_dtls::{self as dtls, Fingerprint, Refusal};
 use polypath_proto::{self as proto, AssociationId, CloseReason, Event, Time};
 use tokio::sync::{Notify, broadcast};
 
@@ -42,6 +43,12 @@ pub(crate) struct State {
     pub(crate) opened: Vec<Socket>,
     /// Addresses that were given up, while peers may still send there.
     pub(crate) leaving: Vec<IpAddr>,
+    /// Of the layer that encrypts.
+    pub(crate) dtls: dtls::Stats,
+    /// Packets for an association that somebody else has encrypted.
+    pub(crate) intruders: u64,
+    /// Addresses that do not encrypt with this side, and why.
+    pub(crate) refusals: BTreeMap<IpAddr, Refusal>,
     /// Set while the driver sleeps.
     driver: Option<Waker>,
     /// A handle has done something that the driver has to follow up.
@@ -59,6 +66,10 @@ pub(crate) struct Entry {
     pub(crate) shutting_down: bool,
     /// Set by [`Event::Closed`], the last one.
     pub(crate) closed: Option<CloseReason>,
+    /// Whom it belongs to.
+    pub(crate) peer: Option<Fingerprint>,
+    /// Why it has ended before it was established.
+    pub(crate) refused: Option<Refusal>,
     /// Bytes that the application has taken since the driver last looked.
     pub(crate) consumed: usize,
 }
@@ -100,6 +111,8 @@ impl Entry {
             established: false,
             shutting_down: false,
             closed: None,
+            peer: None,
+            refused: None,
             consumed: 0,
         }
     }
@@ -118,6 +131,9 @@ impl Shared {
                 locals,
                 opened: Vec::new(),
                 leaving: Vec::new(),
+                dtls: dtls::Stats::default(),
+                intruders: 0,
+                refusals: BTreeMap::new(),
                 driver: None,
                 work: false,
             }),
@@ -177,6 +193,11 @@ impl State {
         }
         self.driver = Some(waker.clone());
         true
+    }
+
+    /// An association as the handles see it, whether they have heard of it or not.
+    pub(crate) fn entry(&mut self, id: AssociationId) -> &mut Entry {
+        self.entries.entry(id).or_insert_with(|| Entry::new(HandleState::Waiting))
     }
 
     /// Passes on what the protocol has to tell.

@@ -199,7 +199,7 @@ fn interrupted_while_waiting() {
 #[test]
 fn strangers_do_not_end_the_receiver() {
     let files = Files::new(1000);
-    let (mut recv, port) = receiver("127.0.0.1", &files.path("out"), &[]);
+    let (mut recv, port) = receiver("127.0.0.1", &files.path("out"), &["--plain"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let endpoint = polypath::Endpoint::bind(polypath::EndpointOptions {
@@ -217,7 +217,8 @@ fn strangers_do_not_end_the_receiver() {
         connect().await.unwrap().shutdown().await.unwrap();
         endpoint.close().await;
     });
-    polypath(&["send", &files.text("file"), &format!("127.0.0.1:{port}")]).wait().succeeds();
+    let to = format!("127.0.0.1:{port}");
+    polypath(&["send", &files.text("file"), &to, "--plain"]).wait().succeeds();
     let ended = recv.wait();
     ended.succeeds();
     assert!(ended.err.contains("does not speak polypath's file protocol"), "{}", ended.err);
@@ -227,7 +228,7 @@ fn strangers_do_not_end_the_receiver() {
 #[test]
 fn names_with_folders_are_refused_by_the_receiver() {
     let files = Files::new(0);
-    let (mut recv, port) = receiver("127.0.0.1", &files.path("out"), &[]);
+    let (mut recv, port) = receiver("127.0.0.1", &files.path("out"), &["--plain"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let answer = runtime.block_on(async {
         let endpoint = polypath::Endpoint::bind(polypath::EndpointOptions {

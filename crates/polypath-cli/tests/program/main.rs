@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "no runtime here: a test waits for processes")]
 
+mod encryption;
 mod failures;
 mod paths;
 mod setup;

@@ -16,6 +16,9 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_polypath");
 /// Longer than anything takes that a test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What is said of a host that nothing was known of.
+pub(crate) const IS_NEW: &str = " is new: its fingerprint, ";
+
 /// Failures are noticed within a second or two, and mended paths as well.
 pub(crate) const BRISK: &[&str] = &[
     "--config",
@@ -105,6 +108,10 @@ pub(crate) fn polypath(args: &[&str]) -> Process {
 }
 
 pub(crate) fn start(command: &mut Command) -> Process {
+    if command.get_envs().all(|(name, _)| name != "XDG_CONFIG_HOME") {
+        // Where the processes of all tests have their identity.
+        command.env("XDG_CONFIG_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/settings"));
+    }
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -210,11 +217,21 @@ impl Ended {
     pub(crate) fn complains(&self, code: i32, words: &[&str]) -> String {
         assert_eq!(self.status.code(), Some(code), "{}{}", self.out, self.err);
         assert_eq!(self.out, "");
-        let news = ["waiting on ", "file: ", "  path ", "* path "];
+        let news = [
+            "waiting on ",
+            "encrypted, ",
+            "connected with ",
+            "in clear",
+            "file: ",
+            "  path ",
+            "* path ",
+        ];
         let complaint: Vec<&str> = self
             .err
             .lines()
-            .skip_while(|line| news.iter().any(|news| line.starts_with(news)))
+            .skip_while(|line| {
+                line.contains(IS_NEW) || news.iter().any(|news| line.starts_with(news))
+            })
             .collect();
         match complaint.as_slice() {
             [line] | [line, _] if line.starts_with("polypath: ") => {

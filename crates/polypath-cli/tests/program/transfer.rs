@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::setup::{BINARY, Files, polypath, receiver};
+use crate::setup::{BINARY, Files, IS_NEW, polypath, receiver};
 
 fn transfer(files: &Files, output: &str, more: &[&str]) {
     let (mut recv, port) = receiver("127.0.0.1", &files.path(output), &[]);
@@ -101,7 +101,7 @@ fn json() {
     let (mut recv, port) = receiver("127.0.0.1", &files.path("out"), &["--json"]);
     let args = ["send", &files.text("file"), &format!("127.0.0.1:{port}"), "--json", "--quiet"];
     let sent = polypath(&args).wait();
-    assert_eq!(sent.err, "");
+    assert!(sent.err.lines().all(|line| line.contains(IS_NEW)), "{}", sent.err);
     let received = recv.wait();
     for (json, role) in [(sent.json(), "sender"), (received.json(), "receiver")] {
         assert_eq!(json["role"], role);

@@ -143,7 +143,7 @@ impl Association {
             Encapsulation::Udp { .. } => UDP_HEADER,
             Encapsulation::RawIp => 0,
         };
-        let headers = ip + udp;
+        let headers = ip + udp + self.shared.config.overhead;
         let max_packet = (usize::from(self.config.path_mtu()) - headers) / 4 * 4;
         let overhead = self.overhead();
         let controller = &*self.policies.congestion;

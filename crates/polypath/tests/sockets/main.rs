@@ -4,6 +4,7 @@ mod addresses;
 mod backpressure;
 mod cancellation;
 mod closing;
+mod encryption;
 mod failing;
 mod moving;
 mod multihoming;

@@ -1,0 +1,251 @@
+//! Who this host is, and who its peers have to be: the options for encryption, the identity's file, and
+//! the hosts that are known.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use polypath::{Encryption, Fingerprint, Identity, KnownFingerprint, SharedSecret, Trust};
+
+use crate::failure::Failure;
+
+const IDENTITY: &str = "identity.pem";
+const HOSTS: &str = "known_hosts";
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Encryption")]
+pub(crate) struct Options {
+    /// Send and take everything in clear; so does --raw
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Take only a peer with this fingerprint; its short form is enough
+    #[arg(long, value_name = "FINGERPRINT", conflicts_with = "plain")]
+    pub(crate) fingerprint: Option<KnownFingerprint>,
+    /// Take only a peer that has been told the same secret. Other users of this host can see it on the
+    /// command line
+    #[arg(long, value_name = "SECRET", conflicts_with_all = ["plain", "fingerprint"])]
+    pub(crate) psk: Option<String>,
+    /// Take only a peer that has the same secret; it is the file's first line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "fingerprint", "psk"])]
+    pub(crate) psk_file: Option<PathBuf>,
+    /// This host's private key and certificate in PEM; those in polypath's own folder, otherwise, which
+    /// are made when there are none
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "psk", "psk_file"])]
+    pub(crate) identity: Option<PathBuf>,
+}
+
+impl Options {
+    /// Key and trust, with `otherwise` if nothing was said about the peer; `None` in clear.
+    pub(crate) fn encryption(
+        &self,
+        raw: bool,
+        otherwise: Trust,
+    ) -> Result<Option<Encryption>, Failure> {
+        if let Some(secret) = self.secret()? {
+            if raw {
+                return Err(no_raw());
+            }
+            let secret = SharedSecret::new(&secret).map_err(|e| Failure::usage(e.to_string()))?;
+            let identity =
+                Identity::with_secret(&secret).map_err(|e| Failure::new(e.to_string()))?;
+            return Ok(Some(Encryption { identity, trust: Trust::Secret(secret) }));
+        }
+        if raw && self.fingerprint.is_some() {
+            return Err(no_raw());
+        }
+        if raw || self.plain {
+            return Ok(None);
+        }
+        let trust = match &self.fingerprint {
+            Some(known) => Trust::Known(vec![known.clone()]),
+            None => otherwise,
+        };
+        let identity = match &self.identity {
+            Some(path) => read_identity(path)?,
+            None => own_identity(&folder()?)?,
+        };
+        Ok(Some(Encryption { identity, trust }))
+    }
+
+    fn secret(&self) -> Result<Option<String>, Failure> {
+        let Some(path) = &self.psk_file else { return Ok(self.psk.clone()) };
+        let text = fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+        Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
+    }
+
+    /// Whether a shared secret takes the place of fingerprints.
+    pub(crate) const fn has_secret(&self) -> bool {
+        self.psk.is_some() || self.psk_file.is_some()
+    }
+
+    /// Whether it is for the known hosts to say who a peer has to be.
+    pub(crate) const fn asks_known_hosts(&self, raw: bool) -> bool {
+        !(raw || self.plain) && self.fingerprint.is_none() && !self.has_secret()
+    }
+}
+
+fn no_raw() -> Failure {
+    Failure::usage("--raw is always in clear: there is no encryption in IP protocol 132")
+        .hint("without --raw, packets travel in UDP and are encrypted")
+}
+
+/// Where polypath keeps what it has to remember.
+pub(crate) fn folder() -> Result<PathBuf, Failure> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("XDG_CONFIG_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| set("HOME").map(|home| home.join(".config")))
+        .map(|base| base.join("polypath"))
+        .ok_or_else(|| {
+            Failure::new("there is no place for this host's key: HOME is not set")
+                .hint("--identity FILE names one, --plain does without")
+        })
+}
+
+/// The identity in polypath's folder, made if there is none.
+fn own_identity(folder: &Path) -> Result<Identity, Failure> {
+    let path = folder.join(IDENTITY);
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        _ => return read_identity(&path),
+    }
+    let identity = Identity::generate().map_err(|error| Failure::new(error.to_string()))?;
+    let failed = |error: io::Error| Failure::file("write", &path, &error);
+    make_folder(folder)?;
+    // Whole or not at all, and if another process was faster, its own counts.
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(identity.to_pem().as_bytes()).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    match file.persist_noclobber(&path) {
+        Ok(_) => Ok(identity),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => read_identity(&path),
+        Err(error) => Err(failed(error.error)),
+    }
+}
+
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| Failure::file("make", folder, &error))
+}
+
+fn read_identity(path: &Path) -> Result<Identity, Failure> {
+    let failed = |error: io::Error| Failure::file("read", path, &error);
+    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(Failure::new(format!(
+            "{} has a private key, and others may read it",
+            path.display()
+        ))
+        .hint(format!("chmod 600 {}", path.display())));
+    }
+    let text = fs::read_to_string(path).map_err(failed)?;
+    Identity::from_pem(&text)
+        .map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))
+}
+
+/// The hosts that have been connected to before: a line with name, UDP port and fingerprint for each.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownHosts {
+    path: PathBuf,
+}
+
+impl KnownHosts {
+    pub(crate) fn open() -> Result<Self, Failure> {
+        Ok(Self { path: folder()?.join(HOSTS) })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is known of a host.
+    pub(crate) fn find(&self, host: &str, port: u16) -> Result<Option<KnownFingerprint>, Failure> {
+        let text = match fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Failure::file("read", &self.path, &error)),
+        };
+        for (number, line) in text.lines().enumerate() {
+            let mut words = line.split_whitespace();
+            let (Some(name), Some(at), Some(known)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            if name == host && at.parse() == Ok(port) {
+                return known.parse().map(Some).map_err(|_| {
+                    Failure::new(format!(
+                        "line {} of {} has no fingerprint",
+                        number + 1,
+                        self.path.display()
+                    ))
+                });
+            }
+        }
+        Ok(None)
+    }
+
+    /// Remembers a host.
+    pub(crate) fn add(&self, host: &str, port: u16, peer: Fingerprint) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::file("write", &self.path, &error);
+        if let Some(folder) = self.path.parent() {
+            make_folder(folder)?;
+        }
+        let mut file: File = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&self.path)
+            .map_err(failed)?;
+        // In one piece: others may do the same at this moment.
+        file.write_all(format!("{host} {port} {peer}\n").as_bytes()).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_made_once_and_for_nobody_else() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = base.path().join("deep/polypath");
+        let first = own_identity(&folder).unwrap();
+        assert_eq!(own_identity(&folder).unwrap().fingerprint(), first.fingerprint());
+        let path = folder.join(IDENTITY);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let failure = own_identity(&folder).unwrap_err().to_string();
+        assert!(failure.contains("others may read it\nhint: chmod 600"), "{failure}");
+    }
+
+    #[test]
+    fn a_broken_identity_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(IDENTITY);
+        fs::write(&path, "nothing").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(own_identity(folder.path()).unwrap_err().to_string().contains("cannot use"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "nothing");
+    }
+
+    #[test]
+    fn hosts_are_known_by_name_and_port() {
+        let folder = tempfile::tempdir().unwrap();
+        let hosts = KnownHosts { path: folder.path().join(HOSTS) };
+        assert_eq!(hosts.find("here", 1).unwrap(), None);
+        let (one, other) = (Fingerprint::of(b"one"), Fingerprint::of(b"other"));
+        hosts.add("here", 1, one).unwrap();
+        hosts.add("here", 2, other).unwrap();
+        assert!(hosts.find("here", 1).unwrap().unwrap().matches(&one));
+        assert!(hosts.find("here", 2).unwrap().unwrap().matches(&other));
+        assert_eq!(hosts.find("there", 1).unwrap(), None);
+        fs::write(&hosts.path, "\nhere 3 nonsense\n").unwrap();
+        let failure = hosts.find("here", 3).unwrap_err().to_string();
+        assert!(failure.contains("line 2 of"), "{failure}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Encryption between processes: who is taken for whom, and what is said about it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::setup::{BINARY, Ended, Files, Process, start};
+
+/// A host's folder for identity and known hosts.
+fn host(files: &Files, name: &str, words: &[&str]) -> Process {
+    start(Command::new(BINARY).args(words).env("XDG_CONFIG_HOME", files.path(name)))
+}
+
+/// A receiver that goes on; its UDP port and its fingerprint.
+fn receiver(files: &Files, name: &str, port: &str, words: &[&str]) -> (Process, String, String) {
+    let out = files.text("out");
+    let mut args = vec!["recv", "--bind", "127.0.0.1", "-u", port, "-o", &out, "--forever"];
+    args.extend(words);
+    let mut process = host(files, name, &args);
+    let line = process.said("waiting on");
+    let port = line.split("UDP port ").nth(1).unwrap().split(',').next().unwrap().to_owned();
+    let how = process.said(if words.contains(&"--plain") { "in clear" } else { "encrypted, " });
+    let fingerprint = how.rsplit(' ').next().unwrap().to_owned();
+    (process, port, fingerprint)
+}
+
+fn send(files: &Files, port: &str, words: &[&str]) -> Ended {
+    let (file, to) = (files.text("file"), format!("127.0.0.1:{port}"));
+    let mut args = vec!["send", &file, &to, "--quiet"];
+    args.extend(words);
+    host(files, "here", &args).wait()
+}
+
+fn fails(ended: &Ended, words: &[&str]) {
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    for word in words {
+        assert!(ended.err.contains(word), "{word:?} is not in {ended:?}");
+    }
+    assert!(ended.seconds < 10.0, "{ended:?}");
+}
+
+#[test]
+fn a_host_is_known_after_the_first_time_and_a_changed_one_is_refused() {
+    let files = Files::new(300_000);
+    let (process, port, fingerprint) = receiver(&files, "there", "0", &[]);
+    let first = send(&files, &port, &[]);
+    assert!(first.status.success(), "{first:?}");
+    files.assert_received("file");
+    assert!(first.err.contains(&format!("is new: its fingerprint, {fingerprint}")), "{first:?}");
+    let second = send(&files, &port, &[]);
+    assert_eq!((second.status.code(), second.err.as_str()), (Some(0), ""));
+    drop(process);
+    // Its identity is kept.
+    let (process, _, same) = receiver(&files, "there", &port, &[]);
+    assert_eq!(same, fingerprint);
+    assert!(send(&files, &port, &[]).status.success());
+    drop(process);
+    // Somebody else at the same address.
+    let (_process, _, other) = receiver(&files, "elsewhere", &port, &[]);
+    assert_ne!(other, fingerprint);
+    let refused = send(&files, &port, &[]);
+    fails(&refused, &["is not who it should be", &other, "known_hosts"]);
+    // Whoever knows better may say so.
+    assert!(send(&files, &port, &["--fingerprint", &other]).status.success());
+    fails(&send(&files, &port, &["--fingerprint", &fingerprint]), &["is not who it should be"]);
+}
+
+#[test]
+fn a_receiver_may_choose_its_sender() {
+    let files = Files::new(1000);
+    let (process, port, there) = receiver(&files, "there", "0", &[]);
+    assert!(send(&files, &port, &[]).status.success());
+    drop(process);
+    let known = std::fs::read_to_string(files.path("here").join("polypath/known_hosts")).unwrap();
+    assert!(known.contains(&there) && known.lines().count() == 1, "{known}");
+    let (_process, port, _) = receiver(&files, "there", &port, &["--fingerprint", &there]);
+    fails(&send(&files, &port, &[]), &["does not trust this host"]);
+}
+
+#[test]
+fn a_shared_secret_takes_the_place_of_fingerprints() {
+    let files = Files::new(1000);
+    std::fs::write(files.path("secret"), "correct horse\n").unwrap();
+    let secret = files.text("secret");
+    let (_process, port, _) = receiver(&files, "there", "0", &["--psk-file", &secret]);
+    assert!(send(&files, &port, &["--psk", "correct horse"]).status.success());
+    files.assert_received("file");
+    fails(&send(&files, &port, &["--psk", "correct house"]), &["does not know the shared secret"]);
+    fails(&send(&files, &port, &[]), &["does not trust this host"]);
+    let short = send(&files, &port, &["--psk", "short"]);
+    assert_eq!(short.status.code(), Some(2), "{short:?}");
+    // Nobody's identity was needed for it, nor made.
+    assert!(!Path::new(&files.path("there").join("polypath/identity.pem")).exists());
+}
+
+#[test]
+fn plain_and_encrypted_say_what_is_the_matter() {
+    let files = Files::new(1000);
+    let (_plain, port, _) = receiver(&files, "there", "0", &["--plain"]);
+    fails(&send(&files, &port, &[]), &["127.0.0.1 does not encrypt", "--plain"]);
+    assert!(send(&files, &port, &["--plain"]).status.success());
+    let (_encrypted, port, _) = receiver(&files, "there", "0", &[]);
+    fails(&send(&files, &port, &["--plain"]), &["takes only encrypted connections", "--plain"]);
+    for wrong in [["--plain", "--psk=correct horse"], ["--raw", "--psk=correct horse"]] {
+        let ended = send(&files, &port, &wrong);
+        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    }
+}

@@ -1,0 +1,38 @@
+//! What `dimpl` computes with: the algorithms of `ring`.
+//!
+//! One of each kind is enough between two hosts of one program: X25519 or P-256, ECDSA with P-256 and
+//! SHA-256, ChaCha20-Poly1305. `dimpl`'s own providers bring all of them, by an order of magnitude more
+//! code to compile.
+
+mod aead;
+mod agreement;
+mod hash;
+mod signature;
+
+use dimpl::crypto::{CryptoProvider, SecureRandom};
+use dimpl::{CryptoError, CryptoOperation};
+use ring::rand::SystemRandom;
+
+/// The provider.
+pub(crate) fn provider() -> CryptoProvider {
+    CryptoProvider {
+        kx_groups: agreement::GROUPS,
+        signature_verification: &signature::Verifier,
+        key_provider: &signature::Keys,
+        secure_random: &Random,
+        hash_provider: &hash::Hashes,
+        hmac_provider: &hash::Hmacs,
+        cipher_suites: aead::SUITES_12,
+        dtls13_cipher_suites: aead::SUITES_13,
+    }
+}
+
+#[derive(Debug)]
+struct Random;
+
+impl SecureRandom for Random {
+    fn fill(&self, buffer: &mut [u8]) -> Result<(), CryptoError> {
+        ring::rand::SecureRandom::fill(&SystemRandom::new(), buffer)
+            .map_err(|_| CryptoError::OperationFailed(CryptoOperation::FillRandom))
+    }
+}

@@ -1,0 +1,270 @@
+//! ClientHellos in clear: the only records that a stranger is answered.
+//!
+//! What a client says first is answered without keeping anything of it: the answer has a cookie, and
+//! only who repeats the hello with that cookie is there at all (RFC 9147 5.1). The second hello is the
+//! first with the cookie put in, and perhaps with as much padding less (RFC 8446 4.1.2). So the first is
+//! made again by taking it out; that it is the same shows the cookie, which was made for it.
+
+/// A ClientHello, alone in its datagram and not fragmented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientHello<'a> {
+    datagram: &'a [u8],
+    /// What makes this attempt different from all others.
+    pub(crate) random: [u8; 32],
+    /// Where the length of all extensions is.
+    extensions: usize,
+    /// The extensions with a cookie and with padding, with their headers.
+    cookie: Option<Span>,
+    padding: Option<Span>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    start: usize,
+    end: usize,
+}
+
+const HANDSHAKE: u8 = 22;
+const ALERT: u8 = 21;
+const CLIENT_HELLO: u8 = 1;
+const COOKIE: usize = 44;
+const PADDING: usize = 21;
+/// Bytes of a record's header, and of a handshake message's.
+const RECORD: usize = 13;
+const MESSAGE: usize = 12;
+/// DTLS 1.2, which version 1.3 goes as; and 1.0, as which some send their first record.
+const VERSIONS: [[u8; 2]; 2] = [[0xfe, 0xfd], [0xfe, 0xff]];
+
+impl<'a> ClientHello<'a> {
+    /// Reads a datagram; `None` if it is something else.
+    pub(crate) fn parse(datagram: &'a [u8]) -> Option<Self> {
+        let header = datagram.get(..RECORD + MESSAGE)?;
+        let message = datagram.len() - RECORD - MESSAGE;
+        let u24 = |at: usize| {
+            usize::from(header[at]) << 16
+                | usize::from(header[at + 1]) << 8
+                | usize::from(header[at + 2])
+        };
+        let plain = header[0] == HANDSHAKE
+            && VERSIONS.contains(&[header[1], header[2]])
+            && header[3..5] == [0, 0];
+        let whole = usize::from(u16::from_be_bytes([header[11], header[12]])) == MESSAGE + message
+            && u24(14) == message
+            && u24(19) == 0
+            && u24(22) == message;
+        if !plain || !whole || header[13] != CLIENT_HELLO {
+            return None;
+        }
+        let mut reader = Reader { bytes: datagram, at: RECORD + MESSAGE };
+        reader.skip(2)?;
+        let random = reader.take(32)?.try_into().ok()?;
+        // Session, the cookie of DTLS 1.2, suites, compression.
+        reader.vector_u8()?;
+        reader.vector_u8()?;
+        reader.vector_u16()?;
+        reader.vector_u8()?;
+        let extensions = reader.at;
+        let len = reader.u16()?;
+        if reader.at + len != datagram.len() {
+            return None;
+        }
+        let (mut cookie, mut padding) = (None, None);
+        while reader.at < datagram.len() {
+            let start = reader.at;
+            let kind = reader.u16()?;
+            reader.vector_u16()?;
+            let place = match kind {
+                COOKIE => &mut cookie,
+                PADDING => &mut padding,
+                _ => continue,
+            };
+            if place.replace(Span { start, end: reader.at }).is_some() {
+                return None;
+            }
+        }
+        Some(Self { datagram, random, extensions, cookie, padding })
+    }
+
+    /// What it answers a request of ours to say it again with.
+    pub(crate) fn cookie(&self) -> Option<&'a [u8]> {
+        let Span { start, end } = self.cookie?;
+        // Behind the extension's header, with a length of its own (RFC 8446 4.2.2).
+        let cookie = &self.datagram[start + 4..end];
+        let len = usize::from(u16::from_be_bytes([*cookie.first()?, *cookie.get(1)?]));
+        cookie.get(2..).filter(|cookie| cookie.len() == len)
+    }
+
+    /// The message without the record that it came in.
+    pub(crate) fn message(&self) -> &'a [u8] {
+        &self.datagram[RECORD..]
+    }
+
+    /// The datagrams that may have been the hello that it repeats.
+    pub(crate) fn firsts(&self) -> Vec<Vec<u8>> {
+        let Some(cookie) = self.cookie else { return Vec::new() };
+        let mut firsts = Vec::new();
+        if let Some(padding) = self.padding {
+            let mut grown = self.datagram.to_vec();
+            let room = cookie.end - cookie.start;
+            set(&mut grown, padding.start + 2, padding.end - padding.start - 4 + room);
+            grown.splice(padding.end..padding.end, std::iter::repeat_n(0, room));
+            let moved = if padding.start < cookie.start { room } else { 0 };
+            grown.drain(cookie.start + moved..cookie.end + moved);
+            firsts.push(self.first(grown));
+        }
+        let mut cut = self.datagram.to_vec();
+        cut.drain(cookie.start..cookie.end);
+        firsts.push(self.first(cut));
+        firsts
+    }
+
+    /// Sets all lengths of a datagram that has other extensions, and makes it the first one.
+    fn first(&self, mut datagram: Vec<u8>) -> Vec<u8> {
+        let len = datagram.len();
+        set(&mut datagram, 11, len - RECORD);
+        // The lower bytes of three: a datagram is shorter than 2^16.
+        set(&mut datagram, 15, len - RECORD - MESSAGE);
+        set(&mut datagram, 23, len - RECORD - MESSAGE);
+        set(&mut datagram, self.extensions, len - self.extensions - 2);
+        // Record 0, message 0.
+        datagram[5..11].fill(0);
+        datagram[17..19].fill(0);
+        datagram
+    }
+}
+
+fn set(datagram: &mut [u8], at: usize, value: usize) {
+    datagram[at..at + 2].copy_from_slice(&(value as u16).to_be_bytes());
+}
+
+/// Whether a datagram is a DTLS client's first word, whoever it is meant for.
+pub fn is_client_hello(datagram: &[u8]) -> bool {
+    ClientHello::parse(datagram).is_some()
+}
+
+/// What a host that does not encrypt answers to a ClientHello: a fatal alert (handshake_failure). It is
+/// shorter than the hello.
+pub const REFUSAL: [u8; 15] = [ALERT, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 40];
+
+/// Whether a datagram is a fatal alert in clear.
+pub(crate) fn is_refusal(datagram: &[u8]) -> bool {
+    datagram.len() == REFUSAL.len()
+        && datagram[0] == ALERT
+        && datagram[1] == 0xfe
+        && datagram[3..5] == [0, 0]
+        && datagram[11..14] == [0, 2, 2]
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(len)?)?;
+        self.at += len;
+        Some(taken)
+    }
+
+    fn skip(&mut self, len: usize) -> Option<()> {
+        self.take(len).map(|_| ())
+    }
+
+    fn u16(&mut self) -> Option<usize> {
+        let bytes = self.take(2)?;
+        Some(usize::from(u16::from_be_bytes([bytes[0], bytes[1]])))
+    }
+
+    fn vector_u8(&mut self) -> Option<()> {
+        let len = usize::from(self.take(1)?[0]);
+        self.skip(len)
+    }
+
+    fn vector_u16(&mut self) -> Option<()> {
+        let len = self.u16()?;
+        self.skip(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A hello with these extensions.
+    fn hello(record: u8, extensions: &[u8]) -> Vec<u8> {
+        let mut body = vec![0xfe, 0xfd];
+        body.extend([7; 32]);
+        body.extend([0, 0, 0, 2, 0x13, 3, 1, 0]);
+        body.extend((extensions.len() as u16).to_be_bytes());
+        body.extend(extensions);
+        let len = body.len() as u16;
+        let mut datagram = vec![22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, record];
+        datagram.extend((len + 12).to_be_bytes());
+        datagram.extend([1, 0]);
+        datagram.extend(len.to_be_bytes());
+        datagram.extend([0, record, 0, 0, 0, 0]);
+        datagram.extend(len.to_be_bytes());
+        datagram.extend(body);
+        datagram
+    }
+
+    const BEFORE: [u8; 7] = [0, 43, 0, 3, 2, 0xfe, 0xfc];
+    const COOKIE: [u8; 9] = [0, 44, 0, 5, 0, 3, 1, 2, 3];
+    const AFTER: [u8; 4] = [0, 10, 0, 0];
+
+    const PADDING: [u8; 15] = [0, 21, 0, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    const LESS: [u8; 6] = [0, 21, 0, 2, 0, 0];
+
+    #[test]
+    fn the_first_is_made_of_the_second() {
+        for (before, after) in [
+            ([&BEFORE[..], &AFTER].concat(), [&BEFORE[..], &COOKIE, &AFTER].concat()),
+            ([&BEFORE[..], &PADDING].concat(), [&BEFORE[..], &COOKIE, &LESS].concat()),
+            ([&PADDING[..], &AFTER].concat(), [&LESS[..], &AFTER, &COOKIE].concat()),
+            ([&LESS[..], &AFTER].concat(), [&LESS[..], &AFTER, &COOKIE].concat()),
+        ] {
+            let (first, second) = (hello(0, &before), hello(1, &after));
+            let parsed = ClientHello::parse(&second).unwrap();
+            assert_eq!(parsed.cookie(), Some(&[1, 2, 3][..]));
+            assert_eq!(parsed.random, [7; 32]);
+            assert!(parsed.firsts().contains(&first), "{:02x?}", parsed.firsts());
+            let parsed = ClientHello::parse(&first).unwrap();
+            assert_eq!((parsed.cookie(), parsed.firsts()), (None, Vec::new()));
+        }
+    }
+
+    #[test]
+    fn others_are_none() {
+        let good = hello(0, &BEFORE);
+        assert!(is_client_hello(&good));
+        for end in 0..good.len() {
+            assert!(!is_client_hello(&good[..end]), "cut at {end}");
+        }
+        assert!(!is_client_hello(&[&good[..], &[0]].concat()));
+        assert!(!is_client_hello(&hello(0, &[&COOKIE[..], &COOKIE].concat())), "two cookies");
+        assert!(!is_client_hello(&REFUSAL));
+        assert!(is_refusal(&REFUSAL));
+        assert!(!is_refusal(&good));
+    }
+
+    proptest! {
+        #[test]
+        fn anything_can_be_read(at in 0usize..80, byte: u8, end in 0usize..100) {
+            let mut datagram = hello(1, &[&BEFORE[..], &COOKIE, &AFTER].concat());
+            if let Some(place) = datagram.get_mut(at) {
+                *place = byte;
+            }
+            datagram.truncate(end);
+            if let Some(hello) = ClientHello::parse(&datagram) {
+                let _ = hello.cookie();
+                // What is made of it are hellos again, without a cookie.
+                for first in hello.firsts() {
+                    prop_assert!(ClientHello::parse(&first).unwrap().cookie.is_none());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,632 @@
+//! All connections of an endpoint: who is a datagram for, and which connection is a packet for?
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dimpl::{Config, Dtls, DtlsCertificate, Output};
+use polypath_proto::{FourTuple, Time};
+
+use crate::connection::{Connection, Deliver, News, Phase, Surroundings};
+use crate::cookie::{self, Baker, Recipe};
+use crate::crypto;
+use crate::fingerprint::Fingerprint;
+use crate::hello::ClientHello;
+use crate::identity::Identity;
+use crate::trust::{Refusal, Trust};
+
+/// Ways with a connection, at most; and those that others have begun and not completed.
+const MOST: usize = 4096;
+const MOST_OPENING: usize = 256;
+/// Connections over which nothing has gone for so long are closed.
+const IDLE: Duration = Duration::from_secs(600);
+/// If nothing comes back for so long, the peer may have lost its connection, or know this side by another
+/// address (a NAT has changed it): a new handshake is tried, and again after a while.
+const MUTE: Duration = Duration::from_secs(3);
+const AGAIN: Duration = Duration::from_secs(10);
+/// What the peer has sent over a connection before it knew of the next is taken for so long.
+const LINGER: Duration = Duration::from_secs(3);
+/// `dimpl` changes keys by KeyUpdate after so many records: never, for if both sides do so at the same time,
+/// some of what follows cannot be read. A new connection has new keys as well.
+const KEY_UPDATE: u64 = 1 << 60;
+/// Flights are repeated after 1, 2 and 4 s (RFC 9147 5.8.2); so a way that comes to life again is not
+/// waited for much longer than by SCTP's own timers.
+const RETRIES: usize = 3;
+const HANDSHAKE: Duration = Duration::from_secs(20);
+/// Bytes of a datagram of the handshake, which knows nothing of the path's MTU.
+const HANDSHAKE_DATAGRAM: usize = 1150;
+/// Room for whatever a datagram has.
+const SCRATCH: usize = 1 << 16;
+/// Datagrams of handshakes that wait to be sent; what is more is lost.
+const OUTGOING: usize = 1024;
+
+/// Bytes that a record adds to a packet: header, type and tag (RFC 9147 4).
+pub const OVERHEAD: usize = 5 + 1 + 16;
+
+/// What a layer is made from.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who this host is.
+    pub identity: Identity,
+    /// Whose certificates are taken.
+    pub trust: Trust,
+    /// Packets after which a connection is replaced by a new one, with new keys. Default: 2^24, some 20 GB.
+    pub rekey_after: u64,
+}
+
+impl Options {
+    /// With the defaults for the rest.
+    pub const fn new(identity: Identity, trust: Trust) -> Self {
+        Self { identity, trust, rekey_after: 1 << 24 }
+    }
+}
+
+/// What has become of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// It encrypts from now on.
+    Opened {
+        /// Where.
+        way: FourTuple,
+        /// The peer's certificate.
+        peer: Fingerprint,
+    },
+    /// It was refused, by this side or by the peer.
+    Refused {
+        /// Where.
+        way: FourTuple,
+        /// Why.
+        why: Refusal,
+    },
+}
+
+/// Counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Connections that came about.
+    pub opened: u64,
+    /// Handshakes that led to a refusal, by this side or by the peer.
+    pub refused: u64,
+    /// Handshakes and connections that failed: no answer, or what the peer said broke the protocol.
+    pub failed: u64,
+    /// First hellos that were answered with a cookie.
+    pub cookies: u64,
+    /// Hellos with a cookie that is not ours, stale, or of another address.
+    pub bad_cookies: u64,
+    /// Datagrams that belong to no connection, and SCTP packets in clear.
+    pub strangers: u64,
+    /// Packets that were not sent because who is at the other end has another certificate.
+    pub other_certificate: u64,
+    /// Packets that were not sent because too many wait for a handshake, or it failed.
+    pub dropped: u64,
+    /// Connections given up to make room.
+    pub evicted: u64,
+}
+
+type Key = (SocketAddr, IpAddr);
+
+/// The connections of one way: the one in use, and one that a peer that has begun anew is about to
+/// replace it with (RFC 9147 5.11), or this side because the other is mute or its keys are old; and the one
+/// that was replaced, as long as something may be on its way.
+struct Slot {
+    way: FourTuple,
+    current: Connection,
+    next: Option<Connection>,
+    old: Option<Connection>,
+    /// When this side last began, and when the one in use replaced the old one.
+    begun: Time,
+    replaced: Time,
+    /// As indexed.
+    timeout: Option<Time>,
+}
+
+impl Slot {
+    fn new(way: FourTuple, current: Connection, begun: Time) -> Self {
+        Self { way, current, next: None, old: None, begun, replaced: Time::ZERO, timeout: None }
+    }
+
+    fn wants(&self) -> Option<Time> {
+        let next = self.next.as_ref().and_then(|next| next.timeout);
+        [self.current.timeout, next].into_iter().flatten().min()
+    }
+
+    /// A handshake of this side that is not over.
+    fn attempt(&self) -> Option<&Connection> {
+        let attempt = |c: &&Connection| c.client && c.phase() == Phase::Opening;
+        self.next.as_ref().into_iter().chain([&self.current]).find(attempt)
+    }
+
+    fn is_opening(&self) -> bool {
+        !self.current.is_open() && !self.current.client
+    }
+}
+
+/// All connections of an endpoint.
+pub struct Layer {
+    config: Arc<Config>,
+    certificate: DtlsCertificate,
+    trust: Trust,
+    rekey_after: u64,
+    fingerprint: Fingerprint,
+    baker: Baker,
+    /// An instant that means nothing: `dimpl` counts from instants.
+    origin: Instant,
+    slots: BTreeMap<Key, Slot>,
+    timeouts: BTreeSet<(Time, Key)>,
+    outgoing: VecDeque<(FourTuple, Vec<u8>)>,
+    events: VecDeque<Event>,
+    stats: Stats,
+    scratch: Box<[u8]>,
+    swept: Time,
+}
+
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layer").field("ways", &self.slots.len()).finish_non_exhaustive()
+    }
+}
+
+impl Layer {
+    /// A layer without connections; `secret` is what its cookies are made with.
+    pub fn new(options: Options, secret: &[u8; 32]) -> Self {
+        let config = Config::builder()
+            .with_crypto_provider(crypto::provider())
+            .mtu(HANDSHAKE_DATAGRAM)
+            .flight_retries(RETRIES)
+            .handshake_timeout(HANDSHAKE)
+            .aead_encryption_limit(KEY_UPDATE)
+            .dtls12_cipher_suites(&[])
+            .build();
+        // Tested: it depends on nothing that is not written here.
+        #[expect(clippy::expect_used, reason = "all of it is constant")]
+        let config = Arc::new(config.expect("a provider that computes what it should"));
+        let fingerprint = options.identity.fingerprint();
+        let Identity { key, certificate } = options.identity;
+        Self {
+            config,
+            certificate: DtlsCertificate { certificate, private_key: key },
+            trust: options.trust,
+            rekey_after: options.rekey_after,
+            fingerprint,
+            baker: Baker::new(secret),
+            origin: Instant::now(),
+            slots: BTreeMap::new(),
+            timeouts: BTreeSet::new(),
+            outgoing: VecDeque::new(),
+            events: VecDeque::new(),
+            stats: Stats::default(),
+            scratch: vec![0; SCRATCH].into_boxed_slice(),
+            swept: Time::ZERO,
+        }
+    }
+
+    /// What others know this host by.
+    pub const fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Counters.
+    pub const fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Ways with a connection, complete or not.
+    pub fn ways(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Who is at the other end of a way, if it encrypts.
+    pub fn peer(&self, way: FourTuple) -> Option<Fingerprint> {
+        match self.slots.get(&self.find(way))?.current.phase() {
+            Phase::Open(peer) => Some(peer),
+            _ => None,
+        }
+    }
+
+    /// A datagram has come; the packets in it go to `deliver`.
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        way: FourTuple,
+        datagram: &[u8],
+        deliver: &mut Deliver<'_>,
+    ) {
+        let key = self.adopt(way);
+        match ClientHello::parse(datagram) {
+            Some(hello) => self.handle_hello(now, way, key, &hello, datagram, deliver),
+            None if self.slots.contains_key(&key) => {
+                self.with_slot(now, key, |slot, around| {
+                    if let Some(old) = &mut slot.old {
+                        old.receive(around, datagram, deliver);
+                    }
+                    let mut news = [None, None];
+                    news[0] = slot.current.receive(around, datagram, deliver);
+                    if let Some(next) = &mut slot.next {
+                        news[1] = next.receive(around, datagram, deliver);
+                    }
+                    news
+                });
+            }
+            None => self.stats.strangers += 1,
+        }
+    }
+
+    /// Encrypts a packet behind what `out` holds, and says over which way it goes; `None` if it has to
+    /// wait, or must not go. With `expected`, nobody else gets it.
+    pub fn seal(
+        &mut self,
+        now: Time,
+        way: FourTuple,
+        expected: Option<Fingerprint>,
+        packet: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<FourTuple> {
+        let key = self.find(way);
+        if !self.slots.contains_key(&key) {
+            self.open(now, way, key)?;
+        }
+        let slot = self.slots.get_mut(&key)?;
+        let way = slot.way;
+        match slot.current.phase() {
+            Phase::Open(peer) if expected.is_some_and(|expected| expected != peer) => {
+                self.stats.other_certificate += 1;
+                None
+            }
+            Phase::Open(_) => {
+                let mut around = Surroundings {
+                    now,
+                    origin: self.origin,
+                    way,
+                    trust: &self.trust,
+                    scratch: &mut self.scratch,
+                    outgoing: &mut self.outgoing,
+                };
+                let sealed = slot.current.seal(&mut around, packet, out);
+                if sealed {
+                    let tired =
+                        slot.current.is_mute(now, MUTE) || slot.current.sealed >= self.rekey_after;
+                    if tired
+                        && slot.next.is_none()
+                        && now.since(slot.begun.max(slot.replaced)) >= AGAIN
+                    {
+                        self.renew(now, key);
+                    } else if slot.wants() != slot.timeout {
+                        self.index(key);
+                    }
+                    return Some(way);
+                }
+                self.stats.failed += 1;
+                self.remove(key);
+                None
+            }
+            _ => {
+                if !slot.current.wait(expected, packet) {
+                    self.stats.dropped += 1;
+                }
+                None
+            }
+        }
+    }
+
+    /// The next datagram of a handshake. Call it until it gives `None`, after every other call.
+    pub fn poll_transmit(&mut self) -> Option<(FourTuple, Vec<u8>)> {
+        self.outgoing.pop_front()
+    }
+
+    /// What has become of connections. Call it until it gives `None`, after every other call.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let sweep = (!self.slots.is_empty()).then(|| self.swept + IDLE);
+        [self.timeouts.first().map(|(time, _)| *time), sweep].into_iter().flatten().min()
+    }
+
+    /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(&(time, key)) = self.timeouts.first() {
+            if time > now {
+                break;
+            }
+            self.timeouts.pop_first();
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.timeout = None;
+            }
+            self.with_slot(now, key, |slot, around| {
+                let next = slot.next.as_mut();
+                [
+                    slot.current.tick(around, &mut |_, _| {}),
+                    next.and_then(|next| next.tick(around, &mut |_, _| {})),
+                ]
+            });
+        }
+        if now >= self.swept + IDLE {
+            self.swept = now;
+            let idle: Vec<Key> = self
+                .slots
+                .iter()
+                .filter(|(_, slot)| now.since(slot.current.used) >= IDLE)
+                .map(|(key, _)| *key)
+                .collect();
+            for key in idle {
+                self.close_way(now, key);
+            }
+        }
+    }
+
+    /// Closes all connections: their peers are told (close_notify).
+    pub fn close(&mut self, now: Time) {
+        let keys: Vec<Key> = self.slots.keys().copied().collect();
+        for key in keys {
+            self.close_way(now, key);
+        }
+    }
+
+    fn close_way(&mut self, now: Time, key: Key) {
+        self.with_slot(now, key, |slot, around| {
+            slot.current.close(around);
+            slot.next = None;
+            [None, None]
+        });
+    }
+
+    /// A client's hello. Only one with a cookie leaves a trace.
+    fn handle_hello(
+        &mut self,
+        now: Time,
+        way: FourTuple,
+        key: Key,
+        hello: &ClientHello<'_>,
+        datagram: &[u8],
+        deliver: &mut Deliver<'_>,
+    ) {
+        if hello.cookie().is_none() {
+            let recipe = self.baker.recipe(now, &way, hello);
+            if self.outgoing.len() < OUTGOING
+                && let Some(request) = self.ask_again(now, &recipe, datagram)
+            {
+                self.stats.cookies += 1;
+                self.outgoing.push_back((way, request));
+            }
+            return;
+        }
+        if let Some(slot) = self.slots.get(&key) {
+            let same = |connection: &Connection| {
+                !connection.client && connection.random == Some(hello.random)
+            };
+            if same(&slot.current) || slot.next.as_ref().is_some_and(same) {
+                self.with_slot(now, key, |slot, around| {
+                    let connection = match &mut slot.next {
+                        Some(next) if same(next) => next,
+                        _ => &mut slot.current,
+                    };
+                    [connection.receive(around, datagram, deliver), None]
+                });
+                return;
+            }
+            // Both have begun at once: the larger number is the client.
+            if slot.attempt().is_some_and(|ours| ours.random > Some(hello.random)) {
+                return;
+            }
+        }
+        let Some((recipe, first)) = self.baker.recognise(now, &way, hello) else {
+            self.stats.bad_cookies += 1;
+            return;
+        };
+        let Some(dtls) = self.served(now, &recipe, &first, datagram) else {
+            self.stats.failed += 1;
+            return;
+        };
+        let mut connection = Connection::new(dtls, false, now);
+        connection.random = Some(hello.random);
+        self.accept(now, way, key, connection);
+    }
+
+    /// The answer to a client's first hello: say it again, with this cookie.
+    fn ask_again(&mut self, now: Time, recipe: &Recipe, hello: &[u8]) -> Option<Vec<u8>> {
+        let mut dtls = self.server(now)?;
+        cookie::with(recipe, || dtls.handle_packet(hello)).ok()?;
+        match dtls.poll_output(&mut self.scratch) {
+            Output::Packet(request) => Some(request.to_vec()),
+            _ => None,
+        }
+    }
+
+    /// An object of `dimpl` that waits for a client.
+    fn server(&self, now: Time) -> Option<Dtls> {
+        let instant = self.origin + now.since(Time::ZERO);
+        let mut dtls = Dtls::new_13(self.config.clone(), self.certificate.clone(), instant);
+        dtls.handle_timeout(instant).ok()?;
+        Some(dtls)
+    }
+
+    /// An object that knows all that one knew that is no more, and goes on from there.
+    fn served(&self, now: Time, recipe: &Recipe, first: &[u8], second: &[u8]) -> Option<Dtls> {
+        let mut dtls = self.server(now)?;
+        cookie::with(recipe, || {
+            dtls.handle_packet(first).ok()?;
+            // The request for a cookie.
+            let mut scratch = [0; HANDSHAKE_DATAGRAM];
+            while let Output::Packet(_) = dtls.poll_output(&mut scratch) {}
+            dtls.handle_packet(second).ok()
+        })?;
+        Some(dtls)
+    }
+
+    /// A client that is where it says.
+    fn accept(&mut self, now: Time, way: FourTuple, key: Key, mut connection: Connection) {
+        match self.slots.get_mut(&key) {
+            // Until it is complete, what there is stays.
+            Some(slot) if slot.current.is_open() => slot.next = Some(connection),
+            Some(slot) => {
+                connection.inherit(&mut slot.current);
+                slot.current = connection;
+            }
+            None => {
+                self.make_room(now);
+                self.slots.insert(key, Slot::new(way, connection, Time::ZERO));
+            }
+        }
+        self.tick(now, key);
+    }
+
+    /// Begins a handshake.
+    fn open(&mut self, now: Time, way: FourTuple, key: Key) -> Option<()> {
+        self.make_room(now);
+        let current = self.client(now);
+        self.slots.insert(key, Slot::new(way, current, now));
+        self.tick(now, key);
+        self.slots.contains_key(&key).then_some(())
+    }
+
+    /// Begins a handshake beside a connection that may be of no use any more.
+    fn renew(&mut self, now: Time, key: Key) {
+        let next = self.client(now);
+        if let Some(slot) = self.slots.get_mut(&key) {
+            slot.next = Some(next);
+            slot.begun = now;
+        }
+        self.tick(now, key);
+    }
+
+    fn client(&self, now: Time) -> Connection {
+        let instant = self.origin + now.since(Time::ZERO);
+        let mut dtls = Dtls::new_13(self.config.clone(), self.certificate.clone(), instant);
+        dtls.set_active(true);
+        Connection::new(dtls, true, now)
+    }
+
+    fn tick(&mut self, now: Time, key: Key) {
+        self.with_slot(now, key, |slot, around| {
+            let next = slot.next.as_mut();
+            [
+                slot.current.tick(around, &mut |_, _| {}),
+                next.and_then(|next| next.tick(around, &mut |_, _| {})),
+            ]
+        });
+    }
+
+    /// The oldest of those that others have begun goes first, and then whoever was silent longest.
+    fn make_room(&mut self, now: Time) {
+        let opening = self.slots.values().filter(|slot| slot.is_opening()).count();
+        let full = self.slots.len() >= MOST;
+        if opening < MOST_OPENING && !full {
+            return;
+        }
+        let oldest = |only_opening: bool| {
+            let slots = self.slots.iter().filter(|(_, slot)| !only_opening || slot.is_opening());
+            slots.min_by_key(|(_, slot)| slot.current.used).map(|(key, _)| *key)
+        };
+        if let Some(key) = oldest(true).or_else(|| oldest(false).filter(|_| full)) {
+            self.stats.evicted += 1;
+            self.close_way(now, key);
+        }
+    }
+
+    /// Does something with a way's connections, and what follows from it.
+    fn with_slot(
+        &mut self,
+        now: Time,
+        key: Key,
+        f: impl FnOnce(&mut Slot, &mut Surroundings<'_>) -> [Option<News>; 2],
+    ) {
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        let way = slot.way;
+        let mut around = Surroundings {
+            now,
+            origin: self.origin,
+            way,
+            trust: &self.trust,
+            scratch: &mut self.scratch,
+            outgoing: &mut self.outgoing,
+        };
+        let news = f(slot, &mut around);
+        if let Some(next) = slot.next.take_if(|next| next.is_open()) {
+            slot.old = Some(std::mem::replace(&mut slot.current, next));
+            slot.replaced = now;
+        }
+        slot.old.take_if(|_| now.since(slot.replaced) >= LINGER);
+        slot.next.take_if(|next| next.phase() == Phase::Over);
+        let over = slot.current.phase() == Phase::Over;
+        for news in news.into_iter().flatten() {
+            match news {
+                News::Opened { peer, withheld } => {
+                    self.stats.opened += 1;
+                    self.stats.other_certificate += withheld;
+                    self.events.push_back(Event::Opened { way, peer });
+                }
+                News::Refused(why) => {
+                    self.stats.refused += 1;
+                    self.events.push_back(Event::Refused { way, why });
+                }
+                News::Ended => self.stats.failed += 1,
+            }
+        }
+        if over { self.remove(key) } else { self.index(key) }
+    }
+
+    fn index(&mut self, key: Key) {
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        let wants = slot.wants();
+        if wants != slot.timeout {
+            if let Some(old) = slot.timeout {
+                self.timeouts.remove(&(old, key));
+            }
+            slot.timeout = wants;
+            if let Some(new) = wants {
+                self.timeouts.insert((new, key));
+            }
+        }
+    }
+
+    fn remove(&mut self, key: Key) {
+        if let Some(slot) = self.slots.remove(&key)
+            && let Some(timeout) = slot.timeout
+        {
+            self.timeouts.remove(&(timeout, key));
+        }
+    }
+
+    /// The connection that a packet goes over. If it does not matter from which address, the one that
+    /// was used last.
+    fn find(&self, way: FourTuple) -> Key {
+        let key = (way.remote, way.local.ip());
+        if !way.local.ip().is_unspecified() {
+            return key;
+        }
+        let first = (way.remote, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        self.slots
+            .range(first..)
+            .take_while(|((remote, _), _)| *remote == way.remote)
+            .max_by_key(|(_, slot)| slot.current.used)
+            .map_or(key, |(key, _)| *key)
+    }
+
+    /// The connection that a datagram comes over. One that was begun from any address gets the one that
+    /// the answer came to.
+    fn adopt(&mut self, way: FourTuple) -> Key {
+        let key = (way.remote, way.local.ip());
+        let any = if way.local.is_ipv4() {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+        } else {
+            std::net::Ipv6Addr::UNSPECIFIED.into()
+        };
+        if !self.slots.contains_key(&key)
+            && let Some(mut slot) = self.slots.remove(&(way.remote, any))
+        {
+            if let Some(timeout) = slot.timeout.take() {
+                self.timeouts.remove(&(timeout, (way.remote, any)));
+            }
+            slot.way = way;
+            self.slots.insert(key, slot);
+            self.index(key);
+        }
+        key
+    }
+}

@@ -1,0 +1,62 @@
+//! DTLS below SCTP (RFC 8261), over many paths, without sockets and without a clock.
+//!
+//! A [`Layer`] stands between SCTP packets and UDP datagrams. Each way (a pair of an own and a peer's
+//! address with their UDP ports) has a connection of DTLS 1.3 (RFC 9147) of its own, begun by whoever
+//! has a packet for it; each SCTP packet is one record. What makes many connections one peer is its
+//! certificate: [`Layer::seal`] takes the fingerprint that the association has, and [`Layer::handle_datagram`]
+//! tells that of each packet, so that nobody else can take part over a further path.
+//!
+//! A stranger costs nothing: the first hello is answered with a cookie and forgotten; what has no
+//! connection is dropped and counted. `docs/security.md` has the reasons.
+//!
+//! ```
+//! use polypath_dtls::{Identity, Layer, Options, Trust};
+//! use polypath_proto::{FourTuple, Time};
+//!
+//! let layer = || Layer::new(Options::new(Identity::generate().unwrap(), Trust::Anyone), &[7; 32]);
+//! let (mut here, mut there) = (layer(), layer());
+//! let (local, remote) = ("192.0.2.1:9899".parse()?, "192.0.2.2:9899".parse()?);
+//! let (out, back) = (FourTuple { local, remote }, FourTuple { local: remote, remote: local });
+//!
+//! let now = Time::ZERO;
+//! let mut received = Vec::new();
+//! here.seal(now, out, None, b"a packet", &mut Vec::new());
+//! loop {
+//!     let mut quiet = true;
+//!     while let Some((_, datagram)) = here.poll_transmit() {
+//!         quiet = false;
+//!         there.handle_datagram(now, back, &datagram, &mut |_, packet| received = packet.to_vec());
+//!     }
+//!     while let Some((_, datagram)) = there.poll_transmit() {
+//!         quiet = false;
+//!         here.handle_datagram(now, out, &datagram, &mut |_, _| {});
+//!     }
+//!     if quiet {
+//!         break;
+//!     }
+//! }
+//! assert_eq!(received, b"a packet");
+//! assert_eq!(here.peer(out), Some(there.fingerprint()));
+//! # Ok::<(), std::net::AddrParseError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod certificate;
+mod connection;
+mod cookie;
+mod crypto;
+mod fingerprint;
+mod hello;
+mod identity;
+mod layer;
+mod pem;
+mod secret;
+mod trust;
+
+pub use fingerprint::{Fingerprint, KnownFingerprint, NotAFingerprint};
+pub use hello::{REFUSAL, is_client_hello};
+pub use identity::{Identity, IdentityError};
+pub use layer::{Event, Layer, OVERHEAD, Options, Stats};
+pub use secret::{SharedSecret, TooShort};
+pub use trust::{Refusal, Trust};

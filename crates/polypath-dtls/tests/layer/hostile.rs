@@ -1,0 +1,197 @@
+//! Who only wants to do harm.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use polypath_dtls::{Identity, Options, Trust};
+use polypath_proto::FourTuple;
+use proptest::prelude::*;
+
+use crate::{Host, Pair, back, way};
+
+/// Making a key takes long in a build without optimisation.
+fn host() -> Host {
+    static IDENTITY: OnceLock<Identity> = OnceLock::new();
+    let identity = IDENTITY.get_or_init(|| Identity::generate().unwrap());
+    Host::with(Options::new(identity.clone(), Trust::Anyone))
+}
+
+fn connected() -> Pair {
+    let mut pair = Pair::new(host(), host());
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    pair.there.received.clear();
+    pair
+}
+
+#[test]
+fn a_record_counts_once() {
+    let mut pair = connected();
+    for number in 0..100u8 {
+        pair.send(true, way(1, 2), &[number]);
+    }
+    pair.settle();
+    for (from, datagram) in pair.carried.clone() {
+        if from == way(1, 2) {
+            pair.there.takes(pair.now, way(2, 1), &datagram);
+        }
+    }
+    assert_eq!(pair.there.received.len(), 100);
+    assert!(pair.send(true, way(1, 2), b"last"));
+    pair.settle();
+    assert_eq!(pair.there.received.len(), 101);
+}
+
+#[test]
+fn hellos_from_anywhere_cost_nothing_and_gain_nothing() {
+    let mut client = host();
+    let mut server = host();
+    let now = Pair::of_strangers().now;
+    client.layer.seal(now, way(1, 2), None, b"first", &mut Vec::new());
+    let (_, hello) = client.layer.poll_transmit().unwrap();
+    for port in 1..=2000 {
+        let from = FourTuple { remote: ([198, 51, 100, 7], port).into(), ..way(2, 1) };
+        server.takes(now, from, &hello);
+        let (to, answer) = server.layer.poll_transmit().unwrap();
+        assert_eq!(to, from);
+        assert!(answer.len() < hello.len(), "{} for {}", answer.len(), hello.len());
+        assert_eq!(server.layer.poll_transmit(), None);
+    }
+    // Nobody takes the answers: there is an end to them as well.
+    for port in 1..=2000 {
+        let from = FourTuple { remote: ([198, 51, 100, 8], port).into(), ..way(2, 1) };
+        server.takes(now, from, &hello);
+    }
+    assert_eq!(server.layer.ways(), 0);
+    assert_eq!(server.layer.poll_timeout(), None);
+    let mut waiting = 0;
+    while server.layer.poll_transmit().is_some() {
+        waiting += 1;
+    }
+    assert!(waiting <= 1024, "{waiting}");
+}
+
+#[test]
+fn a_cookie_is_for_one_address_and_for_a_while() {
+    let mut pair = Pair::new(host(), host());
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    // First hello, request, second hello.
+    let second = pair.carried[2].1.clone();
+    let mut server = host();
+    for from in [way(2, 3), way(9, 1)] {
+        server.takes(pair.now, from, &second);
+        assert_eq!(server.layer.poll_transmit(), None);
+    }
+    server.takes(pair.now + Duration::from_secs(121), way(2, 1), &second);
+    assert_eq!(server.layer.stats().bad_cookies, 3);
+    assert_eq!(server.layer.ways(), 0);
+    // It is the cookie that was the matter.
+    server.takes(pair.now, way(2, 1), &second);
+    assert_eq!(server.layer.ways(), 1);
+}
+
+#[test]
+fn half_a_handshake_does_not_fill_the_memory() {
+    let mut client = host();
+    let mut server = host();
+    let now = Pair::of_strangers().now;
+    for number in 1..=280u16 {
+        let [high, low] = number.to_be_bytes();
+        let out = FourTuple { local: ([10, 0, high, low], 9899).into(), ..way(1, 2) };
+        client.layer.seal(now, out, None, b"first", &mut Vec::new());
+        let (_, hello) = client.layer.poll_transmit().unwrap();
+        server.takes(now, back(out), &hello);
+        let (_, request) = server.layer.poll_transmit().unwrap();
+        client.takes(now, out, &request);
+        let (_, second) = client.layer.poll_transmit().unwrap();
+        server.takes(now, back(out), &second);
+        while server.layer.poll_transmit().is_some() {}
+    }
+    assert_eq!(server.layer.ways(), 256);
+    assert_eq!(server.layer.stats().evicted, 24);
+    // And what does not go on is forgotten.
+    server.layer.handle_timeout(now + Duration::from_secs(30));
+    for seconds in 31..60 {
+        server.layer.handle_timeout(now + Duration::from_secs(seconds));
+    }
+    assert_eq!(server.layer.ways(), 0);
+}
+
+/// A datagram of a pair's handshake or data, as it is or damaged.
+#[derive(Clone, Debug)]
+enum Harm {
+    Noise(Vec<u8>),
+    Flip { which: usize, at: usize, bit: u8 },
+    Cut { which: usize, keep: usize },
+    Join { which: usize, other: usize },
+}
+
+fn harm() -> impl Strategy<Value = Harm> {
+    let which = 0usize..16;
+    prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..120).prop_map(Harm::Noise),
+        (which.clone(), 0usize..1200, 0u8..8).prop_map(|(which, at, bit)| Harm::Flip {
+            which,
+            at,
+            bit
+        }),
+        (which.clone(), 0usize..600).prop_map(|(which, keep)| Harm::Cut { which, keep }),
+        (which.clone(), which).prop_map(|(which, other)| Harm::Join { which, other }),
+    ]
+}
+
+fn done(harm: &Harm, carried: &[(FourTuple, Vec<u8>)]) -> Vec<u8> {
+    let pick = |which: usize| carried[which % carried.len()].1.clone();
+    match *harm {
+        Harm::Noise(ref noise) => noise.clone(),
+        Harm::Flip { which, at, bit } => {
+            let mut datagram = pick(which);
+            let at = at % datagram.len();
+            datagram[at] ^= 1 << bit;
+            datagram
+        }
+        Harm::Cut { which, keep } => {
+            let mut datagram = pick(which);
+            datagram.truncate(keep % datagram.len());
+            datagram
+        }
+        Harm::Join { which, other } => [pick(which), pick(other)].concat(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// Nothing that was not sent is delivered, and what is sent goes on, whatever else comes.
+    #[test]
+    fn an_open_connection_bears_everything(harms in prop::collection::vec(harm(), 1..40)) {
+        let mut pair = connected();
+        pair.send(true, way(1, 2), b"second");
+        pair.settle();
+        pair.there.received.clear();
+        for harm in harms {
+            let datagram = done(&harm, &pair.carried);
+            pair.there.takes(pair.now, way(2, 1), &datagram);
+            pair.here.takes(pair.now, way(1, 2), &datagram);
+        }
+        while pair.there.layer.poll_transmit().is_some() {}
+        while pair.here.layer.poll_transmit().is_some() {}
+        prop_assert!(pair.there.received.is_empty());
+        prop_assert!(pair.send(true, way(1, 2), b"third"));
+        pair.settle();
+        prop_assert_eq!(pair.there.packets(), [b"third"]);
+    }
+
+    /// A stranger gets nothing through, and leaves at most one way behind.
+    #[test]
+    fn a_stranger_gets_nowhere(harms in prop::collection::vec(harm(), 1..40)) {
+        let pair = connected();
+        let mut server = host();
+        for harm in harms {
+            server.takes(pair.now, way(2, 1), &done(&harm, &pair.carried));
+        }
+        prop_assert!(server.received.is_empty());
+        prop_assert!(server.layer.ways() <= 1);
+    }
+}

@@ -1,0 +1,245 @@
+//! Two layers and what lies between them.
+
+mod hostile;
+mod trust;
+mod ways;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use polypath_dtls::{Event, Fingerprint, Identity, Layer, OVERHEAD, Options, Trust};
+use polypath_proto::{FourTuple, Time};
+
+/// A layer and what it has received.
+pub(crate) struct Host {
+    pub(crate) layer: Layer,
+    pub(crate) received: Vec<(Fingerprint, Vec<u8>)>,
+    pub(crate) events: Vec<Event>,
+}
+
+impl Host {
+    pub(crate) fn new(trust: Trust) -> Self {
+        Self::with(Options::new(Identity::generate().unwrap(), trust))
+    }
+
+    pub(crate) fn with(options: Options) -> Self {
+        let layer = Layer::new(options, &[9; 32]);
+        Self { layer, received: Vec::new(), events: Vec::new() }
+    }
+
+    pub(crate) fn takes(&mut self, now: Time, way: FourTuple, datagram: &[u8]) {
+        let received = &mut self.received;
+        self.layer.handle_datagram(now, way, datagram, &mut |peer, packet| {
+            received.push((peer, packet.to_vec()));
+        });
+        while let Some(event) = self.layer.poll_event() {
+            self.events.push(event);
+        }
+    }
+
+    pub(crate) fn packets(&self) -> Vec<&[u8]> {
+        self.received.iter().map(|(_, packet)| &packet[..]).collect()
+    }
+}
+
+/// A way from one side, with these last numbers of the addresses; the other side's is `back`.
+pub(crate) fn way(from: u8, to: u8) -> FourTuple {
+    FourTuple { local: ([192, 0, 2, from], 9899).into(), remote: ([192, 0, 2, to], 9899).into() }
+}
+
+pub(crate) fn back(way: FourTuple) -> FourTuple {
+    FourTuple { local: way.remote, remote: way.local }
+}
+
+/// Two hosts, and the datagrams between them.
+pub(crate) struct Pair {
+    pub(crate) now: Time,
+    pub(crate) here: Host,
+    pub(crate) there: Host,
+    /// Datagrams that have been carried, with their sender's way.
+    pub(crate) carried: Vec<(FourTuple, Vec<u8>)>,
+    /// Of the next datagrams, these get lost.
+    pub(crate) lose: std::ops::Range<usize>,
+    number: usize,
+    on_the_way: VecDeque<(bool, FourTuple, Vec<u8>)>,
+}
+
+impl Pair {
+    pub(crate) fn new(here: Host, there: Host) -> Self {
+        Self {
+            now: Time::from_secs(1000),
+            here,
+            there,
+            carried: Vec::new(),
+            lose: 0..0,
+            number: 0,
+            on_the_way: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn of_strangers() -> Self {
+        Self::new(Host::new(Trust::Anyone), Host::new(Trust::Anyone))
+    }
+
+    /// One of them sends a packet.
+    pub(crate) fn send(&mut self, from_here: bool, way: FourTuple, packet: &[u8]) -> bool {
+        self.send_to(from_here, way, None, packet)
+    }
+
+    pub(crate) fn send_to(
+        &mut self,
+        from_here: bool,
+        way: FourTuple,
+        expected: Option<Fingerprint>,
+        packet: &[u8],
+    ) -> bool {
+        let host = if from_here { &mut self.here } else { &mut self.there };
+        let mut out = Vec::new();
+        let sealed = host.layer.seal(self.now, way, expected, packet, &mut out);
+        if let Some(way) = sealed {
+            self.on_the_way.push_back((from_here, way, out));
+        }
+        sealed.is_some()
+    }
+
+    /// Until nobody says anything any more.
+    pub(crate) fn settle(&mut self) {
+        loop {
+            for (from_here, host) in [(true, &mut self.here), (false, &mut self.there)] {
+                while let Some((way, datagram)) = host.layer.poll_transmit() {
+                    self.on_the_way.push_back((from_here, way, datagram));
+                }
+            }
+            let Some((from_here, way, datagram)) = self.on_the_way.pop_front() else { return };
+            self.number += 1;
+            if self.lose.contains(&(self.number - 1)) {
+                continue;
+            }
+            let host = if from_here { &mut self.there } else { &mut self.here };
+            host.takes(self.now, back(way), &datagram);
+            self.carried.push((way, datagram));
+        }
+    }
+
+    /// Time passes.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            self.settle();
+            let timeouts = [self.here.layer.poll_timeout(), self.there.layer.poll_timeout()];
+            match timeouts.into_iter().flatten().min() {
+                Some(next) if next <= end => {
+                    self.now = self.now.max(next);
+                    self.here.layer.handle_timeout(self.now);
+                    self.there.layer.handle_timeout(self.now);
+                }
+                _ => break,
+            }
+        }
+        self.now = end;
+    }
+}
+
+#[test]
+fn packets_go_both_ways_each_in_a_record() {
+    let mut pair = Pair::of_strangers();
+    assert!(!pair.send(true, way(1, 2), b"first"), "has to wait");
+    pair.settle();
+    assert_eq!(pair.there.packets(), [b"first"]);
+    let size = pair.carried.len();
+    for len in [1, 100, 1400, 9000] {
+        assert!(pair.send(false, way(2, 1), &vec![7; len]));
+        assert!(pair.send(true, way(1, 2), &vec![8; len]));
+        pair.settle();
+        let sizes: Vec<usize> = pair.carried.iter().rev().take(2).map(|(_, d)| d.len()).collect();
+        assert_eq!(sizes, [len + OVERHEAD; 2]);
+    }
+    assert_eq!(pair.carried.len(), size + 8);
+    assert_eq!(pair.here.packets().len(), 4);
+    assert_eq!(pair.there.packets().len(), 5);
+    let (here, there) = (pair.here.layer.fingerprint(), pair.there.layer.fingerprint());
+    assert!(pair.here.received.iter().all(|(peer, _)| *peer == there));
+    assert!(pair.there.received.iter().all(|(peer, _)| *peer == here));
+    assert_eq!(pair.here.events, [Event::Opened { way: way(1, 2), peer: there }]);
+    assert_eq!(pair.there.events, [Event::Opened { way: way(2, 1), peer: here }]);
+}
+
+#[test]
+fn whatever_gets_lost_of_the_handshake_comes_again() {
+    for lost in [0..1, 1..2, 2..3, 3..4, 4..5, 5..6, 0..3, 1..4, 2..5, 3..6] {
+        let mut pair = Pair::of_strangers();
+        pair.lose = lost.clone();
+        pair.send(true, way(1, 2), b"first");
+        pair.pass(Duration::from_secs(12));
+        assert_eq!(pair.here.layer.stats().opened, 1, "{lost:?} lost");
+        // It may have gone with the last flight, which nobody repeats once SCTP has it.
+        pair.send(true, way(1, 2), b"second");
+        pair.settle();
+        assert_eq!(pair.there.packets().last(), Some(&&b"second"[..]), "{lost:?} lost");
+    }
+}
+
+#[test]
+fn nobody_there_is_given_up_and_tried_again() {
+    let mut pair = Pair::of_strangers();
+    pair.lose = 0..usize::MAX;
+    pair.send(true, way(1, 2), b"first");
+    pair.pass(Duration::from_secs(30));
+    assert_eq!(pair.here.layer.ways(), 0);
+    assert_eq!(pair.here.layer.stats().failed, 1);
+    pair.lose = 0..0;
+    pair.send(true, way(1, 2), b"second");
+    pair.settle();
+    assert_eq!(pair.there.packets(), [b"second"]);
+}
+
+#[test]
+fn keys_change_while_packets_go() {
+    let options = |_| Options {
+        rekey_after: 40,
+        ..Options::new(Identity::generate().unwrap(), Trust::Anyone)
+    };
+    let mut pair = Pair::new(Host::with(options(0)), Host::with(options(1)));
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    for number in 0..500u16 {
+        pair.pass(Duration::from_millis(100));
+        pair.send(true, way(1, 2), &number.to_be_bytes());
+        pair.send(false, way(2, 1), &number.to_be_bytes());
+        pair.settle();
+    }
+    let stats = (pair.here.layer.stats(), pair.there.layer.stats());
+    assert_eq!(pair.here.received.len(), 500, "{stats:?}");
+    assert_eq!(pair.there.received.len(), 501, "{stats:?}");
+    // Every ten seconds at the earliest.
+    assert!((4..=6).contains(&stats.0.opened), "{stats:?}");
+    assert_eq!(stats.0.opened, stats.1.opened);
+    assert_eq!((stats.0.failed, stats.1.failed), (0, 0));
+}
+
+#[test]
+fn goodbye_is_said_and_taken() {
+    let mut pair = Pair::of_strangers();
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    pair.send(false, way(2, 1), b"answer");
+    pair.settle();
+    pair.here.layer.close(pair.now);
+    pair.settle();
+    assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (0, 0));
+    // And another hello.
+    pair.send(false, way(2, 1), b"again");
+    pair.settle();
+    assert_eq!(pair.here.packets(), [&b"answer"[..], b"again"]);
+}
+
+#[test]
+fn what_is_not_used_is_closed() {
+    let mut pair = Pair::of_strangers();
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    pair.send(false, way(2, 1), b"answer");
+    pair.pass(Duration::from_secs(1300));
+    assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (0, 0));
+    assert_eq!(pair.here.layer.poll_timeout(), None);
+}

@@ -1,0 +1,136 @@
+//! Several ways; both beginning; one beginning anew.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use polypath_dtls::Trust;
+use polypath_proto::FourTuple;
+
+use crate::{Host, Pair, way};
+
+#[test]
+fn each_way_has_its_own_connection_and_all_one_peer() {
+    let mut pair = Pair::of_strangers();
+    for (from, to) in [(1, 2), (3, 4), (1, 4)] {
+        pair.send(true, way(from, to), &[from, to]);
+        pair.settle();
+    }
+    assert_eq!(pair.there.packets(), [[1, 2], [3, 4], [1, 4]]);
+    assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (3, 3));
+    let here = pair.here.layer.fingerprint();
+    assert!(pair.there.received.iter().all(|(peer, _)| *peer == here));
+    assert_eq!(pair.there.layer.peer(way(4, 1)), Some(here));
+    assert_eq!(pair.there.layer.peer(way(4, 5)), None);
+}
+
+#[test]
+fn records_of_one_way_are_nothing_on_another() {
+    let mut pair = Pair::of_strangers();
+    for to in [2, 4] {
+        pair.send(true, way(1, to), b"first");
+        pair.settle();
+    }
+    pair.send(true, way(1, 2), b"second");
+    pair.settle();
+    let (_, record) = pair.carried.pop().unwrap();
+    pair.there.takes(pair.now, way(4, 1), &record);
+    pair.there.takes(pair.now, way(9, 1), &record);
+    assert_eq!(pair.there.received.len(), 3);
+    assert_eq!(pair.there.layer.stats().strangers, 1);
+}
+
+#[test]
+fn both_may_begin_at_once() {
+    for _ in 0..8 {
+        let mut pair = Pair::of_strangers();
+        pair.send(true, way(1, 2), b"from here");
+        pair.send(false, way(2, 1), b"from there");
+        pair.pass(Duration::from_secs(5));
+        assert_eq!(pair.there.packets(), [b"from here"]);
+        assert_eq!(pair.here.packets(), [b"from there"]);
+        assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (1, 1));
+        assert_eq!(pair.here.layer.stats().opened, 1);
+    }
+}
+
+#[test]
+fn who_begins_anew_replaces_what_was_once_it_is_complete() {
+    let mut pair = Pair::of_strangers();
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    let old = std::mem::replace(&mut pair.here, Host::new(Trust::Anyone));
+    let hello = pair.carried[0].1.clone();
+    let second = pair.carried[2].1.clone();
+    // What was said once, said again by somebody else, changes nothing.
+    pair.there.takes(pair.now, way(2, 1), &hello);
+    pair.there.takes(pair.now, way(2, 1), &second);
+    while pair.there.layer.poll_transmit().is_some() {}
+    assert_eq!(pair.there.layer.peer(way(2, 1)), Some(old.layer.fingerprint()));
+    // Another one.
+    pair.send(true, way(1, 2), b"second");
+    pair.settle();
+    assert_eq!(pair.there.packets(), [&b"first"[..], b"second"]);
+    assert_eq!(pair.there.layer.peer(way(2, 1)), Some(pair.here.layer.fingerprint()));
+    assert_eq!(pair.there.layer.ways(), 1);
+}
+
+#[test]
+fn an_address_left_to_the_system_becomes_the_one_that_is_answered() {
+    let mut pair = Pair::of_strangers();
+    let any = FourTuple { local: (Ipv4Addr::UNSPECIFIED, 9899).into(), ..way(1, 2) };
+    let mut out = Vec::new();
+    assert_eq!(pair.here.layer.seal(pair.now, any, None, b"first", &mut out), None);
+    // What the system makes of it.
+    let (sent, hello) = pair.here.layer.poll_transmit().unwrap();
+    assert_eq!(sent, any);
+    pair.there.takes(pair.now, way(2, 1), &hello);
+    pair.settle();
+    assert_eq!(pair.there.packets(), [b"first"]);
+    assert_eq!(pair.here.layer.ways(), 1);
+    assert_eq!(pair.here.layer.seal(pair.now, any, None, b"x", &mut out), Some(way(1, 2)));
+}
+
+/// One of them sends every half second, until what it sends arrives.
+fn seconds_until_heard(pair: &mut Pair) -> u64 {
+    for half in 0..60 {
+        pair.send(true, way(1, 2), b"anybody?");
+        pair.pass(Duration::from_millis(500));
+        if !pair.there.received.is_empty() {
+            return half / 2;
+        }
+    }
+    panic!("it is never heard");
+}
+
+#[test]
+fn who_has_forgotten_everything_is_told_again() {
+    let mut pair = Pair::of_strangers();
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    pair.send(false, way(2, 1), b"answer");
+    pair.pass(Duration::from_secs(20));
+    pair.there = Host::new(Trust::Anyone);
+    assert!(seconds_until_heard(&mut pair) < 5);
+    assert_eq!(pair.here.layer.peer(way(1, 2)), Some(pair.there.layer.fingerprint()));
+    assert_eq!(pair.here.layer.ways(), 1);
+}
+
+#[test]
+fn silence_alone_changes_nothing() {
+    let mut pair = Pair::of_strangers();
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    let carried = pair.carried.len();
+    pair.there.received.clear();
+    // All that is said within a minute is lost, then some of it arrives.
+    pair.lose = 0..usize::MAX;
+    for _ in 0..60 {
+        assert!(pair.send(true, way(1, 2), b"anybody?"));
+        pair.pass(Duration::from_secs(1));
+    }
+    assert_eq!(pair.carried.len(), carried);
+    pair.lose = 0..0;
+    assert!(pair.send(true, way(1, 2), b"still here"));
+    pair.settle();
+    assert_eq!(pair.there.packets(), [b"still here"]);
+}

@@ -1,0 +1,210 @@
+//! DTLS below: over two paths, through a network that changes ports, and between those who should not.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use polypath::{
+    CloseReason, Config, ConnectError, ConnectOptions, Encapsulation, Encryption, Endpoint,
+    EndpointOptions, Identity, Message, PathState, Refusal, StreamId, Trust,
+};
+
+use crate::relay::Relay;
+use crate::setup::{PORT, Pair, impatient, ip, options, soon, until};
+
+/// Of the server, of the client, and of somebody else.
+static IDENTITIES: LazyLock<[Identity; 3]> =
+    LazyLock::new(|| std::array::from_fn(|_| Identity::generate().unwrap()));
+
+fn encryption(who: usize, trust: Trust) -> Option<Encryption> {
+    Some(Encryption { identity: IDENTITIES[who].clone(), trust })
+}
+
+fn only(who: usize) -> Trust {
+    Trust::Known(vec![IDENTITIES[who].fingerprint().into()])
+}
+
+fn server(addresses: &[&str], config: &Config, encryption: Option<Encryption>) -> Endpoint {
+    let options = options(addresses, config);
+    Endpoint::bind(EndpointOptions { port: PORT, listen: true, encryption, ..options }).unwrap()
+}
+
+fn client(addresses: &[&str], config: &Config, encryption: Option<Encryption>) -> Endpoint {
+    Endpoint::bind(EndpointOptions { encryption, ..options(addresses, config) }).unwrap()
+}
+
+const LOCALS: [&str; 2] = ["127.3.0.1", "127.4.0.1"];
+const REMOTES: [&str; 2] = ["127.3.0.2", "127.4.0.2"];
+
+/// Two paths, a relay each.
+async fn relayed(config: &Config) -> (Pair, Vec<Relay>) {
+    let server = server(&REMOTES, config, encryption(0, Trust::Anyone));
+    let client = client(&LOCALS, config, encryption(1, only(0)));
+    let mut relays = Vec::new();
+    for (local, remote) in LOCALS.iter().zip(server.local_addresses()) {
+        relays.push(Relay::new(ip(local), remote).await);
+    }
+    let to = ConnectOptions::new(PORT, relays.iter().map(Relay::address));
+    let near = soon(client.connect(to)).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    let pair = Pair { client, server, near, far };
+    until(|| {
+        [&pair.near, &pair.far].into_iter().all(|association| {
+            let paths = association.paths();
+            paths.len() == 2 && paths.iter().all(|path| path.view.state == PathState::Active)
+        })
+    })
+    .await;
+    (pair, relays)
+}
+
+async fn goes_both_ways(pair: &Pair) {
+    for (from, to) in [(&pair.near, &pair.far), (&pair.far, &pair.near)] {
+        from.send(Message::new(StreamId(0), "hello")).await.unwrap();
+        assert_eq!(soon(to.recv()).await.unwrap().unwrap().payload, "hello");
+    }
+}
+
+#[tokio::test]
+async fn two_paths_one_peer_and_one_is_cut() {
+    let (pair, relays) = relayed(&impatient()).await;
+    assert_eq!(pair.near.peer(), Some(IDENTITIES[0].fingerprint()));
+    assert_eq!(pair.far.peer(), Some(IDENTITIES[1].fingerprint()));
+    let near = pair.near.clone();
+    let sender = tokio::spawn(async move {
+        for number in 0..400_u32 {
+            let mut payload = vec![0; 5000];
+            payload[..4].copy_from_slice(&number.to_be_bytes());
+            near.send(Message::new(StreamId(0), payload)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        near.drained().await
+    });
+    for number in 0..400_u32 {
+        if number == 100 {
+            relays[0].cut(true);
+        }
+        let received = soon(pair.far.recv()).await.unwrap().unwrap();
+        assert_eq!(received.payload[..4], number.to_be_bytes());
+        assert_eq!(received.payload.len(), 5000);
+    }
+    soon(sender).await.unwrap().unwrap();
+    until(|| pair.near.paths()[0].view.state == PathState::Inactive).await;
+    // The connection has outlived the cut.
+    relays[0].cut(false);
+    until(|| pair.near.paths()[0].view.state == PathState::Active).await;
+    let (stats, intruders) = pair.near_stats();
+    assert_eq!((stats.opened, stats.refused, intruders), (2, 0, 0));
+    soon(pair.near.shutdown()).await.unwrap();
+}
+
+impl Pair {
+    fn near_stats(&self) -> (polypath::dtls::Stats, u64) {
+        self.client.encryption_stats()
+    }
+}
+
+#[tokio::test]
+async fn packets_stay_as_large_as_the_path_takes() {
+    let (pair, _relays) = relayed(&Config::rfc9260()).await;
+    pair.near.send(Message::new(StreamId(0), vec![7; 200_000])).await.unwrap();
+    let received = soon(pair.far.recv()).await.unwrap().unwrap();
+    assert_eq!(received.payload.len(), 200_000);
+    // 1500 bytes of IP: IPv4, UDP, the record, and SCTP's headers; cut to four.
+    let largest = 1500 - 20 - 8 - polypath::dtls::OVERHEAD - 12 - 16;
+    let chunks = pair.near.paths()[0].stats.data_chunks_sent;
+    assert_eq!(chunks, 200_000_u64.div_ceil(largest as u64 / 4 * 4));
+}
+
+#[tokio::test]
+async fn a_network_that_changes_the_port_is_got_over() {
+    let (pair, mut relays) = relayed(&impatient()).await;
+    goes_both_ways(&pair).await;
+    for relay in &mut relays {
+        relay.change_port().await;
+    }
+    // The server knows no connection with these ports, and the client finds out by itself.
+    pair.near.set_association_max_retrans(1000);
+    pair.far.set_association_max_retrans(1000);
+    soon(goes_both_ways(&pair)).await;
+    assert!(pair.near_stats().0.opened > 2);
+}
+
+#[tokio::test]
+async fn another_certificate_is_refused_at_once() {
+    let server = server(&["127.0.0.1"], &Config::rfc9260(), encryption(0, Trust::Anyone));
+    let client = client(&["127.0.0.1"], &Config::rfc9260(), encryption(1, only(2)));
+    let to = || ConnectOptions::new(PORT, server.local_addresses().iter().copied());
+    let found = IDENTITIES[0].fingerprint();
+    let error = soon(client.connect(to())).await.unwrap_err();
+    assert_eq!(error, ConnectError::Refused(Refusal::Certificate { found }));
+    assert_eq!(client.refusal(ip("127.0.0.1")), Some(Refusal::Certificate { found }));
+    // The other way round.
+    let strict = self::server(&["127.0.0.1"], &Config::rfc9260(), encryption(0, only(2)));
+    let to = ConnectOptions::new(PORT, strict.local_addresses().iter().copied());
+    let client = self::client(&["127.0.0.1"], &Config::rfc9260(), encryption(1, Trust::Anyone));
+    let error = soon(client.connect(to)).await.unwrap_err();
+    assert_eq!(error, ConnectError::Refused(Refusal::ByPeer));
+}
+
+#[tokio::test]
+async fn plain_and_encrypted_tell_each_other() {
+    let config = Config::rfc9260();
+    let plain = server(&["127.0.0.1"], &config, None);
+    let encrypted = client(&["127.0.0.1"], &config, encryption(1, Trust::Anyone));
+    let to = ConnectOptions::new(PORT, plain.local_addresses().iter().copied());
+    let error = soon(encrypted.connect(to)).await.unwrap_err();
+    assert_eq!(error, ConnectError::Refused(Refusal::Plain));
+
+    let encrypted = server(&["127.0.0.1"], &config, encryption(0, Trust::Anyone));
+    let plain = client(&["127.0.0.1"], &config, None);
+    let to = ConnectOptions::new(PORT, encrypted.local_addresses().iter().copied());
+    match soon(plain.connect(to)).await.unwrap_err() {
+        ConnectError::Closed(CloseReason::PeerAbort { cause }) => {
+            assert!(cause.contains(polypath::ENCRYPTED_ONLY), "{cause}");
+        }
+        error => panic!("{error}"),
+    }
+}
+
+/// It has the peer's address and ports, and says that it begins anew (RFC 9260 5.2.4 A). In clear, that
+/// takes the association over.
+#[tokio::test]
+async fn somebody_else_cannot_take_an_association_over() {
+    for encrypted in [true, false] {
+        let config = Config::rfc9260();
+        let of = |who| if encrypted { encryption(who, Trust::Anyone) } else { None };
+        let server = server(&["127.0.0.1"], &config, of(0));
+        let bind = |who| {
+            let options = EndpointOptions {
+                port: 7000,
+                encryption: of(who),
+                encapsulation: Encapsulation::Udp { port: 0 },
+                ..options(&["127.0.0.1"], &config)
+            };
+            Endpoint::bind(options).unwrap()
+        };
+        let (client, intruder) = (bind(1), bind(2));
+        let to = || ConnectOptions::new(PORT, server.local_addresses().iter().copied());
+        let near = soon(client.connect(to())).await.unwrap();
+        let far = soon(server.accept()).await.unwrap();
+        let taken = tokio::time::timeout(Duration::from_secs(2), intruder.connect(to())).await;
+        assert_eq!(taken.is_err(), encrypted, "{taken:?}");
+        if encrypted {
+            assert!(server.encryption_stats().1 > 0);
+            assert_eq!(far.peer(), Some(IDENTITIES[1].fingerprint()));
+            near.send(Message::new(StreamId(0), "still mine")).await.unwrap();
+            assert_eq!(soon(far.recv()).await.unwrap().unwrap().payload, "still mine");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_raw_wire_is_not_encrypted() {
+    let options = EndpointOptions {
+        encapsulation: Encapsulation::RawIp,
+        encryption: encryption(0, Trust::Anyone),
+        ..options(&["127.0.0.1"], &Config::rfc9260())
+    };
+    let error = Endpoint::bind(options).unwrap_err().to_string();
+    assert_eq!(error, "IP protocol 132 carries no DTLS");
+}
