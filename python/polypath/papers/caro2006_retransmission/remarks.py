@@ -49,8 +49,8 @@ REMARKS = {
     ),
     "R22": (
         "AllRtxAlt with TS is a little more than five percent quicker where the alternate path "
-        "loses nothing (5.2 % ± 0.1 against FrSameRtoAlt with 1200 transfers); ns-2 gives the same, "
-        "with the papers' constants and as Debian ships it."
+        "loses nothing (5.2 % ± 0.1 against FrSameRtoAlt with 1200 transfers); ns-2 gives the "
+        "same, with the papers' constants and as Debian ships it."
     ),
     "R25": (
         "Above 8 % loss of the alternate path the policies stay within a few percent of each "
