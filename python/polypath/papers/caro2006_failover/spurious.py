@@ -40,6 +40,9 @@ FAILURES = "path.0.failures"
 #: there is something to count.
 _FULL_MANY, _QUICK_FEW = 30, 3
 
+#: Of the full grid: what F02 and F09 hang on.
+_MORE = ((Transfer(1, 0, 0), 300), (Transfer(10, 0, 4), 120))
+
 #: Primary loss (percent) and threshold of the small grids.
 _SMALL_3 = ((1, 0), (1, 1), (7, 5), (10, 5))
 _SMALL_4 = ((2, 0), (3, 0), (3, 1), (4, 0), (4, 1), (6, 2), (8, 1), (8, 3), (10, 4))
@@ -61,7 +64,7 @@ def _grid_4(full: bool) -> Grid:
     if not full:
         return Grid(tuple(Transfer(p, 0, pmr) for p, pmr in _SMALL_4), _QUICK_FEW)
     settings = [Transfer(primary, 0, pmr) for pmr in PMR for primary in LOSSES[1:]]
-    return Grid(tuple(settings), _FULL_MANY)
+    return Grid(tuple(settings), _FULL_MANY, more=_MORE)
 
 
 def alternates(source: Source, primary: float, pmr: int) -> list[Transfer]:
