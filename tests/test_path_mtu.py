@@ -61,5 +61,6 @@ def test_a_transfer_survives_a_path_that_becomes_narrower(tmp_path, processes, r
     assert int(counters["FragFails"]) > 0, counters
     assert int(counters["FragCreates"]) > 0 or not silent, counters
     assert summary["blackout_s"] < 20
-    # It may end while larger sizes are still being tried.
-    assert 1200 <= path["mtu"] <= 1280, path
+    # It may end while larger sizes are still being tried than 1200 bytes, or what of them is left: SCTP packets
+    # have a multiple of four, and what DTLS adds is none.
+    assert 1200 - 3 <= path["mtu"] <= 1280, path

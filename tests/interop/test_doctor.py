@@ -37,8 +37,20 @@ def test_all_is_well(receiver, doctor):
     said, code = doctor(THERE[0], "--via", THERE[1])
     assert code == 0, said
     for here, there in zip(HERE, THERE, strict=True):
-        assert f"{there}: answers" in said and f"path from {here} to {there}: works" in said, said
+        assert f"{there}: answers" in said and ", encrypted, fingerprint " in said, said
+        assert f"path from {here} to {there}: works" in said, said
     assert said.count("packets of 1500 bytes pass") == 2
+
+
+def test_one_side_encrypts(receiver, network, processes, doctor, tmp_path):
+    said, code = doctor(THERE[0], "--plain")
+    assert code == 1 and "takes only encrypted connections" in said, said
+    processes.polypath("recv", "--plain", "--bind", THERE[0], "-u", "9900", "-o", tmp_path,
+                       inside=network.b.inside).said("in clear")
+    said, code = doctor(f"{THERE[0]}:9900")
+    assert code == 1 and "does not encrypt: --plain" in said, said
+    said, code = doctor(f"{THERE[0]}:9900", "--plain")
+    assert code == 0 and ", in clear" in said, said
 
 
 def test_nobody_listens(doctor):

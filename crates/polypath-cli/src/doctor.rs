@@ -8,8 +8,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use polypath::{
-    Association, CloseReason, Config, ConnectError, ConnectOptions, Endpoint, Event, Events, Path,
-    PathId, PathState, SocketStats,
+    Association, CloseReason, Config, ConnectError, ConnectOptions, ENCRYPTED_ONLY, Endpoint,
+    Event, Events, Path, PathId, PathState, Refusal, SocketStats,
 };
 
 use crate::failure::Failure;
@@ -83,8 +83,12 @@ fn tell(remote: Remote, asked: &Result<Asked, String>) -> Result<(), Failure> {
     let address = remote.0.ip();
     match asked {
         Ok(asked) => print_line(format_args!(
-            "{address}: answers, after {:.1} ms",
-            1e3 * asked.took.as_secs_f64()
+            "{address}: answers, after {:.1} ms, {}",
+            1e3 * asked.took.as_secs_f64(),
+            match asked.association.peer() {
+                Some(peer) => format!("encrypted, fingerprint {}", peer.short()),
+                None => "in clear".to_owned(),
+            }
         )),
         Err(why) => print_line(format_args!("{address}: {why}")),
     }
@@ -144,10 +148,19 @@ fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketS
             "an SCTP stack answers with ABORT and no cause: nothing listens on SCTP port {}",
             reach.port
         ),
+        ConnectError::Closed(CloseReason::PeerAbort { cause })
+            if cause.contains(ENCRYPTED_ONLY) =>
+        {
+            "answers, and takes only encrypted connections: no --plain, here or there as well"
+                .to_owned()
+        }
         ConnectError::Closed(CloseReason::PeerAbort { cause }) => {
             format!("an SCTP stack answers with ABORT: {cause}")
         }
-        ConnectError::Refused(why) => format!("no encryption comes about: {why}"),
+        ConnectError::Refused(Refusal::Plain) => {
+            "answers, and does not encrypt: --plain, here or no more there".to_owned()
+        }
+        ConnectError::Refused(why) => format!("answers, and no encryption comes about: {why}"),
         error => error.to_string(),
     }
 }
@@ -166,7 +179,8 @@ fn silence(reach: &Reach, remote: Remote, stats: &[SocketStats]) -> String {
     }
     format!(
         "no answer, not even an error: a firewall drops {what}, here, there or between; or the host \
-         is down, or it is no SCTP that listens there"
+         is down, or it is no SCTP that listens there{}",
+        if reach.raw || reach.encryption.plain { "" } else { ", or one without DTLS (--plain)" }
     )
 }
 
@@ -198,7 +212,11 @@ async fn look_at_paths(
         } else {
             troubles += 1;
             let stats = socket_of(endpoint, view.local);
-            lines.push(format!("{name}: {}", unconfirmed(&path, &refused, stats)));
+            let why = match endpoint.refusal(view.remote) {
+                Some(why) => format!("not encrypted: {why}"),
+                None => unconfirmed(&path, &refused, stats),
+            };
+            lines.push(format!("{name}: {why}"));
         }
         if works && !reach.raw && view.remote_port != asked_port(remotes, view.remote) {
             lines.push(format!(

@@ -19,7 +19,8 @@ use clap::{Args, Parser, Subcommand};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use polypath::{
-    Config, ConnectOptions, Encapsulation, Endpoint, EndpointOptions, Message, StreamId,
+    Config, ConnectOptions, Encapsulation, Encryption, Endpoint, EndpointOptions, Identity,
+    Message, StreamId, Trust,
 };
 use serde_json::{Value, json};
 
@@ -40,6 +41,9 @@ struct Cli {
     /// Path MTU in bytes.
     #[arg(long, global = true, default_value_t = 1500)]
     mtu: u16,
+    /// Encrypt, on both sides.
+    #[arg(long, global = true)]
+    encrypt: bool,
 }
 
 #[derive(Subcommand)]
@@ -99,8 +103,13 @@ fn endpoint(cli: &Cli, address: IpAddr, port: u16, udp_port: u16) -> Result<Endp
         .send_buffer(cli.buffer)
         .path_mtu(cli.mtu)
         .build()?;
+    let encryption = match cli.encrypt {
+        true => Some(Encryption { identity: Identity::generate()?, trust: Trust::Anyone }),
+        false => None,
+    };
     Ok(Endpoint::bind(EndpointOptions {
         addresses: vec![address],
+        encryption,
         port,
         encapsulation: Encapsulation::Udp { port: udp_port },
         listen: port != 0,
@@ -155,6 +164,7 @@ fn pair(cli: &Cli, runtime: &tokio::runtime::Runtime, load: Load) -> Result<Valu
         .args(["--threads", &cli.threads.to_string()])
         .args(["--buffer", &cli.buffer.to_string()])
         .args(["--mtu", &cli.mtu.to_string()])
+        .args(cli.encrypt.then_some("--encrypt"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
@@ -174,6 +184,7 @@ fn pair(cli: &Cli, runtime: &tokio::runtime::Runtime, load: Load) -> Result<Valu
         "threads": cli.threads,
         "buffer_bytes": cli.buffer,
         "mtu_bytes": cli.mtu,
+        "encrypt": cli.encrypt,
         "send": sender?,
         "recv": serde_json::from_str::<Value>(&receiver)?,
     }))
