@@ -15,13 +15,16 @@ NEEDS = {
 }
 
 
-def cases(*stacks: str, quick: bool = True) -> pytest.MarkDecorator:
+def cases(*stacks: str, quick: bool = True, feature: str = "") -> pytest.MarkDecorator:
     """The test for each peer and encapsulation, and for each side that connects. One that is not
-    quick has two of a peer's four in the short run, in which both of either occur."""
+    quick has two of a peer's four in the short run, in which both of either occur. Where a feature is known
+    not to be, there is none."""
     params = []
     for stack in stacks or ("usrsctp", "linux"):
         for raw in table.STACKS[stack][1]:
             for we_connect in (True, False):
+                if table.known(stack, raw, we_connect, feature):
+                    continue
                 case = Case(stack, raw, we_connect)
                 marks = [pytest.mark.needs(*NEEDS[stack])]
                 if not quick and (raw == we_connect) == (stack == "usrsctp"):

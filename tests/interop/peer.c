@@ -7,8 +7,9 @@
  *
  * UDP ports are those of RFC 6951 ("-": IP protocol 132); the kernel's are set by sysctl. Options:
  * "brisk" notices failures within a second, "mtu=BYTES" sets the path MTU
- * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams, "partial" offers
- * partial reliability, "interleave" user message interleaving.
+ * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams, "auth" takes
+ * DATA only authenticated and has a secret, "partial" offers partial reliability, "interleave" user message
+ * interleaving.
  *
  *   gcc peer.c -lusrsctp -lpthread        gcc -DKERNEL peer.c -lsctp -lpthread
  */
@@ -54,7 +55,7 @@ static struct addresses {
 
 static handle association;
 static struct tally received, sent;
-static int listens, brisk, mtu, reconfig, partial, interleave;
+static int port, listens, brisk, mtu, reconfig, auth, partial, interleave;
 static unsigned long partial_received, given_up;
 
 static void die(const char *what)
@@ -124,6 +125,19 @@ static handle open_socket(int remote_udp)
 		struct sctp_assoc_value all = { .assoc_value = SCTP_ENABLE_RESET_STREAM_REQ
 					| SCTP_ENABLE_RESET_ASSOC_REQ | SCTP_ENABLE_CHANGE_ASSOC_REQ };
 		option(s, SCTP_ENABLE_STREAM_RESET, &all, sizeof all, "SCTP_ENABLE_STREAM_RESET");
+	}
+	if (auth) {
+		struct sctp_authchunk data = { .sauth_chunk = 0 };
+		option(s, SCTP_AUTH_CHUNK, &data, sizeof data, "SCTP_AUTH_CHUNK");
+		static const char secret[] = "interoperability";
+		char room[sizeof(struct sctp_authkey) + sizeof secret] = { 0 };
+		struct sctp_authkey *key = (struct sctp_authkey *)room;
+		key->sca_keynumber = 7;
+		key->sca_keylength = sizeof secret - 1;
+		memcpy(key->sca_key, secret, sizeof secret - 1);
+		option(s, SCTP_AUTH_KEY, key, sizeof *key + sizeof secret - 1, "SCTP_AUTH_KEY");
+		struct sctp_authkeyid active = { .scact_keynumber = 7 };
+		option(s, SCTP_AUTH_ACTIVE_KEY, &active, sizeof active, "SCTP_AUTH_ACTIVE_KEY");
 	}
 	if (brisk) {
 		struct sctp_rtoinfo rto = { .srto_initial = 400, .srto_min = 200, .srto_max = 1000 };
@@ -463,6 +477,14 @@ static void add(const char *words)
 	patiently(SCTP_ADD_STREAMS, &more, sizeof more, "SCTP_ADD_STREAMS");
 }
 
+/* bind | unbind an address of this host */
+static void change_address(char *ip, int flags)
+{
+	struct addresses one = parse(ip, port);
+	if (OF_SCTP(bindx)(association, (struct sockaddr *)one.list, one.count, flags) < 0)
+		die("bindx");
+}
+
 static void obey(char *line)
 {
 	line[strcspn(line, "\r\n")] = 0;
@@ -472,6 +494,10 @@ static void obey(char *line)
 		reset(line + 6);
 	} else if (strncmp(line, "add ", 4) == 0) {
 		add(line + 4);
+	} else if (strncmp(line, "bind ", 5) == 0) {
+		change_address(line + 5, SCTP_BINDX_ADD_ADDR);
+	} else if (strncmp(line, "unbind ", 7) == 0) {
+		change_address(line + 7, SCTP_BINDX_REM_ADDR);
 	} else if (strcmp(line, "totals") == 0) {
 		tell_totals("sent", &sent);
 		tell_totals("received", &received);
@@ -503,7 +529,7 @@ int main(int argc, char **argv)
 {
 	if (argc < 7)
 		die("usage: peer listen|connect LOCALS PORT REMOTES UDP REMOTE_UDP OPTION...");
-	int port = atoi(argv[3]);
+	port = atoi(argv[3]);
 	listens = strcmp(argv[1], "listen") == 0;
 	locals = parse(argv[2], port);
 	remotes = parse(argv[4], port);
@@ -512,6 +538,7 @@ int main(int argc, char **argv)
 		reconfig |= strcmp(argv[i], "reconfig") == 0;
 		partial |= strcmp(argv[i], "partial") == 0;
 		interleave |= strcmp(argv[i], "interleave") == 0;
+		auth |= strcmp(argv[i], "auth") == 0;
 		sscanf(argv[i], "mtu=%d", &mtu);
 	}
 #ifndef KERNEL

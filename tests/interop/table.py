@@ -34,6 +34,9 @@ FEATURES = {
     "nat-path": "second path through the NAT learnt and confirmed by both sides",
     "reset-ours": "polypath resets its streams, the peer's, and the association, and adds streams (RFC 6525)",
     "reset-theirs": "the peer does all that",
+    "auth": "DATA both ways only authenticated, with a secret that both have (RFC 4895)",
+    "move-ours": "polypath changes its address while data flows both ways (RFC 5061)",
+    "move-theirs": "the peer does",
     "tshark": "every packet of polypath sound for tshark",
     "ours-offered": "timestamps, offered by polypath alone",
     "theirs-offered": "extensions offered by the peer alone",
@@ -42,7 +45,7 @@ FEATURES = {
 LACKS = {
     "pion": {feature: "not offered by the peer" for feature in (
         "heartbeats", "failover", "mtu", "pmtud", "restart-ours", "restart-theirs", "nat-path",
-        "reset-ours", "reset-theirs")},
+        "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")
@@ -95,8 +98,14 @@ def read() -> dict[tuple[str, bool, bool, str], str]:
     return found
 
 
+# usrsctp leaves it to the host which address its UDP datagrams are from.
+MOVES = ("move-ours", "move-theirs")
+
+
 def known(stack: str, raw: bool, we_connect: bool, feature: str) -> str | None:
     """The outcome that needs no test."""
+    if feature in MOVES and stack == "usrsctp" and not raw:
+        return "-"
     if feature in BEHIND_NAT and (raw or not we_connect):
         return "-"
     return LACKS.get(stack, {}).get(feature)

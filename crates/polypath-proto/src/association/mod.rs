@@ -587,7 +587,10 @@ impl Association {
             Chunk::CookieAck => self.handle_cookie_ack(now, path),
             Chunk::Error(error) => self.handle_error(now, error.causes),
             // RFC 9260 8.5.1 B, C: with our own tag only without the T bit.
-            Chunk::Abort(abort) if !abort.t_bit => self.handle_abort(words(abort.causes)),
+            // RFC 5061 5.3 F4: not to an address that goes.
+            Chunk::Abort(abort) if !abort.t_bit && self.stays(from.local.ip()) => {
+                self.handle_abort(words(abort.causes))
+            }
             Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),
             Chunk::ShutdownAck => self.handle_shutdown_ack(path),
             Chunk::ShutdownComplete(s) if !s.t_bit => self.handle_shutdown_complete(),
@@ -641,6 +644,9 @@ impl Association {
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
                 if self.demands_auth(chunk_type::ABORT) {
                     self.stats.unauthenticated += 1;
+                    return true;
+                }
+                if self.is_abort_of_a_change(from) {
                     return true;
                 }
                 if let Some(path) = self.refused_path(from) {

@@ -446,6 +446,36 @@ fn both_sides_may_move_at_once() {
     assert_eq!(pairs(&net, 1), [(v4(4, 1), v4(4, 0), ACTIVE)]);
 }
 
+/// RFC 5061 5.3.1: what was on its way when an address went is a stranger's to the peer, which says so.
+#[test]
+fn an_abort_for_an_address_that_went_ends_nothing() {
+    let mut net = joined(2);
+    let abort = |net: &mut Net, path: u8| {
+        let hand = Hand { ip: v4(path, 1), ..Hand::new(0) };
+        // The tag of what it answers: the peer's own.
+        let tag = net.sent_with(0, "HEARTBEAT")[0].tag;
+        let packet = hand.packet(tag, &|w| w.abort(true, |_| Ok(())).unwrap());
+        let to = (v4(path, 0), 0).into();
+        net.inject((v4(path, 1), 0).into(), to, &packet);
+    };
+    abort(&mut net, 0);
+    assert!(net.a(0).is_established(), "the other path works");
+    assert_eq!(net.path(0, 0).state, PathState::Inactive);
+    net.send(0, 0, payload(1, 1000)).unwrap();
+    net.run(S(1));
+    assert_eq!(net.hosts[1].received.len(), 1);
+    abort(&mut net, 1);
+    assert!(net.closed(0).is_some(), "nobody knows it there either");
+    // To an address that goes.
+    let mut net = joined(2);
+    net.drop_all("ASCONF-ACK");
+    net.goes(0, v4(0, 0));
+    net.hosts[0].addresses.push(v4(0, 0));
+    abort(&mut net, 0);
+    abort(&mut net, 0);
+    assert!(net.a(0).is_established());
+}
+
 #[test]
 fn an_old_answer_confirms_no_new_path() {
     // The hand is asked on an address, which goes; another that is not its own takes its number.

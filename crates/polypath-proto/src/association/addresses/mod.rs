@@ -145,7 +145,9 @@ impl Association {
                     any = true;
                     self.handle_asconf(now, from, &asconf);
                 }
-                _ => return any,
+                // Others send it with a SACK before it.
+                Some(_) => {}
+                None => return any,
             }
         }
     }

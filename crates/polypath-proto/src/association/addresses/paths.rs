@@ -6,7 +6,7 @@ use super::Association;
 use crate::event::Event;
 use crate::policy::PathState;
 use crate::policy::retransmission::LossCause;
-use crate::{PathId, Time};
+use crate::{FourTuple, PathId, Time};
 
 impl Association {
     /// Paths from a new local address: to the peer's addresses that are reached from there, or to the one
@@ -131,6 +131,36 @@ impl Association {
             .or_else(|| there(PathState::Inactive))
             .or_else(|| there(PathState::Unconfirmed));
         best.map_or(self.primary, |p| p.id())
+    }
+
+    /// A local address that the peer knows and is not being told to forget; any, if addresses do not come and
+    /// go.
+    pub(in crate::association) fn stays(&self, local: IpAddr) -> bool {
+        self.addresses.as_ref().is_none_or(|a| {
+            a.told.contains(&local) && !a.ours.as_ref().is_some_and(|ours| ours.deletes(local))
+        })
+    }
+
+    /// An ABORT with a reflected tag says that the peer does not know the address that it saw, or was sent to:
+    /// packets that were on their way when an address went are strangers' to it (RFC 5061 5.3.1). Where it
+    /// concerns an address that stays, the path is given up; only the last one ends the association.
+    pub(in crate::association) fn is_abort_of_a_change(&mut self, from: &FourTuple) -> bool {
+        if self.addresses.is_none() {
+            return false;
+        }
+        if !self.stays(from.local.ip()) {
+            return true;
+        }
+        let Some(path) = self.path_for(from) else { return true };
+        let works = |p: &crate::path::Path| p.state() == PathState::Active && p.id() != path;
+        if !self.paths.iter().any(works) {
+            return false;
+        }
+        if self.may_carry(path) {
+            self.set_path_state(self.now, path, PathState::Inactive);
+        }
+        self.events.push_back(Event::PathRefused { path });
+        true
     }
 
     /// Data may go there: it has been shown to reach the peer, and is still there.

@@ -32,6 +32,12 @@ pub(in crate::association) struct Ours {
     pub(super) timer: Time,
 }
 
+impl Ours {
+    pub(super) fn deletes(&self, ip: IpAddr) -> bool {
+        self.requests.iter().any(|r| r.1 == AddressChange::Deleted && r.2 == ip)
+    }
+}
+
 const fn wildcard(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -232,7 +238,7 @@ impl Association {
     pub(super) fn path_for_asconf(&self, old: Option<PathId>) -> PathId {
         let Some(addresses) = &self.addresses else { return self.current };
         let Some(ours) = &addresses.ours else { return self.current };
-        let goes = |ip| ours.requests.iter().any(|r| r.1 == AddressChange::Deleted && r.2 == ip);
+        let goes = |ip| ours.deletes(ip);
         // The wildcard may have to stand for another address, if this one has gone meanwhile: what follows
         // sets it right.
         let source = ours.source.filter(|source| self.is_here(*source));
