@@ -10,7 +10,7 @@
 //! `interleave` user message interleaving.
 //!
 //! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed|partial` (`partial`: ordered, never sent again, and
-//! counted apart), `totals`, `paths`, `shutdown`, `abort`, `reset outgoing|incoming|association`,
+//! counted apart, on streams from 32 on), `totals`, `paths`, `shutdown`, `abort`, `reset outgoing|incoming|association`,
 //! `add OUTGOING INCOMING`.
 
 mod tally;
@@ -208,7 +208,7 @@ async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(
             ["send", count, size, streams, "partial"] => {
                 let (size, streams) = (size.parse()?, streams.parse::<u16>()?);
                 for i in 0..count.parse::<u32>()? {
-                    let stream = StreamId((i % u32::from(streams)) as u16);
+                    let stream = StreamId(tally::PARTIAL_STREAMS + (i % u32::from(streams)) as u16);
                     let plain = Message::new(stream, tally::content(size, i));
                     let reliability = Reliability::Retransmissions(0);
                     let ppid = tally::PARTIAL;
