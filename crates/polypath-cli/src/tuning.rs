@@ -84,6 +84,8 @@ constants! {
     fast_retransmit_reports number "missing reports that make a chunk lost",
     partial_reliability switch "messages may be given up, where an application asks for it and the peer agrees",
     interleaving switch "a long message does not hold up other streams, where the peer agrees",
+    nr_sack switch "offer acknowledgements that the sender may forget by: what has arrived is kept",
+    buffer_splitting choice "buffers split between the paths: off, send, receive or both",
     receive_buffer bytes "receive buffer",
     send_buffer bytes "send buffer",
     max_message_size bytes "largest message accepted for sending",

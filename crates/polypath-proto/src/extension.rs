@@ -39,10 +39,13 @@ pub enum Extension {
     Interleaving,
     /// Partial reliability where messages are interleaved: I-FORWARD-TSN chunks (RFC 8260 2.3).
     InterleavedForwardTsn,
+    /// NR-SACK chunks: the receiver says what it will not drop again
+    /// (draft-natarajan-tsvwg-sctp-nrsack).
+    NrSack,
 }
 
 impl Extension {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
@@ -52,6 +55,7 @@ impl Extension {
         Self::PartialReliability,
         Self::Interleaving,
         Self::InterleavedForwardTsn,
+        Self::NrSack,
     ];
 
     /// What a parameter of its own offers.
@@ -75,7 +79,12 @@ impl Extension {
             Self::PartialReliability => Some(chunk_type::FORWARD_TSN),
             Self::Interleaving => Some(chunk_type::I_DATA),
             Self::InterleavedForwardTsn => Some(chunk_type::I_FORWARD_TSN),
-            _ => None,
+            Self::NrSack => Some(chunk_type::NR_SACK),
+            Self::Timestamps
+            | Self::RetransmissionFlag
+            | Self::PacketCount
+            | Self::Ecn
+            | Self::ZeroChecksum => None,
         }
     }
 
@@ -85,11 +94,14 @@ impl Extension {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
-            Self::StreamReconfiguration => Ok(()),
             Self::Ecn => p.ecn_capable(),
             Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
             Self::PartialReliability => p.forward_tsn_supported(),
-            Self::Interleaving | Self::InterleavedForwardTsn => Ok(()),
+            // By Supported Extensions alone.
+            Self::StreamReconfiguration
+            | Self::Interleaving
+            | Self::InterleavedForwardTsn
+            | Self::NrSack => Ok(()),
         }
     }
 
@@ -97,7 +109,15 @@ impl Extension {
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            _ => 0,
+            Self::RetransmissionFlag
+            | Self::PacketCount
+            | Self::StreamReconfiguration
+            | Self::Ecn
+            | Self::ZeroChecksum
+            | Self::PartialReliability
+            | Self::Interleaving
+            | Self::InterleavedForwardTsn
+            | Self::NrSack => 0,
         }
     }
 
@@ -125,16 +145,16 @@ impl Extensions {
             (config.ecn(), Extension::Ecn),
             (endpoint.zero_checksum, Extension::ZeroChecksum),
             (config.partial_reliability(), Extension::PartialReliability),
+            (config.interleaving(), Extension::Interleaving),
+            (
+                config.interleaving() && config.partial_reliability(),
+                Extension::InterleavedForwardTsn,
+            ),
+            (config.nr_sack(), Extension::NrSack),
         ] {
             if on {
                 all.insert(extension);
             }
-        }
-        if config.interleaving() {
-            all.insert(Extension::Interleaving);
-        }
-        if config.partial_reliability() && config.interleaving() {
-            all.insert(Extension::InterleavedForwardTsn);
         }
         all
     }

@@ -263,12 +263,12 @@ impl Chunks {
                 retransmission = tsn <= flow.highest;
                 flow.highest = flow.highest.max(tsn);
             }
-            Chunk::Sack(sack) => {
+            Chunk::Sack(sack) | Chunk::NrSack(sack) => {
                 let flow = flows[1 - direction];
                 let cumulative = sack.cumulative_tsn_ack;
                 tsn = flow.relative(cumulative);
                 a_rwnd = sack.a_rwnd;
-                let gaps = sack.gaps();
+                let gaps = sack.all_gaps();
                 self.gap_first
                     .extend(gaps.clone().map(|b: GapBlock| flow.relative(b.first(cumulative))));
                 self.gap_last.extend(gaps.map(|b: GapBlock| flow.relative(b.last(cumulative))));

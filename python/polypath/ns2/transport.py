@@ -56,6 +56,8 @@ _FIXED = {
     "srtt_heuristic": False,
     "partial_reliability": False,
     "interleaving": False,
+    "nr_sack": False,
+    "buffer_splitting": "off",
     "initial_cwnd": 0,
     "cwnd_floor": 4,
     "potentially_failed_max_retrans": 0,

@@ -97,7 +97,7 @@ impl Association {
                     out += chunk.size();
                 }
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
-                Fate::Acked | Fate::Abandoned => {}
+                Fate::Acked | Fate::Abandoned | Fate::Reserved => {}
             }
         });
         if let Some(removed) = self.sender.queue.remove(message) {

@@ -23,7 +23,7 @@ impl Association {
 
     fn is_blocked(&self) -> bool {
         let largest = self.largest_payload;
-        let Some(size) = self.sender.queue.next_size(largest, largest) else { return false };
+        let Some(size) = self.sender.next_new_size(largest) else { return false };
         let idle = |p: &crate::path::Path| {
             p.state() == PathState::Active && p.in_flight() == 0 && p.lost() == 0
         };

@@ -254,6 +254,7 @@ impl Association {
         self.sender.heard = true;
         self.sender.probe = WindowProbe::Idle;
         self.receiver.restart(cookie.peer_initial_tsn, cookie.inbound_streams);
+        self.keep_if_agreed();
         self.start_reconfig(cookie.peer_initial_tsn);
         Self::prepare(&mut self.receiver, self.extensions);
         self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);

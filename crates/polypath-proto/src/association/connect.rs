@@ -109,6 +109,7 @@ impl Association {
     /// The peer's first TSN and its window are known.
     pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
         self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
+        self.keep_if_agreed();
         self.start_reconfig(initial);
         Self::prepare(&mut self.receiver, self.extensions);
         self.peer_window(a_rwnd);
@@ -124,6 +125,7 @@ impl Association {
 
     /// The first window that the peer announces.
     pub(super) fn peer_window(&mut self, a_rwnd: u32) {
+        self.sender.largest_window = 0;
         self.sender.set_window(a_rwnd);
         self.policies.retransmission.learn_peer_buffer(a_rwnd);
         // Chunks that half fill a small buffer leave it room to work with.

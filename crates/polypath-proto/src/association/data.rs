@@ -220,12 +220,16 @@ impl Association {
 
     pub(super) fn write_sack(&mut self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         let a_rwnd = self.receiver.announce(self.largest_chunk());
-        let tsns = self.receiver.tsns();
         let mut flags = if self.ack.retransmission { Sack::RETRANSMISSION } else { 0 };
         if self.extensions.contains(Extension::PacketCount) {
             flags |= Sack::packets_flags(self.ack.packets());
         }
-        w.sack(tsns.cumulative(), a_rwnd, flags, tsns.gaps(), tsns.duplicates())?;
+        if self.extensions.contains(Extension::NrSack) {
+            self.write_nr_sack(a_rwnd, flags, w)?;
+        } else {
+            let tsns = self.receiver.tsns();
+            w.sack(tsns.cumulative(), a_rwnd, flags, tsns.gaps(), tsns.duplicates())?;
+        }
         self.receiver.duplicates_reported();
         self.ack.sent();
         self.stats.sacks_sent += 1;

@@ -34,6 +34,7 @@ mod abandon;
 mod acknowledge;
 mod acks;
 mod blocking;
+mod buffer_splitting;
 mod collision;
 mod connect;
 mod control;
@@ -46,6 +47,7 @@ mod interleave;
 mod invariants;
 mod measure;
 mod mtu;
+mod nr_sack;
 mod ns2;
 mod ns2_cmt;
 mod paths;
@@ -505,6 +507,9 @@ impl Association {
             Chunk::Sack(sack) if self.state.is_synchronised() => {
                 self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                 self.handle_sack(now, sack);
+            }
+            Chunk::NrSack(sack) => {
+                return self.handle_nr_sack(now, sack, seen.timestamp.and_then(|t| t.echo));
             }
             Chunk::Ecne(e) if self.extensions.contains(Extension::Ecn) => {
                 self.handle_ecne(path, e.lowest_tsn);

@@ -46,6 +46,10 @@ pub(crate) struct Receiver {
     limit: usize,
     /// The window announced last.
     announced: u32,
+    /// What has come up to this TSN is never dropped again (NR-SACK).
+    kept: Option<Tsn>,
+    /// What the largest chunk so far took.
+    largest: usize,
 }
 
 const fn charge(payload: usize, chunks: u32) -> usize {
@@ -62,11 +66,31 @@ impl Receiver {
             buffered: 0,
             limit: limit as usize,
             announced: limit,
+            kept: None,
+            largest: 0,
         }
     }
 
     pub(crate) const fn tsns(&self) -> &TsnTracker {
         &self.tsns
+    }
+
+    /// Whether the peer is to be told what is never dropped again.
+    pub(crate) fn keep(&mut self, keeps: bool) {
+        self.kept = keeps.then(|| self.tsns.cumulative());
+    }
+
+    /// The TSN up to which nothing is dropped from now on: all that has come, as long as what is missing below
+    /// it has room beside it. The rest makes that room.
+    pub(crate) fn promise(&mut self) -> Tsn {
+        let highest = self.tsns.highest();
+        let kept = self.kept.unwrap_or_else(|| self.tsns.cumulative());
+        let missing = self.tsns.missing() as usize * self.largest;
+        if self.buffered + missing <= self.limit && highest.is_after(kept) {
+            self.kept = Some(highest);
+            return highest;
+        }
+        kept
     }
 
     /// A SACK carries each duplicate once.
@@ -131,6 +155,7 @@ impl Receiver {
             return Err(Outcome::InvalidStream);
         }
         let size = charge(payload, 1);
+        self.largest = self.largest.max(size);
         let in_sequence = arrived == Arrived::InSequence;
         if self.buffered + size > self.limit
             && !self.make_room(tsn, size)
@@ -175,13 +200,14 @@ impl Receiver {
     fn make_room(&mut self, tsn: Tsn, size: usize) -> bool {
         while self.buffered + size > self.limit {
             let cumulative = self.tsns.cumulative();
-            let fragments = self.reassembly.highest_above(cumulative);
-            let fragments = fragments.or_else(|| self.interleaved.highest_above(cumulative));
+            let least = self.kept.filter(|kept| kept.is_after(cumulative)).unwrap_or(cumulative);
+            let fragments = self.reassembly.highest_above(least);
+            let fragments = fragments.or_else(|| self.interleaved.highest_above(least));
             let fragments = fragments.filter(|f| f.is_after(tsn));
             let message = self
                 .streams
                 .highest_early()
-                .filter(|(_, first)| first.is_after(cumulative) && first.is_after(tsn));
+                .filter(|(_, first)| first.is_after(least) && first.is_after(tsn));
             match (fragments, message) {
                 (Some(first), m) if m.is_none_or(|(_, other)| first.is_after(other)) => {
                     let evicted = self.reassembly.evict_highest();
@@ -232,7 +258,9 @@ impl Receiver {
         if !self.streams.has_ready() {
             self.hand_over_part(|bytes, _| bytes > 0);
         }
-        self.buffered == 0
+        // Where what has come may not be dropped, it is taken beyond the limit: what it completes can be
+        // read, and until that has happened nothing more is taken.
+        self.buffered == 0 || (self.kept.is_some() && !self.streams.has_ready())
     }
 
     pub(crate) fn recv(&mut self) -> Option<Received> {
@@ -304,6 +332,7 @@ impl Receiver {
         let (early, early_chunks) = self.streams.restart(streams);
         self.buffered -= charge(bytes + early, chunks + early_chunks);
         self.tsns = TsnTracker::new(initial);
+        self.keep(self.kept.is_some());
         self.announced = self.window();
     }
 
@@ -324,7 +353,8 @@ impl Receiver {
         self.interleaved.check()?;
         let (a, b) = (self.in_parts(), self.streams.held());
         let held = charge(a.0 + b.0, a.1 + b.1);
-        if held != self.buffered || (held > self.limit && a.1 + b.1 > 1) {
+        let limit = self.limit + if self.kept.is_some() { usize::from(u16::MAX) } else { 0 };
+        if held != self.buffered || (held > limit && a.1 + b.1 > 1) {
             return Err(format!(
                 "receive buffer: {held} bytes held, {} counted, {} allowed",
                 self.buffered, self.limit

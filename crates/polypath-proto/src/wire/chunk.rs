@@ -53,6 +53,8 @@ pub mod chunk_type {
     pub const CWR: u8 = 13;
     /// Shutdown complete (3.3.13).
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// Non-renegable selective acknowledgement (draft-natarajan-tsvwg-sctp-nrsack).
+    pub const NR_SACK: u8 = 16;
     /// Re-configuration (RFC 6525 3.1).
     pub const RE_CONFIG: u8 = 130;
     /// Padding (RFC 4820 3).
@@ -84,6 +86,7 @@ pub mod chunk_type {
             ECNE => "ECNE",
             CWR => "CWR",
             SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
+            NR_SACK => "NR-SACK",
             RE_CONFIG => "RE-CONFIG",
             PAD => "PAD",
             TIMESTAMP => "TIMESTAMP",
@@ -107,6 +110,8 @@ pub enum Chunk<'a> {
     InitAck(Init<'a>),
     /// Acknowledges DATA chunks.
     Sack(Sack<'a>),
+    /// Acknowledges DATA chunks, and tells which of them the receiver will not drop again.
+    NrSack(Sack<'a>),
     /// Asks whether a path works.
     Heartbeat(HeartbeatInfo<'a>),
     /// Answers a HEARTBEAT with the same information.
@@ -152,6 +157,7 @@ impl<'a> Chunk<'a> {
         Ok(match ty {
             chunk_type::DATA => Self::Data(Data::parse(raw, flags)?),
             chunk_type::SACK => Self::Sack(Sack::parse(raw, flags)?),
+            chunk_type::NR_SACK => Self::NrSack(Sack::parse_nr(raw, flags)?),
             chunk_type::INIT => Self::Init(Init::parse(raw, ty)?),
             chunk_type::INIT_ACK => Self::InitAck(Init::parse(raw, ty)?),
             chunk_type::HEARTBEAT => Self::Heartbeat(HeartbeatInfo::parse(raw, ty)?),
@@ -182,6 +188,7 @@ impl<'a> Chunk<'a> {
             Self::Init(_) => chunk_type::INIT,
             Self::InitAck(_) => chunk_type::INIT_ACK,
             Self::Sack(_) => chunk_type::SACK,
+            Self::NrSack(_) => chunk_type::NR_SACK,
             Self::Heartbeat(_) => chunk_type::HEARTBEAT,
             Self::HeartbeatAck(_) => chunk_type::HEARTBEAT_ACK,
             Self::Abort(_) => chunk_type::ABORT,
@@ -277,6 +284,19 @@ pub enum ChunkError<'a> {
         /// The whole chunk without padding.
         raw: &'a [u8],
     },
+    /// An NR-SACK chunk that is shorter than its numbers of gap ack blocks, NR gap ack blocks and
+    /// duplicates demand.
+    #[error(
+        "an NR-SACK chunk of {} bytes cannot hold {} gap ack blocks, {} NR gap ack blocks and {} \
+         duplicates",
+        .raw.len(), .counts[0], .counts[1], .counts[2]
+    )]
+    NrSackCounts {
+        /// These numbers, as the chunk says.
+        counts: [u16; 3],
+        /// The whole chunk without padding.
+        raw: &'a [u8],
+    },
     /// A HEARTBEAT or HEARTBEAT ACK chunk that does not begin with a Heartbeat Info parameter
     /// (RFC 9260 3.3.5).
     #[error("a chunk of type {ty} has no Heartbeat Info parameter")]
@@ -297,6 +317,7 @@ impl ChunkError<'_> {
             | Self::NoHeartbeatInfo { ty, .. } => ty,
             Self::NoUserData { .. } => chunk_type::DATA,
             Self::SackCounts { .. } => chunk_type::SACK,
+            Self::NrSackCounts { .. } => chunk_type::NR_SACK,
         }
     }
 

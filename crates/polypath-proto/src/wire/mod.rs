@@ -26,6 +26,7 @@ mod heartbeat;
 mod i_data;
 mod i_forward_tsn;
 mod init;
+mod nr_sack;
 mod packet;
 mod pad;
 mod parameter;

@@ -179,6 +179,11 @@ enum OwnedChunk {
         gaps: Vec<(u16, u16)>,
         duplicates: Vec<u32>,
     },
+    NrSack {
+        fixed: (u32, u32, u8),
+        gaps: [Vec<(u16, u16)>; 2],
+        duplicates: Vec<u32>,
+    },
     Heartbeat {
         ack: bool,
         info: Vec<u8>,
@@ -257,6 +262,16 @@ fn chunk() -> impl Strategy<Value = OwnedChunk> {
                 gaps,
                 duplicates
             }),
+        (
+            any::<(u32, u32, u8)>(),
+            [(); 2].map(|()| vec(any::<(u16, u16)>(), 0..20)),
+            vec(any::<u32>(), 0..20)
+        )
+            .prop_map(|(fixed, gaps, duplicates)| OwnedChunk::NrSack {
+                fixed,
+                gaps,
+                duplicates
+            }),
         (any::<bool>(), bytes()).prop_map(|(ack, info)| OwnedChunk::Heartbeat { ack, info }),
         (any::<bool>(), vec(cause(), 0..4))
             .prop_map(|(t_bit, causes)| OwnedChunk::Abort { t_bit, causes }),
@@ -332,6 +347,14 @@ impl OwnedChunk {
                 gaps.iter().map(|&(start, end)| GapBlock { start, end }),
                 duplicates.iter().map(|&tsn| Tsn(tsn)),
             ),
+            Self::NrSack { fixed: (tsn, a_rwnd, flags), gaps, duplicates } => {
+                let gaps = gaps
+                    .each_ref()
+                    .map(|list| list.iter().map(|&(start, end)| GapBlock { start, end }));
+                let [renegable, kept] = gaps;
+                let duplicates = duplicates.iter().map(|&tsn| Tsn(tsn));
+                w.nr_sack(Tsn(*tsn), *a_rwnd, *flags, renegable, kept, duplicates)
+            }
             Self::Heartbeat { ack: false, info } => w.heartbeat(info),
             Self::Heartbeat { ack: true, info } => w.heartbeat_ack(info),
             Self::Abort { t_bit, causes } => {
@@ -361,6 +384,16 @@ impl OwnedChunk {
             (Self::Sack { tsn, a_rwnd, flags, gaps, duplicates }, Chunk::Sack(sack)) => {
                 (Tsn(*tsn), *a_rwnd, *flags) == (sack.cumulative_tsn_ack, sack.a_rwnd, sack.flags)
                     && sack.gaps().map(|gap| (gap.start, gap.end)).eq(gaps.iter().copied())
+                    && sack.duplicates().map(|tsn| tsn.0).eq(duplicates.iter().copied())
+            }
+            (Self::NrSack { fixed, gaps, duplicates }, Chunk::NrSack(sack)) => {
+                let read = |list: &mut dyn Iterator<Item = GapBlock>| -> Vec<_> {
+                    list.map(|gap| (gap.start, gap.end)).collect()
+                };
+                (Tsn(fixed.0), fixed.1, fixed.2)
+                    == (sack.cumulative_tsn_ack, sack.a_rwnd, sack.flags)
+                    && read(&mut sack.gaps()) == gaps[0]
+                    && read(&mut sack.nr_gaps()) == gaps[1]
                     && sack.duplicates().map(|tsn| tsn.0).eq(duplicates.iter().copied())
             }
             (Self::Heartbeat { ack: false, info }, Chunk::Heartbeat(heartbeat))
@@ -450,7 +483,7 @@ proptest! {
         prop_assert_eq!(parsed.len(), written.len());
         for (written, parsed) in written.into_iter().zip(&parsed) {
             // A SACK is cut to what fits.
-            let cut = datagram.len() + 4 > limit && matches!(written, OwnedChunk::Sack { .. });
+            let cut = datagram.len() + 4 > limit && matches!(written, OwnedChunk::Sack { .. } | OwnedChunk::NrSack { .. });
             prop_assert!(cut || written.is(parsed), "{:?}", parsed);
         }
     }

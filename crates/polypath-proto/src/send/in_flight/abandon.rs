@@ -79,6 +79,7 @@ impl InFlight {
             Fate::Lost(_) => {
                 self.lost.remove(&(self.first_place + offset as u64));
             }
+            Fate::Reserved => self.reserved.remove(self.first_place + offset as u64, chunk.size()),
             Fate::Acked | Fate::Abandoned => {}
         }
         if before != Fate::Acked {

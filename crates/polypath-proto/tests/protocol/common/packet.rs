@@ -248,6 +248,15 @@ fn say(chunk: &Chunk<'_>, sent: &Sent) -> Said {
             }
             text
         }
+        Chunk::NrSack(s) => {
+            let mut text =
+                format!("{name} {}", relative(s.cumulative_tsn_ack.0, sent.receiver_tsn));
+            for (open, g) in s.gaps().map(|g| ('[', g)).chain(s.nr_gaps().map(|g| ('{', g))) {
+                text += &format!(" {open}{}-{}", g.start, g.end);
+                text.push(if open == '[' { ']' } else { '}' });
+            }
+            text
+        }
         Chunk::Abort(a) => {
             format!("{name}{}{}", if a.t_bit { " T" } else { "" }, causes(a.causes))
         }
