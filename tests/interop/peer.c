@@ -43,8 +43,8 @@ typedef struct socket *handle;
 
 #include "tally.h"
 
-/* Messages that may be given up are counted, and in no sum. */
-enum { PARTIAL = 0x60000000 };
+/* Messages that may be given up are counted, and in no sum; they have streams of their own. */
+enum { PARTIAL = 0x60000000, PARTIAL_STREAMS = 32 };
 
 enum { BUFFER = 4 << 20, STREAMS = 64, MOST_ADDRESSES = 4, MESSAGE = 2 << 20 };
 
@@ -387,7 +387,7 @@ static void send_partial(unsigned count, unsigned size, unsigned streams)
 		struct sctp_sendv_spa spa;
 		memset(&spa, 0, sizeof spa);
 		spa.sendv_flags = SCTP_SEND_SNDINFO_VALID | SCTP_SEND_PRINFO_VALID;
-		spa.sendv_sndinfo.snd_sid = i % streams;
+		spa.sendv_sndinfo.snd_sid = PARTIAL_STREAMS + i % streams;
 		spa.sendv_sndinfo.snd_ppid = htonl(PARTIAL);
 		spa.sendv_prinfo.pr_policy = SCTP_PR_SCTP_RTX;
 		tally_fill(message, size, i);

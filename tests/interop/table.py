@@ -13,7 +13,7 @@ from support.program import ROOT
 DOCUMENT = ROOT / "docs" / "interoperability.md"
 BEGIN, END = "<!-- written by make interop: begin -->\n", "<!-- end -->\n"
 WRITES = os.environ.get("POLYPATH_INTEROP") == "write"
-OUTCOMES = ("works", "declined", "not offered by the peer", "-")
+OUTCOMES = ("works", "declined", "not offered by the peer", "not by the RFC", "-")
 
 FEATURES = {
     "establishment": "establishment (four-way handshake)",
@@ -37,6 +37,10 @@ FEATURES = {
     "auth": "DATA both ways only authenticated, with a secret that both have (RFC 4895)",
     "move-ours": "polypath changes its address while data flows both ways (RFC 5061)",
     "move-theirs": "the peer does",
+    "partial-ours": "polypath gives messages up, under loss (RFC 3758)",
+    "partial-theirs": "the peer gives messages up, under loss",
+    "interleaving": "messages of a chunk each in I-DATA (RFC 8260)",
+    "fragments": "fragments of several streams' messages by turns",
     "tshark": "every packet of polypath sound for tshark",
     "ours-offered": "timestamps, offered by polypath alone",
     "theirs-offered": "extensions offered by the peer alone",
@@ -45,7 +49,7 @@ FEATURES = {
 LACKS = {
     "pion": {feature: "not offered by the peer" for feature in (
         "heartbeats", "failover", "mtu", "pmtud", "restart-ours", "restart-theirs", "nat-path",
-        "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs")},
+        "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs", "fragments")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")

@@ -23,7 +23,8 @@ const (
 	mostMessage  = 2 << 20
 	mostBuffered = 1 << 20
 	// Messages that may be given up are counted, and in no sum.
-	partialPpid = 0x60000000
+	partialPpid    = 0x60000000
+	partialStreams = 32
 )
 
 type peer struct {
@@ -202,7 +203,8 @@ func (p *peer) obey(words []string) {
 func (p *peer) send(count, size, streams int, kind string) {
 	for i := 0; i < count; i++ {
 		if kind == "partial" {
-			stream := p.stream(uint16(i % streams))
+			// What it may give up is a property of the stream.
+			stream := p.stream(uint16(partialStreams + i%streams))
 			stream.SetReliabilityParams(false, sctp.ReliabilityTypeRexmit, 0)
 			_, err := stream.WriteSCTP(content(size, uint32(i)), partialPpid)
 			check(err)

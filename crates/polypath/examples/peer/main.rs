@@ -11,8 +11,8 @@
 //! message interleaving.
 //!
 //! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed|partial` (`partial`: ordered, never sent again, and
-//! counted apart), `totals`, `paths`, `shutdown`, `abort`, `bind IP`, `unbind IP`, `primary IP`,
-//! `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
+//! counted apart, on streams from 32 on), `totals`, `paths`, `shutdown`, `abort`, `bind IP`, `unbind IP`,
+//! `primary IP`, `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
 
 mod tally;
 
@@ -236,7 +236,7 @@ async fn obey(
             ["send", count, size, streams, "partial"] => {
                 let (size, streams) = (size.parse()?, streams.parse::<u16>()?);
                 for i in 0..count.parse::<u32>()? {
-                    let stream = StreamId((i % u32::from(streams)) as u16);
+                    let stream = StreamId(tally::PARTIAL_STREAMS + (i % u32::from(streams)) as u16);
                     let plain = Message::new(stream, tally::content(size, i));
                     let reliability = Reliability::Retransmissions(0);
                     let ppid = tally::PARTIAL;

@@ -15,6 +15,9 @@ pub(crate) const fn ppid(number: u32, unordered: bool) -> u32 {
 /// The mark of messages that may be given up: they are counted, and in no sum.
 pub(crate) const PARTIAL: Ppid = Ppid(0x6000_0000);
 
+/// They have the streams from this one on: with some stacks what may be given up is a property of the stream.
+pub(crate) const PARTIAL_STREAMS: u16 = 32;
+
 /// Streams that are told apart.
 const STREAMS: usize = 2048;
 
