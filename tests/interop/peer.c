@@ -39,13 +39,16 @@ typedef struct socket *handle;
 
 enum { BUFFER = 4 << 20, STREAMS = 64, MOST_ADDRESSES = 4, MESSAGE = 2 << 20 };
 
+/* Of one family, one behind the other, as sctp_bindx and sctp_connectx have them. */
 static struct addresses {
-	int count;
-	struct sockaddr_in list[MOST_ADDRESSES];
+	int count, family;
+	socklen_t size;
+	unsigned char list[MOST_ADDRESSES * sizeof(struct sockaddr_in6)];
 } locals, remotes;
 
 static handle association;
 static struct tally received, sent;
+static unsigned limited_received;
 static int listens, brisk, mtu, reconfig;
 
 static void die(const char *what)
@@ -67,13 +70,16 @@ static void die(const char *what)
 
 static struct addresses parse(char *text, int port)
 {
-	struct addresses found = { 0 };
+	struct addresses found = { .family = strchr(text, ':') ? AF_INET6 : AF_INET };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	int six = found.family == AF_INET6;
+	found.size = six ? sizeof in6 : sizeof in;
 	for (char *ip = strtok(text, ","); ip && strcmp(ip, "-"); ip = strtok(NULL, ",")) {
-		struct sockaddr_in *a = &found.list[found.count++];
-		a->sin_family = AF_INET;
-		a->sin_port = htons(port);
-		if (found.count == MOST_ADDRESSES || inet_pton(AF_INET, ip, &a->sin_addr) != 1)
+		if (found.count == MOST_ADDRESSES
+		    || inet_pton(found.family, ip, six ? (void *)&in6.sin6_addr : &in.sin_addr) != 1)
 			die(ip);
+		memcpy(found.list + found.count++ * found.size, six ? (void *)&in6 : &in, found.size);
 	}
 	return found;
 }
@@ -87,9 +93,9 @@ static void option(handle s, int name, const void *value, socklen_t size, const 
 static handle open_socket(int remote_udp)
 {
 #ifdef KERNEL
-	handle s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	handle s = socket(locals.family, SOCK_STREAM, IPPROTO_SCTP);
 #else
-	handle s = usrsctp_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
+	handle s = usrsctp_socket(locals.family, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
 #endif
 	if (!IS_HANDLE(s))
 		die("socket");
@@ -121,7 +127,7 @@ static handle open_socket(int remote_udp)
 	}
 	struct sctp_paddrparams path;
 	memset(&path, 0, sizeof path);
-	((struct sockaddr *)&path.spp_address)->sa_family = AF_INET;
+	((struct sockaddr *)&path.spp_address)->sa_family = locals.family;
 	if (brisk) {
 		path.spp_flags |= SPP_HB_ENABLE;
 		path.spp_hbinterval = 500;
@@ -138,14 +144,14 @@ static handle open_socket(int remote_udp)
 	if (remote_udp) {
 		struct sctp_udpencaps udp;
 		memset(&udp, 0, sizeof udp);
-		udp.sue_address.ss_family = AF_INET;
+		udp.sue_address.ss_family = locals.family;
 		udp.sue_port = htons(remote_udp);
 		option(s, SCTP_REMOTE_UDP_ENCAPS_PORT, &udp, sizeof udp, "SCTP_REMOTE_UDP_ENCAPS_PORT");
 	}
 #else
 	(void)remote_udp;
 #endif
-	if (OF_SCTP(bindx)(s, (struct sockaddr *)locals.list, locals.count, SCTP_BINDX_ADD_ADDR) < 0)
+	if (OF_SCTP(bindx)(s, (struct sockaddr *)(void *)locals.list, locals.count, SCTP_BINDX_ADD_ADDR) < 0)
 		die("bindx");
 	return s;
 }
@@ -163,10 +169,13 @@ static const char *state_name(int state)
 	}
 }
 
-static const char *ip_of(const void *address, char text[INET_ADDRSTRLEN])
+static const char *ip_of(const void *address, char text[INET6_ADDRSTRLEN])
 {
-	const struct sockaddr_in *in = address;
-	return inet_ntop(AF_INET, &in->sin_addr, text, INET_ADDRSTRLEN);
+	struct sockaddr_in6 any;
+	memcpy(&any, address, locals.size);
+	int six = any.sin6_family == AF_INET6;
+	const void *ip = six ? (void *)&any.sin6_addr : &((struct sockaddr_in *)&any)->sin_addr;
+	return inet_ntop(any.sin6_family, ip, text, INET6_ADDRSTRLEN);
 }
 
 /* One line for each path, and the last one. */
@@ -174,16 +183,16 @@ static void tell_paths(void)
 {
 	struct sockaddr *list;
 	int count = OF_SCTP(getpaddrs)(association, 0, &list);
-	struct sockaddr_in *in = (struct sockaddr_in *)list;
 	for (int i = 0; i < count; i++) {
+		const unsigned char *address = (unsigned char *)list + i * locals.size;
 		struct sctp_paddrinfo info;
 		memset(&info, 0, sizeof info);
-		memcpy(&info.spinfo_address, &in[i], sizeof in[i]);
+		memcpy(&info.spinfo_address, address, locals.size);
 		socklen_t size = sizeof info;
-		char text[INET_ADDRSTRLEN];
+		char text[INET6_ADDRSTRLEN];
 		if (OF_SCTP(opt_info)(association, 0, SCTP_GET_PEER_ADDR_INFO, &info, &size) < 0)
 			die("SCTP_GET_PEER_ADDR_INFO");
-		SAY("path address=%s state=%s cwnd=%u mtu=%u", ip_of(&in[i], text),
+		SAY("path address=%s state=%s cwnd=%u mtu=%u", ip_of(address, text),
 		    state_name(info.spinfo_state), info.spinfo_cwnd, info.spinfo_mtu);
 	}
 	SAY("paths count=%d", count);
@@ -213,7 +222,7 @@ static void tell_abort(const struct sctp_assoc_change *change, size_t size)
 
 static void notified(const union sctp_notification *n, size_t size)
 {
-	char text[INET_ADDRSTRLEN];
+	char text[INET6_ADDRSTRLEN];
 	if (n->sn_header.sn_type == SCTP_ASSOC_CHANGE) {
 		const struct sctp_assoc_change *change = &n->sn_assoc_change;
 		switch (change->sac_state) {
@@ -271,7 +280,7 @@ static void come_together(int remote_udp)
 	} else {
 		sctp_assoc_t id;
 		association = s;
-		if (OF_SCTP(connectx)(s, (struct sockaddr *)remotes.list, remotes.count, &id) < 0)
+		if (OF_SCTP(connectx)(s, (struct sockaddr *)(void *)remotes.list, remotes.count, &id) < 0)
 			die("connectx");
 	}
 }
@@ -289,7 +298,7 @@ static void *receive(void *remote_udp)
 		int flags = 0;
 #ifdef KERNEL
 		struct iovec iov = { buffer + have, sizeof buffer - have };
-		struct sockaddr_in from;
+		struct sockaddr_in6 from;
 		socklen_t from_size = sizeof from;
 		ssize_t n = sctp_recvv(association, &iov, 1, (struct sockaddr *)&from, &from_size, &info,
 				       &size, &type, &flags);
@@ -313,24 +322,35 @@ static void *receive(void *remote_udp)
 		if (have == sizeof buffer)
 			die("a message is too long");
 		if (flags & MSG_EOR) {
-			tally_add(&received, buffer, have, info.rcv_sid, ntohl(info.rcv_ppid),
-				  info.rcv_flags & SCTP_UNORDERED);
+			uint32_t ppid = ntohl(info.rcv_ppid);
+			if (!(ppid & TALLY_LIMITED))
+				tally_add(&received, buffer, have, info.rcv_sid, ppid,
+					  info.rcv_flags & SCTP_UNORDERED);
+			else if (tally_whole(buffer, have, ppid))
+				limited_received++;
+			else
+				die("a message that may be given up is broken");
 			have = 0;
 		}
 	}
 }
 
-static int send_one(const void *data, size_t size, int stream, uint32_t ppid, int flags)
+static int send_one(const void *data, size_t size, int stream, uint32_t ppid, int flags,
+		    struct sctp_prinfo limit)
 {
-	struct sctp_sndinfo info = { .snd_sid = stream, .snd_ppid = htonl(ppid), .snd_flags = flags };
+	struct sctp_sendv_spa info = {
+		.sendv_flags = SCTP_SEND_SNDINFO_VALID | SCTP_SEND_PRINFO_VALID,
+		.sendv_sndinfo = { .snd_sid = stream, .snd_ppid = htonl(ppid), .snd_flags = flags },
+		.sendv_prinfo = limit,
+	};
 	for (;;) {
 #ifdef KERNEL
 		struct iovec iov = { (void *)data, size };
 		ssize_t n = sctp_sendv(association, &iov, 1, NULL, 0, &info, sizeof info,
-				       SCTP_SENDV_SNDINFO, 0);
+				       SCTP_SENDV_SPA, 0);
 #else
 		ssize_t n = usrsctp_sendv(association, data, size, NULL, 0, &info, sizeof info,
-					  SCTP_SENDV_SNDINFO, 0);
+					  SCTP_SENDV_SPA, 0);
 #endif
 		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
 			return n;
@@ -339,22 +359,38 @@ static int send_one(const void *data, size_t size, int stream, uint32_t ppid, in
 	}
 }
 
-/* send COUNT SIZE STREAMS ordered|unordered|mixed */
+/* lifetime=MS: not sent after so long; retransmissions=N: not sent again more often (RFC 6458 5.3.7). */
+static struct sctp_prinfo limit_of(const char *word)
+{
+	struct sctp_prinfo limit = { .pr_policy = SCTP_PR_SCTP_NONE };
+	if (sscanf(word, "lifetime=%u", &limit.pr_value) == 1)
+		limit.pr_policy = SCTP_PR_SCTP_TTL;
+	else if (sscanf(word, "retransmissions=%u", &limit.pr_value) == 1)
+		limit.pr_policy = SCTP_PR_SCTP_RTX;
+	return limit;
+}
+
+/* send COUNT SIZE STREAMS ordered|unordered|mixed [lifetime=MS|retransmissions=N|prompt] */
 static void send_many(const char *words)
 {
 	static unsigned char message[MESSAGE];
 	unsigned count, size, streams;
-	char kind[16];
-	if (sscanf(words, "%u %u %u %15s", &count, &size, &streams, kind) != 4 || size > MESSAGE)
+	char kind[16], more[32] = "";
+	if (sscanf(words, "%u %u %u %15s %31s", &count, &size, &streams, kind, more) < 4 || size > MESSAGE)
 		die(words);
+	struct sctp_prinfo limit = limit_of(more);
+	int limited = limit.pr_policy != SCTP_PR_SCTP_NONE;
+	int prompt = strcmp(more, "prompt") == 0 ? SCTP_SACK_IMMEDIATELY : 0;
 	for (unsigned i = 0; i < count; i++) {
-		uint32_t number = sent.messages;
+		uint32_t number = limited ? i : sent.messages;
 		int unordered = strcmp(kind, "unordered") == 0 || (strcmp(kind, "mixed") == 0 && i % 2);
-		uint32_t ppid = tally_ppid(number, unordered);
+		uint32_t ppid = tally_ppid(number, unordered) | (limited ? TALLY_LIMITED : 0);
 		tally_fill(message, size, number);
-		if (send_one(message, size, i % streams, ppid, unordered ? SCTP_UNORDERED : 0) < 0)
+		if (send_one(message, size, i % streams, ppid, prompt | (unordered ? SCTP_UNORDERED : 0),
+			     limit) < 0)
 			die("send");
-		tally_add(&sent, message, size, i % streams, ppid, unordered);
+		if (!limited)
+			tally_add(&sent, message, size, i % streams, ppid, unordered);
 	}
 	SAY("taken");
 }
@@ -419,6 +455,8 @@ static void obey(char *line)
 	} else if (strcmp(line, "totals") == 0) {
 		tell_totals("sent", &sent);
 		tell_totals("received", &received);
+	} else if (strcmp(line, "limited") == 0) {
+		SAY("limited messages=%u", limited_received);
 	} else if (strcmp(line, "paths") == 0) {
 		tell_paths();
 	} else if (strcmp(line, "shutdown") == 0) {
@@ -432,7 +470,8 @@ static void obey(char *line)
 		_exit(0);
 #else
 		/* The message is the cause: User-Initiated Abort (RFC 9260 3.3.10.12). */
-		if (send_one("enough of this", 14, 0, 0, SCTP_ABORT) < 0 && errno != ECONNRESET)
+		struct sctp_prinfo none = limit_of("");
+		if (send_one("enough of this", 14, 0, 0, SCTP_ABORT, none) < 0 && errno != ECONNRESET)
 			die("abort");
 #endif
 	} else if (strcmp(line, "leave") == 0) {

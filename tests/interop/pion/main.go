@@ -39,13 +39,13 @@ func main() {
 	local := endpoint(os.Args[2], os.Args[5])
 	var conn net.Conn
 	if os.Args[1] == "listen" {
-		socket, err := net.ListenUDP("udp4", local)
+		socket, err := net.ListenUDP("udp", local)
 		check(err)
 		say("ready")
 		conn, err = first(socket)
 		check(err)
 	} else {
-		socket, err := net.DialUDP("udp4", local, endpoint(os.Args[4], os.Args[6]))
+		socket, err := net.DialUDP("udp", local, endpoint(os.Args[4], os.Args[6]))
 		check(err)
 		conn = socket
 	}
@@ -170,17 +170,19 @@ func (p *peer) stream(id uint16) *sctp.Stream {
 
 func (p *peer) obey(words []string) {
 	switch {
-	case len(words) == 5 && words[0] == "send":
+	case len(words) >= 5 && words[0] == "send":
 		var numbers [3]int
 		for i := range numbers {
 			number, err := strconv.Atoi(words[i+1])
 			check(err)
 			numbers[i] = number
 		}
-		p.send(numbers[0], numbers[1], numbers[2], words[4])
+		p.send(numbers[0], numbers[1], numbers[2], words[4], words[5:])
 	case words[0] == "totals":
 		say("sent " + p.sent.String())
 		say("received " + p.received.String())
+	case words[0] == "limited":
+		say(fmt.Sprint("limited messages=", p.received.limited))
 	case words[0] == "shutdown":
 		go func() { _ = p.association.Shutdown(context.Background()) }()
 	case words[0] == "abort":
@@ -190,23 +192,44 @@ func (p *peer) obey(words []string) {
 	}
 }
 
-func (p *peer) send(count, size, streams int, kind string) {
+// send obeys; with "lifetime=MS" or "retransmissions=N" messages may be given up.
+func (p *peer) send(count, size, streams int, kind string, limit []string) {
+	reliability, value := sctp.ReliabilityTypeReliable, 0
+	for _, word := range limit {
+		name, number, _ := strings.Cut(word, "=")
+		var err error
+		value, err = strconv.Atoi(number)
+		check(err)
+		switch name {
+		case "lifetime":
+			reliability = sctp.ReliabilityTypeTimed
+		case "retransmissions":
+			reliability = sctp.ReliabilityTypeRexmit
+		default:
+			fail("no limit " + word)
+		}
+	}
 	for i := 0; i < count; i++ {
 		number := uint32(p.sent.messages)
+		if len(limit) > 0 {
+			number = uint32(i) | markLimited
+		}
 		ppid := markPpid | number
 		unordered := kind == "unordered" || kind == "mixed" && i%2 == 1
 		if unordered {
 			ppid |= markUnordered
 		}
 		id := uint16(i % streams)
-		stream, message := p.stream(id), content(size, number)
-		stream.SetReliabilityParams(unordered, sctp.ReliabilityTypeReliable, 0)
+		stream, message := p.stream(id), content(size, number&numberOfPpid)
+		stream.SetReliabilityParams(unordered, reliability, uint32(value))
 		for stream.BufferedAmount() > mostBuffered {
 			time.Sleep(time.Millisecond)
 		}
 		_, err := stream.WriteSCTP(message, sctp.PayloadProtocolIdentifier(ppid))
 		check(err)
-		p.sent.add(message, id, ppid)
+		if len(limit) == 0 {
+			p.sent.add(message, id, ppid)
+		}
 	}
 	say("taken")
 }

@@ -6,10 +6,11 @@
 //! ```
 //! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` notices failures within a
 //! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
-//! stream reconfiguration, `pmtud` looks for the path MTU, `ecn` offers ECN.
+//! stream reconfiguration, `pmtud` looks for the path MTU, `ecn` offers ECN, `pr` partial reliability,
+//! `ack=ANSWER` how is acknowledged.
 //!
-//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed`, `totals`, `paths`, `shutdown`, `abort`,
-//! `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
+//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed [lifetime=MS|retransmissions=N|prompt]`, `totals`,
+//! `limited`, `paths`, `shutdown`, `abort`, `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
 
 mod tally;
 
@@ -18,10 +19,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polypath::proto::policy::{find, rtt_sampling};
+use polypath::proto::policy::{self, find, rtt_sampling};
 use polypath::{
     Association, CloseReason, Config, ConnectOptions, Encapsulation, Endpoint, EndpointOptions,
-    Event, Message, Ppid, Reconfigured, StreamId, StreamReset,
+    Event, Message, Ppid, Reconfigured, Reliability, StreamId, StreamReset,
 };
 use tally::Tally;
 use tokio::sync::mpsc;
@@ -80,6 +81,11 @@ fn config(options: &[String]) -> Result<Config, Failure> {
             ("mtu", bytes) => builder.path_mtu(bytes.parse()?),
             ("pmtud", "") => builder.path_mtu_discovery(true),
             ("ecn", "") => builder.ecn(true),
+            ("pr", "") => builder.partial_reliability(true),
+            ("ack", name) => {
+                let answer = find(policy::ack::ANSWERS, name);
+                builder.ack(answer.ok_or_else(|| format!("no answer {name:?}"))?)
+            }
             ("reconfig", "") => builder.stream_reconfiguration(true),
             ("offer", name) => {
                 let answer = find(rtt_sampling::ANSWERS, name);
@@ -181,6 +187,24 @@ async fn receive(association: Association, received: Arc<Mutex<Tally>>) {
     }
 }
 
+/// What stands behind a `send`.
+fn limits(words: &[&str]) -> Result<(Reliability, bool), Failure> {
+    let (mut reliability, mut prompt) = (Reliability::Reliable, false);
+    for word in words {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("lifetime", ms) => {
+                reliability = Reliability::Lifetime(Duration::from_millis(ms.parse()?));
+            }
+            ("retransmissions", most) => {
+                reliability = Reliability::Retransmissions(most.parse()?);
+            }
+            ("prompt", "") => prompt = true,
+            _ => return Err(format!("no limit {word:?}").into()),
+        }
+    }
+    Ok((reliability, prompt))
+}
+
 /// Does what stdin says, one command after the other.
 async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(), Failure> {
     let (lines, mut commands) = mpsc::unbounded_channel();
@@ -191,23 +215,34 @@ async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(
     while let Some(line) = commands.recv().await {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
-            ["send", count, size, streams, kind] => {
+            ["send", count, size, streams, kind, ref limit @ ..] => {
+                let (reliability, sack_immediately) = limits(limit)?;
+                let limited = reliability != Reliability::Reliable;
                 let (size, streams) = (size.parse()?, streams.parse::<u16>()?);
                 for i in 0..count.parse::<u32>()? {
-                    let number = sent.next();
+                    let number = if limited { i } else { sent.next() };
                     let stream = (i % u32::from(streams)) as u16;
                     let unordered = kind == "unordered" || (kind == "mixed" && i % 2 == 1);
                     let payload = tally::content(size, number);
-                    let ppid = Ppid(tally::ppid(number, unordered));
-                    sent.add(&payload, stream, ppid.0, unordered);
+                    let mark = if limited { tally::LIMITED } else { 0 };
+                    let ppid = Ppid(tally::ppid(number, unordered) | mark);
+                    if !limited {
+                        sent.add(&payload, stream, ppid.0, unordered);
+                    }
                     let message = Message::new(StreamId(stream), payload);
-                    association.send(Message { ppid, unordered, ..message }).await?;
+                    let message =
+                        Message { ppid, unordered, reliability, sack_immediately, ..message };
+                    association.send(message).await?;
                 }
                 println!("taken");
             }
             ["totals"] => {
                 println!("sent {sent}");
                 println!("received {}", received.lock().expect("nobody panics with it"));
+            }
+            ["limited"] => {
+                let received = received.lock().expect("nobody panics with it");
+                println!("limited messages={}", received.limited());
             }
             ["paths"] => {
                 for path in association.paths() {

@@ -10,6 +10,10 @@ pub(crate) const fn ppid(number: u32, unordered: bool) -> u32 {
     0x7000_0000 | (unordered as u32) << 27 | number
 }
 
+/// The mark of a message that may be given up: it is no part of the sums.
+pub(crate) const LIMITED: u32 = 0x0400_0000;
+const NUMBER: u32 = LIMITED - 1;
+
 /// Streams that are told apart.
 const STREAMS: usize = 2048;
 
@@ -18,11 +22,13 @@ pub(crate) struct Tally {
     bytes: u64,
     unordered: u64,
     streams: Vec<u64>,
+    /// Those that may have been given up and were not.
+    limited: u64,
 }
 
 impl Tally {
     pub(crate) fn new() -> Self {
-        Self { messages: 0, bytes: 0, unordered: 0, streams: vec![0; STREAMS] }
+        Self { messages: 0, bytes: 0, unordered: 0, streams: vec![0; STREAMS], limited: 0 }
     }
 
     /// The number of the next message.
@@ -30,7 +36,17 @@ impl Tally {
         self.messages as u32
     }
 
+    /// How many have come that might have been given up.
+    pub(crate) const fn limited(&self) -> u64 {
+        self.limited
+    }
+
     pub(crate) fn add(&mut self, message: &[u8], stream: u16, ppid: u32, unordered: bool) {
+        if ppid & LIMITED != 0 {
+            assert_eq!(message, content(message.len(), ppid & NUMBER), "as it was sent");
+            self.limited += 1;
+            return;
+        }
         let size = message.len() as u64;
         let hash = hash(message, u64::from(ppid) << 32 ^ size ^ u64::from(stream) << 16);
         self.messages += 1;
