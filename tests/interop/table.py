@@ -30,7 +30,7 @@ FEATURES = {
     "loss": "5 % loss each way",
     "mtu": "unequal MTUs: 1500 and 1280, the larger one cut",
     "pmtud": "polypath finds what a path carries, where what is larger vanishes (RFC 8899)",
-    "ipv6": "over IPv6: messages both ways, two paths, one cut",
+    "ipv6": "over IPv6: messages both ways; two paths where the peer has them, one cut",
     "partial-ours": "messages of polypath given up, by age and by retransmissions (RFC 3758, RFC 7496)",
     "partial-theirs": "messages of the peer given up, likewise",
     "prompt-ours": "polypath asks for a SACK at once (RFC 7053)",

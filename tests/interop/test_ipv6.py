@@ -7,7 +7,7 @@ from interop.test_paths import assert_both_confirmed
 from support import capture
 
 
-@cases(*STACKS, quick=False)
+@cases(*STACKS, once=True)
 def test_over_ipv6(pair, result, tmp_path):
     """Messages of all sorts both ways; where there are two paths, the one in use is cut."""
     pair.ipv6 = True

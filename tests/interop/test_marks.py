@@ -13,7 +13,7 @@ SACK, ECNE, CWR = "3", "12", "13"
 OURS, THEIRS = "ip.src == 10.81.0.1", "ip.src == 10.81.0.2"
 
 
-@cases(quick=False)
+@cases(once=True)
 def test_marked_packets(pair, result, tmp_path):
     """One packet in forty is marked. usrsctp sees no marks over UDP, and takes no ECNE for one that has the length
     which RFC 4960 gives it; all data arrives whatever the peer makes of it."""
@@ -38,7 +38,7 @@ def test_marked_packets(pair, result, tmp_path):
     result("ecn-theirs", "works" if CWR in seen[THEIRS] else "declined")
 
 
-@cases(*STACKS, quick=False)
+@cases(*STACKS, once=True)
 @pytest.mark.parametrize("who", ["ours", "theirs"])
 def test_a_sack_that_is_asked_for(pair, result, tmp_path, who):
     """A message alone would be acknowledged 200 ms later."""

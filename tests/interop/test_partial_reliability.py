@@ -12,7 +12,7 @@ from support import capture
 DATA, FORWARD_TSN = "0", "192"
 
 
-@cases(*STACKS, quick=False)
+@cases(*STACKS, once=True)
 @pytest.mark.parametrize("who", ["ours", "theirs"])
 def test_messages_are_given_up(pair, result, tmp_path, who):
     """By their age, while the path is cut; by the number of retransmissions, while it loses a third

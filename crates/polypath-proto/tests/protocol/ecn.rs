@@ -187,7 +187,7 @@ fn nothing_stands_behind_an_echo_that_may_not_be_read() {
             count += u32::from(p.has("DATA"));
             match () {
                 () if p.has("CWR") && !reads => Fate::Drop,
-                () if p.has("DATA") && count % 20 == 0 => Fate::Marked,
+                () if p.has("DATA") && count.is_multiple_of(20) => Fate::Marked,
                 () => Fate::Pass,
             }
         });
