@@ -75,7 +75,7 @@ blackout: ## the time without data after a cut, with the papers' constants, in s
 	$(CARGO) build --release $(LOCKED) -p polypath-cli
 	cd tests && POLYPATH=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath python3 blackout_grid.py
 
-interop: ## all of the tests with other SCTP stacks: five minutes; writes docs/interoperability.md
+interop: ## all of the tests with other SCTP stacks: fifteen minutes; writes docs/interoperability.md
 	@scripts/setup.sh test
 	$(CARGO) build $(LOCKED) -p polypath-cli
 	$(CARGO) build $(LOCKED) -p polypath --example peer

@@ -12,21 +12,24 @@ pytestmark = pytest.mark.xdist_group("clock")
 
 @pytest.fixture
 def routed():
-    """Sender, router, receiver: 10.71.0.1 - 10.71.0.2 10.72.0.2 - 10.72.0.1."""
+    """Sender, router, receiver: 10.71.0.1 - 10.71.0.2 10.72.0.2 - 10.72.0.1, and fd00:71::1 and so on."""
     with Namespace() as a, Namespace() as r, Namespace() as b:
         for number, host, rate in ((1, a, None), (2, b, "8mbit")):
             a_r = f"vr{number}"
             r.run("ip", "link", "add", a_r, "type", "veth", "peer", "name", "ve", "netns", host.name)
             for space, device, last in ((host, "ve", 1), (r, a_r, 2)):
                 space.ip("addr", "add", f"10.7{number}.0.{last}/24", "dev", device)
+                space.ip("addr", "add", f"fd00:7{number}::{last}/64", "dev", device, "nodad")
                 space.ip("link", "set", device, "up")
                 space.whole_datagrams(device)
             if rate:
                 r.run("tc", "qdisc", "replace", "dev", a_r, "root", "tbf", "rate", rate, "burst", 4000,
                       "limit", 60_000)
         for host in (a, b):
-            host.ip("route", "add", "default", "via", "10.71.0.2" if host is a else "10.72.0.2")
-        r.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+            side = 1 if host is a else 2
+            host.ip("route", "add", "default", "via", f"10.7{side}.0.2")
+            host.ip("-6", "route", "add", "default", "via", f"fd00:7{side}::2")
+        r.run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
         yield a, r, b
 
 
@@ -64,3 +67,25 @@ def test_a_transfer_survives_a_path_that_becomes_narrower(tmp_path, processes, r
     # It may end while larger sizes are still being tried than 1200 bytes, or what of them is left: SCTP packets
     # have a multiple of four, and what DTLS adds is none.
     assert 1200 - 3 <= path["mtu"] <= 1280, path
+
+
+@pytest.mark.needs("namespaces", "tc", "ethtool", "nft")
+def test_what_was_cut_for_larger_packets_goes_as_ipv6_fragments(tmp_path, processes, routed):
+    """No router fragments IPv6: the sender's own host does, to what every link carries."""
+    a, r, b = routed
+    sent = make_file(tmp_path / "file", SIZE)
+    options = [*program.BRISK, *program.tuning(path_mtu_discovery="true", path_max_retrans=9)]
+    receiver = processes.polypath("recv", "--bind", "fd00:72::1", "-o", tmp_path / "out", "--json",
+                                  *options, inside=b.inside).said("waiting on")
+    sender = processes.polypath("send", tmp_path / "file", "fd00:72::1", "--bind", "fd00:71::1", "--json",
+                                *options, inside=a.inside)
+    wait_until(lambda: a.sent("ve") > 500_000, 20, lambda: f"no data: {sender.err}")
+    r.ip("link", "set", "vr2", "mtu", 1280)
+    b.ip("link", "set", "ve", "mtu", 1280)
+    path = sender.wait(60).json["paths"][0]
+    receiver.wait().json
+    assert sha256(tmp_path / "out") == sent
+    counters = dict(line.split() for line in a.run("cat", "/proc/net/snmp6").splitlines())
+    assert int(counters["Ip6FragCreates"]) > 0, counters
+    # SCTP packets have a multiple of four bytes, and what DTLS adds is none.
+    assert 1280 - 3 <= path["mtu"] <= 1280, path

@@ -17,6 +17,8 @@ done
 ip link set lo up
 for i in 0 1; do
 	ip addr add "10.8$((i + 1)).0.2/24" dev "vec$i" || echo "addr failed"
+	# Without duplicate address detection it can be used at once.
+	ip addr add "fd00:8$((i + 1))::2/64" dev "vec$i" nodad || echo "addr failed"
 	# The driver loses packets that are larger, with encapsulation.
 	ip link set "vec$i" gso_max_size 1500 up || echo "link failed"
 done

@@ -8,7 +8,7 @@
  * UDP ports are those of RFC 6951 ("-": IP protocol 132); the kernel's are set by sysctl. Options:
  * "brisk" notices failures within a second, "mtu=BYTES" sets the path MTU
  * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams, "auth" takes
- * DATA only authenticated and has a secret, "partial" offers partial reliability, "interleave" user message
+ * DATA only authenticated and has a secret, "interleave" offers user message
  * interleaving.
  *
  *   gcc peer.c -lusrsctp -lpthread        gcc -DKERNEL peer.c -lsctp -lpthread
@@ -43,20 +43,19 @@ typedef struct socket *handle;
 
 #include "tally.h"
 
-/* Messages that may be given up are counted, and in no sum; they have streams of their own. */
-enum { PARTIAL = 0x60000000, PARTIAL_STREAMS = 32 };
-
 enum { BUFFER = 4 << 20, STREAMS = 64, MOST_ADDRESSES = 4, MESSAGE = 2 << 20 };
 
+/* Of one family, one behind the other, as sctp_bindx and sctp_connectx have them. */
 static struct addresses {
-	int count;
-	struct sockaddr_in list[MOST_ADDRESSES];
+	int count, family;
+	socklen_t size;
+	unsigned char list[MOST_ADDRESSES * sizeof(struct sockaddr_in6)];
 } locals, remotes;
 
 static handle association;
 static struct tally received, sent;
-static int port, listens, brisk, mtu, reconfig, auth, partial, interleave;
-static unsigned long partial_received, given_up;
+static unsigned limited_received;
+static int port, listens, brisk, mtu, reconfig, auth, interleave;
 
 static void die(const char *what)
 {
@@ -77,13 +76,16 @@ static void die(const char *what)
 
 static struct addresses parse(char *text, int port)
 {
-	struct addresses found = { 0 };
+	struct addresses found = { .family = strchr(text, ':') ? AF_INET6 : AF_INET };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	int six = found.family == AF_INET6;
+	found.size = six ? sizeof in6 : sizeof in;
 	for (char *ip = strtok(text, ","); ip && strcmp(ip, "-"); ip = strtok(NULL, ",")) {
-		struct sockaddr_in *a = &found.list[found.count++];
-		a->sin_family = AF_INET;
-		a->sin_port = htons(port);
-		if (found.count == MOST_ADDRESSES || inet_pton(AF_INET, ip, &a->sin_addr) != 1)
+		if (found.count == MOST_ADDRESSES
+		    || inet_pton(found.family, ip, six ? (void *)&in6.sin6_addr : &in.sin_addr) != 1)
 			die(ip);
+		memcpy(found.list + found.count++ * found.size, six ? (void *)&in6 : &in, found.size);
 	}
 	return found;
 }
@@ -97,9 +99,9 @@ static void option(handle s, int name, const void *value, socklen_t size, const 
 static handle open_socket(int remote_udp)
 {
 #ifdef KERNEL
-	handle s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+	handle s = socket(locals.family, SOCK_STREAM, IPPROTO_SCTP);
 #else
-	handle s = usrsctp_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
+	handle s = usrsctp_socket(locals.family, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
 #endif
 	if (!IS_HANDLE(s))
 		die("socket");
@@ -109,9 +111,8 @@ static handle open_socket(int remote_udp)
 	option(s, SCTP_NODELAY, &on, sizeof on, "SCTP_NODELAY");
 	struct sctp_initmsg init = { .sinit_num_ostreams = STREAMS, .sinit_max_instreams = 2048 };
 	option(s, SCTP_INITMSG, &init, sizeof init, "SCTP_INITMSG");
-	int types[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR,
-			SCTP_SEND_FAILED_EVENT };
-	for (int i = 0; i < 4; i++) {
+	int types[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR };
+	for (int i = 0; i < 3; i++) {
 		struct sctp_event event = { .se_type = types[i], .se_on = 1 };
 		option(s, SCTP_EVENT, &event, sizeof event, "SCTP_EVENT");
 	}
@@ -144,8 +145,6 @@ static handle open_socket(int remote_udp)
 		option(s, SCTP_RTOINFO, &rto, sizeof rto, "SCTP_RTOINFO");
 	}
 	struct sctp_assoc_value yes = { .assoc_value = 1 };
-	if (partial)
-		option(s, SCTP_PR_SUPPORTED, &yes, sizeof yes, "SCTP_PR_SUPPORTED");
 	if (interleave) {
 		int level = 2;
 #ifdef KERNEL
@@ -156,7 +155,7 @@ static handle open_socket(int remote_udp)
 	}
 	struct sctp_paddrparams path;
 	memset(&path, 0, sizeof path);
-	((struct sockaddr *)&path.spp_address)->sa_family = AF_INET;
+	((struct sockaddr *)&path.spp_address)->sa_family = locals.family;
 	if (brisk) {
 		path.spp_flags |= SPP_HB_ENABLE;
 		path.spp_hbinterval = 500;
@@ -173,14 +172,14 @@ static handle open_socket(int remote_udp)
 	if (remote_udp) {
 		struct sctp_udpencaps udp;
 		memset(&udp, 0, sizeof udp);
-		udp.sue_address.ss_family = AF_INET;
+		udp.sue_address.ss_family = locals.family;
 		udp.sue_port = htons(remote_udp);
 		option(s, SCTP_REMOTE_UDP_ENCAPS_PORT, &udp, sizeof udp, "SCTP_REMOTE_UDP_ENCAPS_PORT");
 	}
 #else
 	(void)remote_udp;
 #endif
-	if (OF_SCTP(bindx)(s, (struct sockaddr *)locals.list, locals.count, SCTP_BINDX_ADD_ADDR) < 0)
+	if (OF_SCTP(bindx)(s, (struct sockaddr *)(void *)locals.list, locals.count, SCTP_BINDX_ADD_ADDR) < 0)
 		die("bindx");
 	return s;
 }
@@ -198,10 +197,13 @@ static const char *state_name(int state)
 	}
 }
 
-static const char *ip_of(const void *address, char text[INET_ADDRSTRLEN])
+static const char *ip_of(const void *address, char text[INET6_ADDRSTRLEN])
 {
-	const struct sockaddr_in *in = address;
-	return inet_ntop(AF_INET, &in->sin_addr, text, INET_ADDRSTRLEN);
+	struct sockaddr_in6 any;
+	memcpy(&any, address, locals.size);
+	int six = any.sin6_family == AF_INET6;
+	const void *ip = six ? (void *)&any.sin6_addr : &((struct sockaddr_in *)&any)->sin_addr;
+	return inet_ntop(any.sin6_family, ip, text, INET6_ADDRSTRLEN);
 }
 
 /* One line for each path, and the last one. */
@@ -209,16 +211,16 @@ static void tell_paths(void)
 {
 	struct sockaddr *list;
 	int count = OF_SCTP(getpaddrs)(association, 0, &list);
-	struct sockaddr_in *in = (struct sockaddr_in *)list;
 	for (int i = 0; i < count; i++) {
+		const unsigned char *address = (unsigned char *)list + i * locals.size;
 		struct sctp_paddrinfo info;
 		memset(&info, 0, sizeof info);
-		memcpy(&info.spinfo_address, &in[i], sizeof in[i]);
+		memcpy(&info.spinfo_address, address, locals.size);
 		socklen_t size = sizeof info;
-		char text[INET_ADDRSTRLEN];
+		char text[INET6_ADDRSTRLEN];
 		if (OF_SCTP(opt_info)(association, 0, SCTP_GET_PEER_ADDR_INFO, &info, &size) < 0)
 			die("SCTP_GET_PEER_ADDR_INFO");
-		SAY("path address=%s state=%s cwnd=%u mtu=%u", ip_of(&in[i], text),
+		SAY("path address=%s state=%s cwnd=%u mtu=%u", ip_of(address, text),
 		    state_name(info.spinfo_state), info.spinfo_cwnd, info.spinfo_mtu);
 	}
 	SAY("paths count=%d", count);
@@ -248,7 +250,7 @@ static void tell_abort(const struct sctp_assoc_change *change, size_t size)
 
 static void notified(const union sctp_notification *n, size_t size)
 {
-	char text[INET_ADDRSTRLEN];
+	char text[INET6_ADDRSTRLEN];
 	if (n->sn_header.sn_type == SCTP_ASSOC_CHANGE) {
 		const struct sctp_assoc_change *change = &n->sn_assoc_change;
 		switch (change->sac_state) {
@@ -287,8 +289,6 @@ static void notified(const union sctp_notification *n, size_t size)
 		if (OF_SCTP(opt_info)(association, 0, SCTP_STATUS, &status, &length) < 0)
 			die("SCTP_STATUS");
 		SAY("streams outgoing=%u incoming=%u", status.sstat_outstrms, status.sstat_instrms);
-	} else if (n->sn_header.sn_type == SCTP_SEND_FAILED_EVENT) {
-		given_up++;
 	} else if (n->sn_header.sn_type == SCTP_REMOTE_ERROR) {
 		SAY("error code=%u", ntohs(n->sn_remote_error.sre_error));
 	}
@@ -308,7 +308,7 @@ static void come_together(int remote_udp)
 	} else {
 		sctp_assoc_t id;
 		association = s;
-		if (OF_SCTP(connectx)(s, (struct sockaddr *)remotes.list, remotes.count, &id) < 0)
+		if (OF_SCTP(connectx)(s, (struct sockaddr *)(void *)remotes.list, remotes.count, &id) < 0)
 			die("connectx");
 	}
 }
@@ -326,7 +326,7 @@ static void *receive(void *remote_udp)
 		int flags = 0;
 #ifdef KERNEL
 		struct iovec iov = { buffer + have, sizeof buffer - have };
-		struct sockaddr_in from;
+		struct sockaddr_in6 from;
 		socklen_t from_size = sizeof from;
 		ssize_t n = sctp_recvv(association, &iov, 1, (struct sockaddr *)&from, &from_size, &info,
 				       &size, &type, &flags);
@@ -349,28 +349,36 @@ static void *receive(void *remote_udp)
 		have += n;
 		if (have == sizeof buffer)
 			die("a message is too long");
-		if (flags & MSG_EOR && ntohl(info.rcv_ppid) == PARTIAL) {
-			partial_received++;
-			have = 0;
-		} else if (flags & MSG_EOR) {
-			tally_add(&received, buffer, have, info.rcv_sid, ntohl(info.rcv_ppid),
-				  info.rcv_flags & SCTP_UNORDERED);
+		if (flags & MSG_EOR) {
+			uint32_t ppid = ntohl(info.rcv_ppid);
+			if (!(ppid & TALLY_LIMITED))
+				tally_add(&received, buffer, have, info.rcv_sid, ppid,
+					  info.rcv_flags & SCTP_UNORDERED);
+			else if (tally_whole(buffer, have, ppid))
+				limited_received++;
+			else
+				die("a message that may be given up is broken");
 			have = 0;
 		}
 	}
 }
 
-static int send_one(const void *data, size_t size, int stream, uint32_t ppid, int flags)
+static int send_one(const void *data, size_t size, int stream, uint32_t ppid, int flags,
+		    struct sctp_prinfo limit)
 {
-	struct sctp_sndinfo info = { .snd_sid = stream, .snd_ppid = htonl(ppid), .snd_flags = flags };
+	struct sctp_sendv_spa info = {
+		.sendv_flags = SCTP_SEND_SNDINFO_VALID | SCTP_SEND_PRINFO_VALID,
+		.sendv_sndinfo = { .snd_sid = stream, .snd_ppid = htonl(ppid), .snd_flags = flags },
+		.sendv_prinfo = limit,
+	};
 	for (;;) {
 #ifdef KERNEL
 		struct iovec iov = { (void *)data, size };
 		ssize_t n = sctp_sendv(association, &iov, 1, NULL, 0, &info, sizeof info,
-				       SCTP_SENDV_SNDINFO, 0);
+				       SCTP_SENDV_SPA, 0);
 #else
 		ssize_t n = usrsctp_sendv(association, data, size, NULL, 0, &info, sizeof info,
-					  SCTP_SENDV_SNDINFO, 0);
+					  SCTP_SENDV_SPA, 0);
 #endif
 		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
 			return n;
@@ -379,52 +387,38 @@ static int send_one(const void *data, size_t size, int stream, uint32_t ppid, in
 	}
 }
 
-/* Ordered messages that are never sent again. */
-static void send_partial(unsigned count, unsigned size, unsigned streams)
+/* lifetime=MS: not sent after so long; retransmissions=N: not sent again more often (RFC 6458 5.3.7). */
+static struct sctp_prinfo limit_of(const char *word)
 {
-	static unsigned char message[MESSAGE];
-	for (unsigned i = 0; i < count; i++) {
-		struct sctp_sendv_spa spa;
-		memset(&spa, 0, sizeof spa);
-		spa.sendv_flags = SCTP_SEND_SNDINFO_VALID | SCTP_SEND_PRINFO_VALID;
-		spa.sendv_sndinfo.snd_sid = PARTIAL_STREAMS + i % streams;
-		spa.sendv_sndinfo.snd_ppid = htonl(PARTIAL);
-		spa.sendv_prinfo.pr_policy = SCTP_PR_SCTP_RTX;
-		tally_fill(message, size, i);
-#ifdef KERNEL
-		struct iovec iov = { message, size };
-		ssize_t n = sctp_sendv(association, &iov, 1, NULL, 0, &spa, sizeof spa,
-				       SCTP_SENDV_SPA, 0);
-#else
-		ssize_t n = usrsctp_sendv(association, message, size, NULL, 0, &spa, sizeof spa,
-					  SCTP_SENDV_SPA, 0);
-#endif
-		if (n < 0)
-			die("send");
-	}
-	SAY("taken");
+	struct sctp_prinfo limit = { .pr_policy = SCTP_PR_SCTP_NONE };
+	if (sscanf(word, "lifetime=%u", &limit.pr_value) == 1)
+		limit.pr_policy = SCTP_PR_SCTP_TTL;
+	else if (sscanf(word, "retransmissions=%u", &limit.pr_value) == 1)
+		limit.pr_policy = SCTP_PR_SCTP_RTX;
+	return limit;
 }
 
-/* send COUNT SIZE STREAMS ordered|unordered|mixed|partial */
+/* send COUNT SIZE STREAMS ordered|unordered|mixed [lifetime=MS|retransmissions=N|prompt] */
 static void send_many(const char *words)
 {
 	static unsigned char message[MESSAGE];
 	unsigned count, size, streams;
-	char kind[16];
-	if (sscanf(words, "%u %u %u %15s", &count, &size, &streams, kind) != 4 || size > MESSAGE)
+	char kind[16], more[32] = "";
+	if (sscanf(words, "%u %u %u %15s %31s", &count, &size, &streams, kind, more) < 4 || size > MESSAGE)
 		die(words);
-	if (strcmp(kind, "partial") == 0) {
-		send_partial(count, size, streams);
-		return;
-	}
+	struct sctp_prinfo limit = limit_of(more);
+	int limited = limit.pr_policy != SCTP_PR_SCTP_NONE;
+	int prompt = strcmp(more, "prompt") == 0 ? SCTP_SACK_IMMEDIATELY : 0;
 	for (unsigned i = 0; i < count; i++) {
-		uint32_t number = sent.messages;
+		uint32_t number = limited ? i : sent.messages;
 		int unordered = strcmp(kind, "unordered") == 0 || (strcmp(kind, "mixed") == 0 && i % 2);
-		uint32_t ppid = tally_ppid(number, unordered);
+		uint32_t ppid = tally_ppid(number, unordered) | (limited ? TALLY_LIMITED : 0);
 		tally_fill(message, size, number);
-		if (send_one(message, size, i % streams, ppid, unordered ? SCTP_UNORDERED : 0) < 0)
+		if (send_one(message, size, i % streams, ppid, prompt | (unordered ? SCTP_UNORDERED : 0),
+			     limit) < 0)
 			die("send");
-		tally_add(&sent, message, size, i % streams, ppid, unordered);
+		if (!limited)
+			tally_add(&sent, message, size, i % streams, ppid, unordered);
 	}
 	SAY("taken");
 }
@@ -501,7 +495,8 @@ static void obey(char *line)
 	} else if (strcmp(line, "totals") == 0) {
 		tell_totals("sent", &sent);
 		tell_totals("received", &received);
-		SAY("partial received=%lu given_up=%lu", partial_received, given_up);
+	} else if (strcmp(line, "limited") == 0) {
+		SAY("limited messages=%u", limited_received);
 	} else if (strcmp(line, "paths") == 0) {
 		tell_paths();
 	} else if (strcmp(line, "shutdown") == 0) {
@@ -515,7 +510,8 @@ static void obey(char *line)
 		_exit(0);
 #else
 		/* The message is the cause: User-Initiated Abort (RFC 9260 3.3.10.12). */
-		if (send_one("enough of this", 14, 0, 0, SCTP_ABORT) < 0 && errno != ECONNRESET)
+		struct sctp_prinfo none = limit_of("");
+		if (send_one("enough of this", 14, 0, 0, SCTP_ABORT, none) < 0 && errno != ECONNRESET)
 			die("abort");
 #endif
 	} else if (strcmp(line, "leave") == 0) {
@@ -536,7 +532,6 @@ int main(int argc, char **argv)
 	for (int i = 7; i < argc; i++) {
 		brisk |= strcmp(argv[i], "brisk") == 0;
 		reconfig |= strcmp(argv[i], "reconfig") == 0;
-		partial |= strcmp(argv[i], "partial") == 0;
 		interleave |= strcmp(argv[i], "interleave") == 0;
 		auth |= strcmp(argv[i], "auth") == 0;
 		sscanf(argv[i], "mtu=%d", &mtu);

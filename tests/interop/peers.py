@@ -61,8 +61,15 @@ class Peer:
             raise AssertionError(
                 f"{self.name} has ended: {self.lines()[-5:]} {self.process.err}") from None
 
-    def send(self, count: int, size: int, streams: int = 1, kind: str = "ordered") -> None:
-        self.tell(f"send {count} {size} {streams} {kind}")
+    def send(self, count: int, size: int, streams: int = 1, kind: str = "ordered", more: str = "") -> None:
+        """`more`: "lifetime=MS" or "retransmissions=N", messages that may be given up; "prompt"."""
+        self.tell(f"send {count} {size} {streams} {kind} {more}".rstrip())
+
+    def limited(self) -> int:
+        """Messages that have come although they might have been given up."""
+        count = len(self.saw("limited")) + 1
+        self.tell("limited")
+        return int(self.until("limited", 10, count)["messages"])
 
     def totals(self) -> tuple[dict[str, str], dict[str, str]]:
         """What it has sent and received."""
@@ -70,13 +77,6 @@ class Peer:
         self.tell("totals")
         received = self.until("received", 60, count)
         return self.saw("sent")[count - 1], received
-
-    def partial(self) -> tuple[int, int]:
-        """Messages received that might have been given up, and messages given up."""
-        self.totals()
-        count = len(self.saw("received"))
-        told = self.until("partial", 10, count)
-        return int(told["received"]), int(told["given_up"])
 
     def paths(self) -> dict[str, dict[str, str]]:
         """Its paths by remote address."""
@@ -127,6 +127,7 @@ class Pair:
     def __init__(self, case: Case, network, folder: Path, program: str, guest=None):
         self.case, self.network, self.folder = case, network, folder
         self.program, self.guest = program, guest
+        self.ipv6 = False
         self.started: list[Peer] = []
 
     def __enter__(self) -> "Pair":
@@ -144,9 +145,9 @@ class Pair:
 
     def words(self, side: str, connects: bool, paths: int, options: tuple[str, ...]) -> list[str]:
         """The command line of a peer."""
-        own = ",".join(self.network.address(side, path + 1) for path in range(paths))
-        other = ",".join(self.network.address("b" if side == "a" else "a", path + 1)
-                         for path in range(paths))
+        own, other = (
+            ",".join(self.network.address(which, path + 1, self.ipv6) for path in range(paths))
+            for which in (side, "b" if side == "a" else "a"))
         udp = "-" if self.case.raw else str(UDP_PORT)
         return ["connect" if connects else "listen", own, str(SCTP_PORT),
                 other if connects else "-", udp, udp, *options]

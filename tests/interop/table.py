@@ -30,6 +30,13 @@ FEATURES = {
     "loss": "5 % loss each way",
     "mtu": "unequal MTUs: 1500 and 1280, the larger one cut",
     "pmtud": "polypath finds what a path carries, where what is larger vanishes (RFC 8899)",
+    "ipv6": "over IPv6: messages both ways; two paths where the peer has them, one cut",
+    "partial-ours": "messages of polypath given up, by age and by retransmissions (RFC 3758, RFC 7496)",
+    "partial-theirs": "messages of the peer given up, likewise",
+    "prompt-ours": "polypath asks for a SACK at once (RFC 7053)",
+    "prompt-theirs": "the peer asks for a SACK at once",
+    "ecn-ours": "data of polypath marked by the network: ECNE, CWR (RFC 4960 A)",
+    "ecn-theirs": "data of the peer marked by the network, likewise",
     "nat": "address-less INIT through a NAT",
     "nat-path": "second path through the NAT learnt and confirmed by both sides",
     "reset-ours": "polypath resets its streams, the peer's, and the association, and adds streams (RFC 6525)",
@@ -37,19 +44,18 @@ FEATURES = {
     "auth": "DATA both ways only authenticated, with a secret that both have (RFC 4895)",
     "move-ours": "polypath changes its address while data flows both ways (RFC 5061)",
     "move-theirs": "the peer does",
-    "partial-ours": "polypath gives messages up, under loss (RFC 3758)",
-    "partial-theirs": "the peer gives messages up, under loss",
     "interleaving": "messages of a chunk each in I-DATA (RFC 8260)",
     "fragments": "fragments of several streams' messages by turns",
     "tshark": "every packet of polypath sound for tshark",
-    "ours-offered": "timestamps, offered by polypath alone",
+    "ours-offered": "timestamps, retransmission flag and counts of packets (DAC), offered by polypath alone",
     "theirs-offered": "extensions offered by the peer alone",
 }
 # What cannot be asked of a peer.
 LACKS = {
     "pion": {feature: "not offered by the peer" for feature in (
-        "heartbeats", "failover", "mtu", "pmtud", "restart-ours", "restart-theirs", "nat-path",
-        "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs", "fragments")},
+        "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path",
+        "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs", "fragments",
+        "prompt-theirs", "ecn-ours", "ecn-theirs")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")

@@ -1,5 +1,7 @@
 """`polypath doctor` says what is the matter."""
 
+import sys
+
 import pytest
 
 from interop.network import Nat
@@ -75,6 +77,63 @@ def test_the_second_path_is_dead(receiver, network, doctor):
     said, code = doctor(THERE[0], "--bind", ",".join(HERE))
     assert code == 1 and f"to {THERE[0]}: works" in said, said
     assert f"to {THERE[1]}: not confirmed" in said and "nothing comes back" in said, said
+
+
+def test_the_second_path_is_refused_by_the_network(receiver, network, doctor):
+    """ICMP says so."""
+    network.b.filter("add table ip shut")
+    try:
+        network.b.filter("add chain ip shut in { type filter hook input priority 0; }")
+        network.b.filter("add rule ip shut in iifname vb2 udp dport 9899 reject with icmp port-unreachable")
+        said, code = doctor(THERE[0], "--bind", ",".join(HERE))
+    finally:
+        network.b.filter("delete table ip shut")
+    assert code == 1 and f"to {THERE[1]}: not confirmed" in said, said
+    assert "the network answers with ICMP errors" in said, said
+
+
+def test_this_host_lets_nothing_out(receiver, network, doctor):
+    """On the second path; then on both."""
+    network.a.filter("add table ip shut")
+    try:
+        network.a.filter("add chain ip shut out { type filter hook output priority 0; }")
+        network.a.filter("add rule ip shut out oifname va2 drop")
+        said, code = doctor(THERE[0], "--bind", ",".join(HERE))
+        assert code == 1 and f"to {THERE[1]}: not confirmed" in said, said
+        assert "this host does not let the packets out" in said, said
+        network.a.filter("add rule ip shut out oifname va1 drop")
+        said, code = doctor(THERE[0])
+    finally:
+        network.a.filter("delete table ip shut")
+    assert code == 1 and "this host does not let the packets out" in said, said
+
+
+# Answers each INIT with an ABORT: out of resource (RFC 9260 3.3.10.4).
+WITHOUT_RESOURCES = """
+import socket, struct
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82f63b78 * (crc & 1)
+    return ~crc & 0xffffffff
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("10.81.0.2", 9899))
+print("ready", flush=True)
+while True:
+    init, peer = s.recvfrom(2048)
+    ports, tag = init[2:4] + init[:2], init[16:20]
+    chunk = struct.pack("!BBHHH", 6, 0, 8, 4, 4)
+    crc = crc32c(ports + tag + bytes(4) + chunk)
+    s.sendto(ports + tag + struct.pack("<I", crc) + chunk, peer)
+"""
+
+
+def test_the_peer_refuses_and_says_why(network, processes, doctor):
+    processes.start(sys.executable, "-c", WITHOUT_RESOURCES, inside=network.b.inside).said("ready")
+    said, code = doctor(THERE[0])
+    assert code == 1 and "an SCTP stack answers with ABORT: " in said and "resource" in said, said
 
 
 def test_an_mtu_black_hole(receiver, network, doctor):

@@ -14,8 +14,11 @@ BOTH = {"DATA": 0, "SACK": 3, "HEARTBEAT": 4, "ABORT": 6}
 # Whoever accepts has a path to confirm that the other one named, and asks. Whoever opens closes here.
 OPENS = {"INIT": 1, "HEARTBEAT ACK": 5, "SHUTDOWN": 7, "COOKIE ECHO": 10, "SHUTDOWN COMPLETE": 14}
 ACCEPTS = {"INIT ACK": 2, "SHUTDOWN ACK": 8, "COOKIE ACK": 11}
-# Ours (docs/architecture.md).
-TIMESTAMP, TIMESTAMPS = 190, "0xbe01"
+# Ours (docs/architecture.md): a chunk, and parameters that offer timestamps, the retransmission flag and
+# counts of packets.
+TIMESTAMP = 190
+OFFERS = {"shutdown": {"0xbe01", "0xbe03"}, "abort": {"0xbe02", "0xbe03"}}
+SAMPLING = {"shutdown": "timestamps", "abort": "retransmission-flag"}
 UNRECOGNIZED = "0x0008"
 # IPv4 and IPv6 addresses, cookie, unrecognized, preservative, ECN, supported address types.
 KNOWN = {"0x0005", "0x0006", "0x0007", UNRECOGNIZED, "0x0009", "0x8000", "0x000c"}
@@ -27,13 +30,14 @@ def values(rows: list[list[str]]) -> set[str]:
 
 @cases(*STACKS, quick=False)
 def test_the_wire(pair, result, tmp_path):
-    """Two associations, one closed and one aborted, over two paths. We offer timestamps and the peer
-    knows none; it offers what we do not know."""
+    """Two associations, one closed and one aborted, over two paths. We offer what is ours alone, which the
+    peer does not know; it offers what we do not know."""
     pcap = tmp_path / "wire.pcapng"
     multihomed = pair.case.stack != "pion"
     with pair.network.watched(pcap):
         for end in ("shutdown", "abort"):
-            ours, theirs = pair.join(2 if multihomed else 1, ("brisk",), ("offer=timestamps",))
+            ours, theirs = pair.join(2 if multihomed else 1, ("brisk",),
+                                     (f"offer={SAMPLING[end]}", "ack=delayed-cmt"))
             if multihomed:
                 assert_both_confirmed(ours, theirs)
             for peer in (ours, theirs):
@@ -60,9 +64,16 @@ def test_the_wire(pair, result, tmp_path):
     first, second = (1, 2) if pair.case.we_connect else (2, 1)
     ours_offered, theirs_offered = parameters(OURS, first), parameters(THEIRS, second)
     # In an INIT ACK of ours stands only what both sides offer.
-    assert (TIMESTAMPS in ours_offered) == pair.case.we_connect, ours_offered
-    assert TIMESTAMPS not in theirs_offered
+    alone = OFFERS["shutdown"] | OFFERS["abort"]
+    assert ours_offered & alone == (alone if pair.case.we_connect else set())
+    assert not theirs_offered & alone
     assert TIMESTAMP not in kinds
+    # Nor are there bits that only a peer of ours knows.
+    rows = capture.fields(pcap, ["sctp.chunk_type", "sctp.chunk_flags"], OURS)
+    flags = {(int(kind), int(bits, 16)) for row in rows
+             for kind, bits in zip(*(cell.split(",") for cell in row), strict=True)}
+    assert all(bits == 0 for kind, bits in flags if kind == 3), flags
+    assert all(bits < 0x10 for kind, bits in flags if kind == 0), flags
     result("ours-offered", "declined")
     unknown = theirs_offered - KNOWN
     if pair.case.we_connect and pair.case.stack == "linux":

@@ -141,6 +141,9 @@ async fn ask(reach: &Reach, remotes: &[Remote], config: &Config) -> Result<Asked
 fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketStats]) -> String {
     match error {
         ConnectError::Closed(CloseReason::NoAnswer) => silence(reach, remote, stats),
+        ConnectError::Closed(CloseReason::Unreachable { .. }) if refused(stats) => {
+            silence(reach, remote, stats)
+        }
         ConnectError::Closed(CloseReason::Unreachable { what }) => {
             format!("the network says (ICMP, or this host's own routing): {what}")
         }
@@ -165,14 +168,18 @@ fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketS
     }
 }
 
+/// The system has refused to send.
+fn refused(stats: &[SocketStats]) -> bool {
+    stats.iter().any(|socket| socket.datagrams_refused > 0)
+}
+
 fn silence(reach: &Reach, remote: Remote, stats: &[SocketStats]) -> String {
-    let refused: u64 = stats.iter().map(|socket| socket.datagrams_refused).sum();
     let what = if reach.raw {
         "IP protocol 132".to_owned()
     } else {
         format!("UDP port {}", remote.0.port())
     };
-    if refused > 0 {
+    if refused(stats) {
         return "this host does not let the packets out: no route, interface down, or a local \
                 firewall"
             .to_owned();

@@ -22,9 +22,6 @@ import (
 const (
 	mostMessage  = 2 << 20
 	mostBuffered = 1 << 20
-	// Messages that may be given up are counted, and in no sum.
-	partialPpid    = 0x60000000
-	partialStreams = 32
 )
 
 type peer struct {
@@ -32,7 +29,6 @@ type peer struct {
 	association    *sctp.Association
 	open           map[uint16]*sctp.Stream
 	sent, received tally
-	partial        int
 	over           sync.Once
 }
 
@@ -43,13 +39,13 @@ func main() {
 	local := endpoint(os.Args[2], os.Args[5])
 	var conn net.Conn
 	if os.Args[1] == "listen" {
-		socket, err := net.ListenUDP("udp4", local)
+		socket, err := net.ListenUDP("udp", local)
 		check(err)
 		say("ready")
 		conn, err = first(socket)
 		check(err)
 	} else {
-		socket, err := net.DialUDP("udp4", local, endpoint(os.Args[4], os.Args[6]))
+		socket, err := net.DialUDP("udp", local, endpoint(os.Args[4], os.Args[6]))
 		check(err)
 		conn = socket
 	}
@@ -137,10 +133,6 @@ func (p *peer) read(stream *sctp.Stream) {
 			p.ended(err)
 			return
 		}
-		if uint32(ppid) == partialPpid {
-			p.partial++
-			continue
-		}
 		p.received.add(buffer[:n], stream.StreamIdentifier(), uint32(ppid))
 	}
 }
@@ -178,19 +170,19 @@ func (p *peer) stream(id uint16) *sctp.Stream {
 
 func (p *peer) obey(words []string) {
 	switch {
-	case len(words) == 5 && words[0] == "send":
+	case len(words) >= 5 && words[0] == "send":
 		var numbers [3]int
 		for i := range numbers {
 			number, err := strconv.Atoi(words[i+1])
 			check(err)
 			numbers[i] = number
 		}
-		p.send(numbers[0], numbers[1], numbers[2], words[4])
+		p.send(numbers[0], numbers[1], numbers[2], words[4], words[5:])
 	case words[0] == "totals":
 		say("sent " + p.sent.String())
 		say("received " + p.received.String())
-		// It does not tell what it has given up.
-		say(fmt.Sprintf("partial received=%d given_up=-1", p.partial))
+	case words[0] == "limited":
+		say(fmt.Sprint("limited messages=", p.received.limited))
 	case words[0] == "shutdown":
 		go func() { _ = p.association.Shutdown(context.Background()) }()
 	case words[0] == "abort":
@@ -200,31 +192,44 @@ func (p *peer) obey(words []string) {
 	}
 }
 
-func (p *peer) send(count, size, streams int, kind string) {
-	for i := 0; i < count; i++ {
-		if kind == "partial" {
-			// What it may give up is a property of the stream.
-			stream := p.stream(uint16(partialStreams + i%streams))
-			stream.SetReliabilityParams(false, sctp.ReliabilityTypeRexmit, 0)
-			_, err := stream.WriteSCTP(content(size, uint32(i)), partialPpid)
-			check(err)
-			continue
+// send obeys; with "lifetime=MS" or "retransmissions=N" messages may be given up.
+func (p *peer) send(count, size, streams int, kind string, limit []string) {
+	reliability, value := sctp.ReliabilityTypeReliable, 0
+	for _, word := range limit {
+		name, number, _ := strings.Cut(word, "=")
+		var err error
+		value, err = strconv.Atoi(number)
+		check(err)
+		switch name {
+		case "lifetime":
+			reliability = sctp.ReliabilityTypeTimed
+		case "retransmissions":
+			reliability = sctp.ReliabilityTypeRexmit
+		default:
+			fail("no limit " + word)
 		}
+	}
+	for i := 0; i < count; i++ {
 		number := uint32(p.sent.messages)
+		if len(limit) > 0 {
+			number = uint32(i) | markLimited
+		}
 		ppid := markPpid | number
 		unordered := kind == "unordered" || kind == "mixed" && i%2 == 1
 		if unordered {
 			ppid |= markUnordered
 		}
 		id := uint16(i % streams)
-		stream, message := p.stream(id), content(size, number)
-		stream.SetReliabilityParams(unordered, sctp.ReliabilityTypeReliable, 0)
+		stream, message := p.stream(id), content(size, number&numberOfPpid)
+		stream.SetReliabilityParams(unordered, reliability, uint32(value))
 		for stream.BufferedAmount() > mostBuffered {
 			time.Sleep(time.Millisecond)
 		}
 		_, err := stream.WriteSCTP(message, sctp.PayloadProtocolIdentifier(ppid))
 		check(err)
-		p.sent.add(message, id, ppid)
+		if len(limit) == 0 {
+			p.sent.add(message, id, ppid)
+		}
 	}
 	say("taken")
 }

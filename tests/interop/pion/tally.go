@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"sync"
@@ -10,12 +11,15 @@ const (
 	streams       = 2048
 	markPpid      = 0x70000000
 	markUnordered = 0x08000000
+	markLimited   = 0x04000000
+	numberOfPpid  = 0x03ffffff
 )
 
 // tally is a sum over what was sent or what arrived, as in tally.h.
 type tally struct {
 	sync.Mutex
 	messages, bytes, unordered uint64
+	limited                    uint64
 	streams                    [streams]uint64
 }
 
@@ -39,6 +43,13 @@ func (t *tally) add(message []byte, stream uint16, ppid uint32) {
 	}
 	t.Lock()
 	defer t.Unlock()
+	if ppid&markLimited != 0 {
+		if !bytes.Equal(message, content(len(message), ppid&numberOfPpid)) {
+			fail("a message that may be given up is broken")
+		}
+		t.limited++
+		return
+	}
 	t.messages++
 	t.bytes += uint64(len(message))
 	if ppid&markUnordered != 0 {

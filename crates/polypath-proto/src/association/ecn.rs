@@ -1,5 +1,5 @@
 //! Explicit congestion notification (RFC 4960 Appendix A, RFC 3168): packets with new data say that they
-//! may be marked; a mark is echoed by ECNE beside each SACK until CWR answers; the window of the path
+//! may be marked; a mark is echoed by ECNE behind each SACK until CWR answers; the window of the path
 //! that the marked packet took is reduced once a round trip, as after a loss.
 
 use super::Association;
@@ -13,14 +13,32 @@ use crate::{Extension, PathId, Tsn};
 pub(super) struct Marks {
     /// The lowest TSN of the last packet that came marked; echoed until CWR answers.
     echo: Option<Tsn>,
+    /// The peer has answered an echo.
+    answered: bool,
     /// For each path, the highest TSN that had left when its window was last reduced.
     reduced: Vec<Option<Tsn>>,
 }
 
+impl Marks {
+    /// DATA may stand behind an ECNE. usrsctp and FreeBSD expect four bytes more than RFC 4960 gives it, and
+    /// drop what follows it in its packet: the SACK stands before, and DATA elsewhere until a CWR shows that
+    /// the peer has read one.
+    pub(super) const fn may_precede_data(&self) -> bool {
+        self.answered
+    }
+}
+
 impl Association {
-    /// What the IP header of a packet says that begins with new data.
+    /// What the IP header of a packet with new data says.
     pub(super) fn ect(&self) -> Ecn {
         if self.extensions.contains(Extension::Ecn) { Ecn::Ect0 } else { Ecn::NotEct }
+    }
+
+    /// What that of the packet says which has just been written for `path`, when so many new chunks had left
+    /// there before: it has new data, or has not.
+    pub(super) fn ect_beyond(&self, path: PathId, new_chunks: u64) -> Ecn {
+        let sent = self.paths[path.index()].stats.data_chunks_sent;
+        if sent == new_chunks { Ecn::NotEct } else { self.ect() }
     }
 
     /// A packet that came marked had data, from this TSN on.
@@ -33,15 +51,14 @@ impl Association {
         }
     }
 
-    /// Before each SACK, while it is not answered.
-    pub(super) fn write_ecne(&self, w: &mut PacketWriter<'_>) {
-        if let Some(tsn) = self.marks.echo {
-            // Without room for it here, the next SACK has it.
-            let _ = w.ecne(tsn);
-        }
+    /// Behind each SACK, while it is not answered; tells whether there was something to write. Without
+    /// room for it here, the next SACK has it.
+    pub(super) fn write_ecne(&self, w: &mut PacketWriter<'_>) -> bool {
+        self.marks.echo.is_some_and(|tsn| w.ecne(tsn).is_ok())
     }
 
     pub(super) fn handle_cwr(&mut self, lowest: Tsn) {
+        self.marks.answered |= self.marks.echo.is_some();
         self.marks.echo = self.marks.echo.filter(|echo| echo.is_after(lowest));
     }
 

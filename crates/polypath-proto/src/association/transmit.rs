@@ -64,8 +64,9 @@ impl Association {
             };
             let max_packet = self.packet_limit(path, purpose).min(buf.len());
             probes = matches!(self.control.front(), Some((_, Control::MtuProbe(..))));
-            ecn = if matches!(purpose, Purpose::NewData(_)) { self.ect() } else { Ecn::NotEct };
+            let new = self.paths[path.index()].stats.data_chunks_sent;
             let segment = self.write_packet(now, path, purpose, &mut buf[..max_packet]);
+            ecn = self.ect_beyond(path, new);
             if segment > 0 {
                 break (path, segment);
             }
@@ -81,7 +82,12 @@ impl Association {
         let large = segment > self.paths[path.index()].max_packet();
         while !probes && !large && segments < MAX_SEGMENTS && buf.len() - size >= segment {
             let Some((next, purpose)) = self.next_packet(now) else { break };
-            if next != path || purpose == Purpose::Control || purpose == Purpose::Sack {
+            let fresh = matches!(purpose, Purpose::NewData(_));
+            if next != path || !(fresh || matches!(purpose, Purpose::Retransmission(_))) {
+                break;
+            }
+            // One mark for all of them.
+            if self.ect() != Ecn::NotEct && fresh != (ecn != Ecn::NotEct) {
                 break;
             }
             // A long message is not cut to the size of a short packet before it.
@@ -382,12 +388,10 @@ impl Association {
             let bundles = !ns2 || purpose == Purpose::Sack;
             let with_sack = self.ack.is_pending() && bundles && self.ack_path() == path;
             let stamp = self.write_timestamp(now, with_sack, &mut w);
-            if with_sack {
-                self.write_ecne(&mut w);
-                // Without room for it here, it leaves in the next packet.
-                let _ = self.write_sack(&mut w);
-            }
-            if self.state.may_send_data() && !(ns2 && purpose == Purpose::Sack) {
+            // Without room for it here, the SACK leaves in the next packet.
+            let echoes = with_sack && self.write_sack(&mut w).is_ok() && self.write_ecne(&mut w);
+            let full = echoes && !self.marks.may_precede_data();
+            if self.state.may_send_data() && !full && !(ns2 && purpose == Purpose::Sack) {
                 self.note_alone();
                 if self.sender.flight.has_lost() && !matches!(purpose, Purpose::NewData(_)) {
                     self.write_retransmissions(now, path, purpose, &mut w);

@@ -65,6 +65,19 @@ fn only_new_data_may_be_marked() {
     assert!(net.log.iter().all(|p| p.has("DATA") || p.ecn == Ecn::NotEct));
 }
 
+/// Whatever else is in its packet, and in those that leave with it.
+#[test]
+fn new_data_behind_an_answer_may_be_marked() {
+    let mut net = established(1, config().build().unwrap());
+    marks(&mut net).set(20);
+    net.send(0, 0, payload(1, 300_000)).unwrap();
+    net.run(S(20));
+    let answers: Vec<Sent> =
+        net.sent(0).into_iter().filter(|p| p.has("CWR") && p.has("DATA")).collect();
+    assert!(!answers.is_empty());
+    assert!(net.sent(0).iter().all(|p| !p.has("DATA") || p.ecn == Ecn::Ect0));
+}
+
 #[test]
 fn the_other_path_keeps_its_window() {
     let config = config().scheduler(&policy::scheduler::CONCURRENT).build().unwrap();
@@ -161,6 +174,48 @@ fn one_answer_for_all_that_came_together() {
         })
         .collect();
     assert_eq!(answered, [Tsn(first.wrapping_add(2))]);
+}
+
+/// A peer that takes an ECNE for broken drops what stands behind it (usrsctp): nothing does until a CWR
+/// has shown that it reads them.
+#[test]
+fn nothing_stands_behind_an_echo_that_may_not_be_read() {
+    for reads in [false, true] {
+        let mut net = established(1, config().build().unwrap());
+        let mut count = 0u32;
+        net.filter(move |p| {
+            count += u32::from(p.has("DATA"));
+            match () {
+                () if p.has("CWR") && !reads => Fate::Drop,
+                () if p.has("DATA") && count.is_multiple_of(20) => Fate::Marked,
+                () => Fate::Pass,
+            }
+        });
+        for h in 0..2 {
+            net.send(h, 0, payload(h as u64, 200_000)).unwrap();
+        }
+        net.run(S(20));
+        let (mut echoes, mut before_data) = (0, 0);
+        for packet in net.sent(0) {
+            let kinds: Vec<&str> = packet
+                .parsed()
+                .iter()
+                .filter_map(|chunk| match chunk {
+                    Chunk::Sack(_) => Some("SACK"),
+                    Chunk::Ecne(_) => Some("ECNE"),
+                    Chunk::Data(_) => Some("DATA"),
+                    _ => None,
+                })
+                .collect();
+            if let Some(at) = kinds.iter().position(|kind| *kind == "ECNE") {
+                echoes += 1;
+                assert_eq!(kinds[..at], ["SACK"]);
+                before_data += u32::from(kinds.len() > at + 1);
+            }
+        }
+        assert!(echoes > 10);
+        assert_eq!(before_data > 0, reads, "{before_data} of {echoes}");
+    }
 }
 
 proptest! {

@@ -7,12 +7,12 @@
 //! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` notices failures within a
 //! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
 //! stream reconfiguration, `auth` takes DATA only authenticated and has a secret, `move` offers that addresses come
-//! and go, `pmtud` looks for the path MTU, `ecn` offers ECN, `partial` partial reliability and `interleave` user
-//! message interleaving.
+//! and go, `pmtud` looks for the path MTU, `ecn` offers ECN, `pr` partial reliability, `interleave` user message
+//! interleaving, `ack=ANSWER` how is acknowledged.
 //!
-//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed|partial` (`partial`: ordered, never sent again, and
-//! counted apart, on streams from 32 on), `totals`, `paths`, `shutdown`, `abort`, `bind IP`, `unbind IP`,
-//! `primary IP`, `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
+//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed [lifetime=MS|retransmissions=N|prompt]`, `totals`,
+//! `limited`, `paths`, `shutdown`, `abort`, `bind IP`, `unbind IP`, `primary IP`,
+//! `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
 
 mod tally;
 
@@ -22,7 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polypath::proto::policy::{find, rtt_sampling, stream_scheduler};
+use polypath::proto::policy::{self, find, rtt_sampling, stream_scheduler};
 use polypath::proto::wire::chunk_type;
 use polypath::{
     Association, AuthKeys, ChunkTypes, CloseReason, Config, ConnectOptions, Encapsulation,
@@ -95,7 +95,6 @@ fn config(options: &[String]) -> Result<Config, Failure> {
                 .rto_max(ms(1000))
                 .path_max_retrans(1)
                 .heartbeat_interval(Some(ms(500))),
-            ("partial", "") => builder.partial_reliability(true),
             ("interleave", "") => {
                 builder.interleaving(true).stream_scheduler(&stream_scheduler::ROUND_ROBIN)
             }
@@ -107,6 +106,11 @@ fn config(options: &[String]) -> Result<Config, Failure> {
                 builder.authentication(true).authenticated_chunks(data)
             }
             ("move", "") => builder.authentication(true).dynamic_addresses(true),
+            ("pr", "") => builder.partial_reliability(true),
+            ("ack", name) => {
+                let answer = find(policy::ack::ANSWERS, name);
+                builder.ack(answer.ok_or_else(|| format!("no answer {name:?}"))?)
+            }
             ("reconfig", "") => builder.stream_reconfiguration(true),
             ("offer", name) => {
                 let answer = find(rtt_sampling::ANSWERS, name);
@@ -219,6 +223,24 @@ async fn receive(association: Association, received: Arc<Mutex<Tally>>) {
     }
 }
 
+/// What stands behind a `send`.
+fn limits(words: &[&str]) -> Result<(Reliability, bool), Failure> {
+    let (mut reliability, mut prompt) = (Reliability::Reliable, false);
+    for word in words {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("lifetime", ms) => {
+                reliability = Reliability::Lifetime(Duration::from_millis(ms.parse()?));
+            }
+            ("retransmissions", most) => {
+                reliability = Reliability::Retransmissions(most.parse()?);
+            }
+            ("prompt", "") => prompt = true,
+            _ => return Err(format!("no limit {word:?}").into()),
+        }
+    }
+    Ok((reliability, prompt))
+}
+
 /// Does what stdin says, one command after the other.
 async fn obey(
     endpoint: Endpoint,
@@ -233,37 +255,34 @@ async fn obey(
     while let Some(line) = commands.recv().await {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
-            ["send", count, size, streams, "partial"] => {
+            ["send", count, size, streams, kind, ref limit @ ..] => {
+                let (reliability, sack_immediately) = limits(limit)?;
+                let limited = reliability != Reliability::Reliable;
                 let (size, streams) = (size.parse()?, streams.parse::<u16>()?);
                 for i in 0..count.parse::<u32>()? {
-                    let stream = StreamId(tally::PARTIAL_STREAMS + (i % u32::from(streams)) as u16);
-                    let plain = Message::new(stream, tally::content(size, i));
-                    let reliability = Reliability::Retransmissions(0);
-                    let ppid = tally::PARTIAL;
-                    association.send(Message { ppid, reliability, ..plain }).await?;
-                }
-                println!("taken");
-            }
-            ["send", count, size, streams, kind] => {
-                let (size, streams) = (size.parse()?, streams.parse::<u16>()?);
-                for i in 0..count.parse::<u32>()? {
-                    let number = sent.next();
+                    let number = if limited { i } else { sent.next() };
                     let stream = (i % u32::from(streams)) as u16;
                     let unordered = kind == "unordered" || (kind == "mixed" && i % 2 == 1);
                     let payload = tally::content(size, number);
-                    let ppid = Ppid(tally::ppid(number, unordered));
-                    sent.add(&payload, stream, ppid.0, unordered);
+                    let mark = if limited { tally::LIMITED } else { 0 };
+                    let ppid = Ppid(tally::ppid(number, unordered) | mark);
+                    if !limited {
+                        sent.add(&payload, stream, ppid.0, unordered);
+                    }
                     let message = Message::new(StreamId(stream), payload);
-                    association.send(Message { ppid, unordered, ..message }).await?;
+                    let message =
+                        Message { ppid, unordered, reliability, sack_immediately, ..message };
+                    association.send(message).await?;
                 }
                 println!("taken");
             }
             ["totals"] => {
                 println!("sent {sent}");
                 println!("received {}", received.lock().expect("nobody panics with it"));
-                let partial = received.lock().expect("nobody panics with it").partial;
-                let given_up = association.abandoned(None).total();
-                println!("partial received={partial} given_up={}", given_up.sent + given_up.unsent);
+            }
+            ["limited"] => {
+                let received = received.lock().expect("nobody panics with it");
+                println!("limited messages={}", received.limited());
             }
             ["paths"] => {
                 let paths = association.paths();

@@ -4,19 +4,15 @@
 
 use std::fmt;
 
-use polypath::Ppid;
-
 /// The payload protocol identifier of a message: a mark that means nothing to a dissector, and whether
 /// it is unordered, which not every stack tells its receiver.
 pub(crate) const fn ppid(number: u32, unordered: bool) -> u32 {
     0x7000_0000 | (unordered as u32) << 27 | number
 }
 
-/// The mark of messages that may be given up: they are counted, and in no sum.
-pub(crate) const PARTIAL: Ppid = Ppid(0x6000_0000);
-
-/// They have the streams from this one on: with some stacks what may be given up is a property of the stream.
-pub(crate) const PARTIAL_STREAMS: u16 = 32;
+/// The mark of a message that may be given up: it is no part of the sums.
+pub(crate) const LIMITED: u32 = 0x0400_0000;
+const NUMBER: u32 = LIMITED - 1;
 
 /// Streams that are told apart.
 const STREAMS: usize = 2048;
@@ -25,14 +21,14 @@ pub(crate) struct Tally {
     messages: u64,
     bytes: u64,
     unordered: u64,
-    /// Messages that might have been given up.
-    pub(crate) partial: u64,
     streams: Vec<u64>,
+    /// Those that may have been given up and were not.
+    limited: u64,
 }
 
 impl Tally {
     pub(crate) fn new() -> Self {
-        Self { messages: 0, bytes: 0, unordered: 0, partial: 0, streams: vec![0; STREAMS] }
+        Self { messages: 0, bytes: 0, unordered: 0, streams: vec![0; STREAMS], limited: 0 }
     }
 
     /// The number of the next message.
@@ -40,9 +36,15 @@ impl Tally {
         self.messages as u32
     }
 
+    /// How many have come that might have been given up.
+    pub(crate) const fn limited(&self) -> u64 {
+        self.limited
+    }
+
     pub(crate) fn add(&mut self, message: &[u8], stream: u16, ppid: u32, unordered: bool) {
-        if ppid == PARTIAL.0 {
-            self.partial += 1;
+        if ppid & LIMITED != 0 {
+            assert_eq!(message, content(message.len(), ppid & NUMBER), "as it was sent");
+            self.limited += 1;
             return;
         }
         let size = message.len() as u64;

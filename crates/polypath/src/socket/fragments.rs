@@ -67,8 +67,9 @@ impl Fragments {
     }
 }
 
-/// `nix` has no name for these options.
-#[expect(unsafe_code, reason = "setsockopt with an integer")]
+/// Neither `nix` nor `socket2` nor the standard library sets these options, which are Linux's own, and none sets an
+/// option by its number: so the system is called here.
+#[expect(unsafe_code, reason = "setsockopt by number, with an integer")]
 fn set_option(
     fd: std::os::fd::RawFd,
     level: libc::c_int,

@@ -1,6 +1,4 @@
-"""Extensions that another stack has, too: partial reliability, user message interleaving."""
-
-import pytest
+"""User message interleaving (RFC 8260) with stacks that have it."""
 
 from interop.conftest import cases
 from interop.peers import assert_all_arrived, close
@@ -9,31 +7,6 @@ from support import capture
 from support.program import wait_until
 
 DATA, I_DATA = 0, 64
-
-
-@cases(*STACKS, quick=False)
-@pytest.mark.parametrize("who", ["ours", "theirs"])
-def test_messages_are_given_up(pair, result, who):
-    """A tenth of the packets of one side is lost, and what was in them is not sent again; what is
-    reliable, on other streams, arrives in order."""
-    peers = dict(zip(("ours", "theirs"), pair.join(options=("brisk", "partial")), strict=True))
-    sender, receiver = peers[who], peers["theirs" if who == "ours" else "ours"]
-    pair.network.lose(1, "numgen random mod 100 < 10 counter drop")
-    for _ in range(5):
-        sender.send(20, 1000, 4, "partial")
-        sender.send(4, 3000, 4)
-    assert_all_arrived(sender, receiver, 20, 90)
-    pair.network.mend(1)
-    sender.send(8, 2000, 4)
-    assert_all_arrived(sender, receiver, 28, 30)
-    received, given_up = receiver.partial()[0], sender.partial()[1]
-    # What is given up may have arrived: its acknowledgement may have been lost.
-    assert 0 < received < 100, received
-    if sender.name in ("polypath", "usrsctp"):
-        # The others do not tell.
-        assert given_up >= 100 - received, (given_up, received)
-    close(sender, receiver)
-    result(f"partial-{who}")
 
 
 def exchanged(pair, tmp_path, *sizes: int) -> set[int]:
