@@ -7,7 +7,8 @@
  *
  * UDP ports are those of RFC 6951 ("-": IP protocol 132); the kernel's are set by sysctl. Options:
  * "brisk" notices failures within a second, "mtu=BYTES" sets the path MTU
- * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams.
+ * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams, "nrsack" offers
+ * NR-SACK, which the kernel does not have.
  *
  *   gcc peer.c -lusrsctp -lpthread        gcc -DKERNEL peer.c -lsctp -lpthread
  */
@@ -46,7 +47,7 @@ static struct addresses {
 
 static handle association;
 static struct tally received, sent;
-static int listens, brisk, mtu, reconfig;
+static int listens, brisk, mtu, reconfig, nrsack;
 
 static void die(const char *what)
 {
@@ -453,12 +454,14 @@ int main(int argc, char **argv)
 	for (int i = 7; i < argc; i++) {
 		brisk |= strcmp(argv[i], "brisk") == 0;
 		reconfig |= strcmp(argv[i], "reconfig") == 0;
+		nrsack |= strcmp(argv[i], "nrsack") == 0;
 		sscanf(argv[i], "mtu=%d", &mtu);
 	}
 #ifndef KERNEL
 	usrsctp_init(atoi(argv[5]), NULL, NULL);
 	usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
 	usrsctp_sysctl_set_sctp_ecn_enable(1);
+	usrsctp_sysctl_set_sctp_nrsack_enable(nrsack);
 #endif
 	int remote_udp = atoi(argv[6]);
 	pthread_t thread;

@@ -34,15 +34,17 @@ FEATURES = {
     "nat-path": "second path through the NAT learnt and confirmed by both sides",
     "reset-ours": "polypath resets its streams, the peer's, and the association, and adds streams (RFC 6525)",
     "reset-theirs": "the peer does all that",
+    "nr-sack": "NR-SACK instead of SACK both ways, over 5 % loss (draft-natarajan-tsvwg-sctp-nrsack)",
     "tshark": "every packet of polypath sound for tshark",
     "ours-offered": "timestamps, offered by polypath alone",
     "theirs-offered": "extensions offered by the peer alone",
 }
 # What cannot be asked of a peer.
 LACKS = {
+    "linux": {"nr-sack": "not offered by the peer"},
     "pion": {feature: "not offered by the peer" for feature in (
         "heartbeats", "failover", "mtu", "pmtud", "restart-ours", "restart-theirs", "nat-path",
-        "reset-ours", "reset-theirs")},
+        "reset-ours", "reset-theirs", "nr-sack")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")

@@ -6,7 +6,8 @@
 //! ```
 //! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` notices failures within a
 //! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
-//! stream reconfiguration, `pmtud` looks for the path MTU, `ecn` offers ECN.
+//! stream reconfiguration, `pmtud` looks for the path MTU, `ecn` offers ECN, `nrsack`
+//! NR-SACK.
 //!
 //! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed`, `totals`, `paths`, `shutdown`, `abort`,
 //! `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
@@ -80,6 +81,7 @@ fn config(options: &[String]) -> Result<Config, Failure> {
             ("mtu", bytes) => builder.path_mtu(bytes.parse()?),
             ("pmtud", "") => builder.path_mtu_discovery(true),
             ("ecn", "") => builder.ecn(true),
+            ("nrsack", "") => builder.nr_sack(true),
             ("reconfig", "") => builder.stream_reconfiguration(true),
             ("offer", name) => {
                 let answer = find(rtt_sampling::ANSWERS, name);
