@@ -40,6 +40,9 @@ def test_a_point_as_a_scenario() -> None:
     striped = Transfer(APP_STRIPE, 1).scenario().to_dict()
     assert striped["workload"]["striped"] is True
     assert "scheduler" not in striped["policy"]
+    ours = Transfer("profile cmt", 1, receive_buffer="64 KiB").scenario().to_dict()
+    assert ours["transport"]["profile"] == "cmt"
+    assert ours["policy"] == {"scheduler": "delay-aware"}
     longer = Transfer("RTX-SAME", 1, network="path 2 slower and longer").scenario().to_dict()
     assert (longer["path"][1]["rate"], longer["path"][1]["delay"]) == ("2 Mbit/s", "125 ms")
 

@@ -8,8 +8,8 @@
  * UDP ports are those of RFC 6951 ("-": IP protocol 132); the kernel's are set by sysctl. Options:
  * "brisk" notices failures within a second, "mtu=BYTES" sets the path MTU
  * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams, "auth" takes
- * DATA only authenticated and has a secret, "interleave" offers user message
- * interleaving.
+ * DATA only authenticated and has a secret, "interleave" offers user message interleaving, "nrsack"
+ * NR-SACK, which the kernel does not have.
  *
  *   gcc peer.c -lusrsctp -lpthread        gcc -DKERNEL peer.c -lsctp -lpthread
  */
@@ -55,7 +55,7 @@ static struct addresses {
 static handle association;
 static struct tally received, sent;
 static unsigned limited_received;
-static int port, listens, brisk, mtu, reconfig, auth, interleave;
+static int port, listens, brisk, mtu, reconfig, auth, interleave, nrsack;
 
 static void die(const char *what)
 {
@@ -534,12 +534,14 @@ int main(int argc, char **argv)
 		reconfig |= strcmp(argv[i], "reconfig") == 0;
 		interleave |= strcmp(argv[i], "interleave") == 0;
 		auth |= strcmp(argv[i], "auth") == 0;
+		nrsack |= strcmp(argv[i], "nrsack") == 0;
 		sscanf(argv[i], "mtu=%d", &mtu);
 	}
 #ifndef KERNEL
 	usrsctp_init(atoi(argv[5]), NULL, NULL);
 	usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
 	usrsctp_sysctl_set_sctp_ecn_enable(1);
+	usrsctp_sysctl_set_sctp_nrsack_enable(nrsack);
 #endif
 	int remote_udp = atoi(argv[6]);
 	pthread_t thread;

@@ -46,16 +46,18 @@ FEATURES = {
     "move-theirs": "the peer does",
     "interleaving": "messages of a chunk each in I-DATA (RFC 8260)",
     "fragments": "fragments of several streams' messages by turns",
+    "nr-sack": "NR-SACK instead of SACK both ways, over 5 % loss (draft-natarajan-tsvwg-sctp-nrsack)",
     "tshark": "every packet of polypath sound for tshark",
     "ours-offered": "timestamps, retransmission flag and counts of packets (DAC), offered by polypath alone",
     "theirs-offered": "extensions offered by the peer alone",
 }
 # What cannot be asked of a peer.
 LACKS = {
+    "linux": {"nr-sack": "not offered by the peer"},
     "pion": {feature: "not offered by the peer" for feature in (
         "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path",
         "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs", "fragments",
-        "prompt-theirs", "ecn-ours", "ecn-theirs")},
+        "prompt-theirs", "ecn-ours", "ecn-theirs", "nr-sack")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")

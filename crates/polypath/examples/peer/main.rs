@@ -8,7 +8,7 @@
 //! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
 //! stream reconfiguration, `auth` takes DATA only authenticated and has a secret, `move` offers that addresses come
 //! and go, `pmtud` looks for the path MTU, `ecn` offers ECN, `pr` partial reliability, `interleave` user message
-//! interleaving, `ack=ANSWER` how is acknowledged.
+//! interleaving, `nrsack` NR-SACK, `ack=ANSWER` how is acknowledged.
 //!
 //! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed [lifetime=MS|retransmissions=N|prompt]`, `totals`,
 //! `limited`, `paths`, `shutdown`, `abort`, `bind IP`, `unbind IP`, `primary IP`,
@@ -111,6 +111,7 @@ fn config(options: &[String]) -> Result<Config, Failure> {
                 let answer = find(policy::ack::ANSWERS, name);
                 builder.ack(answer.ok_or_else(|| format!("no answer {name:?}"))?)
             }
+            ("nrsack", "") => builder.nr_sack(true),
             ("reconfig", "") => builder.stream_reconfiguration(true),
             ("offer", name) => {
                 let answer = find(rtt_sampling::ANSWERS, name);

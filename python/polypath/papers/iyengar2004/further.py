@@ -19,6 +19,7 @@ from polypath.papers.iyengar2004.settings import (
     FURTHER_SEEDS,
     NETWORKS,
     POLICIES,
+    PROFILE,
     QUICK_SEEDS,
     UNCONSTRAINED,
     VARIANTS,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 #: Receive buffers; the bandwidth-delay product of both paths is 225 kB.
 _WINDOWS = ("32 KiB", "64 KiB", "128 KiB", "256 KiB", "512 KiB", UNCONSTRAINED)
-_CURVES = (APP_STRIPE, *POLICIES)
+_CURVES = (APP_STRIPE, *POLICIES, *PROFILE)
 
 
 def _windows(full: bool) -> Grid:
@@ -86,7 +87,7 @@ further_1 = Figure(
 
 def _networks(full: bool) -> Grid:
     losses = (1, 3, 5, 7, 9, 10) if full else (5,)
-    policies = _CURVES if full else (APP_STRIPE, "RTX-SAME", "RTX-CWND")
+    policies = _CURVES if full else (APP_STRIPE, "RTX-SAME", "RTX-CWND", *PROFILE)
     settings = (
         Transfer(policy, loss, network=network)
         for network in NETWORKS

@@ -24,6 +24,9 @@ POLICIES = {
 }
 #: The ideal application over one association a path (III).
 APP_STRIPE = "AppStripe"
+#: What real hosts run, RTX-CWND by the procedures of RFC 9260, each with its scheduler: data that
+#: leaves ahead of its turn to arrive in order, and in the order of TSNs as in the paper.
+PROFILE = {"profile cmt": "delay-aware", "profile cmt, in order": "concurrent"}
 #: The policies that go by what paths lose.
 LOSS_AWARE = ("RTX-CWND", "RTX-SSTHRESH", "RTX-LOSSRATE")
 #: Loss of path 2 in all figures, percent; that of path 1 is 1 %.
@@ -98,7 +101,11 @@ class Transfer:
         if self.heuristic:
             transport["srtt_heuristic"] = True
         policy: dict[str, Any] = {"retransmission": "same"}
-        if not striped:
+        if self.policy in PROFILE:
+            transport |= {"profile": "cmt"}
+            del transport["path_confirmation"]
+            policy = {"scheduler": PROFILE[self.policy]}
+        elif not striped:
             policy = {**_CMT, **VARIANTS[self.variant], "retransmission": POLICIES[self.policy]}
         # Six thousand packets a run: their checksums are a fifth of its time.
         sections: dict[str, Any] = {"run": {"check_content": False, "check_checksums": False}}
