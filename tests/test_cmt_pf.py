@@ -4,13 +4,16 @@
 
 import dataclasses
 import json
+import math
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import geometric_mean as mean
 
 import pytest
 
+from support.agreement import agreement
 from support.program import Process, binary, wait_until
 
 # RTO.Min, seconds: a tenth of the paper's, so that 1 + 2 + .. + 32 timeouts take some six seconds.
@@ -20,8 +23,13 @@ CONSTANTS = {
     "rto_min": f"{RTO * 1000:g}ms", "rto_initial": "300ms", "sack_delay": "20ms",
 }
 SIZE = 32 << 20
-# Seconds of data before the cut.
+# Seconds of data before the cut: of a transfer between sockets, and of each one in the simulator.
 CUT_AFTER = 1.5
+SIMULATED_CUTS = [CUT_AFTER + 0.01 * number for number in range(8)]
+# Transfers of each profile between sockets, all at the same time.
+TRANSFERS = 3
+# Two ratios are alike if one is less than so many times the other.
+ALIKE = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +58,11 @@ def addresses(number: int, host: int) -> list[str]:
     return [f"127.{121 + path}.{number}.{host}" for path in (0, 1)]
 
 
-def simulated(profile: str, folder: Path) -> Goodput:
+def simulated(profile: str, folder: Path, cut: float) -> Goodput:
     """Of the simulator: runs that end at the cut and when it is detected."""
     def run(limit: float) -> dict:
-        file = folder / f"{profile}-{limit:.6f}.toml"
-        fault = f'[[fault]]\nat = "{CUT_AFTER} s"\npath = "second"\nkind = "down"\n'
+        file = folder / f"{profile}-{cut:.3f}-{limit:.6f}.toml"
+        fault = f'[[fault]]\nat = "{cut:.3f} s"\npath = "second"\nkind = "down"\n'
         file.write_text(scenario(profile, 1, f'{fault}[run]\nlimit = "{limit:.9f} s"\n'))
         done = subprocess.run([binary(), "sim", str(file), "--json"], capture_output=True, text=True,
                               timeout=60, check=False)
@@ -63,8 +71,8 @@ def simulated(profile: str, folder: Path) -> Goodput:
     whole = run(60.0)
     detected = next(change["at"] for change in whole["changes"]
                     if (change["side"], change["path"], change["to"]) == ("sender", 1, "inactive"))
-    before, after = (run(limit)["forward"]["bytes_delivered"] for limit in (CUT_AFTER, detected))
-    return Goodput((after - before) / (detected - CUT_AFTER), detected - CUT_AFTER)
+    before, after = (run(limit)["forward"]["bytes_delivered"] for limit in (cut, detected))
+    return Goodput((after - before) / (detected - cut), detected - cut)
 
 
 def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
@@ -110,16 +118,25 @@ def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
 
 @pytest.mark.xdist_group("many")
 def test_a_cut_path_stops_cmt_again_and_again_and_cmt_pf_once(tmp_path):
-    profiles = ("cmt", "cmt-pf")
-    with ThreadPoolExecutor(2) as pool:
-        real = list(pool.map(lambda n: between_sockets(profiles[n], n + 1, tmp_path / str(n)), (0, 1)))
-    plain, failed = (simulated(profile, tmp_path) for profile in profiles)
-    story = f"sockets: {real}, simulator: {[plain, failed]}"
+    cases = [(profile, 1 + 2 * number + place) for number in range(TRANSFERS)
+             for place, profile in enumerate(("cmt", "cmt-pf"))]
+    with ThreadPoolExecutor(len(cases)) as pool:
+        real = list(pool.map(lambda case: between_sockets(*case, tmp_path / str(case[1])), cases))
+    model = [simulated(profile, tmp_path, cut) for cut in SIMULATED_CUTS for profile in ("cmt", "cmt-pf")]
+    story = f"sockets: {real}, simulator: {model}"
     # 63 RTOs, the first of which may be longer than RTO.Min.
-    for one in (*real, plain, failed):
+    for one in (*real, *model):
         assert 63 * RTO < one.detected < 2.5 * 63 * RTO, story
-    # CMT-PF goes on over the other path, CMT hardly does: the same order, and a like ratio.
-    ratios = [real[1].value / real[0].value, failed.value / plain.value]
-    assert min(ratios) > 3, story
-    assert 0.5 < ratios[0] / ratios[1] < 2, story
-    print(f"CMT-PF against CMT: {ratios[0]:.1f} times between sockets, {ratios[1]:.1f} in the simulator")
+    # CMT-PF goes on over the other path, CMT hardly does: the same order ...
+    ratios, theirs = ([failed.value / plain.value for plain, failed in zip(ones[::2], ones[1::2], strict=True)]
+                      for ones in (real, model))
+    assert min(*ratios, *theirs) > 3, story
+    # ... and a like ratio: the interval of the quotient of the two reaches below ALIKE, and is no wider
+    # than what tells a ratio from the next order.
+    found = agreement(*([math.log(ratio) for ratio in sample] for sample in (ratios, theirs)))
+    print(f"CMT-PF against CMT: {mean(ratios):.1f} times between sockets, {mean(theirs):.1f} in the simulator; "
+          f"quotient {math.exp(found.difference):.2f}, from {math.exp(found.difference - found.half):.2f} "
+          f"to {math.exp(found.difference + found.half):.2f} (95 %)")
+    assert abs(found.difference) - found.half < math.log(ALIKE), story
+    assert abs(found.difference) < math.log(2), story
+    assert found.half < math.log(3), story

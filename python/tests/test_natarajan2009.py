@@ -6,6 +6,7 @@ import pytest
 
 import polypath
 from polypath.papers import natarajan2009
+from polypath.papers.delaware import WITH_THE_PAPERS_CONSTANTS
 from polypath.papers.natarajan2009.blocking import over_time, periods
 from polypath.papers.natarajan2009.congested import TABLE_1, TABLE_2, in_a_row, transmissions
 from polypath.papers.natarajan2009.growth import Timeout, sent_after
@@ -13,7 +14,6 @@ from polypath.papers.natarajan2009.settings import (
     FAILS_AT,
     RELEASE_35,
     VARIANTS,
-    WITH_THE_PAPERS_CONSTANTS,
     Alone,
     Congested,
     Failure,
@@ -69,6 +69,26 @@ def test_the_goodput_while_a_failure_is_being_detected() -> None:
         assert (frame[metric_of(points[0])] == counted).all()
     # After the first timeout CMT-PF uses path 1 alone.
     assert (failed["chunks_received"] > 2 * plain["chunks_received"]).all()
+
+
+@pytest.mark.parametrize(
+    ("setting", "seeds"),
+    [
+        # What was acknowledged cumulatively: half of what had been received.
+        (Failure("CMT-CWND", 0, RELEASE_35), 20),
+        (Failure("CMT-SSTHRESH", 0, RELEASE_35), 20),
+        (Failure("CMT-CWND", 4, RELEASE_35), 8),
+        # What was received.
+        (Failure("CMT-CWND", 0), 20),
+        (Alone(), 8),
+    ],
+)
+def test_goodput_is_counted_as_ns2_counted_it(setting: Failure | Alone, seeds: int) -> None:
+    own = measure([Grid((setting,), seeds)], progress=False).mean(setting, metric_of(setting))
+    theirs = samples()[WITH_THE_PAPERS_CONSTANTS][setting].interval()
+    # Half widths are of 90 %: twice that is more than three standard errors.
+    assert abs(own.mean - theirs.mean) < 2 * (own.half_width**2 + theirs.half_width**2) ** 0.5
+    assert own.half_width < 0.35 * own.mean
 
 
 def test_what_is_blocked_over_time_is_what_the_sender_counts() -> None:

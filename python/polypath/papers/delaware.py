@@ -27,6 +27,15 @@ EXTENSIONS = {
     #: What Section 4.2 of caro2006-retransmission leaves to others: flags instead of timestamps.
     "flag": {"rtt_sampling": "retransmission-flag"},
 }
+#: SFR, CUCv2 and DAC: the module's CMT.
+CMT = {
+    "scheduler": "concurrent",
+    "loss": "split-fast-retransmit",
+    "cwnd_update": "cuc-v2",
+    "ack": "delayed-cmt",
+}
+#: What the reference results are called in a report.
+WITH_THE_PAPERS_CONSTANTS = "ns-2, the papers' constants"
 #: User data of a full packet, bytes: timestamps take 12 of them.
 CHUNK, CHUNK_WITH_TIMESTAMPS = 1452, 1440
 #: Round trip of a path whose middle link has 25 ms, milliseconds.
@@ -67,6 +76,12 @@ def cross_traffic(*loads: float) -> dict[str, Any]:
         for name, load in zip(_NAMES, loads, strict=False)
     ]
     return {"topology": "dual-dumbbell", "path": paths}
+
+
+def broken(path: str, at: float, lasts: float | None = None) -> dict[str, str]:
+    """A `[[fault]]`: the path goes down, for so long or for good (seconds)."""
+    fault = {"at": f"{at:g} s", "path": path, "kind": "down"}
+    return fault if lasts is None else {**fault, "for": f"{lasts:g} s"}
 
 
 def policy(name: str, extensions: str) -> dict[str, Any]:

@@ -23,27 +23,31 @@ from polypath.papers.caro2006_failover.settings import cause, nearest, samples
 from polypath.papers.caro2006_failover.spurious import figure_3, figure_4
 from polypath.papers.registry import Paper
 
+#: What the package offers; the figures in the order of the report.
+__all__ = [  # noqa: RUF022 - that order
+    "PAPER",
+    "section_3_2",
+    "section_3_3",
+    "figure_3",
+    "figure_4",
+    "figure_5",
+    "figure_6",
+    "section_3_5",
+    "section_3_6",
+    "figure_8",
+    "figure_10",
+    "figure_11",
+    "figure_12",
+    "section_4_2",
+    "section_5",
+]
+
 PAPER = Paper(
     key="caro2006-failover",
     source="caro2006-failover",
     title="Rethinking end-to-end failover with transport layer multihoming "
     "(Caro, Amer, Stewart 2006)",
-    figures=(
-        section_3_2,
-        section_3_3,
-        figure_3,
-        figure_4,
-        figure_5,
-        figure_6,
-        section_3_5,
-        section_3_6,
-        figure_8,
-        figure_10,
-        figure_11,
-        figure_12,
-        section_4_2,
-        section_5,
-    ),
+    figures=tuple(globals()[name] for name in __all__[1:]),
     claims=CLAIMS,
     samples=samples,
     nearest=nearest,

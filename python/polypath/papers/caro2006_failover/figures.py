@@ -19,7 +19,6 @@ from polypath.papers.caro2006_failover.settings import (
     PRIMARY,
     QUICK_SEEDS,
     TIME,
-    WITH_THE_PAPERS_CONSTANTS,
     Transfer,
     grid,
     permanent,
@@ -121,7 +120,7 @@ def over_losses(
         return grid(wanted, FULL_SEEDS if whole else QUICK_SEEDS, more)
 
     def draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
-        frame = points_frame(runs, wanted.settings, samples()[WITH_THE_PAPERS_CONSTANTS])
+        frame = points_frame(runs, wanted.settings, samples()[delaware.WITH_THE_PAPERS_CONSTANTS])
         curves = [charts.Curve(label, _where(make(0, 0))) for label, make in full.items()]
         primaries = sorted({float(one) for one in frame["primary_loss"]})
         panels = [

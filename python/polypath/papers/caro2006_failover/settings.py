@@ -56,8 +56,7 @@ class Transfer:
         # Sixty thousand packets a run: their checksums are a fifth of its time.
         sections: dict[str, Any] = {"run": {"check_content": False, "check_checksums": False}}
         if self.breaks_at is not None:
-            broken = {"at": f"{self.breaks_at:g} s", "path": "primary", "kind": "down"}
-            sections["fault"] = [broken]
+            sections["fault"] = [delaware.broken("primary", self.breaks_at)]
         return delaware.transfer(
             80,
             delaware.uniform_loss(
@@ -120,8 +119,6 @@ def grid(
     return Grid(tuple(points), seeds, more=own)
 
 
-#: What the reference results are called in a report.
-WITH_THE_PAPERS_CONSTANTS = "ns-2, the papers' constants"
 #: The thresholds of the module that are the paper's, as the file has them: of each set other ones.
 _CPT: Mapping[str, Mapping[str, int | None]] = {
     "a": {"raw0": 0, "raw5": 5},
@@ -151,7 +148,7 @@ def samples() -> Mapping[str, Mapping[Setting, Sample]]:
     found: defaultdict[Setting, list[Sample]] = defaultdict(list)
     for (setting, _), sample in most.items():
         found[setting].append(sample)
-    return {WITH_THE_PAPERS_CONSTANTS: {s: pooled(own) for s, own in found.items()}}
+    return {delaware.WITH_THE_PAPERS_CONSTANTS: {s: pooled(own) for s, own in found.items()}}
 
 
 def _setting(row: Mapping[Any, Any]) -> Transfer | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from polypath.papers import charts
+from polypath.papers import charts, delaware
 from polypath.papers.caro2006_retransmission.settings import (
     BEST,
     EXTENSIONS,
@@ -18,7 +18,6 @@ from polypath.papers.caro2006_retransmission.settings import (
     PRIMARY,
     QUICK_ALTERNATE,
     QUICK_SEEDS,
-    WITH_THE_PAPERS_CONSTANTS,
     Transfer,
     point,
     samples,
@@ -77,7 +76,7 @@ def _draw(
     x: str = "alternate_loss",
 ) -> Callable[[Runs, Grid], tuple[pd.DataFrame, Chart]]:
     def draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
-        ns2 = samples()[WITH_THE_PAPERS_CONSTANTS]
+        ns2 = samples()[delaware.WITH_THE_PAPERS_CONSTANTS]
         frame = points_frame(runs, wanted.settings, ns2)
         label = f"{x.replace('_', ' path ')} rate [%]"
         chart = charts.transfer_times(frame, panels, curves, x=x, x_label=label, title=title)

@@ -57,8 +57,7 @@ class Transfer:
         alternates = [self.alternate_loss] * (self.paths - 1)
         sections: dict[str, Any] = {}
         if self.breaks_at is not None:
-            broken = {"at": f"{self.breaks_at:g} s", "path": "primary", "kind": "down"}
-            sections["fault"] = [broken]
+            sections["fault"] = [delaware.broken("primary", self.breaks_at)]
         return delaware.transfer(
             4,
             delaware.uniform_loss(self.primary_loss, *alternates, alternate_rtt=self.alternate_rtt),
@@ -108,8 +107,6 @@ def point(
     )
 
 
-#: What the reference results are called in a report.
-WITH_THE_PAPERS_CONSTANTS = "ns-2, the papers' constants"
 #: `transport.path_confirmation` of the releases 3.5 and 3.7.
 _CONFIRMATION = {"rel35": "off", "rel37": "before-data"}
 
@@ -131,7 +128,7 @@ def samples() -> Mapping[str, Mapping[Setting, Sample]]:
         )
         setting = replace(setting, confirmation=_CONFIRMATION[row["variant"]])
         found[setting].append(Sample(row["n"], row["mean"], row["sd"]))
-    return {WITH_THE_PAPERS_CONSTANTS: {s: pooled(own) for s, own in found.items()}}
+    return {delaware.WITH_THE_PAPERS_CONSTANTS: {s: pooled(own) for s, own in found.items()}}
 
 
 def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str] | None:

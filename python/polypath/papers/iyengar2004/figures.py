@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from polypath.papers import charts
+from polypath.papers import charts, delaware
 from polypath.papers.iyengar2004 import measures
 from polypath.papers.iyengar2004.settings import (
     APP_STRIPE,
@@ -15,7 +15,6 @@ from polypath.papers.iyengar2004.settings import (
     LOSSES,
     POLICIES,
     QUICK_SEEDS,
-    WITH_THE_PAPERS_CONSTANTS,
     Transfer,
     grid,
     samples,
@@ -98,7 +97,7 @@ def _over_losses(
 
 def _times(id: str, title: str, policies: Sequence[str], **more: Any) -> Figure:  # noqa: A002
     def draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
-        frame = points_frame(runs, wanted.settings, samples()[WITH_THE_PAPERS_CONSTANTS])
+        frame = points_frame(runs, wanted.settings, samples()[delaware.WITH_THE_PAPERS_CONSTANTS])
         chart = charts.transfer_times(
             frame,
             [charts.Panel("path 1 loss rate 1 %", {})],

@@ -46,12 +46,6 @@ ALGORITHMS = {
     "CUC": {"cwnd_update": "ns2"},
     "DAC": {"ack": "ns2"},
 }
-_CMT = {
-    "scheduler": "concurrent",
-    "loss": "split-fast-retransmit",
-    "cwnd_update": "cuc-v2",
-    "ack": "delayed-cmt",
-}
 #: Variants of CMT, and the answers that they have in place of these.
 VARIANTS: Mapping[str, Mapping[str, str]] = {
     "": {},
@@ -106,7 +100,11 @@ class Transfer:
             del transport["path_confirmation"]
             policy = {"scheduler": PROFILE[self.policy]}
         elif not striped:
-            policy = {**_CMT, **VARIANTS[self.variant], "retransmission": POLICIES[self.policy]}
+            policy = {
+                **delaware.CMT,
+                **VARIANTS[self.variant],
+                "retransmission": POLICIES[self.policy],
+            }
         # Six thousand packets a run: their checksums are a fifth of its time.
         sections: dict[str, Any] = {"run": {"check_content": False, "check_checksums": False}}
         plain = delaware.transfer(8, self._network(), policy, transport=transport, **sections)
@@ -151,10 +149,6 @@ def grid(settings: Iterable[Transfer], seeds: int) -> Grid:
     return Grid(tuple(dict.fromkeys(settings)), seeds)
 
 
-#: What the reference results are called in a report.
-WITH_THE_PAPERS_CONSTANTS = "ns-2, the papers' constants"
-
-
 @cache
 def samples() -> Mapping[str, Mapping[Setting, Sample]]:
     """ns-2's results; the two sets of the same point as one."""
@@ -169,7 +163,7 @@ def samples() -> Mapping[str, Mapping[Setting, Sample]]:
             loss_1=row["loss_1"],
         )
         found[setting].append(Sample(row["n"], row["mean"], row["sd"]))
-    return {WITH_THE_PAPERS_CONSTANTS: {one: pooled(own) for one, own in found.items()}}
+    return {delaware.WITH_THE_PAPERS_CONSTANTS: {one: pooled(own) for one, own in found.items()}}
 
 
 def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str] | None:

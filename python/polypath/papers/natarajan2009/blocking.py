@@ -65,7 +65,9 @@ def periods(frame: pd.DataFrame) -> list[tuple[float, float]]:
 
 
 def _panel(axes: Axes, frame: pd.DataFrame, title: str) -> None:
-    shown = frame[frame["time"].between(*_SHOWN)]
+    last = frame[frame["time"] <= _SHOWN[1]].iloc[[-1]]
+    # Until the edge it stays what it was at the last change.
+    shown = pd.concat([frame[frame["time"].between(*_SHOWN)], last.assign(time=_SHOWN[1])])
     for column, label, colour in (
         ("peer_rwnd", "room in the receive buffer", "0.4"),
         ("in_flight_0", "in flight on path 1", COLOURS[0]),

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from polypath.figures import COLOURS
-from polypath.papers import charts
+from polypath.papers import charts, delaware
 from polypath.papers.natarajan2009.settings import (
     PAIRS,
     PMR,
     VARIANTS,
-    WITH_THE_PAPERS_CONSTANTS,
     Alone,
     Failure,
     samples,
@@ -36,7 +35,7 @@ from polypath.statistics import Interval
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart
 
-FULL_SEEDS, QUICK_SEEDS = 40, 6
+FULL_SEEDS, QUICK_SEEDS = 120, 6
 QUICK_PMR = (0, 1, 3)
 CMT, CMT_PF = (tuple(pair[place] for pair in PAIRS) for place in (0, 1))
 
@@ -47,7 +46,7 @@ def _points(variants: Sequence[str], full: bool) -> list[Setting]:
 
 
 def _frame(runs: Runs, settings: Sequence[Setting]) -> pd.DataFrame:
-    theirs = samples()[WITH_THE_PAPERS_CONSTANTS]
+    theirs = samples()[delaware.WITH_THE_PAPERS_CONSTANTS]
     parts = [
         points_frame(runs, [setting], theirs, metric=metric_of(setting)) for setting in settings
     ]

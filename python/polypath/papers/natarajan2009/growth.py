@@ -61,14 +61,7 @@ class Timeout:
                 "sack_every": 1,
                 "initial_ssthresh": "300 kB",
             },
-            fault=[
-                {
-                    "at": f"{self.lost_at:g} s",
-                    "for": f"{self.lost_for:g} s",
-                    "path": "alternate",
-                    "kind": "down",
-                }
-            ],
+            fault=[delaware.broken("alternate", self.lost_at, self.lost_for)],
             run={"check_content": False, "limit": f"{self.lost_at + 3 + 0.01 * self.rtt:g} s"},
         )
 

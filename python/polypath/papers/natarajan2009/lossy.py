@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from polypath.figures import COLOURS
-from polypath.papers import charts
+from polypath.papers import charts, delaware
 from polypath.papers.natarajan2009.settings import (
     DELAYS,
     LOSSES,
     PAIRS,
-    WITH_THE_PAPERS_CONSTANTS,
     Lossy,
     nearest,
     samples,
@@ -49,7 +48,7 @@ def _ratio(source: Source, loss: float, delay: float) -> Interval:
 
 
 def _theirs(loss: float, delay: float) -> float:
-    known = samples()[WITH_THE_PAPERS_CONSTANTS]
+    known = samples()[delaware.WITH_THE_PAPERS_CONSTANTS]
     pair = []
     for variant in (PLAIN, FAILED):
         setting = Lossy(variant, loss, delay)
