@@ -99,6 +99,8 @@ fn chunk_deeply(chunk: &Chunk<'_>) {
                 debug(&parameter);
             }
         }
+        Chunk::Asconf(asconf) => asconf.parameters.iter().for_each(|item| debug(&item)),
+        Chunk::AsconfAck(ack) => ack.parameters.iter().for_each(|item| debug(&item)),
         Chunk::Unknown(unknown) => {
             assert_eq!(unknown.raw.len(), 4 + unknown.value().len());
             let _ = (unknown.action().stops(), unknown.action().reports());

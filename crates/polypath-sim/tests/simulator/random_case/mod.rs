@@ -1,6 +1,6 @@
 //! A random network, configuration and workload, all from one number.
 
-use polypath_proto::{BufferSplitting, BurstRule, Config, policy};
+use polypath_proto::{BufferSplitting, BurstRule, ChunkTypes, Config, policy};
 use polypath_sim::Scenario;
 use polypath_sim::link::{LossModel, LossScript, Reordering};
 use polypath_sim::random::Random;
@@ -80,6 +80,7 @@ impl Case {
             scenario.workload = Some(workload);
         }
         resets(&mut scenario, number);
+        authenticates(&mut scenario, number);
         extensions(&mut scenario, number);
         bounded_buffers(&mut scenario, number);
         let faults = faults(&mut scenario, &mut dice, harshness);
@@ -415,6 +416,19 @@ fn extensions(scenario: &mut Scenario, number: u64) {
             path.mark_at = dice.one_in(2).then(|| dice.between(0, 20) as u32);
         }
     }
+}
+
+/// Chunks are authenticated in some cases. Not by the dice, likewise.
+fn authenticates(scenario: &mut Scenario, number: u64) {
+    if scenario.transport.profile.is_some() || number % 8 != 5 {
+        return;
+    }
+    let mut dice = Dice(Random::named(number, "authentication"));
+    scenario.transport.authentication = Some(true);
+    scenario.transport.dynamic_addresses = dice.one_in(2).then_some(true);
+    let all = [0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 132, 192];
+    let types: Vec<u8> = all.into_iter().filter(|_| dice.one_in(3)).collect();
+    scenario.transport.authenticated_chunks = Some(Choice(ChunkTypes::authenticated(&types)));
 }
 
 /// Streams and associations are reset in some cases. Not by the dice, likewise.
