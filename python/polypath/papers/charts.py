@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: The papers' axes of loss rates, percent.
 LOSSES = (0.0, 10.0)
 #: Told apart without colours, too.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
 @dataclass(frozen=True, slots=True)
