@@ -88,23 +88,6 @@ macro_rules! with_link_parameters {
                 self.corrupt = self.corrupt.or(base.corrupt);
             }
 
-            /// The first parameter of a link that is given.
-            #[allow(dead_code)] // only paths that share a link of others may give none
-            pub(super) fn given(&self) -> Option<&'static str> {
-                [
-                    ("rate", self.rate.is_some()),
-                    ("delay", self.delay.is_some()),
-                    ("queue", self.queue.is_some()),
-                    ("mtu", self.mtu.is_some()),
-                    ("loss", self.loss.is_some()),
-                    ("reorder", self.reorder.is_some()),
-                    ("duplicate", self.duplicate.is_some()),
-                    ("corrupt", self.corrupt.is_some()),
-                ]
-                .into_iter()
-                .find_map(|(name, given)| given.then_some(name))
-            }
-
             /// The link of one direction, where `over` says otherwise by that.
             pub(crate) fn config(&self, over: &LinkSpec) -> LinkConfig {
                 let mtu = over.mtu.or(self.mtu);
@@ -192,6 +175,45 @@ pub struct NodeSpec {
 }
 
 impl PathSpec {
+    /// The first parameter that is one of the middle link, of either direction, or of its traffic.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        // All fields are named, so that a new one cannot be forgotten.
+        let Self {
+            name: _,
+            addresses: _,
+            forward,
+            back,
+            edge: _,
+            shares: _,
+            cross_traffic,
+            rate,
+            delay,
+            queue,
+            mtu,
+            mark_at,
+            loss,
+            reorder,
+            duplicate,
+            corrupt,
+        } = self;
+        [
+            ("rate", rate.is_some()),
+            ("delay", delay.is_some()),
+            ("queue", queue.is_some()),
+            ("mtu", mtu.is_some()),
+            ("mark_at", mark_at.is_some()),
+            ("loss", loss.is_some()),
+            ("reorder", reorder.is_some()),
+            ("duplicate", duplicate.is_some()),
+            ("corrupt", corrupt.is_some()),
+            ("forward", forward.is_some()),
+            ("back", back.is_some()),
+            ("cross_traffic", cross_traffic.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
+    }
+
     /// Where this says nothing, what `base` says.
     pub(super) fn over(mut self, base: Self) -> Self {
         self.inherit(&base);

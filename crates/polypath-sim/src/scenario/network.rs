@@ -136,14 +136,8 @@ impl NetworkBuilder {
         above: &[PathSpec],
         key: &Key,
     ) -> Result<PathLinks, Problem> {
-        let others = [
-            ("forward", spec.forward.is_some()),
-            ("back", spec.back.is_some()),
-            ("cross_traffic", spec.cross_traffic.is_some()),
-        ];
-        let given = others.into_iter().find_map(|(field, given)| given.then_some(field));
         let wanted = spec.shares.as_deref().unwrap_or_default();
-        if let Some(field) = spec.given().or(given) {
+        if let Some(field) = spec.given() {
             let text = format!("is that of path \"{wanted}\", whose link this one shares");
             return Err(Problem::new(key.field(field), text));
         }

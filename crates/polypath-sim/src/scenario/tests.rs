@@ -267,6 +267,10 @@ fn every_wrong_one_gets_one_line() {
             sharing("shares = \"other\"\nedge = { rate = \"1 Mbit/s\" }\nloss = \"1 %\""),
             "line 12: path[1].loss: is that of path \"other\", whose link this one shares",
         ),
+        (
+            sharing("shares = \"other\"\nedge = { rate = \"1 Mbit/s\" }\nmark_at = 3"),
+            "line 12: path[1].mark_at: is that of path \"other\", whose link this one shares",
+        ),
         // Several associations.
         (
             associations("paths = [\"path1\"]"),
