@@ -581,7 +581,7 @@ impl Association {
             // RFC 9260 8.5.1 B, C: with our own tag only without the T bit.
             // RFC 5061 5.3 F4: not to an address that goes.
             Chunk::Abort(abort) if !abort.t_bit && self.stays(from.local.ip()) => {
-                self.handle_abort(words(abort.causes))
+                self.handle_abort(words(abort.causes));
             }
             Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),
             Chunk::ShutdownAck => self.handle_shutdown_ack(path),
