@@ -1,8 +1,8 @@
 //! Addresses that come and go while data flows.
 
-use polypath::{AddressChange, Config, Event, Message, PathState, StreamId};
+use polypath::{AddressChange, Config, ConnectOptions, Event, Message, PathState, StreamId};
 
-use crate::setup::{PATIENCE, ip, pair_between, soon, until};
+use crate::setup::{PATIENCE, PORT, client, ip, pair_between, server, soon, until};
 
 fn config() -> Config {
     Config::builder().authentication(true).dynamic_addresses(true).build().unwrap()
@@ -67,4 +67,26 @@ async fn an_address_that_is_not_ours_cannot_be_added() {
     pair.near.send(Message::new(StreamId(0), "still here")).await.unwrap();
     assert_eq!(soon(pair.far.recv()).await.unwrap().unwrap().payload, "still here");
     soon(pair.near.shutdown()).await.unwrap();
+}
+
+/// A side that is bound to all addresses learns what comes, on whichever of them, and hears the end.
+#[tokio::test]
+async fn a_wildcard_learns_what_comes() {
+    let server = server(&["0.0.0.0"], &config());
+    let client = client(&["127.0.8.1"], &config());
+    let port = server.local_addresses()[0].port();
+    let to = |address: &str| format!("{address}:{port}").parse().unwrap();
+    let to = ConnectOptions::new(PORT, [to("127.0.8.8"), to("127.0.8.9")]);
+    let near = soon(client.connect(to)).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    client.add_local_address(ip("127.0.8.2")).unwrap();
+    let new = |path: &polypath::Path| {
+        path.view.remote == ip("127.0.8.2") && path.view.state == PathState::Active
+    };
+    until(|| far.paths().iter().any(new)).await;
+    client.remove_local_address(ip("127.0.8.1"));
+    until(|| near.local_addresses() == [ip("127.0.8.2")]).await;
+    near.abort("enough");
+    let reason = soon(far.closed()).await;
+    assert!(reason.to_string().contains("enough"), "{reason}");
 }

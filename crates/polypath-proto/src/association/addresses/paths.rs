@@ -133,11 +133,11 @@ impl Association {
         best.map_or(self.primary, |p| p.id())
     }
 
-    /// A local address that the peer knows and is not being told to forget; any, if addresses do not come and
-    /// go.
+    /// A local address that this host has, and that the peer is not being told to forget; any, if addresses do
+    /// not come and go.
     pub(in crate::association) fn stays(&self, local: IpAddr) -> bool {
         self.addresses.as_ref().is_none_or(|a| {
-            a.told.contains(&local) && !a.ours.as_ref().is_some_and(|ours| ours.deletes(local))
+            self.is_here(local) && !a.ours.as_ref().is_some_and(|ours| ours.deletes(local))
         })
     }
 
@@ -176,12 +176,11 @@ impl Association {
 
     /// The peer does not know yet that this path's address is ours.
     pub(in crate::association) fn is_untold(&self, path: PathId) -> bool {
-        let p = &self.paths[path.index()];
+        let (p, locals) = (&self.paths[path.index()], &self.shared.config.addresses);
+        // Of an endpoint that is bound to all addresses, any may be the source.
         p.state() == PathState::Unconfirmed
-            && self
-                .addresses
-                .as_ref()
-                .is_some_and(|a| !a.told.contains(&p.local()) && !p.local().is_unspecified())
+            && !locals.iter().any(IpAddr::is_unspecified)
+            && self.addresses.as_ref().is_some_and(|a| !a.told.contains(&p.local()))
     }
 
     /// Where something goes that was meant for `path`: elsewhere, if that is gone. `None` if there is

@@ -303,7 +303,8 @@ impl Association {
             let granted = outcomes[at].unwrap_or(at < failed_from);
             match (change, granted) {
                 (AddressChange::Added, true) => addresses.told.push(*ip),
-                (AddressChange::Deleted, true) => addresses.told.retain(|told| told != ip),
+                // Whatever the peer makes of it, this side uses it no more.
+                (AddressChange::Deleted, _) => addresses.told.retain(|told| told != ip),
                 (AddressChange::Primary, _) => {
                     addresses.primary.take_if(|wanted| wanted == ip);
                 }
