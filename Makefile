@@ -7,6 +7,9 @@ LAB := .venv-lab
 FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
+# The programs that the end-to-end tests and the Python tests start, with the features that `test-rust` has
+# built them with. The Python module is built by maturin, optimised.
+BUILD_TESTED = $(CARGO) build $(LOCKED) --workspace --exclude polypath-py --all-targets
 
 .PHONY: help build demo test check test-rust test-e2e test-python differential policies blackout interop bench fuzz clean
 .DEFAULT_GOAL := help
@@ -40,7 +43,7 @@ test-rust: ## the tests of the crates
 	$(CARGO) test $(LOCKED) --workspace --no-fail-fast
 
 test-e2e: ## the tests of the program: real processes, namespaces, captures (see tests/)
-	$(CARGO) build $(LOCKED) --workspace --all-targets
+	$(BUILD_TESTED)
 	@if [ -x .venv/bin/python ]; then \
 		echo "$(PYTEST) -c tests/pytest.ini tests"; $(PYTEST) -c tests/pytest.ini tests; \
 	else echo "skipped: end-to-end tests (no .venv: scripts/setup.sh test)"; [ "$$CI" != true ]; fi
@@ -51,7 +54,7 @@ test-python: ## the Python package: wheel, types, tests (see python/)
 
 .PHONY: lab
 lab:
-	$(CARGO) build $(LOCKED) --workspace
+	$(BUILD_TESTED)
 	rm -f target/wheels/polypath-*.whl
 	cd python && ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels
 	$(LAB)/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps target/wheels/polypath-*.whl

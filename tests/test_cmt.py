@@ -13,23 +13,26 @@ from support.program import Process, binary
 MIB_A_PATH = 8
 # Bytes a second of a path: 10 Mbit/s.
 RATE = 1_250_000
+EQUAL = ("10 Mbit/s", "45 ms")
 
 
 def addresses(paths: int, host: int, number: int) -> list[str]:
     return [f"127.{111 + path}.{number}.{host}" for path in range(paths)]
 
 
-def goodput(paths: int, number: int, folder: Path) -> float:
-    """Bytes a second of a transfer over so many clean paths of 10 Mbit/s and 45 ms one way."""
+def goodput(paths: list[tuple[str, str]], number: int, folder: Path, size: int,
+            receive_buffer: str = "4MiB") -> float:
+    """Bytes a second of a transfer of `size` bytes over clean paths of such rates and delays one way."""
     folder.mkdir()
-    own, theirs = (addresses(paths, host, number) for host in (1, 2))
-    path = '[[path]]\nrate = "10 Mbit/s"\ndelay = "45 ms"\nqueue = "100 packets"\n'
+    own, theirs = (addresses(len(paths), host, number) for host in (1, 2))
+    path = "".join(f'[[path]]\nrate = "{rate}"\ndelay = "{delay}"\nqueue = "100 packets"\n'
+                   for rate, delay in paths)
     (folder / "scenario.toml").write_text(
-        'schema = 1\nname = "clean paths"\n' + path * paths +
+        'schema = 1\nname = "clean paths"\n' + path +
         '[transport]\nencapsulation = "udp"\n[workload]\nkind = "bulk"\nsize = "1 B"\n'
         f"[emulator]\nsenders = {json.dumps(own)}\nreceivers = {json.dumps(theirs)}\n")
-    (folder / "file").write_bytes(bytes(paths * MIB_A_PATH << 20))
-    buffers = ["--config", "receive_buffer=4MiB", "--config", "send_buffer=8MiB"]
+    (folder / "file").write_bytes(bytes(size))
+    buffers = ["--config", f"receive_buffer={receive_buffer}", "--config", "send_buffer=8MiB"]
     started: list[Process] = []
 
     def start(*words: object, **kwargs) -> Process:
@@ -44,7 +47,7 @@ def goodput(paths: int, number: int, folder: Path) -> float:
         start("send", folder / "file", f"{theirs[0]}:9900", *via, "--bind", ",".join(own), "--json",
               "--quiet", "--timeout", 60, "--plain", "--cmt", *buffers)
         ended = receiver.wait().json
-        assert ended["bytes"] == paths * MIB_A_PATH << 20
+        assert ended["bytes"] == size
         emulator.say("report")
         return ended["bytes"] / ended["seconds"]
     finally:
@@ -56,9 +59,27 @@ def goodput(paths: int, number: int, folder: Path) -> float:
 
 @pytest.mark.xdist_group("many")
 def test_two_and_three_clean_paths_add_up(tmp_path):
+    def run(n: int) -> float:
+        return goodput([EQUAL] * n, n, tmp_path / str(n), n * MIB_A_PATH << 20)
+
     with ThreadPoolExecutor(3) as pool:
-        alone, two, three = pool.map(lambda n: goodput(n, n, tmp_path / str(n)), (1, 2, 3))
+        alone, two, three = pool.map(run, (1, 2, 3))
     # A path alone fills its link, but for headers, the handshake and slow start.
     assert alone > 0.85 * RATE
     assert two >= 0.97 * 2 * alone, f"{two:.0f} bytes/s over two paths, {alone:.0f} over one"
     assert three >= 0.97 * 3 * alone, f"{three:.0f} bytes/s over three paths, {alone:.0f} over one"
+
+
+@pytest.mark.xdist_group("many")
+def test_paths_of_unequal_rate_and_delay_add_up(tmp_path):
+    """With a receive buffer of twice the sum of both bandwidth-delay products."""
+    fast, slow = ("10 Mbit/s", "20 ms"), ("2 Mbit/s", "200 ms")
+
+    def run(case: tuple[int, list[tuple[str, str]], int]) -> float:
+        number, paths, size = case
+        return goodput(paths, 10 + number, tmp_path / str(number), size, "300kB")
+
+    cases = [(1, [fast], 10_000_000), (2, [slow], 2_000_000), (3, [fast, slow], 12_000_000)]
+    with ThreadPoolExecutor(3) as pool:
+        first, second, both = pool.map(run, cases)
+    assert both >= 0.95 * (first + second), f"{both:.0f} of {first:.0f} + {second:.0f} bytes/s"

@@ -70,13 +70,23 @@ fn chunk_deeply(chunk: &Chunk<'_>) {
     debug(chunk);
     match *chunk {
         Chunk::Data(data) => assert!(!data.payload.is_empty()),
+        Chunk::IData(data) => assert!(!data.payload.is_empty()),
+        Chunk::ForwardTsn(forward) => {
+            let _ = forward.new_cumulative_tsn();
+            assert_eq!(forward.streams().count(), (forward.raw.len() - 8) / 4);
+        }
+        Chunk::IForwardTsn(forward) => {
+            let _ = forward.new_cumulative_tsn();
+            assert_eq!(forward.messages().count(), (forward.raw.len() - 8) / 8);
+        }
         Chunk::Init(init) | Chunk::InitAck(init) => parameters(init.parameters),
-        Chunk::Sack(sack) => {
+        Chunk::Sack(sack) | Chunk::NrSack(sack) => {
             for gap in sack.gaps().chain(sack.gaps().rev()) {
                 let _ = (gap.is_sound(), gap.first(sack.cumulative_tsn_ack));
                 let _ = gap.last(sack.cumulative_tsn_ack);
             }
             assert_eq!(sack.gaps().len(), sack.gaps().count());
+            assert_eq!(sack.all_gaps().count(), sack.gaps().len() + sack.nr_gaps().len());
             assert_eq!(sack.duplicates().len(), sack.duplicates().count());
         }
         Chunk::Abort(abort) => causes(abort.causes),

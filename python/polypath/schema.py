@@ -170,6 +170,9 @@ class Parameters(TypedDict, total=False):
     tie_seed: int | Literal["off"]
     fast_retransmit_reports: int
     partial_reliability: bool
+    interleaving: bool
+    nr_sack: bool
+    buffer_splitting: Literal["off", "send", "receive", "both"]
     receive_buffer: str
     send_buffer: str
     max_message_size: str

@@ -7,7 +7,8 @@
  *
  * UDP ports are those of RFC 6951 ("-": IP protocol 132); the kernel's are set by sysctl. Options:
  * "brisk" notices failures within a second, "mtu=BYTES" sets the path MTU
- * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams.
+ * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams, "partial" offers
+ * partial reliability, "interleave" user message interleaving.
  *
  *   gcc peer.c -lusrsctp -lpthread        gcc -DKERNEL peer.c -lsctp -lpthread
  */
@@ -33,9 +34,16 @@ typedef int handle;
 #define OF_SOCKET(name) usrsctp_##name
 typedef struct socket *handle;
 #define IS_HANDLE(s) ((s) != NULL)
+/* The library has it, its header has not. */
+#ifndef SCTP_INTERLEAVING_SUPPORTED
+#define SCTP_INTERLEAVING_SUPPORTED 0x00001206
+#endif
 #endif
 
 #include "tally.h"
+
+/* Messages that may be given up are counted, and in no sum. */
+enum { PARTIAL = 0x60000000 };
 
 enum { BUFFER = 4 << 20, STREAMS = 64, MOST_ADDRESSES = 4, MESSAGE = 2 << 20 };
 
@@ -46,7 +54,8 @@ static struct addresses {
 
 static handle association;
 static struct tally received, sent;
-static int listens, brisk, mtu, reconfig;
+static int listens, brisk, mtu, reconfig, partial, interleave;
+static unsigned long partial_received, given_up;
 
 static void die(const char *what)
 {
@@ -99,8 +108,9 @@ static handle open_socket(int remote_udp)
 	option(s, SCTP_NODELAY, &on, sizeof on, "SCTP_NODELAY");
 	struct sctp_initmsg init = { .sinit_num_ostreams = STREAMS, .sinit_max_instreams = 2048 };
 	option(s, SCTP_INITMSG, &init, sizeof init, "SCTP_INITMSG");
-	int types[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR };
-	for (int i = 0; i < 3; i++) {
+	int types[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR,
+			SCTP_SEND_FAILED_EVENT };
+	for (int i = 0; i < 4; i++) {
 		struct sctp_event event = { .se_type = types[i], .se_on = 1 };
 		option(s, SCTP_EVENT, &event, sizeof event, "SCTP_EVENT");
 	}
@@ -118,6 +128,17 @@ static handle open_socket(int remote_udp)
 	if (brisk) {
 		struct sctp_rtoinfo rto = { .srto_initial = 400, .srto_min = 200, .srto_max = 1000 };
 		option(s, SCTP_RTOINFO, &rto, sizeof rto, "SCTP_RTOINFO");
+	}
+	struct sctp_assoc_value yes = { .assoc_value = 1 };
+	if (partial)
+		option(s, SCTP_PR_SUPPORTED, &yes, sizeof yes, "SCTP_PR_SUPPORTED");
+	if (interleave) {
+		int level = 2;
+#ifdef KERNEL
+		level = 1;
+#endif
+		option(s, SCTP_FRAGMENT_INTERLEAVE, &level, sizeof level, "SCTP_FRAGMENT_INTERLEAVE");
+		option(s, SCTP_INTERLEAVING_SUPPORTED, &yes, sizeof yes, "SCTP_INTERLEAVING_SUPPORTED");
 	}
 	struct sctp_paddrparams path;
 	memset(&path, 0, sizeof path);
@@ -252,6 +273,8 @@ static void notified(const union sctp_notification *n, size_t size)
 		if (OF_SCTP(opt_info)(association, 0, SCTP_STATUS, &status, &length) < 0)
 			die("SCTP_STATUS");
 		SAY("streams outgoing=%u incoming=%u", status.sstat_outstrms, status.sstat_instrms);
+	} else if (n->sn_header.sn_type == SCTP_SEND_FAILED_EVENT) {
+		given_up++;
 	} else if (n->sn_header.sn_type == SCTP_REMOTE_ERROR) {
 		SAY("error code=%u", ntohs(n->sn_remote_error.sre_error));
 	}
@@ -312,7 +335,10 @@ static void *receive(void *remote_udp)
 		have += n;
 		if (have == sizeof buffer)
 			die("a message is too long");
-		if (flags & MSG_EOR) {
+		if (flags & MSG_EOR && ntohl(info.rcv_ppid) == PARTIAL) {
+			partial_received++;
+			have = 0;
+		} else if (flags & MSG_EOR) {
 			tally_add(&received, buffer, have, info.rcv_sid, ntohl(info.rcv_ppid),
 				  info.rcv_flags & SCTP_UNORDERED);
 			have = 0;
@@ -339,7 +365,33 @@ static int send_one(const void *data, size_t size, int stream, uint32_t ppid, in
 	}
 }
 
-/* send COUNT SIZE STREAMS ordered|unordered|mixed */
+/* Ordered messages that are never sent again. */
+static void send_partial(unsigned count, unsigned size, unsigned streams)
+{
+	static unsigned char message[MESSAGE];
+	for (unsigned i = 0; i < count; i++) {
+		struct sctp_sendv_spa spa;
+		memset(&spa, 0, sizeof spa);
+		spa.sendv_flags = SCTP_SEND_SNDINFO_VALID | SCTP_SEND_PRINFO_VALID;
+		spa.sendv_sndinfo.snd_sid = i % streams;
+		spa.sendv_sndinfo.snd_ppid = htonl(PARTIAL);
+		spa.sendv_prinfo.pr_policy = SCTP_PR_SCTP_RTX;
+		tally_fill(message, size, i);
+#ifdef KERNEL
+		struct iovec iov = { message, size };
+		ssize_t n = sctp_sendv(association, &iov, 1, NULL, 0, &spa, sizeof spa,
+				       SCTP_SENDV_SPA, 0);
+#else
+		ssize_t n = usrsctp_sendv(association, message, size, NULL, 0, &spa, sizeof spa,
+					  SCTP_SENDV_SPA, 0);
+#endif
+		if (n < 0)
+			die("send");
+	}
+	SAY("taken");
+}
+
+/* send COUNT SIZE STREAMS ordered|unordered|mixed|partial */
 static void send_many(const char *words)
 {
 	static unsigned char message[MESSAGE];
@@ -347,6 +399,10 @@ static void send_many(const char *words)
 	char kind[16];
 	if (sscanf(words, "%u %u %u %15s", &count, &size, &streams, kind) != 4 || size > MESSAGE)
 		die(words);
+	if (strcmp(kind, "partial") == 0) {
+		send_partial(count, size, streams);
+		return;
+	}
 	for (unsigned i = 0; i < count; i++) {
 		uint32_t number = sent.messages;
 		int unordered = strcmp(kind, "unordered") == 0 || (strcmp(kind, "mixed") == 0 && i % 2);
@@ -419,6 +475,7 @@ static void obey(char *line)
 	} else if (strcmp(line, "totals") == 0) {
 		tell_totals("sent", &sent);
 		tell_totals("received", &received);
+		SAY("partial received=%lu given_up=%lu", partial_received, given_up);
 	} else if (strcmp(line, "paths") == 0) {
 		tell_paths();
 	} else if (strcmp(line, "shutdown") == 0) {
@@ -453,6 +510,8 @@ int main(int argc, char **argv)
 	for (int i = 7; i < argc; i++) {
 		brisk |= strcmp(argv[i], "brisk") == 0;
 		reconfig |= strcmp(argv[i], "reconfig") == 0;
+		partial |= strcmp(argv[i], "partial") == 0;
+		interleave |= strcmp(argv[i], "interleave") == 0;
 		sscanf(argv[i], "mtu=%d", &mtu);
 	}
 #ifndef KERNEL

@@ -71,6 +71,13 @@ class Peer:
         received = self.until("received", 60, count)
         return self.saw("sent")[count - 1], received
 
+    def partial(self) -> tuple[int, int]:
+        """Messages received that might have been given up, and messages given up."""
+        self.totals()
+        count = len(self.saw("received"))
+        told = self.until("partial", 10, count)
+        return int(told["received"]), int(told["given_up"])
+
     def paths(self) -> dict[str, dict[str, str]]:
         """Its paths by remote address."""
         count = len(self.saw("paths")) + 1

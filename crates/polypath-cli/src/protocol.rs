@@ -142,6 +142,7 @@ mod tests {
             beginning: true,
             end: true,
             aborted: false,
+            mid: polypath::proto::Mid(0),
             payload,
         };
         Part::read(received).unwrap()
@@ -170,6 +171,7 @@ mod tests {
             beginning: true,
             end: true,
             aborted: false,
+            mid: polypath::proto::Mid(0),
             payload: Bytes::from_static(b"GET / HTTP/1.1"),
         };
         assert!(Part::read(received.clone()).unwrap_err().contains("does not speak"));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::{PathId, PathState, Ppid, Reliability, StreamId, Time};
+use crate::{Mid, PathId, PathState, Ppid, Reliability, StreamId, Time};
 
 /// Something that the application may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,6 +225,10 @@ pub struct Received {
     pub ppid: Ppid,
     /// It was sent unordered.
     pub unordered: bool,
+    /// Its number among the ordered or among the unordered messages of its stream: the message identifier
+    /// (RFC 8260 2.1), or the stream sequence number (rcv_ssn, RFC 6458 5.3.5; 0 if unordered). Pieces
+    /// of one message agree in it; where messages are interleaved, those of several may come by turns.
+    pub mid: Mid,
     /// The message starts with this piece.
     pub beginning: bool,
     /// The message ends with this piece; `beginning && end` is a whole message.

@@ -35,10 +35,17 @@ pub enum Extension {
     ZeroChecksum,
     /// FORWARD TSN chunks: messages may be given up (RFC 3758).
     PartialReliability,
+    /// User message interleaving: I-DATA chunks (RFC 8260 2).
+    Interleaving,
+    /// Partial reliability where messages are interleaved: I-FORWARD-TSN chunks (RFC 8260 2.3).
+    InterleavedForwardTsn,
+    /// NR-SACK chunks: the receiver says what it will not drop again
+    /// (draft-natarajan-tsvwg-sctp-nrsack).
+    NrSack,
 }
 
 impl Extension {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 10] = [
         Self::Timestamps,
         Self::RetransmissionFlag,
         Self::PacketCount,
@@ -46,6 +53,9 @@ impl Extension {
         Self::Ecn,
         Self::ZeroChecksum,
         Self::PartialReliability,
+        Self::Interleaving,
+        Self::InterleavedForwardTsn,
+        Self::NrSack,
     ];
 
     /// What a parameter of its own offers.
@@ -61,12 +71,20 @@ impl Extension {
         }
     }
 
-    /// The chunk types that stand in Supported Extensions for it.
-    const fn chunk_types(self) -> &'static [u8] {
+    /// The chunk type that stands in Supported Extensions for it, if one does.
+    const fn chunk_type(self) -> Option<u8> {
         match self {
-            Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
-            Self::PartialReliability => &[chunk_type::FORWARD_TSN],
-            _ => &[],
+            Self::StreamReconfiguration => Some(chunk_type::RE_CONFIG),
+            // Beside its parameter: pion looks for it here alone.
+            Self::PartialReliability => Some(chunk_type::FORWARD_TSN),
+            Self::Interleaving => Some(chunk_type::I_DATA),
+            Self::InterleavedForwardTsn => Some(chunk_type::I_FORWARD_TSN),
+            Self::NrSack => Some(chunk_type::NR_SACK),
+            Self::Timestamps
+            | Self::RetransmissionFlag
+            | Self::PacketCount
+            | Self::Ecn
+            | Self::ZeroChecksum => None,
         }
     }
 
@@ -76,10 +94,14 @@ impl Extension {
             Self::Timestamps => p.timestamps(),
             Self::RetransmissionFlag => p.retransmission_flag(),
             Self::PacketCount => p.packet_count(),
-            Self::StreamReconfiguration => Ok(()),
             Self::Ecn => p.ecn_capable(),
             Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
             Self::PartialReliability => p.forward_tsn_supported(),
+            // By Supported Extensions alone.
+            Self::StreamReconfiguration
+            | Self::Interleaving
+            | Self::InterleavedForwardTsn
+            | Self::NrSack => Ok(()),
         }
     }
 
@@ -87,7 +109,15 @@ impl Extension {
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
-            _ => 0,
+            Self::RetransmissionFlag
+            | Self::PacketCount
+            | Self::StreamReconfiguration
+            | Self::Ecn
+            | Self::ZeroChecksum
+            | Self::PartialReliability
+            | Self::Interleaving
+            | Self::InterleavedForwardTsn
+            | Self::NrSack => 0,
         }
     }
 
@@ -115,6 +145,12 @@ impl Extensions {
             (config.ecn(), Extension::Ecn),
             (endpoint.zero_checksum, Extension::ZeroChecksum),
             (config.partial_reliability(), Extension::PartialReliability),
+            (config.interleaving(), Extension::Interleaving),
+            (
+                config.interleaving() && config.partial_reliability(),
+                Extension::InterleavedForwardTsn,
+            ),
+            (config.nr_sack(), Extension::NrSack),
         ] {
             if on {
                 all.insert(extension);
@@ -148,24 +184,33 @@ impl Extensions {
             self.insert(extension);
         }
         if let Parameter::SupportedExtensions(types) = parameter {
-            for extension in Extension::ALL {
-                let needs = extension.chunk_types();
-                if !needs.is_empty() && needs.iter().all(|ty| types.contains(ty)) {
-                    self.insert(extension);
-                }
-            }
+            let known = |e: &Extension| e.chunk_type().is_some_and(|ty| types.contains(&ty));
+            Extension::ALL.into_iter().filter(known).for_each(|e| self.insert(e));
         }
     }
 
-    /// What is in both.
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self(self.0 & other.0)
+    /// What both sides offer, and so use. RFC 8260 2.3.1: "Only if both end points support the I-DATA chunk
+    /// and the I-FORWARD-TSN chunk, the partial reliability extension can be used in combination with
+    /// user message interleaving."
+    pub(crate) const fn agreed(self, other: Self) -> Self {
+        let mut both = Self(self.0 & other.0);
+        let forward = both.contains(Extension::InterleavedForwardTsn);
+        match both.contains(Extension::Interleaving) {
+            true if !forward => both.remove(Extension::PartialReliability),
+            false => both.remove(Extension::InterleavedForwardTsn),
+            true => {}
+        }
+        both
+    }
+
+    const fn remove(&mut self, extension: Extension) {
+        self.0 &= !extension.bit();
     }
 
     /// Writes the parameters that offer them.
     pub(crate) fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
         self.iter().try_for_each(|e| e.write(p))?;
-        let types: Vec<u8> = self.iter().flat_map(|e| e.chunk_types()).copied().collect();
+        let types: Vec<u8> = self.iter().filter_map(Extension::chunk_type).collect();
         if types.is_empty() { Ok(()) } else { p.supported_extensions(&types) }
     }
 
@@ -244,5 +289,22 @@ mod tests {
         w.init(&fields, |p| set.write(p)).unwrap();
         let len = w.finish(crate::wire::Checksum::Ignore);
         assert_eq!(buf[32..len], [0xbe, 3, 0, 4, 0x80, 8, 0, 5, chunk_type::RE_CONFIG, 0, 0, 0]);
+    }
+
+    #[test]
+    fn partial_reliability_needs_its_chunk_for_interleaving() {
+        let set = |list: &[Extension]| {
+            let mut set = Extensions::default();
+            list.iter().for_each(|e| set.insert(*e));
+            set
+        };
+        use Extension::{InterleavedForwardTsn, Interleaving, PartialReliability};
+        let all = set(&[PartialReliability, Interleaving, InterleavedForwardTsn]);
+        assert_eq!(all.agreed(all), all);
+        let without = set(&[PartialReliability, Interleaving]);
+        assert_eq!(all.agreed(without), set(&[Interleaving]));
+        assert_eq!(all.agreed(set(&[PartialReliability])), set(&[PartialReliability]));
+        let odd = set(&[PartialReliability, InterleavedForwardTsn]);
+        assert_eq!(all.agreed(odd), set(&[PartialReliability]));
     }
 }

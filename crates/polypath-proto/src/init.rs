@@ -118,7 +118,7 @@ pub(crate) fn read(
 impl PeerParameters {
     /// What this endpoint offers too.
     pub(crate) fn agreed(&self, config: &Config, shared: &Shared) -> Extensions {
-        Extensions::offered(config, &shared.config).and(self.offered)
+        Extensions::offered(config, &shared.config).agreed(self.offered)
     }
 
     fn report(&mut self, raw: &[u8]) {

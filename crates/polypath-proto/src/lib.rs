@@ -85,7 +85,8 @@ pub mod wire;
 
 pub use association::{AcceptedRequests, Association, StreamMut, StreamReset};
 pub use config::{
-    BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, PathConfirmation, Procedures, Profile,
+    BufferSplitting, BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, PathConfirmation,
+    Procedures, Profile,
 };
 pub use endpoint::Endpoint;
 pub use error::{ConnectError, PathError, ReconfigError, SendError};

@@ -7,7 +7,7 @@
 
 use std::net::IpAddr;
 
-use polypath_proto::wire::{Checksum, Chunk, CommonHeader, GapBlock, Packet as Sctp};
+use polypath_proto::wire::{Checksum, Chunk, CommonHeader, Data, GapBlock, IData, Packet as Sctp};
 use polypath_proto::{Time, Tsn};
 
 use crate::link::{DropReason, Verdict};
@@ -257,18 +257,18 @@ impl Chunks {
                 flows[direction].initial = Some(init.initial_tsn);
                 a_rwnd = init.a_rwnd;
             }
-            Chunk::Data(data) => {
+            Chunk::Data(Data { tsn: number, .. }) | Chunk::IData(IData { tsn: number, .. }) => {
                 let flow = &mut flows[direction];
-                tsn = flow.relative(data.tsn);
+                tsn = flow.relative(*number);
                 retransmission = tsn <= flow.highest;
                 flow.highest = flow.highest.max(tsn);
             }
-            Chunk::Sack(sack) => {
+            Chunk::Sack(sack) | Chunk::NrSack(sack) => {
                 let flow = flows[1 - direction];
                 let cumulative = sack.cumulative_tsn_ack;
                 tsn = flow.relative(cumulative);
                 a_rwnd = sack.a_rwnd;
-                let gaps = sack.gaps();
+                let gaps = sack.all_gaps();
                 self.gap_first
                     .extend(gaps.clone().map(|b: GapBlock| flow.relative(b.first(cumulative))));
                 self.gap_last.extend(gaps.map(|b: GapBlock| flow.relative(b.last(cumulative))));

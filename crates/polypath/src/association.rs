@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use polypath_dtls::{Fingerprint, Refusal};
+use polypath_proto::policy::{Answer, StreamScheduler};
 use polypath_proto::{
     Abandoned, AcceptedRequests, AssociationId, AssociationStats, CloseReason, Message, PathError,
     PathId, PathMtu, PathStats, PathView, Received, ReconfigError, SendError as Refused, StreamId,
@@ -244,6 +245,25 @@ impl Association {
     /// [`Event::SendFailed`](crate::Event::SendFailed).
     pub fn abandoned(&self, stream: Option<StreamId>) -> Abandoned {
         self.read(|association| association.abandoned(stream))
+    }
+
+    /// Which stream's message leaves next, from now on (SCTP_STREAM_SCHEDULER, RFC 8260 4.3.2).
+    pub fn set_stream_scheduler(&self, answer: &'static Answer<dyn StreamScheduler>) {
+        self.with(|association, _| association.set_stream_scheduler(answer));
+    }
+
+    /// A stream's priority, where a smaller number comes first, or its weight, as the scheduler takes it
+    /// (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 4.3.3).
+    pub fn set_stream_value(&self, stream: StreamId, value: u16) -> Result<(), SendError> {
+        self.with(|association, _| association.set_stream_value(stream, value)).map_err(|error| {
+            match error {
+                Refused::NoSuchStream { stream, streams } => {
+                    SendError::NoSuchStream { stream, streams }
+                }
+                // Nothing else is wrong with a value.
+                _ => SendError::ShuttingDown,
+            }
+        })
     }
 
     /// All paths as they stand, in the order of their numbers.

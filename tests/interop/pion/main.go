@@ -22,6 +22,8 @@ import (
 const (
 	mostMessage  = 2 << 20
 	mostBuffered = 1 << 20
+	// Messages that may be given up are counted, and in no sum.
+	partialPpid = 0x60000000
 )
 
 type peer struct {
@@ -29,6 +31,7 @@ type peer struct {
 	association    *sctp.Association
 	open           map[uint16]*sctp.Stream
 	sent, received tally
+	partial        int
 	over           sync.Once
 }
 
@@ -133,6 +136,10 @@ func (p *peer) read(stream *sctp.Stream) {
 			p.ended(err)
 			return
 		}
+		if uint32(ppid) == partialPpid {
+			p.partial++
+			continue
+		}
 		p.received.add(buffer[:n], stream.StreamIdentifier(), uint32(ppid))
 	}
 }
@@ -181,6 +188,8 @@ func (p *peer) obey(words []string) {
 	case words[0] == "totals":
 		say("sent " + p.sent.String())
 		say("received " + p.received.String())
+		// It does not tell what it has given up.
+		say(fmt.Sprintf("partial received=%d given_up=-1", p.partial))
 	case words[0] == "shutdown":
 		go func() { _ = p.association.Shutdown(context.Background()) }()
 	case words[0] == "abort":
@@ -192,6 +201,13 @@ func (p *peer) obey(words []string) {
 
 func (p *peer) send(count, size, streams int, kind string) {
 	for i := 0; i < count; i++ {
+		if kind == "partial" {
+			stream := p.stream(uint16(i % streams))
+			stream.SetReliabilityParams(false, sctp.ReliabilityTypeRexmit, 0)
+			_, err := stream.WriteSCTP(content(size, uint32(i)), partialPpid)
+			check(err)
+			continue
+		}
 		number := uint32(p.sent.messages)
 		ppid := markPpid | number
 		unordered := kind == "unordered" || kind == "mixed" && i%2 == 1

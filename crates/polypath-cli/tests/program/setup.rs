@@ -101,8 +101,10 @@ pub(crate) struct Ended {
     pub(crate) seconds: f64,
 }
 
+/// Where the tests themselves run with SIGINT ignored, as jobs in the background do, the program shall
+/// hear it all the same.
 pub(crate) fn polypath(args: &[&str]) -> Process {
-    start(Command::new(BINARY).args(args))
+    start(Command::new("env").args(["--default-signal=INT,TERM,HUP", BINARY]).args(args))
 }
 
 pub(crate) fn start(command: &mut Command) -> Process {

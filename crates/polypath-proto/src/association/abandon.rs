@@ -1,5 +1,7 @@
 //! Giving messages up: the sender's side of partial reliability (RFC 3758 3.5, 4.1; RFC 7496 3).
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -61,18 +63,16 @@ impl Association {
         if self.send_room() >= size {
             return;
         }
-        let mut sent: Vec<(u32, Arc<Partial>)> = Vec::new();
+        let mut sent = BTreeMap::new();
         for (_, chunk) in self.sender.flight.iter() {
             if let Some(message) = chunk.partial.as_ref().filter(|_| !chunk.abandoned)
                 && let Limit::Priority(p) = message.limit
                 && p > priority
-                && sent.last().is_none_or(|(_, last)| last.number != message.number)
             {
-                sent.push((p, message.clone()));
+                sent.entry((Reverse(p), message.number)).or_insert_with(|| message.clone());
             }
         }
-        sent.sort_by_key(|(p, message)| (std::cmp::Reverse(*p), message.number));
-        for (_, message) in sent {
+        for message in sent.into_values() {
             if self.send_room() >= size {
                 break;
             }
@@ -84,6 +84,7 @@ impl Association {
     /// RFC 3758 3.5 A2, A3: treats all of a message as finally acknowledged. `lost` is a chunk of it.
     fn abandon(&mut self, now: Time, message: &Partial, lost: Option<Tsn>) {
         let was_done = self.sender.is_done();
+        let interleaves = self.extensions.contains(Extension::Interleaving);
         let (mut out, mut sent, mut paths) = (0, false, 0u64);
         let mut freed = self.sender.flight.abandon(message, lost, |tsn, chunk, fate| {
             sent = true;
@@ -96,7 +97,7 @@ impl Association {
                     out += chunk.size();
                 }
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
-                Fate::Acked | Fate::Abandoned => {}
+                Fate::Acked | Fate::Abandoned | Fate::Reserved => {}
             }
         });
         if let Some(removed) = self.sender.queue.remove(message) {
@@ -106,6 +107,7 @@ impl Association {
                 let rest = NewChunk {
                     stream: message.stream,
                     mid,
+                    fsn: interleaves.then_some(u32::MAX),
                     ppid: message.ppid,
                     unordered: message.unordered,
                     beginning: false,

@@ -57,8 +57,8 @@ impl NewlyAcked {
 }
 
 impl Association {
-    /// RFC 9260 6.2.1.
-    pub(super) fn handle_sack(&mut self, now: Time, sack: &Sack<'_>) {
+    /// RFC 9260 6.2.1. True if it was heeded.
+    pub(super) fn handle_sack(&mut self, now: Time, sack: &Sack<'_>) -> bool {
         self.stats.sacks_received += 1;
         self.ns2_allow_new_data();
         let cumulative = sack.cumulative_tsn_ack;
@@ -67,23 +67,32 @@ impl Association {
         // drop the SACK chunk": it came late.
         if cumulative.is_before(self.sender.flight.ack_point()) {
             self.stats.dropped += 1;
-            return;
+            return false;
         }
         let above = cumulative.is_after(self.sender.flight.highest());
         if above && self.is_before_reset(cumulative) {
             self.stats.dropped += 1;
-            return;
+            return false;
         }
-        if above || sack.gaps().any(|g| u32::from(g.end) >= outstanding && g.is_sound()) {
-            return self.violation("it acknowledged data that was never sent");
+        let flight = &self.sender.flight;
+        let unsent = |g: GapBlock| {
+            u32::from(g.end) >= outstanding
+                || flight.has_reserved_in(g.first(cumulative), g.last(cumulative))
+        };
+        if above
+            || flight.has_reserved_in(flight.ack_point().next(), cumulative)
+            || sack.all_gaps().any(|g| g.is_sound() && unsent(g))
+        {
+            self.violation("it acknowledged data that was never sent");
+            return false;
         }
         let counted = self.extensions.contains(Extension::PacketCount);
         let packets = counted.then(|| sack.packets());
         // By ns-2's procedures a SACK without gap blocks takes back nothing that others acknowledged.
-        let silent = self.is_ns2() && !self.is_ns2_cmt() && sack.gaps().next().is_none();
-        self.acknowledge(now, cumulative, (!silent).then(|| sack.gaps()), packets);
+        let silent = self.is_ns2() && !self.is_ns2_cmt() && sack.all_gaps().next().is_none();
+        self.acknowledge(now, cumulative, (!silent).then(|| sack.all_gaps()), packets);
         if self.is_closed() {
-            return;
+            return false;
         }
         if self.is_ns2_cmt() {
             self.ns2_cmt_set_window(sack.a_rwnd);
@@ -95,6 +104,7 @@ impl Association {
         self.abandon_hopeless(now);
         self.repeat_forward(now);
         self.advance_shutdown(now);
+        !self.is_closed()
     }
 
     /// A window that has opened had no room for the probe: waiting for T3-rtx would be in vain. Not a
@@ -124,7 +134,10 @@ impl Association {
     /// sent acknowledges nothing: pion up to 1.8 puts its own ack point there.
     pub(super) fn handle_shutdown_ack_point(&mut self, now: Time, cumulative: Tsn) {
         let flight = &self.sender.flight;
-        if cumulative.is_before(flight.ack_point()) || cumulative.is_after(flight.highest()) {
+        if cumulative.is_before(flight.ack_point())
+            || cumulative.is_after(flight.highest())
+            || flight.has_reserved_in(flight.ack_point().next(), cumulative)
+        {
             return;
         }
         self.cause = SackCause::default();
@@ -250,7 +263,7 @@ impl Association {
             match fate {
                 Fate::InFlight => path.data_gone(chunk.size()),
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
-                Fate::Acked | Fate::Abandoned => {}
+                Fate::Acked | Fate::Abandoned | Fate::Reserved => {}
             }
             let measured = if ns2 {
                 path.end_any_rtt_probe(tsn, by_gaps) && !given_up
@@ -391,6 +404,7 @@ impl Association {
             return false;
         }
         let lost = std::mem::take(missing);
+        let concurrent = self.policies.scheduler.is_concurrent();
         for &(tsn, path, size) in &lost {
             let was_in_flight = self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
             let p = &mut self.paths[path.index()];
@@ -404,7 +418,10 @@ impl Association {
             p.drop_rtt_probe(tsn);
             if !tally[path.index()].lost {
                 tally[path.index()].lost = true;
-                let cut = self.policies.cwnd_update.on_fast_retransmit(path, tsn, highest);
+                // In CMT each path recovers by itself.
+                let own = if concurrent { p.highest_sent() } else { None };
+                let exit = own.unwrap_or(highest);
+                let cut = self.policies.cwnd_update.on_fast_retransmit(path, tsn, exit);
                 if cut {
                     // RFC 9260 7.2.4 (2): the windows of those paths are cut once a window.
                     let view = PathsView {

@@ -7,7 +7,6 @@
 use super::Association;
 use crate::Time;
 use crate::policy::PathState;
-use crate::wire::DATA_HEADER_LEN;
 
 impl Association {
     /// All that may leave now has left.
@@ -24,12 +23,12 @@ impl Association {
 
     fn is_blocked(&self) -> bool {
         let largest = self.largest_payload;
-        let Some(size) = self.sender.queue.next_size(largest, largest) else { return false };
+        let Some(size) = self.sender.next_new_size(largest) else { return false };
         let idle = |p: &crate::path::Path| {
             p.state() == PathState::Active && p.in_flight() == 0 && p.lost() == 0
         };
         self.state.may_send_data()
-            && !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32)
+            && !self.sender.peer_has_room((size + self.data_header()) as u32)
             && self.paths.iter().any(idle)
     }
 }

@@ -12,7 +12,7 @@ use crate::init::{self, InitAck};
 use crate::reply::{Reply, abort_packet, stale_cookie_packet};
 use crate::send::WindowProbe;
 use crate::wire::{CommonHeader, Init};
-use crate::{Extension, FourTuple, Time, Tsn, VerificationTag};
+use crate::{FourTuple, Time, Tsn, VerificationTag};
 
 impl Association {
     /// An INIT from an address of this association's peer (RFC 9260 5.2.1, 5.2.2). `fresh` holds a tag
@@ -254,8 +254,9 @@ impl Association {
         self.sender.heard = true;
         self.sender.probe = WindowProbe::Idle;
         self.receiver.restart(cookie.peer_initial_tsn, cookie.inbound_streams);
+        self.keep_if_agreed();
         self.start_reconfig(cookie.peer_initial_tsn);
-        self.receiver.expect_gaps(self.extensions.contains(Extension::PartialReliability));
+        Self::prepare(&mut self.receiver, self.extensions);
         self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
         self.policies.loss = (self.config.loss().make)(&self.config);
     }

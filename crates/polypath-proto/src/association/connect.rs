@@ -9,8 +9,8 @@ use crate::event::{CloseReason, Event};
 use crate::init::{self, InitError};
 use crate::receive::Receiver;
 use crate::reply::abort_packet;
-use crate::wire::{DATA_HEADER_LEN, Init};
-use crate::{Extension, FourTuple, PathId, Time, Tsn};
+use crate::wire::Init;
+use crate::{FourTuple, PathId, Time, Tsn};
 
 impl Association {
     /// Sends the first INIT.
@@ -109,8 +109,9 @@ impl Association {
     /// The peer's first TSN and its window are known.
     pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
         self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
+        self.keep_if_agreed();
         self.start_reconfig(initial);
-        self.receiver.expect_gaps(self.extensions.contains(Extension::PartialReliability));
+        Self::prepare(&mut self.receiver, self.extensions);
         self.peer_window(a_rwnd);
         if self.config.initial_ssthresh().is_none() {
             // RFC 9260 7.2.1: "The initial value of ssthresh MAY be arbitrarily high (e.g., the size
@@ -124,10 +125,11 @@ impl Association {
 
     /// The first window that the peer announces.
     pub(super) fn peer_window(&mut self, a_rwnd: u32) {
+        self.sender.largest_window = 0;
         self.sender.set_window(a_rwnd);
         self.policies.retransmission.learn_peer_buffer(a_rwnd);
         // Chunks that half fill a small buffer leave it room to work with.
-        self.window_payload = a_rwnd as usize / 2 - DATA_HEADER_LEN;
+        self.window_payload = a_rwnd as usize / 2 - self.data_header();
         self.update_largest_payload();
     }
 

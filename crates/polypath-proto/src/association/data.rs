@@ -9,7 +9,7 @@ use crate::event::{Event, Received};
 use crate::policy::PathsView;
 use crate::policy::ack::Arrival;
 use crate::receive::Outcome;
-use crate::wire::{Data, DoesNotFit, PacketWriter, Sack, Timestamp};
+use crate::wire::{Data, DoesNotFit, IData, PacketWriter, Sack, Timestamp};
 use crate::{Ecn, Extension, PathId, StreamId, Time, Tsn};
 
 /// What the DATA chunks of one packet amounted to.
@@ -26,6 +26,40 @@ pub(super) struct DataSeen {
     lowest: Option<Tsn>,
     /// The packet's TIMESTAMP chunk, if that was agreed on.
     pub(super) timestamp: Option<Timestamp>,
+}
+
+/// What a DATA and an I-DATA chunk have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    tsn: Tsn,
+    stream: StreamId,
+    immediate: bool,
+    retransmission: bool,
+    bytes: usize,
+}
+
+impl From<&Data<'_>> for Head {
+    fn from(d: &Data<'_>) -> Self {
+        Self {
+            tsn: d.tsn,
+            stream: d.stream,
+            immediate: d.immediate,
+            retransmission: d.retransmission,
+            bytes: d.payload.len(),
+        }
+    }
+}
+
+impl From<&IData<'_>> for Head {
+    fn from(d: &IData<'_>) -> Self {
+        Self {
+            tsn: d.tsn,
+            stream: d.stream,
+            immediate: d.immediate,
+            retransmission: d.retransmission,
+            bytes: d.payload.len(),
+        }
+    }
 }
 
 impl DataSeen {
@@ -72,22 +106,44 @@ impl Association {
     }
 
     pub(super) fn handle_data(&mut self, path: PathId, data: &Data<'_>, seen: &mut DataSeen) {
+        let head = data.into();
+        if !self.is_wrong_kind(false) && self.note_data(path, head, seen) {
+            let outcome = self.receiver.handle_data(data);
+            self.note_outcome(path, head, outcome, seen);
+        }
+    }
+
+    /// A chunk of user data has come; false if it comes at a wrong time.
+    pub(super) fn note_data(&mut self, path: PathId, chunk: Head, seen: &mut DataSeen) -> bool {
         if !self.state.may_receive_data()
             || self.is_blind()
-            || self.is_deferred(data.stream, data.tsn)
+            || self.is_deferred(chunk.stream, chunk.tsn)
         {
             self.stats.dropped += 1;
-            return;
+            return false;
         }
         seen.any = true;
-        seen.lowest = seen.lowest.filter(|t| !t.is_after(data.tsn)).or(Some(data.tsn));
-        seen.immediate |= data.immediate;
-        seen.first |= self.receiver.tsns().is_first(data.tsn);
-        seen.retransmission |= data.retransmission && self.flags_retransmissions();
-        let stats = &mut self.paths[path.index()].stats;
-        stats.data_chunks_received += 1;
-        match self.receiver.handle_data(data) {
-            Outcome::New => stats.data_bytes_received += data.payload.len() as u64,
+        let tsn = chunk.tsn;
+        seen.lowest = seen.lowest.filter(|t| !t.is_after(tsn)).or(Some(tsn));
+        seen.immediate |= chunk.immediate;
+        seen.first |= self.receiver.tsns().is_first(tsn);
+        seen.retransmission |= chunk.retransmission && self.flags_retransmissions();
+        self.paths[path.index()].stats.data_chunks_received += 1;
+        true
+    }
+
+    /// What became of it.
+    pub(super) fn note_outcome(
+        &mut self,
+        path: PathId,
+        chunk: Head,
+        outcome: Outcome,
+        seen: &mut DataSeen,
+    ) {
+        match outcome {
+            Outcome::New => {
+                self.paths[path.index()].stats.data_bytes_received += chunk.bytes as u64;
+            }
             Outcome::Duplicate => {
                 self.stats.duplicates_received += 1;
                 seen.duplicate = true;
@@ -103,7 +159,7 @@ impl Association {
             Outcome::InvalidStream => {
                 // RFC 9260 6.5: acknowledged, and reported.
                 self.stats.dropped += 1;
-                let cause = OwnedCause::InvalidStream(data.stream);
+                let cause = OwnedCause::InvalidStream(chunk.stream);
                 self.control.push(path, Control::Error(cause));
             }
             // The peer has reset the association, and the answer is still on its way over another path.
@@ -164,12 +220,16 @@ impl Association {
 
     pub(super) fn write_sack(&mut self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         let a_rwnd = self.receiver.announce(self.largest_chunk());
-        let tsns = self.receiver.tsns();
         let mut flags = if self.ack.retransmission { Sack::RETRANSMISSION } else { 0 };
         if self.extensions.contains(Extension::PacketCount) {
             flags |= Sack::packets_flags(self.ack.packets());
         }
-        w.sack(tsns.cumulative(), a_rwnd, flags, tsns.gaps(), tsns.duplicates())?;
+        if self.extensions.contains(Extension::NrSack) {
+            self.write_nr_sack(a_rwnd, flags, w)?;
+        } else {
+            let tsns = self.receiver.tsns();
+            w.sack(tsns.cumulative(), a_rwnd, flags, tsns.gaps(), tsns.duplicates())?;
+        }
         self.receiver.duplicates_reported();
         self.ack.sent();
         self.stats.sacks_sent += 1;

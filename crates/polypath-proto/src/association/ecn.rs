@@ -58,7 +58,8 @@ impl Association {
         let marked = flight.get(lowest).map_or(self.current, |chunk| chunk.path);
         self.marks.reduced.resize(self.paths.len(), None);
         let reduced = &mut self.marks.reduced[marked.index()];
-        let highest = flight.highest();
+        // On this path: what leaves ahead in CMT has TSNs below it that leave later.
+        let highest = self.paths[marked.index()].highest_sent().unwrap_or_else(|| flight.highest());
         if reduced.is_none_or(|last| lowest.is_after(last)) {
             *reduced = Some(highest);
             let paths =

@@ -10,7 +10,8 @@ use super::control::Control;
 use super::data::DataSeen;
 use crate::policy::failover::PathErrorKind;
 use crate::wire::{
-    DoesNotFit, FORWARD_TSN_HEADER_LEN, ForwardTsn, PacketWriter, SKIPPED_STREAM_LEN, SkippedStream,
+    DoesNotFit, FORWARD_TSN_HEADER_LEN, ForwardTsn, IForwardTsn, PacketWriter, SKIPPED_MESSAGE_LEN,
+    SKIPPED_STREAM_LEN, SkippedMessage, SkippedStream,
 };
 use crate::{Extension, PathId, Ssn, Time, Tsn};
 
@@ -87,7 +88,9 @@ impl Association {
 
     pub(super) fn write_forward_tsn(&self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         let flight = &self.sender.flight;
-        let room = w.remaining().saturating_sub(FORWARD_TSN_HEADER_LEN) / SKIPPED_STREAM_LEN;
+        let interleaves = self.extensions.contains(Extension::Interleaving);
+        let each = if interleaves { SKIPPED_MESSAGE_LEN } else { SKIPPED_STREAM_LEN };
+        let room = w.remaining().saturating_sub(FORWARD_TSN_HEADER_LEN) / each;
         let (point, skipped) = flight.skipped(room);
         if point != flight.advanced_ack_point() && !w.is_empty() {
             return Err(DoesNotFit);
@@ -95,6 +98,14 @@ impl Association {
         if point == flight.ack_point() {
             // Acknowledged meanwhile.
             return Ok(());
+        }
+        if interleaves {
+            let messages = skipped.iter().map(|s| SkippedMessage {
+                stream: s.stream,
+                unordered: s.unordered,
+                mid: s.mid,
+            });
+            return w.i_forward_tsn(point, messages);
         }
         let streams =
             skipped.iter().map(|s| SkippedStream { stream: s.stream, ssn: Ssn(s.mid.0 as u16) });
@@ -108,22 +119,44 @@ impl Association {
         forward: &ForwardTsn<'_>,
         seen: &mut DataSeen,
     ) {
-        if !self.extensions.contains(Extension::PartialReliability) {
-            // RFC 3758 3.3.1: as if it were not known, "returning an ERROR to the peer".
-            if self.state.is_synchronised() {
-                self.report_unrecognized_chunk(path, forward.raw);
-            }
-            self.stats.dropped += 1;
+        if self.is_wrong_kind(false) {
             return;
         }
-        if !self.state.may_receive_data() || self.is_blind() {
-            self.stats.dropped += 1;
+        if !self.may_forward(Extension::PartialReliability, path, forward.raw) {
             return;
         }
-        let streams = forward.streams().map(|s| (s.stream, s.ssn.0.into()));
-        let moved = self.receiver.forward(forward.new_cumulative_tsn(), streams);
+        let moved = self.receiver.forward(forward.new_cumulative_tsn(), forward.streams());
         // "For the purposes of sending a SACK, the receiver MUST follow the same rules as if a DATA chunk
         // had been received", and one that is out of date is answered at once.
         seen.forwarded(!moved);
+    }
+
+    /// RFC 8260 2.3.1.
+    pub(super) fn handle_i_forward_tsn(
+        &mut self,
+        path: PathId,
+        forward: &IForwardTsn<'_>,
+        seen: &mut DataSeen,
+    ) {
+        if !self.may_forward(Extension::InterleavedForwardTsn, path, forward.raw) {
+            return;
+        }
+        let point = forward.new_cumulative_tsn();
+        let moved = self.receiver.forward_interleaved(point, forward.messages());
+        seen.forwarded(!moved);
+    }
+
+    /// The chunk `raw` of the peer, which this extension has, is to be heeded.
+    fn may_forward(&mut self, extension: Extension, path: PathId, raw: &[u8]) -> bool {
+        let agreed = self.extensions.contains(extension);
+        if agreed && self.state.may_receive_data() && !self.is_blind() {
+            return true;
+        }
+        if !agreed && self.state.is_synchronised() {
+            // RFC 3758 3.3.1: as if it were not known, "returning an ERROR to the peer".
+            self.report_unrecognized_chunk(path, raw);
+        }
+        self.stats.dropped += 1;
+        false
     }
 }

@@ -20,7 +20,7 @@ impl Association {
     /// which this side stands still until it is acknowledged. It is not counted in flight yet, and no
     /// longer waits.
     pub(super) fn stands_still_after(&self, path: PathId, size: u32) -> bool {
-        let waits = !self.sender.queue.is_empty() || self.sender.flight.has_lost();
+        let waits = !self.sender.is_idle();
         if !waits && matches!(self.state, State::ShutdownPending) {
             // RFC 9260 9.2: SHUTDOWN waits for the acknowledgement.
             return !self.is_ns2();

@@ -32,6 +32,7 @@ impl Association {
         if !self.policies.ack.needs().is_none_or(|e| extensions.contains(e)) {
             self.policies.ack = (DELAYED.make)(&self.config);
         }
+        self.sender.queue.interleave(extensions.contains(Extension::Interleaving));
         for path in &mut self.paths {
             path.reserve(extensions, &*self.policies.congestion);
         }

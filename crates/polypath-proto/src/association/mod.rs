@@ -34,6 +34,7 @@ mod abandon;
 mod acknowledge;
 mod acks;
 mod blocking;
+mod buffer_splitting;
 mod collision;
 mod connect;
 mod control;
@@ -42,9 +43,11 @@ mod ecn;
 mod forward;
 mod heartbeat;
 mod immediate;
+mod interleave;
 mod invariants;
 mod measure;
 mod mtu;
+mod nr_sack;
 mod ns2;
 mod ns2_cmt;
 mod paths;
@@ -505,6 +508,9 @@ impl Association {
                 self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                 self.handle_sack(now, sack);
             }
+            Chunk::NrSack(sack) => {
+                return self.handle_nr_sack(now, sack, seen.timestamp.and_then(|t| t.echo));
+            }
             Chunk::Ecne(e) if self.extensions.contains(Extension::Ecn) => {
                 self.handle_ecne(path, e.lowest_tsn);
             }
@@ -514,6 +520,8 @@ impl Association {
             // Its size was all that it had to say.
             Chunk::Pad(_) => {}
             Chunk::ReConfig(chunk) => self.handle_reconfig(now, path, chunk),
+            Chunk::IData(data) => self.handle_i_data(path, data, seen),
+            Chunk::IForwardTsn(forward) => self.handle_i_forward_tsn(path, forward, seen),
             Chunk::ForwardTsn(forward) => self.handle_forward_tsn(path, forward, seen),
             Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {

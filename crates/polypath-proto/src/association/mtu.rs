@@ -10,7 +10,7 @@ use super::control::Control;
 use super::heartbeat::HeartbeatKind;
 use crate::path::{Path, PathMtu};
 use crate::policy::PathState;
-use crate::wire::{CHUNK_HEADER_LEN, CommonHeader, DATA_HEADER_LEN, DoesNotFit, PacketWriter};
+use crate::wire::{CHUNK_HEADER_LEN, CommonHeader, DoesNotFit, PacketWriter};
 use crate::{PathId, Time};
 
 impl Association {
@@ -107,7 +107,8 @@ impl Association {
 
     /// What fits every path, and the peer's window.
     pub(super) fn update_largest_payload(&mut self) {
-        let fits = |p: &Path| (p.max_chunk() as usize - DATA_HEADER_LEN) / 4 * 4;
+        let header = self.data_header();
+        let fits = |p: &Path| (p.max_chunk() as usize - header) / 4 * 4;
         let smallest = self.paths.iter().map(fits).min().unwrap_or(usize::MAX);
         self.largest_payload = smallest.min(self.window_payload);
     }

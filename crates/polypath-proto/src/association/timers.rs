@@ -4,7 +4,7 @@ use super::Association;
 use crate::policy::PathsView;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LossCause;
-use crate::send::WindowProbe;
+use crate::send::{Outstanding, WindowProbe};
 use crate::{PathId, Time};
 
 impl Association {
@@ -84,16 +84,20 @@ impl Association {
         self.paths[i].stop_t3();
         let ns2 = self.is_ns2();
         let srtt = self.paths[i].view().srtt.filter(|_| self.config.srtt_heuristic());
+        // Iyengar 2004, IV.B: "TSNs which are sent within an RTT in the past are not marked for
+        // retransmission."
+        let recent = |chunk: &Outstanding| srtt.is_some_and(|srtt| now.since(chunk.sent) < srtt);
         if ns2 {
             self.ns2_mark_all(now, path, srtt);
+        } else {
+            // What waits for its fast retransmission is outstanding as well (and so in ns-2).
+            self.sender.flight.give_up_waiting(path, recent);
         }
         for sent in self.paths[i].take_sent_here() {
             let Some(chunk) = self.sender.flight.get(sent.tsn) else { continue };
             let here = chunk.path == path && chunk.transmissions == sent.transmissions;
             let size = chunk.size();
-            // Iyengar 2004, IV.B: "TSNs which are sent within an RTT in the past are not marked for
-            // retransmission."
-            if here && srtt.is_some_and(|srtt| now.since(chunk.sent) < srtt) {
+            if here && recent(chunk) {
                 self.paths[i].still_here(sent);
                 continue;
             }
@@ -105,6 +109,9 @@ impl Association {
         }
         if !ns2 && self.sender.flight.has_lost() {
             self.grant_allowance(path);
+            if self.sender.flight.ahead() > 0 {
+                self.sender.probe_after_timeout();
+            }
         }
         // What the SRTT heuristic left in flight.
         self.paths[i].start_t3(now);

@@ -8,12 +8,13 @@ use crate::init;
 use crate::path::Path;
 use crate::policy::failover::Stranded;
 use crate::policy::retransmission::LossCause;
+use crate::policy::scheduler::{NewData, Turn};
 use crate::policy::{PathState, PathView, PathsView};
 use crate::reply::write_reply;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
-    COMMON_HEADER_LEN, Checksum, CommonHeader, DATA_HEADER_LEN, Data, DoesNotFit, InitFields,
-    PacketWriter, ReconfigParameters,
+    COMMON_HEADER_LEN, Checksum, CommonHeader, DoesNotFit, InitFields, PacketWriter,
+    ReconfigParameters,
 };
 use crate::{Extension, Extensions, PathId, Time, Tsn, VerificationTag};
 
@@ -23,7 +24,8 @@ enum Purpose {
     Control,
     /// Of this chunk and what fits beside it.
     Retransmission(Tsn),
-    NewData,
+    /// What lies behind so many bytes that wait.
+    NewData(usize),
     Sack,
 }
 
@@ -62,7 +64,7 @@ impl Association {
             };
             let max_packet = self.packet_limit(path, purpose).min(buf.len());
             probes = matches!(self.control.front(), Some((_, Control::MtuProbe(..))));
-            ecn = if purpose == Purpose::NewData { self.ect() } else { Ecn::NotEct };
+            ecn = if matches!(purpose, Purpose::NewData(_)) { self.ect() } else { Ecn::NotEct };
             let segment = self.write_packet(now, path, purpose, &mut buf[..max_packet]);
             if segment > 0 {
                 break (path, segment);
@@ -84,7 +86,9 @@ impl Association {
             }
             // A long message is not cut to the size of a short packet before it.
             let full = self.paths[path.index()].max_packet() < segment + SLACK;
-            if !full && !self.sender.queue.next_is_whole(self.largest_payload) {
+            let whole = self.sender.flight.first_reserved().is_some()
+                || self.sender.queue.next_is_whole(self.largest_payload);
+            if !full && !whole {
                 break;
             }
             let written = self.write_packet(now, path, purpose, &mut buf[size..size + segment]);
@@ -118,9 +122,14 @@ impl Association {
         if let Some((_, Control::MtuProbe(Some(size), _))) = self.control.front() {
             return *size;
         }
-        let Purpose::Retransmission(tsn) = purpose else { return limit };
-        let payload = self.sender.flight.get(tsn).map_or(0, |chunk| chunk.payload.len());
-        limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + Data::chunk_len(payload))
+        let flight = &self.sender.flight;
+        let payload = match purpose {
+            Purpose::Retransmission(tsn) => flight.get(tsn).map_or(0, |chunk| chunk.payload.len()),
+            Purpose::NewData(_) if flight.largest_reserved() > 0 => flight.largest_reserved(),
+            _ => return limit,
+        };
+        let chunk = (self.data_header() + payload).next_multiple_of(4);
+        limit.max(COMMON_HEADER_LEN + self.extensions.overhead() + chunk)
     }
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
@@ -137,16 +146,22 @@ impl Association {
             }
             // RFC 9260 6.1 C: retransmissions before new data.
             let lost = self.sender.flight.has_lost();
+            if lost
+                && self.sender.is_overdue()
+                && let Some(turn) = self.new_data_turn(now)
+            {
+                return Some((turn.path, Purpose::NewData(turn.ahead)));
+            }
             if lost && let Some((path, tsn)) = self.next_retransmission(now) {
                 return Some((path, Purpose::Retransmission(tsn)));
             }
             // What waits for its path's window holds up no other path in CMT.
             let concurrent = self.policies.scheduler.is_concurrent();
             if (!lost || concurrent || !self.config.new_data_waits())
-                && let Some(path) = self.new_data_path(now)
-                && (concurrent || self.may_overtake(path))
+                && let Some(turn) = self.new_data_turn(now)
+                && (concurrent || self.may_overtake(turn.path))
             {
-                return Some((path, Purpose::NewData));
+                return Some((turn.path, Purpose::NewData(turn.ahead)));
             }
         }
         if let Some(path) = self.control.release() {
@@ -187,7 +202,7 @@ impl Association {
             // RFC 9260 6.3.3 E3: after a timeout it leaves whatever the peer's window, which in CMT it may do
             // on a path that has no allowance.
             let owed = concurrent && cause == LossCause::Timeout;
-            if self.may_burst(path) && (owed || self.sender.peer_has_room(size)) {
+            if self.may_burst(path) && (owed || self.sender.peer_has_room_for(tsn, size)) {
                 return Some((path, tsn));
             }
             if !concurrent {
@@ -197,17 +212,14 @@ impl Association {
         }
     }
 
-    /// Where the next new data goes, if it may leave now.
-    fn new_data_path(&mut self, now: Time) -> Option<PathId> {
+    /// Where new data goes next and which, if it may leave now.
+    fn new_data_turn(&mut self, now: Time) -> Option<Turn> {
         if self.is_ns2_cmt() {
             self.ns2_cmt_before_new_data();
         }
         // The size in a packet of its own: the first question is whether the peer has room for it.
-        let size = self.sender.queue.next_size(self.largest_payload, self.largest_payload)?;
-        if !self.sender.peer_has_room((size + DATA_HEADER_LEN) as u32) {
-            return None;
-        }
-        if self.awaits_paths {
+        let size = self.sender.next_new_size(self.largest_payload)? + self.data_header();
+        if self.awaits_paths || !self.sender.peer_has_room(size as u32) {
             return None;
         }
         if !self.is_ns2() {
@@ -216,6 +228,7 @@ impl Association {
             }
         }
         let (ns2_cmt, full) = (self.is_ns2_cmt(), self.burst_is_full());
+        let share = self.path_share();
         if ns2_cmt && !self.ns2_may_send_new() {
             // The scheduler's turns count only what leaves.
             return None;
@@ -227,13 +240,31 @@ impl Association {
         let Self { policies, burst_from, config, ns2_cmt: notes, .. } = self;
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let room = |p: &PathView| {
+            if p.in_flight >= share {
+                return false;
+            }
             if ns2_cmt {
                 return Self::ns2_cmt_has_room(notes, config.max_burst(), dormant, p);
             }
             has_room(p, burst_from, config.max_burst()) && !full
         };
-        let path = policies.scheduler.path(view, &room)?;
-        (ns2_cmt || !self.is_ns2() || self.ns2_may_send_new()).then_some(path)
+        let sender = &self.sender;
+        let data = NewData {
+            waiting: sender.waiting(),
+            more: sender.starved,
+            peer_rwnd: sender.peer_rwnd,
+            in_flight: sender.flight.bytes(),
+            receive_buffer: sender.largest_window,
+            ahead: sender.flight.ahead(),
+        };
+        let mut turn = policies.scheduler.next(view, &data, &room)?;
+        // A probe of the peer's window is of what it waits for; and what may be given up gets no TSN before it
+        // leaves.
+        let probe = sender.flight.bytes() == 0 || size as u32 > sender.peer_rwnd;
+        if probe || self.extensions.contains(Extension::PartialReliability) {
+            turn.ahead = 0;
+        }
+        (ns2_cmt || !self.is_ns2() || self.ns2_may_send_new()).then_some(turn)
     }
 
     /// After a loss on `path`, one packet of retransmissions leaves whatever the window (RFC 9260 6.3.3
@@ -256,7 +287,7 @@ impl Association {
         let lost = chunk.as_lost(tsn, cause);
         let held_back: u32 = self.paths.iter().map(Path::lost).sum();
         let next = self.sender.queue.next_size(self.largest_payload, self.largest_payload);
-        let size = (next.unwrap_or_default() + DATA_HEADER_LEN) as u32;
+        let size = (next.unwrap_or_default() + self.data_header()) as u32;
         self.path_for_lost(&lost) != path
             && self.sender.peer_has_room(held_back.saturating_add(size))
     }
@@ -337,7 +368,7 @@ impl Association {
             }
             if self.state.may_send_data() && !(ns2 && purpose == Purpose::Sack) {
                 self.note_alone();
-                if self.sender.flight.has_lost() && purpose != Purpose::NewData {
+                if self.sender.flight.has_lost() && !matches!(purpose, Purpose::NewData(_)) {
                     self.write_retransmissions(now, path, purpose, &mut w);
                 } else {
                     self.write_new_data(now, path, purpose, &mut w);
@@ -346,7 +377,7 @@ impl Association {
             self.settle_timestamp(now, stamp, &mut w);
         }
         self.burst_packets +=
-            u32::from(matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData));
+            u32::from(matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData(_)));
         if w.is_empty() { 0 } else { w.finish(checksum) }
     }
 
@@ -477,7 +508,7 @@ impl Association {
             // Asked twice, a policy that draws lots may answer twice.
             let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
             let allowed = (forced || chosen == Some(tsn))
-                || (self.may_burst(path) && self.sender.peer_has_room(size));
+                || (self.may_burst(path) && self.sender.peer_has_room_for(tsn, size));
             if to != path && concurrent {
                 continue;
             }
@@ -507,13 +538,15 @@ impl Association {
         w: &mut PacketWriter<'_>,
     ) {
         let retransmission = self.flags_retransmissions();
-        let (old, chunk) = self.sender.flight.resend(tsn, path);
+        let cmt = self.policies.scheduler.is_concurrent() && !self.is_ns2();
+        let own = if cmt { self.paths[path.index()].highest_sent() } else { None };
+        let highest = own.unwrap_or_else(|| self.sender.flight.highest());
+        let (old, chunk) = self.sender.flight.resend(tsn, path, highest);
         let (transmissions, size) = (chunk.transmissions, chunk.size());
         let still = self.stands_still_after(path, size);
         if let Some(chunk) = self.sender.flight.get(tsn) {
-            let data = chunk.data(tsn);
             // The room was checked.
-            let _ = w.data(&Data { retransmission, immediate: data.immediate || still, ..data });
+            let _ = chunk.write(tsn, still, retransmission, w);
         }
         self.policies.cwnd_update.on_retransmit(old, path);
         self.paths[old.index()].lost_gone(size);
@@ -533,31 +566,42 @@ impl Association {
         purpose: Purpose,
         w: &mut PacketWriter<'_>,
     ) {
-        if purpose != Purpose::NewData && self.new_data_path(now) != Some(path) {
-            return;
-        }
+        let ahead = match purpose {
+            Purpose::NewData(ahead) => ahead,
+            _ => match self.new_data_turn(now) {
+                Some(turn) if turn.path == path => turn.ahead,
+                _ => return,
+            },
+        };
         let mut written = false;
         let bundles = self.sender.queue.begin_packet();
         let first = self.sender.queue.next_stream();
+        let header = self.data_header();
         let concurrent = self.policies.scheduler.is_concurrent();
         loop {
             let room = w.remaining() / 4 * 4;
-            let Some(room) = room.checked_sub(DATA_HEADER_LEN) else { break };
+            let Some(room) = room.checked_sub(header) else { break };
             if !bundles && self.sender.queue.next_stream() != first {
                 break;
             }
-            let Some(n) = self.sender.queue.next_size(self.largest_payload, room) else { break };
-            let size = (n + DATA_HEADER_LEN) as u32;
+            let Some((n, reserved)) = self.next_new_chunk(path, ahead, room) else { break };
+            let size = (n + header) as u32;
             let overtakes = concurrent || !self.sender.flight.has_lost() || self.may_overtake(path);
             if !self.may_burst(path) || !self.sender.peer_has_room(size) || !overtakes {
                 break;
             }
-            let Some(chunk) = self.sender.queue.take(n) else { break };
+            let sender = &mut self.sender;
+            let tsn = if let Some(tsn) = reserved {
+                sender.flight.send_reserved(tsn, path, self.paths[path.index()].highest_sent());
+                tsn
+            } else {
+                let Some(chunk) = sender.queue.take(n) else { break };
+                sender.flight.push(chunk, path).0
+            };
             let still = self.stands_still_after(path, size);
-            let (tsn, out) = self.sender.flight.push(chunk, path);
-            let data = out.data(tsn);
+            let Some(out) = self.sender.flight.get(tsn) else { break };
             // The room was checked.
-            let _ = w.data(&Data { immediate: data.immediate || still, ..data });
+            let _ = out.write(tsn, still, false, w);
             self.sender.charge_window(tsn, size);
             let stats = &mut self.paths[path.index()].stats;
             stats.data_chunks_sent += 1;
@@ -568,6 +612,24 @@ impl Association {
         if written && self.is_ns2() {
             self.ns2_new_data_left(now, path);
         }
+    }
+
+    /// What new data leaves on `path` with `room` for its payload: how much, and its TSN if it has one.
+    fn next_new_chunk(
+        &mut self,
+        path: PathId,
+        ahead: usize,
+        room: usize,
+    ) -> Option<(usize, Option<Tsn>)> {
+        let (sender, largest) = (&mut self.sender, self.largest_payload);
+        let tsn = if ahead > 0 {
+            sender.next_ahead(ahead, self.paths[path.index()].highest_sent(), largest)
+        } else {
+            sender.flight.first_reserved().map(|(tsn, _)| tsn)
+        };
+        let Some(tsn) = tsn else { return Some((sender.queue.next_size(largest, room)?, None)) };
+        let n = sender.flight.get(tsn)?.payload.len();
+        (n <= room).then_some((n, Some(tsn)))
     }
 
     /// A chunk has left on `path`: flight, round-trip time, T3-rtx.

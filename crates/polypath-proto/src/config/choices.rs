@@ -56,6 +56,21 @@ choice! {
 }
 
 choice! {
+    /// Which buffers are split between the paths of a concurrent multipath transfer, by what is outstanding
+    /// on them (draft-tuexen-tsvwg-sctp-multipath, buffer splitting; Dreibholz and others 2010).
+    BufferSplitting {
+        /// None: each path takes what its window allows.
+        Off = "off",
+        /// The send buffer: new data leaves on a path while less than its part of it is outstanding there.
+        Send = "send",
+        /// The peer's receive buffer, likewise: what the peer announces and what is outstanding on all paths.
+        Receive = "receive",
+        /// Both.
+        Both = "both",
+    }
+}
+
+choice! {
     /// What the sender does where the RFC is open to reading.
     Procedures {
         /// As RFC 9260 is read here.

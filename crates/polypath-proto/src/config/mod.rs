@@ -15,7 +15,7 @@ use crate::policy::{
 mod choices;
 mod profiles;
 
-pub use choices::{BurstRule, PathConfirmation, Procedures};
+pub use choices::{BufferSplitting, BurstRule, PathConfirmation, Procedures};
 pub use profiles::{PROFILES, Profile};
 
 /// A value that [`ConfigBuilder::build`] refuses.
@@ -118,6 +118,14 @@ parameters! {
     /// Partial reliability is offered: messages may be given up, by their
     /// [`Reliability`](crate::Reliability), if the peer offers it too (RFC 3758; 4.2 there: off by default).
     partial_reliability: bool = false;
+    /// User message interleaving is offered: a long message does not hold up those of other streams, if
+    /// the peer offers it too (RFC 8260 2).
+    interleaving: bool = false;
+    /// The receiver says by NR-SACKs what of that which it has acknowledged it will not drop again, so that
+    /// the sender frees it at once, if both sides offer it (draft-natarajan-tsvwg-sctp-nrsack).
+    nr_sack: bool = false;
+    /// Which buffers are split between the paths in CMT: none of them has more outstanding than its part.
+    buffer_splitting: BufferSplitting = BufferSplitting::Off;
     /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
     /// Each chunk is charged with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;
@@ -290,14 +298,19 @@ impl ConfigBuilder {
         if let Some(ssthresh) = c.initial_ssthresh {
             from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
         }
-        if c.stream_reconfiguration && c.procedures == Procedures::Ns2 {
-            // Its sender keeps TSNs in places of its own.
-            let allowed = format!("false with procedures {}", Procedures::Ns2);
-            return refuse("stream_reconfiguration", "true".into(), allowed);
-        }
-        if c.partial_reliability && c.procedures == Procedures::Ns2 {
-            let allowed = format!("false with procedures {}", Procedures::Ns2);
-            return refuse("partial_reliability", "true".into(), allowed);
+        // Its sender keeps TSNs in places of its own, its windows count packets of one size, and are reduced in
+        // places of their own.
+        for (name, on) in [
+            ("stream_reconfiguration", c.stream_reconfiguration),
+            ("partial_reliability", c.partial_reliability),
+            ("interleaving", c.interleaving),
+            ("path_mtu_discovery", c.path_mtu_discovery),
+            ("ecn", c.ecn),
+        ] {
+            if c.procedures == Procedures::Ns2 && on {
+                let allowed = format!("false with procedures {}", c.procedures);
+                return refuse(name, "true".into(), allowed);
+            }
         }
         if c.path_mtu_discovery && c.procedures == Procedures::Ns2 {
             // Its windows count packets of one size.
@@ -308,6 +321,11 @@ impl ConfigBuilder {
             // Its windows are reduced in places of their own.
             let allowed = format!("false with procedures {}", Procedures::Ns2);
             return refuse("ecn", "true".into(), allowed);
+        }
+        if c.nr_sack && c.procedures == Procedures::Ns2 {
+            // It has rules of its own for what a SACK takes back.
+            let allowed = format!("false with procedures {}", Procedures::Ns2);
+            return refuse("nr_sack", "true".into(), allowed);
         }
         match refused_combination(&c) {
             Some(error) => Err(error),

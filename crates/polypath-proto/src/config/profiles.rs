@@ -26,7 +26,7 @@ pub static PROFILES: &[Profile] = &[
     Profile {
         name: "cmt",
         summary: "rfc9260 with concurrent multipath transfer: SFR over MFR, CUCv2, DAC, RTX-CWND \
-                  (Iyengar 2004, 2006)",
+                  (Iyengar 2004, 2006), data sent to arrive in order (DAPS; Kuhn 2014)",
         make: cmt,
     },
     Profile {
@@ -49,7 +49,7 @@ pub static PROFILES: &[Profile] = &[
 /// Concurrent multipath transfer with the answers that its papers found best.
 fn cmt() -> Config {
     Config {
-        scheduler: &scheduler::CONCURRENT,
+        scheduler: &scheduler::DELAY_AWARE,
         loss: &loss::SPLIT_MULTIPLE_FAST_RETRANSMIT,
         cwnd_update: &cwnd_update::CUC_V2,
         ack: &ack::DELAYED_CMT,

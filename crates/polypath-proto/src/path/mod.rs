@@ -11,6 +11,7 @@ use crate::policy::{CongestionController, PathState, PathView, Window};
 use crate::stats::PathStats;
 use crate::{Config, Extensions, Fragmentation, PathId, Time, Tsn};
 
+mod delivery;
 mod loss;
 mod mtu;
 mod ns2;
@@ -26,6 +27,7 @@ use ns2::Decay;
 pub(crate) use ns2::Expired;
 pub use rtt_range::RttRange;
 
+use delivery::DeliveryRate;
 use packet_pair::Answered;
 pub(crate) use packet_pair::PacketPair;
 use rtt::RttEstimator;
@@ -63,6 +65,7 @@ pub(crate) struct Path {
     loss: LossEstimate,
     known_loss: Option<u32>,
     bandwidth: Westwood,
+    delivery: DeliveryRate,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
     /// What IP and UDP add to a packet.
@@ -99,6 +102,8 @@ pub(crate) struct Path {
     last_measured: Time,
     /// When new data or a HEARTBEAT was last sent: retransmissions are no use by ns-2's procedures.
     last_used: Time,
+    /// The highest TSN that has left here.
+    highest_sent: Option<Tsn>,
     /// When DATA was last sent, for the decay of an idle window.
     last_data: Option<Time>,
     /// When the idle window decays (ns-2's procedures).
@@ -136,6 +141,7 @@ impl Path {
             loss: LossEstimate::default(),
             known_loss: None,
             bandwidth: Westwood::default(),
+            delivery: DeliveryRate::default(),
             pair: PacketPair::default(),
             rtt_range: None,
             headers,
@@ -157,6 +163,7 @@ impl Path {
             heartbeat_answered: None,
             last_measured: now,
             last_used: now,
+            highest_sent: None,
             last_data: None,
             decay: None,
             stats: PathStats::default(),
@@ -182,6 +189,7 @@ impl Path {
             loss: self.loss,
             known_loss: self.known_loss,
             bandwidth: self.bandwidth(),
+            delivery_rate: self.delivery.bytes_per_second(),
             pair_bandwidth: self.pair.bytes_per_second(),
             rtt_range: self.rtt_range,
             srtt: self.rtt.srtt(),
@@ -357,12 +365,26 @@ impl Path {
     pub(crate) fn data_sent(&mut self, now: Time, tsn: Tsn, transmissions: u32, size: u32) {
         if self.in_flight == 0 {
             self.bandwidth.resume(now);
+            self.delivery.resume(now);
         }
         self.in_flight += size;
         self.chunks_in_flight += 1;
         self.sent_here.push_back(SentHere { tsn, transmissions });
         self.loss.count_sent();
         self.last_data = Some(now);
+        if self.highest_sent.is_none_or(|highest| tsn.is_after(highest)) {
+            self.highest_sent = Some(tsn);
+        }
+    }
+
+    /// The highest TSN that has left here.
+    pub(crate) const fn highest_sent(&self) -> Option<Tsn> {
+        self.highest_sent
+    }
+
+    /// TSNs begin anew.
+    pub(crate) const fn forget_highest_sent(&mut self) {
+        self.highest_sent = None;
     }
 
     /// A chunk sent here left the flight: acknowledged, or found lost.
@@ -417,6 +439,7 @@ impl Path {
         self.in_flight = 0;
         self.chunks_in_flight = 0;
         self.lost = 0;
+        self.highest_sent = None;
         self.sent_here.clear();
         self.rtt_probe = None;
         self.stale_probes.clear();
@@ -488,7 +511,9 @@ impl Path {
 
     /// So many bytes of chunks that were sent here were acknowledged.
     pub(crate) fn acknowledged(&mut self, now: Time, bytes: u32) {
-        self.bandwidth.acknowledged(now, bytes, self.rtt_range.map(|range| range.min));
+        let shortest = self.rtt_range.map(|range| range.min);
+        self.bandwidth.acknowledged(now, bytes, shortest);
+        self.delivery.acknowledged(now, bytes, shortest);
     }
 
     /// Of whole packets, as if all were full.
@@ -620,6 +645,7 @@ impl Path {
         self.in_flight = 0;
         self.chunks_in_flight = 0;
         self.lost = 0;
+        self.highest_sent = None;
         self.sent_here.clear();
         self.stale_probes.clear();
         self.last_data = None;

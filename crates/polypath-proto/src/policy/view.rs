@@ -81,6 +81,9 @@ pub struct PathView {
     /// Bandwidth by its acknowledgements in bytes a second, once there are some; whole packets, IP
     /// headers included (TCP Westwood; Qiao 2008, 5.2).
     pub bandwidth: Option<f64>,
+    /// The highest rate at which its DATA chunks were acknowledged of late, in bytes a second, chunk
+    /// headers included: the bandwidth as BBR estimates it (Cardwell 2016).
+    pub delivery_rate: Option<f64>,
     /// Bandwidth by pairs of HEARTBEATs in bytes a second, if the association sends such
     /// (packet pairs; Qiao 2008, 5.2).
     pub pair_bandwidth: Option<f64>,

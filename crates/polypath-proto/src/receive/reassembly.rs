@@ -21,7 +21,8 @@ const SMALL: usize = BLOCK / 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) stream: StreamId,
-    pub(crate) ssn: Ssn,
+    /// Its place in the stream: SSN or MID; means nothing if unordered and by SSN.
+    pub(crate) number: u32,
     pub(crate) ppid: Ppid,
     pub(crate) unordered: bool,
     pub(crate) beginning: bool,
@@ -33,6 +34,8 @@ pub(crate) struct Piece {
     pub(crate) chunks: u32,
     /// First and last TSN of the message (of a piece: so far).
     pub(crate) tsns: (Tsn, Tsn),
+    /// All of them, where they need not be neighbours (I-DATA).
+    pub(crate) scattered: Vec<Tsn>,
 }
 
 /// Neighbouring fragments of one message.
@@ -113,7 +116,7 @@ impl Reassembly {
             chunks: run.chunks,
             aborted: run.delivering.then(|| Piece {
                 stream: run.stream,
-                ssn: run.ssn,
+                number: run.ssn.0.into(),
                 ppid: run.ppid,
                 unordered: run.unordered,
                 beginning: false,
@@ -122,6 +125,7 @@ impl Reassembly {
                 payload: Bytes::new(),
                 chunks: 0,
                 tsns: (run.first, run.last),
+                scattered: Vec::new(),
             }),
         });
         dropped.collect()
@@ -146,7 +150,7 @@ impl Reassembly {
             }
             return Ok(Some(Piece {
                 stream: data.stream,
-                ssn: data.ssn,
+                number: data.ssn.0.into(),
                 ppid: data.ppid,
                 unordered: data.unordered,
                 beginning: true,
@@ -155,6 +159,7 @@ impl Reassembly {
                 payload: Bytes::copy_from_slice(data.payload),
                 chunks: 1,
                 tsns: (data.tsn, data.tsn),
+                scattered: Vec::new(),
             }));
         } else if in_sequence {
             let least = if data.beginning { START } else { 0 };
@@ -235,20 +240,20 @@ impl Reassembly {
         &mut self,
         cumulative: Tsn,
         large: impl Fn(usize, u32) -> bool,
-        ready: impl Fn(StreamId, Ssn, bool) -> bool,
+        ready: impl Fn(StreamId, u32, bool) -> bool,
     ) -> Option<Piece> {
         let run = self.runs.first_mut()?;
         let in_sequence = run.beginning && run.last == cumulative;
         if !in_sequence
             || !large(run.payload.len(), run.chunks)
-            || !ready(run.stream, run.ssn, run.unordered)
+            || !ready(run.stream, run.ssn.0.into(), run.unordered)
         {
             return None;
         }
         let payload = std::mem::take(&mut run.payload).freeze();
         let piece = Piece {
             stream: run.stream,
-            ssn: run.ssn,
+            number: run.ssn.0.into(),
             ppid: run.ppid,
             unordered: run.unordered,
             beginning: !run.delivering,
@@ -257,6 +262,7 @@ impl Reassembly {
             payload,
             chunks: run.chunks,
             tsns: (run.first, run.last),
+            scattered: Vec::new(),
         };
         run.delivering = true;
         run.chunks = 0;
@@ -271,7 +277,7 @@ impl Reassembly {
         };
         Piece {
             stream: run.stream,
-            ssn: run.ssn,
+            number: run.ssn.0.into(),
             ppid: run.ppid,
             unordered: run.unordered,
             beginning: !run.delivering,
@@ -280,6 +286,7 @@ impl Reassembly {
             payload,
             chunks: run.chunks,
             tsns: (run.first, run.last),
+            scattered: Vec::new(),
         }
     }
 
@@ -375,8 +382,8 @@ mod tests {
                 let in_sequence = tracker.cumulative().next() == data.tsn;
                 tracker.note(data.tsn);
                 if let Some(piece) = r.insert(&data, in_sequence).unwrap() {
-                    prop_assert!(piece.beginning && piece.end && got[usize::from(piece.ssn.0)].is_none());
-                    got[usize::from(piece.ssn.0)] = Some(piece.payload);
+                    prop_assert!(piece.beginning && piece.end && got[piece.number as usize].is_none());
+                    got[piece.number as usize] = Some(piece.payload);
                 }
             }
             for (m, &n) in lengths.iter().enumerate() {

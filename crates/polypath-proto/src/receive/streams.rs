@@ -1,16 +1,17 @@
 //! Messages in the order of their streams, ready for the application (RFC 9260 6.5, 6.6).
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::reassembly::Piece;
 use crate::send::Streams;
-use crate::{Ssn, StreamId, Tsn};
+use crate::{Mid, Ssn, StreamId, Tsn};
 
 #[derive(Debug, Default)]
 struct InStream {
     /// The ordered message to deliver next.
-    next: Ssn,
-    /// Complete ordered messages that came too early, by SSN.
+    next: u32,
+    /// Complete ordered messages that came too early, by number.
     early: VecDeque<Piece>,
     ready: VecDeque<Piece>,
     /// Entries of `InStreams::order` whose piece was taken through the stream's own door.
@@ -25,6 +26,32 @@ pub(crate) struct InStreams {
     /// Pieces that have ever become ready, over all streams.
     ever_ready: u64,
     limit: u16,
+    numbers: Numbers,
+}
+
+/// How messages are numbered: by stream sequence numbers of 16 bits in DATA chunks, by message
+/// identifiers of 32 in I-DATA chunks (RFC 8260 2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    #[default]
+    Ssn,
+    Mid,
+}
+
+impl Numbers {
+    fn cmp(self, a: u32, b: u32) -> Ordering {
+        match self {
+            Self::Ssn => Ssn(a as u16).serial_cmp(Ssn(b as u16)),
+            Self::Mid => Mid(a).serial_cmp(Mid(b)),
+        }
+    }
+
+    const fn next(self, number: u32) -> u32 {
+        match self {
+            Self::Ssn => number.wrapping_add(1) & 0xffff,
+            Self::Mid => number.wrapping_add(1),
+        }
+    }
 }
 
 impl InStreams {
@@ -36,44 +63,56 @@ impl InStreams {
         self.limit
     }
 
-    /// It is this message's turn on its stream.
-    pub(crate) fn is_next(&self, stream: StreamId, ssn: Ssn, unordered: bool) -> bool {
-        unordered || self.streams.get(usize::from(stream.0)).map_or(Ssn(0), |s| s.next) == ssn
+    /// The peer numbers its messages so from the first one on.
+    pub(crate) const fn number_by(&mut self, numbers: Numbers) {
+        self.numbers = numbers;
     }
 
-    /// Takes a message, or a piece of one whose turn it is. False if an ordered message with this SSN
-    /// was here before: the sender broke the protocol.
+    /// It is this message's turn on its stream.
+    pub(crate) fn is_next(&self, stream: StreamId, number: u32, unordered: bool) -> bool {
+        unordered || self.streams.get(usize::from(stream.0)).map_or(0, |s| s.next) == number
+    }
+
+    /// The ordered message of this number has been delivered, or skipped.
+    pub(crate) fn is_past(&self, stream: StreamId, number: u32) -> bool {
+        let next = self.streams.get(usize::from(stream.0)).map_or(0, |s| s.next);
+        self.numbers.cmp(number, next).is_lt()
+    }
+
+    /// Takes a message, or a piece of one whose turn it is. False if an ordered message with this
+    /// number was here before: the sender broke the protocol.
     pub(crate) fn insert(&mut self, piece: Piece) -> bool {
         let id = piece.stream;
         let index = usize::from(id.0);
         if self.streams.len() <= index {
             self.streams.resize_with(index + 1, InStream::default);
         }
+        let numbers = self.numbers;
         let s = &mut self.streams[index];
         if piece.unordered {
             s.ready.push_back(piece);
             self.now_ready(id);
             return true;
         }
-        if piece.ssn != s.next {
-            if piece.ssn.is_before(s.next) {
+        if piece.number != s.next {
+            if numbers.cmp(piece.number, s.next).is_lt() {
                 return false;
             }
-            let at = s.early.partition_point(|p| p.ssn.is_before(piece.ssn));
-            if s.early.get(at).is_some_and(|p| p.ssn == piece.ssn) {
+            let at = s.early.partition_point(|p| numbers.cmp(p.number, piece.number).is_lt());
+            if s.early.get(at).is_some_and(|p| p.number == piece.number) {
                 return false;
             }
             s.early.insert(at, piece);
             return true;
         }
         if piece.end {
-            s.next = s.next.next();
+            s.next = numbers.next(s.next);
         }
         s.ready.push_back(piece);
         let mut ready = 1;
-        while s.early.front().is_some_and(|p| p.ssn == s.next) {
+        while s.early.front().is_some_and(|p| p.number == s.next) {
             s.ready.extend(s.early.pop_front());
-            s.next = s.next.next();
+            s.next = numbers.next(s.next);
             ready += 1;
         }
         for _ in 0..ready {
@@ -94,21 +133,22 @@ impl InStreams {
 
     /// Ordered messages up to this one that are missing will not come: those that wait for them have
     /// waited long enough (RFC 3758 3.6).
-    pub(crate) fn skip(&mut self, stream: StreamId, ssn: Ssn) {
+    pub(crate) fn skip(&mut self, stream: StreamId, number: u32) {
         let index = usize::from(stream.0);
         if self.streams.len() <= index {
             self.streams.resize_with(index + 1, InStream::default);
         }
+        let numbers = self.numbers;
         let s = &mut self.streams[index];
-        if ssn.is_before(s.next) {
+        if numbers.cmp(number, s.next).is_lt() {
             return;
         }
-        s.next = ssn.next();
+        s.next = numbers.next(number);
         let mut ready = 0;
-        while s.early.front().is_some_and(|p| !p.ssn.is_after(s.next)) {
+        while s.early.front().is_some_and(|p| numbers.cmp(p.number, s.next).is_le()) {
             let piece = s.early.pop_front();
-            if piece.as_ref().is_some_and(|p| p.ssn == s.next) {
-                s.next = s.next.next();
+            if piece.as_ref().is_some_and(|p| p.number == s.next) {
+                s.next = numbers.next(s.next);
             }
             s.ready.extend(piece);
             ready += 1;
@@ -192,7 +232,7 @@ impl InStreams {
                 for p in s.early.drain(..) {
                     dropped = (dropped.0 + p.payload.len(), dropped.1 + p.chunks);
                 }
-                s.next = Ssn(0);
+                s.next = 0;
             }
         }
         dropped
@@ -206,7 +246,7 @@ impl InStreams {
             for p in s.early.drain(..) {
                 dropped = (dropped.0 + p.payload.len(), dropped.1 + p.chunks);
             }
-            s.next = Ssn(0);
+            s.next = 0;
         }
         dropped
     }
@@ -222,7 +262,7 @@ mod tests {
     fn piece(stream: u16, ssn: u16, unordered: bool) -> Piece {
         Piece {
             stream: StreamId(stream),
-            ssn: Ssn(ssn),
+            number: ssn.into(),
             ppid: Ppid(0),
             unordered,
             beginning: true,
@@ -231,11 +271,12 @@ mod tests {
             payload: Bytes::from(vec![stream as u8, ssn as u8]),
             chunks: 1,
             tsns: (Tsn(ssn.into()), Tsn(ssn.into())),
+            scattered: Vec::new(),
         }
     }
 
     fn drain(s: &mut InStreams) -> Vec<(u16, u16)> {
-        std::iter::from_fn(|| s.pop()).map(|p| (p.stream.0, p.ssn.0)).collect()
+        std::iter::from_fn(|| s.pop()).map(|p| (p.stream.0, p.number as u16)).collect()
     }
 
     #[test]
@@ -250,16 +291,33 @@ mod tests {
     }
 
     #[test]
+    fn both_kinds_of_numbers_come_around() {
+        for (numbers, last) in [(Numbers::Ssn, 0xffff), (Numbers::Mid, u32::MAX)] {
+            let mut s = InStreams::new(10);
+            s.number_by(numbers);
+            s.skip(StreamId(1), last / 2 - 1);
+            s.skip(StreamId(1), last - 2);
+            let numbered = |number| Piece { number, ..piece(1, 0, false) };
+            for number in [0, last, 1, last - 1] {
+                assert!(s.insert(numbered(number)), "{number}");
+            }
+            assert!(!s.insert(numbered(last)));
+            let got: Vec<u32> = std::iter::from_fn(|| s.pop()).map(|p| p.number).collect();
+            assert_eq!(got, [last - 1, last, 0, 1]);
+        }
+    }
+
+    #[test]
     fn what_waited_for_what_was_given_up_becomes_ready() {
         let mut s = InStreams::new(10);
         for ssn in [2, 4, 5, 7] {
             assert!(s.insert(piece(1, ssn, false)));
         }
-        s.skip(StreamId(1), Ssn(3));
+        s.skip(StreamId(1), 3);
         assert_eq!(drain(&mut s), [(1, 2), (1, 4), (1, 5)]);
         // Old news, and a stream that nothing has come on.
-        s.skip(StreamId(1), Ssn(3));
-        s.skip(StreamId(4), Ssn(0));
+        s.skip(StreamId(1), 3);
+        s.skip(StreamId(4), 0);
         assert_eq!(drain(&mut s), []);
         assert!(s.insert(piece(1, 6, false)) && s.insert(piece(4, 1, false)));
         assert_eq!(drain(&mut s), [(1, 6), (1, 7), (4, 1)]);
@@ -271,8 +329,8 @@ mod tests {
         for p in [piece(1, 0, false), piece(2, 0, false), piece(1, 1, false), piece(2, 1, false)] {
             s.insert(p);
         }
-        assert_eq!(s.pop_from(StreamId(2)).map(|p| p.ssn), Some(Ssn(0)));
-        assert_eq!(s.pop().map(|p| (p.stream.0, p.ssn.0)), Some((1, 0)));
+        assert_eq!(s.pop_from(StreamId(2)).map(|p| p.number), Some(0));
+        assert_eq!(s.pop().map(|p| (p.stream.0, p.number)), Some((1, 0)));
         assert_eq!(s.pop_from(StreamId(9)), None);
         assert_eq!(drain(&mut s), [(1, 1), (2, 1)]);
         assert_eq!(s.ever_ready(), 4);

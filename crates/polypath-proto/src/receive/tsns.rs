@@ -117,13 +117,42 @@ impl TsnTracker {
         self.runs.splice(at..=at, below.into_iter().chain(above));
     }
 
+    /// The highest TSN that has come.
+    pub(crate) fn highest(&self) -> Tsn {
+        self.runs.last().map_or(self.cumulative, |r| r.last)
+    }
+
+    /// How many TSNs below it have not.
+    pub(crate) fn missing(&self) -> u32 {
+        let come: u32 = self.runs.iter().map(|r| r.last.offset_from(r.first) + 1).sum();
+        self.highest().offset_from(self.cumulative) - come
+    }
+
     /// The gap blocks for a SACK; those that are too far above for 16 bits are left out.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = GapBlock> + '_ {
-        self.runs.iter().map_while(|r| {
-            Some(GapBlock {
-                start: u16::try_from(r.first.offset_from(self.cumulative)).ok()?,
-                end: u16::try_from(r.last.offset_from(self.cumulative)).ok()?,
-            })
+        self.runs.iter().map_while(|r| self.block(r.first, r.last))
+    }
+
+    /// Of these, what lies up to this TSN.
+    pub(crate) fn gaps_up_to(&self, kept: Tsn) -> impl Iterator<Item = GapBlock> + '_ {
+        let below = self.runs.iter().take_while(move |r| !r.first.is_after(kept));
+        below.map_while(move |r| {
+            self.block(r.first, if r.last.is_after(kept) { kept } else { r.last })
+        })
+    }
+
+    /// What lies above it.
+    pub(crate) fn gaps_above(&self, kept: Tsn) -> impl Iterator<Item = GapBlock> + '_ {
+        let above = self.runs.iter().skip_while(move |r| !r.last.is_after(kept));
+        above.map_while(move |r| {
+            self.block(if r.first.is_after(kept) { r.first } else { kept.next() }, r.last)
+        })
+    }
+
+    fn block(&self, first: Tsn, last: Tsn) -> Option<GapBlock> {
+        Some(GapBlock {
+            start: u16::try_from(first.offset_from(self.cumulative)).ok()?,
+            end: u16::try_from(last.offset_from(self.cumulative)).ok()?,
         })
     }
 

@@ -7,10 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::ahead::Reserved;
 use super::partial::Partial;
 use super::queue::NewChunk;
 use crate::policy::retransmission::{LossCause, LostChunk};
-use crate::wire::{DATA_HEADER_LEN, Data, GapBlock};
+use crate::wire::{
+    DATA_HEADER_LEN, Data, DoesNotFit, GapBlock, I_DATA_HEADER_LEN, IData, Mark, PacketWriter, Sack,
+};
 use crate::{Mid, PathId, Ppid, Ssn, StreamId, Time, Tsn};
 
 mod abandon;
@@ -26,13 +29,20 @@ pub(crate) enum Fate {
     Lost(LossCause),
     /// Given up (RFC 3758 3.4): neither in flight nor to be sent again.
     Abandoned,
+    /// It has its TSN and has not left yet: higher ones left before it on slower paths.
+    Reserved,
 }
 
 #[derive(Debug)]
 pub(crate) struct Outstanding {
+    /// Empty once the receiver has promised to keep it.
     pub(crate) payload: Bytes,
+    /// Bytes of the payload when it left.
+    payload_len: u32,
     pub(crate) stream: StreamId,
     mid: Mid,
+    /// The number of the fragment, in an I-DATA chunk.
+    fsn: Option<u32>,
     pub(crate) ppid: Ppid,
     unordered: bool,
     beginning: bool,
@@ -56,18 +66,50 @@ pub(crate) struct Outstanding {
     /// When it was last sent.
     pub(crate) sent: Time,
     /// Recover point of its own: the highest TSN that had been sent when it was last fast
-    /// retransmitted, if it ever was.
+    /// retransmitted, if it ever was; or when it first left, if higher ones had left on its path before.
     pub(crate) own_recover: Option<Tsn>,
     /// Missing reports.
     pub(crate) reports: u32,
     /// It has counted towards partial_bytes_acked (CMT by ns-2's procedures).
     pub(crate) counted: bool,
+    /// It left before others with a lower TSN.
+    pub(super) ahead: bool,
 }
 
 impl Outstanding {
+    fn new(chunk: NewChunk, path: PathId) -> Self {
+        Self {
+            payload_len: chunk.payload.len() as u32,
+            payload: chunk.payload,
+            stream: chunk.stream,
+            mid: chunk.mid,
+            fsn: chunk.fsn,
+            ppid: chunk.ppid,
+            unordered: chunk.unordered,
+            beginning: chunk.beginning,
+            end: chunk.end,
+            immediate: chunk.immediate,
+            partial: chunk.partial,
+            abandoned: false,
+            before_reset: false,
+            fate: Fate::InFlight,
+            fast_retransmitted: false,
+            ever_fast_retransmitted: false,
+            path,
+            wandered: false,
+            transmissions: 1,
+            sent: Time::ZERO,
+            own_recover: None,
+            reports: 0,
+            counted: false,
+            ahead: false,
+        }
+    }
+
     /// What it counts for in windows: chunk header and payload.
     pub(crate) fn size(&self) -> u32 {
-        (DATA_HEADER_LEN + self.payload.len()) as u32
+        let header = if self.fsn.is_some() { I_DATA_HEADER_LEN } else { DATA_HEADER_LEN };
+        header as u32 + self.payload_len
     }
 
     fn is_of(&self, message: &Partial) -> bool {
@@ -79,20 +121,42 @@ impl Outstanding {
         LostChunk { tsn, cause, last_path: self.path, transmissions: self.transmissions }
     }
 
-    pub(crate) fn data(&self, tsn: Tsn) -> Data<'_> {
-        Data {
+    /// Writes it as DATA or I-DATA. `immediate`: besides the application, the sender asks for a SACK.
+    pub(crate) fn write(
+        &self,
+        tsn: Tsn,
+        immediate: bool,
+        retransmission: bool,
+        w: &mut PacketWriter<'_>,
+    ) -> Result<(), DoesNotFit> {
+        let (stream, unordered, end) = (self.stream, self.unordered, self.end);
+        let (immediate, payload) = (immediate || self.immediate, &self.payload[..]);
+        let Some(fsn) = self.fsn else {
+            return w.data(&Data {
+                tsn,
+                stream,
+                // RFC 9260 3.3.1 gives 16 bits to it, and no meaning where order has none.
+                ssn: Ssn(if unordered { 0 } else { self.mid.0 as u16 }),
+                ppid: self.ppid,
+                unordered,
+                beginning: self.beginning,
+                end,
+                immediate,
+                retransmission,
+                payload,
+            });
+        };
+        w.i_data(&IData {
             tsn,
-            stream: self.stream,
-            // RFC 9260 3.3.1 gives 16 bits to it, and no meaning where order has none.
-            ssn: Ssn(if self.unordered { 0 } else { self.mid.0 as u16 }),
-            ppid: self.ppid,
-            unordered: self.unordered,
-            beginning: self.beginning,
-            end: self.end,
-            immediate: self.immediate,
-            retransmission: false,
-            payload: &self.payload,
-        }
+            stream,
+            mid: self.mid,
+            mark: if self.beginning { Mark::Beginning(self.ppid) } else { Mark::Fragment(fsn) },
+            unordered,
+            end,
+            immediate,
+            retransmission,
+            payload,
+        })
     }
 }
 
@@ -110,11 +174,14 @@ pub(crate) struct InFlight {
     acked: Vec<Span>,
     /// Spare memory for the next list of gap blocks.
     spare: Vec<Span>,
+    /// Of these, what the receiver has promised to keep (NR-SACK).
+    kept: Vec<Span>,
     lost: BTreeSet<u64>,
     /// Bytes with fate `InFlight`.
     bytes: u32,
     /// Chunks that were given up.
     abandoned: usize,
+    pub(super) reserved: Reserved,
 }
 
 impl InFlight {
@@ -125,9 +192,11 @@ impl InFlight {
             first_place: 0,
             acked: Vec::new(),
             spare: Vec::new(),
+            kept: Vec::new(),
             lost: BTreeSet::new(),
             bytes: 0,
             abandoned: 0,
+            reserved: Reserved::new(),
         }
     }
 
@@ -148,7 +217,8 @@ impl InFlight {
 
     /// The highest TSN in the ring that does not wait for retransmission.
     pub(crate) fn highest_not_lost(&self) -> Option<Tsn> {
-        let at = self.ring.iter().rposition(|c| !matches!(c.fate, Fate::Lost(_)))?;
+        let waits = |c: &Outstanding| matches!(c.fate, Fate::Lost(_) | Fate::Reserved);
+        let at = self.ring.iter().rposition(|c| !waits(c))?;
         Some(self.first.plus(at as u32))
     }
 
@@ -165,47 +235,49 @@ impl InFlight {
         self.ring.get(tsn.offset_from(self.first) as usize)
     }
 
-    fn tsn_at(&self, place: u64) -> Tsn {
+    pub(super) fn tsn_at(&self, place: u64) -> Tsn {
         self.first.plus((place - self.first_place) as u32)
+    }
+
+    /// Its place in the count from the first TSN ever.
+    pub(super) fn place_of(&self, tsn: Tsn) -> u64 {
+        self.first_place + u64::from(tsn.offset_from(self.first))
     }
 
     /// A new chunk leaves on `path`.
     pub(crate) fn push(&mut self, chunk: NewChunk, path: PathId) -> (Tsn, &Outstanding) {
         let tsn = self.next_tsn();
-        let out = Outstanding {
-            payload: chunk.payload,
-            stream: chunk.stream,
-            mid: chunk.mid,
-            ppid: chunk.ppid,
-            unordered: chunk.unordered,
-            beginning: chunk.beginning,
-            end: chunk.end,
-            immediate: chunk.immediate,
-            partial: chunk.partial,
-            abandoned: false,
-            before_reset: false,
-            fate: Fate::InFlight,
-            fast_retransmitted: false,
-            ever_fast_retransmitted: false,
-            path,
-            wandered: false,
-            transmissions: 1,
-            sent: Time::ZERO,
-            own_recover: None,
-            reports: 0,
-            counted: false,
-        };
+        let out = Outstanding::new(chunk, path);
         self.bytes += out.size();
         self.ring.push_back(out);
         let at = self.ring.len() - 1;
         (tsn, &self.ring[at])
     }
 
+    /// A new chunk gets its TSN and waits.
+    pub(super) fn push_reserved(&mut self, chunk: NewChunk) -> &Outstanding {
+        let fate = Fate::Reserved;
+        self.ring.push_back(Outstanding { fate, ..Outstanding::new(chunk, PathId(0)) });
+        let at = self.ring.len() - 1;
+        &self.ring[at]
+    }
+
+    /// A chunk that waited leaves on `path`.
+    pub(super) fn begin(&mut self, tsn: Tsn, path: PathId) -> &mut Outstanding {
+        let offset = tsn.offset_from(self.first) as usize;
+        let chunk = &mut self.ring[offset];
+        debug_assert_eq!(chunk.fate, Fate::Reserved);
+        (chunk.fate, chunk.path) = (Fate::InFlight, path);
+        self.bytes += chunk.size();
+        chunk
+    }
+
     /// The lowest chunk on each of `paths` paths that is not acknowledged by a gap block.
     pub(crate) fn first_on(&self, paths: usize) -> Vec<Option<Tsn>> {
         let mut first = vec![None; paths];
         let mut missing = paths;
-        for (tsn, chunk) in self.iter().filter(|(_, chunk)| chunk.fate != Fate::Acked) {
+        let gone = [Fate::Acked, Fate::Reserved];
+        for (tsn, chunk) in self.iter().filter(|(_, chunk)| !gone.contains(&chunk.fate)) {
             if first[chunk.path.index()].is_none() {
                 first[chunk.path.index()] = Some(tsn);
                 missing -= 1;
@@ -235,11 +307,16 @@ impl InFlight {
         !self.lost.is_empty()
     }
 
-    /// A lost chunk leaves again, on `path`: where it was before, and the chunk.
-    pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId) -> (PathId, &Outstanding) {
+    /// A lost chunk leaves again, on `path`, where `highest` is the highest TSN sent that may tell of its
+    /// fate: where it was before, and the chunk.
+    pub(crate) fn resend(
+        &mut self,
+        tsn: Tsn,
+        path: PathId,
+        highest: Tsn,
+    ) -> (PathId, &Outstanding) {
         let offset = tsn.offset_from(self.first) as usize;
         self.lost.remove(&(self.first_place + offset as u64));
-        let highest = self.highest();
         let chunk = &mut self.ring[offset];
         // RFC 9260 7.2.4 (5): what was fast retransmitted is not so again; after a timeout it may be.
         chunk.fast_retransmitted = chunk.fate == Fate::Lost(LossCause::FastRetransmit);
@@ -269,7 +346,7 @@ impl InFlight {
     pub(crate) fn mark_lost(&mut self, tsn: Tsn, cause: LossCause) -> bool {
         let offset = tsn.offset_from(self.first) as usize;
         let Some(chunk) = self.ring.get_mut(offset) else { return false };
-        if matches!(chunk.fate, Fate::Acked | Fate::Abandoned) {
+        if matches!(chunk.fate, Fate::Acked | Fate::Abandoned | Fate::Reserved) {
             return false;
         }
         let was_in_flight = chunk.fate == Fate::InFlight;
@@ -281,6 +358,18 @@ impl InFlight {
             self.lost.insert(self.first_place + offset as u64);
         }
         was_in_flight
+    }
+
+    /// T3-rtx has expired on `path`: what waits for its fast retransmission there now waits because of the
+    /// timeout, but for what `spares` keeps.
+    pub(crate) fn give_up_waiting(&mut self, path: PathId, spares: impl Fn(&Outstanding) -> bool) {
+        for place in &self.lost {
+            let chunk = &mut self.ring[(place - self.first_place) as usize];
+            if chunk.path == path && !spares(chunk) {
+                chunk.fate = Fate::Lost(LossCause::Timeout);
+                chunk.reports = 0;
+            }
+        }
     }
 
     /// Everything up to `cumulative` is acknowledged for good; calls `each` with what leaves and the
@@ -300,17 +389,21 @@ impl InFlight {
                     self.lost.remove(&self.first_place);
                 }
                 Fate::Acked | Fate::Abandoned => {}
+                Fate::Reserved => self.reserved.remove(self.first_place, chunk.size()),
             }
+            self.reserved.gone(&chunk);
             self.abandoned -= usize::from(chunk.abandoned);
             self.first = self.first.next();
             self.first_place += 1;
             each(tsn, chunk, fate);
         }
         let first = self.first_place;
-        let below = self.acked.partition_point(|s| s.1 < first);
-        self.acked.drain(..below);
-        if let Some(span) = self.acked.first_mut() {
-            span.0 = span.0.max(first);
+        for spans in [&mut self.acked, &mut self.kept] {
+            let below = spans.partition_point(|s| s.1 < first);
+            spans.drain(..below);
+            if let Some(span) = spans.first_mut() {
+                span.0 = span.0.max(first);
+            }
         }
     }
 
@@ -324,17 +417,9 @@ impl InFlight {
         mut reneged: impl FnMut(Tsn, &mut Outstanding),
     ) {
         let mut new = std::mem::take(&mut self.spare);
-        new.clear();
-        // A gap block counts from the ack point, which lies one below the ring.
-        let base = self.first_place.wrapping_sub(1);
-        for g in gaps.filter(|g| g.is_sound()) {
-            let first = base.wrapping_add(g.start.into());
-            let last = base.wrapping_add(g.end.into());
-            match new.last_mut() {
-                Some(l) if first <= l.1 => {}
-                Some(l) if first == l.1 + 1 => l.1 = last,
-                _ => new.push((first, last)),
-            }
+        spans_of(self.first_place, gaps, &mut new);
+        if !self.kept.is_empty() {
+            new = union(&new, &self.kept);
         }
         let old = std::mem::take(&mut self.acked);
         difference(&new, &old, |place| {
@@ -347,6 +432,7 @@ impl InFlight {
                     self.lost.remove(&place);
                 }
                 Fate::Acked | Fate::Abandoned => {}
+                Fate::Reserved => self.reserved.remove(place, chunk.size()),
             }
             acked(self.first.plus(offset as u32), chunk, fate);
         });
@@ -363,6 +449,36 @@ impl InFlight {
         });
         self.acked = new;
         self.spare = old;
+    }
+
+    /// The receiver keeps what these gap blocks of the last SACK name: their payload is of no use any
+    /// more. Gives the bytes.
+    pub(crate) fn release(&mut self, gaps: impl Iterator<Item = GapBlock>) -> usize {
+        let mut named = Vec::new();
+        spans_of(self.first_place, gaps, &mut named);
+        if named.is_empty() {
+            return 0;
+        }
+        let new = union(&intersection(&named, &self.acked), &self.kept);
+        let mut bytes = 0;
+        difference(&new, &self.kept, |place| {
+            let chunk = &mut self.ring[(place - self.first_place) as usize];
+            bytes += std::mem::take(&mut chunk.payload).len();
+        });
+        self.kept = new;
+        bytes
+    }
+
+    /// The receiver has promised to keep what this SACK does not name: an older one.
+    pub(crate) fn knows_more(&self, sack: &Sack<'_>) -> bool {
+        if sack.cumulative_tsn_ack != self.ack_point() || self.kept.is_empty() {
+            return false;
+        }
+        let mut named = Vec::new();
+        spans_of(self.first_place, sack.all_gaps(), &mut named);
+        let mut more = false;
+        difference(&self.kept, &named, |_| more = true);
+        more
     }
 
     /// The highest TSN that gap blocks acknowledge, or the ack point.
@@ -390,7 +506,8 @@ impl InFlight {
             for p in place..first.min(end) {
                 let offset = (p - self.first_place) as usize;
                 let chunk = &mut self.ring[offset];
-                if chunk.fate == Fate::InFlight || (lost && !chunk.abandoned) {
+                let may_leave = !chunk.abandoned && chunk.fate != Fate::Reserved;
+                if chunk.fate == Fate::InFlight || (lost && may_leave) {
                     each(self.first.plus(offset as u32), chunk);
                 }
             }
@@ -413,7 +530,7 @@ impl InFlight {
         // `spare` holds the spans that were acknowledged before.
         difference(&[(*first_place, last)], spare, |place| {
             let offset = (place - *first_place) as usize;
-            if !ring[offset].abandoned {
+            if !ring[offset].abandoned && ring[offset].fate != Fate::Reserved {
                 each(first.plus(offset as u32), &mut ring[offset]);
             }
         });
@@ -451,8 +568,66 @@ impl InFlight {
                 self.lost.len()
             ));
         }
-        Ok(())
+        // Of what the receiver keeps, and of what was given up, nothing is held; of all else everything.
+        let mut kept = self.kept.iter().peekable();
+        let mut places = self.first_place..;
+        let unsound = self.ring.iter().find(|c| {
+            let place = places.next().unwrap_or_default();
+            while kept.next_if(|span| span.1 < place).is_some() {}
+            let released = kept.peek().is_some_and(|span| span.0 <= place);
+            let held = if released || c.abandoned { 0 } else { c.payload_len as usize };
+            c.payload.len() != held || (released && c.fate != Fate::Acked)
+        });
+        if let Some(chunk) = unsound {
+            return Err(format!("kept by the receiver {:?}, and {chunk:?}", self.kept));
+        }
+        self.reserved.check(self.ring.iter())
     }
+}
+
+/// The places of gap blocks that count from below the ring's first place. Blocks that do not ascend are
+/// passed over, or, if they begin within what came before, what they have beyond it is.
+fn spans_of(first_place: u64, gaps: impl Iterator<Item = GapBlock>, spans: &mut Vec<Span>) {
+    spans.clear();
+    // A gap block counts from the ack point, which lies one below the ring.
+    let base = first_place.wrapping_sub(1);
+    for g in gaps.filter(|g| g.is_sound()) {
+        let first = base.wrapping_add(g.start.into());
+        let last = base.wrapping_add(g.end.into());
+        match spans.last_mut() {
+            Some(l) if first <= l.1 => {}
+            Some(l) if first == l.1 + 1 => l.1 = last,
+            _ => spans.push((first, last)),
+        }
+    }
+}
+
+/// What is in either; both ascend.
+fn union(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let mut all: Vec<Span> = a.iter().chain(b).copied().collect();
+    all.sort_unstable();
+    let mut spans: Vec<Span> = Vec::with_capacity(all.len());
+    for span in all {
+        match spans.last_mut() {
+            Some(l) if span.0 <= l.1 + 1 => l.1 = l.1.max(span.1),
+            _ => spans.push(span),
+        }
+    }
+    spans
+}
+
+/// What is in both; both ascend.
+fn intersection(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let span = (x.0.max(y.0), x.1.min(y.1));
+        if span.0 <= span.1 {
+            spans.push(span);
+        }
+        if x.1 < y.1 { i += 1 } else { j += 1 }
+    }
+    spans
 }
 
 /// Calls `each` with every place in `a` that is not in `b`; both ascend.
@@ -488,6 +663,7 @@ mod tests {
         NewChunk {
             stream: StreamId(0),
             mid: Mid(0),
+            fsn: None,
             ppid: Ppid(0),
             unordered: false,
             beginning: true,
@@ -571,7 +747,7 @@ mod tests {
                         if f.mark_lost(tsn, LossCause::Timeout) {
                             prop_assert_eq!(model.insert(k, Fate::Lost(LossCause::Timeout)), Some(Fate::InFlight));
                         } else if matches!(model[&k], Fate::Lost(_)) {
-                            f.resend(tsn, PathId(1));
+                            f.resend(tsn, PathId(1), f.highest());
                             model.insert(k, Fate::InFlight);
                         }
                     }

@@ -1,5 +1,6 @@
 //! From messages to DATA chunks in flight: the send buffer, fragments, the ring, the peer's window.
 
+mod ahead;
 mod held;
 mod in_flight;
 mod partial;
@@ -23,6 +24,8 @@ pub(crate) struct Sender {
     pub(crate) peer_rwnd: u32,
     /// The window of the peer's last SACK.
     pub(crate) announced: u32,
+    /// The largest window that the peer has announced: its receive buffer, as far as it shows.
+    pub(crate) largest_window: u32,
     /// Payload bytes that are not yet cumulatively acknowledged: waiting, in flight or lost.
     pub(crate) buffered: usize,
     /// A send was refused for want of room; the application wants to hear when there is some.
@@ -55,6 +58,7 @@ impl Sender {
             flight: InFlight::new(initial),
             peer_rwnd: 0,
             announced: 0,
+            largest_window: 0,
             buffered: 0,
             starved: false,
             heard: true,
@@ -71,24 +75,58 @@ impl Sender {
 
     /// Nothing waits to be sent, for the first time or again.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && !self.flight.has_lost()
+        self.queue.is_empty() && !self.flight.has_lost() && self.flight.reserved_bytes() == 0
     }
 
     /// The peer's window after a SACK: what it announces less what is in flight (RFC 9260 6.2.1).
     pub(crate) const fn set_window(&mut self, a_rwnd: u32) {
         self.announced = a_rwnd;
+        if a_rwnd > self.largest_window {
+            self.largest_window = a_rwnd;
+        }
         self.peer_rwnd = a_rwnd.saturating_sub(self.flight.bytes());
     }
 
     /// RFC 9260 6.1 A: the peer's window has room for `size` bytes, or nothing is in flight and it is
     /// time to probe.
     pub(crate) fn peer_has_room(&self, size: u32) -> bool {
-        size <= self.peer_rwnd || (self.flight.bytes() == 0 && self.probe == WindowProbe::Allowed)
+        size <= self.peer_rwnd || (self.nothing_helps() && self.probe == WindowProbe::Allowed)
+    }
+
+    /// The same for a chunk that has a TSN: it is no use as a probe if it is not what the peer waits for.
+    pub(crate) fn peer_has_room_for(&self, tsn: Tsn, size: u32) -> bool {
+        let awaited = tsn == self.flight.ack_point().next() || self.flight.bytes() == 0;
+        size <= self.peer_rwnd || (awaited && self.peer_has_room(size))
+    }
+
+    /// The chunk that the peer waits for has not left, and it is time to probe: before what is sent again,
+    /// which the peer has no use for.
+    pub(crate) fn is_overdue(&self) -> bool {
+        let next = self.flight.ack_point().next();
+        self.probe == WindowProbe::Allowed
+            && self.flight.first_reserved().is_some_and(|(tsn, _)| tsn == next)
+    }
+
+    /// T3-rtx has expired: what was in flight was no use.
+    pub(crate) fn probe_after_timeout(&mut self) {
+        if self.nothing_helps() && matches!(self.probe, WindowProbe::Idle | WindowProbe::At(_)) {
+            self.probe = WindowProbe::Allowed;
+        }
+    }
+
+    /// What is in flight will not make the peer read: nothing is, or what it waits for is not, while chunks
+    /// that left ahead of others take its room.
+    fn nothing_helps(&self) -> bool {
+        let next = self.flight.ack_point().next();
+        let awaited = |c: &Outstanding| c.fate != Fate::InFlight;
+        self.flight.bytes() == 0
+            || (self.flight.ahead() > 0 && self.flight.get(next).is_some_and(awaited))
     }
 
     /// A chunk of `size` bytes leaves.
     pub(crate) fn charge_window(&mut self, tsn: Tsn, size: u32) {
-        if size > self.peer_rwnd && self.probe == WindowProbe::Allowed {
+        let awaited = tsn == self.flight.ack_point().next();
+        if size > self.peer_rwnd && self.probe == WindowProbe::Allowed && awaited {
             self.probe = WindowProbe::Sent(tsn);
         }
         self.peer_rwnd = self.peer_rwnd.saturating_sub(size);
@@ -99,7 +137,7 @@ impl Sender {
         // What was given up waits for the answer to a FORWARD TSN, which has a timer of its own.
         let unacked =
             self.flight.has_lost() || (!self.flight.is_empty() && !self.flight.has_abandoned());
-        let stuck = self.flight.bytes() == 0 && (!self.queue.is_empty() || unacked);
+        let stuck = self.nothing_helps() && (!self.queue.is_empty() || unacked);
         match self.probe {
             WindowProbe::Idle if stuck => self.probe = WindowProbe::At(probe_at),
             WindowProbe::At(_) | WindowProbe::Allowed if !stuck => self.probe = WindowProbe::Idle,

@@ -21,6 +21,8 @@ const LEAST_FRAGMENT: usize = 64;
 pub(crate) struct NewChunk {
     pub(crate) stream: StreamId,
     pub(crate) mid: Mid,
+    /// The fragments of the message before this one, if messages are interleaved.
+    pub(crate) fsn: Option<u32>,
     pub(crate) ppid: Ppid,
     pub(crate) unordered: bool,
     pub(crate) beginning: bool,
@@ -44,6 +46,8 @@ struct OutStream {
     messages: VecDeque<Queued>,
     /// Bytes of the first message that have left in fragments.
     offset: usize,
+    /// Fragments in which they have left.
+    fragments: u32,
     /// Numbers of the next ordered and of the next unordered message.
     next: [Mid; 2],
     /// For the scheduler.
@@ -63,7 +67,9 @@ pub(crate) struct Removed {
 pub(crate) struct SendQueue {
     streams: Vec<OutStream>,
     scheduler: Box<dyn StreamScheduler>,
-    /// A message of this stream has begun to leave, and goes on first.
+    /// Fragments of messages of several streams may leave by turns.
+    interleaves: bool,
+    /// If not: a message of this stream has begun to leave, and goes on first.
     begun: Option<StreamId>,
     /// The stream of the next chunk.
     next: Option<StreamId>,
@@ -82,6 +88,7 @@ impl SendQueue {
         Self {
             streams: Vec::new(),
             scheduler,
+            interleaves: false,
             begun: None,
             next: None,
             held: Held::default(),
@@ -155,6 +162,37 @@ impl SendQueue {
         self.next = self.begun.or_else(|| self.scheduler.next());
     }
 
+    /// What was agreed on in the handshake. Nothing has left since.
+    pub(crate) const fn interleave(&mut self, interleaves: bool) {
+        self.interleaves = interleaves;
+    }
+
+    /// Another scheduler, to which all that waits is new.
+    pub(crate) fn schedule(&mut self, scheduler: Box<dyn StreamScheduler>) {
+        self.scheduler = scheduler;
+        let mut all: Vec<Waiting> = Vec::new();
+        for (index, stream) in self.streams.iter().enumerate() {
+            all.extend(stream.messages.iter().enumerate().map(|(at, queued)| Waiting {
+                stream: StreamId(index as u16),
+                number: queued.number,
+                first: at == 0,
+                value: stream.value,
+            }));
+        }
+        all.sort_by_key(|message| message.number);
+        all.iter().for_each(|message| self.scheduler.queued(message));
+        self.choose();
+    }
+
+    /// What schedulers are to know of a stream; a new scheduler has to follow.
+    pub(crate) fn set_value(&mut self, id: StreamId, value: u16) {
+        self.stream(id).value = value;
+    }
+
+    pub(crate) fn value(&self, id: StreamId) -> u16 {
+        self.streams.get(usize::from(id.0)).map_or(0, |stream| stream.value)
+    }
+
     /// The message that leaves next, and how much of it has left.
     fn front(&self) -> Option<(&Message, usize)> {
         let stream = self.streams.get(usize::from(self.next?.0))?;
@@ -218,6 +256,7 @@ impl SendQueue {
         let mut chunk = NewChunk {
             stream: id,
             mid: *next,
+            fsn: self.interleaves.then_some(stream.fragments),
             ppid: message.ppid,
             unordered: message.unordered,
             beginning,
@@ -232,15 +271,17 @@ impl SendQueue {
             chunk.payload =
                 if beginning { message.payload } else { message.payload.split_off(stream.offset) };
             stream.offset = 0;
+            stream.fragments = 0;
             if let Some(partial) = partial {
                 self.forget_limit(&partial);
             }
         } else {
             chunk.payload = message.payload.slice(stream.offset..stream.offset + size);
             stream.offset += size;
+            stream.fragments += 1;
         }
         self.bytes -= size;
-        self.begun = (!end).then_some(id);
+        self.begun = (!end && !self.interleaves).then_some(id);
         self.tell_left(id, number, size, end);
         Some(chunk)
     }
@@ -302,6 +343,7 @@ impl SendQueue {
         let mut removed = Removed { bytes: queued.message.payload.len(), begun: None };
         if at == 0 && stream.offset > 0 {
             removed.bytes -= std::mem::take(&mut stream.offset);
+            stream.fragments = 0;
             // Its number has been seen.
             let next = &mut stream.next[usize::from(message.unordered)];
             removed.begun = Some(*next);
@@ -364,6 +406,7 @@ impl SendQueue {
             let stream = &mut self.streams[index];
             stream.next = [Mid(0); 2];
             let offset = std::mem::take(&mut stream.offset);
+            stream.fragments = 0;
             if offset == 0 {
                 continue;
             }

@@ -17,7 +17,8 @@ use crate::Tsn;
 use super::codec::{after, padded};
 use super::{
     Abort, Action, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne, ErrorChunk, ForwardTsn,
-    HeartbeatInfo, Init, Pad, ReConfig, Sack, Shutdown, ShutdownComplete, Timestamp,
+    HeartbeatInfo, IData, IForwardTsn, Init, Pad, ReConfig, Sack, Shutdown, ShutdownComplete,
+    Timestamp,
 };
 
 /// The chunk types of RFC 9260 3.2, and those of extensions.
@@ -52,6 +53,8 @@ pub mod chunk_type {
     pub const CWR: u8 = 13;
     /// Shutdown complete (3.3.13).
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// Non-renegable selective acknowledgement (draft-natarajan-tsvwg-sctp-nrsack).
+    pub const NR_SACK: u8 = 16;
     /// Re-configuration (RFC 6525 3.1).
     pub const RE_CONFIG: u8 = 130;
     /// Padding (RFC 4820 3).
@@ -60,6 +63,10 @@ pub mod chunk_type {
     pub const TIMESTAMP: u8 = 190;
     /// Forward cumulative TSN (RFC 3758 3.2).
     pub const FORWARD_TSN: u8 = 192;
+    /// Payload data that may be interleaved (RFC 8260 2.1).
+    pub const I_DATA: u8 = 64;
+    /// Forward cumulative TSN where messages are interleaved (RFC 8260 2.3.1).
+    pub const I_FORWARD_TSN: u8 = 194;
 
     /// The name of a chunk type, as RFC 9260 gives it.
     pub const fn name(ty: u8) -> Option<&'static str> {
@@ -79,10 +86,13 @@ pub mod chunk_type {
             ECNE => "ECNE",
             CWR => "CWR",
             SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
+            NR_SACK => "NR-SACK",
             RE_CONFIG => "RE-CONFIG",
             PAD => "PAD",
             TIMESTAMP => "TIMESTAMP",
             FORWARD_TSN => "FORWARD TSN",
+            I_DATA => "I-DATA",
+            I_FORWARD_TSN => "I-FORWARD-TSN",
             _ => return None,
         })
     }
@@ -100,6 +110,8 @@ pub enum Chunk<'a> {
     InitAck(Init<'a>),
     /// Acknowledges DATA chunks.
     Sack(Sack<'a>),
+    /// Acknowledges DATA chunks, and tells which of them the receiver will not drop again.
+    NrSack(Sack<'a>),
     /// Asks whether a path works.
     Heartbeat(HeartbeatInfo<'a>),
     /// Answers a HEARTBEAT with the same information.
@@ -130,6 +142,10 @@ pub enum Chunk<'a> {
     Timestamp(Timestamp),
     /// Tells the receiver not to wait for what was given up.
     ForwardTsn(ForwardTsn<'a>),
+    /// User data that may be interleaved with that of other messages.
+    IData(IData<'a>),
+    /// As a FORWARD TSN, where messages are interleaved.
+    IForwardTsn(IForwardTsn<'a>),
     /// A chunk of a type that this module does not know.
     Unknown(UnknownChunk<'a>),
 }
@@ -141,6 +157,7 @@ impl<'a> Chunk<'a> {
         Ok(match ty {
             chunk_type::DATA => Self::Data(Data::parse(raw, flags)?),
             chunk_type::SACK => Self::Sack(Sack::parse(raw, flags)?),
+            chunk_type::NR_SACK => Self::NrSack(Sack::parse_nr(raw, flags)?),
             chunk_type::INIT => Self::Init(Init::parse(raw, ty)?),
             chunk_type::INIT_ACK => Self::InitAck(Init::parse(raw, ty)?),
             chunk_type::HEARTBEAT => Self::Heartbeat(HeartbeatInfo::parse(raw, ty)?),
@@ -158,6 +175,8 @@ impl<'a> Chunk<'a> {
             chunk_type::PAD => Self::Pad(Pad::parse(raw)),
             chunk_type::TIMESTAMP => Self::Timestamp(Timestamp::parse(raw, flags)?),
             chunk_type::FORWARD_TSN => Self::ForwardTsn(ForwardTsn::parse(raw)?),
+            chunk_type::I_DATA => Self::IData(IData::parse(raw, flags)?),
+            chunk_type::I_FORWARD_TSN => Self::IForwardTsn(IForwardTsn::parse(raw)?),
             _ => Self::Unknown(UnknownChunk { ty, flags, raw }),
         })
     }
@@ -169,6 +188,7 @@ impl<'a> Chunk<'a> {
             Self::Init(_) => chunk_type::INIT,
             Self::InitAck(_) => chunk_type::INIT_ACK,
             Self::Sack(_) => chunk_type::SACK,
+            Self::NrSack(_) => chunk_type::NR_SACK,
             Self::Heartbeat(_) => chunk_type::HEARTBEAT,
             Self::HeartbeatAck(_) => chunk_type::HEARTBEAT_ACK,
             Self::Abort(_) => chunk_type::ABORT,
@@ -184,6 +204,8 @@ impl<'a> Chunk<'a> {
             Self::Pad(_) => chunk_type::PAD,
             Self::Timestamp(_) => chunk_type::TIMESTAMP,
             Self::ForwardTsn(_) => chunk_type::FORWARD_TSN,
+            Self::IData(_) => chunk_type::I_DATA,
+            Self::IForwardTsn(_) => chunk_type::I_FORWARD_TSN,
             Self::Unknown(unknown) => unknown.ty,
         }
     }
@@ -262,6 +284,19 @@ pub enum ChunkError<'a> {
         /// The whole chunk without padding.
         raw: &'a [u8],
     },
+    /// An NR-SACK chunk that is shorter than its numbers of gap ack blocks, NR gap ack blocks and
+    /// duplicates demand.
+    #[error(
+        "an NR-SACK chunk of {} bytes cannot hold {} gap ack blocks, {} NR gap ack blocks and {} \
+         duplicates",
+        .raw.len(), .counts[0], .counts[1], .counts[2]
+    )]
+    NrSackCounts {
+        /// These numbers, as the chunk says.
+        counts: [u16; 3],
+        /// The whole chunk without padding.
+        raw: &'a [u8],
+    },
     /// A HEARTBEAT or HEARTBEAT ACK chunk that does not begin with a Heartbeat Info parameter
     /// (RFC 9260 3.3.5).
     #[error("a chunk of type {ty} has no Heartbeat Info parameter")]
@@ -282,6 +317,7 @@ impl ChunkError<'_> {
             | Self::NoHeartbeatInfo { ty, .. } => ty,
             Self::NoUserData { .. } => chunk_type::DATA,
             Self::SackCounts { .. } => chunk_type::SACK,
+            Self::NrSackCounts { .. } => chunk_type::NR_SACK,
         }
     }
 
@@ -401,6 +437,6 @@ mod tests {
             "a chunk of type 7 needs 8 bytes and has 6"
         );
         assert_eq!(chunk_type::name(7), Some("SHUTDOWN"));
-        assert_eq!(chunk_type::name(0x40), None);
+        assert_eq!(chunk_type::name(0x41), None);
     }
 }

@@ -21,10 +21,10 @@ use crate::{Ppid, Ssn, StreamId, Tsn};
 use super::codec::{padded, u16_at, u32_at};
 use super::{CHUNK_HEADER_LEN, ChunkError, DATA_HEADER_LEN, DoesNotFit, PacketWriter, chunk_type};
 
-const END: u8 = 0x01;
-const BEGINNING: u8 = 0x02;
-const UNORDERED: u8 = 0x04;
-const IMMEDIATE: u8 = 0x08;
+pub(super) const END: u8 = 0x01;
+pub(super) const BEGINNING: u8 = 0x02;
+pub(super) const UNORDERED: u8 = 0x04;
+pub(super) const IMMEDIATE: u8 = 0x08;
 /// The lowest of the bits that RFC 9260 3.3.1 reserves (RFC 7053 took the one below it): who did not
 /// agree on it ignores it, as it ignores all of them.
 pub(super) const RETRANSMISSION: u8 = 0x10;

@@ -23,7 +23,10 @@ mod ecn;
 mod error;
 mod forward_tsn;
 mod heartbeat;
+mod i_data;
+mod i_forward_tsn;
 mod init;
+mod nr_sack;
 mod packet;
 mod pad;
 mod parameter;
@@ -50,6 +53,9 @@ pub use self::error::ErrorChunk;
 pub(crate) use self::forward_tsn::{FORWARD_TSN_HEADER_LEN, SKIPPED_STREAM_LEN};
 pub use self::forward_tsn::{ForwardTsn, SkippedStream};
 pub use self::heartbeat::HeartbeatInfo;
+pub use self::i_data::{IData, Mark};
+pub(crate) use self::i_forward_tsn::SKIPPED_MESSAGE_LEN;
+pub use self::i_forward_tsn::{IForwardTsn, SkippedMessage};
 pub use self::init::{Init, InitFields};
 pub use self::packet::{Checksum, CommonHeader, Packet, PacketError};
 pub use self::pad::Pad;
@@ -74,6 +80,9 @@ pub const CHUNK_HEADER_LEN: usize = 4;
 
 /// Bytes of a DATA chunk before its user data, the chunk header included (RFC 9260 3.3.1).
 pub const DATA_HEADER_LEN: usize = 16;
+
+/// Bytes of an I-DATA chunk before its user data, the chunk header included (RFC 8260 2.1).
+pub const I_DATA_HEADER_LEN: usize = 20;
 
 /// Bytes of a SACK chunk without gap ack blocks and duplicates, the chunk header included
 /// (RFC 9260 3.3.4).

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::tests::{HEADER, walk};
 use super::*;
-use crate::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
+use crate::{Mid, Ppid, Ssn, StreamId, Tsn, VerificationTag};
 
 /// The bytes of one parameter or cause.
 fn tlv(ty: u16, value: &[u8]) -> Vec<u8> {
@@ -179,6 +179,11 @@ enum OwnedChunk {
         gaps: Vec<(u16, u16)>,
         duplicates: Vec<u32>,
     },
+    NrSack {
+        fixed: (u32, u32, u8),
+        gaps: [Vec<(u16, u16)>; 2],
+        duplicates: Vec<u32>,
+    },
     Heartbeat {
         ack: bool,
         info: Vec<u8>,
@@ -190,6 +195,15 @@ enum OwnedChunk {
     Error(Vec<OwnedCause>),
     CookieEcho(Vec<u8>),
     ForwardTsn(u32, Vec<(u16, u16)>),
+    IData {
+        tsn: u32,
+        stream: u16,
+        mid: u32,
+        mark: Mark,
+        flags: [bool; 4],
+        payload: Vec<u8>,
+    },
+    IForwardTsn(u32, Vec<(u16, bool, u32)>),
     /// A chunk that borrows nothing.
     Plain(Chunk<'static>),
     Unknown {
@@ -248,6 +262,16 @@ fn chunk() -> impl Strategy<Value = OwnedChunk> {
                 gaps,
                 duplicates
             }),
+        (
+            any::<(u32, u32, u8)>(),
+            [(); 2].map(|()| vec(any::<(u16, u16)>(), 0..20)),
+            vec(any::<u32>(), 0..20)
+        )
+            .prop_map(|(fixed, gaps, duplicates)| OwnedChunk::NrSack {
+                fixed,
+                gaps,
+                duplicates
+            }),
         (any::<bool>(), bytes()).prop_map(|(ack, info)| OwnedChunk::Heartbeat { ack, info }),
         (any::<bool>(), vec(cause(), 0..4))
             .prop_map(|(t_bit, causes)| OwnedChunk::Abort { t_bit, causes }),
@@ -255,6 +279,15 @@ fn chunk() -> impl Strategy<Value = OwnedChunk> {
         bytes().prop_map(OwnedChunk::CookieEcho),
         (any::<u32>(), vec(any::<(u16, u16)>(), 0..20))
             .prop_map(|(tsn, streams)| OwnedChunk::ForwardTsn(tsn, streams)),
+        (any::<(u32, u16, u32, u32, bool, [bool; 4])>(), vec(any::<u8>(), 1..60)).prop_map(
+            |((tsn, stream, mid, last, beginning, flags), payload)| {
+                let mark =
+                    if beginning { Mark::Beginning(Ppid(last)) } else { Mark::Fragment(last) };
+                OwnedChunk::IData { tsn, stream, mid, mark, flags, payload }
+            }
+        ),
+        (any::<u32>(), vec(any::<(u16, bool, u32)>(), 0..20))
+            .prop_map(|(tsn, streams)| OwnedChunk::IForwardTsn(tsn, streams)),
         plain().prop_map(OwnedChunk::Plain),
         (unknown, any::<u8>(), bytes()).prop_map(|(ty, flags, value)| OwnedChunk::Unknown {
             ty,
@@ -282,6 +315,22 @@ impl OwnedChunk {
         })
     }
 
+    fn i_data(&self) -> Option<IData<'_>> {
+        let Self::IData { tsn, stream, mid, mark, flags, payload } = self else { return None };
+        let [unordered, end, immediate, retransmission] = *flags;
+        Some(IData {
+            tsn: Tsn(*tsn),
+            stream: StreamId(*stream),
+            mid: Mid(*mid),
+            mark: *mark,
+            unordered,
+            end,
+            immediate,
+            retransmission,
+            payload,
+        })
+    }
+
     fn write(&self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         match self {
             Self::Data { .. } => w.data(&self.data().unwrap()),
@@ -298,6 +347,14 @@ impl OwnedChunk {
                 gaps.iter().map(|&(start, end)| GapBlock { start, end }),
                 duplicates.iter().map(|&tsn| Tsn(tsn)),
             ),
+            Self::NrSack { fixed: (tsn, a_rwnd, flags), gaps, duplicates } => {
+                let gaps = gaps
+                    .each_ref()
+                    .map(|list| list.iter().map(|&(start, end)| GapBlock { start, end }));
+                let [renegable, kept] = gaps;
+                let duplicates = duplicates.iter().map(|&tsn| Tsn(tsn));
+                w.nr_sack(Tsn(*tsn), *a_rwnd, *flags, renegable, kept, duplicates)
+            }
             Self::Heartbeat { ack: false, info } => w.heartbeat(info),
             Self::Heartbeat { ack: true, info } => w.heartbeat_ack(info),
             Self::Abort { t_bit, causes } => {
@@ -307,6 +364,8 @@ impl OwnedChunk {
                 w.error(|c| causes.iter().try_for_each(|x| c.cause(&x.borrow())))
             }
             Self::CookieEcho(cookie) => w.cookie_echo(cookie),
+            Self::IData { .. } => w.i_data(&self.i_data().unwrap()),
+            Self::IForwardTsn(tsn, messages) => w.i_forward_tsn(Tsn(*tsn), messages_of(messages)),
             Self::ForwardTsn(tsn, streams) => w.forward_tsn(Tsn(*tsn), skipped(streams)),
             Self::Plain(chunk) => w.chunk(chunk),
             Self::Unknown { ty, flags, value } => w.typed_chunk(*ty, *flags, value),
@@ -327,6 +386,16 @@ impl OwnedChunk {
                     && sack.gaps().map(|gap| (gap.start, gap.end)).eq(gaps.iter().copied())
                     && sack.duplicates().map(|tsn| tsn.0).eq(duplicates.iter().copied())
             }
+            (Self::NrSack { fixed, gaps, duplicates }, Chunk::NrSack(sack)) => {
+                let read = |list: &mut dyn Iterator<Item = GapBlock>| -> Vec<_> {
+                    list.map(|gap| (gap.start, gap.end)).collect()
+                };
+                (Tsn(fixed.0), fixed.1, fixed.2)
+                    == (sack.cumulative_tsn_ack, sack.a_rwnd, sack.flags)
+                    && read(&mut sack.gaps()) == gaps[0]
+                    && read(&mut sack.nr_gaps()) == gaps[1]
+                    && sack.duplicates().map(|tsn| tsn.0).eq(duplicates.iter().copied())
+            }
             (Self::Heartbeat { ack: false, info }, Chunk::Heartbeat(heartbeat))
             | (Self::Heartbeat { ack: true, info }, Chunk::HeartbeatAck(heartbeat)) => {
                 heartbeat.info == info
@@ -339,6 +408,11 @@ impl OwnedChunk {
                 error.causes.iter().eq(causes.iter().map(|c| Ok(c.borrow())))
             }
             (Self::CookieEcho(cookie), Chunk::CookieEcho(echo)) => echo.cookie == cookie,
+            (Self::IData { .. }, Chunk::IData(data)) => self.i_data() == Some(data),
+            (Self::IForwardTsn(tsn, messages), Chunk::IForwardTsn(forward)) => {
+                forward.new_cumulative_tsn() == Tsn(*tsn)
+                    && forward.messages().eq(messages_of(messages))
+            }
             (Self::ForwardTsn(tsn, streams), Chunk::ForwardTsn(forward)) => {
                 forward.new_cumulative_tsn() == Tsn(*tsn) && forward.streams().eq(skipped(streams))
             }
@@ -349,6 +423,14 @@ impl OwnedChunk {
             _ => false,
         }
     }
+}
+
+fn messages_of(list: &[(u16, bool, u32)]) -> impl Iterator<Item = SkippedMessage> + '_ {
+    list.iter().map(|&(stream, unordered, mid)| SkippedMessage {
+        stream: StreamId(stream),
+        unordered,
+        mid: Mid(mid),
+    })
 }
 
 fn skipped(streams: &[(u16, u16)]) -> impl Iterator<Item = SkippedStream> + '_ {
@@ -401,7 +483,7 @@ proptest! {
         prop_assert_eq!(parsed.len(), written.len());
         for (written, parsed) in written.into_iter().zip(&parsed) {
             // A SACK is cut to what fits.
-            let cut = datagram.len() + 4 > limit && matches!(written, OwnedChunk::Sack { .. });
+            let cut = datagram.len() + 4 > limit && matches!(written, OwnedChunk::Sack { .. } | OwnedChunk::NrSack { .. });
             prop_assert!(cut || written.is(parsed), "{:?}", parsed);
         }
     }

@@ -58,18 +58,18 @@ impl GapBlock {
     }
 
     #[inline]
-    const fn from_bytes([s0, s1, e0, e1]: [u8; 4]) -> Self {
+    pub(super) const fn from_bytes([s0, s1, e0, e1]: [u8; 4]) -> Self {
         Self { start: u16::from_be_bytes([s0, s1]), end: u16::from_be_bytes([e0, e1]) }
     }
 
     #[inline]
-    const fn to_bytes(self) -> [u8; 4] {
+    pub(super) const fn to_bytes(self) -> [u8; 4] {
         let ([s0, s1], [e0, e1]) = (self.start.to_be_bytes(), self.end.to_be_bytes());
         [s0, s1, e0, e1]
     }
 }
 
-/// A SACK chunk.
+/// A SACK chunk, or an NR-SACK chunk, which has a second list of gap ack blocks.
 ///
 /// The gap ack blocks are as the peer sent them: neither their order nor their bounds were checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,8 +80,9 @@ pub struct Sack<'a> {
     pub a_rwnd: u32,
     /// Chunk flags; reserved in RFC 9260.
     pub flags: u8,
-    gaps: &'a [[u8; 4]],
-    duplicates: &'a [[u8; 4]],
+    pub(super) gaps: &'a [[u8; 4]],
+    pub(super) nr_gaps: &'a [[u8; 4]],
+    pub(super) duplicates: &'a [[u8; 4]],
 }
 
 impl<'a> Sack<'a> {
@@ -125,11 +126,13 @@ impl<'a> Sack<'a> {
             a_rwnd: u32_at(head, 8),
             flags,
             gaps,
+            nr_gaps: &[],
             duplicates,
         })
     }
 
-    /// The gap ack blocks, in the order of the chunk.
+    /// The gap ack blocks, in the order of the chunk; in an NR-SACK, those of what the receiver may still
+    /// drop.
     #[inline]
     pub fn gaps(
         &self,
@@ -160,6 +163,7 @@ impl fmt::Debug for Sack<'_> {
             .field("a_rwnd", &self.a_rwnd)
             .field("flags", &self.flags)
             .field("gaps", &List(self.gaps()))
+            .field("nr_gaps", &List(self.nr_gaps()))
             .field("duplicates", &List(self.duplicates()))
             .finish()
     }
@@ -167,7 +171,11 @@ impl fmt::Debug for Sack<'_> {
 
 /// Writes items until they or the words end, and returns how many were written.
 #[inline]
-fn fill<T>(words: &mut [[u8; 4]], items: impl Iterator<Item = T>, bytes: fn(T) -> [u8; 4]) -> u16 {
+pub(super) fn fill<T>(
+    words: &mut [[u8; 4]],
+    items: impl Iterator<Item = T>,
+    bytes: fn(T) -> [u8; 4],
+) -> u16 {
     let mut count = 0;
     let at_most = words.len().min(u16::MAX.into());
     for (word, item) in words.iter_mut().take(at_most).zip(items) {
@@ -242,7 +250,7 @@ mod tests {
         assert_eq!(
             format!("{sack:?}"),
             "Sack { cumulative_tsn_ack: Tsn(10), a_rwnd: 8192, flags: 1, \
-             gaps: [GapBlock { start: 2, end: 3 }, GapBlock { start: 5, end: 256 }], \
+             gaps: [GapBlock { start: 2, end: 3 }, GapBlock { start: 5, end: 256 }], nr_gaps: [], \
              duplicates: [Tsn(9)] }"
         );
     }

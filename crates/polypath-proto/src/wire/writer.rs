@@ -112,6 +112,14 @@ impl<'b> PacketWriter<'b> {
                 sack.gaps(),
                 sack.duplicates(),
             ),
+            Chunk::NrSack(sack) => self.nr_sack(
+                sack.cumulative_tsn_ack,
+                sack.a_rwnd,
+                sack.flags,
+                sack.gaps(),
+                sack.nr_gaps(),
+                sack.duplicates(),
+            ),
             Chunk::Heartbeat(heartbeat) => self.heartbeat(heartbeat.info),
             Chunk::HeartbeatAck(heartbeat) => self.heartbeat_ack(heartbeat.info),
             Chunk::Abort(abort) => self.abort(abort.t_bit, |c| c.append(abort.causes)),
@@ -127,6 +135,8 @@ impl<'b> PacketWriter<'b> {
             Chunk::ReConfig(re_config) => self.re_config(|p| p.append(re_config.parameters)),
             Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
             Chunk::ForwardTsn(forward) => self.raw_chunk(forward.raw),
+            Chunk::IData(ref data) => self.i_data(data),
+            Chunk::IForwardTsn(forward) => self.raw_chunk(forward.raw),
             Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
         }
     }

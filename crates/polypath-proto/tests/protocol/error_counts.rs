@@ -54,8 +54,7 @@ proptest! {
         let failover =
             [&failover::STANDARD, &failover::POTENTIALLY_FAILED, &failover::CMT_POTENTIALLY_FAILED][failover];
         config = config.failover(failover);
-        // Of one path's rule the model does not know what waits for another path's window when T3-rtx expires.
-        if concurrent && failover.name != failover::STANDARD.name {
+        if concurrent {
             config = config.scheduler(&scheduler::CONCURRENT);
         }
         if after_rto && policy.name != "same" {

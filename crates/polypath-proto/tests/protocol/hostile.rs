@@ -39,6 +39,18 @@ enum Say {
         tsn: i32,
         streams: Vec<(u16, u16)>,
     },
+    IData {
+        tsn: i32,
+        stream: u16,
+        mid: u32,
+        fsn: u32,
+        flags: u8,
+        len: u16,
+    },
+    IForwardTsn {
+        tsn: i32,
+        messages: Vec<(u16, bool, u32)>,
+    },
     Init {
         tag: u32,
         rwnd: u32,
@@ -120,6 +132,10 @@ fn say() -> impl Strategy<Value = Say> {
             .prop_map(|(sent, echo)| Say::Timestamp { sent, echo }),
         3 => (near(), prop::collection::vec((0u16..4, prop_oneof![4 => 0u16..9, 1 => any::<u16>()]), 0..4))
             .prop_map(|(tsn, streams)| Say::ForwardTsn { tsn, streams }),
+        6 => (near(), prop_oneof![4 => 0u16..3, 1 => any::<u16>()], prop_oneof![4 => 0u32..6, 1 => any::<u32>()], prop_oneof![4 => 0u32..4, 1 => any::<u32>()], any::<u8>(), 0u16..3000)
+            .prop_map(|(tsn, stream, mid, fsn, flags, len)| Say::IData { tsn, stream, mid, fsn, flags, len }),
+        3 => (near(), prop::collection::vec((0u16..4, any::<bool>(), prop_oneof![4 => 0u32..9, 1 => any::<u32>()]), 0..4))
+            .prop_map(|(tsn, messages)| Say::IForwardTsn { tsn, messages }),
         2 => (prop_oneof![3 => Just(0x0bad_cafe), 1 => any::<u32>()], prop_oneof![4 => 1400u32..100_000, 1 => any::<u32>()], any::<(u16, u16)>(), any::<bool>(), prop::collection::vec((prop_oneof![0u16..14, 0x8000u16..0x8002, 0xbe01u16..0xbe03, any::<u16>()], 0u8..40), 0..4))
             .prop_map(|(tag, rwnd, streams, ack, parameters)| Say::Init { tag, rwnd, streams, ack, parameters }),
         2 => any::<bool>().prop_map(|true_one| Say::Cookie { true_one }),
@@ -166,16 +182,21 @@ struct Fight {
     next: u32,
     open: Option<(u8, bool)>,
     ssn: [u16; 3],
+    /// Of the message at hand, sent already.
+    fragments: u32,
     /// The host's highest chunk.
     highest: u32,
     /// What we offer in our INITs, as the host does.
-    offer: Vec<u16>,
+    offer: Vec<(u16, Vec<u8>)>,
 }
 
 const BUFFER: u32 = 20_000;
 
-/// The extensions of the retransmission policies, in all combinations, partial reliability and stream
-/// reconfiguration.
+/// The type of I-DATA chunks.
+const INTERLEAVES: u8 = 64;
+
+/// The extensions of the retransmission policies, in all combinations, partial reliability, stream
+/// reconfiguration and interleaving.
 fn extended(answers: u8) -> ConfigBuilder {
     let sampling = rtt_sampling::ANSWERS[usize::from(answers % 3)];
     let config = Config::builder().rtt_sampling(sampling).loss(if answers & 4 > 0 {
@@ -183,17 +204,20 @@ fn extended(answers: u8) -> ConfigBuilder {
     } else {
         &loss::STANDARD
     });
-    let config = config.partial_reliability(answers & 16 > 0);
+    let config = config.partial_reliability(answers & 16 > 0).interleaving(answers & 32 > 0);
     let har = answers.is_multiple_of(3) && answers & 8 > 0;
-    let config = config.stream_reconfiguration(answers & 32 > 0);
+    let config = config.stream_reconfiguration(answers & 128 > 0);
     if har { config.probing(&probing::AFTER_RTO) } else { config }
 }
 
 /// The parameters that offer them.
-fn offered(answers: u8) -> Vec<u16> {
+fn offered(answers: u8) -> Vec<(u16, Vec<u8>)> {
     let sampling = [None, Some(0xbe01), Some(0xbe02)][usize::from(answers % 3)];
     let partial = (answers & 16 > 0).then_some(0xc000);
-    sampling.into_iter().chain(partial).collect()
+    let plain = sampling.into_iter().chain(partial).map(|ty| (ty, vec![]));
+    let types = [(128, 130), (32, INTERLEAVES), (32 | 64, 194)];
+    let types = types.into_iter().filter(|(bits, _)| answers & bits == *bits);
+    plain.chain([(0x8008, types.map(|(_, ty)| ty).collect())]).collect()
 }
 
 impl Fight {
@@ -215,6 +239,7 @@ impl Fight {
             next: 1,
             open: None,
             ssn: [0; 3],
+            fragments: 0,
             highest: 0,
             offer: offered(answers),
         }
@@ -222,6 +247,7 @@ impl Fight {
 
     fn begin_anew(&mut self) {
         (self.next, self.open, self.ssn, self.highest) = (1, None, [0; 3], 0);
+        self.fragments = 0;
     }
 
     /// What the host sent since `mark` tells us its tag, its cookie and its nonces.
@@ -266,7 +292,32 @@ impl Fight {
             end,
             ..self.hand.chunk(n, &payload)
         };
-        self.hand.say(&mut self.net, &|w| w.data(&chunk).unwrap());
+        let interleaves = self.offer.iter().any(|(_, types)| types.contains(&INTERLEAVES));
+        let fsn = self.fragments;
+        self.fragments = if end { 0 } else { fsn + 1 };
+        let mid = polypath_proto::Mid(if unordered { self.next } else { chunk.ssn.0.into() });
+        self.hand.say(&mut self.net, &|w| {
+            if !interleaves {
+                return w.data(&chunk).unwrap();
+            }
+            let mark = if chunk.beginning {
+                wire::Mark::Beginning(chunk.ppid)
+            } else {
+                wire::Mark::Fragment(fsn)
+            };
+            w.i_data(&wire::IData {
+                tsn: chunk.tsn,
+                stream: chunk.stream,
+                mid,
+                mark,
+                unordered: chunk.unordered,
+                end: chunk.end,
+                immediate: false,
+                retransmission: false,
+                payload: chunk.payload,
+            })
+            .unwrap();
+        });
         if end && !unordered {
             self.ssn[usize::from(stream)] += 1;
         }
@@ -303,6 +354,30 @@ impl Fight {
                 retransmission: flags & 32 != 0,
                 payload: &payload[..usize::from(*len)],
             }),
+            Say::IData { tsn, stream, mid, fsn, flags, len } => w.i_data(&wire::IData {
+                tsn: ours(*tsn),
+                stream: StreamId(*stream),
+                mid: polypath_proto::Mid(*mid),
+                mark: if flags & 3 != 0 {
+                    wire::Mark::Beginning(Ppid(1))
+                } else {
+                    wire::Mark::Fragment(*fsn)
+                },
+                unordered: flags & 4 != 0,
+                end: flags & 8 != 0,
+                immediate: flags & 16 != 0,
+                retransmission: flags & 32 != 0,
+                payload: &payload[..usize::from(*len)],
+            }),
+            Say::IForwardTsn { tsn, messages } => {
+                let messages =
+                    messages.iter().map(|&(stream, unordered, mid)| wire::SkippedMessage {
+                        stream: StreamId(stream),
+                        unordered,
+                        mid: polypath_proto::Mid(mid),
+                    });
+                w.i_forward_tsn(ours(*tsn), messages)
+            }
             Say::ForwardTsn { tsn, streams } => {
                 let streams = streams.iter().map(|&(stream, ssn)| wire::SkippedStream {
                     stream: StreamId(stream),
@@ -409,8 +484,7 @@ impl Fight {
             Step::Handshake => {
                 let offer = self.offer.clone();
                 self.hand.init(&mut self.net, &|p| {
-                    offer.iter().for_each(|ty| p.typed(*ty, &[]).unwrap());
-                    p.supported_extensions(&[130]).unwrap();
+                    offer.iter().for_each(|(ty, value)| p.typed(*ty, value).unwrap());
                 });
                 self.learn(mark);
                 let mark = self.net.log.len();
@@ -530,7 +604,7 @@ proptest! {
 /// Every beginning of every packet of an association's life, in every state of it.
 #[test]
 fn truncated_packets_are_survived() {
-    for answers in [0, 1, 50] {
+    for answers in [0, 1, 146, 241] {
         truncate_packets(&extended(answers).build().unwrap());
     }
 }

@@ -2,6 +2,7 @@
 //! nothing else suffers.
 
 use crate::common::*;
+use polypath_proto::policy::stream_scheduler;
 use polypath_proto::wire::{Chunk, Data, PacketWriter, Parameter};
 use polypath_proto::{
     AbandonedCounts, CloseReason, Config, Event, Message, Ppid, Reliability, StreamId, Tsn,
@@ -335,11 +336,15 @@ proptest! {
         seed in any::<u64>(),
         loss in 0u64..25,
         disorder in 0u64..20,
+        interleaving in any::<bool>(),
+        scheduler in 0..stream_scheduler::ANSWERS.len(),
         buffers in prop_oneof![Just((20_000, 20_000)), Just((1 << 20, 1 << 20)), Just((4000, 9000))],
         messages in prop::collection::vec(sending(), 1..60),
     ) {
         let config = config()
             .to_builder()
+            .interleaving(interleaving)
+            .stream_scheduler(stream_scheduler::ANSWERS[scheduler])
             .association_max_retrans(1000)
             .path_max_retrans(1000)
             .rto_initial(MS(200))
@@ -370,7 +375,8 @@ proptest! {
         }
         for (number, message) in messages.iter().enumerate() {
             let told = reported.iter().filter(|r| r.0 as usize == number).collect::<Vec<_>>();
-            prop_assert!(told.len() <= 1 && (at[number].is_some() || told.len() == 1), "{} vanished", number);
+            prop_assert!(told.len() <= 1, "{} was reported twice", number);
+            prop_assert!(at[number].is_some() || told.len() == 1, "{} vanished", number);
             prop_assert!(told.is_empty() || message.3 != Reliability::Reliable);
             prop_assert!(at[number].is_none() || told.iter().all(|r| r.1), "{} was not sent", number);
         }

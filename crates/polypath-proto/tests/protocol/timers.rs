@@ -243,6 +243,28 @@ fn late_acknowledgements_stop_the_retransmissions() {
     assert!(flow.net.saw(1, &Event::Drained));
 }
 
+/// RFC 9260 6.3.3 E3, 8.2: what waits for its fast retransmission when T3-rtx expires is outstanding as
+/// well, and given up with the rest: that it had arrived before says nothing of the path now.
+#[test]
+fn a_timeout_gives_up_what_waits_for_its_fast_retransmission() {
+    let mut flow = Flow::new(Config::builder().initial_cwnd(10));
+    for _ in 0..10 {
+        flow.send();
+    }
+    for last in 4..=6 {
+        flow.sack(0, &[(4, last)]);
+    }
+    let sent = data_numbers(&flow.net.sent(1));
+    assert_eq!(sent[10..], [[1]], "2 and 3 wait for room");
+    flow.net.run(MS(1500));
+    assert_eq!(flow.net.path(1, 0).error_count, 1);
+    flow.sack(0, &[(2, 2), (4, 6)]);
+    assert_eq!(flow.net.path(1, 0).error_count, 1);
+    // What left after the timeout tells.
+    flow.sack(2, &[(2, 4)]);
+    assert_eq!(flow.net.path(1, 0).error_count, 0);
+}
+
 /// RFC 9260 6.3.1: each path has its own measurement.
 #[test]
 fn every_path_has_its_own_rto() {

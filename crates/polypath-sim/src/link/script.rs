@@ -57,7 +57,7 @@ impl PacketKind {
     const fn of_chunk(chunk: u8) -> Option<Self> {
         Some(match chunk {
             ty::DATA => Self::Data,
-            ty::SACK => Self::Sack,
+            ty::SACK | ty::NR_SACK => Self::Sack,
             ty::INIT => Self::Init,
             ty::INIT_ACK => Self::InitAck,
             ty::COOKIE_ECHO => Self::CookieEcho,

@@ -87,7 +87,7 @@ fn every_wrong_one_gets_one_line() {
           path_confirmation, cookie_life, association_max_retrans, path_max_retrans, potentially_failed_max_retrans, \
           potentially_failed_cwnd, change_primary_threshold, max_init_retransmits, heartbeat_interval, \
           sack_delay, sack_every, first_sack_at_once, srtt_heuristic, tie_seed, fast_retransmit_reports, \
-          partial_reliability, receive_buffer, send_buffer, \
+          partial_reliability, interleaving, nr_sack, buffer_splitting, receive_buffer, send_buffer, \
           max_message_size, outbound_streams, inbound_streams, initial_ssthresh, initial_cwnd, cwnd_floor, path_mtu, \
           max_paths, stream_reconfiguration, path_mtu_discovery, ecn, full_mesh, sender, receiver",
         ),
@@ -160,7 +160,7 @@ fn every_wrong_one_gets_one_line() {
             edited("[workload]", "[policy]\nscheduler = \"primry\"\n[workload]"),
             "line 8: \
           policy.scheduler: no policy \"primry\"; did you mean \"primary\"? allowed: primary, \
-          concurrent",
+          concurrent, delay-aware",
         ),
         (
             edited(
@@ -285,7 +285,7 @@ fn every_wrong_one_gets_one_line() {
         (
             associations("policy = { scheduler = \"concurent\" }"),
             "line 12: association[0].policy.scheduler: no policy \"concurent\"; did you mean \
-          \"concurrent\"? allowed: primary, concurrent",
+          \"concurrent\"? allowed: primary, concurrent, delay-aware",
         ),
         (
             associations(

@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use polypath_proto::{
-    BurstRule, Config, ConfigBuilder, PROFILES, PathConfirmation, Procedures, policy,
+    BufferSplitting, BurstRule, Config, ConfigBuilder, PROFILES, PathConfirmation, Procedures,
+    policy,
 };
 use serde::{Deserialize, Serialize};
 
@@ -316,6 +317,12 @@ transport! {
     fast_retransmit_reports: u32,
     /// Messages may be given up, if both sides have this (RFC 3758).
     partial_reliability: bool,
+    /// Messages of several streams are interleaved, if both sides have this (RFC 8260).
+    interleaving: bool,
+    /// The receiver says by NR-SACKs what it will not drop again, if both sides offer it.
+    nr_sack: bool,
+    /// Which buffers are split between the paths in CMT: "off" (default), "send", "receive" or "both".
+    buffer_splitting: Choice<BufferSplitting>,
     /// Receive buffer, announced as a_rwnd.
     receive_buffer: Size,
     /// Send buffer: messages not yet sent and not yet acknowledged.

@@ -140,7 +140,7 @@ impl Ledger {
     /// # Errors
     /// It is not what it should be, in words.
     pub(crate) fn received(&mut self, received: &Received) -> Result<Arrival, String> {
-        let Received { stream, ppid, unordered, beginning, end, aborted, payload } = received;
+        let Received { stream, ppid, unordered, beginning, end, aborted, payload, .. } = received;
         let mark = ppid.0;
         let wrong = |what: String| {
             let order = if *unordered { "unordered" } else { "ordered" };
@@ -279,6 +279,7 @@ mod tests {
             beginning: true,
             end: true,
             aborted: false,
+            mid: polypath_proto::Mid(0),
             payload: ledger.payload(message),
         }
     }

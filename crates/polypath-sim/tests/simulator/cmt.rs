@@ -15,7 +15,10 @@ fn scenario(paths: &[(u32, u32, u32)], transport: &str, policy: &str, bytes: u64
             "[[path]]\nrate = \"{rate} kbit/s\"\ndelay = \"{delay} ms\"\nqueue = \"{queue} packets\"\n"
         );
     }
-    text += &format!("[transport]\n{transport}\n[policy]\n{policy}\n");
+    text += &format!("[transport]\n{transport}\n");
+    if !policy.is_empty() {
+        text += &format!("[policy]\n{policy}\n");
+    }
     text += &format!("[workload]\nkind = \"bulk\"\nsize = \"{bytes} B\"\n");
     text += "[run]\ncheck_every = \"200 events\"\n";
     Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -52,15 +55,50 @@ fn two_and_three_clean_paths_add_up() {
     }
 }
 
-/// A receive buffer of twice the bandwidth of both paths times the longer round-trip time.
+/// Paths of 10 and 2 Mbit/s whose delays are ten times apart, 20 and 200 ms one way or there and back, with a
+/// receive buffer of twice the sum of their bandwidth-delay products, and with one of twice all bandwidth
+/// times the longer round trip.
 #[test]
 fn paths_of_unequal_rate_and_delay_add_up() {
-    let paths = [(10_000, 20, 100), (2_000, 200, 100)];
-    let transport = "profile = \"cmt\"\nreceive_buffer = \"1200 kB\"\nsend_buffer = \"8 MiB\"";
-    let bytes = 60_000_000;
-    let together = goodput(&paths, transport, bytes);
-    let alone = sum_alone(&paths, transport, bytes);
-    assert!(together >= 0.95 * alone, "{together:.0} of {alone:.0} bytes/s");
+    for (delays, buffers) in [([20, 200], [300, 1200]), ([10, 100], [150, 600])] {
+        let paths = [(10_000, delays[0], 100), (2_000, delays[1], 100)];
+        for buffer in buffers {
+            let transport = |scheduler: &str| {
+                format!(
+                    "profile = \"cmt\"\nreceive_buffer = \"{buffer} kB\"\nsend_buffer = \"8 MiB\"\n\
+                     [policy]\nscheduler = \"{scheduler}\""
+                )
+            };
+            let bytes = 30_000_000;
+            let alone = sum_alone(&paths, &transport("delay-aware"), bytes);
+            let together = goodput(&paths, &transport("delay-aware"), bytes);
+            let place = format!("{delays:?} ms, {buffer} kB");
+            assert!(together >= 0.95 * alone, "{place}: {together:.0} of {alone:.0} bytes/s");
+            // In the order of TSNs the slower path holds up the faster one.
+            let in_order = goodput(&paths, &transport("concurrent"), bytes);
+            let small = buffer == buffers[0];
+            assert!(!small || in_order < 0.5 * alone, "{place}: {in_order:.0} in order");
+        }
+    }
+}
+
+/// Bounded buffers and data that leaves in the order of TSNs: a part of the buffer for each path lets the faster
+/// one go on, and NR-SACK frees of the send buffer what waits at the receiver for the slower one.
+#[test]
+fn split_buffers_and_nr_sack_help_unequal_paths() {
+    let goodput = |buffers: &str, choice: &str| {
+        let transport =
+            format!("profile = \"cmt\"\n{buffers}\n{choice}\n[policy]\nscheduler = \"concurrent\"");
+        goodput(&[(10_000, 20, 100), (2_000, 200, 100)], &transport, 15_000_000)
+    };
+    let small_receiver = "receive_buffer = \"300 kB\"\nsend_buffer = \"8 MiB\"";
+    let plain = goodput(small_receiver, "");
+    let split = goodput(small_receiver, "buffer_splitting = \"receive\"");
+    assert!(split > 1.25 * plain, "{split:.0} bytes/s split, {plain:.0} not");
+    let small_sender = "receive_buffer = \"4 MB\"\nsend_buffer = \"300 kB\"";
+    let plain = goodput(small_sender, "");
+    let both = goodput(small_sender, "nr_sack = true\nbuffer_splitting = \"send\"");
+    assert!(both > 2.0 * plain, "{both:.0} bytes/s with NR-SACK and split, {plain:.0} without");
 }
 
 /// What MFR over CMT gains, which the paper left open (2004, IV.B): a lost fast retransmission need not
@@ -154,7 +192,9 @@ fn without_its_algorithms_reordering_costs_retransmissions_growth_and_acks() {
     let paths = [(50_000, 100, 10_000), (50_000, 160, 10_000)];
     let buffers = "receive_buffer = \"8 MiB\"\nsend_buffer = \"8 MiB\"";
     let of = |policy: &str| {
-        run(&scenario(&paths, &format!("profile = \"cmt\"\n{buffers}"), policy, 5_000_000))
+        // In the order of TSNs: there is reordering to cope with.
+        let policy = format!("scheduler = \"concurrent\"\n{policy}");
+        run(&scenario(&paths, &format!("profile = \"cmt\"\n{buffers}"), &policy, 5_000_000))
     };
     let all = of("");
     let sacks = |outcome: &Outcome| outcome.associations[0].receiver.counts.sacks_sent;
@@ -184,13 +224,21 @@ proptest! {
         buffer in 64u32..4096,
         policy in 0usize..5,
         cuc in 0usize..2,
+        scheduler in 0usize..2,
+        nr_sack in any::<bool>(),
+        splitting in 0usize..4,
     ) {
         let paths: Vec<_> = [Some(first), Some(second), third].into_iter().flatten().map(|(r, d)| (r, d, 100_000)).collect();
-        let transport = format!("profile = \"cmt\"\nreceive_buffer = \"{buffer} KiB\"\nrto_initial = \"3 s\"");
+        let splitting = ["off", "send", "receive", "both"][splitting];
+        let transport = format!(
+            "profile = \"cmt\"\nreceive_buffer = \"{buffer} KiB\"\nrto_initial = \"3 s\"\nnr_sack = {nr_sack}\n\
+             buffer_splitting = \"{splitting}\""
+        );
         let policy = format!(
-            "retransmission = \"{}\"\ncwnd_update = \"{}\"",
+            "retransmission = \"{}\"\ncwnd_update = \"{}\"\nscheduler = \"{}\"",
             ["same", "asap", "cwnd", "ssthresh", "loss-rate"][policy],
             ["cuc", "cuc-v2"][cuc],
+            ["concurrent", "delay-aware"][scheduler],
         );
         let outcome = run(&scenario(&paths, &transport, &policy, 2_000_000));
         prop_assert_eq!(retransmissions(&outcome), 0);

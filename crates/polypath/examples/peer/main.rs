@@ -6,22 +6,25 @@
 //! ```
 //! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` notices failures within a
 //! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
-//! stream reconfiguration, `pmtud` looks for the path MTU, `ecn` offers ECN.
+//! stream reconfiguration, `pmtud` looks for the path MTU, `ecn` offers ECN, `partial` partial reliability and
+//! `interleave` user message interleaving.
 //!
-//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed`, `totals`, `paths`, `shutdown`, `abort`,
-//! `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
+//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed|partial` (`partial`: ordered, never sent again, and
+//! counted apart), `totals`, `paths`, `shutdown`, `abort`, `reset outgoing|incoming|association`,
+//! `add OUTGOING INCOMING`.
 
 mod tally;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polypath::proto::policy::{find, rtt_sampling};
+use polypath::proto::policy::{find, rtt_sampling, stream_scheduler};
 use polypath::{
     Association, CloseReason, Config, ConnectOptions, Encapsulation, Endpoint, EndpointOptions,
-    Event, Message, Ppid, Reconfigured, StreamId, StreamReset,
+    Event, Message, Ppid, Reconfigured, Reliability, StreamId, StreamReset,
 };
 use tally::Tally;
 use tokio::sync::mpsc;
@@ -77,6 +80,10 @@ fn config(options: &[String]) -> Result<Config, Failure> {
                 .rto_max(ms(1000))
                 .path_max_retrans(1)
                 .heartbeat_interval(Some(ms(500))),
+            ("partial", "") => builder.partial_reliability(true),
+            ("interleave", "") => {
+                builder.interleaving(true).stream_scheduler(&stream_scheduler::ROUND_ROBIN)
+            }
             ("mtu", bytes) => builder.path_mtu(bytes.parse()?),
             ("pmtud", "") => builder.path_mtu_discovery(true),
             ("ecn", "") => builder.ecn(true),
@@ -170,13 +177,20 @@ fn result(outcome: Reconfigured) -> String {
 }
 
 async fn receive(association: Association, received: Arc<Mutex<Tally>>) {
-    let mut message = Vec::new();
+    // Of messages that have begun: pieces of several may come by turns.
+    let mut messages = BTreeMap::new();
     while let Ok(Some(piece)) = association.recv().await {
+        let key = (piece.stream, piece.unordered, piece.mid.0);
+        if piece.aborted {
+            messages.remove(&key);
+            continue;
+        }
+        let message: &mut Vec<u8> = messages.entry(key).or_default();
         message.extend(&piece.payload);
         if piece.end {
             let mut tally = received.lock().expect("nobody panics with it");
-            tally.add(&message, piece.stream.0, piece.ppid.0, piece.unordered);
-            message.clear();
+            tally.add(message, piece.stream.0, piece.ppid.0, piece.unordered);
+            messages.remove(&key);
         }
     }
 }
@@ -191,6 +205,17 @@ async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(
     while let Some(line) = commands.recv().await {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
+            ["send", count, size, streams, "partial"] => {
+                let (size, streams) = (size.parse()?, streams.parse::<u16>()?);
+                for i in 0..count.parse::<u32>()? {
+                    let stream = StreamId((i % u32::from(streams)) as u16);
+                    let plain = Message::new(stream, tally::content(size, i));
+                    let reliability = Reliability::Retransmissions(0);
+                    let ppid = tally::PARTIAL;
+                    association.send(Message { ppid, reliability, ..plain }).await?;
+                }
+                println!("taken");
+            }
             ["send", count, size, streams, kind] => {
                 let (size, streams) = (size.parse()?, streams.parse::<u16>()?);
                 for i in 0..count.parse::<u32>()? {
@@ -208,6 +233,9 @@ async fn obey(association: Association, received: Arc<Mutex<Tally>>) -> Result<(
             ["totals"] => {
                 println!("sent {sent}");
                 println!("received {}", received.lock().expect("nobody panics with it"));
+                let partial = received.lock().expect("nobody panics with it").partial;
+                let given_up = association.abandoned(None).total();
+                println!("partial received={partial} given_up={}", given_up.sent + given_up.unsent);
             }
             ["paths"] => {
                 for path in association.paths() {

@@ -4,11 +4,16 @@
 
 use std::fmt;
 
+use polypath::Ppid;
+
 /// The payload protocol identifier of a message: a mark that means nothing to a dissector, and whether
 /// it is unordered, which not every stack tells its receiver.
 pub(crate) const fn ppid(number: u32, unordered: bool) -> u32 {
     0x7000_0000 | (unordered as u32) << 27 | number
 }
+
+/// The mark of messages that may be given up: they are counted, and in no sum.
+pub(crate) const PARTIAL: Ppid = Ppid(0x6000_0000);
 
 /// Streams that are told apart.
 const STREAMS: usize = 2048;
@@ -17,12 +22,14 @@ pub(crate) struct Tally {
     messages: u64,
     bytes: u64,
     unordered: u64,
+    /// Messages that might have been given up.
+    pub(crate) partial: u64,
     streams: Vec<u64>,
 }
 
 impl Tally {
     pub(crate) fn new() -> Self {
-        Self { messages: 0, bytes: 0, unordered: 0, streams: vec![0; STREAMS] }
+        Self { messages: 0, bytes: 0, unordered: 0, partial: 0, streams: vec![0; STREAMS] }
     }
 
     /// The number of the next message.
@@ -31,6 +38,10 @@ impl Tally {
     }
 
     pub(crate) fn add(&mut self, message: &[u8], stream: u16, ppid: u32, unordered: bool) {
+        if ppid == PARTIAL.0 {
+            self.partial += 1;
+            return;
+        }
         let size = message.len() as u64;
         let hash = hash(message, u64::from(ppid) << 32 ^ size ^ u64::from(stream) << 16);
         self.messages += 1;

@@ -13,10 +13,12 @@ from polypath._core import BlockingModel
 from polypath.figures import COLOURS
 from polypath.papers import charts
 from polypath.papers.qiao2008.settings import (
+    A_MOMENT_LATER,
     DEBIANS_RELEASE,
     FULL_LINKS,
     QUICK_LINKS,
     TABLES,
+    TIED,
     WITH_THE_PAPERS_CONSTANTS,
     Transfer,
     further_links,
@@ -38,7 +40,8 @@ _BYTES = 1000 / 8
 def _table_grid(secondary: int) -> Callable[[bool], Grid]:
     def grid(_full: bool) -> Grid:
         both = [setting for strategy in FIXED for setting in table(secondary, strategy)]
-        return Grid((*both, *table(secondary, "FRtxOnAlt", DEBIANS_RELEASE)), 1)
+        near = [one for one in (*TIED, A_MOMENT_LATER) if one.secondary_rate == secondary]
+        return Grid((*both, *table(secondary, "FRtxOnAlt", DEBIANS_RELEASE), *near), 1)
 
     return grid
 
@@ -52,8 +55,8 @@ def table_rows(runs: Runs, secondary: int) -> pd.DataFrame:
     """A table with everything beside it; times in seconds, percentages by equation (9).
 
     Columns for each strategy: ours, the paper's (`..._paper`), and, for FRtxOnAlt, those with
-    Max.Burst as Debian's release of the module has it (`FRtxOnAlt_module`) and ns-2's own
-    (`..._ns2`).
+    Max.Burst as Debian's release of the module has it (`FRtxOnAlt_module`; where ties decide,
+    `..._module_tied` has them decided the other way) and ns-2's own (`..._ns2`).
     """
     theirs = samples()[WITH_THE_PAPERS_CONSTANTS]
     rows = []
@@ -66,6 +69,8 @@ def table_rows(runs: Runs, secondary: int) -> pd.DataFrame:
         row["percentage_paper"] = percentage(row["FRtxOnAlt_paper"], row["FRtxOnSame_paper"])
         module = Transfer("FRtxOnAlt", primary, secondary, DEBIANS_RELEASE)
         row["FRtxOnAlt_module"] = runs.mean(module).mean
+        tied = replace(module, edge_rate=TIED[0].edge_rate)
+        row["FRtxOnAlt_module_tied"] = runs.mean(tied).mean if tied in TIED else np.nan
         row["FRtxOnAlt_ns2"] = theirs[module].mean
         row["FRtxOnSame_ns2"] = theirs[Transfer("FRtxOnSame", primary, secondary)].mean
         rows.append(row)

@@ -365,6 +365,7 @@ impl Association {
         let last = self.sender.flight.next_tsn().prev();
         if last != next.prev() {
             self.sender.flight.restart(next);
+            self.paths.iter_mut().for_each(crate::path::Path::forget_highest_sent);
             self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
             self.policies.loss = (self.config.loss().make)(&self.config);
         }

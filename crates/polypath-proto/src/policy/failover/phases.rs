@@ -122,6 +122,41 @@ pub(super) fn inactive_above_pmr(path: &PathView) -> PathState {
     }
 }
 
+/// Whether the path for new data has had an error since it was chosen, where a potentially failed state
+/// comes before the inactive one.
+#[derive(Debug)]
+pub(super) struct TimedOut(Option<PathId>);
+
+impl TimedOut {
+    pub(super) const fn new() -> Self {
+        Self(None)
+    }
+
+    /// The state of a path after an error there: potentially failed above so many, inactive above
+    /// Path.Max.Retrans.
+    pub(super) fn after_error(
+        &mut self,
+        path: &PathView,
+        paths: PathsView<'_>,
+        potentially_failed_above: u32,
+    ) -> PathState {
+        if path.id == paths.current() {
+            self.0 = Some(path.id);
+        }
+        match inactive_above_pmr(path) {
+            PathState::Active if path.error_count > potentially_failed_above => {
+                PathState::PotentiallyFailed
+            }
+            state => state,
+        }
+    }
+
+    /// Whether it has; asked once.
+    pub(super) fn take(&mut self, paths: PathsView<'_>) -> bool {
+        self.0.take() == Some(paths.current())
+    }
+}
+
 /// The next path in round robin, whatever its state, but for unconfirmed ones.
 pub(super) fn hop(from: PathId, paths: PathsView<'_>) -> PathId {
     paths.next_after(from, |p| p.state != PathState::Unconfirmed).unwrap_or(from)

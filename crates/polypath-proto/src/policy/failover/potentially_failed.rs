@@ -34,7 +34,7 @@
 //! it (4).
 
 use super::permanent::above_change_primary;
-use super::phases::{active, inactive_above_pmr};
+use super::phases::{TimedOut, active};
 use super::{Doubts, FailoverPolicy, PathErrorKind};
 use crate::PathId;
 use crate::policy::{Answer, PathState, PathView, PathsView};
@@ -49,15 +49,14 @@ pub static POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
 
 #[derive(Debug)]
 pub(super) struct PotentiallyFailed {
-    /// The path for new data has had an error since it was chosen.
-    timed_out: Option<PathId>,
+    timed_out: TimedOut,
     /// Potentially failed paths are probed.
     probes: bool,
 }
 
 impl PotentiallyFailed {
     pub(super) const fn new(probes: bool) -> Self {
-        Self { timed_out: None, probes }
+        Self { timed_out: TimedOut::new(), probes }
     }
 }
 
@@ -80,17 +79,7 @@ impl FailoverPolicy for PotentiallyFailed {
         _: PathErrorKind,
         paths: PathsView<'_>,
     ) -> PathState {
-        if path.id == paths.current() {
-            self.timed_out = Some(path.id);
-        }
-        match inactive_above_pmr(path) {
-            PathState::Active
-                if path.error_count > path.thresholds.potentially_failed_max_retrans =>
-            {
-                PathState::PotentiallyFailed
-            }
-            state => state,
-        }
+        self.timed_out.after_error(path, paths, path.thresholds.potentially_failed_max_retrans)
     }
 
     fn believes(&self, doubts: Doubts) -> bool {
@@ -102,7 +91,7 @@ impl FailoverPolicy for PotentiallyFailed {
 
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
-        let timed_out = self.timed_out.take() == Some(current);
+        let timed_out = self.timed_out.take(paths);
         if active(&paths.path(primary)) {
             return primary;
         }

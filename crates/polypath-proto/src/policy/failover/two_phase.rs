@@ -18,7 +18,7 @@
 //! accuracy of detection. Once every path has failed, data goes to the next one with each timeout, as
 //! in Fig. 7.
 
-use super::phases::{active, hop, inactive_above_pmr};
+use super::phases::{TimedOut, active, hop};
 use super::{FailoverPolicy, PathErrorKind};
 use crate::PathId;
 use crate::policy::{Answer, PathState, PathView, PathsView};
@@ -29,14 +29,16 @@ pub static TWO_PHASE: Answer<dyn FailoverPolicy> = Answer {
     summary: "each timeout redirects new data, a path is inactive after Path.Max.Retrans errors \
               (Caro 2006, V, Fig. 13)",
     make: |config| {
-        Box::new(TwoPhase { timed_out: None, probes: config.heartbeat_interval().is_some() })
+        Box::new(TwoPhase {
+            timed_out: TimedOut::new(),
+            probes: config.heartbeat_interval().is_some(),
+        })
     },
 };
 
 #[derive(Debug)]
 struct TwoPhase {
-    /// The path for new data has had an error since it was chosen.
-    timed_out: Option<PathId>,
+    timed_out: TimedOut,
     /// Potentially failed paths are probed: not if heartbeats are switched off.
     probes: bool,
 }
@@ -52,18 +54,12 @@ impl FailoverPolicy for TwoPhase {
         _: PathErrorKind,
         paths: PathsView<'_>,
     ) -> PathState {
-        if path.id == paths.current() {
-            self.timed_out = Some(path.id);
-        }
-        match inactive_above_pmr(path) {
-            PathState::Active => PathState::PotentiallyFailed,
-            state => state,
-        }
+        self.timed_out.after_error(path, paths, 0)
     }
 
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
-        let timed_out = self.timed_out.take() == Some(current);
+        let timed_out = self.timed_out.take(paths);
         if active(&paths.path(primary)) {
             return primary;
         }

@@ -94,7 +94,7 @@ pub struct MissingChunk {
     /// It has been marked for fast retransmission before, whatever came after.
     pub ever_fast_retransmitted: bool,
     /// Recover point of its own: the highest TSN that had been sent when it was last fast
-    /// retransmitted, if it ever was.
+    /// retransmitted, if it ever was, or when it first left after higher ones.
     pub own_recover: Option<Tsn>,
     /// How often it has been sent.
     pub transmissions: u32,

@@ -68,7 +68,9 @@ impl LossDetector for Split {
         if !highest.is_after(chunk.tsn) {
             return 0;
         }
-        if self.multiple && chunk.own_recover.is_some_and(|own| !highest.is_after(own)) {
+        // What first left after higher TSNs is missing only by what followed it, too.
+        let first = !self.ns2 && chunk.transmissions == 1;
+        if (self.multiple || first) && chunk.own_recover.is_some_and(|own| !highest.is_after(own)) {
             return 0;
         }
         match sack.packets {

@@ -7,7 +7,7 @@
 //! took data last. Paths that are potentially failed take none (Natarajan 2009); when there is no active
 //! one, the failover policy's choice takes it. ns-2: SctpCMTAgent::SendMuch.
 
-use super::Scheduler;
+use super::{NewData, Scheduler, Turn};
 use crate::PathId;
 use crate::policy::{Answer, PathState, PathView, PathsView};
 
@@ -20,7 +20,7 @@ pub static CONCURRENT: Answer<dyn Scheduler> = Answer {
 };
 
 #[derive(Debug, Default)]
-struct Concurrent {
+pub(super) struct Concurrent {
     /// The path that is being filled, or was last.
     filling: Option<PathId>,
     /// All that could leave has left since: the next path's turn.
@@ -36,16 +36,17 @@ impl Scheduler for Concurrent {
         self.over = true;
     }
 
-    fn path(
+    fn next(
         &mut self,
         paths: PathsView<'_>,
+        _: &NewData,
         has_room: &dyn Fn(&PathView) -> bool,
-    ) -> Option<PathId> {
+    ) -> Option<Turn> {
         let usable = |p: &PathView| p.state == PathState::Active && has_room(p);
         if let Some(path) = self.filling.filter(|_| !self.over)
             && usable(&paths.path(path))
         {
-            return Some(path);
+            return Some(Turn::in_order(path));
         }
         let last = PathId((paths.count() - 1) as u8);
         let next = paths.next_after(self.filling.unwrap_or(last), usable);
@@ -55,6 +56,6 @@ impl Scheduler for Concurrent {
         });
         self.over &= next.is_none();
         self.filling = next.or(self.filling);
-        next
+        next.map(Turn::in_order)
     }
 }

@@ -1,7 +1,6 @@
 //! All new data to one path: the primary, or its stand-in after a failover (RFC 9260 6.4).
 
-use super::Scheduler;
-use crate::PathId;
+use super::{NewData, Scheduler, Turn};
 use crate::policy::{Answer, PathView, PathsView};
 
 /// See the [module](self).
@@ -15,11 +14,12 @@ pub static PRIMARY: Answer<dyn Scheduler> = Answer {
 struct Primary;
 
 impl Scheduler for Primary {
-    fn path(
+    fn next(
         &mut self,
         paths: PathsView<'_>,
+        _: &NewData,
         has_room: &dyn Fn(&PathView) -> bool,
-    ) -> Option<PathId> {
-        Some(paths.path(paths.current())).filter(has_room).map(|p| p.id)
+    ) -> Option<Turn> {
+        Some(paths.path(paths.current())).filter(has_room).map(|p| Turn::in_order(p.id))
     }
 }

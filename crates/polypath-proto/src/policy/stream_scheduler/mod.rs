@@ -8,12 +8,25 @@ use std::fmt;
 use super::Answer;
 use crate::StreamId;
 
+mod fair;
 mod first_come;
+mod priority;
+mod round_robin;
 
+pub use fair::{FAIR_CAPACITY, WEIGHTED_FAIR_QUEUEING};
 pub use first_come::FIRST_COME;
+pub use priority::PRIORITY;
+pub use round_robin::{ROUND_ROBIN, ROUND_ROBIN_PACKET};
 
 /// Every answer.
-pub static ANSWERS: &[&Answer<dyn StreamScheduler>] = &[&FIRST_COME];
+pub static ANSWERS: &[&Answer<dyn StreamScheduler>] = &[
+    &FIRST_COME,
+    &ROUND_ROBIN,
+    &ROUND_ROBIN_PACKET,
+    &PRIORITY,
+    &FAIR_CAPACITY,
+    &WEIGHTED_FAIR_QUEUEING,
+];
 
 /// A message that begins to wait, behind those of its stream that wait already.
 #[derive(Clone, Copy, Debug)]

@@ -31,9 +31,13 @@ impl InFlight {
         let Some(at) = known.or_else(|| self.ring.iter().rposition(of_it)) else { return 0 };
         // From there to its first fragment, and to its last one, as far as they are here. With DATA
         // chunks there is nothing between.
+        let interleaved = self.ring[at].fsn.is_some();
         let mut freed = 0;
         for offset in (0..=at).rev() {
             if !self.ring[offset].is_of(message) {
+                if interleaved {
+                    continue;
+                }
                 break;
             }
             freed += self.abandon_at(offset, &mut each);
@@ -46,6 +50,9 @@ impl InFlight {
         }
         for offset in at + 1..self.ring.len() {
             if !self.ring[offset].is_of(message) {
+                if interleaved {
+                    continue;
+                }
                 break;
             }
             freed += self.abandon_at(offset, &mut each);
@@ -72,6 +79,7 @@ impl InFlight {
             Fate::Lost(_) => {
                 self.lost.remove(&(self.first_place + offset as u64));
             }
+            Fate::Reserved => self.reserved.remove(self.first_place + offset as u64, chunk.size()),
             Fate::Acked | Fate::Abandoned => {}
         }
         if before != Fate::Acked {
@@ -127,7 +135,8 @@ impl InFlight {
         let mut last = BTreeMap::new();
         let mut point = self.ack_point();
         for chunk in self.to_be_skipped() {
-            if !chunk.unordered {
+            // A stream sequence number is one of ordered messages alone.
+            if !chunk.unordered || chunk.fsn.is_some() {
                 let key = (chunk.stream, chunk.unordered);
                 if !last.contains_key(&key) && last.len() == most {
                     break;

@@ -134,7 +134,7 @@ mod tests {
     fn plain_words() {
         let types = U16List::from_be_bytes(&[0, 7, 0xc1, 2]).unwrap();
         let addresses = Parameters::new(&[0, 5, 0, 8, 10, 0, 0, 1, 0, 5, 0, 8, 10, 0, 0, 2]);
-        let unknown = Parameters::new(&[0xc0, 1, 0, 4, 0x80, 9, 0, 4]);
+        let unknown = Parameters::new(&[0xc0, 1, 0, 4, 0x80, 0x18, 0, 4]);
         for (cause, words) in [
             (Cause::InvalidStreamIdentifier(StreamId(7)), "there is no stream 7"),
             (
@@ -160,7 +160,7 @@ mod tests {
             (Cause::InvalidMandatoryParameter, "a mandatory parameter has an invalid value"),
             (
                 Cause::UnrecognizedParameters(unknown),
-                "parameters are of types that are not known: 0xc001, 0x8009",
+                "parameters are of types that are not known: 0xc001, 0x8018",
             ),
             (Cause::NoUserData(Tsn(3)), "the DATA chunk with TSN 3 has no user data"),
             (

@@ -84,6 +84,17 @@ impl Sent {
     pub(crate) fn data(&self) -> Vec<DataSeen> {
         let mut seen = Vec::new();
         for chunk in self.parsed() {
+            if let Chunk::IData(d) = chunk {
+                seen.push(DataSeen {
+                    n: relative(d.tsn.0, self.sender_tsn),
+                    stream: d.stream.0,
+                    ssn: d.mid.0 as u16,
+                    len: d.payload.len(),
+                    unordered: d.unordered,
+                    beginning: d.beginning(),
+                    end: d.end,
+                });
+            }
             if let Chunk::Data(d) = chunk {
                 seen.push(DataSeen {
                     n: relative(d.tsn.0, self.sender_tsn),
@@ -208,6 +219,16 @@ fn say(chunk: &Chunk<'_>, sent: &Sent) -> Said {
     };
     let text = match chunk {
         Chunk::Data(d) => format!("{name} {}", relative(d.tsn.0, sent.sender_tsn)),
+        Chunk::IData(d) => format!("{name} {}", relative(d.tsn.0, sent.sender_tsn)),
+        Chunk::IForwardTsn(f) => {
+            let mut text =
+                format!("{name} {}", relative(f.new_cumulative_tsn().0, sent.sender_tsn));
+            for s in f.messages() {
+                let unordered = if s.unordered { "u" } else { "" };
+                text += &format!(" [{}{unordered}:{}]", s.stream, s.mid);
+            }
+            text
+        }
         Chunk::ForwardTsn(f) => {
             let mut text =
                 format!("{name} {}", relative(f.new_cumulative_tsn().0, sent.sender_tsn));
@@ -224,6 +245,15 @@ fn say(chunk: &Chunk<'_>, sent: &Sent) -> Said {
                 format!("{name} {}", relative(s.cumulative_tsn_ack.0, sent.receiver_tsn));
             for g in s.gaps() {
                 text += &format!(" [{}-{}]", g.start, g.end);
+            }
+            text
+        }
+        Chunk::NrSack(s) => {
+            let mut text =
+                format!("{name} {}", relative(s.cumulative_tsn_ack.0, sent.receiver_tsn));
+            for (open, g) in s.gaps().map(|g| ('[', g)).chain(s.nr_gaps().map(|g| ('{', g))) {
+                text += &format!(" {open}{}-{}", g.start, g.end);
+                text.push(if open == '[' { ']' } else { '}' });
             }
             text
         }

@@ -1,13 +1,13 @@
 //! A random network, configuration and workload, all from one number.
 
-use polypath_proto::{BurstRule, Config, policy};
+use polypath_proto::{BufferSplitting, BurstRule, Config, policy};
 use polypath_sim::Scenario;
 use polypath_sim::link::{LossModel, LossScript, Reordering};
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
     AssociationSpec, CheckEvery, Choice, CrossTraffic, Direction, EncapsulationSpec, Fault,
     LinkEntry, LinkSpec, NodeSpec, PathSpec, Policy, Reset, SizeRange, Switch, Threshold,
-    TrafficKind, TrafficSpec, Transport, Workload, WorkloadKind,
+    TrafficKind, TrafficSpec, Transport, TransportParameters, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 
@@ -81,6 +81,7 @@ impl Case {
         }
         resets(&mut scenario, number);
         extensions(&mut scenario, number);
+        bounded_buffers(&mut scenario, number);
         let faults = faults(&mut scenario, &mut dice, harshness);
         scenario.run.check_every = CheckEvery::Events(1);
         // Background traffic goes on through outages of hours.
@@ -97,6 +98,7 @@ impl Case {
     pub(crate) fn with_standard_answers(mut self) -> Self {
         self.scenario.policy = Policy::default();
         self.scenario.transport.partial_reliability = None;
+        self.scenario.transport.interleaving = None;
         let workloads = self.scenario.associations.iter_mut().map(|a| &mut a.workload);
         for workload in workloads.chain(&mut self.scenario.workload) {
             (workload.lifetime, workload.retransmissions, workload.priorities) = (None, None, None);
@@ -336,7 +338,8 @@ fn policies(dice: &mut Dice) -> Policy {
             failover,
             ack,
             rtt_sampling,
-            probing
+            probing,
+            stream_scheduler
         );
         if config.build().is_ok() {
             return policy;
@@ -384,6 +387,10 @@ fn workload(dice: &mut Dice, transport: &Transport) -> Workload {
 fn extensions(scenario: &mut Scenario, number: u64) {
     if scenario.transport.profile.is_some() {
         return;
+    }
+    let interleaving = &mut Dice(Random::named(number, "interleaving"));
+    if number.is_multiple_of(2) && interleaving.one_in(3) {
+        scenario.transport.interleaving = Some(true);
     }
     let mut dice = Dice(Random::named(number, "extensions"));
     if number % 8 == 2 {
@@ -441,6 +448,26 @@ fn partial_reliability(scenario: &mut Scenario, workload: &mut Workload, dice: &
         _ => workload.priorities = Some(dice.between(1, 5) as u32),
     }
     workload.unreliable = dice.one_in(2).then(|| dice.percent(100));
+}
+
+/// NR-SACK at one side or both, and split buffers. Not by the dice, likewise.
+fn bounded_buffers(scenario: &mut Scenario, number: u64) {
+    if scenario.transport.profile.is_some() || number % 4 != 2 {
+        return;
+    }
+    let mut dice = Dice(Random::named(number, "bounded buffers"));
+    scenario.transport.nr_sack = Some(true);
+    if dice.one_in(4) {
+        let receiver = TransportParameters { nr_sack: Some(false), ..Default::default() };
+        scenario.transport.receiver = Some(receiver);
+    }
+    let splitting = [
+        BufferSplitting::Off,
+        BufferSplitting::Send,
+        BufferSplitting::Receive,
+        BufferSplitting::Both,
+    ];
+    scenario.transport.buffer_splitting = Some(Choice(*dice.0.pick(&splitting)));
 }
 
 /// Outages and changes; true if there are outages.

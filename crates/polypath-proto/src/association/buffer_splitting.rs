@@ -1,0 +1,32 @@
+//! Buffers split between the paths (`buffer_splitting`): a path that stalls does not take all of them.
+//!
+//! Dreibholz, Becke, Rathgeb, Tuexen, "On the Use of Concurrent Multipath Transfer over Asymmetric Paths"
+//! (2010), and draft-tuexen-tsvwg-sctp-multipath: with n paths, new data leaves on one while less than an
+//! n-th part of the buffer is outstanding there. usrsctp: sctp_buffer_splitting.
+
+use super::Association;
+use crate::config::BufferSplitting;
+use crate::policy::PathState;
+
+impl Association {
+    /// New data leaves on a path that has less than this outstanding.
+    pub(super) fn path_share(&self) -> u32 {
+        let splitting = self.config.buffer_splitting();
+        if splitting == BufferSplitting::Off || !self.policies.scheduler.is_concurrent() {
+            return u32::MAX;
+        }
+        let active = self.paths.iter().filter(|p| p.state() == PathState::Active).count();
+        let paths = active.max(1) as u32;
+        let sender = &self.sender;
+        let send = self.config.send_buffer() / paths;
+        let receive = sender.peer_rwnd.saturating_add(sender.flight.bytes()) / paths;
+        let share = match splitting {
+            BufferSplitting::Off => u32::MAX,
+            BufferSplitting::Send => send,
+            BufferSplitting::Receive => receive,
+            BufferSplitting::Both => send.min(receive),
+        };
+        // A path with nothing outstanding may always send.
+        share.max(1)
+    }
+}

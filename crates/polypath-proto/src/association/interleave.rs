@@ -1,0 +1,73 @@
+//! User message interleaving: I-DATA in place of DATA, if both sides offered it (RFC 8260 2.2); and the
+//! application's say in which stream's message leaves next (RFC 8260 3, 4.3).
+
+use super::Association;
+use super::data::DataSeen;
+use crate::error::SendError;
+use crate::policy::{Answer, StreamScheduler};
+use crate::receive::Receiver;
+use crate::wire::{DATA_HEADER_LEN, I_DATA_HEADER_LEN, IData};
+use crate::{Extension, Extensions, PathId, StreamId};
+
+impl Association {
+    /// Bytes of a chunk of user data before the data.
+    pub(super) const fn data_header(&self) -> usize {
+        let interleaves = self.extensions.contains(Extension::Interleaving);
+        if interleaves { I_DATA_HEADER_LEN } else { DATA_HEADER_LEN }
+    }
+
+    /// What the receiving half has to know of the handshake.
+    pub(super) const fn prepare(receiver: &mut Receiver, extensions: Extensions) {
+        receiver.expect_gaps(extensions.contains(Extension::PartialReliability));
+        receiver.interleave(extensions.contains(Extension::Interleaving));
+    }
+
+    /// RFC 8260 2.2.1: "I-DATA chunks MUST be used for all user messages and DATA-chunk MUST NOT be used", or
+    /// the other way round, as it was agreed. True if the peer did otherwise, which ends the association.
+    pub(super) fn is_wrong_kind(&mut self, interleaved: bool) -> bool {
+        let agreed = self.extensions.contains(Extension::Interleaving);
+        if agreed == interleaved || !self.state.may_receive_data() {
+            return false;
+        }
+        self.violation(if agreed {
+            "DATA where messages are interleaved"
+        } else {
+            "I-DATA where messages are not interleaved"
+        });
+        true
+    }
+
+    pub(super) fn handle_i_data(&mut self, path: PathId, data: &IData<'_>, seen: &mut DataSeen) {
+        let head = data.into();
+        if !self.is_wrong_kind(true) && self.note_data(path, head, seen) {
+            let outcome = self.receiver.handle_i_data(data);
+            self.note_outcome(path, head, outcome, seen);
+        }
+    }
+
+    /// Which stream's message leaves next, from now on (SCTP_STREAM_SCHEDULER, RFC 8260 4.3.2).
+    pub fn set_stream_scheduler(&mut self, answer: &'static Answer<dyn StreamScheduler>) {
+        self.config.stream_scheduler = answer;
+        self.sender.queue.schedule((answer.make)(&self.config));
+    }
+
+    /// What the scheduler is to know of a stream: its priority, where a smaller number comes first, or
+    /// its weight (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 4.3.3). 0 at the beginning.
+    ///
+    /// # Errors
+    ///
+    /// There is no such stream.
+    pub fn set_stream_value(&mut self, stream: StreamId, value: u16) -> Result<(), SendError> {
+        if stream.0 >= self.outbound_streams {
+            return Err(SendError::NoSuchStream { stream, streams: self.outbound_streams });
+        }
+        self.sender.queue.set_value(stream, value);
+        self.set_stream_scheduler(self.config.stream_scheduler());
+        Ok(())
+    }
+
+    /// See [`set_stream_value`](Self::set_stream_value).
+    pub fn stream_value(&self, stream: StreamId) -> u16 {
+        self.sender.queue.value(stream)
+    }
+}

@@ -1,0 +1,67 @@
+//! Fair shares of the capacity: the stream that has had the least, for its weight, leaves next.
+//!
+//! RFC 8260 3.5 (SCTP_SS_FC): equal shares, whatever the sizes of messages. 3.6 (SCTP_SS_WFQ): shares in
+//! proportion to the streams' values. Start-time fair queueing (Goyal et al. 1997): each stream has a
+//! virtual time, which what it sends moves by the bytes over its weight; a stream that had nothing to
+//! send begins where the others are, so that silence saves up nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Left, StreamScheduler, Waiting};
+use crate::StreamId;
+use crate::policy::Answer;
+
+/// See the [module](self).
+pub static FAIR_CAPACITY: Answer<dyn StreamScheduler> = Answer {
+    name: "fair-capacity",
+    summary: "equal shares of the bytes for all streams (SCTP_SS_FC, RFC 8260 3.5)",
+    make: |_| Box::new(Fair { weighted: false, ..Fair::default() }),
+};
+
+/// See the [module](self).
+pub static WEIGHTED_FAIR_QUEUEING: Answer<dyn StreamScheduler> = Answer {
+    name: "weighted-fair-queueing",
+    summary: "shares of the bytes in proportion to the streams' values (SCTP_SS_WFQ, RFC 8260 3.6)",
+    make: |_| Box::new(Fair { weighted: true, ..Fair::default() }),
+};
+
+/// A byte of a stream of weight 1; the largest weight still moves by more than nothing.
+const BYTE: u128 = 1 << 16;
+
+#[derive(Debug, Default)]
+struct Fair {
+    weighted: bool,
+    /// Streams on which something waits, by their virtual time.
+    active: BTreeSet<(u128, StreamId)>,
+    /// The virtual time of streams that are active, or ahead of it.
+    times: BTreeMap<StreamId, u128>,
+    /// That of the chunk that left last.
+    now: u128,
+}
+
+impl StreamScheduler for Fair {
+    fn queued(&mut self, message: &Waiting) {
+        if message.first {
+            let time = self.times.entry(message.stream).or_default();
+            *time = self.now.max(*time);
+            self.active.insert((*time, message.stream));
+        }
+    }
+
+    fn left(&mut self, chunk: &Left) {
+        let Some(time) = self.times.get_mut(&chunk.stream) else { return };
+        self.active.remove(&(*time, chunk.stream));
+        if chunk.bytes > 0 {
+            self.now = self.now.max(*time);
+            let weight = if self.weighted { u128::from(chunk.value.max(1)) } else { 1 };
+            *time += chunk.bytes as u128 * BYTE / weight;
+        }
+        if chunk.more {
+            self.active.insert((*time, chunk.stream));
+        }
+    }
+
+    fn next(&self) -> Option<StreamId> {
+        self.active.first().map(|(_, stream)| *stream)
+    }
+}

@@ -1,0 +1,50 @@
+//! Strict priorities: the stream with the smallest value first; among equals, the streams take turns.
+//!
+//! RFC 8260 3.4 (SCTP_SS_PRIO); 4.3.3: the value of a stream is its priority.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Left, StreamScheduler, Waiting};
+use crate::StreamId;
+use crate::policy::Answer;
+
+/// See the [module](self).
+pub static PRIORITY: Answer<dyn StreamScheduler> = Answer {
+    name: "priority",
+    summary: "the stream with the smallest value first, equals in turn (SCTP_SS_PRIO, RFC 8260 3.4)",
+    make: |_| Box::<Priority>::default(),
+};
+
+#[derive(Debug, Default)]
+struct Priority {
+    /// Streams on which something waits, by value.
+    active: BTreeMap<u16, BTreeSet<StreamId>>,
+    /// Of each value: where the next turn begins to look.
+    from: BTreeMap<u16, StreamId>,
+}
+
+impl StreamScheduler for Priority {
+    fn queued(&mut self, message: &Waiting) {
+        self.active.entry(message.value).or_default().insert(message.stream);
+    }
+
+    fn left(&mut self, chunk: &Left) {
+        if chunk.bytes > 0 {
+            self.from.insert(chunk.value, StreamId(chunk.stream.0.wrapping_add(1)));
+        }
+        if !chunk.more
+            && let Some(streams) = self.active.get_mut(&chunk.value)
+        {
+            streams.remove(&chunk.stream);
+            if streams.is_empty() {
+                self.active.remove(&chunk.value);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<StreamId> {
+        let (value, streams) = self.active.first_key_value()?;
+        let from = self.from.get(value).copied().unwrap_or_default();
+        streams.range(from..).next().or_else(|| streams.first()).copied()
+    }
+}

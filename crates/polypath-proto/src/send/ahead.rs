@@ -1,0 +1,243 @@
+//! New data that leaves ahead of its turn: TSNs are given to chunks that faster paths will carry, and a
+//! chunk behind them leaves on a slower path now, to arrive when its turn has come.
+//!
+//! What a receiver may hold is bounded in every direction: the window still is the peer's (RFC 9260
+//! 6.1 A), and the scheduler leaves a part of it to what lies below. If all of it is taken none the less, the
+//! chunk that the receiver waits for leaves as a probe of the window.
+
+use std::collections::BTreeSet;
+
+use super::in_flight::{Fate, InFlight, Outstanding};
+use super::{Sender, queue::SendQueue};
+use crate::{PathId, Tsn};
+
+/// So many TSNs at most beyond the cumulative ack point: gap blocks reach twice as far.
+const MOST_TSNS: u64 = 1 << 15;
+
+/// The chunks with [`Fate::Reserved`].
+#[derive(Debug)]
+pub(super) struct Reserved {
+    /// Their places in the ring's count.
+    places: BTreeSet<u64>,
+    /// Their bytes, chunk headers included.
+    bytes: usize,
+    /// The most payload of one of them since there was none.
+    largest: usize,
+    /// Bytes of chunks that left ahead of others and are not cumulatively acknowledged.
+    ahead: u32,
+}
+
+impl Reserved {
+    pub(super) const fn new() -> Self {
+        Self { places: BTreeSet::new(), bytes: 0, largest: 0, ahead: 0 }
+    }
+
+    /// It leaves, or is acknowledged.
+    pub(super) fn remove(&mut self, place: u64, size: u32) {
+        if self.places.remove(&place) {
+            self.bytes -= size as usize;
+        }
+        if self.places.is_empty() {
+            self.largest = 0;
+        }
+    }
+
+    /// A chunk has left the ring.
+    pub(super) fn gone(&mut self, chunk: &Outstanding) {
+        if chunk.ahead {
+            self.ahead -= chunk.size();
+        }
+    }
+
+    pub(super) fn check<'a>(
+        &self,
+        ring: impl Iterator<Item = &'a Outstanding>,
+    ) -> Result<(), String> {
+        let (mut count, mut bytes, mut ahead) = (0, 0, 0);
+        for chunk in ring {
+            if chunk.fate == Fate::Reserved {
+                count += 1;
+                bytes += chunk.size() as usize;
+            }
+            ahead += if chunk.ahead { chunk.size() } else { 0 };
+        }
+        if (count, bytes, ahead) == (self.places.len(), self.bytes, self.ahead) {
+            return Ok(());
+        }
+        Err(format!(
+            "reserved: {count} chunks of {bytes} bytes, {ahead} ahead, but counted {self:?}"
+        ))
+    }
+}
+
+impl InFlight {
+    /// The lowest chunk that has its TSN and has not left.
+    pub(crate) fn first_reserved(&self) -> Option<(Tsn, &Outstanding)> {
+        self.reserved.places.first().and_then(|&place| self.at(place))
+    }
+
+    /// Bytes of the chunks that have a TSN and have not left, headers included.
+    pub(crate) const fn reserved_bytes(&self) -> usize {
+        self.reserved.bytes
+    }
+
+    /// Payload of the largest of them, at least.
+    pub(crate) const fn largest_reserved(&self) -> usize {
+        self.reserved.largest
+    }
+
+    /// Bytes that left ahead of others and are not cumulatively acknowledged.
+    pub(crate) const fn ahead(&self) -> u32 {
+        self.reserved.ahead
+    }
+
+    /// One of the TSNs `first` to `last` has not been sent yet.
+    pub(crate) fn has_reserved_in(&self, first: Tsn, last: Tsn) -> bool {
+        let span = self.place_of(first)..=self.place_of(last);
+        !self.reserved.places.is_empty()
+            && !last.is_before(first)
+            && self.reserved.places.range(span).next().is_some()
+    }
+
+    /// A reserved chunk leaves on `path`; `highest` is the highest TSN that has left there.
+    pub(crate) fn send_reserved(
+        &mut self,
+        tsn: Tsn,
+        path: PathId,
+        highest: Option<Tsn>,
+    ) -> &Outstanding {
+        let place = self.place_of(tsn);
+        let ahead = self.reserved.places.first().is_some_and(|&first| first < place);
+        let chunk = self.begin(tsn, path);
+        let size = chunk.size();
+        chunk.ahead = ahead;
+        // Else what left before it would report it missing.
+        chunk.own_recover = highest.filter(|highest| highest.is_after(tsn));
+        self.reserved.ahead += if ahead { size } else { 0 };
+        self.reserved.remove(place, size);
+        self.at(place).map(|(_, chunk)| chunk).expect("it is there")
+    }
+
+    fn at(&self, place: u64) -> Option<(Tsn, &Outstanding)> {
+        let tsn = self.tsn_at(place);
+        self.get(tsn).map(|chunk| (tsn, chunk))
+    }
+
+    /// Gives a TSN to the next chunk of the queue.
+    fn reserve(&mut self, queue: &mut SendQueue, largest: usize) -> bool {
+        let next = self.next_tsn();
+        let place = self.place_of(next);
+        if u64::from(next.offset_from(self.ack_point())) >= MOST_TSNS {
+            return false;
+        }
+        let Some(chunk) = queue.next_size(largest, largest).and_then(|n| queue.take(n)) else {
+            return false;
+        };
+        let chunk = self.push_reserved(chunk);
+        let (size, payload) = (chunk.size() as usize, chunk.payload.len());
+        self.reserved.places.insert(place);
+        self.reserved.bytes += size;
+        self.reserved.largest = self.reserved.largest.max(payload);
+        true
+    }
+}
+
+impl Sender {
+    /// Payload of the lowest chunk that has not been sent, if it may have at most `largest`.
+    pub(crate) fn next_new_size(&self, largest: usize) -> Option<usize> {
+        match self.flight.first_reserved() {
+            Some((_, chunk)) => Some(chunk.payload.len()),
+            None => self.queue.next_size(largest, largest),
+        }
+    }
+
+    /// Bytes that have not been sent.
+    pub(crate) const fn waiting(&self) -> usize {
+        self.queue.bytes() + self.flight.reserved_bytes()
+    }
+
+    /// The chunk for a path on which `ahead` bytes of others are to leave elsewhere meanwhile, where
+    /// `highest` was the highest to leave: behind those bytes and, as far as there is such, above
+    /// `highest`. Gives TSNs to what lies below it.
+    pub(crate) fn next_ahead(
+        &mut self,
+        ahead: usize,
+        highest: Option<Tsn>,
+        largest: usize,
+    ) -> Option<Tsn> {
+        let Self { flight, queue, .. } = self;
+        let too_low = |tsn: Tsn| highest.is_some_and(|highest| !tsn.is_after(highest));
+        let lacks = |flight: &InFlight| {
+            let last = flight.reserved.places.last().map(|&place| flight.tsn_at(place));
+            flight.reserved_bytes() <= ahead || last.is_none_or(too_low)
+        };
+        while lacks(flight) && flight.reserve(queue, largest) {}
+        let mut below = flight.reserved_bytes();
+        let mut chosen = None;
+        // From the end: there is where the last one was, mostly.
+        for &place in flight.reserved.places.iter().rev() {
+            let (tsn, chunk) = flight.at(place)?;
+            below -= chunk.size() as usize;
+            if chosen.is_some() && (below < ahead || too_low(tsn)) {
+                break;
+            }
+            chosen = Some(tsn);
+        }
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::stream_scheduler::FIRST_COME;
+    use crate::{Config, Message, StreamId, Time};
+
+    /// A sender with so many messages of 84 bytes, 100 with the header.
+    fn sender(messages: u32) -> Sender {
+        let mut s = Sender::new(Tsn(u32::MAX - 1), (FIRST_COME.make)(&Config::rfc9260()));
+        for _ in 0..messages {
+            s.queue.push(Time::ZERO, Message::new(StreamId(0), vec![1; 84]));
+        }
+        s
+    }
+
+    fn send(s: &mut Sender, tsn: Tsn, highest: Option<Tsn>) {
+        s.flight.send_reserved(tsn, PathId(1), highest);
+        s.flight.check().unwrap();
+    }
+
+    #[test]
+    fn what_leaves_ahead_lies_behind_so_many_bytes() {
+        let mut s = sender(10);
+        let at = |n| Tsn(u32::MAX - 1).plus(n);
+        assert_eq!(s.next_ahead(300, None, 1000), Some(at(3)));
+        assert_eq!((s.waiting(), s.flight.reserved_bytes()), (6 * 84 + 400, 400));
+        send(&mut s, at(3), None);
+        // The next lies above it, were fewer bytes asked for.
+        assert_eq!(s.next_ahead(200, Some(at(3)), 1000), Some(at(4)));
+        send(&mut s, at(4), Some(at(3)));
+        assert_eq!(s.next_ahead(100, None, 1000), Some(at(1)));
+        assert_eq!(s.next_ahead(500, Some(at(4)), 1000), Some(at(7)));
+        // Not enough of them: the last.
+        assert_eq!(s.next_ahead(5000, Some(at(4)), 1000), Some(at(9)));
+        assert!(s.queue.is_empty());
+        assert_eq!((s.flight.ahead(), s.flight.bytes()), (200, 200));
+        assert!(s.flight.has_reserved_in(at(2), at(3)) && !s.flight.has_reserved_in(at(3), at(4)));
+        // The lowest leaves last on a path: what left before it there says nothing of it.
+        let first = s.flight.first_reserved().unwrap().0;
+        assert_eq!(first, at(0));
+        send(&mut s, first, Some(at(4)));
+        assert_eq!(s.flight.get(first).unwrap().own_recover, Some(at(4)));
+        assert_eq!(s.flight.ahead(), 200);
+        s.flight.ack_cumulative(first, |_, _, _| {});
+        s.flight.check().unwrap();
+    }
+
+    #[test]
+    fn no_more_tsns_than_gap_blocks_reach() {
+        let mut s = sender(40_000);
+        let last = s.next_ahead(usize::MAX, None, 1000).unwrap();
+        assert_eq!(u64::from(last.offset_from(s.flight.ack_point())), MOST_TSNS - 1);
+    }
+}
