@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from polypath.result import Result
 
-#: Told apart by the colour-blind (Okabe and Ito).
+#: Told apart by the colour-blind (Okabe and Ito, and a dark red).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")
 #: States of a path from here on are those of a path that does not work.
 _POTENTIALLY_FAILED = 2
