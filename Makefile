@@ -7,9 +7,10 @@ LAB := .venv-lab
 FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
-# The programs that the end-to-end tests and the Python tests start, with the features that `test-rust` has
-# built them with. The Python module is built by maturin, optimised.
-BUILD_TESTED = $(CARGO) build $(LOCKED) --workspace --exclude polypath-py --all-targets
+# What tests exercise: one set of crates for all of them, so that nothing is built twice with other features.
+# The Python module is built by maturin, optimised.
+TESTED := --workspace --exclude polypath-py
+BUILD_TESTED = $(CARGO) build $(LOCKED) $(TESTED) --all-targets
 
 .PHONY: help build demo test check test-rust test-e2e test-python differential policies blackout interop bench fuzz clean
 .DEFAULT_GOAL := help
@@ -40,7 +41,7 @@ check: ## formatting, lints, docs, the crates' layers, the length of files
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
 
 test-rust: ## the tests of the crates
-	$(CARGO) test $(LOCKED) --workspace --no-fail-fast
+	$(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast
 
 test-e2e: ## the tests of the program: real processes, namespaces, captures (see tests/)
 	$(BUILD_TESTED)
