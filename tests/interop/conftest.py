@@ -19,11 +19,11 @@ NEEDS = {
 ONE = {"usrsctp": (True, True), "linux": (False, False), "pion": (False, True)}
 
 
-def cases(*stacks: str, quick: bool = True, once: bool = False,
+def cases(*stacks: str, quick: bool = True, once: bool = False, unsteady: str = "",
           feature: str = "") -> pytest.MarkDecorator:
     """The test for each peer and encapsulation, and for each side that connects. One that is not
-    quick has two of a peer's four in the short run, in which both of either occur; or one, `once`. Where a
-    feature is known not to be, there is none."""
+    quick has two of a peer's four in the short run, in which both of either occur; or one, `once`; with
+    an `unsteady` peer it has none. Where a feature is known not to be, there is none."""
     params = []
     for stack in stacks or ("usrsctp", "linux"):
         for raw in table.STACKS[stack][1]:
@@ -33,7 +33,7 @@ def cases(*stacks: str, quick: bool = True, once: bool = False,
                 case = Case(stack, raw, we_connect)
                 marks = [pytest.mark.needs(*NEEDS[stack])]
                 left_out = (not quick and (raw == we_connect) == (stack == "usrsctp")
-                            or once and (raw, we_connect) != ONE[stack])
+                            or once and (raw, we_connect) != ONE[stack] or stack == unsteady)
                 if left_out:
                     marks.append(pytest.mark.thorough)
                 params.append(pytest.param(case, id=str(case), marks=marks))
@@ -41,11 +41,14 @@ def cases(*stacks: str, quick: bool = True, once: bool = False,
 
 
 def pytest_collection_modifyitems(config, items):
-    """All on one worker; the thorough ones only for `make interop`."""
+    """On one worker those with the kernel as the peer, on another all else; the thorough ones only for
+    `make interop`, whose table takes one worker."""
     long = []
     for item in items:
         if "interop" in item.path.parts:
-            item.add_marker(pytest.mark.xdist_group("interop"))
+            case = item.callspec.params.get("case") if hasattr(item, "callspec") else None
+            apart = case is not None and case.stack == "linux" and not table.WRITES
+            item.add_marker(pytest.mark.xdist_group("interop-linux" if apart else "interop"))
             # The table that is there is of no interest to a run that writes another.
             if item.path.stem == "test_table" if table.WRITES else item.get_closest_marker("thorough"):
                 long.append(item)

@@ -12,7 +12,7 @@ def remotes(peer) -> dict[str, str]:
     return {address: path["state"] for address, path in peer.paths().items()}
 
 
-@cases(quick=False)
+@cases(once=True)
 def test_data_is_authenticated(pair, result, tmp_path):
     """Both take DATA only so, with the same secret; without the secret nothing would arrive."""
     pcap = tmp_path / "auth.pcapng"
@@ -31,7 +31,8 @@ def test_data_is_authenticated(pair, result, tmp_path):
     result("auth")
 
 
-@cases(quick=False, feature="move-ours")
+# With usrsctp some of its data, or its goodbye, is missing now and then: docs/interoperability.md.
+@cases(once=True, unsteady="usrsctp", feature="move-ours")
 def test_addresses_change_under_load(pair, result):
     """First ours, then theirs; each comes before the old one goes, and all that is sent arrives."""
     pair.network.shape("60mbit")

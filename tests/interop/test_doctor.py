@@ -132,7 +132,7 @@ while True:
 
 def test_the_peer_refuses_and_says_why(network, processes, doctor):
     processes.start(sys.executable, "-c", WITHOUT_RESOURCES, inside=network.b.inside).said("ready")
-    said, code = doctor(THERE[0])
+    said, code = doctor(THERE[0], "--plain")
     assert code == 1 and "an SCTP stack answers with ABORT: " in said and "resource" in said, said
 
 

@@ -27,7 +27,7 @@ def exchanged(pair, tmp_path, *sizes: int) -> set[int]:
     return {int(kind) for row in rows for kind in row[0].split(",")}
 
 
-@cases(*STACKS, quick=False)
+@cases(*STACKS, once=True)
 def test_messages_of_one_chunk_travel_in_i_data(pair, result, tmp_path):
     kinds = exchanged(pair, tmp_path, 1, 500, 1400)
     assert (DATA in kinds) != (I_DATA in kinds), kinds
@@ -35,14 +35,14 @@ def test_messages_of_one_chunk_travel_in_i_data(pair, result, tmp_path):
     result("interleaving", "works" if I_DATA in kinds else "declined")
 
 
-@cases("usrsctp", quick=False)
+@cases("usrsctp", once=True)
 def test_fragments_are_interleaved(pair, result, tmp_path):
     kinds = exchanged(pair, tmp_path, 1, 1448, 1449, 50_000)
     assert I_DATA in kinds and DATA not in kinds, kinds
     result("fragments")
 
 
-@cases("linux", quick=False)
+@cases("linux", once=True)
 def test_linux_counts_fragments_from_the_second_one_on(pair, result, tmp_path):
     """RFC 8260 2.1: the numbers of a message's fragments ascend from 0, that of the first, which its
     chunk has no room for. Linux gives 0 to the second one, and expects that."""

@@ -9,7 +9,7 @@ SACK, NR_SACK = "3", "16"
 BLOCKS = "sctp.nr_sack_number_of_nr_gap_blocks"
 
 
-@cases("usrsctp", quick=False)
+@cases("usrsctp", once=True)
 def test_both_sides_say_what_they_will_not_drop(pair, result, tmp_path):
     pcap = tmp_path / "nr-sack.pcapng"
     with pair.network.watched(pcap):

@@ -65,7 +65,7 @@ REMARKS = {
         "which is the paper's 9 % within the error of its means."
     ),
     "R31": (
-        "The points on the border are those with 9 and 10 % loss of the alternate path, where "
-        "single transfers last minutes: the paper's 8 to 18 s are the ends of its curves."
+        "The point on the border is that with 10 % loss of the alternate path, where single "
+        "transfers last minutes: the paper's 8 to 18 s are the ends of its curves."
     ),
 }
