@@ -30,7 +30,7 @@ test: ## every test; installs the system packages they need where it may
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory test-rust
-	@$(MAKE) --no-print-directory test-e2e
+	@$(MAKE) --no-print-directory -j2 test-e2e wheel
 	@$(MAKE) --no-print-directory test-python
 
 check: ## formatting, lints, docs, the crates' layers, the length of files
@@ -53,11 +53,15 @@ test-python: ## the Python package: wheel, types, tests (see python/)
 	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \
 	else echo "skipped: tests of the Python package (no $(LAB): scripts/setup.sh test)"; [ "$$CI" != true ]; fi
 
+# In what the end-to-end tests, which mostly wait, leave of the processors.
+.PHONY: wheel
+wheel:
+	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \
+		nice -n 19 ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels; fi
+
 .PHONY: lab
-lab:
+lab: wheel
 	$(BUILD_TESTED)
-	rm -f target/wheels/polypath-*.whl
-	cd python && ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels
 	$(LAB)/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps target/wheels/polypath-*.whl
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
 	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core

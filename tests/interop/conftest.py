@@ -41,14 +41,14 @@ def cases(*stacks: str, quick: bool = True, once: bool = False, unsteady: str = 
 
 
 def pytest_collection_modifyitems(config, items):
-    """On one worker those with the kernel as the peer, on another all else; the thorough ones only for
-    `make interop`, whose table takes one worker."""
+    """On one worker those with the same peer; the thorough ones only for `make interop`, whose table takes
+    one worker."""
     long = []
     for item in items:
         if "interop" in item.path.parts:
             case = item.callspec.params.get("case") if hasattr(item, "callspec") else None
-            apart = case is not None and case.stack == "linux" and not table.WRITES
-            item.add_marker(pytest.mark.xdist_group("interop-linux" if apart else "interop"))
+            stack = f"-{case.stack}" if case is not None and not table.WRITES else ""
+            item.add_marker(pytest.mark.xdist_group(f"interop{stack}"))
             # The table that is there is of no interest to a run that writes another.
             if item.path.stem == "test_table" if table.WRITES else item.get_closest_marker("thorough"):
                 long.append(item)
