@@ -29,8 +29,8 @@ demo: ## a file over two paths, the one in use cut half way; under a minute
 test: ## every test; installs the system packages they need where it may
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory test-rust
-	@$(MAKE) --no-print-directory -j2 test-e2e wheel
+	@$(MAKE) --no-print-directory -j2 test-rust wheel
+	@$(MAKE) --no-print-directory test-e2e
 	@$(MAKE) --no-print-directory test-python
 
 check: ## formatting, lints, docs, the crates' layers, the length of files
@@ -53,7 +53,7 @@ test-python: ## the Python package: wheel, types, tests (see python/)
 	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \
 	else echo "skipped: tests of the Python package (no $(LAB): scripts/setup.sh test)"; [ "$$CI" != true ]; fi
 
-# In what the end-to-end tests, which mostly wait, leave of the processors.
+# In what other tests, which wait at times, leave of the processors.
 .PHONY: wheel
 wheel:
 	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \

@@ -79,10 +79,10 @@ class Peer:
         return self.saw("sent")[count - 1], received
 
     def paths(self) -> dict[str, dict[str, str]]:
-        """Its paths by remote address."""
+        """Its paths by remote address, as soon as what it was told to send before is taken."""
         count = len(self.saw("paths")) + 1
         self.tell("paths")
-        there = int(self.until("paths", 10, count)["count"])
+        there = int(self.until("paths", 60, count)["count"])
         return {path["address"]: path for path in self.saw("path")[-there:]} if there else {}
 
     def vanish(self) -> None:
