@@ -84,7 +84,7 @@ interop: ## all of the tests with other SCTP stacks: fifteen minutes; writes doc
 	@scripts/setup.sh test
 	$(CARGO) build $(LOCKED) -p polypath-cli
 	$(CARGO) build $(LOCKED) -p polypath --example peer
-	POLYPATH_INTEROP=write $(PYTEST) -c tests/pytest.ini tests/interop
+	POLYPATH_INTEROP=write $(PYTEST) -c tests/pytest.ini -n 0 tests/interop
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

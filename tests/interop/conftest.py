@@ -40,14 +40,15 @@ def cases(*stacks: str, quick: bool = True, once: bool = False, unsteady: str = 
     return pytest.mark.parametrize("case", params)
 
 
+# First: pytest-xdist has to see the groups, also where this folder alone is asked for.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """On one worker those with the same peer; the thorough ones only for `make interop`, whose table takes
-    one worker."""
+    """On one worker those with the same peer; the thorough ones only for `make interop`."""
     long = []
     for item in items:
         if "interop" in item.path.parts:
             case = item.callspec.params.get("case") if hasattr(item, "callspec") else None
-            stack = f"-{case.stack}" if case is not None and not table.WRITES else ""
+            stack = f"-{case.stack}" if case is not None else ""
             item.add_marker(pytest.mark.xdist_group(f"interop{stack}"))
             # The table that is there is of no interest to a run that writes another.
             if item.path.stem == "test_table" if table.WRITES else item.get_closest_marker("thorough"):
