@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.program import Process, binary
+from support.program import Processes, binary
 
 MIB_A_PATH = 8
 # Bytes a second of a path: 10 Mbit/s.
@@ -33,13 +33,8 @@ def goodput(paths: list[tuple[str, str]], number: int, folder: Path, size: int,
         f"[emulator]\nsenders = {json.dumps(own)}\nreceivers = {json.dumps(theirs)}\n")
     (folder / "file").write_bytes(bytes(size))
     buffers = ["--config", f"receive_buffer={receive_buffer}", "--config", "send_buffer=8MiB"]
-    started: list[Process] = []
-
-    def start(*words: object, **kwargs) -> Process:
-        started.append(Process([binary(), *map(str, words)], folder, len(started), **kwargs))
-        return started[-1]
-
-    try:
+    with Processes(folder) as processes:
+        start = processes.polypath
         emulator = start("emulate", folder / "scenario.toml", stdin=subprocess.PIPE).said("ready")
         receiver = start("recv", "--bind", ",".join(theirs), "-o", folder / "received", "--json",
                          "--timeout", 60, "--plain", "--cmt", *buffers).said("waiting on ")
@@ -50,11 +45,6 @@ def goodput(paths: list[tuple[str, str]], number: int, folder: Path, size: int,
         assert ended["bytes"] == size
         emulator.say("report")
         return ended["bytes"] / ended["seconds"]
-    finally:
-        for process in reversed(started):
-            process.stop()
-            if process.popen.stdin:
-                process.popen.stdin.close()
 
 
 @pytest.mark.xdist_group("many")

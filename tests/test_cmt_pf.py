@@ -14,7 +14,7 @@ from statistics import geometric_mean as mean
 import pytest
 
 from support.agreement import agreement
-from support.program import Process, binary, wait_until
+from support.program import Processes, binary, wait_until
 
 # RTO.Min, seconds: a tenth of the paper's, so that 1 + 2 + .. + 32 timeouts take some six seconds.
 RTO = 0.1
@@ -84,16 +84,12 @@ def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
     tuning = ["--profile", profile]
     for key, value in CONSTANTS.items():
         tuning += ["--config", f"{key}={value}"]
-    started: list[Process] = []
-
-    def start(*words: object, **kwargs) -> Process:
-        started.append(Process([binary(), *map(str, words)], folder, len(started), **kwargs))
-        return started[-1]
 
     def written() -> int:
         return sum(file.stat().st_size for file in out.iterdir())
 
-    try:
+    with Processes(folder) as processes:
+        start = processes.polypath
         own, theirs = addresses(number, 1), addresses(number, 2)
         emulator = start("emulate", folder / "scenario.toml", stdin=subprocess.PIPE).said("ready")
         start("recv", "--bind", ",".join(theirs), "-o", out, "--json", "--timeout", 60, "--plain",
@@ -109,11 +105,6 @@ def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
         took, after = time.monotonic() - cut, written()
         assert 0 < after < SIZE, "the file is too short"
         return Goodput((after - before) / took, took)
-    finally:
-        for process in reversed(started):
-            process.stop()
-            if process.popen.stdin:
-                process.popen.stdin.close()
 
 
 @pytest.mark.xdist_group("many")

@@ -14,7 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from support.program import Process, binary
+from support.program import Process, Processes, binary
 
 # The paper's names, and ours.
 POLICIES = {"AllRtxSame": "same", "AllRtxAlt": "alternate", "FrSameRtoAlt": "hybrid"}
@@ -127,41 +127,31 @@ class Sockets:
             return list(pool.map(self._one, range(len(transfers)), transfers))
 
     def _one(self, number: int, transfer: Transfer) -> Took:
-        started: list[Process] = []
-
-        def start(*words: object, **kwargs) -> Process:
-            process = Process([binary(), *map(str, words)], folder, len(started), **kwargs)
-            started.append(process)
-            return process
-
         folder = self.folder / str(number)
         out = folder / "received"
+        out.mkdir(parents=True)
         try:
             assert not self.failed.is_set(), "another transfer has failed"
-            out.mkdir(parents=True)
             (folder / "scenario.toml").write_text(transfer.scenario(number))
             (folder / "file").write_bytes(bytes(transfer.kibibytes << 10))
-            emulator = start("emulate", folder / "scenario.toml", stdin=subprocess.PIPE).said("ready")
-            first, second = addresses(number, 2)
-            receiver = start("recv", "--bind", f"{first},{second}", "-o", out, "--json",
-                             "--timeout", 120, "--plain", *transfer.tuning()).said("waiting on ")
-            sender = start("send", folder / "file", f"{first}:9900", "--via", f"{second}:9900",
-                           "--bind", ",".join(addresses(number, 1)), "--json", "--quiet",
-                           "--timeout", 60, "--plain", *transfer.tuning())
-            seconds = self._watch(transfer, receiver, sender, out)
-            emulator.say("report")
-            report = re.search(r"late by ([\d.]+) ms on average, at most ([\d.]+) ms",
-                               emulator.said(" datagrams\n").out)
-            assert report, emulator.out
-            return Took(seconds, float(report[1]), float(report[2]))
+            with Processes(folder) as processes:
+                start = processes.polypath
+                emulator = start("emulate", folder / "scenario.toml", stdin=subprocess.PIPE).said("ready")
+                first, second = addresses(number, 2)
+                receiver = start("recv", "--bind", f"{first},{second}", "-o", out, "--json",
+                                 "--timeout", 120, "--plain", *transfer.tuning()).said("waiting on ")
+                sender = start("send", folder / "file", f"{first}:9900", "--via", f"{second}:9900",
+                               "--bind", ",".join(addresses(number, 1)), "--json", "--quiet",
+                               "--timeout", 60, "--plain", *transfer.tuning())
+                seconds = self._watch(transfer, receiver, sender, out)
+                emulator.say("report")
+                report = re.search(r"late by ([\d.]+) ms on average, at most ([\d.]+) ms",
+                                   emulator.said(" datagrams\n").out)
+                assert report, emulator.out
+                return Took(seconds, float(report[1]), float(report[2]))
         except BaseException:
             self.failed.set()
             raise
-        finally:
-            for process in reversed(started):
-                process.stop()
-                if process.popen.stdin:
-                    process.popen.stdin.close()
 
     def _watch(self, transfer: Transfer, receiver: Process, sender: Process, out: Path) -> float:
         """How long it took; the limit counts from when the file has its name."""

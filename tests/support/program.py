@@ -110,6 +110,8 @@ class Process:
 
     def stop(self) -> None:
         """Ends it, whatever it does."""
+        if self.popen.stdin:
+            self.popen.stdin.close()
         if self.popen.poll() is not None:
             return
         self.popen.terminate()

@@ -116,7 +116,8 @@ impl Driver {
             let (transmit, peer) = {
                 let mut state = self.shared.lock();
                 let transmit = state.proto.poll_transmit(now, &mut self.transmit);
-                let association = transmit.and_then(|transmit| transmit.path);
+                // Who the association is with is asked where that is encrypted.
+                let association = transmit.filter(|_| self.secure.is_some()).and_then(|t| t.path);
                 let entry = association.and_then(|(id, _)| state.entries.get(&id));
                 (transmit, entry.and_then(|entry| entry.peer))
             };

@@ -9,7 +9,7 @@ use polypath::{
 };
 
 use crate::relay::Relay;
-use crate::setup::{PORT, Pair, impatient, ip, options, soon, until};
+use crate::setup::{self, PORT, Pair, goes_on_when_cut, impatient, ip, options, soon, until};
 
 /// Of the server, of the client, and of somebody else.
 static IDENTITIES: LazyLock<[Identity; 3]> =
@@ -37,24 +37,8 @@ const REMOTES: [&str; 2] = ["127.3.0.2", "127.4.0.2"];
 
 /// Two paths, a relay each.
 async fn relayed(config: &Config) -> (Pair, Vec<Relay>) {
-    let server = server(&REMOTES, config, encryption(0, Trust::Anyone));
     let client = client(&LOCALS, config, encryption(1, only(0)));
-    let mut relays = Vec::new();
-    for (local, remote) in LOCALS.iter().zip(server.local_addresses()) {
-        relays.push(Relay::new(ip(local), remote).await);
-    }
-    let to = ConnectOptions::new(PORT, relays.iter().map(Relay::address));
-    let near = soon(client.connect(to)).await.unwrap();
-    let far = soon(server.accept()).await.unwrap();
-    let pair = Pair { client, server, near, far };
-    until(|| {
-        [&pair.near, &pair.far].into_iter().all(|association| {
-            let paths = association.paths();
-            paths.len() == 2 && paths.iter().all(|path| path.view.state == PathState::Active)
-        })
-    })
-    .await;
-    (pair, relays)
+    setup::relayed(client, server(&REMOTES, config, encryption(0, Trust::Anyone))).await
 }
 
 async fn goes_both_ways(pair: &Pair) {
@@ -69,26 +53,7 @@ async fn two_paths_one_peer_and_one_is_cut() {
     let (pair, relays) = relayed(&impatient()).await;
     assert_eq!(pair.near.peer(), Some(IDENTITIES[0].fingerprint()));
     assert_eq!(pair.far.peer(), Some(IDENTITIES[1].fingerprint()));
-    let near = pair.near.clone();
-    let sender = tokio::spawn(async move {
-        for number in 0..400_u32 {
-            let mut payload = vec![0; 5000];
-            payload[..4].copy_from_slice(&number.to_be_bytes());
-            near.send(Message::new(StreamId(0), payload)).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        near.drained().await
-    });
-    for number in 0..400_u32 {
-        if number == 100 {
-            relays[0].cut(true);
-        }
-        let received = soon(pair.far.recv()).await.unwrap().unwrap();
-        assert_eq!(received.payload[..4], number.to_be_bytes());
-        assert_eq!(received.payload.len(), 5000);
-    }
-    soon(sender).await.unwrap().unwrap();
-    until(|| pair.near.paths()[0].view.state == PathState::Inactive).await;
+    goes_on_when_cut(&pair, &relays, 400, 5000).await;
     // The connection has outlived the cut.
     relays[0].cut(false);
     until(|| pair.near.paths()[0].view.state == PathState::Active).await;

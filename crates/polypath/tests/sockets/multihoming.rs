@@ -1,7 +1,5 @@
 //! Many addresses: several paths, failover, changes of ports.
 
-use std::time::Duration;
-
 use polypath::proto::policy::failover;
 use polypath::{
     Config, ConnectOptions, Event, Message, PathId, PathState, RouteTable, StreamId, SystemRoutes,
@@ -9,18 +7,13 @@ use polypath::{
 };
 
 use crate::relay::Relay;
-use crate::setup::{PORT, Pair, client, impatient, ip, pair_between, server, soon, until};
+use crate::setup::{
+    self, PORT, Pair, both_active, client, goes_on_when_cut, impatient, ip, pair_between, server,
+    soon, until,
+};
 
 const LOCALS: [&str; 2] = ["127.1.0.1", "127.2.0.1"];
 const REMOTES: [&str; 2] = ["127.1.0.2", "127.2.0.2"];
-
-async fn both_active(pair: &Pair) {
-    let active = |association: &polypath::Association| {
-        let paths = association.paths();
-        paths.len() == 2 && paths.iter().all(|path| path.view.state == PathState::Active)
-    };
-    until(|| active(&pair.near) && active(&pair.far)).await;
-}
 
 #[tokio::test]
 async fn every_address_is_a_path() {
@@ -63,43 +56,14 @@ async fn the_primary_can_be_changed() {
 
 /// Two paths, a relay each.
 async fn relayed(config: &Config) -> (Pair, Vec<Relay>) {
-    let server = server(&REMOTES, config);
-    let client = client(&LOCALS, config);
-    let mut relays = Vec::new();
-    for (local, remote) in LOCALS.iter().zip(server.local_addresses()) {
-        relays.push(Relay::new(ip(local), remote).await);
-    }
-    let to = ConnectOptions::new(PORT, relays.iter().map(Relay::address));
-    let near = soon(client.connect(to)).await.unwrap();
-    let far = soon(server.accept()).await.unwrap();
-    let pair = Pair { client, server, near, far };
-    both_active(&pair).await;
-    (pair, relays)
+    setup::relayed(client(&LOCALS, config), server(&REMOTES, config)).await
 }
 
 #[tokio::test]
 async fn when_the_path_in_use_is_cut_the_other_takes_over() {
     let (pair, relays) = relayed(&impatient()).await;
     let mut events = pair.near.events();
-    let near = pair.near.clone();
-    let sender = tokio::spawn(async move {
-        for number in 0..600_u32 {
-            let mut payload = vec![0; 2000];
-            payload[..4].copy_from_slice(&number.to_be_bytes());
-            near.send(Message::new(StreamId(0), payload)).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        near.drained().await
-    });
-    for number in 0..600_u32 {
-        if number == 100 {
-            relays[0].cut(true);
-        }
-        let received = soon(pair.far.recv()).await.unwrap().unwrap();
-        assert_eq!(received.payload[..4], number.to_be_bytes());
-    }
-    soon(sender).await.unwrap().unwrap();
-    until(|| pair.near.paths()[0].view.state == PathState::Inactive).await;
+    goes_on_when_cut(&pair, &relays, 600, 2000).await;
     assert_eq!(pair.near.paths()[1].view.state, PathState::Active);
     assert_eq!(pair.near.current_path(), PathId(1));
     // Mended, it comes back.

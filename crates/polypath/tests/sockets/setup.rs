@@ -4,7 +4,12 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use polypath::{Association, Config, ConnectOptions, Encapsulation, Endpoint, EndpointOptions};
+use polypath::{
+    Association, Config, ConnectOptions, Encapsulation, Endpoint, EndpointOptions, Message,
+    PathState, StreamId,
+};
+
+use crate::relay::Relay;
 
 pub(crate) const PORT: u16 = 9260;
 
@@ -90,4 +95,51 @@ pub(crate) fn impatient() -> Config {
 pub(crate) fn skip(why: impl Display) {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "not in CI: {why}");
     eprintln!("skipped: {why}");
+}
+
+/// Two paths, both confirmed.
+pub(crate) async fn both_active(pair: &Pair) {
+    let active = |association: &Association| {
+        let paths = association.paths();
+        paths.len() == 2 && paths.iter().all(|path| path.view.state == PathState::Active)
+    };
+    until(|| active(&pair.near) && active(&pair.far)).await;
+}
+
+/// An association of two paths, a relay each.
+pub(crate) async fn relayed(client: Endpoint, server: Endpoint) -> (Pair, Vec<Relay>) {
+    let mut relays = Vec::new();
+    for (local, remote) in client.local_addresses().iter().zip(server.local_addresses()) {
+        relays.push(Relay::new(local.ip(), remote).await);
+    }
+    let to = ConnectOptions::new(PORT, relays.iter().map(Relay::address));
+    let near = soon(client.connect(to)).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    let pair = Pair { client, server, near, far };
+    both_active(&pair).await;
+    (pair, relays)
+}
+
+/// So many messages of so many bytes arrive in order although the first path is cut among them.
+pub(crate) async fn goes_on_when_cut(pair: &Pair, relays: &[Relay], count: u32, size: usize) {
+    let near = pair.near.clone();
+    let sender = tokio::spawn(async move {
+        for number in 0..count {
+            let mut payload = vec![0; size];
+            payload[..4].copy_from_slice(&number.to_be_bytes());
+            near.send(Message::new(StreamId(0), payload)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        near.drained().await
+    });
+    for number in 0..count {
+        if number == 100 {
+            relays[0].cut(true);
+        }
+        let received = soon(pair.far.recv()).await.unwrap().unwrap();
+        assert_eq!(received.payload[..4], number.to_be_bytes());
+        assert_eq!(received.payload.len(), size);
+    }
+    soon(sender).await.unwrap().unwrap();
+    until(|| pair.near.paths()[0].view.state == PathState::Inactive).await;
 }
