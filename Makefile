@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PYTEST := .venv/bin/python -m pytest
 LAB := .venv-lab
-# Seconds that `make fuzz` gives to each target.
+# How long `make fuzz` runs its targets.
 FUZZ_SECONDS ?= 30
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
@@ -30,13 +30,14 @@ test: ## every test; installs the system packages they need where it may
 	@scripts/setup.sh test
 	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory -j2 test-rust wheel
-	@$(MAKE) --no-print-directory test-e2e
+	@$(MAKE) --no-print-directory -j2 test-e2e fuzz-a-minute
 	@$(MAKE) --no-print-directory test-python
 
 check: ## formatting, lints, docs, the crates' layers, the length of files
 	scripts/check-layers.py
 	scripts/check-lengths.py
 	$(CARGO) fmt --check
+	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
 
@@ -53,8 +54,11 @@ test-python: ## the Python package: wheel, types, tests (see python/)
 	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \
 	else echo "skipped: tests of the Python package (no $(LAB): scripts/setup.sh test)"; [ "$$CI" != true ]; fi
 
-# In what other tests, which wait at times, leave of the processors.
-.PHONY: wheel
+# What other tests, which wait at times, leave of the processors.
+.PHONY: fuzz-a-minute wheel
+fuzz-a-minute:
+	nice -n 19 scripts/fuzz.sh 60
+
 wheel:
 	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \
 		nice -n 19 ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels; fi
@@ -90,9 +94,9 @@ bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench
 	benches/run.py
 
-fuzz: ## each fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
+fuzz: ## the fuzz targets, all at once, for FUZZ_SECONDS (see fuzz/)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
 clean: ## everything that was built
 	$(CARGO) clean
-	rm -rf .venv .venv-lab fuzz/target
+	rm -rf .venv .venv-lab

@@ -42,6 +42,7 @@ needs() {
         echo "kmod|has insmod|tests with the Linux kernel's SCTP"
         echo "procps|has sysctl|tests with the Linux kernel's SCTP"
         echo "golang-go|has go|tests with pion"
+        echo "g++|has_cxx|fuzz targets"
     fi
     if [ "$purpose" = bench ]; then
         echo "ns2|has ns|the simulator beside ns-2"
@@ -49,6 +50,7 @@ needs() {
     fi
 }
 has_header() { has cc && echo "#include <$1>" | cc -E -x c - >/dev/null 2>&1; }
+has_cxx() { echo "#include <string>" | c++ -fsyntax-only -x c++ - 2>/dev/null; }
 has_venv() { [ -x .venv/bin/python ] || python3 -c 'import ensurepip, venv' >/dev/null 2>&1; }
 
 packages() {

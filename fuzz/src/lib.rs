@@ -1,0 +1,29 @@
+//! What the fuzz targets of state machines have in common: a peer that says what its input says. The tests of the
+//! protocol run it too, without a fuzzer (`crates/polypath-proto/tests/protocol/conversations.rs`).
+
+pub mod addresses;
+mod chunks;
+pub mod conversation;
+pub mod peer;
+
+/// What is left of the input; zeros after its end.
+pub struct Input<'a>(pub &'a [u8]);
+
+impl<'a> Input<'a> {
+    /// The next byte.
+    pub fn byte(&mut self) -> u8 {
+        self.take(1).first().copied().unwrap_or_default()
+    }
+
+    /// The next two, the lower one first.
+    pub fn word(&mut self) -> u16 {
+        u16::from_le_bytes([self.byte(), self.byte()])
+    }
+
+    /// So many bytes, fewer at the end.
+    pub fn take(&mut self, n: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(n.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+}
