@@ -41,6 +41,13 @@ impl Time {
         self.0 as f64 / 1e9
     }
 
+    /// The first of these; a timer that is set to [`FAR_FUTURE`](Self::FAR_FUTURE) does not run.
+    pub(crate) fn earliest(timers: &[Option<Self>]) -> Option<Self> {
+        let first =
+            timers.iter().fold(Self::FAR_FUTURE, |first, &at| at.unwrap_or(first).min(first));
+        (first != Self::FAR_FUTURE).then_some(first)
+    }
+
     /// The time that has passed since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -26,8 +26,10 @@ impl Association {
 
     /// When the next message is to be given up that waits.
     pub(super) fn next_abandonment(&self) -> Option<Time> {
-        let may = self.may_abandon() && self.state.may_send_data();
-        self.sender.queue.next_expiry().filter(|_| may)
+        if !self.may_abandon() || !self.state.may_send_data() {
+            return None;
+        }
+        self.sender.queue.next_expiry()
     }
 
     /// Gives up what waits and has outlived its time, and what was lost and is not to be sent again;

@@ -13,16 +13,24 @@ impl Association {
         if self.is_closed() {
             return None;
         }
-        let paths = self.paths.iter().filter_map(crate::path::Path::next_timeout);
         let probe = match self.sender.probe {
             WindowProbe::At(at) => Some(at),
             _ => None,
         };
-        let partial = [self.next_abandonment(), self.forward_timer()];
-        let others = [self.ack.deadline(), probe, self.ns2_next_timeout(), self.reconfig_timeout()];
-        let others = others.into_iter().chain([self.addresses_timeout()]);
-        let others = others.chain(partial);
-        paths.chain(self.state.next_timeout()).chain(others.flatten()).min()
+        let own = [
+            self.state.next_timeout(),
+            self.ack.deadline(),
+            probe,
+            self.ns2_next_timeout(),
+            self.reconfig_timeout(),
+            self.addresses_timeout(),
+            self.next_abandonment(),
+            self.forward_timer(),
+        ];
+        // Asked after every packet: what most associations lack costs a comparison each.
+        self.paths
+            .iter()
+            .fold(Time::earliest(&own), |first, path| Time::earliest(&[first, path.next_timeout()]))
     }
 
     /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.

@@ -647,9 +647,8 @@ impl Path {
     /// The next instant at which a timer of this path expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let mtu = self.mtu_search.as_ref().and_then(|s| s.next_timeout());
-        let timers =
-            [self.t3, self.heartbeat_due, self.heartbeat_deadline(), self.decay.map(|d| d.at), mtu];
-        timers.into_iter().flatten().min()
+        let decay = self.decay.map(|d| d.at);
+        Time::earliest(&[self.t3, self.heartbeat_due, self.heartbeat_deadline(), decay, mtu])
     }
 
     /// Stops every timer.
