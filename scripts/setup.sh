@@ -42,6 +42,7 @@ needs() {
         echo "kmod|has insmod|tests with the Linux kernel's SCTP"
         echo "procps|has sysctl|tests with the Linux kernel's SCTP"
         echo "golang-go|has go|tests with pion"
+        echo "openssl|has openssl|tests with OpenSSL"
     fi
     if [ "$purpose" = bench ]; then
         echo "ns2|has ns|the simulator beside ns-2"
@@ -124,7 +125,7 @@ modules() {
     local log
     log=$(mktemp)
     (cd tests/interop/pion && go mod download) >"$log" 2>&1 ||
-        skip "pion/sctp cannot be fetched ($(tail -n 1 "$log"))" "tests with pion"
+        skip "pion cannot be fetched ($(tail -n 1 "$log"))" "tests with pion"
     rm -f "$log"
 }
 
