@@ -43,6 +43,7 @@ needs() {
         echo "procps|has sysctl|tests with the Linux kernel's SCTP"
         echo "golang-go|has go|tests with pion"
         echo "g++|has_cxx|fuzz targets"
+        echo "openssl|has openssl|tests with OpenSSL"
     fi
     if [ "$purpose" = bench ]; then
         echo "ns2|has ns|the simulator beside ns-2"
@@ -126,7 +127,7 @@ modules() {
     local log
     log=$(mktemp)
     (cd tests/interop/pion && go mod download) >"$log" 2>&1 ||
-        skip "pion/sctp cannot be fetched ($(tail -n 1 "$log"))" "tests with pion"
+        skip "pion cannot be fetched ($(tail -n 1 "$log"))" "tests with pion"
     rm -f "$log"
 }
 

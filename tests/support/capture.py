@@ -9,8 +9,8 @@ GOOD = "1"
 WRONG = 'sctp.checksum.status == "Bad" || _ws.malformed || _ws.expert.severity == error'
 
 
-def _tshark(file: Path, ports: tuple[int, ...], *words: str) -> list[str]:
-    decode = [word for port in ports for word in ("-d", f"udp.port=={port},sctp")]
+def _tshark(file: Path, ports: tuple[int, ...], *words: str, protocol: str = "sctp") -> list[str]:
+    decode = [word for port in ports for word in ("-d", f"udp.port=={port},{protocol}")]
     done = subprocess.run(["tshark", "-n", "-r", str(file), *CHECKSUMS, *decode, *words],
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -18,10 +18,11 @@ def _tshark(file: Path, ports: tuple[int, ...], *words: str) -> list[str]:
 
 
 def fields(file: Path, names: list[str], only: str = "",
-           ports: tuple[int, ...] = (9899,)) -> list[list[str]]:
-    """These fields of each packet that the filter leaves."""
+           ports: tuple[int, ...] = (9899,), protocol: str = "sctp") -> list[list[str]]:
+    """These fields of each packet that the filter leaves, with this protocol in UDP."""
     words = [word for name in names for word in ("-e", name)]
-    rows = _tshark(file, ports, "-T", "fields", *words, *(["-Y", only] if only else []))
+    rows = _tshark(file, ports, "-T", "fields", *words, *(["-Y", only] if only else []),
+                   protocol=protocol)
     return [row.split("\t") for row in rows]
 
 

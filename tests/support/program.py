@@ -79,7 +79,7 @@ class Process:
 
     @property
     def out(self) -> str:
-        return self.out_path.read_text()
+        return self.out_path.read_text(errors="replace")
 
     @property
     def err(self) -> str:

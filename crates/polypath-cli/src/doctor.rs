@@ -163,6 +163,9 @@ fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketS
         ConnectError::Refused(Refusal::Plain) => {
             "answers, and does not encrypt: --plain, here or no more there".to_owned()
         }
+        ConnectError::Refused(Refusal::Version) => {
+            "answers, and has no DTLS 1.3: --min-dtls 1.2 allows the older version".to_owned()
+        }
         ConnectError::Refused(why) => format!("answers, and no encryption comes about: {why}"),
         error => error.to_string(),
     }

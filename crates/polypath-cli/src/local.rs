@@ -50,6 +50,9 @@ fn failure(error: &BindError) -> Failure {
     });
     match error {
         BindError::InUse { .. } => failure.hint("another --udp-port, or stop what uses it"),
+        BindError::SecretInClear(_) => {
+            failure.hint("leave --min-dtls 1.2 away, or take --fingerprint")
+        }
         BindError::NotLocal { .. } => failure.hint("--bind takes addresses of this host"),
         BindError::RawNotPermitted => {
             failure.hint("run as root, or leave --raw away to send over UDP")

@@ -63,6 +63,8 @@ fn not_encrypted(host: &str, why: &Refusal) -> Failure {
             .hint("`polypath recv` there has a --fingerprint or a secret that is not this one's"),
         Refusal::Plain => Failure::new(format!("{host} does not encrypt"))
             .hint("leave --plain away there, or say it here as well"),
+        Refusal::Version => Failure::new(format!("{host} has no DTLS 1.3"))
+            .hint("--min-dtls 1.2 allows the older version"),
         why => Failure::new(format!("cannot connect to {host}: {why}")),
     }
 }

@@ -67,11 +67,23 @@ pub(crate) struct Args {
     tuning: Tuning,
 }
 
+/// How often is looked who could not even begin, while nothing comes.
+const GLANCE: Duration = Duration::from_millis(500);
+
 /// How a transfer went wrong.
 enum Wrong {
     /// It was none: somebody knocked and had nothing to send.
     NoTransfer(Failure),
     Transfer(Failure),
+}
+
+/// Says so when a sender has been refused for its version of DTLS; at the first one, for anybody can send hellos.
+fn note_outdated(endpoint: &Endpoint, before: &mut u64) {
+    let (stats, _) = endpoint.encryption_stats();
+    if stats.outdated > 0 && *before == 0 {
+        eprintln!("a sender without DTLS 1.3 was refused; --min-dtls 1.2 takes the older version");
+    }
+    *before = stats.outdated;
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
@@ -93,10 +105,15 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let endpoint =
         local::bind(addresses, args.port, encapsulation, true, follow, config, encryption)?;
     announce(&endpoint, &args);
+    let mut outdated = 0;
     loop {
         let association = tokio::select! {
             failure = interrupt.wait() => return Err(failure),
             association = endpoint.accept() => association,
+            () = tokio::time::sleep(GLANCE) => {
+                note_outdated(&endpoint, &mut outdated);
+                continue;
+            }
         };
         let Some(association) = association else {
             return Err(Failure::new("the sockets have failed"));

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use polypath::{Encryption, Fingerprint, Identity, KnownFingerprint, SharedSecret, Trust};
+use polypath::{Encryption, Fingerprint, Identity, KnownFingerprint, SharedSecret, Trust, Version};
 
 use crate::failure::Failure;
 
@@ -33,6 +33,9 @@ pub(crate) struct Options {
     /// are made when there are none
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "psk", "psk_file"])]
     pub(crate) identity: Option<PathBuf>,
+    /// Oldest version of DTLS to speak, 1.2 or 1.3. Some peers, such as those of WebRTC, have 1.2 alone
+    #[arg(long, value_name = "VERSION", default_value_t = Version::Dtls13, conflicts_with = "plain")]
+    pub(crate) min_dtls: Version,
 }
 
 impl Options {
@@ -49,9 +52,12 @@ impl Options {
             let secret = SharedSecret::new(&secret).map_err(|e| Failure::usage(e.to_string()))?;
             let identity =
                 Identity::with_secret(&secret).map_err(|e| Failure::new(e.to_string()))?;
-            return Ok(Some(Encryption { identity, trust: Trust::Secret(secret) }));
+            return Ok(Some(Encryption {
+                minimum: self.min_dtls,
+                ..Encryption::new(identity, Trust::Secret(secret))
+            }));
         }
-        if raw && self.fingerprint.is_some() {
+        if raw && (self.fingerprint.is_some() || self.min_dtls == Version::Dtls12) {
             return Err(no_raw());
         }
         if raw || self.plain {
@@ -65,7 +71,7 @@ impl Options {
             Some(path) => read_identity(path)?,
             None => own_identity(&folder()?)?,
         };
-        Ok(Some(Encryption { identity, trust }))
+        Ok(Some(Encryption { identity, trust, minimum: self.min_dtls }))
     }
 
     fn secret(&self) -> Result<Option<String>, Failure> {

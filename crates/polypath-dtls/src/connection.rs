@@ -3,17 +3,23 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use dimpl::{Dtls, Output};
+use dimpl::{Dtls, Error, Output, ProtocolVersion, SecurityError};
 use polypath_proto::{FourTuple, Time};
 
 use crate::fingerprint::Fingerprint;
 use crate::hello::{self, ClientHello};
 use crate::trust::{Refusal, Trust};
+use crate::version::Version;
 
 /// SCTP packets that wait for the handshake; SCTP sends again what is dropped.
 const WAITING: usize = 8;
 /// `dimpl` has to be told the time before it does something; so often is enough where nothing waits.
 const TICK: Duration = Duration::from_millis(10);
+/// With AES-GCM in DTLS 1.2, a nonce that may have been used is drawn again (`crypto/nonces.rs`): every second one
+/// at the worst, as long as the key may be used.
+const DRAWS: usize = 64;
+/// What a record of data begins with in DTLS 1.2.
+const APPLICATION_DATA: u8 = 23;
 /// Timeouts beyond it are none.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
@@ -71,6 +77,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) origin: Instant,
     pub(crate) way: FourTuple,
     pub(crate) trust: &'a Trust,
+    pub(crate) minimum: Version,
     pub(crate) scratch: &'a mut [u8],
     pub(crate) outgoing: &'a mut VecDeque<(FourTuple, Vec<u8>)>,
 }
@@ -111,6 +118,14 @@ impl Connection {
         matches!(self.phase, Phase::Open(_))
     }
 
+    /// The version that both speak, once that is known.
+    pub(crate) fn version(&self) -> Option<Version> {
+        match self.dtls.protocol_version()? {
+            ProtocolVersion::DTLS1_2 => Some(Version::Dtls12),
+            _ => Some(Version::Dtls13),
+        }
+    }
+
     /// Tells the time, which makes a client begin.
     pub(crate) fn tick(
         &mut self,
@@ -132,19 +147,36 @@ impl Connection {
         datagram: &[u8],
         deliver: &mut Deliver<'_>,
     ) -> Option<News> {
-        if self.client && !self.heard && hello::is_refusal(datagram) {
-            self.phase = Phase::Over;
-            return Some(News::Refused(Refusal::Plain));
+        if !self.is_open() {
+            // Of the connection that this one may replace.
+            if datagram.first() == Some(&APPLICATION_DATA) {
+                return None;
+            }
+            if self.client
+                && !self.heard
+                && let Some(why) = hello::refusal(datagram, around.minimum)
+            {
+                self.phase = Phase::Over;
+                return Some(News::Refused(why));
+            }
         }
-        self.heard = true;
         if !self.is_open() || around.now.since(self.told) >= TICK {
             self.told = around.now;
             if self.dtls.handle_timeout(around.instant()).is_err() {
                 return self.fail();
             }
         }
-        if self.dtls.handle_packet(datagram).is_err() {
-            return self.fail();
+        match self.dtls.handle_packet(datagram) {
+            Ok(()) => self.heard = true,
+            // Not an answer to the hello that is for both versions.
+            Err(_) if self.version().is_none() => return None,
+            Err(Error::SecurityError(SecurityError::FatalAlert { description }))
+                if !self.is_open() =>
+            {
+                self.phase = Phase::Over;
+                return Some(News::Refused(hello::alerted(description, around.minimum)));
+            }
+            Err(_) => return self.fail(),
         }
         self.poll(around, deliver)
     }
@@ -156,7 +188,7 @@ impl Connection {
         packet: &[u8],
         out: &mut Vec<u8>,
     ) -> bool {
-        if !self.is_open() || self.dtls.send_application_data(packet).is_err() {
+        if !self.is_open() || !draws(|| self.dtls.send_application_data(packet).is_ok()) {
             return false;
         }
         // Everything else has been polled: the first one is this one's.
@@ -190,7 +222,7 @@ impl Connection {
 
     /// Says goodbye (close_notify).
     pub(crate) fn close(&mut self, around: &mut Surroundings<'_>) {
-        if self.is_open() && self.dtls.close().is_ok() {
+        if self.is_open() && draws(|| self.dtls.close().is_ok()) {
             self.poll(around, &mut |_, _| {});
         }
         self.phase = Phase::Over;
@@ -248,7 +280,7 @@ impl Connection {
                 for (expected, packet) in std::mem::take(&mut self.waiting) {
                     if expected.is_none_or(|expected| expected == peer) {
                         // If it fails, the connection does, and is found out with the next packet.
-                        let _ = self.dtls.send_application_data(&packet);
+                        draws(|| self.dtls.send_application_data(&packet).is_ok());
                     } else {
                         withheld += 1;
                     }
@@ -263,4 +295,9 @@ impl Connection {
             }
         }
     }
+}
+
+/// Tries to make a record, until its nonce is a new one.
+fn draws(mut made: impl FnMut() -> bool) -> bool {
+    (0..DRAWS).any(|_| made())
 }

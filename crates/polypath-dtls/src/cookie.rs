@@ -44,7 +44,7 @@ impl Baker {
 
     /// What who says this at the other end of this way gets.
     pub(crate) fn recipe(&self, now: Time, way: &FourTuple, hello: &ClientHello<'_>) -> Recipe {
-        self.of(now.as_nanos() / LIFE.as_nanos() as u64, way, hello.message())
+        self.of(now.as_nanos() / LIFE.as_nanos() as u64, way, hello.bound())
     }
 
     /// The recipe that the cookie of a second hello was made by, if it is fresh; and the first hello.
@@ -57,7 +57,7 @@ impl Baker {
         let cookie = second.cookie()?;
         let current = now.as_nanos() / LIFE.as_nanos() as u64;
         for first in second.firsts() {
-            let message = ClientHello::parse(&first)?.message();
+            let message = ClientHello::parse(&first)?.bound();
             for period in [Some(current), current.checked_sub(1)].into_iter().flatten() {
                 let recipe = self.of(period, way, message);
                 if hmac::verify(&recipe.0, &second.random, cookie).is_ok() {

@@ -1,9 +1,13 @@
 //! ClientHellos in clear: the only records that a stranger is answered.
 //!
 //! What a client says first is answered without keeping anything of it: the answer has a cookie, and
-//! only who repeats the hello with that cookie is there at all (RFC 9147 5.1). The second hello is the
-//! first with the cookie put in, and perhaps with as much padding less (RFC 8446 4.1.2). So the first is
-//! made again by taking it out; that it is the same shows the cookie, which was made for it.
+//! only who repeats the hello with that cookie is there at all (RFC 9147 5.1, RFC 6347 4.2.1). The second
+//! hello is the first with the cookie put in, and perhaps with as much padding less (RFC 8446 4.1.2). So the
+//! first is made again by taking it out. In DTLS 1.3, where the first one is a part of what is signed, the
+//! cookie was made for all of it, which shows that it is the same.
+
+use crate::trust::Refusal;
+use crate::version::Version;
 
 /// A ClientHello, alone in its datagram and not fragmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +15,10 @@ pub(crate) struct ClientHello<'a> {
     datagram: &'a [u8],
     /// What makes this attempt different from all others.
     pub(crate) random: [u8; 32],
+    /// The newest version that it offers.
+    pub(crate) version: Version,
+    /// The cookie of DTLS 1.2, behind its length.
+    legacy_cookie: Span,
     /// Where the length of all extensions is.
     extensions: usize,
     /// The extensions with a cookie and with padding, with their headers.
@@ -27,6 +35,8 @@ struct Span {
 const HANDSHAKE: u8 = 22;
 const ALERT: u8 = 21;
 const CLIENT_HELLO: u8 = 1;
+const HELLO_VERIFY_REQUEST: u8 = 3;
+const SUPPORTED_VERSIONS: usize = 43;
 const COOKIE: usize = 44;
 const PADDING: usize = 21;
 /// Bytes of a record's header, and of a handshake message's.
@@ -34,6 +44,8 @@ const RECORD: usize = 13;
 const MESSAGE: usize = 12;
 /// DTLS 1.2, which version 1.3 goes as; and 1.0, as which some send their first record.
 const VERSIONS: [[u8; 2]; 2] = [[0xfe, 0xfd], [0xfe, 0xff]];
+/// DTLS 1.3, in the extension with the versions (RFC 9147 5.3).
+const DTLS_13: [u8; 2] = [0xfe, 0xfc];
 
 impl<'a> ClientHello<'a> {
     /// Reads a datagram; `None` if it is something else.
@@ -60,7 +72,9 @@ impl<'a> ClientHello<'a> {
         let random = reader.take(32)?.try_into().ok()?;
         // Session, the cookie of DTLS 1.2, suites, compression.
         reader.vector_u8()?;
+        let start = reader.at + 1;
         reader.vector_u8()?;
+        let legacy_cookie = Span { start, end: reader.at };
         reader.vector_u16()?;
         reader.vector_u8()?;
         let extensions = reader.at;
@@ -69,11 +83,20 @@ impl<'a> ClientHello<'a> {
             return None;
         }
         let (mut cookie, mut padding) = (None, None);
+        let mut version = Version::Dtls12;
         while reader.at < datagram.len() {
             let start = reader.at;
             let kind = reader.u16()?;
             reader.vector_u16()?;
             let place = match kind {
+                SUPPORTED_VERSIONS => {
+                    // Behind the extension's header, a list with a length of one byte.
+                    let versions = datagram[start + 4..reader.at].get(1..).unwrap_or_default();
+                    if versions.chunks_exact(2).any(|version| version == DTLS_13) {
+                        version = Version::Dtls13;
+                    }
+                    continue;
+                }
                 COOKIE => &mut cookie,
                 PADDING => &mut padding,
                 _ => continue,
@@ -82,11 +105,15 @@ impl<'a> ClientHello<'a> {
                 return None;
             }
         }
-        Some(Self { datagram, random, extensions, cookie, padding })
+        Some(Self { datagram, random, version, legacy_cookie, extensions, cookie, padding })
     }
 
     /// What it answers a request of ours to say it again with.
     pub(crate) fn cookie(&self) -> Option<&'a [u8]> {
+        if self.version == Version::Dtls12 {
+            let Span { start, end } = self.legacy_cookie;
+            return Some(&self.datagram[start..end]).filter(|cookie| !cookie.is_empty());
+        }
         let Span { start, end } = self.cookie?;
         // Behind the extension's header, with a length of its own (RFC 8446 4.2.2).
         let cookie = &self.datagram[start + 4..end];
@@ -94,13 +121,38 @@ impl<'a> ClientHello<'a> {
         cookie.get(2..).filter(|cookie| cookie.len() == len)
     }
 
-    /// The message without the record that it came in.
-    pub(crate) fn message(&self) -> &'a [u8] {
-        &self.datagram[RECORD..]
+    /// What a cookie is made for: the message without the record that it came in. In DTLS 1.2 the first one
+    /// is no part of what is signed, and the number that nobody else has chosen stands for it.
+    pub(crate) fn bound(&self) -> &'a [u8] {
+        match self.version {
+            Version::Dtls13 => &self.datagram[RECORD..],
+            Version::Dtls12 => &self.datagram[RECORD + MESSAGE + 2..][..32],
+        }
+    }
+
+    /// The answer if its version is not spoken here (protocol_version), or nothing else of it
+    /// (insufficient_security): a fatal alert. It has the hello's own number, which comes after those of
+    /// all answers before.
+    pub(crate) fn refused(&self, minimum: Version) -> Vec<u8> {
+        let outdated = self.version < minimum;
+        let mut answer =
+            alert(if outdated { PROTOCOL_VERSION } else { INSUFFICIENT_SECURITY }).to_vec();
+        answer[5..11].copy_from_slice(&self.datagram[5..11]);
+        answer
     }
 
     /// The datagrams that may have been the hello that it repeats.
     pub(crate) fn firsts(&self) -> Vec<Vec<u8>> {
+        if self.version == Version::Dtls12 {
+            let Span { start, end } = self.legacy_cookie;
+            if start == end {
+                return Vec::new();
+            }
+            let mut cut = self.datagram.to_vec();
+            cut.drain(start..end);
+            cut[start - 1] = 0;
+            return vec![self.first(cut, self.extensions - (end - start))];
+        }
         let Some(cookie) = self.cookie else { return Vec::new() };
         let mut firsts = Vec::new();
         if let Some(padding) = self.padding {
@@ -110,22 +162,22 @@ impl<'a> ClientHello<'a> {
             grown.splice(padding.end..padding.end, std::iter::repeat_n(0, room));
             let moved = if padding.start < cookie.start { room } else { 0 };
             grown.drain(cookie.start + moved..cookie.end + moved);
-            firsts.push(self.first(grown));
+            firsts.push(self.first(grown, self.extensions));
         }
         let mut cut = self.datagram.to_vec();
         cut.drain(cookie.start..cookie.end);
-        firsts.push(self.first(cut));
+        firsts.push(self.first(cut, self.extensions));
         firsts
     }
 
     /// Sets all lengths of a datagram that has other extensions, and makes it the first one.
-    fn first(&self, mut datagram: Vec<u8>) -> Vec<u8> {
+    fn first(&self, mut datagram: Vec<u8>, extensions: usize) -> Vec<u8> {
         let len = datagram.len();
         set(&mut datagram, 11, len - RECORD);
         // The lower bytes of three: a datagram is shorter than 2^16.
         set(&mut datagram, 15, len - RECORD - MESSAGE);
         set(&mut datagram, 23, len - RECORD - MESSAGE);
-        set(&mut datagram, self.extensions, len - self.extensions - 2);
+        set(&mut datagram, extensions, len - extensions - 2);
         // Record 0, message 0.
         datagram[5..11].fill(0);
         datagram[17..19].fill(0);
@@ -144,15 +196,46 @@ pub fn is_client_hello(datagram: &[u8]) -> bool {
 
 /// What a host that does not encrypt answers to a ClientHello: a fatal alert (handshake_failure). It is
 /// shorter than the hello.
-pub const REFUSAL: [u8; 15] = [ALERT, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 40];
+pub const REFUSAL: [u8; 15] = alert(HANDSHAKE_FAILURE);
 
-/// Whether a datagram is a fatal alert in clear.
-pub(crate) fn is_refusal(datagram: &[u8]) -> bool {
-    datagram.len() == REFUSAL.len()
-        && datagram[0] == ALERT
-        && datagram[1] == 0xfe
-        && datagram[3..5] == [0, 0]
-        && datagram[11..14] == [0, 2, 2]
+const HANDSHAKE_FAILURE: u8 = 40;
+const PROTOCOL_VERSION: u8 = 70;
+const INSUFFICIENT_SECURITY: u8 = 71;
+
+const fn alert(description: u8) -> [u8; 15] {
+    [ALERT, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, description]
+}
+
+/// What the first answer to a hello says if nothing can come of it; `minimum` is what is spoken here.
+pub(crate) fn refusal(datagram: &[u8], minimum: Version) -> Option<Refusal> {
+    let header = datagram.get(..RECORD + 1)?;
+    let clear = header[1] == 0xfe && header[3..5] == [0, 0];
+    match header[0] {
+        // In clear, a fatal alert.
+        ALERT if clear && datagram.len() == REFUSAL.len() && datagram[11..14] == [0, 2, 2] => {
+            match datagram[14] {
+                HANDSHAKE_FAILURE => Some(Refusal::Plain),
+                description => Some(alerted(description, minimum)),
+            }
+        }
+        // DTLS 1.3 has none (RFC 9147 5.1).
+        HANDSHAKE if clear && header[RECORD] == HELLO_VERIFY_REQUEST => {
+            (minimum == Version::Dtls13).then_some(Refusal::Version)
+        }
+        _ => None,
+    }
+}
+
+/// What a fatal alert (RFC 8446 6.2) in a handshake means.
+pub(crate) const fn alerted(description: u8, minimum: Version) -> Refusal {
+    match description {
+        PROTOCOL_VERSION | INSUFFICIENT_SECURITY if matches!(minimum, Version::Dtls13) => {
+            Refusal::Version
+        }
+        // bad_certificate to unknown_ca, access_denied.
+        42..=46 | 48 | 49 => Refusal::ByPeer,
+        alert => Refusal::Alert { alert },
+    }
 }
 
 struct Reader<'a> {
@@ -223,8 +306,11 @@ mod tests {
         for (before, after) in [
             ([&BEFORE[..], &AFTER].concat(), [&BEFORE[..], &COOKIE, &AFTER].concat()),
             ([&BEFORE[..], &PADDING].concat(), [&BEFORE[..], &COOKIE, &LESS].concat()),
-            ([&PADDING[..], &AFTER].concat(), [&LESS[..], &AFTER, &COOKIE].concat()),
-            ([&LESS[..], &AFTER].concat(), [&LESS[..], &AFTER, &COOKIE].concat()),
+            (
+                [&BEFORE[..], &PADDING, &AFTER].concat(),
+                [&BEFORE[..], &LESS, &AFTER, &COOKIE].concat(),
+            ),
+            ([&BEFORE[..], &LESS, &AFTER].concat(), [&BEFORE[..], &LESS, &AFTER, &COOKIE].concat()),
         ] {
             let (first, second) = (hello(0, &before), hello(1, &after));
             let parsed = ClientHello::parse(&second).unwrap();
@@ -246,8 +332,36 @@ mod tests {
         assert!(!is_client_hello(&[&good[..], &[0]].concat()));
         assert!(!is_client_hello(&hello(0, &[&COOKIE[..], &COOKIE].concat())), "two cookies");
         assert!(!is_client_hello(&REFUSAL));
-        assert!(is_refusal(&REFUSAL));
-        assert!(!is_refusal(&good));
+        for minimum in [Version::Dtls12, Version::Dtls13] {
+            assert_eq!(refusal(&REFUSAL, minimum), Some(Refusal::Plain));
+            assert_eq!(refusal(&good, minimum), None);
+            assert_eq!(refusal(&alert(42), minimum), Some(Refusal::ByPeer));
+            assert_eq!(refusal(&alert(47), minimum), Some(Refusal::Alert { alert: 47 }));
+        }
+        let older = hello(5, &AFTER);
+        let answer = ClientHello::parse(&older).unwrap().refused(Version::Dtls13);
+        assert_eq!((answer[14], answer[10]), (PROTOCOL_VERSION, 5));
+        assert_eq!(refusal(&answer, Version::Dtls13), Some(Refusal::Version));
+        assert_eq!(refusal(&answer, Version::Dtls12), Some(Refusal::Alert { alert: 70 }));
+    }
+
+    #[test]
+    fn a_hello_of_dtls_1_2_has_its_cookie_elsewhere() {
+        let first = hello(0, &AFTER);
+        assert_eq!(ClientHello::parse(&hello(0, &BEFORE)).unwrap().version, Version::Dtls13);
+        let parsed = ClientHello::parse(&first).unwrap();
+        assert_eq!((parsed.version, parsed.cookie()), (Version::Dtls12, None));
+        assert_eq!((parsed.bound(), parsed.firsts()), (&[7; 32][..], Vec::new()));
+        // Behind the header, version, random number and an empty session.
+        let mut second = hello(1, &AFTER);
+        let at = RECORD + MESSAGE + 2 + 32 + 1;
+        second.splice(at..=at, [3, 1, 2, 3]);
+        for (at, add) in [(12, 3), (16, 3), (24, 3)] {
+            second[at] += add;
+        }
+        let parsed = ClientHello::parse(&second).unwrap();
+        assert_eq!((parsed.version, parsed.cookie()), (Version::Dtls12, Some(&[1, 2, 3][..])));
+        assert_eq!(parsed.firsts(), [first]);
     }
 
     proptest! {
@@ -262,7 +376,7 @@ mod tests {
                 let _ = hello.cookie();
                 // What is made of it are hellos again, without a cookie.
                 for first in hello.firsts() {
-                    prop_assert!(ClientHello::parse(&first).unwrap().cookie.is_none());
+                    prop_assert!(ClientHello::parse(&first).unwrap().cookie().is_none());
                 }
             }
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use dimpl::{Config, Dtls, DtlsCertificate, Output};
 use polypath_proto::{FourTuple, Time};
+use thiserror::Error;
 
 use crate::connection::{Connection, Deliver, News, Phase, Surroundings};
 use crate::cookie::{self, Baker, Recipe};
@@ -16,6 +17,7 @@ use crate::fingerprint::Fingerprint;
 use crate::hello::ClientHello;
 use crate::identity::Identity;
 use crate::trust::{Refusal, Trust};
+use crate::version::Version;
 
 /// Ways with a connection, at most; and those that others have begun and not completed.
 const MOST: usize = 4096;
@@ -44,6 +46,10 @@ const OUTGOING: usize = 1024;
 
 /// Bytes that a record adds to a packet: header, type and tag (RFC 9147 4).
 pub const OVERHEAD: usize = 5 + 1 + 16;
+/// Bytes that a record of DTLS 1.2 adds, at most: header, nonce and tag (RFC 6347 4.1, RFC 5288 3).
+pub const OVERHEAD_12: usize = 13 + 8 + 16;
+/// Packets after which a connection of DTLS 1.2 is replaced, at most. With AES-GCM it ends after 2^22.
+const REKEY_12: u64 = 1 << 20;
 
 /// What a layer is made from.
 #[derive(Clone, Debug)]
@@ -52,14 +58,37 @@ pub struct Options {
     pub identity: Identity,
     /// Whose certificates are taken.
     pub trust: Trust,
-    /// Packets after which a connection is replaced by a new one, with new keys. Default: 2^24, some 20 GB.
+    /// Packets after which a connection is replaced by a new one, with new keys. Default: 2^24, some 20 GB; in
+    /// DTLS 1.2 at most 2^20.
     pub rekey_after: u64,
+    minimum: Version,
 }
 
+/// Why DTLS 1.2 cannot be allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "a shared secret needs DTLS 1.3: certificates of 1.2 travel in clear, and whoever sees one could try secrets \
+     on it"
+)]
+pub struct SecretInClear;
+
 impl Options {
-    /// With the defaults for the rest.
+    /// With the defaults for the rest; DTLS 1.3 only.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
-        Self { identity, trust, rekey_after: 1 << 24 }
+        Self { identity, trust, rekey_after: 1 << 24, minimum: Version::Dtls13 }
+    }
+
+    /// The oldest version of DTLS that is spoken, the newest that both have is. Whoever is on the way can make
+    /// two hosts that allow 1.2 speak 1.2.
+    ///
+    /// # Errors
+    ///
+    /// Certificates prove a shared secret, and it would be 1.2.
+    pub fn at_least(self, minimum: Version) -> Result<Self, SecretInClear> {
+        match (minimum, &self.trust) {
+            (Version::Dtls12, Trust::Secret(_)) => Err(SecretInClear),
+            _ => Ok(Self { minimum, ..self }),
+        }
     }
 }
 
@@ -105,6 +134,8 @@ pub struct Stats {
     pub dropped: u64,
     /// Connections given up to make room.
     pub evicted: u64,
+    /// First hellos without a version that is spoken here.
+    pub outdated: u64,
 }
 
 type Key = (SocketAddr, IpAddr);
@@ -120,13 +151,24 @@ struct Slot {
     /// When this side last began, and when the one in use replaced the old one.
     begun: Time,
     replaced: Time,
+    /// Packets after which the one in use is replaced.
+    rekey: u64,
     /// As indexed.
     timeout: Option<Time>,
 }
 
 impl Slot {
     fn new(way: FourTuple, current: Connection, begun: Time) -> Self {
-        Self { way, current, next: None, old: None, begun, replaced: Time::ZERO, timeout: None }
+        Self {
+            way,
+            current,
+            next: None,
+            old: None,
+            begun,
+            replaced: Time::ZERO,
+            rekey: u64::MAX,
+            timeout: None,
+        }
     }
 
     fn wants(&self) -> Option<Time> {
@@ -150,6 +192,7 @@ pub struct Layer {
     config: Arc<Config>,
     certificate: DtlsCertificate,
     trust: Trust,
+    minimum: Version,
     rekey_after: u64,
     fingerprint: Fingerprint,
     baker: Baker,
@@ -173,23 +216,25 @@ impl fmt::Debug for Layer {
 impl Layer {
     /// A layer without connections; `secret` is what its cookies are made with.
     pub fn new(options: Options, secret: &[u8; 32]) -> Self {
-        let config = Config::builder()
+        let mut config = Config::builder()
             .with_crypto_provider(crypto::provider())
             .mtu(HANDSHAKE_DATAGRAM)
             .flight_retries(RETRIES)
             .handshake_timeout(HANDSHAKE)
-            .aead_encryption_limit(KEY_UPDATE)
-            .dtls12_cipher_suites(&[])
-            .build();
+            .aead_encryption_limit(KEY_UPDATE);
+        if options.minimum == Version::Dtls13 {
+            config = config.dtls12_cipher_suites(&[]);
+        }
         // Tested: it depends on nothing that is not written here.
         #[expect(clippy::expect_used, reason = "all of it is constant")]
-        let config = Arc::new(config.expect("a provider that computes what it should"));
+        let config = Arc::new(config.build().expect("a provider that computes what it should"));
         let fingerprint = options.identity.fingerprint();
         let Identity { key, certificate } = options.identity;
         Self {
             config,
             certificate: DtlsCertificate { certificate, private_key: key },
             trust: options.trust,
+            minimum: options.minimum,
             rekey_after: options.rekey_after,
             fingerprint,
             baker: Baker::new(secret),
@@ -202,6 +247,11 @@ impl Layer {
             scratch: vec![0; SCRATCH].into_boxed_slice(),
             swept: Time::ZERO,
         }
+    }
+
+    /// Bytes that a record adds to a packet, at most.
+    pub fn overhead(&self) -> usize {
+        if self.minimum == Version::Dtls12 { OVERHEAD_12 } else { OVERHEAD }
     }
 
     /// What others know this host by.
@@ -266,10 +316,10 @@ impl Layer {
         out: &mut Vec<u8>,
     ) -> Option<FourTuple> {
         let key = self.find(way);
-        if !self.slots.contains_key(&key) {
-            self.open(now, way, key)?;
-        }
-        let slot = self.slots.get_mut(&key)?;
+        let Some(slot) = self.slots.get_mut(&key) else {
+            self.open(now, way, key, expected, packet);
+            return None;
+        };
         let way = slot.way;
         match slot.current.phase() {
             Phase::Open(peer) if expected.is_some_and(|expected| expected != peer) => {
@@ -282,26 +332,24 @@ impl Layer {
                     origin: self.origin,
                     way,
                     trust: &self.trust,
+                    minimum: self.minimum,
                     scratch: &mut self.scratch,
                     outgoing: &mut self.outgoing,
                 };
-                let sealed = slot.current.seal(&mut around, packet, out);
-                if sealed {
-                    let tired =
-                        slot.current.is_mute(now, MUTE) || slot.current.sealed >= self.rekey_after;
-                    if tired
-                        && slot.next.is_none()
-                        && now.since(slot.begun.max(slot.replaced)) >= AGAIN
-                    {
-                        self.renew(now, key);
-                    } else if slot.wants() != slot.timeout {
-                        self.index(key);
-                    }
-                    return Some(way);
+                if !slot.current.seal(&mut around, packet, out) {
+                    self.stats.failed += 1;
+                    // The peer learns of it, if it can be told; the next packet begins another one.
+                    self.close_way(now, key);
+                    return None;
                 }
-                self.stats.failed += 1;
-                self.remove(key);
-                None
+                let tired = slot.current.is_mute(now, MUTE) || slot.current.sealed >= slot.rekey;
+                if tired && slot.next.is_none() && now.since(slot.begun.max(slot.replaced)) >= AGAIN
+                {
+                    self.renew(now, key);
+                } else if slot.wants() != slot.timeout {
+                    self.index(key);
+                }
+                Some(way)
             }
             _ => {
                 if !slot.current.wait(expected, packet) {
@@ -386,13 +434,16 @@ impl Layer {
         datagram: &[u8],
         deliver: &mut Deliver<'_>,
     ) {
+        if hello.version < self.minimum {
+            self.stats.outdated += 1;
+            return self.answer(way, hello.refused(self.minimum));
+        }
         if hello.cookie().is_none() {
             let recipe = self.baker.recipe(now, &way, hello);
-            if self.outgoing.len() < OUTGOING
-                && let Some(request) = self.ask_again(now, &recipe, datagram)
-            {
-                self.stats.cookies += 1;
-                self.outgoing.push_back((way, request));
+            if self.outgoing.len() < OUTGOING {
+                let request = self.ask_again(now, &recipe, hello.version, datagram);
+                self.stats.cookies += u64::from(request.is_some());
+                self.answer(way, request.unwrap_or_else(|| hello.refused(self.minimum)));
             }
             return;
         }
@@ -419,18 +470,31 @@ impl Layer {
             self.stats.bad_cookies += 1;
             return;
         };
-        let Some(dtls) = self.served(now, &recipe, &first, datagram) else {
+        let Some(dtls) = self.served(now, &recipe, hello.version, &first, datagram) else {
             self.stats.failed += 1;
-            return;
+            return self.answer(way, hello.refused(self.minimum));
         };
         let mut connection = Connection::new(dtls, false, now);
         connection.random = Some(hello.random);
         self.accept(now, way, key, connection);
     }
 
+    /// Sends a stranger something, unless too much waits already.
+    fn answer(&mut self, way: FourTuple, datagram: Vec<u8>) {
+        if self.outgoing.len() < OUTGOING {
+            self.outgoing.push_back((way, datagram));
+        }
+    }
+
     /// The answer to a client's first hello: say it again, with this cookie.
-    fn ask_again(&mut self, now: Time, recipe: &Recipe, hello: &[u8]) -> Option<Vec<u8>> {
-        let mut dtls = self.server(now)?;
+    fn ask_again(
+        &mut self,
+        now: Time,
+        recipe: &Recipe,
+        version: Version,
+        hello: &[u8],
+    ) -> Option<Vec<u8>> {
+        let mut dtls = self.server(now, version)?;
         cookie::with(recipe, || dtls.handle_packet(hello)).ok()?;
         match dtls.poll_output(&mut self.scratch) {
             Output::Packet(request) => Some(request.to_vec()),
@@ -439,16 +503,27 @@ impl Layer {
     }
 
     /// An object of `dimpl` that waits for a client.
-    fn server(&self, now: Time) -> Option<Dtls> {
+    fn server(&self, now: Time, version: Version) -> Option<Dtls> {
         let instant = self.origin + now.since(Time::ZERO);
-        let mut dtls = Dtls::new_13(self.config.clone(), self.certificate.clone(), instant);
+        let new = match version {
+            Version::Dtls12 => Dtls::new_12,
+            Version::Dtls13 => Dtls::new_13,
+        };
+        let mut dtls = new(self.config.clone(), self.certificate.clone(), instant);
         dtls.handle_timeout(instant).ok()?;
         Some(dtls)
     }
 
     /// An object that knows all that one knew that is no more, and goes on from there.
-    fn served(&self, now: Time, recipe: &Recipe, first: &[u8], second: &[u8]) -> Option<Dtls> {
-        let mut dtls = self.server(now)?;
+    fn served(
+        &self,
+        now: Time,
+        recipe: &Recipe,
+        version: Version,
+        first: &[u8],
+        second: &[u8],
+    ) -> Option<Dtls> {
+        let mut dtls = self.server(now, version)?;
         cookie::with(recipe, || {
             dtls.handle_packet(first).ok()?;
             // The request for a cookie.
@@ -476,13 +551,20 @@ impl Layer {
         self.tick(now, key);
     }
 
-    /// Begins a handshake.
-    fn open(&mut self, now: Time, way: FourTuple, key: Key) -> Option<()> {
+    /// Begins a handshake, for a packet.
+    fn open(
+        &mut self,
+        now: Time,
+        way: FourTuple,
+        key: Key,
+        expected: Option<Fingerprint>,
+        packet: &[u8],
+    ) {
         self.make_room(now);
-        let current = self.client(now);
+        let mut current = self.client(now);
+        current.wait(expected, packet);
         self.slots.insert(key, Slot::new(way, current, now));
         self.tick(now, key);
-        self.slots.contains_key(&key).then_some(())
     }
 
     /// Begins a handshake beside a connection that may be of no use any more.
@@ -497,7 +579,12 @@ impl Layer {
 
     fn client(&self, now: Time) -> Connection {
         let instant = self.origin + now.since(Time::ZERO);
-        let mut dtls = Dtls::new_13(self.config.clone(), self.certificate.clone(), instant);
+        // The hello of one that may speak both is for both.
+        let new = match self.minimum {
+            Version::Dtls12 => Dtls::new_auto,
+            Version::Dtls13 => Dtls::new_13,
+        };
+        let mut dtls = new(self.config.clone(), self.certificate.clone(), instant);
         dtls.set_active(true);
         Connection::new(dtls, true, now)
     }
@@ -543,6 +630,7 @@ impl Layer {
             origin: self.origin,
             way,
             trust: &self.trust,
+            minimum: self.minimum,
             scratch: &mut self.scratch,
             outgoing: &mut self.outgoing,
         };
@@ -557,6 +645,10 @@ impl Layer {
         for news in news.into_iter().flatten() {
             match news {
                 News::Opened { peer, withheld } => {
+                    slot.rekey = match slot.current.version() {
+                        Some(Version::Dtls12) => self.rekey_after.min(REKEY_12),
+                        _ => self.rekey_after,
+                    };
                     self.stats.opened += 1;
                     self.stats.other_certificate += withheld;
                     self.events.push_back(Event::Opened { way, peer });

@@ -1,8 +1,8 @@
 //! DTLS below SCTP (RFC 8261), over many paths, without sockets and without a clock.
 //!
 //! A [`Layer`] stands between SCTP packets and UDP datagrams. Each way (a pair of an own and a peer's
-//! address with their UDP ports) has a connection of DTLS 1.3 (RFC 9147) of its own, begun by whoever
-//! has a packet for it; each SCTP packet is one record. What makes many connections one peer is its
+//! address with their UDP ports) has a connection of DTLS 1.3 (RFC 9147) of its own, or of 1.2 (RFC 6347) where
+//! that is allowed and the peer has no other, begun by whoever has a packet for it; each SCTP packet is one record. What makes many connections one peer is its
 //! certificate: [`Layer::seal`] takes the fingerprint that the association has, and [`Layer::handle_datagram`]
 //! tells that of each packet, so that nobody else can take part over a further path.
 //!
@@ -53,10 +53,12 @@ mod layer;
 mod pem;
 mod secret;
 mod trust;
+mod version;
 
 pub use fingerprint::{Fingerprint, KnownFingerprint, NotAFingerprint};
 pub use hello::{REFUSAL, is_client_hello};
 pub use identity::{Identity, IdentityError};
-pub use layer::{Event, Layer, OVERHEAD, Options, Stats};
+pub use layer::{Event, Layer, OVERHEAD, OVERHEAD_12, Options, SecretInClear, Stats};
 pub use secret::{SharedSecret, TooShort};
 pub use trust::{Refusal, Trust};
+pub use version::{NotAVersion, Version};

@@ -36,6 +36,15 @@ pub enum Refusal {
     /// The peer does not encrypt.
     #[error("the peer does not encrypt")]
     Plain,
+    /// The peer has no DTLS 1.3, and DTLS 1.2 was not allowed ([`Options::at_least`](crate::Options::at_least)).
+    #[error("the peer has no DTLS 1.3, and DTLS 1.2 is not allowed here")]
+    Version,
+    /// The peer has given the handshake up.
+    #[error("the peer has given the handshake up (TLS alert {alert})")]
+    Alert {
+        /// Its reason (RFC 8446 6.2).
+        alert: u8,
+    },
 }
 
 impl Trust {

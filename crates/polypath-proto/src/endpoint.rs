@@ -272,18 +272,17 @@ impl Endpoint {
         by_tag.or_else(|| self.by_peer.get(&(from.remote.ip(), header.source_port)).copied())
     }
 
-    /// A packet that may do without checksum (RFC 9653 5.3): of an association that has agreed on that, and
-    /// none of a handshake.
+    /// A packet that may do without checksum (RFC 9653 5.2, 5.3): of an association in which this side has offered
+    /// that. An INIT ACK follows that offer; INIT and COOKIE ECHO have one always.
     fn without_checksum<'a>(&self, datagram: &'a [u8]) -> Option<Packet<'a>> {
         if !self.shared.config.zero_checksum {
             return None;
         }
         let packet = Packet::parse(datagram, Checksum::Ignore).ok()?;
         let id = self.by_tag.get(&packet.header().verification_tag.0)?;
-        let agreed = self.entries.get(id)?.association.takes_zero_checksum();
-        let handshake =
-            |c| matches!(c, Ok(Chunk::Init(_) | Chunk::InitAck(_) | Chunk::CookieEcho(_)));
-        (agreed && !packet.chunks().any(handshake)).then_some(packet)
+        let offered = self.entries.get(id)?.association.accepts_zero_checksum();
+        let handshake = |c| matches!(c, Ok(Chunk::Init(_) | Chunk::CookieEcho(_)));
+        (offered && !packet.chunks().any(handshake)).then_some(packet)
     }
 
     /// The association whose peer has one of the addresses that an INIT lists: a stranger must not

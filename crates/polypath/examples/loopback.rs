@@ -104,7 +104,7 @@ fn endpoint(cli: &Cli, address: IpAddr, port: u16, udp_port: u16) -> Result<Endp
         .path_mtu(cli.mtu)
         .build()?;
     let encryption = match cli.encrypt {
-        true => Some(Encryption { identity: Identity::generate()?, trust: Trust::Anyone }),
+        true => Some(Encryption::new(Identity::generate()?, Trust::Anyone)),
         false => None,
     };
     Ok(Endpoint::bind(EndpointOptions {

@@ -53,7 +53,8 @@ impl Endpoint {
         }
         let layer = match options.encryption {
             Some(encryption) => {
-                let options = dtls::Options::new(encryption.identity, encryption.trust);
+                let options = dtls::Options::new(encryption.identity, encryption.trust)
+                    .at_least(encryption.minimum)?;
                 Some(Layer::new(options, &random()?))
             }
             None => None,
@@ -74,7 +75,7 @@ impl Endpoint {
             auth_keys: options.auth_keys,
             // DTLS finds errors, and takes its share of each packet.
             zero_checksum: layer.is_some(),
-            overhead: if layer.is_some() { dtls::OVERHEAD } else { 0 },
+            overhead: layer.as_ref().map_or(0, Layer::overhead),
             ..EndpointConfig::new(port, addresses, encapsulation)
         };
         let seed = match options.seed {

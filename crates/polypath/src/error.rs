@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use polypath_dtls::Refusal;
+use polypath_dtls::{Refusal, SecretInClear};
 use polypath_proto::{CloseReason, StreamId};
 use thiserror::Error;
 
@@ -35,6 +35,9 @@ pub enum BindError {
     /// No UDP port is free on all of the addresses.
     #[error("found no UDP port that is free on all local addresses")]
     NoCommonPort,
+    /// DTLS 1.2 was allowed, and a shared secret is to be proven.
+    #[error(transparent)]
+    SecretInClear(#[from] SecretInClear),
     /// DTLS needs UDP.
     #[error("IP protocol 132 carries no DTLS")]
     RawNotEncrypted,

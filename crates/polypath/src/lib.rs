@@ -61,7 +61,9 @@ pub use error::{BindError, ClosedError, ConnectError, SendError};
 pub use events::{Events, EventsError};
 pub use options::{ConnectOptions, Encapsulation, Encryption, EndpointOptions};
 pub use polypath_dtls as dtls;
-pub use polypath_dtls::{Fingerprint, Identity, KnownFingerprint, Refusal, SharedSecret, Trust};
+pub use polypath_dtls::{
+    Fingerprint, Identity, KnownFingerprint, Refusal, SharedSecret, Trust, Version,
+};
 pub use polypath_proto as proto;
 pub use polypath_proto::{
     Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationStats,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use polypath_dtls::{Identity, Trust};
+use polypath_dtls::{Identity, Trust, Version};
 use polypath_proto::wire::Checksum;
 use polypath_proto::{AuthKeys, Config, Remote, RouteTable, Seed};
 
@@ -32,6 +32,17 @@ pub struct Encryption {
     pub identity: Identity,
     /// Whose certificates are taken.
     pub trust: Trust,
+    /// The oldest version of DTLS that is spoken; the newest that both sides have is. Peers of WebRTC often have 1.2
+    /// alone. Where 1.2 is allowed, packets have 15 bytes less, and whoever is on the way can make two hosts
+    /// that have 1.3 speak 1.2.
+    pub minimum: Version,
+}
+
+impl Encryption {
+    /// DTLS 1.3 only.
+    pub const fn new(identity: Identity, trust: Trust) -> Self {
+        Self { identity, trust, minimum: Version::Dtls13 }
+    }
 }
 
 /// How to make an [`Endpoint`](crate::Endpoint). Fields that are not set keep their defaults:

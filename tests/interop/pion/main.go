@@ -1,5 +1,6 @@
 // A peer of the interoperability tests on pion/sctp, in UDP (RFC 6951). It takes the command line and
-// the commands of peer.c; it has one address, and the SCTP ports are pion's.
+// the commands of peer.c; it has one address, and the SCTP ports are pion's. With the option `dtls` DTLS lies
+// between (RFC 8261), as in WebRTC.
 package main
 
 import (
@@ -37,6 +38,11 @@ func main() {
 		fail("usage: peer listen|connect LOCAL PORT REMOTE|- UDP REMOTE_UDP")
 	}
 	local := endpoint(os.Args[2], os.Args[5])
+	lines := bufio.NewScanner(os.Stdin)
+	var secure *security
+	if len(os.Args) > 7 && os.Args[7] == "dtls" {
+		secure = introduce(lines)
+	}
 	var conn net.Conn
 	if os.Args[1] == "listen" {
 		socket, err := net.ListenUDP("udp", local)
@@ -48,6 +54,14 @@ func main() {
 		socket, err := net.DialUDP("udp", local, endpoint(os.Args[4], os.Args[6]))
 		check(err)
 		conn = socket
+	}
+	if secure != nil {
+		encrypted, err := secure.over(conn, os.Args[1] == "connect")
+		if err != nil {
+			refused(err)
+			return
+		}
+		conn = encrypted
 	}
 	config := sctp.Config{
 		NetConn:              conn,
@@ -61,16 +75,19 @@ func main() {
 	}
 	association, err := make(config)
 	if err != nil {
-		say("end reason=refused words=" + err.Error())
+		refused(err)
 		return
 	}
 	say("up")
 	p := &peer{association: association, open: map[uint16]*sctp.Stream{}}
 	go p.accept()
-	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		p.obey(strings.Fields(lines.Text()))
 	}
+}
+
+func refused(err error) {
+	say("end reason=refused words=" + strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
 func endpoint(address, port string) *net.UDPAddr {

@@ -9,16 +9,27 @@ use dimpl::crypto::{
 use dimpl::{CryptoError, CryptoOperation};
 use ring::aead::{self, AES_128_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey, quic};
 
-pub(super) static SUITES_12: &[&dyn SupportedDtls12CipherSuite] = &[&Aes128Gcm];
+use super::nonces::Nonces;
+
+/// In the order in which they are offered: first the one whose nonces are the numbers of records.
+pub(super) static SUITES_12: &[&dyn SupportedDtls12CipherSuite] = &[&ChaCha20Poly1305, &Aes128Gcm];
 pub(super) static SUITES_13: &[&dyn SupportedDtls13CipherSuite] = &[&ChaCha20Poly1305];
 
-struct Sealing(LessSafeKey);
+struct Sealing {
+    key: LessSafeKey,
+    /// If nonces are drawn: those that were used.
+    drawn: Option<Nonces>,
+}
 
 impl Sealing {
-    fn boxed(algorithm: &'static Algorithm, key: &[u8]) -> Result<Box<dyn Cipher>, CryptoError> {
+    fn boxed(
+        algorithm: &'static Algorithm,
+        key: &[u8],
+        drawn: Option<Nonces>,
+    ) -> Result<Box<dyn Cipher>, CryptoError> {
         let key = UnboundKey::new(algorithm, key)
             .map_err(|_| CryptoError::OperationFailed(CryptoOperation::CreateCipher))?;
-        Ok(Box::new(Self(LessSafeKey::new(key))))
+        Ok(Box::new(Self { key: LessSafeKey::new(key), drawn }))
     }
 }
 
@@ -30,9 +41,15 @@ impl fmt::Debug for Sealing {
 
 impl Cipher for Sealing {
     fn encrypt(&mut self, plaintext: &mut Buf, aad: Aad, nonce: Nonce) -> Result<(), CryptoError> {
+        if let Some(drawn) = &mut self.drawn {
+            let [_, _, _, _, explicit @ ..] = nonce.0;
+            if !drawn.take(explicit) {
+                return Err(CryptoError::InvalidNonce);
+            }
+        }
         let nonce = aead::Nonce::assume_unique_for_key(nonce.0);
         let tag = self
-            .0
+            .key
             .seal_in_place_separate_tag(nonce, aead::Aad::from(&aad[..]), plaintext)
             .map_err(|_| CryptoError::OperationFailed(CryptoOperation::Encrypt))?;
         plaintext.extend_from_slice(tag.as_ref());
@@ -47,7 +64,7 @@ impl Cipher for Sealing {
     ) -> Result<(), CryptoError> {
         let nonce = aead::Nonce::assume_unique_for_key(nonce.0);
         let len = self
-            .0
+            .key
             .open_in_place(nonce, aead::Aad::from(&aad[..]), ciphertext.as_mut())
             .map_err(|_| CryptoError::OperationFailed(CryptoOperation::Decrypt))?
             .len();
@@ -56,7 +73,7 @@ impl Cipher for Sealing {
     }
 }
 
-/// TLS_CHACHA20_POLY1305_SHA256.
+/// TLS_CHACHA20_POLY1305_SHA256, and in DTLS 1.2 TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 (RFC 7905).
 #[derive(Debug)]
 struct ChaCha20Poly1305;
 
@@ -82,7 +99,7 @@ impl SupportedDtls13CipherSuite for ChaCha20Poly1305 {
     }
 
     fn create_cipher(&self, key: &[u8]) -> Result<Box<dyn Cipher>, CryptoError> {
-        Sealing::boxed(&CHACHA20_POLY1305, key)
+        Sealing::boxed(&CHACHA20_POLY1305, key, None)
     }
 
     /// As QUIC does it (RFC 9001 5.4.4); two bytes of it are used.
@@ -98,8 +115,33 @@ impl SupportedDtls13CipherSuite for ChaCha20Poly1305 {
     }
 }
 
-/// TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5289), which `dimpl` wants to see even where DTLS 1.2
-/// is not spoken.
+impl SupportedDtls12CipherSuite for ChaCha20Poly1305 {
+    fn suite(&self) -> Dtls12CipherSuite {
+        Dtls12CipherSuite::ECDHE_ECDSA_CHACHA20_POLY1305_SHA256
+    }
+
+    fn hash_algorithm(&self) -> HashAlgorithm {
+        HashAlgorithm::SHA256
+    }
+
+    fn key_lengths(&self) -> (usize, usize, usize) {
+        (0, 32, 12)
+    }
+
+    fn explicit_nonce_len(&self) -> usize {
+        0
+    }
+
+    fn tag_len(&self) -> usize {
+        16
+    }
+
+    fn create_cipher(&self, key: &[u8]) -> Result<Box<dyn Cipher>, CryptoError> {
+        Sealing::boxed(&CHACHA20_POLY1305, key, None)
+    }
+}
+
+/// TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5289), which everybody in WebRTC has (RFC 8827 6.5).
 #[derive(Debug)]
 struct Aes128Gcm;
 
@@ -125,6 +167,6 @@ impl SupportedDtls12CipherSuite for Aes128Gcm {
     }
 
     fn create_cipher(&self, key: &[u8]) -> Result<Box<dyn Cipher>, CryptoError> {
-        Sealing::boxed(&AES_128_GCM, key)
+        Sealing::boxed(&AES_128_GCM, key, Some(Nonces::new()))
     }
 }

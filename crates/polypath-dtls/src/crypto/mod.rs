@@ -1,12 +1,13 @@
 //! What `dimpl` computes with: the algorithms of `ring`.
 //!
 //! One of each kind is enough between two hosts of one program: X25519 or P-256, ECDSA with P-256 and
-//! SHA-256, ChaCha20-Poly1305. `dimpl`'s own providers bring all of them, by an order of magnitude more
+//! SHA-256, ChaCha20-Poly1305, and AES-128-GCM for DTLS 1.2. `dimpl`'s own providers bring all of them, by an order of magnitude more
 //! code to compile.
 
 mod aead;
 mod agreement;
 mod hash;
+mod nonces;
 mod signature;
 
 use dimpl::crypto::{CryptoProvider, SecureRandom};

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use polypath_dtls::{Identity, Options, Trust};
+use polypath_dtls::{Identity, Options, Trust, Version};
 use polypath_proto::FourTuple;
 use proptest::prelude::*;
 
@@ -11,13 +11,23 @@ use crate::{Host, Pair, back, way};
 
 /// Making a key takes long in a build without optimisation.
 fn host() -> Host {
+    host_at_least(Version::Dtls13)
+}
+
+fn host_at_least(minimum: Version) -> Host {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     let identity = IDENTITY.get_or_init(|| Identity::generate().unwrap());
-    Host::with(Options::new(identity.clone(), Trust::Anyone))
+    let options = Options::new(identity.clone(), Trust::Anyone);
+    Host::with(options.at_least(minimum).unwrap())
 }
 
 fn connected() -> Pair {
-    let mut pair = Pair::new(host(), host());
+    connected_by(Version::Dtls13)
+}
+
+fn connected_by(version: Version) -> Pair {
+    let mut pair = Pair::new(host_at_least(version), host_at_least(version));
+    pair.hide = version == Version::Dtls12;
     pair.send(true, way(1, 2), b"first");
     pair.settle();
     pair.there.received.clear();
@@ -165,8 +175,12 @@ proptest! {
 
     /// Nothing that was not sent is delivered, and what is sent goes on, whatever else comes.
     #[test]
-    fn an_open_connection_bears_everything(harms in prop::collection::vec(harm(), 1..40)) {
-        let mut pair = connected();
+    fn an_open_connection_bears_everything(
+        harms in prop::collection::vec(harm(), 1..40),
+        older: bool,
+    ) {
+        let version = if older { Version::Dtls12 } else { Version::Dtls13 };
+        let mut pair = connected_by(version);
         pair.send(true, way(1, 2), b"second");
         pair.settle();
         pair.there.received.clear();
@@ -185,9 +199,13 @@ proptest! {
 
     /// A stranger gets nothing through, and leaves at most one way behind.
     #[test]
-    fn a_stranger_gets_nowhere(harms in prop::collection::vec(harm(), 1..40)) {
-        let pair = connected();
-        let mut server = host();
+    fn a_stranger_gets_nowhere(
+        harms in prop::collection::vec(harm(), 1..40),
+        older: bool,
+    ) {
+        let version = if older { Version::Dtls12 } else { Version::Dtls13 };
+        let pair = connected_by(version);
+        let mut server = host_at_least(version);
         for harm in harms {
             server.takes(pair.now, way(2, 1), &done(&harm, &pair.carried));
         }

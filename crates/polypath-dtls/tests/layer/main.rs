@@ -1,13 +1,14 @@
 //! Two layers and what lies between them.
 
 mod hostile;
+mod older;
 mod trust;
 mod ways;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use polypath_dtls::{Event, Fingerprint, Identity, Layer, OVERHEAD, Options, Trust};
+use polypath_dtls::{Event, Fingerprint, Identity, Layer, OVERHEAD, Options, Trust, Version};
 use polypath_proto::{FourTuple, Time};
 
 /// A layer and what it has received.
@@ -25,6 +26,13 @@ impl Host {
     pub(crate) fn with(options: Options) -> Self {
         let layer = Layer::new(options, &[9; 32]);
         Self { layer, received: Vec::new(), events: Vec::new() }
+    }
+
+    /// With a new connection after 40 packets.
+    pub(crate) fn often_rekeyed() -> Self {
+        let mut options = Options::new(Identity::generate().unwrap(), Trust::Anyone);
+        options.rekey_after = 40;
+        Self::with(options.at_least(Version::Dtls12).unwrap())
     }
 
     pub(crate) fn takes(&mut self, now: Time, way: FourTuple, datagram: &[u8]) {
@@ -60,6 +68,8 @@ pub(crate) struct Pair {
     pub(crate) carried: Vec<(FourTuple, Vec<u8>)>,
     /// Of the next datagrams, these get lost.
     pub(crate) lose: std::ops::Range<usize>,
+    /// Somebody on the way hides that hellos offer DTLS 1.3.
+    pub(crate) hide: bool,
     number: usize,
     on_the_way: VecDeque<(bool, FourTuple, Vec<u8>)>,
 }
@@ -72,6 +82,7 @@ impl Pair {
             there,
             carried: Vec::new(),
             lose: 0..0,
+            hide: false,
             number: 0,
             on_the_way: VecDeque::new(),
         }
@@ -110,7 +121,10 @@ impl Pair {
                     self.on_the_way.push_back((from_here, way, datagram));
                 }
             }
-            let Some((from_here, way, datagram)) = self.on_the_way.pop_front() else { return };
+            let Some((from_here, way, mut datagram)) = self.on_the_way.pop_front() else { return };
+            if self.hide {
+                older::hide(&mut datagram);
+            }
             self.number += 1;
             if self.lose.contains(&(self.number - 1)) {
                 continue;
@@ -195,11 +209,12 @@ fn nobody_there_is_given_up_and_tried_again() {
 
 #[test]
 fn keys_change_while_packets_go() {
-    let options = |_| Options {
-        rekey_after: 40,
-        ..Options::new(Identity::generate().unwrap(), Trust::Anyone)
-    };
-    let mut pair = Pair::new(Host::with(options(0)), Host::with(options(1)));
+    let mut pair = Pair::new(Host::often_rekeyed(), Host::often_rekeyed());
+    rekeys(&mut pair);
+}
+
+/// Both send for a while, and their connection is replaced meanwhile.
+pub(crate) fn rekeys(pair: &mut Pair) {
     pair.send(true, way(1, 2), b"first");
     pair.settle();
     for number in 0..500u16 {

@@ -15,6 +15,7 @@ use crate::{FourTuple, PathId, Time, Tsn};
 impl Association {
     /// Sends the first INIT.
     pub(super) fn begin_connect(&mut self, now: Time) {
+        self.opened_here = true;
         let path = self.primary;
         let t1 = now + self.paths[path.index()].rto();
         self.become_cookie_wait(CookieWait {

@@ -157,6 +157,8 @@ pub struct Association {
     missing: Vec<(Tsn, PathId, u32)>,
     ns2: ns2::Notes,
     ns2_cmt: ns2_cmt::Notes,
+    /// This side has sent an INIT, with all that it offers.
+    opened_here: bool,
     /// What both sides offered in the handshake beyond RFC 9260.
     extensions: Extensions,
     reconfig: Option<Box<reconfig::Reconfig>>,
@@ -235,6 +237,7 @@ impl Association {
             missing: Vec::new(),
             ns2: ns2::Notes::default(),
             ns2_cmt: ns2_cmt::Notes::default(),
+            opened_here: false,
             extensions: Extensions::default(),
             reconfig: None,
             auth: None,

@@ -348,13 +348,14 @@ impl Association {
 
     /// RFC 9653 5.2: zero, if the peer takes that; never in packets of the handshake.
     pub(super) fn checksum(&self) -> Checksum {
-        let zero = self.takes_zero_checksum() && self.state.is_synchronised();
+        let zero =
+            self.extensions.contains(Extension::ZeroChecksum) && self.state.is_synchronised();
         if zero { Checksum::Ignore } else { self.shared.config.checksum }
     }
 
-    /// Packets without checksum are the association's.
-    pub(crate) fn takes_zero_checksum(&self) -> bool {
-        self.extensions.contains(Extension::ZeroChecksum)
+    /// Packets without checksum are the association's: this side has offered to take them.
+    pub(crate) fn accepts_zero_checksum(&self) -> bool {
+        self.opened_here || self.extensions.contains(Extension::ZeroChecksum)
     }
 
     /// Writes a packet; gives its length.

@@ -49,14 +49,40 @@ fn one_side_alone_changes_nothing() {
     }
 }
 
-/// RFC 9653 5.3: a zero is taken only from who has agreed, and never in a handshake; a wrong checksum that is
+fn zeroed(mut packet: Vec<u8>) -> Vec<u8> {
+    packet[8..12].fill(0);
+    packet
+}
+
+/// RFC 9653 5.3: who has offered it in its INIT takes the INIT ACK without, as pion sends it, and what comes then
+/// from a peer that has made no such offer itself.
+#[test]
+fn who_has_offered_it_takes_it_from_the_first_answer_on() {
+    for offers in [true, false] {
+        let mut net = Setup { zero_checksum: [offers, false], ..Setup::default() }.build();
+        let hand = Hand::new(0).be_called(&mut net);
+        let cookie = [7; 8];
+        let answer = hand.packet(hand.peer_tag, &|w| {
+            w.init_ack(&hand.fields(), |p| p.state_cookie(&cookie)).unwrap();
+        });
+        let answers = hand.raw(&mut net, &zeroed(answer.clone()));
+        assert_eq!(answers.iter().any(|p| p.has("COOKIE ECHO")), offers);
+        if !offers {
+            assert!(hand.raw(&mut net, &answer)[0].has("COOKIE ECHO"));
+        }
+        hand.say(&mut net, &|w| w.cookie_ack().unwrap());
+        let chunk = hand.chunk(1, b"data");
+        let data = hand.packet(hand.peer_tag, &|w| w.data(&chunk).unwrap());
+        let answers = hand.raw(&mut net, &zeroed(data));
+        assert_eq!(answers.iter().any(|p| p.has("SACK")), offers);
+        assert!(net.sent(0).iter().all(|p| !is_zero(p)), "the peer takes none");
+    }
+}
+
+/// RFC 9653 5.3: a zero is taken only where it was offered, and never in a handshake; a wrong checksum that is
 /// not zero is wrong.
 #[test]
 fn nobody_else_may_leave_it_out() {
-    let zeroed = |mut packet: Vec<u8>| {
-        packet[8..12].fill(0);
-        packet
-    };
     let mut net = Setup { zero_checksum: [true; 2], ..Setup::default() }.build();
     let hand = Hand::new(1);
     let init = hand.packet(0, &|w| w.init(&hand.fields(), |_| Ok(())).unwrap());

@@ -8,7 +8,8 @@
 //! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
 //! stream reconfiguration, `auth` takes DATA only authenticated and has a secret, `move` offers that addresses come
 //! and go, `pmtud` looks for the path MTU, `ecn` offers ECN, `pr` partial reliability, `interleave` user message
-//! interleaving, `nrsack` NR-SACK, `ack=ANSWER` how is acknowledged.
+//! interleaving, `nrsack` NR-SACK, `ack=ANSWER` how is acknowledged. `dtls` encrypts, with DTLS 1.2 at least: it
+//! tells its fingerprint, and waits for `expect FINGERPRINT`.
 //!
 //! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed [lifetime=MS|retransmissions=N|prompt]`, `totals`,
 //! `limited`, `paths`, `shutdown`, `abort`, `bind IP`, `unbind IP`, `primary IP`,
@@ -26,8 +27,8 @@ use polypath::proto::policy::{self, find, rtt_sampling, stream_scheduler};
 use polypath::proto::wire::chunk_type;
 use polypath::{
     Association, AuthKeys, ChunkTypes, CloseReason, Config, ConnectOptions, Encapsulation,
-    Endpoint, EndpointOptions, Event, Message, Path, PathState, Ppid, Reconfigured, Reliability,
-    StreamId, StreamReset,
+    Encryption, Endpoint, EndpointOptions, Event, Identity, Message, Path, PathState, Ppid,
+    Reconfigured, Reliability, StreamId, StreamReset, Trust, Version,
 };
 use tally::Tally;
 use tokio::sync::mpsc;
@@ -44,6 +45,7 @@ struct Plan {
     remote_udp: u16,
     config: Config,
     keys: AuthKeys,
+    encryption: Option<Encryption>,
 }
 
 impl Plan {
@@ -70,8 +72,23 @@ impl Plan {
             remote_udp: if remote_udp == "-" { 0 } else { remote_udp.parse()? },
             config: config(options)?,
             keys: keys(options)?,
+            encryption: match options.iter().any(|option| option == "dtls") {
+                true => Some(introduce()?),
+                false => None,
+            },
         })
     }
+}
+
+/// Tells this side's fingerprint and is told the other one's, as WebRTC does it beforehand (RFC 8827 5).
+fn introduce() -> Result<Encryption, Failure> {
+    let identity = Identity::generate()?;
+    println!("fingerprint sha256={}", identity.fingerprint());
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    let known = line.trim().strip_prefix("expect ").ok_or("no fingerprint to expect")?;
+    let trust = Trust::Known(vec![known.parse()?]);
+    Ok(Encryption { minimum: Version::Dtls12, ..Encryption::new(identity, trust) })
 }
 
 /// With `auth`, a secret that both peers have.
@@ -99,6 +116,7 @@ fn config(options: &[String]) -> Result<Config, Failure> {
                 builder.interleaving(true).stream_scheduler(&stream_scheduler::ROUND_ROBIN)
             }
             ("mtu", bytes) => builder.path_mtu(bytes.parse()?),
+            ("dtls", "") => builder,
             ("pmtud", "") => builder.path_mtu_discovery(true),
             ("ecn", "") => builder.ecn(true),
             ("auth", "") => {
@@ -133,6 +151,7 @@ async fn main() -> Result<(), Failure> {
         listen: plan.listens,
         config: plan.config,
         auth_keys: plan.keys,
+        encryption: plan.encryption,
         ..EndpointOptions::default()
     })?;
     let association = if plan.listens {

@@ -16,7 +16,7 @@ static IDENTITIES: LazyLock<[Identity; 3]> =
     LazyLock::new(|| std::array::from_fn(|_| Identity::generate().unwrap()));
 
 fn encryption(who: usize, trust: Trust) -> Option<Encryption> {
-    Some(Encryption { identity: IDENTITIES[who].clone(), trust })
+    Some(Encryption::new(IDENTITIES[who].clone(), trust))
 }
 
 fn only(who: usize) -> Trust {

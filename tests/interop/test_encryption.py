@@ -1,0 +1,69 @@
+"""DTLS below SCTP (RFC 8261) with a peer of WebRTC, which has DTLS 1.2."""
+
+import pytest
+
+from interop.conftest import cases
+from interop.peers import Pair, Peer, assert_all_arrived, close
+from support import capture
+
+WRONG = "0123-4567-89ab-cdef" * 4
+
+
+def introduced(pair: Pair, wrong: str = "") -> tuple[Peer, Peer]:
+    """Starts both and tells each the other's fingerprint; `wrong`, ours or theirs, is told another one."""
+    sides = (("b", "theirs"), ("a", "ours")) if pair.case.we_connect else (("a", "ours"), ("b", "theirs"))
+    peers = {name: pair.start(side, connects, options=("dtls",))
+             for connects, (side, name) in enumerate(sides)}
+    has = {name: peer.until("fingerprint")["sha256"] for name, peer in peers.items()}
+    for connects, (_, name) in enumerate(sides):
+        other = "theirs" if name == "ours" else "ours"
+        peers[name].tell(f"expect {WRONG if name == wrong else has[other]}")
+        if not connects:
+            peers[name].until("ready")
+    return peers["ours"], peers["theirs"]
+
+
+@cases("pion")
+def test_encrypted(pair, result, tmp_path):
+    """Messages both ways and 30 MB each way; nothing of it in clear, all of it in records of DTLS 1.2."""
+    pcap = tmp_path / "encrypted.pcapng"
+    with pair.network.watched(pcap):
+        ours, theirs = introduced(pair)
+        for peer in (ours, theirs):
+            peer.until("up")
+        for peer in (ours, theirs):
+            peer.send(40, 3000, 8, "mixed")
+        assert_all_arrived(ours, theirs, 40)
+        assert_all_arrived(theirs, ours, 40)
+    for source, sink in ((ours, theirs), (theirs, ours)):
+        source.send(480, 62_500, 8)
+        source.until("taken", 60)
+        assert_all_arrived(source, sink, 520, 60)
+    close(*((ours, theirs) if pair.case.we_connect else (theirs, ours)))
+    records = capture.fields(pcap, ["dtls.record.version", "dtls.record.content_type"],
+                             only="dtls", protocol="dtls")
+    assert len(records) > 40
+    # Only the first hello and the request to say it again may have an older number.
+    versions = [row[0].split(",") for row in records]
+    assert all(set(row) <= {"0xfefd", "0xfeff"} for row in versions), versions
+    assert sum("0xfeff" in row for row in versions) <= 4
+    assert sum("23" in row[1].split(",") for row in records) > 30
+    # ECDHE_ECDSA with AES-128-GCM, the one of ours that it has.
+    chosen = capture.fields(pcap, ["dtls.handshake.ciphersuite"], only="dtls.handshake.type == 2",
+                            protocol="dtls")
+    assert chosen == [["0xc02b"]]
+    result("dtls")
+
+
+@cases("pion")
+@pytest.mark.parametrize("wrong", ["ours", "theirs"])
+def test_another_fingerprint_is_refused(pair, wrong):
+    """By whoever expects another one; the other side learns of it, and nothing comes up."""
+    ours, theirs = introduced(pair, wrong)
+    if pair.case.we_connect:
+        words = ours.ended()["words"]
+        assert ("another one than expected" if wrong == "ours" else "does not trust") in words, words
+    told = theirs.ended()
+    if wrong == "theirs":
+        assert "another fingerprint than expected" in told["words"], told
+    assert not ours.saw("up") and not theirs.saw("up")
