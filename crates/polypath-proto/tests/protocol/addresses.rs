@@ -156,6 +156,66 @@ fn both_sides_may_get_another_family_one_after_the_other() {
     }
 }
 
+/// Where no heartbeats are sent, a path that did not answer at first is asked again when all others have gone.
+#[test]
+fn the_last_path_is_asked_although_it_never_answered() {
+    for back in [true, false] {
+        let config = config().heartbeat_interval(None).path_max_retrans(0).build().unwrap();
+        let configs = [config.clone(), config];
+        let mut net = Setup { configs, paths: 2, ..Setup::default() }.build();
+        net.cuts.insert(1);
+        net.connect(0);
+        net.run(S(5));
+        assert_eq!(net.path(0, 1).state, PathState::Unconfirmed);
+        net.cuts.clear();
+        if !back {
+            net.drop_all("HEARTBEAT ACK");
+        }
+        net.goes(1, v4(0, 1));
+        net.run(MS(30));
+        net.send(0, 0, payload(1, 3000)).unwrap();
+        net.run(S(900));
+        assert_eq!(net.hosts[1].received.len(), usize::from(back), "{}", net.tail(20));
+        assert_eq!(net.closed(0).is_none(), back);
+    }
+}
+
+/// What the listening side listed is not what it has when the cookie comes.
+#[test]
+fn addresses_may_go_between_the_init_ack_and_the_cookie() {
+    for paths in [2, 3] {
+        let config = config().build().unwrap();
+        let configs = [config.clone(), config];
+        let mut net = Setup { configs, paths, ..Setup::default() }.build();
+        net.connect(0);
+        net.run(MS(15));
+        net.goes(1, v4(0, 1));
+        net.send(0, 0, payload(1, 3000)).unwrap();
+        net.run(S(20));
+        assert_eq!(net.hosts[1].received.len(), 1, "{}", net.tail(20));
+        assert!(pairs(&net, 0).iter().all(|(_, remote, _)| *remote != v4(0, 1)));
+    }
+}
+
+/// Nothing can be told of addresses then, but there are others that the peer knows.
+#[test]
+fn an_address_may_go_while_the_association_ends() {
+    let config = config().build().unwrap();
+    let configs = [config.clone(), config];
+    let own_paths = [Some(1), Some(2)];
+    let mut net = Setup { configs, own_paths, ..Setup::default() }.build();
+    net.establish();
+    net.run(S(1));
+    net.drop_once(&["SHUTDOWN ACK"]);
+    net.shutdown(0);
+    net.run(MS(15));
+    net.goes(1, v4(0, 1));
+    net.run(S(5));
+    for h in 0..2 {
+        assert!(net.closed(h).unwrap().is_graceful(), "{h}: {}", net.tail(20));
+    }
+}
+
 /// The old address goes first: the peer hears from the new one alone, and of both in one ASCONF.
 #[test]
 fn the_old_address_may_go_before_the_new_one_comes() {

@@ -93,10 +93,24 @@ impl Association {
             return;
         }
         self.shared = shared;
-        if self.addresses.is_some() && self.state.may_send_data() {
-            self.find_source(now);
+        if self.addresses.is_none() || !self.state.is_synchronised() {
+            return;
+        }
+        self.find_source(now);
+        if self.state.may_send_data() {
             self.advance_addresses(now);
             self.hasten_asconf(now);
+        } else {
+            self.leave_gone_addresses(now);
+        }
+    }
+
+    /// The peer sends to this local address: it knows it, whatever is listed by now.
+    pub(super) fn peer_knows(&mut self, local: IpAddr) {
+        if let Some(addresses) = self.addresses.as_mut().filter(|a| !a.told.contains(&local)) {
+            addresses.told.push(local);
+            // It was told several.
+            addresses.unlisted = false;
         }
     }
 

@@ -161,6 +161,28 @@ impl Association {
         }
         self.choose_current(now);
         self.update_largest_payload();
+        // One of those that never answered has to: without heartbeats, or after its chances, nobody would ask.
+        if !self.paths.iter().any(|p| self.may_carry(p.id())) {
+            for path in (0..self.paths.len() as u8).map(PathId) {
+                let asks = self.paths[path.index()].state() == PathState::Unconfirmed
+                    && !self.is_untold(path);
+                if asks {
+                    self.paths[path.index()].schedule_heartbeat(Some(now));
+                }
+            }
+        }
+    }
+
+    /// The association is ending, and the peer is told of no more changes: it ends over the addresses that are
+    /// there.
+    pub(super) fn leave_gone_addresses(&mut self, now: Time) {
+        let mut gone: Vec<IpAddr> = Vec::new();
+        for path in self.paths.iter().filter(|p| p.state() != PathState::Removed) {
+            if !self.is_here(path.local()) && !gone.contains(&path.local()) {
+                gone.push(path.local());
+            }
+        }
+        gone.into_iter().for_each(|ip| self.remove_paths_from(now, ip));
     }
 
     /// Some path that is there, an active one if there is.
