@@ -215,6 +215,7 @@ impl Association {
         self.agree_on(cookie.extensions, cookie.authentication.as_ref());
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
+        self.peer_knows(from.local.ip());
         self.learn_addresses(now, &cookie.addresses, from.remote.port());
         self.accept_again(now, from)
     }

@@ -299,11 +299,14 @@ impl Association {
         if p.state() == PathState::Unconfirmed {
             p.count_error();
             // RFC 9260 5.4: once each RTO, until it has had its chances; then at the normal rate.
-            if p.error_count() <= p.path_max_retrans() {
-                p.schedule_heartbeat(Some(now));
+            let chances = p.error_count() <= p.path_max_retrans();
+            // There is no other: the association ends with it.
+            let alone =
+                self.addresses.is_some() && !self.paths.iter().any(|p| self.may_carry(p.id()));
+            if chances || alone {
+                self.paths[path.index()].schedule_heartbeat(Some(now));
             }
-            if self.addresses.is_some() && !self.paths.iter().any(|p| self.may_carry(p.id())) {
-                // There is no other: the association ends with it.
+            if alone {
                 self.count_association_error();
             }
         } else {

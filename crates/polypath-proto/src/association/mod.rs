@@ -308,6 +308,9 @@ impl Association {
         // back; it is the primary. The COOKIE ECHO may have come over another path.
         let path = a.add_path(now, cookie.local, cookie.remote)?;
         a.start_addresses(cookie.peer_initial_tsn);
+        // Addresses may have gone or come since the INIT ACK.
+        a.peer_knows(cookie.local);
+        a.peer_knows(from.local.ip());
         a.learn_addresses(now, &cookie.addresses, from.remote.port());
         a.peer_lists_none = cookie.addresses.len() == 1;
         a.confirm(now, path);

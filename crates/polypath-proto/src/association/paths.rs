@@ -188,6 +188,9 @@ impl Association {
                     self.add_path(now, local, remote);
                 }
             }
+            if by_route.is_none() && !self.knows(*ip) {
+                self.remember_unreached(remote);
+            }
         }
     }
 

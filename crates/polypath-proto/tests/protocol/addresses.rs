@@ -98,6 +98,124 @@ fn the_only_address_is_replaced_while_data_flows() {
     }
 }
 
+/// Of the other family no local address reaches the peer for a while: then it does.
+#[test]
+fn what_no_local_address_reaches_is_remembered() {
+    let pair = |h: usize| (v6(0, h), v6(0, 1 - h), ACTIVE);
+    for (h, listed) in [(0, true), (0, false), (1, true)] {
+        let config = config().build().unwrap();
+        let configs = [config.clone(), config];
+        let mut net = Setup { configs, dual: true, ..Setup::default() }.build();
+        if !listed {
+            net.goes(0, v6(0, 0));
+        }
+        net.establish();
+        if listed {
+            net.run(S(1));
+            net.goes(h, v6(0, h));
+            net.run(S(1));
+        }
+        assert_eq!((pairs(&net, 0).len(), pairs(&net, 1).len()), (1, 1));
+        net.comes(h, v6(0, h));
+        net.run(S(3));
+        assert!(pairs(&net, 0).contains(&pair(0)), "{:?}", pairs(&net, 0));
+        assert!(pairs(&net, 1).contains(&pair(1)), "{:?}", pairs(&net, 1));
+    }
+    // One that the peer has no more is forgotten.
+    let config = config().build().unwrap();
+    let mut net =
+        Setup { configs: [config.clone(), config], dual: true, ..Setup::default() }.build();
+    net.establish();
+    net.run(S(1));
+    net.goes(0, v6(0, 0));
+    net.run(S(1));
+    net.goes(1, v6(0, 1));
+    net.run(S(1));
+    assert_eq!(told(&net, 1), [(AddressChange::Deleted, v6(0, 1), true)]);
+    net.comes(0, v6(0, 0));
+    net.run(S(3));
+    assert!(pairs(&net, 0).iter().all(|(_, remote, _)| remote.is_ipv4()));
+}
+
+/// An address that comes where nothing reaches it yet is granted, and used when something does.
+#[test]
+fn both_sides_may_get_another_family_one_after_the_other() {
+    for first in 0..2 {
+        let config = config().build().unwrap();
+        let configs = [config.clone(), config];
+        let mut net = Setup { configs, ..Setup::default() }.build();
+        net.establish();
+        for h in [first, 1 - first] {
+            net.comes(h, v6(0, h));
+            net.run(S(3));
+        }
+        for h in 0..2 {
+            let pair = (v6(0, h), v6(0, 1 - h), ACTIVE);
+            assert!(pairs(&net, h).contains(&pair), "{first} {h}: {:?}", pairs(&net, h));
+        }
+    }
+}
+
+/// Where no heartbeats are sent, a path that did not answer at first is asked again when all others have gone.
+#[test]
+fn the_last_path_is_asked_although_it_never_answered() {
+    for back in [true, false] {
+        let config = config().heartbeat_interval(None).path_max_retrans(0).build().unwrap();
+        let configs = [config.clone(), config];
+        let mut net = Setup { configs, paths: 2, ..Setup::default() }.build();
+        net.cuts.insert(1);
+        net.connect(0);
+        net.run(S(5));
+        assert_eq!(net.path(0, 1).state, PathState::Unconfirmed);
+        net.cuts.clear();
+        if !back {
+            net.drop_all("HEARTBEAT ACK");
+        }
+        net.goes(1, v4(0, 1));
+        net.run(MS(30));
+        net.send(0, 0, payload(1, 3000)).unwrap();
+        net.run(S(900));
+        assert_eq!(net.hosts[1].received.len(), usize::from(back), "{}", net.tail(20));
+        assert_eq!(net.closed(0).is_none(), back);
+    }
+}
+
+/// What the listening side listed is not what it has when the cookie comes.
+#[test]
+fn addresses_may_go_between_the_init_ack_and_the_cookie() {
+    for paths in [2, 3] {
+        let config = config().build().unwrap();
+        let configs = [config.clone(), config];
+        let mut net = Setup { configs, paths, ..Setup::default() }.build();
+        net.connect(0);
+        net.run(MS(15));
+        net.goes(1, v4(0, 1));
+        net.send(0, 0, payload(1, 3000)).unwrap();
+        net.run(S(20));
+        assert_eq!(net.hosts[1].received.len(), 1, "{}", net.tail(20));
+        assert!(pairs(&net, 0).iter().all(|(_, remote, _)| *remote != v4(0, 1)));
+    }
+}
+
+/// Nothing can be told of addresses then, but there are others that the peer knows.
+#[test]
+fn an_address_may_go_while_the_association_ends() {
+    let config = config().build().unwrap();
+    let configs = [config.clone(), config];
+    let own_paths = [Some(1), Some(2)];
+    let mut net = Setup { configs, own_paths, ..Setup::default() }.build();
+    net.establish();
+    net.run(S(1));
+    net.drop_once(&["SHUTDOWN ACK"]);
+    net.shutdown(0);
+    net.run(MS(15));
+    net.goes(1, v4(0, 1));
+    net.run(S(5));
+    for h in 0..2 {
+        assert!(net.closed(h).unwrap().is_graceful(), "{h}: {}", net.tail(20));
+    }
+}
+
 /// The old address goes first: the peer hears from the new one alone, and of both in one ASCONF.
 #[test]
 fn the_old_address_may_go_before_the_new_one_comes() {
@@ -282,11 +400,12 @@ fn what_cannot_be_is_refused() {
         add(p, 4, v4(4, 8));
     });
     let words = "an address cannot be resolved";
-    assert_eq!(
-        answer,
-        [format!("{words}: 224.0.0.1, {words}: 127.0.0.1, ResourceShortage, ResourceShortage")]
-    );
-    assert_eq!(ask(&mut net, &hand, 3, &|p| add(p, 1, v4(4, 8))), [""]);
+    assert_eq!(answer, [format!("{words}: 224.0.0.1, {words}: 127.0.0.1, done, done")]);
+    let answer = ask(&mut net, &hand, 3, &|p| {
+        delete(p, 1, ip("fd00::1"));
+        delete(p, 2, ip("fd00::1"));
+    });
+    assert_eq!(answer, [format!("{words}: fd00::1")], "known until it goes");
     let answer = ask(&mut net, &hand, 4, &|p| {
         delete(p, 1, own);
         delete(p, 2, v4(4, 8));

@@ -13,7 +13,7 @@ mod answers;
 mod paths;
 mod requests;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -53,6 +53,8 @@ pub(super) struct Addresses {
     expected: u32,
     /// The last ASCONF-ACK, with its number.
     answer: Option<(u32, Bytes)>,
+    /// Addresses of the peer that no local address reaches, with their UDP ports: one of another family, say.
+    unreached: Vec<SocketAddr>,
     /// The address that the peer wants to be sent to, once it is confirmed.
     wished: Option<IpAddr>,
 }
@@ -78,6 +80,7 @@ impl Association {
                 primary: None,
                 expected: peer_initial.0,
                 answer: None,
+                unreached: Vec::new(),
                 wished: None,
             })
         });
@@ -90,10 +93,24 @@ impl Association {
             return;
         }
         self.shared = shared;
-        if self.addresses.is_some() && self.state.may_send_data() {
-            self.find_source(now);
+        if self.addresses.is_none() || !self.state.is_synchronised() {
+            return;
+        }
+        self.find_source(now);
+        if self.state.may_send_data() {
             self.advance_addresses(now);
             self.hasten_asconf(now);
+        } else {
+            self.leave_gone_addresses(now);
+        }
+    }
+
+    /// The peer sends to this local address: it knows it, whatever is listed by now.
+    pub(super) fn peer_knows(&mut self, local: IpAddr) {
+        if let Some(addresses) = self.addresses.as_mut().filter(|a| !a.told.contains(&local)) {
+            addresses.told.push(local);
+            // It was told several.
+            addresses.unlisted = false;
         }
     }
 

@@ -23,7 +23,7 @@ impl Association {
             }
         }
         let current = self.paths[self.current.index()].remote();
-        let mut any = false;
+        let mut any = self.reach_from(now, local);
         for (index, remote) in remotes.iter().enumerate() {
             let routed = shared.config.routes.local_for(remote.ip(), index, locals) == Some(local);
             if self.config.full_mesh() || routed {
@@ -40,6 +40,46 @@ impl Association {
         for path in self.paths.iter_mut().filter(|p| untold && p.is_from(local)) {
             path.schedule_heartbeat(None);
         }
+    }
+
+    /// True if addresses of the peer that nothing reached are reached from a new local one.
+    fn reach_from(&mut self, now: Time, local: IpAddr) -> bool {
+        let shared = std::sync::Arc::clone(&self.shared);
+        let locals = &shared.config.addresses;
+        let Some(addresses) = &mut self.addresses else { return false };
+        let mut any = false;
+        for (index, remote) in std::mem::take(&mut addresses.unreached).into_iter().enumerate() {
+            let routed = shared.config.routes.local_for(remote.ip(), index, locals) == Some(local);
+            let meshed = self.config.full_mesh() && remote.is_ipv4() == local.is_ipv4();
+            let reached = (routed || meshed) && self.add_path(now, local, remote).is_some();
+            if !reached && !self.knows(remote.ip()) {
+                self.remember_unreached(remote);
+            }
+            any |= reached;
+        }
+        any
+    }
+
+    /// No local address reaches this one of the peer's. Where addresses come and go, one that comes may.
+    pub(in crate::association) fn remember_unreached(&mut self, remote: SocketAddr) {
+        let Some(addresses) = &mut self.addresses else { return };
+        let known = addresses.unreached.iter().any(|known| known.ip() == remote.ip());
+        if !known && addresses.unreached.len() < usize::from(self.config.max_paths()) {
+            addresses.unreached.push(remote);
+        }
+    }
+
+    pub(super) fn is_unreached(&self, ip: IpAddr) -> bool {
+        let unreached = |a: &super::Addresses| a.unreached.iter().any(|remote| remote.ip() == ip);
+        self.addresses.as_deref().is_some_and(unreached)
+    }
+
+    /// True if it was an address of the peer's that no local address reached.
+    pub(super) fn forget_unreached(&mut self, ip: IpAddr) -> bool {
+        let Some(addresses) = &mut self.addresses else { return false };
+        let before = addresses.unreached.len();
+        addresses.unreached.retain(|remote| remote.ip() != ip);
+        addresses.unreached.len() != before
     }
 
     /// The host has this address, as far as the endpoint has been told.
@@ -121,6 +161,28 @@ impl Association {
         }
         self.choose_current(now);
         self.update_largest_payload();
+        // One of those that never answered has to: without heartbeats, or after its chances, nobody would ask.
+        if !self.paths.iter().any(|p| self.may_carry(p.id())) {
+            for path in (0..self.paths.len() as u8).map(PathId) {
+                let asks = self.paths[path.index()].state() == PathState::Unconfirmed
+                    && !self.is_untold(path);
+                if asks {
+                    self.paths[path.index()].schedule_heartbeat(Some(now));
+                }
+            }
+        }
+    }
+
+    /// The association is ending, and the peer is told of no more changes: it ends over the addresses that are
+    /// there.
+    pub(super) fn leave_gone_addresses(&mut self, now: Time) {
+        let mut gone: Vec<IpAddr> = Vec::new();
+        for path in self.paths.iter().filter(|p| p.state() != PathState::Removed) {
+            if !self.is_here(path.local()) && !gone.contains(&path.local()) {
+                gone.push(path.local());
+            }
+        }
+        gone.into_iter().for_each(|ip| self.remove_paths_from(now, ip));
     }
 
     /// Some path that is there, an active one if there is.

@@ -136,8 +136,6 @@ impl Association {
         for ip in &adds {
             self.add_paths_from(now, *ip);
         }
-        let reached = |a: &Self, ip: &IpAddr| a.paths.iter().any(|p| p.is_from(*ip));
-        adds.retain(|ip| reached(self, ip));
         let remains = self
             .paths
             .iter()
@@ -179,7 +177,9 @@ impl Association {
         // Where the peer may see others, the packet's source stands for the address that comes, and for all
         // that go if it alone remains.
         let added = requests.iter().find(|(c, _)| *c == AddressChange::Added).map(|(_, ip)| *ip);
-        let added = added.filter(|_| addresses.unlisted);
+        // From one that reaches nothing yet no packet comes.
+        let reaches = |ip: &IpAddr| self.paths.iter().any(|p| p.is_from(*ip));
+        let added = added.filter(|ip| addresses.unlisted && reaches(ip));
         let mut remaining: Vec<IpAddr> = told.iter().filter(|ip| !goes(ip)).copied().collect();
         remaining.extend(added);
         let alone = addresses.unlisted && remaining.len() == 1;
