@@ -38,6 +38,18 @@ def allowed(check: Check) -> str:
     return f"at least {low}" if math.isinf(check.high) else f"{low} … {high}"
 
 
+def still_open(check: Check) -> str:
+    """How many runs it would take to decide a check that is open: "some 900 runs would decide".
+
+    Two digits: what the runs so far say of it is not known any better.
+    """
+    runs = check.runs_to_decide
+    if runs is None:
+        return ""
+    places = 10 ** max(len(str(runs)) - 2, 0)
+    return f"some {-(-runs // places) * places} runs would decide"
+
+
 def number(mean: float, unit: Unit, *, exact: bool = False) -> str:
     """A value in its unit."""
     if math.isinf(mean):
