@@ -11,7 +11,7 @@ from polypath.papers.record import FULL, recorded_frame
 from polypath.papers.registry import Figure, Paper
 from polypath.papers.reproduce import AGREEMENT, Reproduced, Reproduction
 from polypath.papers.verdict import Finding, Verdict
-from polypath.papers.words import allowed, cell, columns, still_open, tally, value
+from polypath.papers.words import AGREES, UNITS, allowed, cell, columns, still_open, tally, value
 
 _HEAD = """\
 # What the papers say, and what comes out
@@ -111,13 +111,16 @@ def _agreement(paper: Paper) -> list[str]:
     if frame is None:
         return []
     outside = frame[~frame["agrees"].astype(bool)]
+    command = f"`polypath-lab reproduce {paper.key} --full`"
     says = (
         f"{len(frame) - len(outside)} of {len(frame)} points agree with ns-2 with the papers' "
-        "constants: the means differ by less than 5 %, or by no more than the 90 % interval of "
-        f"their difference. Outside (`polypath-lab reproduce {paper.key} --full`):"
+        f"constants: {AGREES} ({command})."
     )
+    lines = ["", "### Beside ns-2", "", says]
+    if outside.empty:
+        return lines
     varied = outside.drop(columns=["agrees", "paths"], errors="ignore")
-    return ["", "### Beside ns-2", "", says, "", *_frame(varied.dropna(axis="columns", how="all"))]
+    return [*lines, "", f"Outside, {UNITS}:", "", *_frame(varied.dropna(axis="columns", how="all"))]
 
 
 def _frame(frame: pd.DataFrame) -> list[str]:
