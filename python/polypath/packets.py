@@ -165,6 +165,29 @@ def frame(trace: PacketTrace) -> pd.DataFrame:
     return pd.concat([at_links, content], axis="columns")[list(COLUMNS)]
 
 
+def data_arrivals(trace: PacketTrace) -> pd.DataFrame:
+    """A row for each DATA chunk at each link of which it reached the far end.
+
+    Columns as in :data:`COLUMNS`: link, arrival, `tsn`. Quicker than :func:`frame` by far.
+    """
+    arrived = np.flatnonzero(~np.isnan(trace.hop_arrival))
+    firsts = trace.first_chunk.astype(np.int64)
+    begins = firsts[trace.hop_packet[arrived]]
+    counts = firsts[trace.hop_packet[arrived] + 1] - begins
+    # Each chunk of each of these packets: its hop, and its own row.
+    hops = np.repeat(arrived, counts)
+    within = np.arange(len(hops)) - np.repeat(np.cumsum(counts) - counts, counts)
+    rows = np.repeat(begins, counts) + within
+    data = trace.chunk_kind[rows] == DATA
+    return pd.DataFrame(
+        {
+            "link": _named(trace.hop_link[hops[data]], trace.links),
+            "arrival": trace.hop_arrival[hops[data]],
+            "tsn": trace.chunk_tsn[rows[data]],
+        }
+    )
+
+
 def _named(codes: NDArray[np.integer[Any]], names: Sequence[str]) -> pd.Categorical[str]:
     return pd.Categorical.from_codes(codes.astype(np.int64), pd.Index(names))
 

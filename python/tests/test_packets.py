@@ -77,6 +77,21 @@ def test_what_is_lost_is_sent_again_and_acknowledged_around(scripted: Scenario) 
     assert [t for tsns in originals for t in tsns] == list(range(1, 31))
 
 
+@pytest.mark.parametrize("size", ["1452 B", "200 B"])
+def test_data_arrivals_are_those_of_the_packets(scripted: Scenario, size: str) -> None:
+    """With small messages several chunks share a packet."""
+    workload = {"kind": "bulk", "messages": 60, "message_size": size}
+    result = simulate(scripted.with_({"workload": workload}), packets=True)
+    data = result.data_arrivals()
+    packets = result.packets()
+    own = packets[packets["arrival"].notna()].explode("tsns").dropna(subset=["tsns"])
+    assert list(data) == ["link", "arrival", "tsn"]
+    for column, of_packets in (("link", "link"), ("arrival", "arrival"), ("tsn", "tsns")):
+        assert data[column].tolist() == own[of_packets].tolist()
+    assert set(data["tsn"]) == set(range(1, 61))
+    assert own["packet"].nunique() < len(own) / 3 or size == "1452 B"
+
+
 def test_packets_are_the_same_whether_kept_or_run_again(scripted: Scenario) -> None:
     kept, again = simulate(scripted, packets=True), simulate(scripted)
     pd.testing.assert_frame_equal(kept.packets(), again.packets())

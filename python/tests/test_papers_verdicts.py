@@ -25,7 +25,7 @@ from polypath.papers.verdict import (
     slower,
     typical,
 )
-from polypath.papers.words import allowed, value
+from polypath.papers.words import allowed, still_open, value
 from polypath.statistics import Interval
 
 SAME, ALTERNATE = point("AllRtxSame", "none", 5), point("AllRtxAlt", "none", 5, 0)
@@ -64,6 +64,29 @@ def test_a_check_asks_where_the_whole_interval_lies(
     mean: float, half_width: float, n: int, verdict: Verdict
 ) -> None:
     assert Check("", interval(mean, half_width, n), 0.0, 2.0).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("mean", "half_width", "n", "runs", "words"),
+    [
+        # To the border it is a quarter of the half-width: sixteen times as many.
+        (1.9, 0.4, 20, 320, "some 320 runs would decide"),
+        (2.1, 0.4, 77, 1232, "some 1300 runs would decide"),
+        # Two runs might do, but say too little.
+        (1.0, 1.5, 4, 10, "some 10 runs would decide"),
+        (1.0, 0.5, 20, None, ""),
+        (3.0, 0.5, 20, None, ""),
+        (2.0, 0.5, 20, None, ""),
+        (1.0, math.inf, 1, None, ""),
+        (math.nan, math.nan, 0, None, ""),
+    ],
+)
+def test_how_many_runs_would_decide_an_open_check(
+    mean: float, half_width: float, n: int, runs: int | None, words: str
+) -> None:
+    check = Check("", interval(mean, half_width, n), 0.0, 2.0)
+    assert check.runs_to_decide == runs
+    assert still_open(check) == words
 
 
 def test_where_nothing_is_random_one_run_is_enough() -> None:

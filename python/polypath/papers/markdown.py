@@ -11,7 +11,7 @@ from polypath.papers.record import FULL, recorded_frame
 from polypath.papers.registry import Figure, Paper
 from polypath.papers.reproduce import AGREEMENT, Reproduced, Reproduction
 from polypath.papers.verdict import Finding, Verdict
-from polypath.papers.words import allowed, cell, columns, tally, value
+from polypath.papers.words import AGREES, UNITS, allowed, cell, columns, still_open, tally, value
 
 _HEAD = """\
 # What the papers say, and what comes out
@@ -77,15 +77,21 @@ def _measured(one: Judged) -> list[str]:
     for title, finding in {**one.ns2, **ours}.items():
         # Where another point stands in, ns-2's numbers show where things lie, but judge nothing.
         judges = finding and (title in (*ours, AS_DEBIAN_SHIPS_IT) or not finding.notes)
-        rows.append((title, _finding(finding), str(finding.verdict) if finding and judges else ""))
+        text = _finding(finding, plan=finding is one.full)
+        rows.append((title, text, str(finding.verdict) if finding and judges else ""))
     remark = [one.remark, ""] if one.remark else []
     return ["", f"### {one.row.id}", "", *remark, *_table(["", "measured", "verdict"], rows)]
 
 
-def _finding(finding: Finding | None) -> str:
+def _finding(finding: Finding | None, *, plan: bool = False) -> str:
+    """The checks; with `plan`, how many runs an open statement would take."""
     if finding is None:
         return "no runs"
-    lines = [f"{check.label}: {value(check)} [{allowed(check)}]" for check in finding.checks]
+    plan &= finding.verdict is Verdict.UNDECIDED
+    lines = []
+    for check in finding.checks:
+        missing = f"; {still_open(check)}" if plan and still_open(check) else ""
+        lines.append(f"{check.label}: {value(check)} [{allowed(check)}{missing}]")
     return "<br>".join([*lines, *(f"({note})" for note in finding.notes)])
 
 
@@ -105,13 +111,16 @@ def _agreement(paper: Paper) -> list[str]:
     if frame is None:
         return []
     outside = frame[~frame["agrees"].astype(bool)]
+    command = f"`polypath-lab reproduce {paper.key} --full`"
     says = (
         f"{len(frame) - len(outside)} of {len(frame)} points agree with ns-2 with the papers' "
-        "constants: the means differ by less than 5 %, or by no more than the 90 % interval of "
-        f"their difference. Outside (`polypath-lab reproduce {paper.key} --full`):"
+        f"constants: {AGREES} ({command})."
     )
+    lines = ["", "### Beside ns-2", "", says]
+    if outside.empty:
+        return lines
     varied = outside.drop(columns=["agrees", "paths"], errors="ignore")
-    return ["", "### Beside ns-2", "", says, "", *_frame(varied.dropna(axis="columns", how="all"))]
+    return [*lines, "", f"Outside, {UNITS}:", "", *_frame(varied.dropna(axis="columns", how="all"))]
 
 
 def _frame(frame: pd.DataFrame) -> list[str]:

@@ -13,7 +13,7 @@ import pandas as pd
 from polypath.papers.judge import Judged
 from polypath.papers.reproduce import Reproduced, Reproduction, Shown
 from polypath.papers.verdict import Finding, Verdict
-from polypath.papers.words import allowed, cell, columns, tally, value
+from polypath.papers.words import AGREES, UNITS, allowed, cell, columns, tally, value
 from polypath.simulate import engine_version
 
 if TYPE_CHECKING:
@@ -179,12 +179,11 @@ def _agreement(frame: pd.DataFrame) -> str:
     within = len(frame) - len(outside)
     text = (
         f"<h3>Beside ns-2 with the papers' constants</h3><p>{within} of {len(frame)} points agree: "
-        "the means differ by less than 5 %, or by no more than the 90 % interval of their "
-        "difference (a tenth of all points would lie outside of that by chance).</p>"
+        f"{AGREES} (a tenth of all points would lie outside of that by chance).</p>"
     )
     if outside.empty:
         return text
-    return f"{text}<p>Outside:</p>{_table(outside.drop(columns='agrees'))}"
+    return f"{text}<p>Outside, {UNITS}:</p>{_table(outside.drop(columns='agrees'))}"
 
 
 def svg(chart: Chart) -> str:

@@ -67,7 +67,10 @@ class Grid:
     seeds: int
     #: Points of which every run is kept with its samples over time.
     traced: tuple[Setting, ...] = ()
-    #: Points that a statement hangs on, each with seeds of its own.
+    #: Points that a statement hangs on, each with seeds of its own: from the interval that the
+    #: grid's number gave follows how many it takes (`Check.runs_to_decide`, which twice as many
+    #: reach if the mean stays near). So many are run, whatever they say on the way: a rule that
+    #: stops once the interval is on one side would need a wider one.
     more: tuple[tuple[Setting, int], ...] = ()
 
 

@@ -70,6 +70,19 @@ class Check:
             return Verdict.FAILS
         return Verdict.UNDECIDED
 
+    @property
+    def runs_to_decide(self) -> int | None:
+        """With how many runs the interval ends on the border, if the mean stays where it is.
+
+        It narrows with the root of their number. None if the check is decided or nothing is known.
+        """
+        estimate = self.measured
+        apart = min(abs(estimate.mean - border) for border in (self.low, self.high))
+        known = estimate.n > 1 and 0 < apart < math.inf
+        if self.verdict is not Verdict.UNDECIDED or not known:
+            return None
+        return max(math.ceil(estimate.n * (estimate.half_width / apart) ** 2), TOO_FEW)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

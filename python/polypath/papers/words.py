@@ -38,6 +38,18 @@ def allowed(check: Check) -> str:
     return f"at least {low}" if math.isinf(check.high) else f"{low} … {high}"
 
 
+def still_open(check: Check) -> str:
+    """How many runs it would take to decide a check that is open: "some 900 runs would decide".
+
+    Two digits: what the runs so far say of it is not known any better.
+    """
+    runs = check.runs_to_decide
+    if runs is None:
+        return ""
+    places = 10 ** max(len(str(runs)) - 2, 0)
+    return f"some {-(-runs // places) * places} runs would decide"
+
+
 def number(mean: float, unit: Unit, *, exact: bool = False) -> str:
     """A value in its unit."""
     if math.isinf(mean):
@@ -67,6 +79,11 @@ def tally(verdicts: Iterable[Verdict]) -> dict[str, int]:
     return {str(verdict): counts[verdict] for verdict in Verdict}
 
 
+#: When a point agrees with ns-2, and in what the means of such a table are.
+AGREES = (
+    "the means differ by less than 5 %, or by no more than the 90 % interval of their difference"
+)
+UNITS = "transfer times in seconds, goodputs in bytes a second"
 #: What the columns of tables are called, with their unit.
 _HEADS = {
     "primary_loss": "primary loss [%]",
@@ -76,9 +93,10 @@ _HEADS = {
     "loss_2": "path 2 loss [%]",
     "breaks_at": "break at [s]",
     "confirmation": "confirmation of paths",
-    "ours": "polypath [s]",
+    "pmr": "PMR",
+    "ours": "polypath",
     "ours_n": "runs",
-    "ns2": "ns-2 [s]",
+    "ns2": "ns-2",
     "ns2_n": "runs of ns-2",
     "difference": "difference",
     "allowed": "90 % interval of it",

@@ -61,9 +61,4 @@ REMARKS = {
         "it goes, has 780 of 966 s, and CPT 5, which stays, 111 of 194 s. A loss of 9 or 10 % "
         "leaves windows too small for fast retransmissions, whatever the round trip."
     ),
-    "F22": (
-        "Recorded with an earlier build than the other rows (column engine), in which single "
-        "transfers of the mechanism took up to 4 % more or less. Some 15 transfers would decide "
-        "the point at 8 %, and some 200 that at 10 %."
-    ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,7 @@ def _summary(frame: pd.DataFrame) -> Summary:
     table = pd.DataFrame(
         {
             "variant": both["variant"],
-            "PMR": [f"{pmr:g}" for pmr in both["pmr"]],
+            "PMR": ["" if math.isnan(pmr) else f"{pmr:g}" for pmr in both["pmr"]],
             "polypath [kB/s]": (both["mean"] / 1000).round(1),
             "± (90 %)": (both["half_width"] / 1000).round(1),
             "ns-2 [kB/s]": (both["ns2"] / 1000).round(1),

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart
 
 FULL_SEEDS, QUICK_SEEDS = 30, 6
+#: Of the full grid where the delays are equal. With 30 transfers each ratio is known within 2.1 %
+#: and the lowest of ten lay on the border of what counts as equal: eight times as many, fixed
+#: before they were run, make that 0.75 %.
+ALIKE_SEEDS = 240
 QUICK_DELAYS, QUICK_LOSSES = (45, 450), (2, 8)
 #: The paper's figure has RTX-SSTHRESH; the other pair is "not shown due to space constraints".
 PLAIN, FAILED = PAIRS[1]
@@ -39,7 +43,10 @@ def _grid(full: bool) -> Grid:
         for delay in delays
         for loss in losses
     )
-    return Grid(points, FULL_SEEDS if full else QUICK_SEEDS)
+    if not full:
+        return Grid(points, QUICK_SEEDS)
+    alike = tuple((point, ALIKE_SEEDS) for point in points if point.delay_2 == DELAYS[0])
+    return Grid(points, FULL_SEEDS, more=alike)
 
 
 def _ratio(source: Source, loss: float, delay: float) -> Interval:

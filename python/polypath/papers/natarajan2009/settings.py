@@ -39,6 +39,8 @@ FAILS_AT = 10.0
 #: The cross-traffic has been running for so long when the transfer begins, seconds.
 WARM_UP = 5.0
 _MTU_DATA = delaware.CHUNK
+#: Their far ends are the receiver's.
+_LAST_LINKS = ("primary/forward/last", "alternate/forward/last")
 #: Whether every path is confirmed before the first DATA: releases 3.7 and 3.5 of the module.
 RELEASE_37, RELEASE_35 = "before-data", "off"
 
@@ -92,16 +94,13 @@ class Failure:
         until = failed.loc[failed["at"] > FAILS_AT, "at"].min()
         if math.isnan(until):
             return dict.fromkeys((self.metric, "detection_time", "chunks_received"), math.nan)
-        packets = result.packets()
-        arrived = packets[
-            packets["link"].isin(["primary/forward/last", "alternate/forward/last"])
-            & (packets["arrival"] <= until)
-            & packets["chunks"].str.contains("DATA")
-        ]
         if self.confirmation == RELEASE_35:
+            packets = result.packets()
             count = int(_acknowledged(packets, until) - _acknowledged(packets, FAILS_AT))
         else:
-            first = arrived.explode("tsns").groupby("tsns")["arrival"].min()
+            data = result.data_arrivals()
+            received = data[data["link"].isin(_LAST_LINKS) & (data["arrival"] <= until)]
+            first = received.groupby("tsn")["arrival"].min()
             count = int((first > FAILS_AT).sum())
         span = float(until) - FAILS_AT
         return {
