@@ -19,11 +19,11 @@ NEEDS = {
 ONE = {"usrsctp": (True, True), "linux": (False, False), "pion": (False, True)}
 
 
-def cases(*stacks: str, quick: bool = True, once: bool = False, unsteady: str = "",
+def cases(*stacks: str, quick: bool = True, once: bool = False,
           feature: str = "") -> pytest.MarkDecorator:
     """The test for each peer and encapsulation, and for each side that connects. One that is not
-    quick has two of a peer's four in the short run, in which both of either occur; or one, `once`; with
-    an `unsteady` peer it has none. Where a feature is known not to be, there is none."""
+    quick has two of a peer's four in the short run, in which both of either occur; or one, `once`.
+    Where a feature is known not to be, there is none."""
     params = []
     for stack in stacks or ("usrsctp", "linux"):
         for raw in table.STACKS[stack][1]:
@@ -33,7 +33,7 @@ def cases(*stacks: str, quick: bool = True, once: bool = False, unsteady: str = 
                 case = Case(stack, raw, we_connect)
                 marks = [pytest.mark.needs(*NEEDS[stack])]
                 left_out = (not quick and (raw == we_connect) == (stack == "usrsctp")
-                            or once and (raw, we_connect) != ONE[stack] or stack == unsteady)
+                            or once and (raw, we_connect) != ONE[stack])
                 if left_out:
                     marks.append(pytest.mark.thorough)
                 params.append(pytest.param(case, id=str(case), marks=marks))

@@ -31,8 +31,7 @@ def test_data_is_authenticated(pair, result, tmp_path):
     result("auth")
 
 
-# With usrsctp some of its data, or its goodbye, is missing now and then: docs/interoperability.md.
-@cases(once=True, unsteady="usrsctp", feature="move-ours")
+@cases(once=True, feature="move-ours")
 def test_addresses_change_under_load(pair, result):
     """First ours, then theirs; each comes before the old one goes, and all that is sent arrives."""
     pair.network.shape("60mbit")
@@ -56,4 +55,9 @@ def test_addresses_change_under_load(pair, result):
     result("move-ours")
     move("b", theirs, ours)
     result("move-theirs")
-    close(*((ours, theirs) if pair.case.we_connect else (theirs, ours)))
+    if pair.case.stack == "usrsctp":
+        # After a move its shutdown() crashes now and then: docs/interoperability.md.
+        ours.tell("abort")
+        ours.ended()
+    else:
+        close(*((ours, theirs) if pair.case.we_connect else (theirs, ours)))

@@ -230,7 +230,8 @@ impl Future for Driver {
             state.dispatch_events(&this.shared);
             state.sockets.clear();
             state.sockets.extend(this.locals.sockets.iter().map(|socket| socket.stats));
-            let mut deadline = state.proto.poll_timeout();
+            let closes = state.leaving.iter().filter_map(|leaving| leaving.until).min();
+            let mut deadline = closes.into_iter().chain(state.proto.poll_timeout()).min();
             if let Some(secure) = &mut this.secure {
                 state.dtls = secure.stats();
                 deadline = [deadline, secure.poll_timeout()].into_iter().flatten().min();

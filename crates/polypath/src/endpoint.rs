@@ -12,7 +12,7 @@ use crate::error::{BindError, ConnectError};
 use crate::locals::Opener;
 use crate::options::{ConnectOptions, Encapsulation, EndpointOptions};
 use crate::secure::Secure;
-use crate::shared::{Entry, HandleState, Shared};
+use crate::shared::{Entry, HandleState, Leaving, Shared};
 use crate::socket::{self, SocketStats};
 
 /// A set of local addresses with one SCTP port, from which associations are made and on which they
@@ -226,21 +226,21 @@ impl Endpoint {
                 state.locals.push(socket.local());
                 state.opened.push(socket);
             }
-            state.leaving.retain(|leaving| *leaving != address);
+            state.leaving.retain(|leaving| leaving.address != address);
             state.proto.add_local_address(now, address);
             state.poke();
         });
         Ok(())
     }
 
-    /// Uses an address no more (`sctp_bindx` with `SCTP_BINDX_REM_ADDR`). Its socket is closed once no peer
-    /// sends there any more; the last address of an association stays until there is another one.
+    /// Uses an address no more (`sctp_bindx` with `SCTP_BINDX_REM_ADDR`). Its socket is closed a second after the
+    /// last peer has been told; the last address of an association stays until there is another one.
     pub fn remove_local_address(&self, address: IpAddr) {
         let shared = &self.0.shared;
         let now = shared.now();
         shared.with(|state| {
             if state.proto.config().addresses.contains(&address) {
-                state.leaving.push(address);
+                state.leaving.push(Leaving { address, until: None });
                 state.proto.remove_local_address(now, address);
                 state.poke();
             }

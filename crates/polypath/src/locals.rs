@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::task::Context;
+use std::time::Duration;
 
 use polypath_proto::Time;
 
@@ -10,6 +11,10 @@ use crate::options::Encapsulation;
 use crate::shared::State;
 use crate::socket::{self, Socket};
 use crate::watch::{self, Watch};
+
+/// How long a socket stays open once no peer sends to its address any more: what was on its way still comes.
+/// RFC 5061 5.3 asks for that only until the peer has acknowledged the change.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// What every socket of an endpoint is made with.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +52,7 @@ impl Locals {
         for socket in state.opened.drain(..) {
             self.sockets.push(socket);
         }
-        self.close_unneeded(state);
+        self.close_unneeded(now, state);
         if let Some(mut watch) = self.watch.take() {
             if watch.poll(cx).is_ready() {
                 match watch::addresses() {
@@ -63,8 +68,9 @@ impl Locals {
         news
     }
 
-    /// A socket whose address was given up stays open while a peer may still send there (RFC 5061 5.3 F4).
-    fn close_unneeded(&mut self, state: &mut State) {
+    /// A socket whose address was given up stays open while a peer may still send there (RFC 5061 5.3 F4), and
+    /// a little longer.
+    fn close_unneeded(&mut self, now: Time, state: &mut State) {
         let proto = &state.proto;
         let needed = |ip: &IpAddr| {
             proto.associations().any(|id| {
@@ -73,9 +79,13 @@ impl Locals {
                     .is_some_and(|a| !a.is_closed() && a.local_addresses().contains(ip))
             })
         };
-        state.leaving.retain(needed);
-        let kept =
-            |ip: IpAddr| state.leaving.contains(&ip) || proto.config().addresses.contains(&ip);
+        for leaving in &mut state.leaving {
+            let end = leaving.until.unwrap_or(now + LINGER);
+            leaving.until = Some(end).filter(|_| !needed(&leaving.address));
+        }
+        state.leaving.retain(|leaving| leaving.until.is_none_or(|until| now < until));
+        let leaves = |ip: IpAddr| state.leaving.iter().any(|leaving| leaving.address == ip);
+        let kept = |ip: IpAddr| leaves(ip) || proto.config().addresses.contains(&ip);
         self.sockets.retain(|socket| kept(socket.local().ip()));
     }
 
@@ -92,7 +102,7 @@ impl Locals {
                 continue;
             }
             if self.sockets.iter().any(|socket| socket.local().ip() == *ip) {
-                state.leaving.retain(|leaving| leaving != ip);
+                state.leaving.retain(|leaving| leaving.address != *ip);
                 state.proto.add_local_address(now, *ip);
                 continue;
             }
@@ -115,7 +125,7 @@ impl Locals {
         {
             tracing::debug!("{ip} has gone");
             state.proto.remove_local_address(now, ip);
-            state.leaving.retain(|leaving| *leaving != ip);
+            state.leaving.retain(|leaving| leaving.address != ip);
             self.sockets.retain(|socket| socket.local().ip() != ip);
         }
         news

@@ -41,8 +41,8 @@ pub(crate) struct State {
     pub(crate) locals: Vec<SocketAddr>,
     /// Sockets that a handle has opened, for the driver.
     pub(crate) opened: Vec<Socket>,
-    /// Addresses that were given up, while peers may still send there.
-    pub(crate) leaving: Vec<IpAddr>,
+    /// Addresses that were given up, while something may still come there.
+    pub(crate) leaving: Vec<Leaving>,
     /// Of the layer that encrypts.
     pub(crate) dtls: dtls::Stats,
     /// Packets for an association that somebody else has encrypted.
@@ -53,6 +53,14 @@ pub(crate) struct State {
     driver: Option<Waker>,
     /// A handle has done something that the driver has to follow up.
     work: bool,
+}
+
+/// An address that was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leaving {
+    pub(crate) address: IpAddr,
+    /// Its socket is closed then: no peer sends there any more.
+    pub(crate) until: Option<Time>,
 }
 
 /// One association as the handles see it.

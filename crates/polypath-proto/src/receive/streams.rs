@@ -11,11 +11,19 @@ use crate::{Mid, Ssn, StreamId, Tsn};
 struct InStream {
     /// The ordered message to deliver next.
     next: u32,
+    /// Those from this one up to `next` were skipped, and nothing behind them has been delivered.
+    skipped_from: u32,
     /// Complete ordered messages that came too early, by number.
     early: VecDeque<Piece>,
     ready: VecDeque<Piece>,
     /// Entries of `InStreams::order` whose piece was taken through the stream's own door.
     taken: usize,
+}
+
+impl InStream {
+    fn was_skipped(&self, numbers: Numbers, number: u32) -> bool {
+        numbers.cmp(number, self.skipped_from).is_ge() && numbers.cmp(number, self.next).is_lt()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +103,15 @@ impl InStreams {
             return true;
         }
         if piece.number != s.next {
+            if s.was_skipped(numbers, piece.number) {
+                // Some senders name the number of an unordered message that they give up, against RFC 3758 3.2:
+                // the ordered message of this number is another one. It comes in its order, for nothing behind it
+                // has been delivered, and is new by its TSN.
+                s.skipped_from = numbers.next(piece.number);
+                s.ready.push_back(piece);
+                self.now_ready(id);
+                return true;
+            }
             if numbers.cmp(piece.number, s.next).is_lt() {
                 return false;
             }
@@ -115,6 +132,8 @@ impl InStreams {
             s.next = numbers.next(s.next);
             ready += 1;
         }
+        // Also while only a part of the message has come.
+        s.skipped_from = s.next;
         for _ in 0..ready {
             self.now_ready(id);
         }
@@ -146,11 +165,12 @@ impl InStreams {
         s.next = numbers.next(number);
         let mut ready = 0;
         while s.early.front().is_some_and(|p| numbers.cmp(p.number, s.next).is_le()) {
-            let piece = s.early.pop_front();
-            if piece.as_ref().is_some_and(|p| p.number == s.next) {
+            let Some(piece) = s.early.pop_front() else { break };
+            if piece.number == s.next {
                 s.next = numbers.next(s.next);
             }
-            s.ready.extend(piece);
+            s.skipped_from = numbers.next(piece.number);
+            s.ready.push_back(piece);
             ready += 1;
         }
         for _ in 0..ready {
@@ -232,7 +252,7 @@ impl InStreams {
                 for p in s.early.drain(..) {
                     dropped = (dropped.0 + p.payload.len(), dropped.1 + p.chunks);
                 }
-                s.next = 0;
+                (s.next, s.skipped_from) = (0, 0);
             }
         }
         dropped
@@ -246,7 +266,7 @@ impl InStreams {
             for p in s.early.drain(..) {
                 dropped = (dropped.0 + p.payload.len(), dropped.1 + p.chunks);
             }
-            s.next = 0;
+            (s.next, s.skipped_from) = (0, 0);
         }
         dropped
     }
@@ -321,6 +341,26 @@ mod tests {
         assert_eq!(drain(&mut s), []);
         assert!(s.insert(piece(1, 6, false)) && s.insert(piece(4, 1, false)));
         assert_eq!(drain(&mut s), [(1, 6), (1, 7), (4, 1)]);
+    }
+
+    #[test]
+    fn a_message_whose_number_was_skipped_comes_once_and_in_order() {
+        let mut s = InStreams::new(10);
+        assert!(s.insert(piece(1, 0, false)));
+        s.skip(StreamId(1), 1);
+        assert!(s.insert(piece(1, 1, false)), "the number of an unordered one was named");
+        assert!(!s.insert(piece(1, 1, false)), "twice");
+        assert!(s.insert(piece(1, 2, false)));
+        assert_eq!(drain(&mut s), [(1, 0), (1, 1), (1, 2)]);
+        s.skip(StreamId(1), 3);
+        assert!(s.insert(piece(1, 4, false)));
+        assert!(!s.insert(piece(1, 3, false)), "too late for its order");
+        // What came early and was skipped over has been delivered.
+        assert!(s.insert(piece(1, 7, false)));
+        s.skip(StreamId(1), 8);
+        assert!(!s.insert(piece(1, 6, false)) && !s.insert(piece(1, 7, false)));
+        assert!(s.insert(piece(1, 8, false)) && s.insert(piece(1, 9, false)));
+        assert_eq!(drain(&mut s), [(1, 4), (1, 7), (1, 8), (1, 9)]);
     }
 
     #[test]

@@ -243,6 +243,11 @@ fn a_forward_tsn_is_answered_as_data_would_be() {
     forward(&mut net, 5, &[(0, 4)]);
     forward(&mut net, 7, &[(0, 4)]);
     assert_eq!(net.hosts[1].received.last().map(|r| &r.payload[..]), Some(&b"whole"[..]));
+    // Against 3.2, some name the number that an unordered message would have had: the ordered one comes.
+    forward(&mut net, 9, &[(0, 6)]);
+    let next = Data { ssn: polypath_proto::Ssn(6), ..hand.chunk(10, b"next") };
+    hand.say(&mut net, &|w| w.data(&next).unwrap());
+    assert_eq!(net.hosts[1].received.last().map(|r| &r.payload[..]), Some(&b"next"[..]));
     assert!(net.a(1).is_established());
 }
 

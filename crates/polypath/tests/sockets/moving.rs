@@ -57,6 +57,23 @@ async fn one_address_comes_and_the_other_goes() {
     assert_eq!(received.await.unwrap(), 40 * 100_000);
 }
 
+/// What was on its way to an address when the peer let it go still arrives; then the socket is closed.
+#[tokio::test]
+async fn an_address_that_has_gone_receives_for_a_while() {
+    let pair = pair_between(&["127.0.7.3"], &["127.0.7.9"], &config()).await;
+    let port = pair.client.local_addresses()[0].port();
+    pair.client.add_local_address(ip("127.0.7.4")).unwrap();
+    until(|| pair.near.local_addresses().len() == 2).await;
+    pair.client.remove_local_address(ip("127.0.7.3"));
+    until(|| pair.near.local_addresses() == [ip("127.0.7.4")]).await;
+    let before = pair.client.stats().malformed;
+    let late = std::net::UdpSocket::bind("127.0.7.9:0").unwrap();
+    late.send_to(b"late", ("127.0.7.3", port)).unwrap();
+    until(|| pair.client.stats().malformed == before + 1).await;
+    until(|| pair.client.local_addresses().len() == 1).await;
+    std::net::UdpSocket::bind(("127.0.7.3", port)).unwrap();
+}
+
 #[tokio::test]
 async fn an_address_that_is_not_ours_cannot_be_added() {
     let pair = pair_between(&["127.0.7.1"], &["127.0.7.9"], &config()).await;
