@@ -18,6 +18,8 @@ const TICK: Duration = Duration::from_millis(10);
 /// With AES-GCM in DTLS 1.2, a nonce that may have been used is drawn again (`crypto/nonces.rs`): every second one
 /// at the worst, as long as the key may be used.
 const DRAWS: usize = 64;
+/// Records of a key, at most: 2^24.5 (RFC 9147 4.5.3 for AES-GCM).
+const MOST: u64 = 23_726_566;
 /// What a record of data begins with in DTLS 1.2.
 const APPLICATION_DATA: u8 = 23;
 /// Timeouts beyond it are none.
@@ -188,7 +190,10 @@ impl Connection {
         packet: &[u8],
         out: &mut Vec<u8>,
     ) -> bool {
-        if !self.is_open() || !draws(|| self.dtls.send_application_data(packet).is_ok()) {
+        if !self.is_open()
+            || self.sealed >= MOST
+            || !draws(|| self.dtls.send_application_data(packet).is_ok())
+        {
             return false;
         }
         // Everything else has been polled: the first one is this one's.

@@ -1,8 +1,7 @@
 //! All connections of an endpoint: who is a datagram for, and which connection is a packet for?
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use crate::crypto;
 use crate::fingerprint::Fingerprint;
 use crate::hello::ClientHello;
 use crate::identity::Identity;
+use crate::slots::{Key, Slot, Slots};
 use crate::trust::{Refusal, Trust};
 use crate::version::Version;
 
@@ -58,7 +58,7 @@ pub struct Options {
     pub identity: Identity,
     /// Whose certificates are taken.
     pub trust: Trust,
-    /// Packets after which a connection is replaced by a new one, with new keys. Default: 2^24, some 20 GB; in
+    /// Packets after which a connection is replaced by a new one, with new keys. Default: 2^23, some 10 GB; in
     /// DTLS 1.2 at most 2^20.
     pub rekey_after: u64,
     minimum: Version,
@@ -75,7 +75,7 @@ pub struct SecretInClear;
 impl Options {
     /// With the defaults for the rest; DTLS 1.3 only.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
-        Self { identity, trust, rekey_after: 1 << 24, minimum: Version::Dtls13 }
+        Self { identity, trust, rekey_after: 1 << 23, minimum: Version::Dtls13 }
     }
 
     /// The oldest version of DTLS that is spoken, the newest that both have is. Whoever is on the way can make
@@ -138,55 +138,6 @@ pub struct Stats {
     pub outdated: u64,
 }
 
-type Key = (SocketAddr, IpAddr);
-
-/// The connections of one way: the one in use, and one that a peer that has begun anew is about to
-/// replace it with (RFC 9147 5.11), or this side because the other is mute or its keys are old; and the one
-/// that was replaced, as long as something may be on its way.
-struct Slot {
-    way: FourTuple,
-    current: Connection,
-    next: Option<Connection>,
-    old: Option<Connection>,
-    /// When this side last began, and when the one in use replaced the old one.
-    begun: Time,
-    replaced: Time,
-    /// Packets after which the one in use is replaced.
-    rekey: u64,
-    /// As indexed.
-    timeout: Option<Time>,
-}
-
-impl Slot {
-    fn new(way: FourTuple, current: Connection, begun: Time) -> Self {
-        Self {
-            way,
-            current,
-            next: None,
-            old: None,
-            begun,
-            replaced: Time::ZERO,
-            rekey: u64::MAX,
-            timeout: None,
-        }
-    }
-
-    fn wants(&self) -> Option<Time> {
-        let next = self.next.as_ref().and_then(|next| next.timeout);
-        [self.current.timeout, next].into_iter().flatten().min()
-    }
-
-    /// A handshake of this side that is not over.
-    fn attempt(&self) -> Option<&Connection> {
-        let attempt = |c: &&Connection| c.client && c.phase() == Phase::Opening;
-        self.next.as_ref().into_iter().chain([&self.current]).find(attempt)
-    }
-
-    fn is_opening(&self) -> bool {
-        !self.current.is_open() && !self.current.client
-    }
-}
-
 /// All connections of an endpoint.
 pub struct Layer {
     config: Arc<Config>,
@@ -198,8 +149,7 @@ pub struct Layer {
     baker: Baker,
     /// An instant that means nothing: `dimpl` counts from instants.
     origin: Instant,
-    slots: BTreeMap<Key, Slot>,
-    timeouts: BTreeSet<(Time, Key)>,
+    slots: Slots,
     outgoing: VecDeque<(FourTuple, Vec<u8>)>,
     events: VecDeque<Event>,
     stats: Stats,
@@ -239,8 +189,7 @@ impl Layer {
             fingerprint,
             baker: Baker::new(secret),
             origin: Instant::now(),
-            slots: BTreeMap::new(),
-            timeouts: BTreeSet::new(),
+            slots: Slots::default(),
             outgoing: VecDeque::new(),
             events: VecDeque::new(),
             stats: Stats::default(),
@@ -271,7 +220,7 @@ impl Layer {
 
     /// Who is at the other end of a way, if it encrypts.
     pub fn peer(&self, way: FourTuple) -> Option<Fingerprint> {
-        match self.slots.get(&self.find(way))?.current.phase() {
+        match self.slots.get(&self.slots.find(way))?.current.phase() {
             Phase::Open(peer) => Some(peer),
             _ => None,
         }
@@ -285,23 +234,27 @@ impl Layer {
         datagram: &[u8],
         deliver: &mut Deliver<'_>,
     ) {
-        let key = self.adopt(way);
-        match ClientHello::parse(datagram) {
-            Some(hello) => self.handle_hello(now, way, key, &hello, datagram, deliver),
-            None if self.slots.contains_key(&key) => {
-                self.with_slot(now, key, |slot, around| {
-                    if let Some(old) = &mut slot.old {
-                        old.receive(around, datagram, deliver);
-                    }
-                    let mut news = [None, None];
-                    news[0] = slot.current.receive(around, datagram, deliver);
-                    if let Some(next) = &mut slot.next {
-                        news[1] = next.receive(around, datagram, deliver);
-                    }
-                    news
-                });
+        if let Some(hello) = ClientHello::parse(datagram) {
+            let key = self.slots.adopt(way);
+            return self.handle_hello(now, way, key, &hello, datagram, deliver);
+        }
+        let mut receive = |slot: &mut Slot, around: &mut Surroundings<'_>| {
+            if let Some(old) = &mut slot.old {
+                old.receive(around, datagram, deliver);
             }
-            None => self.stats.strangers += 1,
+            let mut news = [None, None];
+            news[0] = slot.current.receive(around, datagram, deliver);
+            if let Some(next) = &mut slot.next {
+                news[1] = next.receive(around, datagram, deliver);
+            }
+            news
+        };
+        if self.with_slot(now, (way.remote, way.local.ip()), &mut receive) {
+            return;
+        }
+        let key = self.slots.adopt(way);
+        if !self.with_slot(now, key, receive) {
+            self.stats.strangers += 1;
         }
     }
 
@@ -315,7 +268,7 @@ impl Layer {
         packet: &[u8],
         out: &mut Vec<u8>,
     ) -> Option<FourTuple> {
-        let key = self.find(way);
+        let key = self.slots.find(way);
         let Some(slot) = self.slots.get_mut(&key) else {
             self.open(now, way, key, expected, packet);
             return None;
@@ -347,7 +300,7 @@ impl Layer {
                 {
                     self.renew(now, key);
                 } else if slot.wants() != slot.timeout {
-                    self.index(key);
+                    self.slots.index(key);
                 }
                 Some(way)
             }
@@ -372,20 +325,13 @@ impl Layer {
 
     /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let sweep = (!self.slots.is_empty()).then(|| self.swept + IDLE);
-        [self.timeouts.first().map(|(time, _)| *time), sweep].into_iter().flatten().min()
+        let sweep = (self.slots.len() > 0).then(|| self.swept + IDLE);
+        [self.slots.timeout(), sweep].into_iter().flatten().min()
     }
 
     /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
     pub fn handle_timeout(&mut self, now: Time) {
-        while let Some(&(time, key)) = self.timeouts.first() {
-            if time > now {
-                break;
-            }
-            self.timeouts.pop_first();
-            if let Some(slot) = self.slots.get_mut(&key) {
-                slot.timeout = None;
-            }
+        while let Some(key) = self.slots.due(now) {
             self.with_slot(now, key, |slot, around| {
                 let next = slot.next.as_mut();
                 [
@@ -410,7 +356,7 @@ impl Layer {
 
     /// Closes all connections: their peers are told (close_notify).
     pub fn close(&mut self, now: Time) {
-        let keys: Vec<Key> = self.slots.keys().copied().collect();
+        let keys: Vec<Key> = self.slots.iter().map(|(key, _)| *key).collect();
         for key in keys {
             self.close_way(now, key);
         }
@@ -601,7 +547,7 @@ impl Layer {
 
     /// The oldest of those that others have begun goes first, and then whoever was silent longest.
     fn make_room(&mut self, now: Time) {
-        let opening = self.slots.values().filter(|slot| slot.is_opening()).count();
+        let opening = self.slots.iter().filter(|(_, slot)| slot.is_opening()).count();
         let full = self.slots.len() >= MOST;
         if opening < MOST_OPENING && !full {
             return;
@@ -616,14 +562,14 @@ impl Layer {
         }
     }
 
-    /// Does something with a way's connections, and what follows from it.
+    /// Does something with a way's connections, and what follows from it; false if there are none.
     fn with_slot(
         &mut self,
         now: Time,
         key: Key,
         f: impl FnOnce(&mut Slot, &mut Surroundings<'_>) -> [Option<News>; 2],
-    ) {
-        let Some(slot) = self.slots.get_mut(&key) else { return };
+    ) -> bool {
+        let Some(slot) = self.slots.get_mut(&key) else { return false };
         let way = slot.way;
         let mut around = Surroundings {
             now,
@@ -641,7 +587,7 @@ impl Layer {
         }
         slot.old.take_if(|_| now.since(slot.replaced) >= LINGER);
         slot.next.take_if(|next| next.phase() == Phase::Over);
-        let over = slot.current.phase() == Phase::Over;
+        let (over, late) = (slot.current.phase() == Phase::Over, slot.wants() != slot.timeout);
         for news in news.into_iter().flatten() {
             match news {
                 News::Opened { peer, withheld } => {
@@ -660,65 +606,11 @@ impl Layer {
                 News::Ended => self.stats.failed += 1,
             }
         }
-        if over { self.remove(key) } else { self.index(key) }
-    }
-
-    fn index(&mut self, key: Key) {
-        let Some(slot) = self.slots.get_mut(&key) else { return };
-        let wants = slot.wants();
-        if wants != slot.timeout {
-            if let Some(old) = slot.timeout {
-                self.timeouts.remove(&(old, key));
-            }
-            slot.timeout = wants;
-            if let Some(new) = wants {
-                self.timeouts.insert((new, key));
-            }
+        if over {
+            self.slots.remove(&key);
+        } else if late {
+            self.slots.index(key);
         }
-    }
-
-    fn remove(&mut self, key: Key) {
-        if let Some(slot) = self.slots.remove(&key)
-            && let Some(timeout) = slot.timeout
-        {
-            self.timeouts.remove(&(timeout, key));
-        }
-    }
-
-    /// The connection that a packet goes over. If it does not matter from which address, the one that
-    /// was used last.
-    fn find(&self, way: FourTuple) -> Key {
-        let key = (way.remote, way.local.ip());
-        if !way.local.ip().is_unspecified() {
-            return key;
-        }
-        let first = (way.remote, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        self.slots
-            .range(first..)
-            .take_while(|((remote, _), _)| *remote == way.remote)
-            .max_by_key(|(_, slot)| slot.current.used)
-            .map_or(key, |(key, _)| *key)
-    }
-
-    /// The connection that a datagram comes over. One that was begun from any address gets the one that
-    /// the answer came to.
-    fn adopt(&mut self, way: FourTuple) -> Key {
-        let key = (way.remote, way.local.ip());
-        let any = if way.local.is_ipv4() {
-            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
-        } else {
-            std::net::Ipv6Addr::UNSPECIFIED.into()
-        };
-        if !self.slots.contains_key(&key)
-            && let Some(mut slot) = self.slots.remove(&(way.remote, any))
-        {
-            if let Some(timeout) = slot.timeout.take() {
-                self.timeouts.remove(&(timeout, (way.remote, any)));
-            }
-            slot.way = way;
-            self.slots.insert(key, slot);
-            self.index(key);
-        }
-        key
+        true
     }
 }

@@ -52,6 +52,7 @@ mod identity;
 mod layer;
 mod pem;
 mod secret;
+mod slots;
 mod trust;
 mod version;
 

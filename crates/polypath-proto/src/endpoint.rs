@@ -181,19 +181,19 @@ impl Endpoint {
     pub fn handle_datagram(&mut self, now: Time, from: FourTuple, ecn: Ecn, datagram: &[u8]) {
         self.stats.datagrams_received += 1;
         self.reindex();
-        let packet = match Packet::parse(datagram, self.shared.config.checksum) {
-            Ok(packet) => packet,
-            Err(PacketError::Checksum { found, .. }) => {
-                let Some(packet) = self.without_checksum(datagram).filter(|_| found == 0) else {
+        let packet = match self.without_checksum(datagram) {
+            Some(packet) => packet,
+            None => match Packet::parse(datagram, self.shared.config.checksum) {
+                Ok(packet) => packet,
+                Err(PacketError::Checksum { .. }) => {
                     self.stats.bad_checksum += 1;
                     return;
-                };
-                packet
-            }
-            Err(_) => {
-                self.stats.malformed += 1;
-                return;
-            }
+                }
+                Err(_) => {
+                    self.stats.malformed += 1;
+                    return;
+                }
+            },
         };
         let header = packet.header();
         if header.destination_port != self.shared.config.port {
@@ -272,10 +272,10 @@ impl Endpoint {
         by_tag.or_else(|| self.by_peer.get(&(from.remote.ip(), header.source_port)).copied())
     }
 
-    /// A packet that may do without checksum (RFC 9653 5.2, 5.3): of an association in which this side has offered
+    /// A packet that does without checksum, and may (RFC 9653 5.2, 5.3): of an association in which this side has offered
     /// that. An INIT ACK follows that offer; INIT and COOKIE ECHO have one always.
     fn without_checksum<'a>(&self, datagram: &'a [u8]) -> Option<Packet<'a>> {
-        if !self.shared.config.zero_checksum {
+        if !self.shared.config.zero_checksum || datagram.get(8..12) != Some(&[0; 4]) {
             return None;
         }
         let packet = Packet::parse(datagram, Checksum::Ignore).ok()?;
