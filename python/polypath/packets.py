@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 #: What may become of a packet at a link; "sent" was still under way when the run ended.
 FATES = ("sent", "delivered", "lost", "queue", "down", "mtu")
 
-#: Names of chunk types (RFC 9260 3.2), and of the timestamp extension's.
+#: Names of chunk types (RFC 9260 3.2 and the extensions' own), and of the timestamp extension's.
 KINDS = {
     0: "DATA",
     1: "INIT",
@@ -31,7 +31,16 @@ KINDS = {
     12: "ECNE",
     13: "CWR",
     14: "SHUTDOWN COMPLETE",
+    15: "AUTH",
+    16: "NR-SACK",
+    64: "I-DATA",
+    128: "ASCONF-ACK",
+    130: "RE-CONFIG",
+    132: "PAD",
     190: "TIMESTAMP",
+    192: "FORWARD TSN",
+    193: "ASCONF",
+    194: "I-FORWARD TSN",
 }
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT = range(7)
 COOKIE_ECHO, COOKIE_ACK, TIMESTAMP = 10, 11, 190

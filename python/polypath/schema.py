@@ -41,6 +41,8 @@ class LossScript(TypedDict, total=False):
     shutdown_ack: list[int]
     shutdown_complete: list[int]
     abort: list[int]
+    asconf: list[int]
+    asconf_ack: list[int]
 
 
 class Reordering(TypedDict):
@@ -277,6 +279,19 @@ Fault = TypedDict(
         "delay": str,
         "loss": Loss,
         "mtu": str,
+    },
+    total=False,
+)
+
+#: `[[address]]`: an address of a host that comes or goes at a time, for good or for a while.
+Address = TypedDict(
+    "Address",
+    {
+        "at": str,
+        "for": str,
+        "node": str,
+        "kind": Literal["comes", "goes"],
+        "notice_delay": str,
     },
     total=False,
 )

@@ -277,6 +277,7 @@ GRAPH = {
             {"fault": [{"at": "1 s", "path": 0, "kind": "down", "direction": "back"}]},
             "fault.0.direction",
         ),
+        ({"address": [{"at": "1 s", "node": "sender.1", "kind": "goes"}]}, "[[address]]"),
     ],
 )
 def test_what_ns2_cannot_do_is_refused_in_one_line(changes: dict[str, Any], key: str) -> None:

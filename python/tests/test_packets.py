@@ -107,6 +107,22 @@ def test_what_a_broken_link_had_taken_is_down(scripted: Scenario) -> None:
     assert down["arrival"].isna().all()
 
 
+def test_chunks_of_extensions_have_names() -> None:
+    scenario = Scenario(
+        path=[{"rate": "10 Mbit/s", "delay": "5 ms"}] * 2,
+        transport={"authentication": True, "dynamic_addresses": True},
+        workload={"size": "1 MB"},
+        address=[
+            {"at": "100 ms", "node": "sender.1", "kind": "goes"},
+            {"at": "200 ms", "node": "sender.1", "kind": "comes"},
+        ],
+    )
+    packets = simulate(scenario, packets=True).packets()
+    told = packets[packets["chunks"].str.contains("ASCONF")]
+    assert list(told["chunks"]) == ["AUTH+ASCONF", "AUTH+ASCONF-ACK"] * 2
+    assert told["time"].iloc[0] == 0.1
+
+
 def test_packets_of_several_associations_are_told_apart() -> None:
     scenario = Scenario(
         path=[{"rate": "10 Mbit/s", "delay": "5 ms", "duplicate": "10 %"}],

@@ -211,6 +211,7 @@ def test_a_grid_has_every_combination(lossy: Scenario) -> None:
         ("policy.receiver", schema.PolicyNames),
         ("workload", schema.Workload),
         ("fault.0", schema.Fault),
+        ("address.0", schema.Address),
         ("run", schema.Run),
         ("series", schema.Series),
         ("emulator", schema.Emulator),

@@ -21,7 +21,7 @@ pub struct Outcome {
     pub ended_at: f64,
     /// Events that were handled.
     pub events: u64,
-    /// Packets that could not be routed.
+    /// Packets that could not be routed, or whose source or destination its host did not have at the time.
     pub unroutable_packets: u64,
     /// Every association, in the order of the scenario.
     pub associations: Vec<AssociationOutcome>,

@@ -12,7 +12,7 @@ use polypath_proto::{
 use thiserror::Error;
 
 use crate::invariants::{self, Due, Schedule};
-use crate::network::{Change, Event, HostId, Network, NodeId, NodeKind, PacketId};
+use crate::network::{Change, Event, HostId, Move, Network, NodeId, NodeKind, PacketId};
 use crate::oracle;
 use crate::outcome::{
     AssociationOutcome, End, EndpointOutcome, FlowOutcome, LinkOutcome, Outcome, PathChange,
@@ -60,6 +60,8 @@ pub(crate) struct Simulation<'w> {
     /// What the associations carry.
     applications: Vec<Application>,
     changes: Vec<Change>,
+    /// Addresses that come and go.
+    moves: Vec<Move>,
     run: Run,
     /// Of the side that opens each association.
     configs: Vec<Config>,
@@ -82,14 +84,17 @@ impl<'w> Simulation<'w> {
         let largest = configs.map(Config::path_mtu).max().unwrap_or(u16::MAX);
         let mut network = Network::new(plan.topology, seed, usize::from(largest));
         network.start_traffic(plan.traffic.into_iter().map(|t| Source::new(t, seed)).collect());
+        for node in plan.moves.iter().map(|one| one.node) {
+            network.set_here(node, Move::is_here(&plan.moves, node, None));
+        }
         let stacks = plan.stacks.iter().map(|stack| {
             let udp_port = encapsulation_port(stack.encapsulation);
             let encapsulation = match udp_port {
                 0 => Encapsulation::RawIp,
                 port => Encapsulation::Udp { port },
             };
-            let mut config =
-                EndpointConfig::new(stack.port, stack.addresses.clone(), encapsulation);
+            let there = stack.addresses.iter().copied().filter(|ip| network.has(*ip));
+            let mut config = EndpointConfig::new(stack.port, there.collect(), encapsulation);
             config.listen = stack.listens;
             config.max_associations = config.max_associations.max(2 * plan.associations.len());
             if !scenario.run.check_checksums {
@@ -129,6 +134,7 @@ impl<'w> Simulation<'w> {
             conversations,
             applications,
             changes: plan.changes,
+            moves: plan.moves,
             run: scenario.run.clone(),
             configs: plan.associations.into_iter().map(|one| one.config).collect(),
             schedule: Schedule::new(scenario.run.check_every),
@@ -167,6 +173,13 @@ impl<'w> Simulation<'w> {
     fn handle_events(&mut self) -> Result<End, String> {
         for (index, change) in self.changes.iter().enumerate() {
             self.network.events.schedule(change.at, Event::Change { index: index as u32 });
+        }
+        for (index, one) in (0u32..).zip(&self.moves) {
+            self.network.events.schedule(one.at, Event::Move { index });
+        }
+        // What happens at one instant is seen together.
+        for (index, one) in (0u32..).zip(&self.moves) {
+            self.network.events.schedule(one.noticed(), Event::Notice { index });
         }
         for (index, conversation) in self.conversations.iter().enumerate() {
             let event = Event::Application { association: index as u32, side: 0 };
@@ -236,6 +249,12 @@ impl<'w> Simulation<'w> {
                 self.tell_loss_rates();
                 Ok(())
             }
+            Event::Move { index } => {
+                let Move { node, comes, .. } = self.moves[index as usize];
+                self.network.set_here(node, comes);
+                Ok(())
+            }
+            Event::Notice { index } => self.addresses_changed(self.moves[index as usize].node),
             Event::Sample => {
                 self.sample_all();
                 // If nothing else is left to happen, more samples would show nothing new.
@@ -257,8 +276,20 @@ impl<'w> Simulation<'w> {
             self.network.packets.give_back(packet);
             return Ok(());
         };
+        if !self.network.is_here(node) {
+            self.network.discard(packet);
+            return Ok(());
+        }
         let received = self.network.packets.get(packet);
         let stack = self.stack_for(host, received.bytes());
+        // One that has not heard yet that the address is there has no socket for it.
+        let deaf = |&stack: &usize| {
+            !self.moves.is_empty() && !self.stacks[stack].is_bound(received.destination.ip())
+        };
+        if stack.as_ref().is_some_and(deaf) {
+            self.network.discard(packet);
+            return Ok(());
+        }
         if let Some(stack) = stack {
             let four_tuple = FourTuple { local: received.destination, remote: received.source };
             let endpoint = &mut self.stacks[stack].endpoint;
@@ -266,6 +297,20 @@ impl<'w> Simulation<'w> {
         }
         self.network.packets.give_back(packet);
         stack.map_or(Ok(()), |stack| self.service(stack))
+    }
+
+    /// The operating system tells a host's endpoints that its addresses have changed.
+    fn addresses_changed(&mut self, node: NodeId) -> Result<(), String> {
+        let NodeKind::Interface { host, .. } = self.network.topology.nodes[node.index()] else {
+            return Ok(());
+        };
+        for stack in 0..self.stacks.len() {
+            if self.stacks[stack].host == host {
+                self.stacks[stack].follow_addresses(self.now, &self.network);
+                self.service(stack)?;
+            }
+        }
+        Ok(())
     }
 
     /// The stack of a host that has the packet's destination port; another one of the host if
@@ -299,7 +344,8 @@ impl<'w> Simulation<'w> {
         let conversation = &mut self.conversations[index];
         let peer = &self.stacks[conversation.stacks[1]];
         let remote = |&ip| Remote { address: SocketAddr::new(ip, peer.udp_port), local: None };
-        let remotes: Vec<Remote> = peer.addresses.iter().map(remote).collect();
+        let there = peer.addresses.iter().filter(|ip| peer.is_bound(**ip));
+        let remotes: Vec<Remote> = there.map(remote).collect();
         let stack = &mut self.stacks[stack];
         let id = stack
             .endpoint

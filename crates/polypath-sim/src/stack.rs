@@ -60,6 +60,22 @@ impl Stack {
         self.associations.iter().find(|m| m.id == id).copied()
     }
 
+    /// The host's addresses have changed: as on a real one, all are looked at anew, and what comes is heard of
+    /// before what goes.
+    pub(crate) fn follow_addresses(&mut self, now: Time, network: &Network<'_>) {
+        for &ip in self.addresses.iter().filter(|ip| network.has(**ip)) {
+            self.endpoint.add_local_address(now, ip);
+        }
+        for &ip in self.addresses.iter().filter(|ip| !network.has(**ip)) {
+            self.endpoint.remove_local_address(now, ip);
+        }
+    }
+
+    /// It has a socket with this address.
+    pub(crate) fn is_bound(&self, ip: IpAddr) -> bool {
+        self.endpoint.config().addresses.contains(&ip)
+    }
+
     /// The time of the timer event to schedule, if one is needed.
     #[inline]
     pub(crate) fn arm(&mut self, now: Time) -> Option<Time> {
@@ -113,32 +129,32 @@ impl Stack {
     }
 }
 
-/// Which interface a host uses to an address: the one with the shortest way to it.
+/// Which interface a host uses to an address: of those that it has, one with the shortest way to it.
 #[derive(Debug)]
 pub(crate) struct HostRoutes {
-    /// For each address of another host: own addresses with the shortest way there.
-    best: Vec<(IpAddr, Vec<IpAddr>)>,
+    /// For each address of another host: own addresses from which a way leads there, with its links.
+    ways: Vec<(IpAddr, Vec<(u32, IpAddr)>)>,
 }
 
 impl HostRoutes {
     pub(crate) fn new(network: &Network<'_>, host: HostId) -> Self {
         let own = network.topology.addresses(host);
         let others = (0..network.topology.hosts.len() as u32).map(HostId).filter(|&h| h != host);
-        let best = others.flat_map(|other| network.topology.addresses(other)).map(|remote| {
-            let hops: Vec<_> =
-                own.iter().map(|&local| (network.hops(local, remote), local)).collect();
-            let shortest = hops.iter().filter_map(|(hops, _)| *hops).min();
-            let is_shortest =
-                |(hops, _): &(Option<u32>, IpAddr)| hops.is_some() && *hops == shortest;
-            (remote, hops.into_iter().filter(is_shortest).map(|(_, local)| local).collect())
+        let ways = others.flat_map(|other| network.topology.addresses(other)).map(|remote| {
+            let way = |&local: &IpAddr| network.hops(local, remote).map(|hops| (hops, local));
+            (remote, own.iter().filter_map(way).collect())
         });
-        Self { best: best.collect() }
+        Self { ways: ways.collect() }
     }
 }
 
 impl RouteTable for HostRoutes {
     fn local_for(&self, remote: IpAddr, index: usize, locals: &[IpAddr]) -> Option<IpAddr> {
-        let (_, best) = self.best.iter().find(|(address, _)| *address == remote)?;
+        let (_, ways) = self.ways.iter().find(|(address, _)| *address == remote)?;
+        let there = || ways.iter().filter(|(_, local)| locals.contains(local));
+        let shortest = there().map(|(hops, _)| hops).min()?;
+        let best: Vec<IpAddr> =
+            there().filter(|(hops, _)| hops == shortest).map(|(_, local)| *local).collect();
         let usable: Vec<IpAddr> = locals.iter().filter(|a| best.contains(a)).copied().collect();
         // Of several interfaces that are as near, successive addresses of the peer take turns.
         (!usable.is_empty()).then(|| usable[index % usable.len()])

@@ -71,6 +71,8 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     for key, why in {"node": "[[path]]", "link": "[[path]]", "association": "[workload]"}.items():
         if table.get(key):
             raise refuse(f"[[{key}]]", len(table[key]), f"only {why}")
+    if table.get("address"):
+        raise refuse("[[address]]", len(table["address"]), "none: addresses stay")
     check_no_traffic(table.get("traffic", []))
     paths = network_paths(table["path"])
     root = scenario.seed if seed is None else seed

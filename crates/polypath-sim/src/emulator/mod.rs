@@ -50,6 +50,12 @@ pub enum EmulatorError {
          scenario"
     )]
     Traffic,
+    /// Addresses of the scenario come and go.
+    #[error(
+        "the emulator's addresses are those of real sockets, which come and go by themselves: take \
+         [[address]] out of the scenario"
+    )]
+    Addresses,
     /// An address cannot be bound.
     #[error("{address} cannot be bound: {source}")]
     Bind {
@@ -154,6 +160,9 @@ pub fn start(
     }
     if !plan.traffic.is_empty() {
         return Err(EmulatorError::Traffic);
+    }
+    if !plan.moves.is_empty() {
+        return Err(EmulatorError::Addresses);
     }
     let spec = scenario.emulator.clone().unwrap_or_default();
     let (mut routes, mut paths) = (Vec::new(), Vec::new());

@@ -33,11 +33,15 @@ pub enum PacketKind {
     ShutdownComplete,
     /// Packets with an ABORT.
     Abort,
+    /// Packets with an ASCONF.
+    Asconf,
+    /// Packets with an ASCONF-ACK.
+    AsconfAck,
 }
 
 impl PacketKind {
     /// All kinds with their names in scenario files, in the order of their declaration.
-    pub(super) const NAMES: [(Self, &'static str); 13] = [
+    pub(super) const NAMES: [(Self, &'static str); 15] = [
         (Self::Any, "packets"),
         (Self::Data, "data"),
         (Self::Sack, "sack"),
@@ -51,6 +55,8 @@ impl PacketKind {
         (Self::ShutdownAck, "shutdown_ack"),
         (Self::ShutdownComplete, "shutdown_complete"),
         (Self::Abort, "abort"),
+        (Self::Asconf, "asconf"),
+        (Self::AsconfAck, "asconf_ack"),
     ];
 
     /// The kind of packets with a chunk of this type, if scripts count them.
@@ -68,6 +74,8 @@ impl PacketKind {
             ty::SHUTDOWN_ACK => Self::ShutdownAck,
             ty::SHUTDOWN_COMPLETE => Self::ShutdownComplete,
             ty::ABORT => Self::Abort,
+            ty::ASCONF => Self::Asconf,
+            ty::ASCONF_ACK => Self::AsconfAck,
             _ => return None,
         })
     }

@@ -1,10 +1,10 @@
-//! Scheduled changes of links.
+//! Scheduled changes of links and addresses.
 
 use std::time::Duration;
 
 use polypath_proto::Time;
 
-use super::LinkId;
+use super::{LinkId, NodeId};
 use crate::link::{Link, LossModel};
 use crate::units::Rate;
 
@@ -48,4 +48,17 @@ impl ChangeKind {
             Self::Mtu(mtu) => link.set_mtu(*mtu),
         }
     }
+}
+
+/// An address that comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Move {
+    /// When.
+    pub(crate) at: Time,
+    /// Its interface.
+    pub(crate) node: NodeId,
+    /// It comes.
+    pub(crate) comes: bool,
+    /// How much later the host's endpoints hear of it.
+    pub(crate) notice: Duration,
 }

@@ -11,6 +11,7 @@ use std::net::IpAddr;
 
 use polypath_proto::{Ecn, Fragmentation, Time};
 
+pub(crate) use change::Move;
 pub use change::{Change, ChangeKind};
 pub(crate) use packet::{Packet, PacketId, PacketPool};
 pub(crate) use queue::EventQueue;
@@ -36,6 +37,10 @@ pub(crate) enum Event {
     Application { association: u32, side: u8 },
     /// The n-th scheduled change of a link.
     Change { index: u32 },
+    /// The n-th address that comes or goes does.
+    Move { index: u32 },
+    /// Its host's endpoints hear of it.
+    Notice { index: u32 },
     /// The series take their samples.
     Sample,
 }
@@ -49,10 +54,12 @@ pub(crate) struct Network<'w> {
     routes: Routes,
     /// Addresses of all interfaces, sorted.
     addresses: Vec<(IpAddr, NodeId)>,
+    /// Interfaces whose address their host does not have now.
+    away: Vec<NodeId>,
     background: background::Background,
     capture: Option<Capture<'w>>,
     pub(crate) tracer: Option<Tracer>,
-    /// Packets whose source or destination nobody has, or to which no way leads.
+    /// Packets whose source or destination nobody has or their host has not now, or to which no way leads.
     pub(crate) unroutable: u64,
 }
 
@@ -83,6 +90,7 @@ impl<'w> Network<'w> {
             routes: topology.routes(),
             topology,
             addresses,
+            away: Vec::new(),
             background: background::Background::default(),
             capture: None,
             tracer: None,
@@ -116,11 +124,10 @@ impl<'w> Network<'w> {
     pub(crate) fn send(&mut self, now: Time, id: PacketId) {
         let packet = self.packets.get(id);
         let ends = (self.node(packet.source.ip()), self.node(packet.destination.ip()));
-        let (Some(from), Some(to)) = ends else {
-            self.unroutable += 1;
-            self.packets.give_back(id);
-            return;
-        };
+        let (Some(from), Some(to)) = ends else { return self.discard(id) };
+        if !self.is_here(from) {
+            return self.discard(id);
+        }
         self.packets.get_mut(id).to = to;
         if let Some(tracer) = &mut self.tracer {
             tracer.sent(id, self.packets.get(id));
@@ -133,11 +140,32 @@ impl<'w> Network<'w> {
         let to = self.packets.get(id).to;
         match self.routes.next(at, to) {
             Some(link) => self.offer(now, link, id),
-            None => {
-                self.unroutable += 1;
-                self.packets.give_back(id);
-            }
+            None => self.discard(id),
         }
+    }
+
+    /// A packet that can go nowhere.
+    pub(crate) fn discard(&mut self, id: PacketId) {
+        self.unroutable += 1;
+        self.packets.give_back(id);
+    }
+
+    /// The address of an interface comes or goes.
+    pub(crate) fn set_here(&mut self, node: NodeId, here: bool) {
+        self.away.retain(|away| *away != node);
+        if !here {
+            self.away.push(node);
+        }
+    }
+
+    /// Whether an interface's host has its address.
+    pub(crate) fn is_here(&self, node: NodeId) -> bool {
+        !self.away.contains(&node)
+    }
+
+    /// Whether an address is one that its host has.
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
+        self.node(address).is_some_and(|node| self.is_here(node))
     }
 
     fn offer(&mut self, now: Time, on: LinkId, id: PacketId) {

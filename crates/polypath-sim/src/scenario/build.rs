@@ -8,7 +8,7 @@ use super::error::Problem;
 use super::network::NetworkBuilder;
 use super::workload::Workload;
 use super::{EncapsulationSpec, Key, Scenario};
-use crate::network::{Change, HostId, LinkId, Topology};
+use crate::network::{Change, HostId, LinkId, Move, Topology};
 use crate::traffic::TrafficPlan;
 
 /// A scenario that has been found to make sense.
@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     /// Sources of background traffic.
     pub(crate) traffic: Vec<TrafficPlan>,
     pub(crate) changes: Vec<Change>,
+    /// Addresses that come and go, in the order of time.
+    pub(crate) moves: Vec<Move>,
     pub(crate) stacks: Vec<StackPlan>,
     pub(crate) associations: Vec<AssociationPlan>,
     /// What the associations carry: one for each of them, or for each that a workload is striped over.
@@ -94,16 +96,19 @@ impl Plan {
         }
         builder.background(&scenario.traffic)?;
         let changes = builder.changes(&scenario.faults)?;
+        let moves = builder.moves(&scenario.addresses)?;
         let mut plan = Self {
             topology: builder.topology,
             paths: builder.paths,
             traffic: builder.traffic,
             changes,
+            moves,
             stacks: Vec::new(),
             associations: Vec::new(),
             applications: Vec::new(),
         };
         plan.add_associations(scenario)?;
+        plan.check_addresses()?;
         check_rest(scenario)?;
         Ok(plan)
     }

@@ -4,6 +4,7 @@
 //! serialize to what the files contain. Quantities are strings with units ("10 Mbit/s", "45 ms",
 //! "64 KiB", "8 %"); unknown keys are refused, with a suggestion.
 
+mod address;
 mod association;
 mod build;
 mod cross_traffic;
@@ -27,6 +28,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use address::{AddressEvent, AddressKind};
 pub use association::AssociationSpec;
 pub(crate) use build::{ApplicationPlan, AssociationPlan, Plan, StackPlan, encapsulation_port};
 pub use cross_traffic::{CrossTraffic, LoadSpec};
@@ -95,6 +97,9 @@ pub struct Scenario {
     /// What happens to links.
     #[serde(rename = "fault", default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
+    /// What happens to addresses.
+    #[serde(rename = "address", default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<AddressEvent>,
     /// Limits and checks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub run: Run,
@@ -144,6 +149,7 @@ impl Scenario {
             workload: None,
             associations: Vec::new(),
             faults: Vec::new(),
+            addresses: Vec::new(),
             run: Run::default(),
             series: None,
             emulator: None,
@@ -175,6 +181,13 @@ impl Scenario {
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
         self.faults.push(fault);
+        self
+    }
+
+    /// With another address that comes or goes.
+    #[must_use]
+    pub fn address(mut self, event: AddressEvent) -> Self {
+        self.addresses.push(event);
         self
     }
 

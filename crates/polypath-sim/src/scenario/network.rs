@@ -11,7 +11,7 @@ use super::link::{LinkSpec, PathSpec};
 use super::workload::Direction;
 use super::{Fault, FaultKind, Key, PathRef, Scenario, TrafficSpec};
 use crate::link::LinkConfig;
-use crate::network::{Change, ChangeKind, HostId, LinkId, NodeId, Topology};
+use crate::network::{Change, ChangeKind, HostId, LinkId, NodeId, NodeKind, Topology};
 use crate::traffic::TrafficPlan;
 use crate::units::{Rate, Size};
 
@@ -249,6 +249,20 @@ impl NetworkBuilder {
         found.map(|(_, id)| *id).ok_or_else(|| {
             let known = self.nodes.iter().map(|(name, _)| name.as_str());
             Problem::unknown(key(), "node", name, known)
+        })
+    }
+
+    /// A host's interface.
+    pub(super) fn interface_of(
+        &self,
+        name: &str,
+        key: impl FnOnce() -> Key,
+    ) -> Result<NodeId, Problem> {
+        let is_interface = |id: &NodeId| self.topology.nodes[id.index()] != NodeKind::Router;
+        let known = || self.nodes.iter().filter(|(_, id)| is_interface(id));
+        let found = known().find(|(known, _)| known == name);
+        found.map(|(_, id)| *id).ok_or_else(|| {
+            Problem::unknown(key(), "address", name, known().map(|(name, _)| name.as_str()))
         })
     }
 

@@ -123,7 +123,7 @@ fn every_wrong_one_gets_one_line() {
           path[0].loss.good_to_bda: no such key; did you mean \"good_to_bad\"? allowed: \
           good_to_bad, bad_to_good, loss_good, loss_bad, packets, data, sack, init, init_ack, \
           cookie_echo, cookie_ack, heartbeat, heartbeat_ack, shutdown, shutdown_ack, \
-          shutdown_complete, abort",
+          shutdown_complete, abort, asconf, asconf_ack",
         ),
         (
             edited("delay = \"45 ms\"", "queue = \"50\""),

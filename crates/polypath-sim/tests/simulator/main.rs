@@ -1,5 +1,6 @@
 //! Whole simulated runs.
 
+mod addresses;
 mod associations;
 mod cmt;
 mod cross_traffic;

@@ -11,7 +11,7 @@ use crate::wire::{
     AddressRefusal, Asconf, AsconfItem, AsconfParameter, AsconfWriter, DoesNotFit, PacketWriter,
     Parameters, seal,
 };
-use crate::{FourTuple, Time};
+use crate::{FourTuple, PathId, Time};
 
 /// Requests of one ASCONF that are looked at; what comes after them is refused.
 const MOST_REQUESTS: usize = 24;
@@ -52,6 +52,13 @@ impl Association {
                 Some((serial, answer)) if *serial == asconf.serial => {
                     let answer = answer.clone();
                     self.send_asconf_ack(from, &answer);
+                    // Until the answer comes, no HEARTBEAT may be answered from a new address (5.3 F1).
+                    let new = self.path_for(&from);
+                    let unconfirmed =
+                        |path: &PathId| self.paths[path.index()].state() == PathState::Unconfirmed;
+                    if let Some(path) = new.filter(unconfirmed) {
+                        self.send_heartbeat(now, path);
+                    }
                 }
                 _ => self.stats.dropped += 1,
             }

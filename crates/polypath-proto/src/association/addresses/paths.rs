@@ -30,6 +30,8 @@ impl Association {
                 any |= self.add_path(now, local, *remote).is_some();
             }
         }
+        // Not the nearest one to any; but not where the host knows that no way leads.
+        remotes.retain(|r| shared.config.routes.local_for(r.ip(), 0, &[local]).is_some());
         if !any {
             let other = remotes.iter().find(|r| r.ip() == current.ip()).or_else(|| remotes.first());
             if let Some(remote) = other {

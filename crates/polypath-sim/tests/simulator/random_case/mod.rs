@@ -1,5 +1,7 @@
 //! A random network, configuration and workload, all from one number.
 
+mod addresses;
+
 use polypath_proto::{BufferSplitting, BurstRule, ChunkTypes, Config, policy};
 use polypath_sim::Scenario;
 use polypath_sim::link::{LossModel, LossScript, Reordering};
@@ -83,6 +85,7 @@ impl Case {
         authenticates(&mut scenario, number);
         extensions(&mut scenario, number);
         bounded_buffers(&mut scenario, number);
+        let agreed = addresses::draw(&mut scenario, number, harshness);
         let faults = faults(&mut scenario, &mut dice, harshness);
         scenario.run.check_every = CheckEvery::Events(1);
         // Background traffic goes on through outages of hours.
@@ -92,7 +95,8 @@ impl Case {
         let transport = &scenario.transport;
         let asks_for_mtu_only = transport.path_mtu_discovery == Some(true)
             && matches!(transport.heartbeat_interval, Some(Switch::Off));
-        Self { gentle: harshness == Harshness::Gentle && !faults, ns2, asks_for_mtu_only, scenario }
+        let gentle = harshness == Harshness::Gentle && !faults && agreed;
+        Self { gentle, ns2, asks_for_mtu_only, scenario }
     }
 
     /// The same with the standard answers: what cases had that failed before answers were drawn.

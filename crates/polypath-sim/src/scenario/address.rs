@@ -1,0 +1,229 @@
+//! `[[address]]`: addresses of hosts come and go at given times.
+
+use polypath_proto::Time;
+use serde::{Deserialize, Serialize};
+
+use super::build::Plan;
+use super::error::Problem;
+use super::network::NetworkBuilder;
+use super::{AssociationPlan, Key, is_default};
+use crate::network::{Move, NodeId, NodeKind};
+use crate::units::Span;
+
+/// What happens to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AddressKind {
+    /// Its host has it from now on.
+    Comes,
+    /// Its host has it no more.
+    Goes,
+}
+
+/// `[[address]]`: an address that comes or goes. While its host does not have it, nothing leaves from there and
+/// what arrives is lost. An address that comes first was not there before; those of which nothing is said are
+/// there all the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddressEvent {
+    /// When, from the beginning of the run.
+    pub at: Span,
+    /// How long; then it is the other way around again. Without it: for good.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<Span>,
+    /// The host's interface with the address: "laptop.1", or "sender.1" and "receiver.1" of the path with the
+    /// number 1, or a host that has one address.
+    pub node: String,
+    /// What happens.
+    pub kind: AddressKind,
+    /// How long it takes the operating system to tell the host's endpoints; they learn then what there is.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub notice_delay: Span,
+}
+
+impl AddressEvent {
+    fn new(node: impl Into<String>, at: Span, kind: AddressKind) -> Self {
+        Self { at, lasts: None, node: node.into(), kind, notice_delay: Span::default() }
+    }
+
+    /// An address comes.
+    pub fn comes(node: impl Into<String>, at: Span) -> Self {
+        Self::new(node, at, AddressKind::Comes)
+    }
+
+    /// An address goes.
+    pub fn goes(node: impl Into<String>, at: Span) -> Self {
+        Self::new(node, at, AddressKind::Goes)
+    }
+
+    /// For a while only.
+    #[must_use]
+    pub fn lasting(mut self, span: Span) -> Self {
+        self.lasts = Some(span);
+        self
+    }
+
+    /// The endpoints hear of it so much later.
+    #[must_use]
+    pub fn noticed_after(mut self, delay: Span) -> Self {
+        self.notice_delay = delay;
+        self
+    }
+}
+
+impl NetworkBuilder {
+    /// What becomes of addresses, in the order of time.
+    pub(super) fn moves(&self, events: &[AddressEvent]) -> Result<Vec<Move>, Problem> {
+        let mut moves = Vec::new();
+        for (i, event) in events.iter().enumerate() {
+            let key = || Key::root().field("address").index(i).field("node");
+            let node = self.interface_of(&event.node, key)?;
+            let at = Time::ZERO + event.at.duration();
+            let notice = event.notice_delay.duration();
+            let comes = event.kind == AddressKind::Comes;
+            moves.push(Move { at, node, comes, notice });
+            if let Some(span) = event.lasts {
+                moves.push(Move { at: at + span.duration(), node, comes: !comes, notice });
+            }
+        }
+        moves.sort_by_key(|one| one.at);
+        Ok(moves)
+    }
+}
+
+impl Plan {
+    /// Each association has addresses at both ends when it is opened, as far as the endpoints know.
+    pub(super) fn check_addresses(&self) -> Result<(), Problem> {
+        if self.moves.is_empty() {
+            return Ok(());
+        }
+        let routes = self.topology.routes();
+        for one in &self.associations {
+            let [here, there] = one.stacks.map(|stack| self.known(stack, one));
+            let meet = |a: NodeId, b: NodeId| {
+                let ways = routes.hops(a, b).is_some() && routes.hops(b, a).is_some();
+                ways && self.topology.same_family(a, b)
+            };
+            if !here.iter().any(|&a| there.iter().any(|&b| meet(a, b))) {
+                let [from, to] = one.stacks.map(|stack| {
+                    let host = self.stacks[stack].host;
+                    self.topology.hosts[host.index()].as_str()
+                });
+                let text = format!(
+                    "association \"{}\" opens at {} s, when {from} and {to} have no addresses between \
+                     which packets go, or have not been told of them",
+                    one.name,
+                    one.start.as_secs_f64(),
+                );
+                return Err(Problem::new(Key::root().field("address"), text));
+            }
+        }
+        Ok(())
+    }
+
+    /// The interfaces whose addresses a stack knows to be there when an association is opened: as things were
+    /// when the host was told last.
+    fn known(&self, stack: usize, association: &AssociationPlan) -> Vec<NodeId> {
+        let plan = &self.stacks[stack];
+        let own = |node: NodeId| match self.topology.nodes[node.index()] {
+            NodeKind::Interface { host, .. } => host == plan.host,
+            NodeKind::Router => false,
+        };
+        let told =
+            |one: &Move| Some(one.noticed()).filter(|&at| own(one.node) && at <= association.start);
+        let told = self.moves.iter().filter_map(told).max();
+        let interfaces = plan.addresses.iter().filter_map(|&ip| self.topology.interface(ip));
+        interfaces.filter(|&node| Move::is_here(&self.moves, node, told)).collect()
+    }
+}
+
+impl Move {
+    /// When the host's endpoints hear of it.
+    pub(crate) fn noticed(&self) -> Time {
+        self.at + self.notice
+    }
+
+    /// Whether a host has the address of an interface: at a time, or before anything happened.
+    pub(crate) fn is_here(moves: &[Self], node: NodeId, at: Option<Time>) -> bool {
+        let of = || moves.iter().filter(|one| one.node == node);
+        let last = of().rfind(|one| at.is_some_and(|at| one.at <= at));
+        // What comes first was not there before.
+        last.map_or_else(|| of().next().is_none_or(|first| !first.comes), |one| one.comes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    const GOOD: &str =
+        "schema = 1\n[[path]]\n[[path]]\n[workload]\nsize = \"1 MB\"\nstart = \"2 s\"\n";
+
+    fn error(lines: &str) -> String {
+        Scenario::from_toml(&format!("{GOOD}{lines}")).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_written_is_what_happens() {
+        let scenario = Scenario::from_toml(&format!(
+            "{GOOD}[[address]]\nat = \"5 s\"\nfor = \"1 s\"\nnode = \"sender.0\"\nkind = \"goes\"\n\
+             [[address]]\nat = \"1 s\"\nnode = \"sender.1\"\nkind = \"comes\"\nnotice_delay = \"20 ms\"\n"
+        ))
+        .unwrap();
+        let events = [
+            AddressEvent::goes("sender.0", Span::secs(5)).lasting(Span::secs(1)),
+            AddressEvent::comes("sender.1", Span::secs(1)).noticed_after(Span::millis(20)),
+        ];
+        assert_eq!(scenario.addresses, events);
+        assert_eq!(Scenario::from_toml(&scenario.to_toml()).unwrap(), scenario);
+        let moves = Plan::new(&scenario).unwrap().moves;
+        let here =
+            |node, at: Option<u64>| Move::is_here(&moves, NodeId(node), at.map(Time::from_secs));
+        // Nodes in the order of the paths: sender.0, receiver.0, sender.1, receiver.1.
+        assert_eq!(
+            [None, Some(4), Some(5), Some(6)].map(|at| here(0, at)),
+            [true, true, false, true]
+        );
+        assert_eq!([None, Some(0), Some(1)].map(|at| here(2, at)), [false, false, true]);
+        assert!(here(1, Some(5)));
+        assert_eq!(moves[0].noticed(), Time::from_millis(1_020));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let one = |node: &str, kind: &str, at: &str| {
+            format!("[[address]]\nat = \"{at}\"\nnode = \"{node}\"\nkind = \"{kind}\"\n")
+        };
+        let nobody = "line 7: address: association \"main\" opens at 2 s, when sender and receiver have no \
+                      addresses between which packets go, or have not been told of them";
+        let table = [
+            (
+                one("sender.2", "comes", "1 s"),
+                "line 9: address[0].node: no address \"sender.2\"; did you mean \"sender.0\"? allowed: \
+                 sender.0, receiver.0, sender.1, receiver.1",
+            ),
+            (
+                one("sender.1", "came", "1 s"),
+                "line 10: address[0].kind: \"came\" is not known; did you mean \"comes\"? allowed: comes, goes",
+            ),
+            (one("sender.0", "comes", "3 s") + &one("sender.1", "comes", "2001 ms"), nobody),
+            // One at each side, but not of one path.
+            (one("sender.0", "goes", "1 s") + &one("receiver.1", "goes", "1 s"), nobody),
+            // In time, but told too late.
+            (
+                one("sender.0", "goes", "1 s")
+                    + &one("sender.1", "comes", "1100 ms")
+                    + "notice_delay = \"901 ms\"\n",
+                nobody,
+            ),
+        ];
+        for (lines, expected) in table {
+            assert_eq!(error(&lines), expected);
+        }
+        let told = one("sender.0", "goes", "1 s")
+            + &one("sender.1", "comes", "1100 ms")
+            + "notice_delay = \"900 ms\"\n";
+        Scenario::from_toml(&format!("{GOOD}{told}")).unwrap();
+    }
+}

@@ -1,0 +1,141 @@
+//! Addresses that come and go (RFC 5061) in whole runs.
+
+use polypath_sim::link::{LossModel, LossScript, PacketKind};
+use polypath_sim::outcome::{AssociationOutcome, Blackout};
+use polypath_sim::scenario::{AddressEvent, LinkSpec, PathSpec, Workload};
+use polypath_sim::trace::PacketTrace;
+use polypath_sim::units::{Rate, Size, Span};
+use polypath_sim::{RunOptions, Scenario};
+
+/// Chunk types (RFC 5061 4.1).
+const ASCONF: u8 = 193;
+const ASCONF_ACK: u8 = 128;
+
+fn laptop() -> Scenario {
+    let path = format!("{}/../../scenarios/laptop.toml", env!("CARGO_MANIFEST_DIR"));
+    Scenario::from_file(path).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn run(scenario: &Scenario) -> (AssociationOutcome, PacketTrace) {
+    let options = RunOptions { packets: true, ..RunOptions::default() };
+    let mut outcome = scenario.run(&options).unwrap_or_else(|error| panic!("{error}"));
+    (outcome.associations.remove(0), outcome.packets.unwrap())
+}
+
+fn gap(association: &AssociationOutcome) -> Blackout {
+    assert!(association.complete, "{association:#?}");
+    association.forward.longest_gap.unwrap()
+}
+
+/// When packets with such a chunk left, and on which links.
+fn chunks(trace: &PacketTrace, kind: u8) -> Vec<(f64, &str)> {
+    let (hops, packets) = (&trace.hops, &trace.packets);
+    let has = |packet: usize| {
+        let rows = packets.first_chunk[packet] as usize..packets.first_chunk[packet + 1] as usize;
+        trace.chunks.kind[rows].contains(&kind)
+    };
+    let all = (0..hops.time.len()).filter(|&hop| has(hops.packet[hop] as usize));
+    all.map(|hop| (hops.time[hop], trace.links[hops.link[hop] as usize].as_str())).collect()
+}
+
+fn bytes(association: &AssociationOutcome, local: &str) -> u64 {
+    let path = association.sender.paths.iter().find(|path| path.local == local);
+    path.map_or(0, |path| path.counts.data_bytes_sent)
+}
+
+/// The new address is there before the old one goes: the transfer does not stop.
+#[test]
+fn a_laptop_that_changes_its_network_goes_on() {
+    let (association, trace) = run(&laptop());
+    let gap = gap(&association);
+    assert!(gap.length < 0.1, "{gap:?}");
+    assert!(bytes(&association, "10.82.0.1") > 3_000_000);
+    let removed =
+        association.changes.iter().filter(|change| change.to.as_deref() == Some("removed"));
+    let sides: Vec<_> = removed.map(|change| (change.side.as_str(), change.path)).collect();
+    assert_eq!(sides, [("sender", 0), ("receiver", 0)]);
+    // One for each address, and nothing in between: what the new path is told goes there first.
+    let told = chunks(&trace, ASCONF);
+    let from_laptop: Vec<_> = told.iter().filter(|(_, link)| *link != "server/forward").collect();
+    assert_eq!(from_laptop, [&(3.0, "mobile/forward"), &(4.0, "mobile/forward")]);
+    assert_eq!(chunks(&trace, ASCONF_ACK).len(), 2 * from_laptop.len());
+    // Nothing leaves from an address that has gone.
+    let late = (0..trace.hops.time.len()).filter(|&hop| trace.hops.time[hop] > 4.0);
+    let mut late = late.map(|hop| trace.links[trace.hops.link[hop] as usize].as_str());
+    assert!(late.all(|link| link != "wifi/forward"));
+}
+
+/// Without RFC 5061 the same change is the end.
+#[test]
+fn without_dynamic_addresses_the_transfer_ends() {
+    let mut scenario = laptop();
+    scenario.transport.dynamic_addresses = None;
+    let (association, trace) = run(&scenario);
+    assert!(!association.complete);
+    assert_eq!(association.sender.close.as_deref(), Some("peer-unreachable"));
+    assert!(chunks(&trace, ASCONF).is_empty());
+}
+
+/// The old network is gone before the new one is there: the gap is as long as that, and what the first packet from
+/// the new address and the first data over it need.
+#[test]
+fn a_gap_between_two_networks_is_bridged() {
+    let mut scenario = laptop();
+    scenario.addresses[0].at = Span::secs(6);
+    let (association, _) = run(&scenario);
+    let gap = gap(&association);
+    assert!((2.0..2.3).contains(&gap.length), "{gap:?}");
+}
+
+/// Until the endpoint hears of it, what it sends from the old address is lost.
+#[test]
+fn a_late_notice_is_a_longer_gap() {
+    let mut scenario = laptop();
+    scenario.addresses[1].notice_delay = Span::millis(100);
+    let (late, _) = run(&scenario);
+    let (late, at_once) = (gap(&late), gap(&run(&laptop()).0));
+    let longer = late.length - at_once.length;
+    assert!((0.05..0.25).contains(&longer), "{late:?} {at_once:?}");
+}
+
+/// ASCONF and its answer are sent again (RFC 5061 5.1 B).
+#[test]
+fn lost_announcements_are_repeated() {
+    let first = |kind| {
+        let script = LossScript::default().and(kind, [1]);
+        Some(LinkSpec::default().loss(LossModel::Script(script)))
+    };
+    let mut scenario = laptop();
+    scenario.links[1].forward = first(PacketKind::Asconf);
+    scenario.links[1].back = first(PacketKind::AsconfAck);
+    let (association, trace) = run(&scenario);
+    // After RTO.Initial, and twice that: two seconds after the old address has gone.
+    let sent = chunks(&trace, ASCONF);
+    let sent = sent.iter().filter(|(_, link)| *link != "server/forward").map(|(at, _)| *at);
+    let sent: Vec<f64> = sent.collect();
+    assert_eq!(sent[..3], [3.0, 4.0, 6.0], "{sent:?}");
+    let gap = gap(&association);
+    assert!((1.9..2.4).contains(&gap.length), "{gap:?}");
+}
+
+/// Of two networks that have nothing in common, each with an address of either host, both hosts' addresses come
+/// and go.
+#[test]
+fn both_hosts_move_from_one_path_to_another() {
+    for (first, second) in [("sender", "receiver"), ("receiver", "sender")] {
+        let path = || PathSpec::new(Rate::mbit(10), Span::millis(20));
+        let mut scenario = Scenario::new("both move")
+            .path(path())
+            .path(path())
+            .workload(Workload::bulk(Size(8_000_000)))
+            .address(AddressEvent::comes(format!("{first}.1"), Span::secs(1)))
+            .address(AddressEvent::comes(format!("{second}.1"), Span::secs(2)))
+            .address(AddressEvent::goes(format!("{second}.0"), Span::secs(4)))
+            .address(AddressEvent::goes(format!("{first}.0"), Span::millis(4_010)));
+        scenario.transport.dynamic_addresses = Some(true);
+        scenario.transport.unauthenticated_addresses = Some(true);
+        let (association, _) = run(&scenario);
+        assert!(gap(&association).length < 2.0, "{first}: {:?}", gap(&association));
+        assert!(bytes(&association, "10.1.0.1") > 3_000_000);
+    }
+}
