@@ -211,7 +211,6 @@ def test_a_grid_has_every_combination(lossy: Scenario) -> None:
         ("policy.receiver", schema.PolicyNames),
         ("workload", schema.Workload),
         ("fault.0", schema.Fault),
-        ("address.0", schema.Address),
         ("run", schema.Run),
         ("series", schema.Series),
         ("emulator", schema.Emulator),
@@ -222,6 +221,13 @@ def test_the_types_have_the_keys_of_the_schema(failing: Scenario, key: str, sect
         failing.with_({f"{key}.no_such_key_at_all": 1})
     allowed = str(error.value).partition("allowed: ")[2].split(", ")
     assert set(allowed) == set(section.__annotations__)
+
+
+def test_the_types_of_addresses_have_the_keys_of_the_schema(failing: Scenario) -> None:
+    with pytest.raises(ScenarioError) as error:
+        failing.with_({"address": [{"no_such_key_at_all": 1}]})
+    allowed = str(error.value).partition("allowed: ")[2].split(", ")
+    assert set(allowed) == set(schema.Address.__annotations__)
 
 
 def test_the_types_of_loss_have_the_keys_of_the_schema(failing: Scenario) -> None:
