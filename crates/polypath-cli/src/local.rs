@@ -2,30 +2,12 @@
 
 use std::net::IpAddr;
 
-use polypath::{BindError, Config, Encapsulation, Encryption, Endpoint, EndpointOptions};
+use polypath::{BindError, Endpoint, EndpointOptions};
 
 use crate::failure::{Failure, system_text};
 
 /// Makes the endpoint.
-pub(crate) fn bind(
-    addresses: Vec<IpAddr>,
-    port: u16,
-    encapsulation: Encapsulation,
-    listen: bool,
-    follow_addresses: bool,
-    config: Config,
-    encryption: Option<Encryption>,
-) -> Result<Endpoint, Failure> {
-    let options = EndpointOptions {
-        addresses,
-        port,
-        encapsulation,
-        listen,
-        follow_addresses,
-        config,
-        encryption,
-        ..EndpointOptions::default()
-    };
+pub(crate) fn bind(options: EndpointOptions) -> Result<Endpoint, Failure> {
     Endpoint::bind(options).map_err(|error| failure(&error))
 }
 

@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+mod auth_key;
 mod doctor;
 mod emulate;
 mod failure;

@@ -4,15 +4,17 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use polypath::{
-    Association, Config, ConnectError, ConnectOptions, Encapsulation, Endpoint, Refusal,
-    SystemRoutes, Trust, UDP_PORT,
+    Association, CloseReason, Config, ConnectError, ConnectOptions, Encapsulation, Endpoint,
+    EndpointOptions, Refusal, SystemRoutes, Trust, UDP_PORT,
 };
 
+use crate::auth_key;
 use crate::failure::Failure;
 use crate::local;
 use crate::peer::PeerAddress;
 use crate::protocol::SCTP_PORT;
 use crate::reason;
+use crate::send::leave;
 use crate::trust::{self, KnownHosts};
 
 /// An address of the peer, and the local one that speaks to it.
@@ -54,6 +56,8 @@ pub(crate) struct Reach {
     pub(crate) timeout: f64,
     #[command(flatten)]
     pub(crate) encryption: trust::Options,
+    #[command(flatten)]
+    pub(crate) authentication: auth_key::KeyOptions,
 }
 
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
@@ -72,14 +76,24 @@ impl Reach {
         let options = ConnectOptions { port: self.port, remotes: remotes.clone(), config: None };
         let error = match tokio::time::timeout(self.patience(), endpoint.connect(options)).await {
             Ok(Ok(association)) => {
+                if let Err(failure) = self.authentication.check(&host, &association) {
+                    association.abort(failure.reason());
+                    leave(&endpoint, association).await;
+                    return Err(failure);
+                }
                 self.remember(remotes[0].0.port(), &association)?;
                 return Ok((endpoint, association));
             }
             Ok(Err(error)) => error,
-            Err(_) => ConnectError::Closed(polypath::CloseReason::NoAnswer),
+            Err(_) => ConnectError::Closed(CloseReason::NoAnswer),
         };
         let failure = reason::connect(&host, udp_port, self.port, &error);
         Err(match error {
+            ConnectError::Closed(CloseReason::NoAnswer)
+                if endpoint.stats().datagrams_received > 0 =>
+            {
+                self.authentication.unanswered(&host)
+            }
             ConnectError::Refused(Refusal::Certificate { .. }) => self.whom_instead(failure),
             _ => failure,
         })
@@ -131,8 +145,16 @@ impl Reach {
         };
         let trust = known.map_or(Trust::Anyone, |known| Trust::Known(vec![known]));
         let encryption = self.encryption.encryption(self.raw, trust)?;
-        let locals = self.local_addresses(remotes)?;
-        local::bind(locals, 0, encapsulation, false, self.follow_addresses, config, encryption)
+        local::bind(EndpointOptions {
+            addresses: self.local_addresses(remotes)?,
+            port: 0,
+            encapsulation,
+            follow_addresses: self.follow_addresses,
+            config: self.authentication.demand(config)?,
+            auth_keys: self.authentication.keys()?,
+            encryption,
+            ..EndpointOptions::default()
+        })
     }
 
     /// All addresses of the peer, the primary one first.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use polypath::{Association, Encapsulation, Endpoint, Trust, UDP_PORT};
+use polypath::{Association, Encapsulation, Endpoint, EndpointOptions, Trust, UDP_PORT};
 
+use crate::auth_key;
 use crate::failure::{Failure, one_line};
 use crate::interrupt::Interrupt;
 use crate::local;
@@ -64,6 +65,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     encryption: trust::Options,
     #[command(flatten)]
+    authentication: auth_key::KeyOptions,
+    #[command(flatten)]
     tuning: Tuning,
 }
 
@@ -101,9 +104,17 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let encapsulation =
         if args.raw { Encapsulation::RawIp } else { Encapsulation::Udp { port: args.udp_port } };
     let encryption = args.encryption.encryption(args.raw, Trust::Anyone)?;
-    let follow = args.follow_addresses;
-    let endpoint =
-        local::bind(addresses, args.port, encapsulation, true, follow, config, encryption)?;
+    let endpoint = local::bind(EndpointOptions {
+        addresses,
+        port: args.port,
+        encapsulation,
+        listen: true,
+        follow_addresses: args.follow_addresses,
+        config: args.authentication.demand(config)?,
+        auth_keys: args.authentication.keys()?,
+        encryption,
+        ..EndpointOptions::default()
+    })?;
     announce(&endpoint, &args);
     let mut outdated = 0;
     loop {

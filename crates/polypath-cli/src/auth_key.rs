@@ -1,0 +1,75 @@
+//! The secret that both sides authenticate their chunks with (RFC 4895), on the command line.
+
+use std::fs;
+use std::path::PathBuf;
+
+use polypath::{Association, AuthKeys, ChunkTypes, Config};
+
+use crate::failure::Failure;
+
+/// What is taken only authenticated: nobody without the secret gets an association, or data into one.
+const DEMANDED: &str = "data,sack,cookie-echo,cookie-ack";
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Authentication")]
+pub(crate) struct KeyOptions {
+    /// Take only what is authenticated with this secret, the file's first line (RFC 4895, endpoint pair shared
+    /// key); with --raw and --plain too, where nothing is encrypted
+    #[arg(long, value_name = "FILE")]
+    auth_key_file: Option<PathBuf>,
+    /// Number of that key, the same at both ends
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "auth_key_file")]
+    auth_key_number: u16,
+}
+
+impl KeyOptions {
+    /// The key alone: with another one beside it, such as the empty one, others could do without.
+    pub(crate) fn keys(&self) -> Result<AuthKeys, Failure> {
+        let mut keys = AuthKeys::default();
+        let Some(path) = &self.auth_key_file else { return Ok(keys) };
+        let text = fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+        let secret = text.lines().next().unwrap_or_default();
+        if secret.is_empty() {
+            return Err(Failure::usage(format!("the first line of {} is empty", path.display()))
+                .hint("--auth-key-file takes a secret that both ends have"));
+        }
+        let number = self.auth_key_number;
+        keys.set(number, secret.as_bytes())
+            .and_then(|()| keys.activate(number))
+            .and_then(|()| if number == 0 { Ok(()) } else { keys.delete(0) })
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+        Ok(keys)
+    }
+
+    /// The configuration, with what the key is for.
+    pub(crate) fn demand(&self, config: Config) -> Result<Config, Failure> {
+        if self.auth_key_file.is_none() {
+            return Ok(config);
+        }
+        let demanded: ChunkTypes = DEMANDED.parse().map_err(Failure::usage)?;
+        let demanded = demanded.or(config.authenticated_chunks());
+        let builder = config.to_builder().authentication(true).authenticated_chunks(demanded);
+        builder.build().map_err(|error| Failure::usage(error.to_string()))
+    }
+
+    /// A side that authenticates nothing can be talked to without noticing: not with a key.
+    pub(crate) fn check(&self, host: &str, association: &Association) -> Result<(), Failure> {
+        if self.auth_key_file.is_none() || association.auth_chunks().is_some() {
+            return Ok(());
+        }
+        Err(Failure::new(format!("{host} authenticates nothing"))
+            .hint("it has authentication turned off, or its SCTP has none"))
+    }
+
+    /// `host` has answered the first packet and not the second one: the one with the code.
+    pub(crate) fn unanswered(&self, host: &str) -> Failure {
+        if self.auth_key_file.is_some() {
+            return Failure::new(format!(
+                "{host} answers, but has not the same authentication key"
+            ))
+            .hint("--auth-key-file and --auth-key-number have to be the same at both ends");
+        }
+        Failure::new(format!("{host} answers, but does not complete the handshake"))
+            .hint("does `polypath recv` there have an --auth-key-file?")
+    }
+}
