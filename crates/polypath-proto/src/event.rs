@@ -247,7 +247,8 @@ pub struct Received {
     pub unordered: bool,
     /// Its number among the ordered or among the unordered messages of its stream: the message identifier
     /// (RFC 8260 2.1), or the stream sequence number (rcv_ssn, RFC 6458 5.3.5; 0 if unordered). Pieces
-    /// of one message agree in it; where messages are interleaved, those of several may come by turns.
+    /// of one message agree in it; where messages are interleaved, those of several may come by turns, and whole
+    /// unordered ones may always come between.
     pub mid: Mid,
     /// The message starts with this piece.
     pub beginning: bool,

@@ -100,6 +100,7 @@ impl Association {
             self.sender.set_window(sack.a_rwnd);
         }
         self.sender.heard = true;
+        self.note_heard();
         self.resend_refused_probe();
         self.abandon_hopeless(now);
         self.repeat_forward(now);

@@ -90,7 +90,8 @@ impl Association {
         let flight = &self.sender.flight;
         let interleaves = self.extensions.contains(Extension::Interleaving);
         let each = if interleaves { SKIPPED_MESSAGE_LEN } else { SKIPPED_STREAM_LEN };
-        let room = w.remaining().saturating_sub(FORWARD_TSN_HEADER_LEN) / each;
+        let head = self.unheard_len() + FORWARD_TSN_HEADER_LEN;
+        let room = w.remaining().saturating_sub(head) / each;
         let (point, skipped) = flight.skipped(room);
         if point != flight.advanced_ack_point() && !w.is_empty() {
             return Err(DoesNotFit);
@@ -99,6 +100,7 @@ impl Association {
             // Acknowledged meanwhile.
             return Ok(());
         }
+        self.write_unheard_answer(w)?;
         if interleaves {
             let messages = skipped.iter().map(|s| SkippedMessage {
                 stream: s.stream,

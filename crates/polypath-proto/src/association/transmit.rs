@@ -135,7 +135,7 @@ impl Association {
             _ => return limit,
         };
         let chunk = (self.data_header() + payload).next_multiple_of(4);
-        limit.max(COMMON_HEADER_LEN + self.overhead() + chunk)
+        limit.max(COMMON_HEADER_LEN + self.overhead() + self.unheard_len() + chunk)
     }
 
     /// The path and the purpose of the next packet; `None` if nothing may leave now.
@@ -374,8 +374,9 @@ impl Association {
         let limit = (buf.len() & !3).saturating_sub(room);
         let mut w = PacketWriter::new(&mut buf[..limit], header);
         let ns2 = self.is_ns2();
+        let mut answered = false;
         if !ns2 || purpose == Purpose::Control {
-            self.write_controls(path, &mut w);
+            answered = self.write_controls(path, &mut w);
         }
         let probe = matches!(self.control.front(), Some((_, Control::MtuProbe(..))));
         let alone = self.is_closed()
@@ -391,7 +392,12 @@ impl Association {
             let stamp = self.write_timestamp(now, with_sack, &mut w);
             // Without room for it here, the SACK leaves in the next packet.
             let echoes = with_sack && self.write_sack(&mut w).is_ok() && self.write_ecne(&mut w);
-            let full = echoes && !self.marks.may_precede_data();
+            let mut full = echoes && !self.marks.may_precede_data();
+            let bare = (w.len(), w.chunk_count());
+            if !answered {
+                full |= self.write_unheard_answer(&mut w).is_err();
+            }
+            let before = w.chunk_count();
             if self.state.may_send_data() && !full && !(ns2 && purpose == Purpose::Sack) {
                 self.note_alone();
                 if self.sender.flight.has_lost() && !matches!(purpose, Purpose::NewData(_)) {
@@ -399,6 +405,9 @@ impl Association {
                 } else {
                     self.write_new_data(now, path, purpose, &mut w);
                 }
+            }
+            if w.chunk_count() == before {
+                w.take_back(bare.0, bare.1);
             }
             self.settle_timestamp(now, stamp, &mut w);
         }
@@ -416,11 +425,13 @@ impl Association {
         }
     }
 
-    /// Writes the control chunks that wait for this path, as many as fit.
-    fn write_controls(&mut self, path: PathId, w: &mut PacketWriter<'_>) {
+    /// Writes the control chunks that wait for this path, as many as fit. True if the answer that goes before
+    /// data is one of them.
+    fn write_controls(&mut self, path: PathId, w: &mut PacketWriter<'_>) -> bool {
+        let mut answered = false;
         while let Some((p, control)) = self.control.front() {
             if *p != path {
-                return;
+                return answered;
             }
             let alone = matches!(
                 control,
@@ -431,16 +442,17 @@ impl Association {
             );
             // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE travel alone; a probe has its size.
             if alone && !w.is_empty() {
-                return;
+                return answered;
             }
             // The packet was begun without room for an AUTH chunk.
             if matches!(control, Control::Asconf(_)) && !w.is_empty() {
-                return;
+                return answered;
             }
             if self.write_control(path, w).is_err() && !w.is_empty() {
-                return;
+                return answered;
             }
             let front = self.control.front().map(|(_, control)| control);
+            answered |= matches!(front, Some(Control::Reconfig(body)) if Some(body) == self.unheard_answer());
             if matches!(
                 front,
                 Some(Control::Heartbeat | Control::PairedHeartbeat { second: false })
@@ -450,9 +462,10 @@ impl Association {
             // What does not even fit an empty packet is dropped.
             self.control.pop();
             if alone {
-                return;
+                return answered;
             }
         }
+        answered
     }
 
     fn write_control(&self, path: PathId, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {

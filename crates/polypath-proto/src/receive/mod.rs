@@ -189,6 +189,7 @@ impl Receiver {
         }
         self.buffered += size;
         self.tsns.note(tsn);
+        self.drop_orphans();
         if self.buffered * 2 > self.limit {
             self.deliver_in_part();
         }

@@ -79,6 +79,26 @@ impl Run {
         if same { Ok(true) } else { Err(FragmentError) }
     }
 
+    fn dropped(self) -> Dropped {
+        Dropped {
+            bytes: self.payload.len(),
+            chunks: self.chunks,
+            aborted: self.delivering.then(|| Piece {
+                stream: self.stream,
+                number: self.ssn.0.into(),
+                ppid: self.ppid,
+                unordered: self.unordered,
+                beginning: false,
+                end: false,
+                aborted: true,
+                payload: Bytes::new(),
+                chunks: 0,
+                tsns: (self.first, self.last),
+                scattered: Vec::new(),
+            }),
+        }
+    }
+
     fn append(&mut self, above: Self) {
         self.last = above.last;
         self.end = above.end;
@@ -111,24 +131,16 @@ impl Reassembly {
     /// that is missing up to `to` will not come.
     pub(crate) fn drop_up_to(&mut self, to: Tsn) -> Vec<Dropped> {
         let n = self.runs.partition_point(|r| !r.first.is_after(to));
-        let dropped = self.runs.drain(..n).map(|run| Dropped {
-            bytes: run.payload.len(),
-            chunks: run.chunks,
-            aborted: run.delivering.then(|| Piece {
-                stream: run.stream,
-                number: run.ssn.0.into(),
-                ppid: run.ppid,
-                unordered: run.unordered,
-                beginning: false,
-                end: false,
-                aborted: true,
-                payload: Bytes::new(),
-                chunks: 0,
-                tsns: (run.first, run.last),
-                scattered: Vec::new(),
-            }),
-        });
-        dropped.collect()
+        self.runs.drain(..n).map(Run::dropped).collect()
+    }
+
+    /// Drops what is left of messages whose beginning was given up. All up to `cumulative` has come, or will not.
+    pub(crate) fn drop_orphans(&mut self, cumulative: Tsn) -> Vec<Dropped> {
+        if !self.gaps {
+            return Vec::new();
+        }
+        let n = self.runs.partition_point(|r| !r.first.is_after(cumulative));
+        self.runs.extract_if(..n, |r| !r.beginning).map(Run::dropped).collect()
     }
 
     /// Takes a chunk; gives the message if that completes one. `in_sequence` says that nothing is

@@ -198,25 +198,66 @@ fn a_peer_that_answers_no_forward_tsn_is_gone() {
     assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable));
 }
 
-/// The receiver by hand: a FORWARD TSN twice, of old, over a gap, for streams that do not exist.
-#[test]
-fn a_forward_tsn_is_answered_as_data_would_be() {
-    let mut net = Setup { configs: [config(), config()], ..Setup::default() }.build();
+/// A hand that may give up what it sends to host 1, whose window is small.
+fn giver() -> (Net, Hand) {
+    let config = config().to_builder().receive_buffer(6000).build().unwrap();
+    let mut net = Setup { configs: [config.clone(), config], ..Setup::default() }.build();
     let mut hand = Hand::new(1);
     let answers = hand.init(&mut net, &|p| p.forward_tsn_supported().unwrap());
     hand.learn(&answers[0]);
     hand.echo(&mut net);
-    let tsn = |n: u32| Tsn(hand.tsn.wrapping_add(n).wrapping_sub(1));
-    let forward = |net: &mut Net, n: u32, streams: &[(u16, u16)]| {
-        hand.say(net, &|w: &mut PacketWriter<'_>| {
-            let streams =
-                streams.iter().map(|&(stream, ssn)| polypath_proto::wire::SkippedStream {
-                    stream: StreamId(stream),
-                    ssn: polypath_proto::Ssn(ssn),
-                });
-            w.forward_tsn(tsn(n), streams).unwrap();
-        })
-    };
+    (net, hand)
+}
+
+/// A FORWARD TSN up to its `n`-th chunk; what is said then.
+fn forward(net: &mut Net, hand: &Hand, n: u32, streams: &[(u16, u16)]) -> Vec<Sent> {
+    hand.say(net, &|w: &mut PacketWriter<'_>| {
+        let streams = streams.iter().map(|&(stream, ssn)| polypath_proto::wire::SkippedStream {
+            stream: StreamId(stream),
+            ssn: polypath_proto::Ssn(ssn),
+        });
+        w.forward_tsn(Tsn(hand.tsn.wrapping_add(n).wrapping_sub(1)), streams).unwrap();
+    })
+}
+
+/// Fragments behind the TSN that was skipped, whose message cannot be complete any more, take no room: those that
+/// are there, and those that come late.
+#[test]
+fn what_is_left_of_a_skipped_message_takes_no_room() {
+    for late in [false, true] {
+        let (mut net, hand) = giver();
+        hand.data(&mut net, 1);
+        // The second message is of chunks 2 to 5, and the first of them is lost.
+        let payload = [7; 1400];
+        let fragment = |n: u32| Data {
+            beginning: false,
+            end: n == 5,
+            ssn: polypath_proto::Ssn(1),
+            ..hand.chunk(n, &payload)
+        };
+        let say = |net: &mut Net, n| hand.say(net, &|w| w.data(&fragment(n)).unwrap());
+        if late {
+            say(&mut net, 4);
+            say(&mut net, 5);
+            forward(&mut net, &hand, 2, &[(0, 1)]);
+            say(&mut net, 3);
+        } else {
+            (3..6).for_each(|n| drop(say(&mut net, n)));
+            forward(&mut net, &hand, 2, &[(0, 1)]);
+        }
+        let next = Data { ssn: polypath_proto::Ssn(2), ..hand.chunk(6, b"next") };
+        hand.say(&mut net, &|w| w.data(&next).unwrap());
+        assert_eq!(net.hosts[1].received.len(), 2);
+        let sack = hand.data(&mut net, 6)[0].sack().unwrap();
+        assert_eq!((sack.cumulative, sack.rwnd), (6, 6000), "{late}\n{}", net.tail(9));
+    }
+}
+
+/// The receiver by hand: a FORWARD TSN twice, of old, over a gap, for streams that do not exist.
+#[test]
+fn a_forward_tsn_is_answered_as_data_would_be() {
+    let (mut net, hand) = giver();
+    let forward = |net: &mut Net, n, streams: &[_]| forward(net, &hand, n, streams);
     hand.data(&mut net, 1);
     // Messages 2 and 3 are missing; 4 waits for them.
     let third = Data { ssn: polypath_proto::Ssn(3), ..hand.chunk(4, b"waits") };

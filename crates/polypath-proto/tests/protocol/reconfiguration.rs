@@ -513,6 +513,38 @@ fn what_makes_no_sense_is_dropped() {
     assert!(net.a(1).is_established());
 }
 
+/// A request that was long on its way is granted while the asker takes what was sent before; what the peer sends
+/// next overtakes the answer, and must not pass for that.
+#[test]
+fn what_overtakes_the_answer_to_a_reset_of_the_association_comes_again() {
+    let mut net = joined();
+    let mut counts = [0; 2];
+    net.filter(move |p| {
+        let host = usize::from(p.from.ip() == v4(0, 1) || p.from.ip() == v4(1, 1));
+        counts[host] += u32::from(p.has("RE-CONFIG"));
+        match (p.has("RE-CONFIG"), host, counts[host]) {
+            (true, 1, 2) => Fate::Late(MS(800)),
+            (true, 0, 1) => Fate::Late(MS(990)),
+            (true, 0, 2) => Fate::Late(MS(600)),
+            _ => Fate::Pass,
+        }
+    });
+    reset_association(&mut net, 1);
+    net.run(MS(5));
+    send_some(&mut net, 0, &[1]);
+    net.run(MS(10));
+    send_some(&mut net, 0, &[2]);
+    net.run(S(4));
+    assert_eq!(told(&net, 0), [Event::AssociationReset { outcome: Reconfigured::Performed }]);
+    let mark = net.log.len();
+    send_some(&mut net, 0, &[2, 1]);
+    net.run(S(10));
+    assert_eq!(told(&net, 1), [Event::AssociationReset { outcome: Reconfigured::Performed }]);
+    assert_eq!(numbers(&net, 0, mark)[..2], [(2, 1), (1, 0)]);
+    let streams: Vec<u16> = net.hosts[1].received.iter().map(|r| r.stream.0).collect();
+    assert_eq!(streams, [1, 2, 2, 1], "{}", net.tail(40));
+}
+
 /// SACKs and DATA of the time before a reset of the association do no harm.
 #[test]
 fn old_numbers_after_a_reset_are_dropped() {

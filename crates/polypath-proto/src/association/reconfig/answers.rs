@@ -76,6 +76,7 @@ impl Association {
             Answer::Result(code) => self.respond(path, request, code, None),
             Answer::Renumbered(ours, theirs) => {
                 self.respond(path, request, result::PERFORMED, Some((ours, theirs)));
+                self.repeat_until_heard(ours);
             }
             Answer::Request(requests) => {
                 self.begin_reconfig(now, requests, Some(request));

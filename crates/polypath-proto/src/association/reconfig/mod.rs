@@ -1,6 +1,7 @@
 //! Stream reconfiguration (RFC 6525): resetting and adding streams by RE-CONFIG chunks.
 //!
-//! [`requests`] has what this side asks for and what comes of that, [`answers`] what the peer asks for.
+//! [`requests`] has what this side asks for and what comes of that, [`answers`] what the peer asks for, [`unheard`] an
+//! answer that must not be overtaken.
 //! There is nothing of it in an association whose sides have not both offered it.
 //!
 //! A stream's reset must not overtake its messages: what the application sends on such a stream meanwhile
@@ -10,6 +11,7 @@
 
 mod answers;
 mod requests;
+mod unheard;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -27,6 +29,7 @@ use crate::{Event, Extension, PathId, Time, Tsn, VerificationTag};
 
 use requests::Ours;
 pub use requests::StreamReset;
+use unheard::Unheard;
 
 /// Which requests of the peer are granted; others are denied (RFC 6525 6.3.1,
 /// `SCTP_ENABLE_STREAM_RESET`).
@@ -64,6 +67,8 @@ pub(super) struct Reconfig {
     quiet: Option<Time>,
     /// The last TSN before the association was reset.
     old: Option<Tsn>,
+    /// A reset of the association has been answered, and the peer may not know it.
+    unheard: Option<Unheard>,
 }
 
 /// The peer's streams are to be reset once everything up to a TSN has come (RFC 6525 5.2.2 E2).
@@ -107,6 +112,7 @@ impl Association {
                 deferred: None,
                 quiet: None,
                 old: None,
+                unheard: None,
             })
         });
     }
@@ -114,6 +120,7 @@ impl Association {
     /// The association ends or begins anew: what waited for a reset waits no more.
     pub(super) fn forget_reconfig(&mut self) {
         self.reconfig = None;
+        self.update_largest_payload();
         self.sender.queue.release();
     }
 
