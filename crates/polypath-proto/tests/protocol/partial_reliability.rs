@@ -341,6 +341,8 @@ fn carry(net: &mut Net, messages: &[Sending]) -> (Vec<u32>, Vec<(u32, bool)>) {
         }
         net.run(MS(20));
     }
+    // Where a quarter is lost, each of the seven tries that T5 leaves (RFC 9260 9.2) fails in one case of some thousands.
+    net.no_filters();
     net.shutdown(0);
     net.run(S(3000));
     let events = net.events(0, |e| matches!(e, Event::SendFailed { .. }));
