@@ -8,6 +8,7 @@ use polypath_proto::{FourTuple, Time};
 
 use crate::fingerprint::Fingerprint;
 use crate::hello::{self, ClientHello};
+use crate::marks::Marks;
 use crate::trust::{Refusal, Trust};
 use crate::version::Version;
 
@@ -66,6 +67,7 @@ pub(crate) struct Connection {
     pub(crate) used: Time,
     /// Records that were sent with packets.
     pub(crate) sealed: u64,
+    pub(crate) marks: Marks,
     /// Since when packets have gone and none has come.
     unanswered: Option<Time>,
     /// Something has come from the peer; something that was encrypted for SCTP.
@@ -106,6 +108,7 @@ impl Connection {
             told: Time::ZERO,
             used: now,
             sealed: 0,
+            marks: Marks::default(),
             unanswered: None,
             heard: false,
             received: false,
@@ -199,6 +202,7 @@ impl Connection {
         // Everything else has been polled: the first one is this one's.
         let Output::Packet(record) = self.dtls.poll_output(around.scratch) else { return false };
         out.extend_from_slice(record);
+        self.marks.note(record);
         self.used = around.now;
         self.sealed += 1;
         self.unanswered.get_or_insert(around.now);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -224,6 +225,15 @@ impl Layer {
             Phase::Open(peer) => Some(peer),
             _ => None,
         }
+    }
+
+    /// Whether a message of the network shows the beginning (21 bytes at least) of a large record that went to
+    /// `remote`, one of the last thousand: who has not seen it cannot know that.
+    pub fn has_sent(&self, remote: SocketAddr, quoted: &[u8]) -> bool {
+        self.slots.to(remote).any(|slot| {
+            let old = slot.old.as_ref();
+            slot.current.marks.know(quoted) || old.is_some_and(|old| old.marks.know(quoted))
+        })
     }
 
     /// A datagram has come; the packets in it go to `deliver`.

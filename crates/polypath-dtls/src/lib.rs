@@ -50,6 +50,7 @@ mod fingerprint;
 mod hello;
 mod identity;
 mod layer;
+mod marks;
 mod pem;
 mod secret;
 mod slots;

@@ -80,6 +80,16 @@ impl Slots {
         self.all.iter()
     }
 
+    fn range(&self, remote: SocketAddr) -> impl Iterator<Item = (&Key, &Slot)> {
+        let first = (remote, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        self.all.range(first..).take_while(move |((to, _), _)| *to == remote)
+    }
+
+    /// Those of all ways to an address.
+    pub(crate) fn to(&self, remote: SocketAddr) -> impl Iterator<Item = &Slot> {
+        self.range(remote).map(|(_, slot)| slot)
+    }
+
     pub(crate) fn insert(&mut self, key: Key, slot: Slot) {
         self.all.insert(key, slot);
     }
@@ -129,12 +139,8 @@ impl Slots {
         if !way.local.ip().is_unspecified() {
             return key;
         }
-        let first = (way.remote, IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        self.all
-            .range(first..)
-            .take_while(|((remote, _), _)| *remote == way.remote)
-            .max_by_key(|(_, slot)| slot.current.used)
-            .map_or(key, |(key, _)| *key)
+        let all = self.range(way.remote);
+        all.max_by_key(|(_, slot)| slot.current.used).map_or(key, |(key, _)| *key)
     }
 
     /// The connection that a datagram comes over. One that was begun from any address gets the one that

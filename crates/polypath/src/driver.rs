@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use polypath_dtls::Fingerprint;
-use polypath_proto::{Ecn, FourTuple, Fragmentation, Time, Transmit};
+use polypath_proto::{Ecn, FourTuple, Fragmentation, Time, Transmit, Unreachable};
 use tokio::time::{Instant, Sleep};
 
 use crate::locals::{Locals, Opener};
@@ -92,8 +92,18 @@ impl Driver {
         let mut news = false;
         for socket in &mut self.locals.sockets {
             let local = socket.local();
-            news |= socket.poll_errors(cx, &mut |NetworkError { destination, what }| {
+            news |= socket.poll_errors(cx, &mut |NetworkError { destination, what, quoted }| {
                 tracing::debug!("{local} to {destination}: {what:?} unreachable");
+                let what = match (&self.secure, what) {
+                    // What is shown is no SCTP packet: it has to be a record of ours (RFC 8899 4.6.1).
+                    (Some(secure), Unreachable::TooBig { mtu, shown: Some(_) }) => {
+                        if !secure.has_sent(destination, &quoted) {
+                            return;
+                        }
+                        Unreachable::TooBig { mtu, shown: None }
+                    }
+                    (_, what) => what,
+                };
                 let now = self.shared.now();
                 let four_tuple = FourTuple { local, remote: destination };
                 self.shared.lock().proto.handle_unreachable(now, four_tuple, what);

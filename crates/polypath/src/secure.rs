@@ -3,7 +3,7 @@
 //! An association belongs to whoever has the certificate that its first packet came from: nobody else's
 //! packets reach it, and its packets go to nobody else, over whichever path.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use polypath_dtls::{self as dtls, Event, Fingerprint, Layer, Refusal};
 use polypath_proto::wire::{Checksum, Chunk, CommonHeader, Packet, PacketWriter};
@@ -80,6 +80,11 @@ impl Secure {
 
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         self.layer.handle_timeout(now);
+    }
+
+    /// Whether a message of the network shows a record of ours.
+    pub(crate) fn has_sent(&self, remote: SocketAddr, quoted: &[u8]) -> bool {
+        self.layer.has_sent(remote, quoted)
     }
 
     /// Tells the handles what has become of connections.

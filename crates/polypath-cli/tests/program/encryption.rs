@@ -105,3 +105,20 @@ fn plain_and_encrypted_say_what_is_the_matter() {
         assert_eq!(ended.status.code(), Some(2), "{ended:?}");
     }
 }
+
+#[test]
+fn the_older_version_is_a_choice_that_a_secret_does_not_leave() {
+    let files = Files::new(100_000);
+    let (_process, port, _) = receiver(&files, "there", "0", &["--min-dtls", "1.2"]);
+    // Either side may have it alone: both have the newer one.
+    for words in [&["--min-dtls", "1.2"][..], &[]] {
+        let ended = send(&files, &port, words);
+        assert!(ended.status.success(), "{ended:?}");
+        files.assert_received("file");
+    }
+    let refused = send(&files, &port, &["--min-dtls", "1.2", "--psk", "correct horse"]);
+    fails(&refused, &["a shared secret needs DTLS 1.3", "hint: leave --min-dtls 1.2 away"]);
+    let wrong = send(&files, &port, &["--min-dtls", "1.1"]);
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    assert!(wrong.err.contains("versions of DTLS are 1.2 and 1.3"), "{wrong:?}");
+}

@@ -218,3 +218,28 @@ impl SupportedDtls13CipherSuite for Aes128Gcm {
         block.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encrypt(cipher: &mut dyn Cipher, nonce: u8) -> Result<(), CryptoError> {
+        let mut text = Buf::new();
+        text.extend_from_slice(b"packet");
+        let encrypted = cipher.encrypt(&mut text, Aad(Default::default()), Nonce([nonce; 12]));
+        assert_eq!(text.starts_with(b"packet"), encrypted.is_err(), "encrypted, or left as it was");
+        encrypted
+    }
+
+    #[test]
+    fn a_nonce_that_was_drawn_twice_encrypts_once() {
+        let suite: &dyn SupportedDtls12CipherSuite = &Aes128Gcm;
+        let mut cipher = suite.create_cipher(&[7; 16]).unwrap();
+        assert!(encrypt(&mut *cipher, 1).is_ok());
+        assert!(encrypt(&mut *cipher, 1).is_err());
+        assert!(encrypt(&mut *cipher, 2).is_ok());
+        // Of another key, it is another one.
+        let mut cipher = suite.create_cipher(&[8; 16]).unwrap();
+        assert!(encrypt(&mut *cipher, 1).is_ok());
+    }
+}

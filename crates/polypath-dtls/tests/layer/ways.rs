@@ -6,7 +6,7 @@ use std::time::Duration;
 use polypath_dtls::Trust;
 use polypath_proto::FourTuple;
 
-use crate::{Host, Pair, way};
+use crate::{Host, Pair, older, way};
 
 #[test]
 fn each_way_has_its_own_connection_and_all_one_peer() {
@@ -88,6 +88,36 @@ fn an_address_left_to_the_system_becomes_the_one_that_is_answered() {
     assert_eq!(pair.there.packets(), [b"first"]);
     assert_eq!(pair.here.layer.ways(), 1);
     assert_eq!(pair.here.layer.seal(pair.now, any, None, b"x", &mut out), Some(way(1, 2)));
+}
+
+#[test]
+fn what_was_sent_is_known_by_its_beginning() {
+    for mut pair in [Pair::of_strangers(), older::pair()] {
+        let small = [1; 100];
+        pair.send(true, way(1, 2), b"first");
+        pair.settle();
+        let from = pair.carried.len();
+        for _ in 0..1100 {
+            assert!(pair.send(true, way(1, 2), &[7; 1400]));
+            pair.settle();
+        }
+        assert!(pair.send(true, way(1, 2), &small));
+        pair.settle();
+        let sent: Vec<_> = pair.carried[from..].iter().map(|(_, record)| record.clone()).collect();
+        let knows =
+            |remote: u8, quoted: &[u8]| pair.here.layer.has_sent(way(1, remote).remote, quoted);
+        for record in &sent[1100 - 1024..1100] {
+            assert!(knows(2, &record[..21]));
+            assert!(!knows(3, record), "went elsewhere");
+            assert!(!knows(2, &record[..20]), "too little to tell");
+        }
+        assert!(!knows(2, &sent[0]), "long ago");
+        assert!(!knows(2, &sent[1100]), "too small to be too large");
+        let mut wrong = sent[1099].clone();
+        wrong[20] ^= 1;
+        assert!(!knows(2, &wrong));
+        assert!(!pair.there.layer.has_sent(way(2, 1).remote, &sent[1099]), "was received");
+    }
 }
 
 /// One of them sends every half second, until what it sends arrives.

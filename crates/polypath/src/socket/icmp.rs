@@ -12,7 +12,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 use polypath_proto::Unreachable;
 use polypath_proto::wire::CommonHeader;
 
-use super::NetworkError;
+use super::{NetworkError, QUOTED};
 
 /// Errors read at a time, so that a flood of them does not keep the driver.
 const AT_MOST: usize = 64;
@@ -45,7 +45,12 @@ pub(super) fn read(socket: &impl AsRawFd, mut tell: impl FnMut(NetworkError)) {
                 _ => None,
             })
             .collect();
-        let shown = CommonHeader::peek(packet.get(..length).unwrap_or(&packet));
+        let shown = packet.get(..length).unwrap_or(&packet);
+        let mut quoted = [0; QUOTED];
+        for (to, from) in quoted.iter_mut().zip(shown) {
+            *to = *from;
+        }
+        let shown = CommonHeader::peek(shown);
         for (origin, what) in found {
             let what = match what {
                 // Without a header to show, anybody could have said so (RFC 8899 4.6.1).
@@ -55,7 +60,7 @@ pub(super) fn read(socket: &impl AsRawFd, mut tell: impl FnMut(NetworkError)) {
                 other => other,
             };
             if let Some(what) = what {
-                tell(NetworkError { destination, what });
+                tell(NetworkError { destination, what, quoted });
             }
         }
     }
@@ -111,7 +116,10 @@ mod tests {
         while errors.is_empty() && Instant::now() < deadline {
             read(&socket, |error| errors.push(error));
         }
-        assert_eq!(errors, [NetworkError { destination: closed, what: Unreachable::Port }]);
+        let mut quoted = [0; QUOTED];
+        quoted[..8].copy_from_slice(b"anybody?");
+        let what = Unreachable::Port;
+        assert_eq!(errors, [NetworkError { destination: closed, what, quoted }]);
     }
 
     #[test]

@@ -78,7 +78,12 @@ pub(crate) struct NetworkError {
     /// Where they were sent to.
     pub(crate) destination: SocketAddr,
     pub(crate) what: Unreachable,
+    /// The beginning of what is shown of the datagram, with zeros behind; only zeros if this host says so.
+    pub(crate) quoted: [u8; QUOTED],
 }
+
+/// Enough to know a record of DTLS by.
+pub(crate) const QUOTED: usize = 24;
 
 /// The socket of one local address.
 pub(crate) struct Socket {
@@ -220,7 +225,8 @@ impl Socket {
                     self.stats.datagrams_refused += datagrams as u64;
                     if let Some(what) = unreachable(&error) {
                         let destination = part.destination;
-                        self.refused = Some(NetworkError { destination, what });
+                        self.refused =
+                            Some(NetworkError { destination, what, quoted: [0; QUOTED] });
                     }
                 }
             }
