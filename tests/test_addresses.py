@@ -4,7 +4,7 @@ import time
 
 import pytest
 from support.namespaces import TwoHosts
-from support.program import Processes, make_file, tuning, wait_until
+from support.program import SCENARIOS, Processes, make_file, tuning, wait_until
 
 SIZE = 6_000_000
 BRISK = tuning(rto_initial="400ms", rto_min="200ms", rto_max="1s", heartbeat_interval="500ms")
@@ -79,3 +79,38 @@ def test_a_host_that_moves_keeps_its_transfer(hosts, tmp_path, raw, sends, link)
     assert summary["sha256"] == sent["sha256"] == sha256
     assert host.sent(other) > SIZE // 3
     assert host.sent(device) < gone + SIZE // 3
+
+
+@pytest.mark.needs("namespaces", "ethtool")
+@pytest.mark.parametrize("apart", [
+    pytest.param(0.3, id="new-network-first"),
+    pytest.param(-1.0, id="old-network-first"),
+])
+def test_the_gap_is_that_of_the_simulator(hosts, tmp_path, apart):
+    """scenarios/laptop.toml with what these networks have: 20 Mbit/s, queues of 60 kB, no delay."""
+    make_file(tmp_path / "file", SIZE)
+    (tmp_path / "there").mkdir()
+    with Processes(tmp_path) as processes:
+        comes, goes = (1.0, 1.0 + apart) if apart > 0 else (1.0 - apart, 1.0)
+        values = {"workload.size": f"{SIZE} B", "link.wifi.delay": "0 ms", "link.mobile.delay": "0 ms",
+                  "address.0.at": f"{comes} s", "address.1.at": f"{goes} s"}
+        words = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+        simulated = processes.polypath("sim", SCENARIOS / "laptop.toml", "--json", *words).wait().json
+        forward = simulated["associations"][0]["forward"]
+        gap = forward["longest_gap"]["length"]
+        receiver = processes.polypath("recv", "--json", "--plain", "--bind", "10.90.0.2",
+                                      "-o", tmp_path / "there", inside=hosts.b.inside).said("waiting on")
+        sender = processes.polypath("send", "--json", "--plain", tmp_path / "file", "10.90.0.2",
+                                    "--follow-addresses", inside=hosts.a.inside)
+        wait_until(lambda: hosts.a.sent("va1") > SIZE // 6, 20, lambda: f"nothing moves: {sender.err}")
+        for step in ("comes", "goes") if apart > 0 else ("goes", "comes"):
+            hosts.comes(2) if step == "comes" else hosts.goes(1, link=True)
+            if step == ("comes" if apart > 0 else "goes"):
+                time.sleep(abs(apart))
+        real = receiver.wait(60).json["blackout_s"]
+        assert sender.wait().code == 0
+    print(f"longest time without new data: {gap:.3f} s in the simulator, {real:.3f} s between processes")
+    assert forward["bytes_delivered"] == SIZE
+    assert gap == pytest.approx(max(-apart, 0.05), abs=0.1)
+    # ip(8) takes its time, and the machine may be busy.
+    assert -0.1 < real - gap < 0.5
