@@ -5,7 +5,7 @@ use polypath_proto::wire::chunk_type;
 
 use super::Input;
 use super::conversation::{Conversation, Outcome};
-use super::peer::Offers;
+use super::offers::Offers;
 
 /// What the peer says most.
 const KINDS: [u8; 16] = [

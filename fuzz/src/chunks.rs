@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use polypath_proto::wire::{asconf_type, chunk_type, hmac_id};
 
 use super::Input;
-use super::peer::{Peer, ip};
+use super::packets::ip;
+use super::peer::Peer;
 
 /// A chunk of the peer: type, flags, value.
 pub type RawChunk = (u8, u8, Vec<u8>);

@@ -13,7 +13,9 @@ use polypath_proto::{Message, PathId, Reliability, StreamId, StreamReset};
 
 use super::Input;
 use super::chunks::RawChunk;
-use super::peer::{How, OURS, Offers, Peer, Sign, THEIRS, Told, ip};
+use super::offers::Offers;
+use super::packets::{How, OURS, Sign, THEIRS, ip};
+use super::peer::{Peer, Told};
 
 /// What the peer says most.
 const KINDS: [u8; 26] = [

@@ -4,6 +4,8 @@
 pub mod addresses;
 mod chunks;
 pub mod conversation;
+pub mod offers;
+pub mod packets;
 pub mod peer;
 
 /// What is left of the input; zeros after its end.

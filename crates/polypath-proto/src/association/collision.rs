@@ -185,7 +185,11 @@ impl Association {
         self.error_count = 0;
         self.ack.clear();
         self.control.clear();
-        for path in self.paths.iter_mut().filter(|p| p.state() != PathState::Removed) {
+        for path in &mut self.paths {
+            if path.state() == PathState::Removed {
+                path.forget_flight();
+                continue;
+            }
             let ssthresh = self.config.initial_ssthresh().unwrap_or(self.ssthresh);
             let remote = path.remote().ip();
             let window = self.policies.congestion.initial(path.max_chunk(), ssthresh, remote);

@@ -668,13 +668,18 @@ impl Path {
         self.rtt = RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max());
         self.rtt_probe = None;
         self.clear_errors();
+        self.forget_flight();
+        self.stale_probes.clear();
+        self.stop_timers();
+    }
+
+    /// Nothing of what was sent here will be acknowledged or sent again.
+    pub(crate) fn forget_flight(&mut self) {
         self.in_flight = 0;
         self.chunks_in_flight = 0;
         self.lost = 0;
         self.highest_sent = None;
         self.sent_here.clear();
-        self.stale_probes.clear();
         self.last_data = None;
-        self.stop_timers();
     }
 }

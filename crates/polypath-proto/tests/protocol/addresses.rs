@@ -438,6 +438,24 @@ fn what_cannot_be_is_refused() {
     }
 }
 
+/// What was lost with the address is not sent again, for the peer begins anew.
+#[test]
+fn a_peer_may_begin_anew_while_an_address_goes() {
+    let (mut net, mut hand) = open_house();
+    net.send(1, 0, payload(1, 300)).unwrap();
+    net.goes(1, v4(0, 1));
+    hand.tag += 1;
+    let answers = hand.init(&mut net, &|p| p.supported_extensions(&[193, 128]).unwrap());
+    hand.learn(&answers[0]);
+    assert!(hand.echo(&mut net)[0].has("COOKIE ACK"), "{}", net.tail(9));
+    assert_eq!(pairs(&net, 1), [(v4(1, 1), hand.ip, ACTIVE)]);
+    net.send(1, 0, payload(2, 400)).unwrap();
+    // From the address that is left.
+    let sent = net.sent(1);
+    let data: Vec<usize> = sent.iter().flat_map(Sent::data).map(|d| d.len).collect();
+    assert_eq!((data, net.a(1).buffered()), (vec![400], 400));
+}
+
 /// RFC 5061 5.2: numbers in order, the last answer again for a repetition, nothing for the rest; they come
 /// around.
 #[test]
