@@ -20,6 +20,13 @@ class Roaming(TwoHosts):
         self.a.ip("addr", "add", f"10.8{path}.0.1/24", "dev", f"va{path}")
         self.a.ip("route", "replace", "10.90.0.2/32", "via", f"10.8{path}.0.2")
 
+    def containers(self, number: int) -> None:
+        """A network on host `a` alone, as containers have."""
+        self.a.ip("link", "add", f"con{number}", "type", "veth", "peer", "name", f"tainer{number}")
+        self.a.ip("addr", "add", f"172.{number}.0.1/16", "dev", f"con{number}")
+        for device in (f"con{number}", f"tainer{number}"):
+            self.a.ip("link", "set", device, "up")
+
     def goes(self, path: int, link: bool) -> None:
         if link:
             self.a.ip("link", "set", f"va{path}", "down")
@@ -44,17 +51,19 @@ def hosts():
 
 
 @pytest.mark.needs("namespaces", "ethtool")
-@pytest.mark.parametrize("raw, sends, link", [
-    pytest.param(False, True, True, id="udp-sender-link"),
-    pytest.param(False, False, False, id="udp-receiver-address"),
-    pytest.param(True, True, False, id="ip-sender-address"),
-    pytest.param(True, False, True, id="ip-receiver-link"),
+@pytest.mark.parametrize("raw, sends, link, gap", [
+    pytest.param(False, True, True, True, id="udp-sender-link"),
+    pytest.param(False, False, False, True, id="udp-receiver-address"),
+    pytest.param(True, True, False, False, id="ip-sender-address"),
+    pytest.param(True, False, True, False, id="ip-receiver-link"),
 ])
-def test_a_host_that_moves_keeps_its_transfer(hosts, tmp_path, raw, sends, link):
-    """The file arrives whole; the side that stays learns the new address and forgets the old one."""
+def test_a_host_that_moves_keeps_its_transfer(hosts, tmp_path, raw, sends, link, gap):
+    """The file arrives whole; the side that stays learns the new address and forgets the old one, also where it
+    is without any for a moment. An address that is of no use to the other side is not told, and in nobody's way."""
     sha256 = make_file(tmp_path / "file", SIZE)
     below = ["--raw"] if raw else []
     (tmp_path / "there").mkdir()
+    hosts.containers(17)
     with Processes(tmp_path) as processes:
         stays, moves = hosts.b.inside, hosts.a.inside
         if sends:
@@ -70,15 +79,19 @@ def test_a_host_that_moves_keeps_its_transfer(hosts, tmp_path, raw, sends, link)
         device, other = ("va1", "va2") if sends else ("vb1", "vb2")
         host = hosts.a if sends else hosts.b
         wait_until(lambda: host.sent(device) > SIZE // 6, 20, lambda: f"nothing moves: {sender.err}")
-        hosts.comes(2)
-        time.sleep(0.3)
-        hosts.goes(1, link)
+        hosts.containers(18)
+        steps = [lambda: hosts.comes(2), lambda: hosts.goes(1, link)]
+        for step in reversed(steps) if gap else steps:
+            step()
+            time.sleep(0.3)
         gone = host.sent(device)
         summary = receiver.wait(60).json
         sent = sender.wait(60).json
     assert summary["sha256"] == sent["sha256"] == sha256
     assert host.sent(other) > SIZE // 3
     assert host.sent(device) < gone + SIZE // 3
+    stayed = summary if sends else sent
+    assert {path["remote"].partition(":")[0] for path in stayed["paths"]} == {"10.81.0.1", "10.82.0.1"}
 
 
 @pytest.mark.needs("namespaces", "ethtool")

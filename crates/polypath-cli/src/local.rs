@@ -1,6 +1,6 @@
 //! This host's end: sockets, ports, and what they may be refused.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use polypath::{BindError, Endpoint, EndpointOptions};
 
@@ -11,8 +11,8 @@ pub(crate) fn bind(options: EndpointOptions) -> Result<Endpoint, Failure> {
     Endpoint::bind(options).map_err(|error| failure(&error))
 }
 
-/// The host's addresses, of which there has to be one.
-pub(crate) fn all_addresses() -> Result<Vec<IpAddr>, Failure> {
+/// The unspecified address of each family in which this host has an address.
+pub(crate) fn any_of_each_family() -> Result<Vec<IpAddr>, Failure> {
     let found = polypath::host_addresses().map_err(|error| {
         Failure::new(format!("cannot read the host's addresses: {}", system_text(&error)))
     })?;
@@ -20,7 +20,9 @@ pub(crate) fn all_addresses() -> Result<Vec<IpAddr>, Failure> {
         return Err(Failure::new("this host has no address that others can reach")
             .hint("is the network up?"));
     }
-    Ok(found)
+    let four = found.iter().any(IpAddr::is_ipv4).then_some(Ipv4Addr::UNSPECIFIED.into());
+    let six = found.iter().any(IpAddr::is_ipv6).then_some(Ipv6Addr::UNSPECIFIED.into());
+    Ok(four.into_iter().chain(six).collect())
 }
 
 fn failure(error: &BindError) -> Failure {

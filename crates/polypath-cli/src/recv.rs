@@ -94,7 +94,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let mut interrupt = Interrupt::new()?;
     let addresses = if args.bind.is_empty() {
         if args.follow_addresses {
-            local::all_addresses()?
+            local::any_of_each_family()?
         } else {
             vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]
         }

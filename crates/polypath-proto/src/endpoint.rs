@@ -152,7 +152,7 @@ impl Endpoint {
     /// `SCTP_AUTO_ASCONF` of 8.1.23). New associations use it at any rate.
     pub fn add_local_address(&mut self, now: Time, ip: IpAddr) {
         if !self.shared.config.addresses.contains(&ip) {
-            self.change_addresses(now, |addresses| addresses.push(ip));
+            self.change_addresses(now, |config| config.addresses.push(ip));
         }
     }
 
@@ -160,13 +160,27 @@ impl Endpoint {
     /// until there is another one (RFC 5061 5.3 F5).
     pub fn remove_local_address(&mut self, now: Time, ip: IpAddr) {
         if self.shared.config.addresses.contains(&ip) {
-            self.change_addresses(now, |addresses| addresses.retain(|known| *known != ip));
+            self.change_addresses(now, |config| config.addresses.retain(|known| *known != ip));
         }
     }
 
-    fn change_addresses(&mut self, now: Time, change: impl FnOnce(&mut Vec<IpAddr>)) {
+    /// This host has these addresses, or routes to others have changed; for an endpoint that is bound to an
+    /// unspecified address. Associations whose sides have agreed on it tell their peers of an address that goes if
+    /// they use it, and of one that comes if it is the one that the routes take towards the peer: others, such as
+    /// those of bridges to containers, are nothing to the peer.
+    pub fn set_host_addresses(&mut self, now: Time, there: Vec<IpAddr>) {
+        self.change_addresses(now, |config| config.host_addresses = Some(there));
+    }
+
+    /// Of the host's addresses, the routes take this one towards the peer of some association.
+    pub fn is_routed(&self, local: IpAddr, there: &[IpAddr]) -> bool {
+        let mut open = self.entries.values().filter(|e| !e.association.is_closed());
+        open.any(|entry| entry.association.is_routed(local, there))
+    }
+
+    fn change_addresses(&mut self, now: Time, change: impl FnOnce(&mut EndpointConfig)) {
         let mut config = self.shared.config.clone();
-        change(&mut config.addresses);
+        change(&mut config);
         self.shared = Arc::new(Shared { config, cookie_key: self.shared.cookie_key });
         let ids: Vec<AssociationId> = self.entries.keys().copied().collect();
         for id in ids {

@@ -8,6 +8,12 @@ pub trait RouteTable: Send + Sync + Debug {
     /// The local address, one of `locals`, from which `remote` is reached. `index` is the place of
     /// `remote` in the peer's list of addresses. `None` if no local address will do.
     fn local_for(&self, remote: IpAddr, index: usize, locals: &[IpAddr]) -> Option<IpAddr>;
+
+    /// The one of `locals` that the routes take towards `remote`, and no other that might do. `None` without a
+    /// route.
+    fn source_for(&self, remote: IpAddr, locals: &[IpAddr]) -> Option<IpAddr> {
+        self.local_for(remote, 0, locals)
+    }
 }
 
 /// Pairs by the longest common prefix, as hosts on common networks are; of several that are equally

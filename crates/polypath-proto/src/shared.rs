@@ -25,6 +25,8 @@ pub struct EndpointConfig {
     pub port: u16,
     /// Local addresses; an unspecified one leaves the choice to the operating system.
     pub addresses: Vec<IpAddr>,
+    /// Where the endpoint is bound to an unspecified address: those that the host has, if they are followed.
+    pub host_addresses: Option<Vec<IpAddr>>,
     /// How packets travel.
     pub encapsulation: Encapsulation,
     /// Associations may be opened by peers.
@@ -53,6 +55,7 @@ impl EndpointConfig {
         Self {
             port,
             addresses,
+            host_addresses: None,
             encapsulation,
             listen: false,
             max_associations: 4096,

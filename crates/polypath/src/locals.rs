@@ -97,8 +97,24 @@ impl Locals {
         mut try_again: impl FnMut(),
     ) -> bool {
         let mut news = false;
-        for ip in there {
-            if state.proto.config().addresses.contains(ip) {
+        let all = |ip: &IpAddr| {
+            let any =
+                |s: &Socket| s.local().ip().is_unspecified() && s.local().is_ipv4() == ip.is_ipv4();
+            self.sockets.iter().any(any)
+        };
+        let (anyway, there_too): (Vec<IpAddr>, Vec<IpAddr>) = there.iter().partition(|ip| all(ip));
+        if self.sockets.iter().any(|socket| socket.local().ip().is_unspecified()) {
+            // Its socket has them all.
+            state.proto.set_host_addresses(now, anyway);
+        }
+        // One that is of no use to any peer, such as that of a bridge to containers, is not told; without a peer,
+        // one is as good as the other if those that were bound have gone.
+        let bare = state.proto.associations().next().is_none()
+            && !there_too.iter().any(|ip| state.proto.config().addresses.contains(ip));
+        for ip in &there_too {
+            if state.proto.config().addresses.contains(ip)
+                || !(bare || state.proto.is_routed(*ip, there))
+            {
                 continue;
             }
             if self.sockets.iter().any(|socket| socket.local().ip() == *ip) {

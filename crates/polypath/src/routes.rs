@@ -24,6 +24,10 @@ impl RouteTable for SystemRoutes {
             .filter(|source| locals.contains(source))
             .or_else(|| PrefixRoutes.local_for(remote, index, locals))
     }
+
+    fn source_for(&self, remote: IpAddr, locals: &[IpAddr]) -> Option<IpAddr> {
+        source_towards(remote).filter(|source| locals.contains(source))
+    }
 }
 
 /// Connecting a UDP socket looks the route up and sends nothing.
@@ -56,5 +60,8 @@ mod tests {
         let remote = "127.9.0.2".parse().unwrap();
         // The kernel sends from 127.0.0.1 to all of 127/8.
         assert_eq!(SystemRoutes.local_for(remote, 0, &locals), Some(locals[0]));
+        assert_eq!(SystemRoutes.local_for(remote, 0, &locals[1..]), Some(locals[1]));
+        assert_eq!(SystemRoutes.source_for(remote, &locals), Some(locals[0]));
+        assert_eq!(SystemRoutes.source_for(remote, &locals[1..]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! The host's addresses, and when they change.
 //!
-//! On Linux the kernel says that something has changed (rtnetlink, groups for links and addresses); what there
+//! On Linux the kernel says that something has changed (rtnetlink, groups for links, addresses and routes); what there
 //! is now, `getifaddrs` tells. Where there are no such notices, it is asked every other second.
 
 use std::future::Future;
@@ -124,7 +124,7 @@ mod notices {
     use tokio::io::Interest;
     use tokio::net::UdpSocket;
 
-    /// A socket on which the kernel tells of links and addresses (rtnetlink(7)). It goes as a UDP socket:
+    /// A socket on which the kernel tells of links, addresses and routes (rtnetlink(7)). It goes as a UDP socket:
     /// tokio only waits for it.
     pub(super) struct Notices(UdpSocket);
 
@@ -133,7 +133,8 @@ mod notices {
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let socket =
                 socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
-            let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
+            let addresses = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
+            let groups = addresses | libc::RTMGRP_IPV4_ROUTE | libc::RTMGRP_IPV6_ROUTE;
             bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups as u32))?;
             Ok(Self(UdpSocket::from_std(socket.into())?))
         }

@@ -234,6 +234,37 @@ fn the_old_address_may_go_before_the_new_one_comes() {
     assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
 }
 
+/// A host that is bound to all addresses tells of those that the routes take, and not of what it had from the
+/// beginning and does not use.
+#[test]
+fn of_all_addresses_those_in_use_are_told() {
+    fn has(net: &mut Net, there: &[IpAddr]) {
+        net.hosts[1].addresses = there.to_vec();
+        net.hosts[1].endpoint.set_host_addresses(net.now, there.to_vec());
+        net.run(S(3));
+    }
+    let configs = [config().build().unwrap(), config().build().unwrap()];
+    let mut net = Setup { configs, ..Setup::default() }.build();
+    let (first, second) = (v4(0, 1), v4(5, 1));
+    let bridge: IpAddr = "172.17.0.1".parse().unwrap();
+    has(&mut net, &[first, bridge]);
+    net.establish();
+    has(&mut net, &[first, bridge, second]);
+    assert!(said(&net.sent(1)).is_empty(), "the first one still leads there");
+    net.send(1, 0, payload(1, 300_000)).unwrap();
+    has(&mut net, &[bridge, second]);
+    let (came, went) = (AddressChange::Added, AddressChange::Deleted);
+    assert_eq!(told(&net, 1), [(came, second, true), (went, first, true)]);
+    assert_eq!(pairs(&net, 0), [(v4(0, 0), second, ACTIVE)]);
+    // There is no other way than the bridge for a moment; then the first address again.
+    has(&mut net, &[bridge]);
+    has(&mut net, &[bridge, first]);
+    assert_eq!(told(&net, 1)[2..], [(came, first, true), (went, second, true)]);
+    net.run(S(20));
+    assert_eq!(net.hosts[0].received[0].payload, payload(1, 300_000));
+    assert_eq!(pairs(&net, 0), [(v4(0, 0), first, ACTIVE)]);
+}
+
 /// RFC 5061 5.3 F1, F14: nothing but ASCONF leaves from an address that the peer does not know; nothing but
 /// HEARTBEATs and ASCONF-ACK goes to one that has not been confirmed.
 #[test]

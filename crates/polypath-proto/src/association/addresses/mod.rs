@@ -35,6 +35,8 @@ use requests::Ours;
 pub(super) struct Addresses {
     /// Local addresses that the peer knows.
     told: Vec<IpAddr>,
+    /// Those that the host had at the beginning and that the association does not use, where they are followed.
+    idle: Vec<IpAddr>,
     /// It was told none in the handshake: it knows what it has seen.
     unlisted: bool,
     /// The number of the next ASCONF.
@@ -67,9 +69,11 @@ impl Association {
         let Some(path) = self.paths.get(self.primary.index()) else { return };
         let (local, remote) = (path.local(), path.remote().ip());
         let listed: Vec<IpAddr> = init::listed(&self.shared, remote).copied().collect();
+        let followed = self.shared.config.host_addresses.iter().flatten().copied();
         self.addresses = agreed.then(|| {
             Box::new(Addresses {
                 unlisted: listed.is_empty(),
+                idle: followed.filter(|ip| *ip != local && !listed.contains(ip)).collect(),
                 told: if listed.is_empty() { vec![local] } else { listed },
                 next: self.local_initial_tsn.0,
                 correlation: 0,
@@ -93,6 +97,12 @@ impl Association {
             return;
         }
         self.shared = shared;
+        if let (Some(there), Some(addresses)) =
+            (&self.shared.config.host_addresses, &mut self.addresses)
+        {
+            // One that comes again is new.
+            addresses.idle.retain(|ip| there.contains(ip));
+        }
         if self.addresses.is_none() || !self.state.is_synchronised() {
             return;
         }

@@ -13,7 +13,8 @@ impl Association {
     /// in use. Only ASCONF may leave on them for now (RFC 5061 5.3 F1).
     pub(super) fn add_paths_from(&mut self, now: Time, local: IpAddr) {
         let shared = std::sync::Arc::clone(&self.shared);
-        let locals = &shared.config.addresses;
+        let config = &shared.config;
+        let locals = config.host_addresses.as_ref().unwrap_or(&config.addresses);
         let mut remotes: Vec<SocketAddr> = Vec::new();
         for path in self.paths.iter().filter(|p| p.state() != PathState::Removed) {
             let remote = path.remote();
@@ -86,7 +87,11 @@ impl Association {
 
     /// The host has this address, as far as the endpoint has been told.
     pub(super) fn is_here(&self, local: IpAddr) -> bool {
-        self.shared.config.addresses.iter().any(|ip| ip.is_unspecified() || *ip == local)
+        let config = &self.shared.config;
+        match &config.host_addresses {
+            Some(there) => local.is_loopback() || there.contains(&local),
+            None => config.addresses.iter().any(|ip| ip.is_unspecified() || *ip == local),
+        }
     }
 
     /// No path is from an address that the host still has: there are some from new ones then, although the
@@ -96,9 +101,7 @@ impl Association {
         if self.paths.iter().any(|p| there(p) && self.is_here(p.local())) {
             return;
         }
-        let remote = self.paths[self.current.index()].remote().ip();
-        let new: Vec<IpAddr> = crate::init::usable(&self.shared, remote).copied().collect();
-        new.into_iter().for_each(|ip| self.add_paths_from(now, ip));
+        self.wanted_addresses().into_iter().for_each(|ip| self.add_paths_from(now, ip));
     }
 
     /// The peer knows a local address now: the paths from it are asked whether they work.
@@ -240,11 +243,15 @@ impl Association {
 
     /// The peer does not know yet that this path's address is ours.
     pub(in crate::association) fn is_untold(&self, path: PathId) -> bool {
-        let (p, locals) = (&self.paths[path.index()], &self.shared.config.addresses);
-        // Of an endpoint that is bound to all addresses, any may be the source.
+        let (p, config) = (&self.paths[path.index()], &self.shared.config);
+        let any = config.addresses.iter().any(IpAddr::is_unspecified);
+        // Of an endpoint that is bound to all addresses, any may be the source; but one that is to be told.
         p.state() == PathState::Unconfirmed
-            && !locals.iter().any(IpAddr::is_unspecified)
-            && self.addresses.as_ref().is_some_and(|a| !a.told.contains(&p.local()))
+            && (!any || config.host_addresses.is_some())
+            && self
+                .addresses
+                .as_ref()
+                .is_some_and(|a| !a.told.contains(&p.local()) && !a.idle.contains(&p.local()))
     }
 
     /// Where something goes that was meant for `path`: elsewhere, if that is gone. `None` if there is

@@ -8,6 +8,7 @@ use super::super::control::Control;
 use super::Association;
 use crate::event::{AddressChange, Event};
 use crate::init;
+use crate::path::Path;
 use crate::policy::PathState;
 use crate::wire::{
     AsconfAck, AsconfParameter, Cause, Checksum, CommonHeader, PacketWriter, asconf_type,
@@ -92,6 +93,28 @@ impl Association {
         }
     }
 
+    /// Local addresses that the peer should know. Where the host's are followed: those that it knows and that are
+    /// still there, and what has come since, if the routes take it towards the peer.
+    pub(super) fn wanted_addresses(&self) -> Vec<IpAddr> {
+        let config = &self.shared.config;
+        let (Some(there), Some(addresses)) = (&config.host_addresses, &self.addresses) else {
+            let remote = self.paths[self.current.index()].remote().ip();
+            return init::usable(&self.shared, remote).copied().collect();
+        };
+        let told = addresses.told.iter().filter(|ip| self.is_here(**ip));
+        let new = |ip: &&IpAddr| !addresses.told.contains(*ip) && !addresses.idle.contains(*ip);
+        told.chain(there.iter().filter(new).filter(|ip| self.is_routed(**ip, there)))
+            .copied()
+            .collect()
+    }
+
+    /// Of the host's addresses, the routes take this one towards the peer.
+    pub(crate) fn is_routed(&self, local: IpAddr, there: &[IpAddr]) -> bool {
+        let routes = &self.shared.config.routes;
+        let leads = |p: &Path| routes.source_for(p.remote().ip(), there) == Some(local);
+        self.paths.iter().any(|p| p.state() != PathState::Removed && leads(p))
+    }
+
     /// Tells the peer what has changed, unless something waits for its acknowledgement.
     pub(in crate::association) fn advance_addresses(&mut self, now: Time) {
         let Some(addresses) = &self.addresses else { return };
@@ -101,8 +124,7 @@ impl Association {
         if addresses.ours.is_some() || addresses.deaf {
             return;
         }
-        let remote = self.paths[self.current.index()].remote().ip();
-        let wanted: Vec<IpAddr> = init::usable(&self.shared, remote).copied().collect();
+        let wanted = self.wanted_addresses();
         let told = &addresses.told;
         let open = |ip: &&IpAddr| !addresses.refused.contains(*ip);
         let mut adds: Vec<IpAddr> =
@@ -242,12 +264,12 @@ impl Association {
         // The wildcard may have to stand for another address, if this one has gone meanwhile: what follows
         // sets it right.
         let source = ours.source.filter(|source| self.is_here(*source));
-        let fits = |p: &&crate::path::Path| {
+        let fits = |p: &&Path| {
             p.state() != PathState::Removed
                 && !goes(p.local())
                 && source.is_none_or(|source| p.local() == source)
         };
-        let rank = |p: &&crate::path::Path| {
+        let rank = |p: &&Path| {
             let untold = !addresses.told.contains(&p.local());
             let away = !self.is_here(p.local());
             let idle = p.state() != PathState::Active;
