@@ -64,8 +64,4 @@ REMARKS = {
         "decides the mean. Without them AllRtxSame is up to ten percent quicker than AllRtxAlt, "
         "which is the paper's 9 % within the error of its means."
     ),
-    "R31": (
-        "The point on the border is that with 10 % loss of the alternate path, where single "
-        "transfers last minutes: the paper's 8 to 18 s are the ends of its curves."
-    ),
 }
