@@ -1,6 +1,8 @@
 # polypath. `make` lists what there is.
 
-CARGO ?= cargo
+# Without the job server of make, which a recipe cannot reach.
+ALONE := env -u MAKEFLAGS
+CARGO ?= $(ALONE) cargo
 PYTEST := .venv/bin/python -m pytest
 LAB := .venv-lab
 # How long `make fuzz` runs its targets.
@@ -57,11 +59,11 @@ test-python: ## the Python package: wheel, types, tests (see python/)
 # What other tests, which wait at times, leave of the processors.
 .PHONY: fuzz-a-minute wheel
 fuzz-a-minute:
-	nice -n 19 scripts/fuzz.sh 60
+	$(ALONE) nice -n 19 scripts/fuzz.sh 60
 
 wheel:
 	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \
-		nice -n 19 ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels; fi
+		$(ALONE) nice -n 19 ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels; fi
 
 .PHONY: lab
 lab: wheel
