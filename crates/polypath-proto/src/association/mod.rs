@@ -494,7 +494,8 @@ impl Association {
         };
         self.new_burst();
         self.ns2_packet(path);
-        if !self.is_untold(path) {
+        // What still comes to an address that goes is no way back (RFC 5061 5.3 F6).
+        if !self.is_untold(path) && self.stays(from.local.ip()) {
             self.paths[path.index()].heard_from(from.local, from.remote);
         }
         let stats = &mut self.paths[path.index()].stats;
