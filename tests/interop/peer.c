@@ -248,6 +248,17 @@ static void tell_abort(const struct sctp_assoc_change *change, size_t size)
 	_exit(0);
 }
 
+/* Ends, and an association with it. The kernel would go on to end it in grace, for minutes if the other side has gone, and
+ * the next program could not have its addresses. */
+static void leave(void)
+{
+#ifdef KERNEL
+	struct linger now = { .l_onoff = 1 };
+	setsockopt(association, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+#endif
+	_exit(0);
+}
+
 static void notified(const union sctp_notification *n, size_t size)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -505,9 +516,7 @@ static void obey(char *line)
 	} else if (strcmp(line, "abort") == 0) {
 #ifdef KERNEL
 		/* SCTP_ABORT is not for sockets of this style. */
-		struct linger now = { .l_onoff = 1 };
-		setsockopt(association, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-		_exit(0);
+		leave();
 #else
 		/* The message is the cause: User-Initiated Abort (RFC 9260 3.3.10.12). */
 		struct sctp_prinfo none = limit_of("");
@@ -515,7 +524,7 @@ static void obey(char *line)
 			die("abort");
 #endif
 	} else if (strcmp(line, "leave") == 0) {
-		_exit(0);
+		leave();
 	} else {
 		die(line);
 	}
