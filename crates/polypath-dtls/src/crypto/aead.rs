@@ -14,7 +14,13 @@ use ring::aead::{self, AES_128_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, U
 use super::nonces::Nonces;
 
 /// In the order in which they are offered: first the one whose nonces are the numbers of records.
-pub(super) static SUITES_12: &[&dyn SupportedDtls12CipherSuite] = &[&ChaCha20Poly1305, &Aes128Gcm];
+pub(super) static SUITES_12: &[&dyn SupportedDtls12CipherSuite] =
+    &[&CHACHA20_POLY1305_SHA256, &AES_128_GCM_SHA256];
+static AES_FIRST: &[&dyn SupportedDtls13CipherSuite] =
+    &[&AES_128_GCM_SHA256, &CHACHA20_POLY1305_SHA256];
+static CHACHA20_FIRST: &[&dyn SupportedDtls13CipherSuite] =
+    &[&CHACHA20_POLY1305_SHA256, &AES_128_GCM_SHA256];
+
 /// In the order in which they are preferred.
 pub(super) fn suites_13() -> &'static [&'static dyn SupportedDtls13CipherSuite] {
     // Without instructions for it, AES is the slower one by far.
@@ -24,7 +30,7 @@ pub(super) fn suites_13() -> &'static [&'static dyn SupportedDtls13CipherSuite] 
     let has_aes = std::arch::is_aarch64_feature_detected!("aes");
     #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
     let has_aes = false;
-    if has_aes { &[&Aes128Gcm, &ChaCha20Poly1305] } else { &[&ChaCha20Poly1305, &Aes128Gcm] }
+    if has_aes { AES_FIRST } else { CHACHA20_FIRST }
 }
 
 struct Sealing {
@@ -85,51 +91,42 @@ impl Cipher for Sealing {
     }
 }
 
-/// TLS_CHACHA20_POLY1305_SHA256, and in DTLS 1.2 TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 (RFC 7905).
+/// A cipher of both versions. All have SHA-256, nonces of 12 bytes and tags of 16.
 #[derive(Debug)]
-struct ChaCha20Poly1305;
-
-impl SupportedDtls13CipherSuite for ChaCha20Poly1305 {
-    fn suite(&self) -> Dtls13CipherSuite {
-        Dtls13CipherSuite::CHACHA20_POLY1305_SHA256
-    }
-
-    fn hash_algorithm(&self) -> HashAlgorithm {
-        HashAlgorithm::SHA256
-    }
-
-    fn key_len(&self) -> usize {
-        32
-    }
-
-    fn iv_len(&self) -> usize {
-        12
-    }
-
-    fn tag_len(&self) -> usize {
-        16
-    }
-
-    fn create_cipher(&self, key: &[u8]) -> Result<Box<dyn Cipher>, CryptoError> {
-        Sealing::boxed(&CHACHA20_POLY1305, key, None)
-    }
-
-    fn encrypt_sn(&self, key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
-        // As QUIC does it (RFC 9001 5.4.4); two bytes of it are used.
-        let mut mask = [0; 16];
-        // Key and sample have the lengths that this algorithm asks for.
-        if let Ok(key) = quic::HeaderProtectionKey::new(&quic::CHACHA20, key)
-            && let Ok(bytes) = key.new_mask(sample)
-        {
-            mask[..bytes.len()].copy_from_slice(&bytes);
-        }
-        mask
-    }
+struct Suite {
+    algorithm: &'static Algorithm,
+    in_12: Dtls12CipherSuite,
+    in_13: Dtls13CipherSuite,
+    /// Bytes of the nonce that are drawn for each record of DTLS 1.2, and go with it.
+    drawn: usize,
+    /// What hides the number of a record in DTLS 1.3 (RFC 9147 4.2.3).
+    mask: fn(&[u8], &[u8; 16]) -> [u8; 16],
 }
 
-impl SupportedDtls12CipherSuite for ChaCha20Poly1305 {
+const NONCE: usize = 12;
+const TAG: usize = 16;
+
+/// In DTLS 1.2 TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 (RFC 7905).
+static CHACHA20_POLY1305_SHA256: Suite = Suite {
+    algorithm: &CHACHA20_POLY1305,
+    in_12: Dtls12CipherSuite::ECDHE_ECDSA_CHACHA20_POLY1305_SHA256,
+    in_13: Dtls13CipherSuite::CHACHA20_POLY1305_SHA256,
+    drawn: 0,
+    mask: chacha20_mask,
+};
+
+/// In DTLS 1.2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5289), which everybody in WebRTC has (RFC 8827 6.5).
+static AES_128_GCM_SHA256: Suite = Suite {
+    algorithm: &AES_128_GCM,
+    in_12: Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256,
+    in_13: Dtls13CipherSuite::AES_128_GCM_SHA256,
+    drawn: 8,
+    mask: aes_mask,
+};
+
+impl SupportedDtls12CipherSuite for Suite {
     fn suite(&self) -> Dtls12CipherSuite {
-        Dtls12CipherSuite::ECDHE_ECDSA_CHACHA20_POLY1305_SHA256
+        self.in_12
     }
 
     fn hash_algorithm(&self) -> HashAlgorithm {
@@ -137,56 +134,25 @@ impl SupportedDtls12CipherSuite for ChaCha20Poly1305 {
     }
 
     fn key_lengths(&self) -> (usize, usize, usize) {
-        (0, 32, 12)
+        (0, self.algorithm.key_len(), NONCE - self.drawn)
     }
 
     fn explicit_nonce_len(&self) -> usize {
-        0
+        self.drawn
     }
 
     fn tag_len(&self) -> usize {
-        16
+        TAG
     }
 
     fn create_cipher(&self, key: &[u8]) -> Result<Box<dyn Cipher>, CryptoError> {
-        Sealing::boxed(&CHACHA20_POLY1305, key, None)
+        Sealing::boxed(self.algorithm, key, (self.drawn > 0).then(Nonces::new))
     }
 }
 
-/// TLS_AES_128_GCM_SHA256, and in DTLS 1.2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5289), which everybody in
-/// WebRTC has (RFC 8827 6.5).
-#[derive(Debug)]
-struct Aes128Gcm;
-
-impl SupportedDtls12CipherSuite for Aes128Gcm {
-    fn suite(&self) -> Dtls12CipherSuite {
-        Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256
-    }
-
-    fn hash_algorithm(&self) -> HashAlgorithm {
-        HashAlgorithm::SHA256
-    }
-
-    fn key_lengths(&self) -> (usize, usize, usize) {
-        (0, 16, 4)
-    }
-
-    fn explicit_nonce_len(&self) -> usize {
-        8
-    }
-
-    fn tag_len(&self) -> usize {
-        16
-    }
-
-    fn create_cipher(&self, key: &[u8]) -> Result<Box<dyn Cipher>, CryptoError> {
-        Sealing::boxed(&AES_128_GCM, key, Some(Nonces::new()))
-    }
-}
-
-impl SupportedDtls13CipherSuite for Aes128Gcm {
+impl SupportedDtls13CipherSuite for Suite {
     fn suite(&self) -> Dtls13CipherSuite {
-        Dtls13CipherSuite::AES_128_GCM_SHA256
+        self.in_13
     }
 
     fn hash_algorithm(&self) -> HashAlgorithm {
@@ -194,29 +160,45 @@ impl SupportedDtls13CipherSuite for Aes128Gcm {
     }
 
     fn key_len(&self) -> usize {
-        16
+        self.algorithm.key_len()
     }
 
     fn iv_len(&self) -> usize {
-        12
+        NONCE
     }
 
     fn tag_len(&self) -> usize {
-        16
+        TAG
     }
 
     fn create_cipher(&self, key: &[u8]) -> Result<Box<dyn Cipher>, CryptoError> {
-        Sealing::boxed(&AES_128_GCM, key, None)
+        Sealing::boxed(self.algorithm, key, None)
     }
 
     fn encrypt_sn(&self, key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
-        // AES by itself (RFC 9147 4.2.3), of which `ring` gives five bytes and `dimpl` tests all.
-        let mut block = (*sample).into();
-        if let Ok(key) = Aes128::new_from_slice(key) {
-            key.encrypt_block(&mut block);
-        }
-        block.into()
+        (self.mask)(key, sample)
     }
+}
+
+/// As QUIC does it (RFC 9001 5.4.4); two bytes of it are used.
+fn chacha20_mask(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
+    let mut mask = [0; 16];
+    // Key and sample have the lengths that this algorithm asks for.
+    if let Ok(key) = quic::HeaderProtectionKey::new(&quic::CHACHA20, key)
+        && let Ok(bytes) = key.new_mask(sample)
+    {
+        mask[..bytes.len()].copy_from_slice(&bytes);
+    }
+    mask
+}
+
+/// AES by itself, of which `ring` gives five bytes and `dimpl` tests all.
+fn aes_mask(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
+    let mut block = (*sample).into();
+    if let Ok(key) = Aes128::new_from_slice(key) {
+        key.encrypt_block(&mut block);
+    }
+    block.into()
 }
 
 #[cfg(test)]
@@ -233,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_nonce_that_was_drawn_twice_encrypts_once() {
-        let suite: &dyn SupportedDtls12CipherSuite = &Aes128Gcm;
+        let suite: &dyn SupportedDtls12CipherSuite = &AES_128_GCM_SHA256;
         let mut cipher = suite.create_cipher(&[7; 16]).unwrap();
         assert!(encrypt(&mut *cipher, 1).is_ok());
         assert!(encrypt(&mut *cipher, 1).is_err());

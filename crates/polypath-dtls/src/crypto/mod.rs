@@ -1,8 +1,8 @@
 //! What `dimpl` computes with: the algorithms of `ring`.
 //!
-//! One of each kind is enough between two hosts of one program: X25519 or P-256, ECDSA with P-256 and
-//! SHA-256; AES-128-GCM where the processor has instructions for it, else ChaCha20-Poly1305. `dimpl`'s own providers bring all of them, by an order of magnitude more
-//! code to compile.
+//! X25519 or P-256, ECDSA with P-256 and SHA-256; AES-128-GCM where the processor has instructions for it, else
+//! ChaCha20-Poly1305. More is not needed between two hosts of one program; `dimpl`'s own providers bring all that
+//! there is, by an order of magnitude more code to compile.
 
 mod aead;
 mod agreement;

@@ -431,7 +431,7 @@ impl Association {
         let mut answered = false;
         while let Some((p, control)) = self.control.front() {
             if *p != path {
-                return answered;
+                break;
             }
             let alone = matches!(
                 control,
@@ -442,14 +442,14 @@ impl Association {
             );
             // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE travel alone; a probe has its size.
             if alone && !w.is_empty() {
-                return answered;
+                break;
             }
             // The packet was begun without room for an AUTH chunk.
             if matches!(control, Control::Asconf(_)) && !w.is_empty() {
-                return answered;
+                break;
             }
             if self.write_control(path, w).is_err() && !w.is_empty() {
-                return answered;
+                break;
             }
             let front = self.control.front().map(|(_, control)| control);
             answered |= matches!(front, Some(Control::Reconfig(body)) if Some(body) == self.unheard_answer());
@@ -462,7 +462,7 @@ impl Association {
             // What does not even fit an empty packet is dropped.
             self.control.pop();
             if alone {
-                return answered;
+                break;
             }
         }
         answered

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use polypath_proto::{Config, Time};
 
 use super::error::Problem;
-use super::network::NetworkBuilder;
+use super::network::{NetworkBuilder, PathLinks};
 use super::workload::Workload;
 use super::{EncapsulationSpec, Key, Scenario};
-use crate::network::{Change, HostId, LinkId, Move, Topology};
+use crate::network::{Change, HostId, Move, Topology};
 use crate::traffic::TrafficPlan;
 
 /// A scenario that has been found to make sense.
@@ -27,16 +27,6 @@ pub(crate) struct Plan {
     pub(crate) associations: Vec<AssociationPlan>,
     /// What the associations carry: one for each of them, or for each that a workload is striped over.
     pub(crate) applications: Vec<ApplicationPlan>,
-}
-
-/// The links of a `[[path]]`, in the order in which a packet passes them.
-#[derive(Clone, Debug)]
-pub(crate) struct PathLinks {
-    pub(crate) name: String,
-    pub(crate) forward: Vec<LinkId>,
-    pub(crate) back: Vec<LinkId>,
-    /// Which of them the path's own parameters, and its faults, belong to.
-    pub(crate) middle: usize,
 }
 
 /// An endpoint of the protocol on a host.

@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use polypath_proto::Time;
 
-use super::build::PathLinks;
 use super::cross_traffic::{self, Middle};
 use super::error::Problem;
 use super::link::{LinkSpec, PathSpec};
@@ -14,6 +13,16 @@ use crate::link::LinkConfig;
 use crate::network::{Change, ChangeKind, HostId, LinkId, NodeId, NodeKind, Topology};
 use crate::traffic::TrafficPlan;
 use crate::units::{Rate, Size};
+
+/// The links of a `[[path]]`, in the order in which a packet passes them.
+#[derive(Clone, Debug)]
+pub(crate) struct PathLinks {
+    pub(crate) name: String,
+    pub(crate) forward: Vec<LinkId>,
+    pub(crate) back: Vec<LinkId>,
+    /// Which of them the path's own parameters, and its faults, belong to.
+    pub(crate) middle: usize,
+}
 
 /// Nodes and links under construction.
 #[derive(Debug, Default)]

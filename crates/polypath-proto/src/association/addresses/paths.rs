@@ -243,15 +243,18 @@ impl Association {
 
     /// The peer does not know yet that this path's address is ours.
     pub(in crate::association) fn is_untold(&self, path: PathId) -> bool {
-        let (p, config) = (&self.paths[path.index()], &self.shared.config);
-        let any = config.addresses.iter().any(IpAddr::is_unspecified);
+        let p = &self.paths[path.index()];
+        // Asked for every packet: the rest concerns few.
+        if p.state() != PathState::Unconfirmed {
+            return false;
+        }
+        let Some(addresses) = &self.addresses else { return false };
         // Of an endpoint that is bound to all addresses, any may be the source; but one that is to be told.
-        p.state() == PathState::Unconfirmed
-            && (!any || config.host_addresses.is_some())
-            && self
-                .addresses
-                .as_ref()
-                .is_some_and(|a| !a.told.contains(&p.local()) && !a.idle.contains(&p.local()))
+        let config = &self.shared.config;
+        let any = config.addresses.iter().any(IpAddr::is_unspecified);
+        (!any || config.host_addresses.is_some())
+            && !addresses.told.contains(&p.local())
+            && !addresses.idle.contains(&p.local())
     }
 
     /// Where something goes that was meant for `path`: elsewhere, if that is gone. `None` if there is
