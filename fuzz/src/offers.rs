@@ -53,6 +53,7 @@ impl Offers {
             .nr_sack(self.has(Self::NR_SACK))
             .authentication(self.has(Self::AUTHENTICATION))
             .dynamic_addresses(self.has(Self::ADDRESSES))
+            .adaptation_layer(self.has(Self::ADDRESSES).then_some(7))
             .unauthenticated_addresses(!self.has(Self::AUTHENTICATION))
             .max_paths(MOST_PATHS)
             .receive_buffer(if self.has(Self::SMALL) { 3_000 } else { 20_000 })

@@ -189,6 +189,7 @@ class Parameters(TypedDict, total=False):
     authenticated_chunks: str
     dynamic_addresses: bool
     unauthenticated_addresses: bool
+    adaptation_layer: int | Literal["off"]
     stream_reconfiguration: bool
     path_mtu_discovery: bool
     ecn: bool

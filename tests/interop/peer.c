@@ -9,7 +9,7 @@
  * "brisk" notices failures within a second, "mtu=BYTES" sets the path MTU
  * of usrsctp, which does not look for it, "reconfig" grants requests to reset and add streams, "auth" takes
  * DATA only authenticated and has a secret, "interleave" offers user message interleaving, "nrsack"
- * NR-SACK, which the kernel does not have.
+ * NR-SACK, which the kernel does not have, "adaptation=NUMBER" tells an Adaptation Layer Indication.
  *
  *   gcc peer.c -lusrsctp -lpthread        gcc -DKERNEL peer.c -lsctp -lpthread
  */
@@ -56,6 +56,7 @@ static handle association;
 static struct tally received, sent;
 static unsigned limited_received;
 static int port, listens, brisk, mtu, reconfig, auth, interleave, nrsack;
+static const char *adaptation;
 
 static void die(const char *what)
 {
@@ -111,8 +112,9 @@ static handle open_socket(int remote_udp)
 	option(s, SCTP_NODELAY, &on, sizeof on, "SCTP_NODELAY");
 	struct sctp_initmsg init = { .sinit_num_ostreams = STREAMS, .sinit_max_instreams = 2048 };
 	option(s, SCTP_INITMSG, &init, sizeof init, "SCTP_INITMSG");
-	int types[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR };
-	for (int i = 0; i < 3; i++) {
+	int types[] = { SCTP_ASSOC_CHANGE, SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR,
+			SCTP_ADAPTATION_INDICATION };
+	for (int i = 0; i < 4; i++) {
 		struct sctp_event event = { .se_type = types[i], .se_on = 1 };
 		option(s, SCTP_EVENT, &event, sizeof event, "SCTP_EVENT");
 	}
@@ -139,6 +141,10 @@ static handle open_socket(int remote_udp)
 		option(s, SCTP_AUTH_KEY, key, sizeof *key + sizeof secret - 1, "SCTP_AUTH_KEY");
 		struct sctp_authkeyid active = { .scact_keynumber = 7 };
 		option(s, SCTP_AUTH_ACTIVE_KEY, &active, sizeof active, "SCTP_AUTH_ACTIVE_KEY");
+	}
+	if (adaptation) {
+		struct sctp_setadaptation layer = { .ssb_adaptation_ind = strtoul(adaptation, NULL, 10) };
+		option(s, SCTP_ADAPTATION_LAYER, &layer, sizeof layer, "SCTP_ADAPTATION_LAYER");
 	}
 	if (brisk) {
 		struct sctp_rtoinfo rto = { .srto_initial = 400, .srto_min = 200, .srto_max = 1000 };
@@ -300,6 +306,8 @@ static void notified(const union sctp_notification *n, size_t size)
 		if (OF_SCTP(opt_info)(association, 0, SCTP_STATUS, &status, &length) < 0)
 			die("SCTP_STATUS");
 		SAY("streams outgoing=%u incoming=%u", status.sstat_outstrms, status.sstat_instrms);
+	} else if (n->sn_header.sn_type == SCTP_ADAPTATION_INDICATION) {
+		SAY("adaptation indication=%u", n->sn_adaptation_event.sai_adaptation_ind);
 	} else if (n->sn_header.sn_type == SCTP_REMOTE_ERROR) {
 		SAY("error code=%u", ntohs(n->sn_remote_error.sre_error));
 	}
@@ -545,6 +553,8 @@ int main(int argc, char **argv)
 		auth |= strcmp(argv[i], "auth") == 0;
 		nrsack |= strcmp(argv[i], "nrsack") == 0;
 		sscanf(argv[i], "mtu=%d", &mtu);
+		if (strncmp(argv[i], "adaptation=", 11) == 0)
+			adaptation = argv[i] + 11;
 	}
 #ifndef KERNEL
 	usrsctp_init(atoi(argv[5]), NULL, NULL);

@@ -168,12 +168,13 @@ class Pair:
         return peer
 
     def join(self, paths: int = 1, options: tuple[str, ...] = (),
-             our_options: tuple[str, ...] = ()) -> tuple[Peer, Peer]:
+             our_options: tuple[str, ...] = (),
+             their_options: tuple[str, ...] = ()) -> tuple[Peer, Peer]:
         """Starts both, the listening one first; returns ours and the other one."""
         first, second = ("b", "a") if self.case.we_connect else ("a", "b")
         peers = {}
         for side, connects in ((first, False), (second, True)):
-            own = our_options if side == "a" else ()
+            own = our_options if side == "a" else their_options
             peers[side] = self.start(side, connects, paths, (*options, *own))
             if not connects:
                 peers[side].until("ready")

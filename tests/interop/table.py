@@ -44,6 +44,7 @@ FEATURES = {
     "auth": "DATA both ways only authenticated, with a secret that both have (RFC 4895)",
     "move-ours": "polypath changes its address while data flows both ways (RFC 5061)",
     "move-theirs": "the peer does",
+    "adaptation": "Adaptation Layer Indications both ways (RFC 5061 4.2.6)",
     "interleaving": "messages of a chunk each in I-DATA (RFC 8260)",
     "fragments": "fragments of several streams' messages by turns",
     "nr-sack": "NR-SACK instead of SACK both ways, over 5 % loss (draft-natarajan-tsvwg-sctp-nrsack)",
@@ -59,7 +60,7 @@ LACKS = {
     "pion": {feature: "not offered by the peer" for feature in (
         "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path",
         "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs", "fragments",
-        "prompt-theirs", "ecn-ours", "ecn-theirs", "nr-sack")},
+        "prompt-theirs", "ecn-ours", "ecn-theirs", "adaptation", "nr-sack")},
 }
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")

@@ -31,6 +31,23 @@ def test_data_is_authenticated(pair, result, tmp_path):
     result("auth")
 
 
+@cases("usrsctp", "linux", "pion", once=True)
+def test_adaptation_layers_are_told(pair, result):
+    """Both sides hear the other's number; a peer without it takes ours for nothing, and data flows."""
+    knows = pair.case.stack != "pion"
+    ours, theirs = pair.join(our_options=("adaptation=4000000005",),
+                             their_options=("adaptation=305419896",) if knows else ())
+    if knows:
+        assert ours.until("adaptation") == {"indication": "305419896"}
+        assert theirs.until("adaptation") == {"indication": "4000000005"}
+        result("adaptation")
+    for sender, receiver in ((ours, theirs), (theirs, ours)):
+        sender.send(10, 3000)
+        assert_all_arrived(sender, receiver, 10)
+    assert knows or not ours.saw("adaptation")
+    close(*((ours, theirs) if pair.case.we_connect else (theirs, ours)))
+
+
 @cases(once=True, feature="move-ours")
 def test_addresses_change_under_load(pair, result):
     """First ours, then theirs; each comes before the old one goes, and all that is sent arrives."""

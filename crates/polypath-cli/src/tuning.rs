@@ -100,6 +100,7 @@ constants! {
     authenticated_chunks choice "taken only if authenticated: such as data,cookie-echo; none",
     dynamic_addresses switch "offer that addresses come and go (RFC 5061); needs authentication",
     unauthenticated_addresses switch "let them come and go unauthenticated with a peer that has no authentication",
+    adaptation_layer optional_number "told to the peer: what stands above, a number (RFC 5061 4.2.6); off: nothing",
     stream_reconfiguration switch "offer to reset and add streams (RFC 6525)",
     path_mtu_discovery switch "look for each path's largest packet, up to path_mtu (RFC 8899)",
     ecn switch "offer explicit congestion notification (RFC 3168)",

@@ -12,6 +12,7 @@ const MAC_LEN: usize = 32;
 
 /// Where an address would begin with 4 or 6.
 const OFFER: u8 = 8;
+const ADAPTATION: u8 = 9;
 
 /// What the cookie holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(crate) struct StateCookie {
     pub(crate) extensions: Extensions,
     /// What the peer says of authentication; what we say follows from tag and TSN (RFC 4895 6.1).
     pub(crate) authentication: Option<AuthOffer>,
+    /// What the peer says of the layer above it (RFC 5061 4.2.6).
+    pub(crate) adaptation_layer: Option<u32>,
 }
 
 /// Why a cookie is refused.
@@ -79,6 +82,10 @@ impl StateCookie {
         if let Some(offer) = &self.authentication {
             out.push(OFFER);
             out.extend(offer.to_bytes());
+        }
+        if let Some(indication) = self.adaptation_layer {
+            out.push(ADAPTATION);
+            out.extend(indication.to_be_bytes());
         }
         out.extend(self.extensions.to_bytes().into_iter().flatten());
         let mac = hmac(key, &[&out]);
@@ -133,7 +140,7 @@ impl StateCookie {
             addresses: {
                 let mut addresses = Vec::new();
                 // So few bytes are no address.
-                while b.len() > Extensions::LEN && b[0] != OFFER {
+                while b.len() > Extensions::LEN && !matches!(b[0], OFFER | ADAPTATION) {
                     addresses.push(take_ip(b)?);
                 }
                 addresses
@@ -142,6 +149,13 @@ impl StateCookie {
                 Some((&OFFER, rest)) if rest.len() > Extensions::LEN => {
                     *b = rest;
                     Some(AuthOffer::take(b)?)
+                }
+                _ => None,
+            },
+            adaptation_layer: match b.split_first() {
+                Some((&ADAPTATION, rest)) if rest.len() >= 4 => {
+                    *b = rest;
+                    take(b).map(u32::from_be_bytes)
                 }
                 _ => None,
             },
@@ -205,6 +219,7 @@ mod tests {
             addresses: vec!["fd00::1".parse().unwrap(), "10.0.0.2".parse().unwrap()],
             extensions: Extensions::from_bytes([0, 1]).unwrap(),
             authentication: None,
+            adaptation_layer: None,
         }
     }
 
@@ -223,8 +238,12 @@ mod tests {
             for chunks in [None, Some(vec![]), Some(vec![0, 193])] {
                 let offer = AuthOffer { random: [8; 32], chunks, hmacs: vec![3, 1] };
                 let other = StateCookie { authentication: Some(offer), ..other.clone() };
-                let verified = StateCookie::verify(&other.sign(b"key"), b"key", Time::from_secs(4));
-                assert_eq!(verified, Ok(other));
+                for adaptation_layer in [None, Some(0), Some(0x0800_0004)] {
+                    let other = StateCookie { adaptation_layer, ..other.clone() };
+                    let verified =
+                        StateCookie::verify(&other.sign(b"key"), b"key", Time::from_secs(4));
+                    assert_eq!(verified, Ok(other));
+                }
             }
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct PeerParameters {
     pub(crate) offered: Extensions,
     /// What it says of authentication.
     pub(crate) authentication: Option<AuthOffer>,
+    /// What it says of the layer above it.
+    pub(crate) adaptation_layer: Option<u32>,
 }
 
 /// Why an INIT or INIT ACK is answered by an ABORT.
@@ -90,6 +92,7 @@ pub(crate) fn read(
             Ok(Parameter::Ipv6(ip)) => p.add(ip.into(), source),
             Ok(Parameter::StateCookie(cookie)) => p.cookie = Some(cookie.to_vec()),
             Ok(Parameter::CookiePreservative(ms)) => p.preservative = ms,
+            Ok(Parameter::AdaptationLayer(indication)) => p.adaptation_layer = Some(indication),
             Ok(Parameter::HostName(raw)) => return Err(InitError::HostName(raw.to_vec())),
             Ok(Parameter::Unknown { ty, raw }) => {
                 let action = crate::wire::Action::of_parameter(ty);
@@ -193,6 +196,14 @@ pub(crate) fn write_addresses(
     listed(shared, destination).try_for_each(|ip| p.address(*ip))
 }
 
+/// Writes what stands above this endpoint, if it is to be told (RFC 5061 4.2.6).
+pub(crate) fn write_adaptation_layer(
+    p: &mut ParameterWriter<'_>,
+    config: &Config,
+) -> Result<(), DoesNotFit> {
+    config.adaptation_layer.map_or(Ok(()), |indication| p.adaptation_layer(indication))
+}
+
 /// The types of addresses that this endpoint can use (RFC 9260 3.3.2.1.5); only in an INIT, and only
 /// beside a list of addresses. The parameter is optional, and pion, which has one address, does not
 /// answer an INIT that has it.
@@ -250,6 +261,7 @@ impl InitAck<'_> {
             addresses: self.parameters.addresses.clone(),
             extensions: self.parameters.agreed(config, shared),
             authentication: self.parameters.authentication.clone(),
+            adaptation_layer: self.parameters.adaptation_layer,
         };
         let fields = InitFields {
             initiate_tag: self.local_tag,
@@ -270,6 +282,7 @@ impl InitAck<'_> {
             p.state_cookie(&signed)?;
             write_addresses(p, shared, self.four_tuple.remote.ip())?;
             cookie.extensions.write(p)?;
+            write_adaptation_layer(p, config)?;
             if cookie.authentication.is_some() {
                 let key = &shared.cookie_key;
                 AuthOffer::ours(config, key, self.local_tag, self.local_initial_tsn).write(p)?;

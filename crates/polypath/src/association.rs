@@ -383,6 +383,14 @@ impl Association {
         self.read(|association| (association.outbound_streams(), association.inbound_streams()))
     }
 
+    /// The number by which the peer named the layer above it in the handshake; `None` if it named none, or
+    /// before the handshake (RFC 5061 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). This side's is
+    /// [`adaptation_layer`](polypath_proto::ConfigBuilder::adaptation_layer). After [`Event::Restarted`] it
+    /// may be another.
+    pub fn peer_adaptation_layer(&self) -> Option<u32> {
+        self.read(|association| association.peer_adaptation_layer())
+    }
+
     /// A stream as a sequence of bytes, see [`Stream`].
     pub fn stream(&self, id: StreamId) -> Stream {
         Stream::new(self.clone(), id)

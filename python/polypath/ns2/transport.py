@@ -41,6 +41,7 @@ _WITHOUT_EFFECT = {
     "max_paths",
     "authenticated_chunks",
     "unauthenticated_addresses",
+    "adaptation_layer",
 }
 
 #: Parameters that the module has no variable for, with what it does.

@@ -163,6 +163,8 @@ pub struct Association {
     extensions: Extensions,
     reconfig: Option<Box<reconfig::Reconfig>>,
     auth: Option<Box<Authentication>>,
+    /// What the peer said of the layer above it.
+    peer_adaptation_layer: Option<u32>,
     auth_keys: AuthKeys,
     addresses: Option<Box<addresses::Addresses>>,
     /// The endpoint's addresses have changed during the handshake.
@@ -241,6 +243,7 @@ impl Association {
             extensions: Extensions::default(),
             reconfig: None,
             auth: None,
+            peer_adaptation_layer: None,
             auth_keys: shared.config.auth_keys.clone(),
             addresses: None,
             shared_later: None,
@@ -302,6 +305,7 @@ impl Association {
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.peer_tag = cookie.peer_tag;
         a.agree_on(cookie.extensions, cookie.authentication.as_ref());
+        a.peer_adaptation_layer = cookie.adaptation_layer;
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
@@ -367,6 +371,13 @@ impl Association {
     /// Streams that the peer may send on.
     pub const fn inbound_streams(&self) -> u16 {
         self.inbound_streams
+    }
+
+    /// The number by which the peer named the layer above it in its INIT or INIT ACK; `None` if it named
+    /// none (RFC 5061 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). May be another after
+    /// [`Event::Restarted`].
+    pub const fn peer_adaptation_layer(&self) -> Option<u32> {
+        self.peer_adaptation_layer
     }
 
     /// What the peer's receive buffer still takes by this side's account, in bytes.

@@ -520,6 +520,7 @@ impl Association {
         w.init(&fields, |p| {
             init::write_addresses(p, &self.shared, destination)?;
             Extensions::offered(&self.config, &self.shared.config).write(p)?;
+            init::write_adaptation_layer(p, &self.config)?;
             if self.config.authentication() {
                 self.auth_offer().write(p)?;
             }

@@ -165,6 +165,10 @@ parameters! {
     /// Addresses may also come and go without authentication, with a peer that has none: who can guess or
     /// read the verification tag may then redirect the association (RFC 5061 8; off).
     unauthenticated_addresses: bool = false;
+    /// Told to the peer in the handshake: a number that the layer above gives a meaning
+    /// (RFC 5061 4.2.6, `SCTP_ADAPTATION_LAYER` of RFC 6458 8.1.10; `None` tells nothing). What the
+    /// peer tells is [`peer_adaptation_layer`](crate::Association::peer_adaptation_layer).
+    adaptation_layer: Option<u32> = None;
     /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
     stream_reconfiguration: bool = false;
     /// Pair every local with every remote address, rather than one local for each remote one.

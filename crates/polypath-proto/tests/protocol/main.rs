@@ -2,6 +2,7 @@
 //! linking twenty.
 
 mod acknowledgement;
+mod adaptation_layer;
 mod addresses;
 mod authentication;
 mod cmt_pf;

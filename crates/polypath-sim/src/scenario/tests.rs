@@ -89,7 +89,8 @@ fn every_wrong_one_gets_one_line() {
           sack_delay, sack_every, first_sack_at_once, srtt_heuristic, tie_seed, fast_retransmit_reports, \
           partial_reliability, interleaving, nr_sack, buffer_splitting, receive_buffer, send_buffer, \
           max_message_size, outbound_streams, inbound_streams, initial_ssthresh, initial_cwnd, cwnd_floor, path_mtu, \
-          max_paths, authentication, authenticated_chunks, dynamic_addresses, unauthenticated_addresses, stream_reconfiguration, path_mtu_discovery, ecn, full_mesh, sender, receiver",
+          max_paths, authentication, authenticated_chunks, dynamic_addresses, unauthenticated_addresses, \
+          adaptation_layer, stream_reconfiguration, path_mtu_discovery, ecn, full_mesh, sender, receiver",
         ),
         (edited("schema = 1\n", ""), "schema: missing"),
         (edited("schema = 1", "schema = 2"), "line 2: schema: found 2; allowed: 1"),

@@ -351,6 +351,8 @@ transport! {
     dynamic_addresses: bool,
     /// They may do so unauthenticated, with a peer that has no authentication.
     unauthenticated_addresses: bool,
+    /// Told to the peer in the handshake: what stands above, a number, or "off" (RFC 5061 4.2.6).
+    adaptation_layer: Threshold,
     /// Offer stream reconfiguration (RFC 6525).
     stream_reconfiguration: bool,
     /// Look for each path's largest packet, up to `path_mtu` (RFC 8899).

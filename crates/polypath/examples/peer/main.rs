@@ -130,6 +130,7 @@ fn config(options: &[String]) -> Result<Config, Failure> {
                 builder.ack(answer.ok_or_else(|| format!("no answer {name:?}"))?)
             }
             ("nrsack", "") => builder.nr_sack(true),
+            ("adaptation", number) => builder.adaptation_layer(Some(number.parse()?)),
             ("reconfig", "") => builder.stream_reconfiguration(true),
             ("offer", name) => {
                 let answer = find(rtt_sampling::ANSWERS, name);
@@ -168,6 +169,9 @@ async fn main() -> Result<(), Failure> {
         }
     };
     println!("up");
+    if let Some(indication) = association.peer_adaptation_layer() {
+        println!("adaptation indication={indication}");
+    }
     let received = Arc::new(Mutex::new(Tally::new()));
     tokio::spawn(watch(association.clone()));
     let reading = tokio::spawn(receive(association.clone(), received.clone()));
