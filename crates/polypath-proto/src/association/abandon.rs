@@ -35,9 +35,14 @@ impl Association {
     /// Gives up what waits and has outlived its time, and what was lost and is not to be sent again;
     /// then tells the peer what it is not to wait for. What is in flight has its chance.
     pub(super) fn abandon_hopeless(&mut self, now: Time) {
-        if !self.may_abandon() || !self.state.may_send_data() {
-            return;
+        // Asked for every packet, and nearly always there is nothing to give up.
+        if self.may_abandon() && self.state.may_send_data() {
+            self.abandon_all_hopeless(now);
         }
+    }
+
+    #[inline(never)]
+    fn abandon_all_hopeless(&mut self, now: Time) {
         // RFC 3758 4.1 TR3, TR5.
         while let Some(message) = self.sender.queue.expired(now) {
             self.abandon(now, &message, None);

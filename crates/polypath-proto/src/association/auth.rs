@@ -124,6 +124,7 @@ impl Association {
     /// A COOKIE ECHO of the peer, the first chunk of a packet or behind an AUTH chunk: whether it is
     /// authenticated as it has to be (RFC 4895 6.3). Where the association has no keys yet, the cookie
     /// has what they are made of.
+    #[inline(never)]
     pub(crate) fn trusts_cookie_echo(&mut self, now: Time, packet: &Packet<'_>) -> bool {
         let trusted = if let Some(auth) = &self.auth {
             trusts(auth, packet)

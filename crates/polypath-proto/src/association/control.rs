@@ -120,9 +120,9 @@ impl ControlQueue {
 
     /// The retransmission has left, or there is none: the path of the first chunk that waited for it.
     pub(super) fn release(&mut self) -> Option<PathId> {
-        let path = self.behind.front().map(|(path, _)| *path);
+        let path = self.behind.front().map(|(path, _)| *path)?;
         self.next.append(&mut self.behind);
-        path
+        Some(path)
     }
 
     pub(super) fn front_path(&self) -> Option<PathId> {

@@ -169,6 +169,7 @@ impl Association {
     }
 
     /// A DATA chunk without user data (RFC 9260 6.2, 3.3.10.9).
+    #[cold]
     pub(super) fn handle_no_user_data(&mut self, tsn: Tsn) {
         if self.state.may_receive_data() {
             self.send_abort(Some(OwnedCause::NoUserData(tsn)));

@@ -42,6 +42,7 @@ impl Association {
     }
 
     /// A packet that came marked had data, from this TSN on.
+    #[cold]
     pub(super) fn note_mark(&mut self, path: PathId, lowest: Tsn) {
         if self.extensions.contains(Extension::Ecn) {
             self.paths[path.index()].stats.congestion_experienced += 1;

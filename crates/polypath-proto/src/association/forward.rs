@@ -62,6 +62,7 @@ impl Association {
         }
     }
 
+    #[cold]
     fn send_forward(&mut self, now: Time, path: PathId) {
         let point = self.sender.flight.advanced_ack_point();
         let timer = now + self.paths[path.index()].rto();

@@ -150,7 +150,7 @@ impl Association {
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         // RFC 9260 5.4: one that is unconfirmed is asked at any rate.
         if self.awaits_paths
-            || paths.path(path).state == PathState::Unconfirmed
+            || paths.state(path) == PathState::Unconfirmed
             || self.policies.probing.after_period(&paths.path(path), idle, paths)
         {
             self.send_heartbeat(now, path);

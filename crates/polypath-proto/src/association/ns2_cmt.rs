@@ -27,7 +27,7 @@ use crate::policy::congestion::PathAck;
 use crate::policy::failover::{CMT_POTENTIALLY_FAILED, Stranded};
 use crate::policy::loss::SackView;
 use crate::policy::retransmission::LossCause;
-use crate::policy::{PathState, PathView, PathsView};
+use crate::policy::{PathState, PathsView};
 use crate::send::{Fate, Outstanding};
 use crate::wire::PacketWriter;
 use crate::{Config, PathId, Time, Tsn};
@@ -289,15 +289,10 @@ impl Association {
     }
 
     /// Whether a path takes new data.
-    pub(super) fn ns2_cmt_has_room(
-        notes: &Notes,
-        max_burst: u32,
-        dormant: bool,
-        p: &PathView,
-    ) -> bool {
-        let burst = notes.paths.get(p.id.index()).map_or(0, |notes| notes.burst);
-        (dormant || p.state == PathState::Active)
-            && p.in_flight + p.lost < p.window.cwnd
+    pub(super) fn ns2_cmt_has_room(notes: &Notes, max_burst: u32, dormant: bool, p: &Path) -> bool {
+        let burst = notes.paths.get(p.id().index()).map_or(0, |notes| notes.burst);
+        (dormant || p.state() == PathState::Active)
+            && p.in_flight() + p.lost() < p.window().cwnd
             && (!notes.limited || burst < max_burst)
     }
 

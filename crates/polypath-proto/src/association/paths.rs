@@ -150,6 +150,9 @@ impl Association {
         let sizes = (max_packet, headers);
         let mut path = Path::new(id, local, remote, sizes, &self.config, controller, now);
         path.reserve(overhead, controller);
+        if self.policies.scheduler.measures_delivery() {
+            path.measure_delivery();
+        }
         if self.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.ssthresh);
         }
@@ -197,6 +200,7 @@ impl Association {
     /// A peer behind a NAT cannot list its addresses, for the world sees others. If it listed none, a
     /// HEARTBEAT with our tag shows one more of them; before it carries data it has to answer for itself,
     /// as every path that nobody vouches for (RFC 9260 5.4).
+    #[cold]
     pub(super) fn learn_from_heartbeat(
         &mut self,
         now: Time,

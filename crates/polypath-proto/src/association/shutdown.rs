@@ -40,6 +40,7 @@ impl Association {
     }
 
     /// The peer broke the protocol: ends the association (RFC 9260 3.3.10.13).
+    #[cold]
     pub(super) fn violation(&mut self, what: &'static str) {
         self.send_abort(Some(OwnedCause::ProtocolViolation(what)));
         self.become_closed(CloseReason::ProtocolViolation { what });
@@ -143,6 +144,7 @@ impl Association {
     }
 
     /// DATA in SHUTDOWN-SENT: the peer has not seen the SHUTDOWN yet (RFC 9260 9.2).
+    #[cold]
     pub(super) fn repeat_shutdown(&mut self, now: Time) {
         if let State::ShutdownSent(timers) = &mut self.state {
             let path = timers.path;

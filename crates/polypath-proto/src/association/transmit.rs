@@ -9,7 +9,7 @@ use crate::path::Path;
 use crate::policy::failover::Stranded;
 use crate::policy::retransmission::LossCause;
 use crate::policy::scheduler::{NewData, Turn};
-use crate::policy::{PathState, PathView, PathsView};
+use crate::policy::{PathState, PathsView};
 use crate::reply::write_reply;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
@@ -189,6 +189,7 @@ impl Association {
     }
 
     /// The lowest lost chunk and where it goes, if it may leave now; in CMT the lowest that may.
+    #[inline(never)]
     fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         if self.is_ns2() {
             return self.ns2_next_retransmission(now);
@@ -262,8 +263,9 @@ impl Association {
         let dormant = ns2_cmt && self.paths.iter().all(|p| p.state() != PathState::Active);
         let Self { policies, burst_from, config, ns2_cmt: notes, .. } = self;
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let room = |p: &PathView| {
-            if p.in_flight >= share {
+        let room = |path: PathId| {
+            let p = &view.paths[path.index()];
+            if p.in_flight() >= share {
                 return false;
             }
             if ns2_cmt {
@@ -317,8 +319,8 @@ impl Association {
     }
 
     fn may_burst(&self, path: PathId) -> bool {
-        let view = self.paths[path.index()].view();
-        has_room(&view, &self.burst_from, self.config.max_burst()) && !self.burst_is_full()
+        let p = &self.paths[path.index()];
+        has_room(p, &self.burst_from, self.config.max_burst()) && !self.burst_is_full()
     }
 
     /// Max.Burst packets have left in answer to the event at hand, where packets are counted.
@@ -375,7 +377,7 @@ impl Association {
         let mut w = PacketWriter::new(&mut buf[..limit], header);
         let ns2 = self.is_ns2();
         let mut answered = false;
-        if !ns2 || purpose == Purpose::Control {
+        if !self.control.is_empty() && (!ns2 || purpose == Purpose::Control) {
             answered = self.write_controls(path, &mut w);
         }
         let probe = matches!(self.control.front(), Some((_, Control::MtuProbe(..))));
@@ -426,7 +428,8 @@ impl Association {
     }
 
     /// Writes the control chunks that wait for this path, as many as fit. True if the answer that goes before
-    /// data is one of them.
+    /// data is one of them. Out of the way of packets that have none, which nearly all are.
+    #[inline(never)]
     fn write_controls(&mut self, path: PathId, w: &mut PacketWriter<'_>) -> bool {
         let mut answered = false;
         while let Some((p, control)) = self.control.front() {
@@ -532,6 +535,7 @@ impl Association {
     }
 
     /// RFC 9260 6.3.3 (E3), 7.2.4 (3): the lowest lost chunks, as many as fit one packet.
+    #[inline(never)]
     fn write_retransmissions(
         &mut self,
         now: Time,
@@ -714,10 +718,12 @@ impl Association {
 }
 
 /// RFC 9260 6.1 B and D: the window has room, and the burst is not over.
-fn has_room(p: &PathView, burst_from: &[u32], max_burst: u32) -> bool {
-    let burst = max_burst.saturating_mul(p.max_chunk);
-    let from = burst_from.get(p.id.index()).copied().unwrap_or_default();
-    p.state != PathState::Unconfirmed && p.has_room() && p.in_flight < from.saturating_add(burst)
+fn has_room(p: &Path, burst_from: &[u32], max_burst: u32) -> bool {
+    let burst = max_burst.saturating_mul(p.max_chunk());
+    let from = burst_from.get(p.id().index()).copied().unwrap_or_default();
+    p.state() != PathState::Unconfirmed
+        && p.has_room()
+        && p.in_flight() < from.saturating_add(burst)
 }
 
 /// A packet that lacks no more than this to the largest one counts as full, in bytes.

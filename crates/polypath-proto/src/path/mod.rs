@@ -66,7 +66,8 @@ pub(crate) struct Path {
     loss: LossEstimate,
     known_loss: Option<u32>,
     bandwidth: Westwood,
-    delivery: DeliveryRate,
+    /// If the scheduler asks for it.
+    delivery: Option<DeliveryRate>,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
     /// What IP and UDP add to a packet.
@@ -143,7 +144,7 @@ impl Path {
             loss: LossEstimate::default(),
             known_loss: None,
             bandwidth: Westwood::default(),
-            delivery: DeliveryRate::default(),
+            delivery: None,
             pair: PacketPair::default(),
             rtt_range: None,
             headers,
@@ -191,8 +192,8 @@ impl Path {
             loss: self.loss,
             known_loss: self.known_loss,
             bandwidth: self.bandwidth(),
-            delivery_rate: self.delivery.bytes_per_second(),
-            clear: self.delivery.clear(),
+            delivery_rate: self.delivery.and_then(|delivery| delivery.bytes_per_second()),
+            clear: self.delivery.and_then(|delivery| delivery.clear()),
             pair_bandwidth: self.pair.bytes_per_second(),
             rtt_range: self.rtt_range,
             srtt: self.rtt.srtt(),
@@ -385,11 +386,16 @@ impl Path {
     // DATA in flight. Sizes are those of chunks with their headers.
 
     pub(crate) fn data_sent(&mut self, now: Time, tsn: Tsn, transmissions: u32, size: u32) {
-        if self.in_flight == 0 {
+        let resumes = self.in_flight == 0;
+        if resumes {
             self.bandwidth.resume(now);
-            self.delivery.resume(now);
         }
-        self.delivery.sent(now, size);
+        if let Some(delivery) = &mut self.delivery {
+            if resumes {
+                delivery.resume(now);
+            }
+            delivery.sent(now, size);
+        }
         self.in_flight += size;
         self.chunks_in_flight += 1;
         self.sent_here.push_back(SentHere { tsn, transmissions });
@@ -530,13 +536,20 @@ impl Path {
         self.stats.rtt_samples += 1;
     }
 
+    /// From now on it is measured what the path carries.
+    pub(crate) fn measure_delivery(&mut self) {
+        self.delivery = Some(DeliveryRate::default());
+    }
+
     // Bandwidth (Qiao 2008, 5.2).
 
     /// So many bytes of chunks that were sent here were acknowledged.
     pub(crate) fn acknowledged(&mut self, now: Time, bytes: u32) {
         let shortest = self.rtt_range.map(|range| range.min);
         self.bandwidth.acknowledged(now, bytes, shortest);
-        self.delivery.acknowledged(now, bytes, shortest);
+        if let Some(delivery) = &mut self.delivery {
+            delivery.acknowledged(now, bytes, shortest);
+        }
     }
 
     /// Of whole packets, as if all were full.

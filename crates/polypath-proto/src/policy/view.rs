@@ -85,7 +85,8 @@ pub struct PathView {
     /// headers included (TCP Westwood; Qiao 2008, 5.2).
     pub bandwidth: Option<f64>,
     /// The highest rate at which its DATA chunks were acknowledged of late, in bytes a second, chunk
-    /// headers included: the bandwidth as BBR estimates it (Cardwell 2016).
+    /// headers included: the bandwidth as BBR estimates it (Cardwell 2016). Measured if the scheduler
+    /// [asks for it](super::Scheduler::measures_delivery).
     pub delivery_rate: Option<f64>,
     /// When, at this rate, the path will have carried what has left, once there is a rate.
     pub clear: Option<Time>,
@@ -136,6 +137,16 @@ impl PathsView<'_> {
         self.paths[id.index()].view()
     }
 
+    /// Whether a path can be used.
+    pub const fn state(&self, id: PathId) -> PathState {
+        self.paths[id.index()].state()
+    }
+
+    /// It is in use or ready for it.
+    pub fn is_active(&self, id: PathId) -> bool {
+        self.state(id) == PathState::Active
+    }
+
     /// Every path that has not been removed, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = PathView> + '_ {
         let there = |p: &PathView| p.state != PathState::Removed;
@@ -143,11 +154,11 @@ impl PathsView<'_> {
     }
 
     /// The next path after `id` in round robin of which `usable` holds; `id` itself is asked last.
-    pub fn next_after(&self, id: PathId, usable: impl Fn(&PathView) -> bool) -> Option<PathId> {
+    pub fn next_after(&self, id: PathId, usable: impl Fn(PathId) -> bool) -> Option<PathId> {
         let n = self.paths.len();
         (1..=n)
-            .map(|step| self.paths[(id.index() + step) % n].view())
-            .find(|p| p.state != PathState::Removed && usable(p))
-            .map(|p| p.id)
+            .map(|step| &self.paths[(id.index() + step) % n])
+            .find(|p| p.state() != PathState::Removed && usable(p.id()))
+            .map(crate::path::Path::id)
     }
 }

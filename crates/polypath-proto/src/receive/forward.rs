@@ -60,8 +60,10 @@ impl Receiver {
 
     /// What was skipped was the beginning of a message: the rest of it is of no use, now or when it comes.
     pub(super) fn drop_orphans(&mut self) {
-        let dropped = self.reassembly.drop_orphans(self.tsns.cumulative());
-        self.forget(dropped);
+        if self.reassembly.expects_gaps() {
+            let dropped = self.reassembly.drop_orphans(self.tsns.cumulative());
+            self.forget(dropped);
+        }
     }
 
     fn skip_to(&mut self, to: Tsn) -> bool {
@@ -74,6 +76,7 @@ impl Receiver {
     }
 
     /// Gives the room of what was dropped free, and tells the application where it has a part.
+    #[inline(never)]
     pub(super) fn forget(&mut self, dropped: Vec<Dropped>) {
         for part in dropped {
             self.buffered -= charge(part.bytes, part.chunks);

@@ -198,6 +198,7 @@ impl Receiver {
 
     /// Drops what has a gap below it, the highest TSNs first, for the sake of `tsn` (RFC 9260 6.2:
     /// a receiver short of buffer may renege).
+    #[cold]
     fn make_room(&mut self, tsn: Tsn, size: usize) -> bool {
         while self.buffered + size > self.limit {
             let cumulative = self.tsns.cumulative();
@@ -234,6 +235,7 @@ impl Receiver {
     /// Hands over what there is of a message that takes more than half the buffer by itself
     /// (RFC 9260 6.9, partial delivery). Smaller ones wait: the application makes room by reading
     /// what is ready, and [`make_room`](Self::make_room) by reneging.
+    #[cold]
     fn deliver_in_part(&mut self) {
         let limit = self.limit;
         self.hand_over_part(|bytes, chunks| charge(bytes, chunks) * 2 > limit);
@@ -255,6 +257,7 @@ impl Receiver {
     /// read, that will make room; if not, the message that has begun is handed over in part, for the
     /// same end. An empty buffer takes one chunk, were it larger than the whole buffer: otherwise
     /// nothing would ever move.
+    #[cold]
     fn must_take(&mut self) -> bool {
         if !self.streams.has_ready() {
             self.hand_over_part(|bytes, _| bytes > 0);

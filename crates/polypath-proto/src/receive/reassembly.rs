@@ -127,6 +127,10 @@ impl Reassembly {
         self.gaps = expected;
     }
 
+    pub(crate) const fn expects_gaps(&self) -> bool {
+        self.gaps
+    }
+
     /// Drops fragments at or below `to`, and those that go on there: their messages were given up. All
     /// that is missing up to `to` will not come.
     pub(crate) fn drop_up_to(&mut self, to: Tsn) -> Vec<Dropped> {
@@ -136,9 +140,6 @@ impl Reassembly {
 
     /// Drops what is left of messages whose beginning was given up. All up to `cumulative` has come, or will not.
     pub(crate) fn drop_orphans(&mut self, cumulative: Tsn) -> Vec<Dropped> {
-        if !self.gaps {
-            return Vec::new();
-        }
         let n = self.runs.partition_point(|r| !r.first.is_after(cumulative));
         self.runs.extract_if(..n, |r| !r.beginning).map(Run::dropped).collect()
     }

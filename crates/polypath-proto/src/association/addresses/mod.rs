@@ -143,6 +143,7 @@ impl Association {
 
     /// A packet that came over no path may bring an ASCONF from a new address (RFC 5061 5.2). The tag has
     /// found the association; nothing else in the packet is looked at.
+    #[cold]
     pub(super) fn handle_from_nowhere(
         &mut self,
         now: Time,

@@ -201,6 +201,13 @@ impl Association {
 
     /// Sends the request that waits for its turn, if that has come.
     pub(in crate::association) fn advance_reconfig(&mut self, now: Time) {
+        if self.reconfig.is_some() {
+            self.advance_waiting_request(now);
+        }
+    }
+
+    #[inline(never)]
+    fn advance_waiting_request(&mut self, now: Time) {
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some(ours) = reconfig.ours.as_mut().filter(|o| o.body.is_none()) else { return };
         let sender = &mut self.sender;

@@ -59,8 +59,8 @@ impl AckPolicy for Delayed {
 /// DATA or control chunk"; a path that this side has given up may still carry the peer's data, but then
 /// an active one is more likely to carry the answer. Unconfirmed ones carry HEARTBEATs only (5.4).
 pub(super) fn reply_path(last: PathId, paths: PathsView<'_>) -> PathId {
-    if matches!(paths.path(last).state, PathState::Inactive | PathState::Unconfirmed) {
-        paths.next_after(last, |p| p.state == PathState::Active).unwrap_or(last)
+    if matches!(paths.state(last), PathState::Inactive | PathState::Unconfirmed) {
+        paths.next_after(last, |path| paths.is_active(path)).unwrap_or(last)
     } else {
         last
     }

@@ -31,7 +31,7 @@ pub static DORMANT_PRIMARY: Answer<dyn FailoverPolicy> = Answer {
 
 /// The primary, but for one that no answer has ever come from: no data may go there (RFC 9260 5.4).
 fn primary(paths: PathsView<'_>) -> PathId {
-    match paths.path(paths.primary()).state {
+    match paths.state(paths.primary()) {
         PathState::Unconfirmed => paths.current(),
         _ => paths.primary(),
     }

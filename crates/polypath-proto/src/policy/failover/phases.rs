@@ -18,11 +18,6 @@ use crate::config::Procedures;
 use crate::policy::{PathState, PathView, PathsView};
 use crate::{Config, PathId};
 
-/// Whether a path takes data.
-pub(super) fn active(path: &PathView) -> bool {
-    path.state == PathState::Active
-}
-
 /// What has happened to the path for new data since it was chosen.
 #[derive(Debug)]
 struct Phases {
@@ -51,21 +46,21 @@ impl Phases {
     fn current(&mut self, paths: PathsView<'_>, dormant: impl FnOnce(bool) -> PathId) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
         let left = self.left.take() == Some(current);
-        if active(&paths.path(primary)) {
+        if paths.is_active(primary) {
             return primary;
         }
         if self.ns2 {
-            let usable = |p: &PathView| p.state != PathState::Inactive;
+            let usable = |path| paths.state(path) != PathState::Inactive;
             return match paths.next_after(current, usable) {
                 _ if !left => current,
                 Some(path) => path,
                 None => dormant(true),
             };
         }
-        if active(&paths.path(current)) {
+        if paths.is_active(current) {
             return current;
         }
-        paths.next_after(current, active).unwrap_or_else(|| dormant(left))
+        paths.next_after(current, |path| paths.is_active(path)).unwrap_or_else(|| dormant(left))
     }
 }
 
@@ -159,5 +154,5 @@ impl TimedOut {
 
 /// The next path in round robin, whatever its state, but for unconfirmed ones.
 pub(super) fn hop(from: PathId, paths: PathsView<'_>) -> PathId {
-    paths.next_after(from, |p| p.state != PathState::Unconfirmed).unwrap_or(from)
+    paths.next_after(from, |path| paths.state(path) != PathState::Unconfirmed).unwrap_or(from)
 }

@@ -34,7 +34,7 @@
 //! it (4).
 
 use super::permanent::above_change_primary;
-use super::phases::{TimedOut, active};
+use super::phases::TimedOut;
 use super::{Doubts, FailoverPolicy, PathErrorKind};
 use crate::PathId;
 use crate::policy::{Answer, PathState, PathView, PathsView};
@@ -92,14 +92,14 @@ impl FailoverPolicy for PotentiallyFailed {
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
         let timed_out = self.timed_out.take(paths);
-        if active(&paths.path(primary)) {
+        if paths.is_active(primary) {
             return primary;
         }
-        if active(&paths.path(current)) {
+        if paths.is_active(current) {
             return current;
         }
         paths
-            .next_after(current, active)
+            .next_after(current, |path| paths.is_active(path))
             // RFC 7829 3.2 (4), 4.1 (c): of several with as few errors, another one than failed last.
             .or_else(|| least_failed(paths, current.index() + usize::from(timed_out)))
             .unwrap_or(current)

@@ -18,7 +18,7 @@
 //! accuracy of detection. Once every path has failed, data goes to the next one with each timeout, as
 //! in Fig. 7.
 
-use super::phases::{TimedOut, active, hop};
+use super::phases::{TimedOut, hop};
 use super::{FailoverPolicy, PathErrorKind};
 use crate::PathId;
 use crate::policy::{Answer, PathState, PathView, PathsView};
@@ -43,8 +43,8 @@ struct TwoPhase {
     probes: bool,
 }
 
-fn has_not_failed(path: &PathView) -> bool {
-    matches!(path.state, PathState::Active | PathState::PotentiallyFailed)
+fn has_not_failed(state: PathState) -> bool {
+    matches!(state, PathState::Active | PathState::PotentiallyFailed)
 }
 
 impl FailoverPolicy for TwoPhase {
@@ -60,13 +60,13 @@ impl FailoverPolicy for TwoPhase {
     fn current(&mut self, paths: PathsView<'_>) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
         let timed_out = self.timed_out.take(paths);
-        if active(&paths.path(primary)) {
+        if paths.is_active(primary) {
             return primary;
         }
-        if !timed_out && has_not_failed(&paths.path(current)) {
+        if !timed_out && has_not_failed(paths.state(current)) {
             return current;
         }
-        match paths.next_after(current, has_not_failed) {
+        match paths.next_after(current, |path| has_not_failed(paths.state(path))) {
             Some(path) => path,
             None if timed_out => hop(current, paths),
             None => current,

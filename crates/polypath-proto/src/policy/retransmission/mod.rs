@@ -73,11 +73,11 @@ pub trait RetransmissionPolicy: Send + Debug {
 /// (RFC 7829 3.2: not one that is potentially failed then), or a potentially failed one. When every path has been given up, the next of those, for one of them may be back; `last`
 /// itself if there is no other.
 pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
-    let other = |state: PathState| move |p: &PathView| p.id != last && p.state == state;
+    let other = |state| move |path| path != last && paths.state(path) == state;
     paths
-        .next_after(last, |p| p.state == PathState::Active)
+        .next_after(last, |path| paths.is_active(path))
         .or_else(|| paths.next_after(last, other(PathState::PotentiallyFailed)))
-        .or_else(|| match paths.path(last).state {
+        .or_else(|| match paths.state(last) {
             PathState::Inactive => paths.next_after(last, other(PathState::Inactive)),
             _ => None,
         })
@@ -110,5 +110,5 @@ pub fn random_best<R: Ord>(
 
 /// `last` while it is active, else its [`alternate()`]: failed paths are skipped.
 pub fn same_unless_failed(last: PathId, paths: PathsView<'_>) -> PathId {
-    if paths.path(last).state == PathState::Active { last } else { alternate(last, paths) }
+    if paths.is_active(last) { last } else { alternate(last, paths) }
 }

@@ -9,7 +9,7 @@
 
 use super::{NewData, Scheduler, Turn};
 use crate::PathId;
-use crate::policy::{Answer, PathState, PathView, PathsView};
+use crate::policy::{Answer, PathState, PathsView};
 
 /// See the [module](self).
 pub static CONCURRENT: Answer<dyn Scheduler> = Answer {
@@ -40,11 +40,11 @@ impl Scheduler for Concurrent {
         &mut self,
         paths: PathsView<'_>,
         _: &NewData,
-        has_room: &dyn Fn(&PathView) -> bool,
+        has_room: &dyn Fn(PathId) -> bool,
     ) -> Option<Turn> {
-        let usable = |p: &PathView| p.state == PathState::Active && has_room(p);
+        let usable = |path| paths.is_active(path) && has_room(path);
         if let Some(path) = self.filling.filter(|_| !self.over)
-            && usable(&paths.path(path))
+            && usable(path)
         {
             return Some(Turn::in_order(path));
         }
@@ -52,7 +52,7 @@ impl Scheduler for Concurrent {
         let next = paths.next_after(self.filling.unwrap_or(last), usable);
         let next = next.or_else(|| {
             let alone = paths.iter().all(|p| p.state != PathState::Active);
-            alone.then(|| paths.path(paths.current())).filter(has_room).map(|p| p.id)
+            alone.then(|| paths.current()).filter(|path| has_room(*path))
         });
         self.over &= next.is_none();
         self.filling = next.or(self.filling);

@@ -24,7 +24,7 @@
 use super::concurrent::Concurrent;
 use super::{NewData, Scheduler, Turn};
 use crate::policy::{Answer, PathState, PathView, PathsView};
-use crate::{Config, Procedures, Time};
+use crate::{Config, PathId, Procedures, Time};
 
 /// See the [module](self).
 pub static DELAY_AWARE: Answer<dyn Scheduler> = Answer {
@@ -110,19 +110,23 @@ impl Scheduler for DelayAware {
         true
     }
 
+    fn measures_delivery(&self) -> bool {
+        true
+    }
+
     fn next(
         &mut self,
         paths: PathsView<'_>,
         data: &NewData,
-        has_room: &dyn Fn(&PathView) -> bool,
+        has_room: &dyn Fn(PathId) -> bool,
     ) -> Option<Turn> {
         let ready = &mut self.ready;
         ready.clear();
         let candidate = |view| Candidate::new(view, data.now);
         ready.extend(paths.iter().filter(|p| p.state == PathState::Active).map(candidate));
         if ready.is_empty() {
-            let alone = Some(paths.path(paths.current())).filter(has_room);
-            return alone.map(|p| Turn::in_order(p.id));
+            let alone = Some(paths.current()).filter(|path| has_room(*path));
+            return alone.map(Turn::in_order);
         }
         ready.sort_by(|a, b| a.delay.total_cmp(&b.delay));
         let window = f64::from(data.peer_rwnd) + f64::from(data.in_flight);
@@ -130,7 +134,7 @@ impl Scheduler for DelayAware {
         for (i, c) in ready.iter().enumerate() {
             let in_flight = f64::from(c.view.in_flight);
             let full = in_flight > 0.0 && in_flight + c.chunk() > pipes * c.pipe;
-            if full || !has_room(&c.view) {
+            if full || !has_room(c.view.id) {
                 continue;
             }
             let faster = || ready[..i].iter().filter(|f| f.smoothed * UNEQUAL < c.smoothed);

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::{Answer, PathView, PathsView};
+use super::{Answer, PathsView};
 use crate::{PathId, Time};
 
 pub mod concurrent;
@@ -62,6 +62,12 @@ pub trait Scheduler: Send + Debug {
         false
     }
 
+    /// It looks at [`delivery_rate`](super::PathView::delivery_rate) or [`clear`](super::PathView::clear), which
+    /// are measured for it alone.
+    fn measures_delivery(&self) -> bool {
+        false
+    }
+
     /// All that may leave for now has left.
     fn turn_over(&mut self) {}
 
@@ -71,6 +77,6 @@ pub trait Scheduler: Send + Debug {
         &mut self,
         paths: PathsView<'_>,
         data: &NewData,
-        has_room: &dyn Fn(&PathView) -> bool,
+        has_room: &dyn Fn(PathId) -> bool,
     ) -> Option<Turn>;
 }

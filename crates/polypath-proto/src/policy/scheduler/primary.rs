@@ -1,7 +1,8 @@
 //! All new data to one path: the primary, or its stand-in after a failover (RFC 9260 6.4).
 
 use super::{NewData, Scheduler, Turn};
-use crate::policy::{Answer, PathView, PathsView};
+use crate::PathId;
+use crate::policy::{Answer, PathsView};
 
 /// See the [module](self).
 pub static PRIMARY: Answer<dyn Scheduler> = Answer {
@@ -18,8 +19,8 @@ impl Scheduler for Primary {
         &mut self,
         paths: PathsView<'_>,
         _: &NewData,
-        has_room: &dyn Fn(&PathView) -> bool,
+        has_room: &dyn Fn(PathId) -> bool,
     ) -> Option<Turn> {
-        Some(paths.path(paths.current())).filter(has_room).map(|p| Turn::in_order(p.id))
+        Some(paths.current()).filter(|path| has_room(*path)).map(Turn::in_order)
     }
 }

@@ -23,8 +23,13 @@ struct FirstCome {
 
 impl StreamScheduler for FirstCome {
     fn queued(&mut self, message: &Waiting) {
+        let entry = (message.number, message.stream);
+        if self.order.back().is_none_or(|m| m.0 < message.number) {
+            return self.order.push_back(entry);
+        }
+        // A reset of its stream had held it back.
         let at = self.order.partition_point(|m| m.0 < message.number);
-        self.order.insert(at, (message.number, message.stream));
+        self.order.insert(at, entry);
     }
 
     fn left(&mut self, chunk: &Left) {
