@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """Speed, always beside a peer in the same run: contenders take turns (A B A B ...), medians count.
 
-    benches/run.py [--rounds N] [--seconds S] [--only sim|loopback] [--output docs/performance.md]
+    benches/run.py [--rounds N] [--seconds S] [--only sim|loopback|earlier] [--output docs/performance.md]
 
 sim:      one file at 3 % loss, simulated: `polypath sim` and ns-2, CPU seconds of the process.
 loopback: one association between two processes, messages of 1, 16 and 64 KiB: polypath in clear and
           encrypted, usrsctp, and plain UDP with and without segmentation offload. Goodput at the receiver, CPU seconds
           per GB of each side.
+earlier:  this revision and the last one without the extensions, both without using one (benches/earlier.py):
+          CPU seconds in pairs, with an interval.
 
 CPU seconds are user and system time of whole processes. Standard library only.
 """
 
 import argparse
 import contextlib
-import dataclasses
 import datetime
 import json
 import os
@@ -23,95 +24,16 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+import earlier
+from processes import PORT, ROOT, TARGET, Bulk, Failed, build_cargo, progress, run, transfer
+
 HERE = ROOT / "benches"
-TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
 SCENARIO = ROOT / "scenarios" / "bulk-3-percent.toml"
 SIZES = [1024, 16 * 1024, 64 * 1024]
 DATAGRAM = 1452  # bytes of plain UDP, about what a DATA chunk leaves of 1500
-PORT = 9931
-
-
-@dataclasses.dataclass
-class Run:
-    """One process at its end."""
-
-    cpu: float
-    wall: float
-    out: str
-
-
-class Failed(Exception):
-    """A contender could not be run."""
-
-
-class Process:
-    """A process whose CPU time is known at its end."""
-
-    def __init__(self, words: list[object]):
-        self.words = [str(word) for word in words]
-        self.out = tempfile.TemporaryFile("w+")
-        self.err = tempfile.TemporaryFile("w+")
-        self.started = time.monotonic()
-        self.popen = subprocess.Popen(
-            self.words, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, cwd=ROOT)
-
-    def __enter__(self) -> "Process":
-        return self
-
-    def __exit__(self, *_) -> None:
-        if self.popen.returncode is None:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                self.popen.kill()
-                os.wait4(self.popen.pid, 0)
-                self.popen.returncode = -9
-        self.out.close()
-        self.err.close()
-
-    def _text(self, file) -> str:
-        file.seek(0)
-        return file.read()
-
-    def ready(self) -> None:
-        """Waits for the first line on stderr."""
-        end = time.monotonic() + 10
-        while "\n" not in self._text(self.err):
-            if time.monotonic() > end or self.popen.poll() is not None:
-                raise Failed(f"{' '.join(self.words)}: {self._text(self.err).strip()}")
-            time.sleep(0.01)
-
-    def end(self, timeout: float) -> Run:
-        """Waits for the end; fails if it was not a good one."""
-        deadline = time.monotonic() + timeout
-        while True:
-            pid, status, usage = os.wait4(self.popen.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > deadline:
-                raise Failed(f"{' '.join(self.words)} does not end")
-            time.sleep(0.005)
-        self.popen.returncode = os.waitstatus_to_exitcode(status)
-        wall = time.monotonic() - self.started
-        if self.popen.returncode != 0:
-            raise Failed(f"{' '.join(self.words)}: exit {self.popen.returncode}: "
-                         f"{self._text(self.err).strip()}")
-        return Run(usage.ru_utime + usage.ru_stime, wall, self._text(self.out))
-
-
-def run(words: list[object], timeout: float = 120) -> Run:
-    """A program to its end."""
-    with Process(words) as process:
-        return process.end(timeout)
-
-
-def build_cargo(*words: str) -> None:
-    """An optimised build of something of the workspace."""
-    print(f"building {' '.join(words)}", file=sys.stderr)
-    subprocess.run(["cargo", "build", "-q", "--release", *words], cwd=ROOT, check=True)
 
 
 def build_peer(name: str, *words: str) -> Path | None:
@@ -124,10 +46,6 @@ def build_peer(name: str, *words: str) -> Path | None:
         print(f"{name} cannot be built: {done.stderr.splitlines()[:1]}", file=sys.stderr)
         return None
     return program
-
-
-def progress(what: str, number: int, rounds: int) -> None:
-    print(f"{what}: round {number + 1} of {rounds}", file=sys.stderr)
 
 
 # --- one file at 3 % loss, simulated ---
@@ -174,27 +92,6 @@ def last_arrival(trace: Path) -> float:
 
 
 # --- one association over loopback ---
-
-
-@dataclasses.dataclass
-class Bulk:
-    """One transfer: MB/s at the receiver, CPU seconds per GB of each side."""
-
-    rate: float
-    sender: float
-    receiver: float
-
-
-def transfer(receiver: list[object], sender: list[object], seconds: float) -> Bulk:
-    """Runs both sides to their ends."""
-    with Process(receiver) as receiving:
-        receiving.ready()
-        with Process(sender) as sending:
-            sent = sending.end(seconds + 30)
-            received = receiving.end(30)
-    got = json.loads(received.out.splitlines()[-1])
-    gigabytes = got["bytes"] / 1e9
-    return Bulk(got["bytes"] / 1e6 / got["seconds"], sent.cpu / gigabytes, received.cpu / gigabytes)
 
 
 def loopback(rounds: int, seconds: float) -> dict[str, list[Bulk]]:
@@ -353,7 +250,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a transfer")
-    parser.add_argument("--only", choices=["sim", "loopback"])
+    parser.add_argument("--only", choices=["sim", "loopback", "earlier"])
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "performance.md")
     arguments = parser.parse_args()
     lines = [
@@ -366,10 +263,14 @@ def main() -> None:
         "",
     ]
     try:
-        if arguments.only != "loopback":
+        if arguments.only in (None, "sim"):
             lines += simulated_page(simulated(arguments.rounds))
-        if arguments.only != "sim":
+        if arguments.only in (None, "loopback"):
             lines += loopback_page(loopback(arguments.rounds, arguments.seconds), arguments.seconds)
+        if arguments.only in (None, "earlier") and earlier.is_there():
+            build_cargo("-p", "polypath-cli")
+            build_cargo("-p", "polypath", "--example", "loopback")
+            lines += earlier.page(earlier.compare(arguments.rounds, arguments.seconds / 2))
     except (Failed, subprocess.CalledProcessError) as failed:
         sys.exit(f"bench: {failed}")
     text = "\n".join(lines)
