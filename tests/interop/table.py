@@ -49,14 +49,15 @@ FEATURES = {
     "fragments": "fragments of several streams' messages by turns",
     "nr-sack": "NR-SACK instead of SACK both ways, over 5 % loss (draft-natarajan-tsvwg-sctp-nrsack)",
     "dtls": "encrypted (DTLS 1.2, as WebRTC), fingerprints compared both ways",
+    "zero-checksum": "checksums left out both ways below DTLS (RFC 9653)",
     "tshark": "every packet of polypath sound for tshark",
     "ours-offered": "timestamps, retransmission flag and counts of packets (DAC), offered by polypath alone",
     "theirs-offered": "extensions offered by the peer alone",
 }
 # What cannot be asked of a peer.
 LACKS = {
-    "usrsctp": {"dtls": "not offered by the peer"},
-    "linux": {feature: "not offered by the peer" for feature in ("nr-sack", "dtls")},
+    "usrsctp": {feature: "not offered by the peer" for feature in ("dtls", "zero-checksum")},
+    "linux": {feature: "not offered by the peer" for feature in ("nr-sack", "dtls", "zero-checksum")},
     "pion": {feature: "not offered by the peer" for feature in (
         "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path",
         "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs", "fragments",

@@ -6,13 +6,16 @@ from interop.conftest import cases
 from interop.peers import Pair, Peer, assert_all_arrived, close
 from support import capture
 
+DATA, INIT, INIT_ACK, SACK, COOKIE_ECHO = 0, 1, 2, 3, 10
 WRONG = "0123-4567-89ab-cdef" * 4
 
 
-def introduced(pair: Pair, wrong: str = "") -> tuple[Peer, Peer]:
-    """Starts both and tells each the other's fingerprint; `wrong`, ours or theirs, is told another one."""
+def introduced(pair: Pair, wrong: str = "", more: tuple[str, ...] = ()) -> tuple[Peer, Peer]:
+    """Starts both, theirs with `more` options, and tells each the other's fingerprint; `wrong`, ours or theirs, is
+    told another one."""
     sides = (("b", "theirs"), ("a", "ours")) if pair.case.we_connect else (("a", "ours"), ("b", "theirs"))
-    peers = {name: pair.start(side, connects, options=("dtls",))
+    options = {"ours": ("dtls",), "theirs": ("dtls", *more)}
+    peers = {name: pair.start(side, connects, options=options[name])
              for connects, (side, name) in enumerate(sides)}
     has = {name: peer.until("fingerprint")["sha256"] for name, peer in peers.items()}
     for connects, (_, name) in enumerate(sides):
@@ -53,6 +56,29 @@ def test_encrypted(pair, result, tmp_path):
                             protocol="dtls")
     assert chosen == [["0xc02b"]]
     result("dtls")
+
+
+@cases("pion")
+def test_checksums_are_left_out(pair, result, tmp_path):
+    """RFC 9653: both offer it, and what both send behind the handshake has none. tshark has the secrets."""
+    pcap, secrets = tmp_path / "zero.pcapng", tmp_path / "secrets"
+    with pair.network.watched(pcap):
+        ours, theirs = introduced(pair, more=(f"keylog={secrets}", "zero-checksum"))
+        for peer in (ours, theirs):
+            peer.until("up")
+        for sender, receiver in ((ours, theirs), (theirs, ours)):
+            sender.send(40, 3000, 8, "mixed")
+            assert_all_arrived(sender, receiver, 40)
+    close(*((ours, theirs) if pair.case.we_connect else (theirs, ours)))
+    for source in ("10.81.0.1", "10.81.0.2"):
+        packets = capture.decrypted(pcap, secrets, f"ip.src == {source}")
+        # By the type of the first chunk; INIT and COOKIE ECHO have theirs in any case (RFC 9653 5.2).
+        sums = [(packet[12], packet[8:12] != bytes(4)) for packet in packets]
+        assert all(summed for chunk, summed in sums if chunk in {INIT, COOKIE_ECHO}), sums
+        transfer = [summed for chunk, summed in sums if chunk in {DATA, SACK}]
+        assert len(transfer) > 40 and not any(transfer), sums
+        assert {chunk for chunk, _ in sums} & {INIT, INIT_ACK}, sums
+    result("zero-checksum")
 
 
 @cases("pion")

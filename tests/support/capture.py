@@ -26,6 +26,13 @@ def fields(file: Path, names: list[str], only: str = "",
     return [row.split("\t") for row in rows]
 
 
+def decrypted(file: Path, secrets: Path, only: str) -> list[bytes]:
+    """What DTLS has protected, record by record; its secrets are in a file (NSS key log)."""
+    rows = _tshark(file, (9899,), "-o", f"tls.keylog_file:{secrets}", "-d", "dtls.port==9899,data",
+                   "-T", "fields", "-e", "data.data", "-Y", f"data && ({only})", protocol="dtls")
+    return [bytes.fromhex(record) for row in rows for record in row.split(",")]
+
+
 def assert_sound(file: Path, ports: tuple[int, ...] = (9899,), at_least: int = 1,
                  only: str = "") -> list[str]:
     """Every packet (of those that the filter leaves) is SCTP, is well-formed and has the right

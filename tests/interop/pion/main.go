@@ -1,6 +1,7 @@
 // A peer of the interoperability tests on pion/sctp, in UDP (RFC 6951). It takes the command line and
 // the commands of peer.c; it has one address, and the SCTP ports are pion's. With the option `dtls` DTLS lies
-// between (RFC 8261), as in WebRTC.
+// between (RFC 8261), as in WebRTC; `keylog=FILE` writes its secrets there, and `zero-checksum` takes packets
+// without checksum (RFC 9653).
 package main
 
 import (
@@ -40,8 +41,19 @@ func main() {
 	local := endpoint(os.Args[2], os.Args[5])
 	lines := bufio.NewScanner(os.Stdin)
 	var secure *security
-	if len(os.Args) > 7 && os.Args[7] == "dtls" {
-		secure = introduce(lines)
+	zeroChecksum := false
+	for _, option := range os.Args[7:] {
+		name, value, _ := strings.Cut(option, "=")
+		switch name {
+		case "dtls":
+			secure = introduce(lines)
+		case "keylog":
+			file, err := os.Create(value)
+			check(err)
+			secure.log = file
+		case "zero-checksum":
+			zeroChecksum = true
+		}
 	}
 	var conn net.Conn
 	if os.Args[1] == "listen" {
@@ -67,6 +79,7 @@ func main() {
 		NetConn:              conn,
 		MaxReceiveBufferSize: 4 << 20,
 		MaxMessageSize:       mostMessage,
+		EnableZeroChecksum:   zeroChecksum,
 		LoggerFactory:        logging.NewDefaultLoggerFactory(),
 	}
 	make := sctp.Client

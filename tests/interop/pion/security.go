@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net"
 	"strings"
 
@@ -18,6 +19,8 @@ import (
 type security struct {
 	certificate tls.Certificate
 	expected    string
+	// Where its secrets are written, for who is to read along.
+	log io.Writer
 }
 
 // introduce tells this side's fingerprint and is told the other one's, as WebRTC does it beforehand (RFC 8827 5).
@@ -29,7 +32,7 @@ func introduce(lines *bufio.Scanner) *security {
 		fail("no fingerprint to expect")
 	}
 	_, expected, _ := strings.Cut(lines.Text(), "expect ")
-	return &security{certificate, strings.NewReplacer("-", "", ":", "").Replace(expected)}
+	return &security{certificate, strings.NewReplacer("-", "", ":", "").Replace(expected), nil}
 }
 
 func fingerprint(certificate []byte) string {
@@ -41,6 +44,7 @@ func fingerprint(certificate []byte) string {
 func (s *security) over(conn net.Conn, connects bool) (net.Conn, error) {
 	config := &dtls.Config{
 		Certificates:         []tls.Certificate{s.certificate},
+		KeyLogWriter:         s.log,
 		ClientAuth:           dtls.RequireAnyClientCert,
 		InsecureSkipVerify:   true,
 		ExtendedMasterSecret: dtls.RequireExtendedMasterSecret,
