@@ -38,6 +38,7 @@ impl Endpoint {
     /// has to have I/O and time enabled.
     pub fn bind(options: EndpointOptions) -> Result<Self, BindError> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
+        let buffer = options.socket_bytes();
         let mut addresses: Vec<IpAddr> = Vec::new();
         for address in options.addresses {
             if !addresses.contains(&address) {
@@ -60,7 +61,7 @@ impl Endpoint {
             None => None,
         };
         let fingerprint = layer.as_ref().map(Layer::fingerprint);
-        let sockets = socket::bind(&addresses, options.encapsulation, port, options.socket_buffer)?;
+        let sockets = socket::bind(&addresses, options.encapsulation, port, buffer)?;
         let bound: Vec<SocketAddr> = sockets.iter().map(socket::Socket::local).collect();
         let encapsulation = match options.encapsulation {
             Encapsulation::Udp { .. } => proto::Encapsulation::Udp { port: bound[0].port() },
@@ -88,7 +89,7 @@ impl Endpoint {
                 raw => raw,
             },
             port,
-            buffer: options.socket_buffer,
+            buffer,
         };
         let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), bound));
         let secure = layer.map(Secure::new);

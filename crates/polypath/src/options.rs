@@ -75,8 +75,9 @@ pub struct EndpointOptions {
     pub checksum: Checksum,
     /// Bytes to ask of the operating system for each socket's buffers, per direction. The operating
     /// system may grant less (Linux: `net.core.rmem_max` and `wmem_max`, unless the process is
-    /// privileged). Default: 4 MiB.
-    pub socket_buffer: usize,
+    /// privileged). Default: `None`, twice [`Config::receive_buffer`], but at least 4 MiB: what a peer may send has
+    /// to fit even while this side is busy, and a system counts up to twice a datagram's bytes.
+    pub socket_buffer: Option<usize>,
     /// Secrets that both sides have, to authenticate chunks ([`Config::authentication`]). Default: none, so
     /// that who has seen the handshake could make chunks that pass.
     pub auth_keys: AuthKeys,
@@ -101,11 +102,20 @@ impl Default for EndpointOptions {
             routes: Arc::new(SystemRoutes),
             encryption: None,
             checksum: Checksum::Verify,
-            socket_buffer: 4 << 20,
+            socket_buffer: None,
             auth_keys: AuthKeys::default(),
             follow_addresses: false,
             seed: None,
         }
+    }
+}
+
+impl EndpointOptions {
+    /// See [`socket_buffer`](Self::socket_buffer).
+    pub(crate) fn socket_bytes(&self) -> usize {
+        const LEAST: usize = 4 << 20;
+        let window = self.config.receive_buffer() as usize;
+        self.socket_buffer.unwrap_or_else(|| LEAST.max(2 * window))
     }
 }
 
@@ -142,5 +152,20 @@ impl ConnectOptions {
                 Remote { address, local }
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_window_allows_fits_the_sockets() {
+        let with = |receive_buffer, socket_buffer| {
+            let config = Config::builder().receive_buffer(receive_buffer).build().unwrap();
+            EndpointOptions { config, socket_buffer, ..EndpointOptions::default() }.socket_bytes()
+        };
+        assert_eq!([with(1 << 20, None), with(8 << 20, None)], [4 << 20, 16 << 20]);
+        assert_eq!(with(8 << 20, Some(4096)), 4096, "as was asked for");
     }
 }

@@ -115,7 +115,7 @@ async fn sockets_with_tiny_buffers() {
     let config = Config::builder().rto_min(std::time::Duration::from_millis(50)).build().unwrap();
     let bind = |port, listen| {
         let options = EndpointOptions {
-            socket_buffer: 4096,
+            socket_buffer: Some(4096),
             port,
             listen,
             encapsulation: Encapsulation::Udp { port: 0 },
