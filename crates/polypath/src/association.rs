@@ -385,7 +385,7 @@ impl Association {
 
     /// The number by which the peer named the layer above it in the handshake; `None` if it named none, or
     /// before the handshake (RFC 5061 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). This side's is
-    /// [`adaptation_layer`](polypath_proto::ConfigBuilder::adaptation_layer). After [`Event::Restarted`] it
+    /// [`adaptation_layer`](polypath_proto::ConfigBuilder::adaptation_layer). After [`Event::Restarted`](crate::Event::Restarted) it
     /// may be another.
     pub fn peer_adaptation_layer(&self) -> Option<u32> {
         self.read(|association| association.peer_adaptation_layer())
