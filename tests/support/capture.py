@@ -36,8 +36,10 @@ def decrypted(file: Path, secrets: Path, only: str) -> list[bytes]:
 def assert_sound(file: Path, ports: tuple[int, ...] = (9899,), at_least: int = 1,
                  only: str = "") -> list[str]:
     """Every packet (of those that the filter leaves) is SCTP, is well-formed and has the right
-    CRC32c; returns the chunk types."""
-    wrong = _tshark(file, ports, "-Y", f"({WRONG}) && ({only})" if only else WRONG)
+    CRC32c; returns the chunk types. A host's ICMP messages, which quote the beginning of a packet, are left out: one
+    whose raw socket is full says that it has no SCTP."""
+    only = f"!icmp && !icmpv6 && ({only})" if only else "!icmp && !icmpv6"
+    wrong = _tshark(file, ports, "-Y", f"({WRONG}) && {only}")
     assert not wrong, "\n".join(wrong[:5])
     rows = fields(file, ["sctp.checksum.status", "sctp.chunk_type"], only, ports)
     rows = ["\t".join(row) for row in rows]
