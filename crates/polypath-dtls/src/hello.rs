@@ -190,8 +190,10 @@ fn set(datagram: &mut [u8], at: usize, value: usize) {
 }
 
 /// Whether a datagram is a DTLS client's first word, whoever it is meant for.
+#[inline]
 pub fn is_client_hello(datagram: &[u8]) -> bool {
-    ClientHello::parse(datagram).is_some()
+    // Asked for every packet of a host that does not encrypt.
+    datagram.first() == Some(&HANDSHAKE) && ClientHello::parse(datagram).is_some()
 }
 
 /// What a host that does not encrypt answers to a ClientHello: a fatal alert (handshake_failure). It is

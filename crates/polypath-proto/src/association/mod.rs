@@ -520,7 +520,9 @@ impl Association {
         chunks.by_ref().take(done).for_each(drop);
         loop {
             let rest = chunks.as_bytes();
-            let Some(chunk) = chunks.next() else { break };
+            // Looked at where it is: a copy, made in pieces, waits for each of them.
+            let next = chunks.next();
+            let Some(chunk) = &next else { break };
             let ty = || chunk.as_ref().map_or_else(ChunkError::ty, Chunk::ty);
             if !authenticated && self.auth.is_some() && self.demands_auth(ty()) {
                 // RFC 4895 6.3: silently discarded.
@@ -534,12 +536,12 @@ impl Association {
                     authenticated = if self.awaits_cookie_behind(packet) {
                         self.trusts_cookie_echo(now, packet)
                     } else {
-                        self.verify(Some(path), &auth, rest)
+                        self.verify(Some(path), auth, rest)
                     };
                     authenticated
                 }
-                Ok(chunk) => self.handle_chunk(now, path, from, tag, &chunk, &mut seen),
-                Err(error) => self.handle_malformed(&error),
+                Ok(chunk) => self.handle_chunk(now, path, from, tag, chunk, &mut seen),
+                Err(error) => self.handle_malformed(error),
             };
             if !go_on || self.is_closed() {
                 break;
