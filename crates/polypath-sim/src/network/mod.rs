@@ -182,7 +182,7 @@ impl<'w> Network<'w> {
         if let Some(tracer) = &mut self.tracer {
             tracer.offered(now, on, id, verdict);
         }
-        match verdict {
+        match &verdict {
             Verdict::Deliver { arrival, duplicate } => {
                 let (at, ticket) = (arrival.at, arrival.ticket);
                 // The copy is taken before the bit is inverted: it is the good one of the two.
