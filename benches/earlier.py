@@ -10,12 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from processes import PORT, ROOT, TARGET, build_cargo, progress, run, transfer
+from processes import PORT, ROOT, SCENARIO, TARGET, build_cargo, progress, run, transfer
 
 #: The last revision without the extensions: partial reliability, I-DATA and stream schedulers, stream
 #: reconfiguration, I bit, ECN, path MTU discovery, AUTH, ASCONF, zero checksum, DTLS, NR-SACK, delay-aware scheduler.
 BEFORE_EXTENSIONS = "308460ab367f05a3f2937a3fa0af04a2e8446016"
-SCENARIO = ROOT / "scenarios" / "bulk-3-percent.toml"
 SIZE = 16 * 1024
 SHARE = 0.95
 
@@ -32,7 +31,8 @@ def build(revision: str) -> Path:
     """The earlier revision's programs; the folder that they are in."""
     place = TARGET / "earlier" / revision[:7]
     if not place.exists():
-        subprocess.run(["git", "worktree", "add", "-q", "--detach", place, revision], cwd=ROOT, check=True)
+        # By force: `make clean` may have removed one that git still knows.
+        subprocess.run(["git", "worktree", "add", "-q", "--force", "--detach", place, revision], cwd=ROOT, check=True)
     target = TARGET / "earlier" / f"{revision[:7]}-target"
     build_cargo("-p", "polypath-cli", root=place, target=target)
     build_cargo("-p", "polypath", "--example", "loopback", root=place, target=target)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+SCENARIO = ROOT / "scenarios" / "bulk-3-percent.toml"
 PORT = 9931
 
 

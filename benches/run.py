@@ -28,10 +28,9 @@ import tomllib
 from pathlib import Path
 
 import earlier
-from processes import PORT, ROOT, TARGET, Bulk, Failed, build_cargo, progress, run, transfer
+from processes import PORT, ROOT, SCENARIO, TARGET, Bulk, Failed, build_cargo, progress, run, transfer
 
 HERE = ROOT / "benches"
-SCENARIO = ROOT / "scenarios" / "bulk-3-percent.toml"
 SIZES = [1024, 16 * 1024, 64 * 1024]
 DATAGRAM = 1452  # bytes of plain UDP, about what a DATA chunk leaves of 1500
 

@@ -179,8 +179,7 @@ impl Association {
         self.local_tag = cookie.local_tag;
         self.peer_tag = cookie.peer_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
-        self.agree_on(cookie.extensions, cookie.authentication.as_ref());
-        self.peer_adaptation_layer = cookie.adaptation_layer;
+        self.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.restart_transfer(cookie);
         self.error_count = 0;
@@ -217,8 +216,7 @@ impl Association {
             return false;
         }
         self.peer_tag = cookie.peer_tag;
-        self.agree_on(cookie.extensions, cookie.authentication.as_ref());
-        self.peer_adaptation_layer = cookie.adaptation_layer;
+        self.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         self.peer_knows(from.local.ip());

@@ -48,8 +48,7 @@ impl Association {
         };
         self.peer_tag = init.initiate_tag;
         let agreed = parameters.agreed(&self.config, &self.shared);
-        self.agree_on(agreed, parameters.authentication.as_ref());
-        self.peer_adaptation_layer = parameters.adaptation_layer;
+        self.agree_on(agreed, parameters.authentication.as_ref(), parameters.adaptation_layer);
         self.set_streams(
             self.config.outbound_streams().min(init.inbound_streams),
             self.config.inbound_streams().min(init.outbound_streams),

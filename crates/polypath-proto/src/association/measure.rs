@@ -19,8 +19,15 @@ pub(super) struct Stamped {
 }
 
 impl Association {
-    /// The handshake has shown what both sides offer. Nothing has been sent yet that depends on it.
-    pub(super) fn agree_on(&mut self, extensions: Extensions, auth: Option<&AuthOffer>) {
+    /// The handshake has shown what both sides offer, and what the peer says of the layer above it. Nothing
+    /// has been sent yet that depends on it.
+    pub(super) fn agree_on(
+        &mut self,
+        extensions: Extensions,
+        auth: Option<&AuthOffer>,
+        adaptation_layer: Option<u32>,
+    ) {
+        self.peer_adaptation_layer = adaptation_layer;
         self.forget_reconfig();
         self.extensions = extensions;
         self.start_authentication(auth);

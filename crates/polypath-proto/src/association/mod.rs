@@ -304,8 +304,7 @@ impl Association {
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.peer_tag = cookie.peer_tag;
-        a.agree_on(cookie.extensions, cookie.authentication.as_ref());
-        a.peer_adaptation_layer = cookie.adaptation_layer;
+        a.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
         // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
@@ -540,6 +539,17 @@ impl Association {
                     };
                     authenticated
                 }
+                // RFC 9260 5.1: before the handshake is complete only its own chunks count, except that
+                // DATA and SACK may follow a COOKIE ACK in its packet.
+                Ok(Chunk::Data(data)) => {
+                    self.handle_data(path, data, &mut seen);
+                    true
+                }
+                Ok(Chunk::Sack(sack)) if self.state.is_synchronised() => {
+                    self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
+                    self.handle_sack(now, sack);
+                    true
+                }
                 Ok(chunk) => self.handle_chunk(now, path, from, tag, chunk, &mut seen),
                 Err(error) => self.handle_malformed(error),
             };
@@ -550,33 +560,10 @@ impl Association {
         self.after_data(now, path, seen);
     }
 
-    /// True if the packet's next chunk is to be looked at.
-    fn handle_chunk(
-        &mut self,
-        now: Time,
-        path: PathId,
-        from: FourTuple,
-        tag: VerificationTag,
-        chunk: &Chunk<'_>,
-        seen: &mut data::DataSeen,
-    ) -> bool {
-        // RFC 9260 5.1: before the handshake is complete only its own chunks count, except that DATA
-        // and SACK may follow a COOKIE ACK in its packet.
-        match chunk {
-            Chunk::Data(data) => self.handle_data(path, data, seen),
-            Chunk::Sack(sack) if self.state.is_synchronised() => {
-                self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
-                self.handle_sack(now, sack);
-            }
-            _ => return self.handle_rare_chunk(now, path, from, tag, chunk, seen),
-        }
-        true
-    }
-
-    /// Out of the way of DATA and SACK, which nearly all packets consist of: instructions that are not run
-    /// take room in the processor's cache too, if they stand between others.
+    /// All but DATA and SACK, which nearly all packets consist of: instructions that are not run take room in
+    /// the processor's cache too, if they stand between others. True if the packet's next chunk is to be looked at.
     #[inline(never)]
-    fn handle_rare_chunk(
+    fn handle_chunk(
         &mut self,
         now: Time,
         path: PathId,
