@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use polypath_dtls::Fingerprint;
 use polypath_proto::{Ecn, FourTuple, Fragmentation, Time, Transmit, Unreachable};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::{Instant, Sleep};
 
 use crate::locals::{Locals, Opener};
@@ -31,6 +32,8 @@ pub(crate) struct Driver {
     timer: Pin<Box<Sleep>>,
     /// What the timer is set to.
     deadline: Option<Time>,
+    /// The runtime has no other thread: what an application does stands behind this task.
+    one_thread: bool,
 }
 
 impl Driver {
@@ -50,6 +53,7 @@ impl Driver {
             transmit: vec![0; MAX_TRANSMIT].into_boxed_slice(),
             timer: Box::pin(tokio::time::sleep_until(Instant::now())),
             deadline: None,
+            one_thread: Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,
         }
     }
 
@@ -259,7 +263,12 @@ impl Future for Driver {
         busy |= this.time(cx, deadline);
         if busy || !this.shared.lock().sleep(cx.waker()) {
             // After the others.
-            cx.waker().wake_by_ref();
+            if self.one_thread {
+                // A task that wakes itself comes before the runtime's own future dozens of times.
+                let _ = pin!(tokio::task::yield_now()).poll(cx);
+            } else {
+                cx.waker().wake_by_ref();
+            }
         }
         Poll::Pending
     }

@@ -1,10 +1,11 @@
 //! A slow reader stops the sender, and memory stays within the configured buffers.
 
+use std::net::UdpSocket;
 use std::time::Duration;
 
 use polypath::{Config, Message, SendError, StreamId};
 
-use crate::setup::{pair, soon, until};
+use crate::setup::{pair, server, soon, until};
 
 const BUFFER: u32 = 100_000;
 const MESSAGE: usize = 5_000;
@@ -90,6 +91,28 @@ async fn many_senders_all_get_their_turn() {
     }
     until(|| pair.near.buffered() == 0).await;
     soon(pair.near.drained()).await.unwrap();
+}
+
+/// The future that the runtime was started with is no task: one that wakes itself again and again would hold it
+/// up for dozens of rounds.
+#[tokio::test]
+async fn a_busy_endpoint_leaves_turns_to_the_runtimes_own_future() {
+    const DATAGRAMS: u64 = 480;
+    let server = server(&["127.0.0.1"], &Config::default());
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..DATAGRAMS {
+        stranger.send_to(b"?", server.local_addresses()[0]).unwrap();
+    }
+    let mut turns = 0;
+    soon(async {
+        while server.socket_stats()[0].datagrams_received < DATAGRAMS {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // One system call takes 32.
+    assert!(turns >= 12, "{turns}");
 }
 
 #[tokio::test]
