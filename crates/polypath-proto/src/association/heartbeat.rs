@@ -156,6 +156,8 @@ impl Association {
             self.send_heartbeat(now, path);
         }
         self.schedule_heartbeat(now, path);
+        // Seldom enough for an association that receives, and soon enough for one that does no longer.
+        self.receiver.give_back();
     }
 
     /// T3-rtx has expired on a path, and the retransmission is about to leave.

@@ -93,6 +93,11 @@ impl Receiver {
         kept
     }
 
+    /// Gives back the memory that is kept for what comes.
+    pub(crate) fn give_back(&mut self) {
+        self.reassembly.give_back();
+    }
+
     /// A SACK carries each duplicate once.
     pub(crate) fn duplicates_reported(&mut self) {
         self.tsns.duplicates_reported();

@@ -3,15 +3,17 @@
 //! Fragments of a message carry consecutive TSNs, so runs of neighbouring fragments are joined as
 //! they arrive, whatever their order; a run with a beginning and an end is a message.
 
+use std::collections::VecDeque;
+
 use bytes::{Bytes, BytesMut};
 
 use crate::wire::Data;
 use crate::{Ppid, Ssn, StreamId, Tsn};
 
-/// Payload that arrives in sequence is laid end to end into blocks of this size, so that joining it
-/// moves nothing. What is kept for long is copied out of the block, which it would pin. Larger
-/// blocks would be mapped from and returned to the operating system one by one.
+/// Size of a block, in bytes. Larger ones would be mapped from and returned to the operating system one by one.
 const BLOCK: usize = 96 * 1024;
+/// So many are kept: what is unread in a receive buffer of 1 MiB.
+const MOST_BLOCKS: usize = 16;
 /// A message begins in a block that has so much left, or in a new one.
 const START: usize = BLOCK / 3;
 /// A message smaller than this gets memory of its own.
@@ -112,11 +114,41 @@ impl Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentError;
 
+/// Payload that arrives in sequence is laid end to end into blocks, so that joining it moves nothing. What is
+/// kept for long is copied out of its block, which it would pin.
+///
+/// A block is used again when nothing in it is in use any more: memory that goes back to the operating system
+/// has to be mapped anew, page by page.
+#[derive(Debug, Default)]
+struct Blocks {
+    /// The last is being filled; the first was filled first, and will be free first.
+    blocks: VecDeque<BytesMut>,
+}
+
+impl Blocks {
+    /// Lays it behind what came before, if it fits there and so many bytes are left.
+    fn lay(&mut self, payload: &[u8], least: usize) -> BytesMut {
+        let fits = |block: &BytesMut| block.capacity() >= payload.len().max(least);
+        if !self.blocks.back().is_some_and(fits) {
+            let free = self.blocks.front_mut().is_some_and(|block| block.try_reclaim(BLOCK));
+            let mut block = BytesMut::new();
+            if free || self.blocks.len() == MOST_BLOCKS {
+                block = self.blocks.pop_front().unwrap_or_default();
+            }
+            block.reserve(BLOCK);
+            self.blocks.push_back(block);
+        }
+        let Some(block) = self.blocks.back_mut() else { return BytesMut::from(payload) };
+        block.extend_from_slice(payload);
+        block.split()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
     /// Ascending by TSN.
     runs: Vec<Run>,
-    block: BytesMut,
+    blocks: Blocks,
     /// The sender may give up a message in its midst.
     gaps: bool,
 }
@@ -129,6 +161,11 @@ impl Reassembly {
 
     pub(crate) const fn expects_gaps(&self) -> bool {
         self.gaps
+    }
+
+    /// Gives back the memory that is kept for what comes.
+    pub(crate) fn give_back(&mut self) {
+        self.blocks = Blocks::default();
     }
 
     /// Drops fragments at or below `to`, and those that go on there: their messages were given up. All
@@ -175,12 +212,7 @@ impl Reassembly {
                 scattered: Vec::new(),
             }));
         } else if in_sequence {
-            let least = if data.beginning { START } else { 0 };
-            if self.block.capacity() < data.payload.len().max(least) {
-                self.block.reserve(BLOCK);
-            }
-            self.block.extend_from_slice(data.payload);
-            self.block.split()
+            self.blocks.lay(data.payload, if data.beginning { START } else { 0 })
         } else {
             BytesMut::from(data.payload)
         };
@@ -346,6 +378,27 @@ mod tests {
         assert_eq!(r.held(), (0, 0));
         let last = r.insert(&fragment(3, false, true, b"e"), true).unwrap().unwrap();
         assert_eq!((&last.payload[..], last.beginning, last.end), (&b"e"[..], false, true));
+    }
+
+    #[test]
+    fn a_block_is_used_again_when_nothing_in_it_is_in_use() {
+        let mut blocks = Blocks::default();
+        // Fills a block: where it is, and a piece of it.
+        let mut fill = |byte| {
+            let pieces: Vec<Bytes> =
+                (0..4).map(|_| blocks.lay(&[byte; BLOCK / 4], 0).freeze()).collect();
+            (pieces[0].as_ptr(), pieces[2].clone())
+        };
+        let (first, _) = fill(1);
+        assert_eq!(fill(2).0, first);
+        let (_, kept) = fill(3);
+        let (second, _) = fill(4);
+        assert_ne!(second, first);
+        // The first is in use still: new ones follow, up to so many.
+        let others: Vec<_> = (0..MOST_BLOCKS).map(|_| fill(5).0).collect();
+        assert!(!others.contains(&first));
+        assert_eq!(others[MOST_BLOCKS - 1], second);
+        assert!(kept.iter().all(|&byte| byte == 3));
     }
 
     #[test]
