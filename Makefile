@@ -69,6 +69,7 @@ wheel:
 lab: wheel
 	$(BUILD_TESTED)
 	$(LAB)/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps target/wheels/polypath-*.whl
+	$(LAB)/bin/ruff check tests benches scripts
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
 	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
 	POLYPATH_BIN=$(CURDIR)/target/debug/polypath $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests

@@ -201,7 +201,9 @@ def loopback_page(samples: dict[str, list[Bulk]], seconds: float) -> list[str]:
         cpu = (median([v.sender + v.receiver for v in theirs])
                / median([v.sender + v.receiver for v in ours]))
         lines.append(f"| {size // 1024} KiB | {rate:.2f} times | {cpu:.2f} times |")
-    lines += ["", "Encrypted is DTLS 1.3 below SCTP (AES-128-GCM), in place of the CRC32c ([security.md](security.md)):", "",
+    lines += ["",
+              "Encrypted is DTLS 1.3 below SCTP (AES-128-GCM), in place of the CRC32c ([security.md](security.md)):",
+              "",
               "| messages | goodput, of that in clear | CPU s/GB of both sides, over those in clear |", "|---|---|---|"]
     for size in SIZES:
         clear, ours = samples[f"polypath {size}"], samples[f"polypath, encrypted {size}"]

@@ -101,7 +101,7 @@ class Demo:
         links = "\n".join(
             f"  path {n} ({path['name']}): {sender} > {receiver}, {path['rate']}, {path['delay']} one way"
             for n, (path, sender, receiver) in enumerate(zip(
-                self.paths, self.emulator["senders"], self.emulator["receivers"])))
+                self.paths, self.emulator["senders"], self.emulator["receivers"], strict=True)))
         return (f"A file of {self.size / 1e6:g} MB from one process to another, over two emulated paths:\n"
                 f"{links}\n"
                 f"Half way, path 0 is cut; {MENDED_AFTER:g} s later it is mended.\n"

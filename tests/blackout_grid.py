@@ -32,14 +32,15 @@ def measure(arguments: argparse.Namespace, folder: Path) -> str:
     for (cell, driver, _), value in zip(runs, seconds, strict=True):
         measured.setdefault((cell, driver), []).append(value)
     lines = [
-        f"{arguments.runs} transfers of each kind, {arguments.at_once} at once, in {minutes:.1f} minutes; in the "
-        f"simulator {arguments.simulated}. {sockets.repeated} were repeated since the cut path was not in use any more.",
+        f"{arguments.runs} transfers of each kind, {arguments.at_once} at once, in {minutes:.1f} minutes; in "
+        f"the simulator {arguments.simulated}. {sockets.repeated} were repeated since the cut path was not in use "
+        "any more.",
         "", "| setting | cut | simulator, s | emulator, s | difference, ms | namespaces, s | difference, ms | |",
         "|---|---|---|---|---|---|---|---|"]
     for cell in cells:
         found = [agreement(measured[cell, driver], simulated[cell]) for driver in DRIVERS]
         pairs = [f"{shown(measured[cell, driver])} | {one.difference * 1000:+.1f} ± {one.half * 1000:.1f}"
-                 for driver, one in zip(DRIVERS, found)]
+                 for driver, one in zip(DRIVERS, found, strict=True)]
         verdict = "agree" if all(one.holds(resolution(cell[0])) for one in found) else "apart"
         lines.append(f"| {' | '.join(cell)} | {shown(simulated[cell])} | {' | '.join(pairs)} | {verdict} |")
     return "\n".join(lines) + "\n"

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -31,7 +32,7 @@ def _missing(what: str) -> str | None:
     if what == "namespaces":
         return namespaces.problem()
     if what == "tun":
-        return None if os.path.exists("/dev/net/tun") else "no /dev/net/tun"
+        return None if Path("/dev/net/tun").exists() else "no /dev/net/tun"
     if what.endswith(".h"):
         found = subprocess.run(["gcc", "-E", "-x", "c", "-"], input=f"#include <{what}>\n", text=True,
                                capture_output=True, check=False)

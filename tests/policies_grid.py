@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, folder: Path) -> str:
     results = Sockets(folder, arguments.limit, arguments.at_once).run(transfers)
     minutes = (time.monotonic() - began) / 60
     took: dict[Point, list[Took]] = {
-        point: [one for one, made in zip(results, transfers) if made.point == point] for point in points}
+        point: [one for one, made in zip(results, transfers, strict=True) if made.point == point] for point in points}
     measured = {point: [one.seconds for one in own] for point, own in took.items()}
     late = f"{statistics.mean(one.late_mean for one in results):.2f} ms late on average"
     lines = [

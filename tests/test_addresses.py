@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from support.namespaces import TwoHosts
 from support.program import SCENARIOS, Processes, make_file, tuning, wait_until
 

@@ -34,7 +34,8 @@ def test_simulator_emulator_and_namespaces_agree(tmp_path):
     for number in range(ROUNDS):
         numbers = range(number * RUNS, (number + 1) * RUNS)
         runs = [(cell, case) for cell in open_cells for case in cases(*cell[:2], BRIEF, numbers)]
-        for (cell, _), seconds in zip(runs, sockets.run([(cell[2], case) for cell, case in runs])):
+        for (cell, _), seconds in zip(runs, sockets.run([(cell[2], case) for cell, case in runs]),
+                                      strict=True):
             measured[cell].append(seconds)
         found = {cell: agreement(values, simulated[cell[:2]]) for cell, values in measured.items()}
         # One timeout more or less is a factor of two, and must not pass.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.program import Processes, binary
+from support.program import Processes
 
 MIB_A_PATH = 8
 # Bytes a second of a path: 10 Mbit/s.

@@ -49,7 +49,7 @@ def test_the_order_of_the_policies_is_the_simulators(tmp_path):
 
     transfers = [Transfer(point, seed, KIBIBYTES) for point in POINTS for seed in SEEDS]
     took = Sockets(tmp_path, LIMIT, AT_ONCE).run(transfers)
-    measured = {point: [t.seconds for t, made in zip(took, transfers) if made.point == point]
+    measured = {point: [t.seconds for t, made in zip(took, transfers, strict=True) if made.point == point]
                 for point in POINTS}
 
     # At 1 ms transfers take a fifth longer, and the order is the same (docs/sockets.md).

@@ -32,8 +32,8 @@ def cases(*stacks: str, quick: bool = True, once: bool = False,
                     continue
                 case = Case(stack, raw, we_connect)
                 marks = [pytest.mark.needs(*NEEDS[stack])]
-                left_out = (not quick and (raw == we_connect) == (stack == "usrsctp")
-                            or once and (raw, we_connect) != ONE[stack])
+                left_out = ((not quick and (raw == we_connect) == (stack == "usrsctp"))
+                            or (once and (raw, we_connect) != ONE[stack]))
                 if left_out:
                     marks.append(pytest.mark.thorough)
                 params.append(pytest.param(case, id=str(case), marks=marks))

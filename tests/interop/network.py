@@ -79,7 +79,8 @@ class Network(TwoHosts):
         with file.open("wb") as out:
             sniffer = subprocess.Popen(
                 [*self.a.inside, "dumpcap", "-q", "-i", "va1", "-i", "va2", "-B", "64",
-                 "-f", f"udp port {UDP_PORT} or ip proto 132 or ip6 proto 132", "-w", "-"], stdout=out, stderr=subprocess.PIPE)
+                 "-f", f"udp port {UDP_PORT} or ip proto 132 or ip6 proto 132", "-w", "-"],
+                stdout=out, stderr=subprocess.PIPE)
         try:
             wait_until(lambda: file.stat().st_size > 0, 15, "dumpcap does not start", alive=sniffer)
             yield

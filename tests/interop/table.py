@@ -6,7 +6,6 @@ that; otherwise what is told has to be what stands there.
 
 import dataclasses
 import os
-from pathlib import Path
 
 from support.program import ROOT
 
@@ -55,14 +54,14 @@ FEATURES = {
     "theirs-offered": "extensions offered by the peer alone",
 }
 # What cannot be asked of a peer.
-LACKS = {
-    "usrsctp": {feature: "not offered by the peer" for feature in ("dtls", "zero-checksum")},
-    "linux": {feature: "not offered by the peer" for feature in ("nr-sack", "dtls", "zero-checksum")},
-    "pion": {feature: "not offered by the peer" for feature in (
+LACKS = {peer: dict.fromkeys(features, "not offered by the peer") for peer, features in {
+    "usrsctp": ("dtls", "zero-checksum"),
+    "linux": ("nr-sack", "dtls", "zero-checksum"),
+    "pion": (
         "heartbeats", "failover", "mtu", "restart-ours", "restart-theirs", "nat-path",
         "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs", "fragments",
-        "prompt-theirs", "ecn-ours", "ecn-theirs", "adaptation", "nr-sack")},
-}
+        "prompt-theirs", "ecn-ours", "ecn-theirs", "adaptation", "nr-sack"),
+}.items()}
 # Who is behind a NAT connects, and in UDP: nobody can call it.
 BEHIND_NAT = ("nat", "nat-path")
 STACKS = {

@@ -16,8 +16,8 @@ def states(peer) -> set[str]:
 
 def assert_both_confirmed(*peers) -> None:
     for peer in peers:
-        wait_until(lambda: len(peer.paths()) == 2 and states(peer) == {"active"}, 10,
-                   lambda: f"{peer.name}: {peer.paths()}")
+        wait_until(lambda peer=peer: len(peer.paths()) == 2 and states(peer) == {"active"}, 10,
+                   lambda peer=peer: f"{peer.name}: {peer.paths()}")
 
 
 @cases(quick=False)

@@ -300,7 +300,8 @@ class _Namespaces(_Run):
 
     def cut(self) -> None:
         if self.case.cut == "link down":
-            return self.hosts.a.ip("link", "set", "va1", "down")
+            self.hosts.a.ip("link", "set", "va1", "down")
+            return
         self.hosts.swallow("a", 1)
         if self.case.cut == "silent":
             self.hosts.swallow("b", 1)
