@@ -186,7 +186,7 @@ class Sockets:
 
 class NotInUse(Exception):
     """A timeout has taken the data to the other path before the cut: with RTO.Min 200 ms and PMR 0
-    a sender that gets no time for so long is enough."""
+    a sender that gets no time for so long is enough. Or the cut took so long that all had arrived."""
 
 
 class _Run:
@@ -230,9 +230,11 @@ class _Run:
                 "--bind", ",".join(self.senders), "--json", "--plain", *case.tuning(), inside=self.hosts.a.inside)
             wait_until(lambda: any(out.iterdir()), 15, lambda: f"no file: {sender.err}", alive=sender.popen)
             time.sleep(case.after)
-            assert receiver.popen.poll() is None, "the cut comes too late"
             cut_at = time.time()
             self.cut()
+            # ip(8) waits for whoever else is changing a network. What is on its way may still arrive.
+            if receiver.popen.poll() is not None or sum(f.stat().st_size for f in out.iterdir()) > SIZE - QUEUE:
+                raise NotInUse
             # As long as what was on its way may take.
             time.sleep(0.1)
         ended = receiver.wait(case.patience()).json
