@@ -14,9 +14,9 @@ use polypath::{
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::leave::leave;
 use crate::output::print_line;
 use crate::reach::{Reach, Remote};
-use crate::send::leave;
 
 /// How long the paths have to be confirmed, and each probe to be answered.
 const CONFIRMATION: Duration = Duration::from_secs(4);

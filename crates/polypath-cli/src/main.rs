@@ -11,6 +11,7 @@ mod doctor;
 mod emulate;
 mod failure;
 mod interrupt;
+mod leave;
 mod local;
 mod monitor;
 mod output;

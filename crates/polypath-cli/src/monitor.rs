@@ -12,16 +12,10 @@ use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::progress::Progress;
+use crate::protocol::Role;
 
 /// How exactly the time without progress is measured.
 const SAMPLE: Duration = Duration::from_millis(20);
-
-/// Which side this is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Sender,
-    Receiver,
-}
 
 /// A change of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use polypath::{Path, PathId, Time};
 
-use crate::monitor::Role;
+use crate::protocol::Role;
 use crate::text;
 
 /// How often the display changes.

@@ -11,6 +11,13 @@ use bytes::Bytes;
 use polypath::{Message, Ppid, Received, StreamId};
 use serde::{Deserialize, Serialize};
 
+/// Which side of a transfer this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Sender,
+    Receiver,
+}
+
 /// What both sides say about themselves.
 pub(crate) const CONTROL: StreamId = StreamId(0);
 /// The bytes of the file and their digest.

@@ -10,11 +10,11 @@ use polypath::{
 
 use crate::auth_key;
 use crate::failure::Failure;
+use crate::leave::leave;
 use crate::local;
 use crate::peer::PeerAddress;
 use crate::protocol::SCTP_PORT;
 use crate::reason;
-use crate::send::leave;
 use crate::trust::{self, KnownHosts};
 
 /// An address of the peer, and the local one that speaks to it.

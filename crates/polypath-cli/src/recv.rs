@@ -10,13 +10,13 @@ use polypath::{Association, Encapsulation, Endpoint, EndpointOptions, Trust, UDP
 use crate::auth_key;
 use crate::failure::{Failure, one_line};
 use crate::interrupt::Interrupt;
+use crate::leave::leave;
 use crate::local;
-use crate::monitor::{Counter, Monitor, Role};
+use crate::monitor::{Counter, Monitor};
 use crate::progress::Progress;
-use crate::protocol::{Answer, Header, Part, SCTP_PORT, name_problem};
+use crate::protocol::{Answer, Header, Part, Role, SCTP_PORT, name_problem};
 use crate::reach::seconds;
 use crate::reason;
-use crate::send::leave;
 use crate::summary::Summary;
 use crate::target::{Piece, Target, destination};
 use crate::trust;

@@ -4,21 +4,20 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use polypath::{Association, Endpoint};
+use polypath::Association;
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
-use crate::monitor::{Counter, Monitor, Role};
+use crate::leave::leave;
+use crate::monitor::{Counter, Monitor};
 use crate::progress::Progress;
-use crate::protocol::{Answer, Header, Part, Trailer, VERSION};
+use crate::protocol::{Answer, Header, Part, Role, Trailer, VERSION};
 use crate::reach::Reach;
 use crate::reason;
 use crate::source::Source;
 use crate::summary::Summary;
 use crate::tuning::Tuning;
 
-/// How long the last packets may take when a transfer is given up.
-const FAREWELL: Duration = Duration::from_secs(1);
 /// How long the graceful shutdown may take after the file has arrived.
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
@@ -74,12 +73,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
             Err(failure)
         }
     }
-}
-
-/// Lets the last packets go.
-pub(crate) async fn leave(endpoint: &Endpoint, association: Association) {
-    drop(association);
-    let _ = tokio::time::timeout(FAREWELL, endpoint.close()).await;
 }
 
 /// Sends the file and waits for the receiver's word. Returns the SHA-256.

@@ -5,8 +5,9 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::monitor::{Change, Observations, Role, What};
+use crate::monitor::{Change, Observations, What};
 use crate::output;
+use crate::protocol::Role;
 use crate::text;
 
 /// A transfer that has succeeded.
