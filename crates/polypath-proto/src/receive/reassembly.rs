@@ -402,6 +402,17 @@ mod tests {
     }
 
     #[test]
+    fn a_message_goes_on_when_memory_was_given_back() {
+        let mut r = Reassembly::default();
+        assert_eq!(r.insert(&fragment(1, true, false, b"ab"), true), Ok(None));
+        assert!(!r.blocks.blocks.is_empty());
+        r.give_back();
+        assert!(r.blocks.blocks.is_empty());
+        let whole = r.insert(&fragment(2, false, true, b"cd"), true).unwrap().unwrap();
+        assert_eq!(&whole.payload[..], b"abcd");
+    }
+
+    #[test]
     fn contradicting_fragments_are_refused() {
         for (first, second) in [
             (fragment(1, true, false, b"a"), fragment(2, true, false, b"b")),
