@@ -234,6 +234,31 @@ fn the_old_address_may_go_before_the_new_one_comes() {
     assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
 }
 
+/// RFC 5061 5.3 F6: what still comes to an address that goes does not become the source of the new path, before
+/// that has been confirmed.
+#[test]
+fn what_comes_to_an_address_that_goes_is_not_the_way_back() {
+    let mut net = joined(1);
+    net.send(1, 0, payload(2, 300_000)).unwrap();
+    net.run(MS(40));
+    // Its answer, and what follows, comes to the old address.
+    net.drop_once(&["ASCONF-ACK"]);
+    net.comes(0, v4(5, 0));
+    let now = net.now;
+    net.hosts[0].endpoint.remove_local_address(now, v4(0, 0));
+    net.run(MS(15));
+    let packet = |what| net.sent_with(1, what).pop().unwrap();
+    let (answer, data) = (packet("ASCONF-ACK"), packet("DATA"));
+    let mark = net.log.len();
+    net.inject_all(answer.from, data.to, &[&answer.bytes, &data.bytes]);
+    assert_eq!(data.to.ip(), v4(0, 0));
+    assert_eq!(said(&net.sent_since(0, mark)), ["delete 0.0.0.0"]);
+    net.run(S(5));
+    let later = net.sent_since(0, mark);
+    assert!(later.iter().all(|p| p.from.ip() == v4(5, 0)), "{}", net.tail(60));
+    assert_eq!(net.hosts[0].received[0].payload, payload(2, 300_000));
+}
+
 /// A host that is bound to all addresses tells of those that the routes take, and not of what it had from the
 /// beginning and does not use.
 #[test]

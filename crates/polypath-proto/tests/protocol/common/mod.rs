@@ -271,9 +271,16 @@ impl Net {
 
     /// A datagram of nobody's arrives at once.
     pub(crate) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
-        let sent = self.tags.read(self.now, from, to, bytes);
-        self.log.push(sent);
-        self.deliver(from, to, Ecn::NotEct, bytes);
+        self.inject_all(from, to, &[bytes]);
+    }
+
+    /// As a socket gives a train of datagrams: nothing is sent in between.
+    pub(crate) fn inject_all(&mut self, from: SocketAddr, to: SocketAddr, train: &[&[u8]]) {
+        for bytes in train {
+            let sent = self.tags.read(self.now, from, to, bytes);
+            self.log.push(sent);
+            self.deliver(from, to, Ecn::NotEct, bytes);
+        }
         self.settle();
     }
 
