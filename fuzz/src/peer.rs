@@ -75,6 +75,8 @@ pub struct Peer {
     pub said: Vec<(Vec<u8>, How)>,
     /// Something was authenticated since the handshake, or there has been another handshake.
     trusted: bool,
+    /// In every handshake so far it has said that it leaves out checksums, which the endpoint insists on.
+    deaf: bool,
     last_len: usize,
     pub told: Told,
 }
@@ -101,6 +103,7 @@ impl Peer {
             serial: OUR_TSN,
             said: Vec::new(),
             trusted: false,
+            deaf: true,
             last_len: 0,
             told: Told::default(),
         };
@@ -120,6 +123,9 @@ impl Peer {
         };
         self.theirs = theirs;
         self.trusted = true;
+        self.deaf &= self.ours.has(Offers::CHECKS)
+            && !self.ours.has(Offers::ZERO_CHECKSUM)
+            && theirs.has(Offers::ZERO_CHECKSUM);
         self.offered = None;
         let init = packet(0, |w| {
             let _ = w.init(&fields, |p| theirs.write(p));
@@ -246,10 +252,7 @@ impl Peer {
             let known = |remote| OURS.map(ip).contains(remote);
             assert!(remotes.iter().all(known), "a stranger is a path: {remotes:?}");
         }
-        let deaf = self.ours.has(Offers::CHECKS)
-            && !self.ours.has(Offers::ZERO_CHECKSUM)
-            && self.theirs.has(Offers::ZERO_CHECKSUM);
-        if deaf || (authenticates && self.ours.has(Offers::DEMANDS)) {
+        if self.deaf || (authenticates && self.ours.has(Offers::DEMANDS)) {
             assert!(!self.told.readable, "data of a stranger");
         }
     }
