@@ -75,8 +75,8 @@ pub struct Peer {
     pub said: Vec<(Vec<u8>, How)>,
     /// Something was authenticated since the handshake, or there has been another handshake.
     trusted: bool,
-    /// In every handshake so far it has said that it leaves out checksums, which the endpoint insists on.
-    deaf: bool,
+    /// There was something to read before the last handshake.
+    readable_before: bool,
     last_len: usize,
     pub told: Told,
 }
@@ -103,7 +103,7 @@ impl Peer {
             serial: OUR_TSN,
             said: Vec::new(),
             trusted: false,
-            deaf: true,
+            readable_before: false,
             last_len: 0,
             told: Told::default(),
         };
@@ -123,9 +123,7 @@ impl Peer {
         };
         self.theirs = theirs;
         self.trusted = true;
-        self.deaf &= self.ours.has(Offers::CHECKS)
-            && !self.ours.has(Offers::ZERO_CHECKSUM)
-            && theirs.has(Offers::ZERO_CHECKSUM);
+        self.readable_before = self.told.readable;
         self.offered = None;
         let init = packet(0, |w| {
             let _ = w.init(&fields, |p| theirs.write(p));
@@ -252,8 +250,11 @@ impl Peer {
             let known = |remote| OURS.map(ip).contains(remote);
             assert!(remotes.iter().all(known), "a stranger is a path: {remotes:?}");
         }
-        if self.deaf || (authenticates && self.ours.has(Offers::DEMANDS)) {
-            assert!(!self.told.readable, "data of a stranger");
+        let deaf = self.ours.has(Offers::CHECKS)
+            && !self.ours.has(Offers::ZERO_CHECKSUM)
+            && self.theirs.has(Offers::ZERO_CHECKSUM);
+        if deaf || (authenticates && self.ours.has(Offers::DEMANDS)) {
+            assert!(!self.told.readable || self.readable_before, "data of a stranger");
         }
     }
 
