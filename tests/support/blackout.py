@@ -233,7 +233,9 @@ class _Run:
             cut_at = time.time()
             self.cut()
             # ip(8) waits for whoever else is changing a network. What is on its way may still arrive.
-            if receiver.popen.poll() is not None or sum(f.stat().st_size for f in out.iterdir()) > SIZE - QUEUE:
+            over = receiver.popen.poll()
+            assert over in (None, 0), receiver.err
+            if over == 0 or sum(f.stat().st_size for f in out.iterdir()) > SIZE - QUEUE:
                 raise NotInUse
             # As long as what was on its way may take.
             time.sleep(0.1)
