@@ -1,0 +1,157 @@
+//! The table of requirements: sentence, test, verdict.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+/// A list of requirements and where its table belongs.
+struct Document {
+    /// The module with its tests.
+    module: &'static str,
+    title: &'static str,
+    list: &'static str,
+    page: &'static str,
+}
+
+const DOCUMENTS: [Document; 1] = [Document {
+    module: "rfc9260",
+    title: "RFC 9260, sections 3 to 9",
+    list: include_str!("rfc9260.tsv"),
+    page: "rfc9260.md",
+}];
+
+/// A line of a list.
+struct Requirement<'a> {
+    id: &'a str,
+    level: &'a str,
+    sentence: &'a str,
+    /// Why no test shows it, or "= " and the requirement whose test does.
+    reason: &'a str,
+}
+
+fn read(list: &str) -> Vec<Requirement<'_>> {
+    let rows = list.lines().skip(1).map(|line| {
+        let mut fields = line.split('\t');
+        let mut field = || fields.next().unwrap_or_else(|| panic!("too few fields: {line}"));
+        Requirement { id: field(), level: field(), sentence: field(), reason: field() }
+    });
+    rows.collect()
+}
+
+/// The requirements that a test's name lists: `s5_2_1_r3_r4_words` stands for 5.2.1/3 and 5.2.1/4.
+fn requirements_of(name: &str) -> Vec<String> {
+    let Some(words) = name.strip_prefix('s') else { return Vec::new() };
+    let parts: Vec<&str> = words.split('_').collect();
+    let digits = |part: &&&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let section: Vec<&str> = parts.iter().take_while(digits).copied().collect();
+    let numbers = parts[section.len()..].iter().map_while(|part| {
+        let number = part.strip_prefix('r')?;
+        digits(&&number).then_some(number)
+    });
+    numbers.map(|number| format!("{}/{number}", section.join("."))).collect()
+}
+
+/// Runs the document's tests in a process of their own; each test's name and verdict.
+fn verdicts(module: &str) -> BTreeMap<String, bool> {
+    let program = std::env::current_exe().expect("this program has a path");
+    let output = Command::new(program)
+        .args([&format!("{module}::"), "--color=never"])
+        .output()
+        .expect("this program runs again");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines = text.lines().filter_map(|line| {
+        let (name, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
+        Some((name.to_owned(), verdict == "ok"))
+    });
+    lines.collect()
+}
+
+/// Whether this run writes the pages.
+#[allow(clippy::disallowed_methods, reason = "how a person asks for it")]
+fn writes() -> bool {
+    std::env::var_os("POLYPATH_WRITE").is_some()
+}
+
+#[test]
+fn every_requirement_has_a_test_or_a_reason() {
+    for document in &DOCUMENTS {
+        let requirements = read(document.list);
+        let known: BTreeSet<&str> = requirements.iter().map(|r| r.id).collect();
+        let mut tests: BTreeMap<String, Vec<(String, bool)>> = BTreeMap::new();
+        for (name, passed) in verdicts(document.module) {
+            let short = name.rsplit("::").next().unwrap_or_default();
+            for id in requirements_of(short) {
+                assert!(known.contains(id.as_str()), "{name}: there is no requirement {id}");
+                tests.entry(id).or_default().push((name.clone(), passed));
+            }
+        }
+        let (table, open) = table(document, &requirements, &tests);
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document.page);
+        if writes() {
+            std::fs::write(&page, &table).expect("the page can be written");
+        }
+        assert!(open.is_empty(), "neither test nor reason: {}", open.join(", "));
+        let written = std::fs::read_to_string(&page).unwrap_or_default();
+        assert!(
+            written == table,
+            "docs/{} is not what the tests say: POLYPATH_WRITE=1 cargo test -p polypath-proto --test \
+             conformance writes it",
+            document.page,
+        );
+    }
+}
+
+/// The page, and the requirements that nothing shows.
+fn table(
+    document: &Document,
+    requirements: &[Requirement<'_>],
+    tests: &BTreeMap<String, Vec<(String, bool)>>,
+) -> (String, Vec<String>) {
+    let (mut rows, mut open) = (String::new(), Vec::new());
+    let (mut shown, mut reasons) = (0, 0);
+    for requirement in requirements {
+        let own = tests.get(requirement.id);
+        let other = requirement.reason.strip_prefix("= ");
+        let (test, verdict) = match (own.or_else(|| tests.get(other?)), requirement.reason) {
+            (Some(found), _) => {
+                shown += 1;
+                let names: Vec<String> = found
+                    .iter()
+                    .map(|(name, _)| format!("`{}`", name.rsplit("::").next().unwrap_or(name)))
+                    .collect();
+                let passed = found.iter().all(|(_, passed)| *passed);
+                (names.join(", "), if passed { "passes" } else { "**fails**" })
+            }
+            (None, "") => {
+                open.push(requirement.id.to_owned());
+                (String::new(), "**open**")
+            }
+            (None, reason) => {
+                assert!(other.is_none(), "{}: {reason} has no test", requirement.id);
+                reasons += 1;
+                (String::new(), reason)
+            }
+        };
+        let Requirement { id, level, sentence, .. } = requirement;
+        let sentence = sentence.replace('|', "\\|");
+        writeln!(rows, "| {id} | {level} | {sentence} | {test} | {verdict} |").unwrap();
+    }
+    let page = format!(
+        "# {}\n\nEvery sentence with a key word of RFC 2119, the test that shows it, and the verdict. \
+         {} requirements: {shown} shown by a test, {reasons} with a reason why there is none.\n\n\
+         Written by `POLYPATH_WRITE=1 cargo test -p polypath-proto --test conformance`; the same test \
+         fails if this page is not up to date.\n\n\
+         | requirement | level | sentence | test | verdict |\n|---|---|---|---|---|\n{rows}",
+        document.title,
+        requirements.len(),
+    );
+    (page, open)
+}
+
+#[test]
+fn a_name_lists_its_requirements() {
+    assert_eq!(requirements_of("s5_2_1_r3_r14_an_init_ack"), ["5.2.1/3", "5.2.1/14"]);
+    assert_eq!(requirements_of("s6_r4_words"), ["6/4"]);
+    assert_eq!(requirements_of("short_of_numbers"), [""; 0]);
+}

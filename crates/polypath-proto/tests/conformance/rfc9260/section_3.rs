@@ -1,0 +1,1 @@
+//! RFC 9260, section 3: SCTP Packet Format.

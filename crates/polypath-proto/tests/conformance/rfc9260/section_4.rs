@@ -1,0 +1,1 @@
+//! RFC 9260, section 4: SCTP Association State Diagram.

@@ -1,0 +1,1 @@
+//! RFC 9260, section 6: User Data Transfer.

@@ -1,0 +1,1 @@
+//! RFC 9260, section 8: Fault Management.
