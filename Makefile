@@ -14,7 +14,7 @@ LOCKED := $(if $(filter true,$(CI)),--locked)
 TESTED := --workspace --exclude polypath-py
 BUILD_TESTED = $(CARGO) build $(LOCKED) $(TESTED) --all-targets
 
-.PHONY: help build demo test check test-rust test-e2e test-python differential policies blackout interop bench fuzz clean
+.PHONY: help build demo test check deny test-rust test-e2e test-python differential policies blackout interop bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -30,7 +30,7 @@ demo: ## a file over two paths, the one in use cut half way; under a minute
 
 test: ## every test; installs the system packages they need where it may
 	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory check deny
 	@$(MAKE) --no-print-directory -j2 test-rust wheel
 	@$(MAKE) --no-print-directory -j2 test-e2e fuzz-a-minute
 	@$(MAKE) --no-print-directory test-python
@@ -42,6 +42,9 @@ check: ## formatting, lints, docs, the crates' layers, the length of files
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
+
+deny: ## licences, bans and sources of what polypath is built on; advisories where there is a database
+	scripts/deny.sh
 
 test-rust: ## the tests of the crates
 	$(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast
