@@ -10,5 +10,6 @@
 #[allow(dead_code, unused_imports, reason = "shared with the protocol's tests")]
 mod common;
 
+mod bytes;
 mod matrix;
 mod rfc9260;

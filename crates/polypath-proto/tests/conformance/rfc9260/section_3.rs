@@ -1,1 +1,0 @@
-//! RFC 9260, section 3: SCTP Packet Format.

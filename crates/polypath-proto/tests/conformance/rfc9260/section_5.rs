@@ -1,1 +1,0 @@
-//! RFC 9260, section 5: Association Initialization.
