@@ -611,6 +611,8 @@ impl Association {
             Chunk::CookieEcho(echo) => return self.handle_cookie_echo(now, tag, echo.cookie, from),
             Chunk::CookieAck => self.handle_cookie_ack(now, path),
             Chunk::Error(error) => self.handle_error(now, error.causes),
+            // RFC 9260 3.3.7: "an ABORT chunk with a format error ... MUST silently discard it".
+            Chunk::Abort(abort) if !abort.causes.is_complete() => self.stats.dropped += 1,
             // RFC 9260 8.5.1 B, C: with our own tag only without the T bit.
             // RFC 5061 5.3 F4: not to an address that goes.
             Chunk::Abort(abort) if !abort.t_bit && self.stays(from.local.ip()) => {
@@ -667,7 +669,8 @@ impl Association {
             return false;
         }
         match packet.chunks().next() {
-            Some(Ok(Chunk::Abort(abort))) if abort.t_bit => {
+            // RFC 9260 3.3.7: one with a format error is discarded.
+            Some(Ok(Chunk::Abort(abort))) if abort.t_bit && abort.causes.is_complete() => {
                 if self.demands_auth(chunk_type::ABORT) {
                     self.stats.unauthenticated += 1;
                     return true;

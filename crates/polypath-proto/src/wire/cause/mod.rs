@@ -244,6 +244,11 @@ impl<'a> Causes<'a> {
         CauseIter { rest: self.0 }
     }
 
+    /// Every cause has a length that fits into the chunk.
+    pub fn is_complete(&self) -> bool {
+        self.iter().all(|cause| cause != Err(CauseError::Length))
+    }
+
     /// There is no cause.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -155,6 +155,36 @@ fn s3_3_7_r1_r2_an_abort_has_no_data_beside_it_and_stands_last() {
 }
 
 #[test]
+fn s3_3_7_r3_an_abort_with_a_format_error_or_without_association_is_discarded() {
+    let mut net = pair(1, Config::rfc9260());
+    let stranger = Hand::new(1);
+    let abort = |t_bit| stranger.packet(7, &|w| w.abort(t_bit, |_| Ok(())).unwrap());
+    assert!(stranger.raw(&mut net, &abort(true)).is_empty());
+    assert!(stranger.raw(&mut net, &abort(false)).is_empty());
+    // Chunk lengths of 3 and 12, cause lengths of 3 and 9 in a chunk of 12 bytes.
+    let wrong: [&[u8]; 4] = [
+        &[6, 0, 0, 3],
+        &[6, 0, 0, 12],
+        &[6, 0, 0, 12, 0, 12, 0, 3, 0, 0, 0, 0],
+        &[6, 0, 0, 12, 0, 12, 0, 9, 0, 0, 0, 0],
+    ];
+    for bytes in wrong {
+        let (mut net, hand) = opened();
+        let mut packet = hand.packet(hand.peer_tag, &|_| {});
+        packet.extend(bytes);
+        reseal(&mut packet);
+        assert!(hand.raw(&mut net, &packet).is_empty());
+        assert!(net.a(1).is_established(), "{bytes:?}");
+        // The same with the tag reflected.
+        packet[4..8].copy_from_slice(&hand.tag.to_be_bytes());
+        packet[13] = 1;
+        reseal(&mut packet);
+        assert!(hand.raw(&mut net, &packet).is_empty());
+        assert!(net.a(1).is_established(), "{bytes:?}");
+    }
+}
+
+#[test]
 fn s3_3_7_r4_no_abort_is_answered_by_an_abort() {
     for t_bit in [false, true] {
         let (mut net, hand) = opened();
