@@ -215,8 +215,8 @@ pub(crate) fn write_supported_types(
     if listed(shared, destination).next().is_none() {
         return Ok(());
     }
-    let v4 = shared.config.addresses.iter().any(IpAddr::is_ipv4);
-    let v6 = shared.config.addresses.iter().any(IpAddr::is_ipv6);
+    let v4 = shared.config.addresses.iter().any(|ip| ip.to_canonical().is_ipv4());
+    let v6 = shared.config.addresses.iter().any(|ip| ip.to_canonical().is_ipv6());
     match (v4, v6) {
         (true, true) => p.supported_address_types(&[5, 6]),
         (true, false) => p.supported_address_types(&[5]),

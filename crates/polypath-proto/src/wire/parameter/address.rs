@@ -58,13 +58,15 @@ impl ParameterWriter<'_> {
         self.typed(parameter_type::IPV6, &address.octets())
     }
 
-    /// Writes the address parameter for an address.
+    /// Writes the address parameter for an address. An IPv4-mapped IPv6 address is written as the
+    /// IPv4 address that it stands for: RFC 9260 3.3.2.1.2, "MUST NOT use an IPv4-mapped IPv6
+    /// address".
     ///
     /// # Errors
     ///
     /// The parameter does not fit.
     pub fn address(&mut self, address: IpAddr) -> Result<(), DoesNotFit> {
-        match address {
+        match address.to_canonical() {
             IpAddr::V4(address) => self.ipv4(address),
             IpAddr::V6(address) => self.ipv6(address),
         }
@@ -82,6 +84,8 @@ mod tests {
         let bytes = [0, 5, 0, 8, 192, 0, 2, 1];
         check(|p| p.ipv4(address), Parameter::Ipv4(address), &bytes);
         check(|p| p.address(address.into()), Parameter::Ipv4(address), &bytes);
+        let mapped = address.to_ipv6_mapped();
+        check(|p| p.address(mapped.into()), Parameter::Ipv4(address), &bytes);
         assert_eq!(Parameter::Ipv4(address).address(), Some(address.into()));
         check_malformed(&[0, 5, 0, 7, 192, 0, 2]);
         check_malformed(&[0, 5, 0, 9, 192, 0, 2, 1, 0]);

@@ -154,6 +154,21 @@ fn s3_3_2_1_r1_parameters_follow_the_fixed_fields() {
 }
 
 #[test]
+fn s3_3_2_1_2_r1_no_ipv4_mapped_address_is_sent() {
+    let mapped = "::ffff:10.9.9.9".parse().unwrap();
+    let addresses = vec![v4(0, 0), mapped];
+    let config = EndpointConfig::new(PORT, addresses, Encapsulation::RawIp);
+    let mut endpoint = Endpoint::new(config, Seed::from_u64(1));
+    let remote = Remote { address: (v4(0, 1), 0).into(), local: None };
+    endpoint.connect(Time::ZERO, PORT, &[remote]).unwrap();
+    let mut buf = [0; 2000];
+    let init = endpoint.poll_transmit(Time::ZERO, &mut buf).expect("an INIT");
+    let list = parameters(&chunks(&buf[..init.size])[0]);
+    assert!(list.iter().all(|p| p.ty != 6), "{list:?}");
+    assert!(list.iter().any(|p| p.ty == 5 && p.value == [10, 9, 9, 9]), "{list:?}");
+}
+
+#[test]
 fn s3_3_2_1_2_r2_without_addresses_the_source_of_the_init_is_the_sole_destination() {
     let (mut net, hand) = opened();
     net.run(S(100));
