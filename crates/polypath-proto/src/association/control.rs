@@ -140,6 +140,16 @@ impl ControlQueue {
         }
     }
 
+    /// Bytes that reports of unrecognized parameters take.
+    pub(super) fn len_of_errors(&self) -> usize {
+        let lens = self.next.iter().map(|(_, control)| match control {
+            // The headers of the chunk and of the cause; the parameters are padded already.
+            Control::Error(OwnedCause::UnrecognizedParameters(raw)) => 4 + 4 + raw.len(),
+            _ => 0,
+        });
+        lens.sum()
+    }
+
     pub(super) fn pop(&mut self) {
         self.next.pop_front();
     }

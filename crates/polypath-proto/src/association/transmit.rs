@@ -13,8 +13,8 @@ use crate::policy::{PathState, PathsView};
 use crate::reply::write_reply;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
-    COMMON_HEADER_LEN, Checksum, CommonHeader, DoesNotFit, InitFields, PacketWriter,
-    ReconfigParameters, seal,
+    CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, CommonHeader, DoesNotFit, InitFields,
+    PacketWriter, ReconfigParameters, seal,
 };
 use crate::{Extension, Extensions, PathId, Time, Tsn, VerificationTag};
 
@@ -127,6 +127,12 @@ impl Association {
         let limit = self.paths[path.index()].max_packet();
         if let Some((_, Control::MtuProbe(Some(size), _))) = self.control.front() {
             return *size;
+        }
+        // RFC 9260 3.3.3: the peer's cookie may be of any length. What was unrecognized in its INIT ACK
+        // is reported in the same packet, for no other may leave before the COOKIE ACK (5.1 C).
+        if let (State::CookieEchoed(echoed), Purpose::Control) = (&self.state, purpose) {
+            let chunks = self.control.len_of_errors() + echoed.cookie.len().next_multiple_of(4);
+            return limit.max(COMMON_HEADER_LEN + CHUNK_HEADER_LEN + chunks);
         }
         let flight = &self.sender.flight;
         let payload = match purpose {

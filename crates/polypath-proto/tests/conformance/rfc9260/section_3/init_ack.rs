@@ -110,6 +110,28 @@ fn s3_3_3_r17_the_initial_tsn_of_an_init_ack_is_random() {
 }
 
 #[test]
+fn s3_3_3_r18_an_init_ack_of_many_thousand_bytes_is_accepted() {
+    for (cookie, addresses) in [(4000, 0), (100, 1000), (9000, 1000)] {
+        let mut net = pair(1, Config::rfc9260());
+        let hand = Hand::new(0).be_called(&mut net);
+        let cookie = payload(1, cookie);
+        let answers = hand.say(&mut net, &|w| {
+            w.init_ack(&hand.fields(), |p| {
+                for i in 0..addresses {
+                    p.ipv4([10, 0, 1 + (i / 250) as u8, (i % 250) as u8].into())?;
+                }
+                p.state_cookie(&cookie)
+            })
+            .unwrap();
+        });
+        assert!(answers[0].has("COOKIE ECHO"), "{} bytes", cookie.len());
+        assert_eq!(chunk(&answers[0].bytes, 10).value, cookie);
+        hand.say(&mut net, &|w| w.cookie_ack().unwrap());
+        assert!(net.a(0).is_established());
+    }
+}
+
+#[test]
 fn s3_3_3_r19_an_init_ack_with_all_mandatory_parameters_is_answered_by_a_cookie_echo() {
     let (_, hand, answers) = answers_to(|_| {});
     assert_eq!(answers.iter().map(Sent::text).collect::<Vec<_>>(), ["COOKIE ECHO"]);
