@@ -175,11 +175,12 @@ impl Association {
         if retransmits >= most {
             return self.become_closed(CloseReason::NoAnswer);
         }
-        // RFC 9260 6.3.3 (E2) holds for T1 too. The next attempt tries another address, for the
-        // first may be the one that is down.
+        // RFC 9260 6.3.3 (E2) holds for T1 too. The next attempt uses another address, for the first may
+        // be unreachable, and the RTO of that address: 5.1, "there SHOULD be a T1-init and T1-cookie
+        // timer for each address of the peer".
         self.paths[old.index()].back_off();
-        let rto = self.paths[old.index()].rto();
         let next = self.next_remote(old);
+        let rto = self.paths[next.index()].rto();
         match &mut self.state {
             State::CookieWait(s) => {
                 (s.path, s.t1, s.retransmits) = (next, now + rto, retransmits + 1);
@@ -188,9 +189,6 @@ impl Association {
                 (s.path, s.t1, s.retransmits) = (next, now + rto, retransmits + 1);
             }
             _ => {}
-        }
-        while self.paths[next.index()].rto() < rto {
-            self.paths[next.index()].back_off();
         }
         self.control.clear();
         self.control.push(next, if init { Control::Init } else { Control::CookieEcho });

@@ -6,7 +6,6 @@ use bytes::Bytes;
 
 use super::Association;
 use super::control::Control;
-use super::state::State;
 use super::transmit::Purpose;
 use crate::config::{PathConfirmation, Procedures};
 use crate::path::{PacketPair, Path};
@@ -248,9 +247,10 @@ impl Association {
         (path.index() < self.paths.len()).then_some((path, Time::from_nanos(nanos), kind))
     }
 
-    /// RFC 9260 8.3: the peer's HEARTBEAT goes back the way it came.
+    /// RFC 9260 8.3: the peer's HEARTBEAT goes back the way it came. Not before the COOKIE ACK: until then
+    /// the sender of the COOKIE ECHO "MUST NOT send any other packets to the peer" (5.1 C).
     pub(super) fn handle_heartbeat(&mut self, path: PathId, info: &[u8]) {
-        if self.state.is_synchronised() || matches!(self.state, State::CookieEchoed(_)) {
+        if self.state.is_synchronised() {
             self.control.push(path, Control::HeartbeatAck(Bytes::copy_from_slice(info)));
         }
     }

@@ -60,6 +60,30 @@ fn s5_1_r6_an_init_leaves_no_state() {
 }
 
 #[test]
+fn s5_1_r7_until_the_cookie_ack_only_the_cookie_echo_leaves() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand::new(0).be_called(&mut net);
+    net.send(0, 0, payload(1, 10_000)).unwrap();
+    let mark = net.log.len();
+    hand.say(&mut net, &|w| {
+        w.init_ack(&hand.fields(), |p| {
+            p.address(hand.ip)?;
+            p.ipv4([10, 0, 0, 77].into())?;
+            p.state_cookie(b"a cookie of ours")
+        })
+        .unwrap();
+    });
+    hand.say(&mut net, &|w| w.heartbeat(b"asked too early").unwrap());
+    hand.say(&mut net, &|w| w.typed_chunk(0xc7, 0, b"unknown").unwrap());
+    net.run(S(30));
+    let packets = net.sent_since(0, mark);
+    assert!(packets.len() >= 4, "{}", net.tail(10));
+    assert!(packets.iter().all(|p| p.chunks[0].name == "COOKIE ECHO"), "{:?}", texts(&packets));
+    hand.say(&mut net, &|w| w.cookie_ack().unwrap());
+    assert!(net.sent_since(0, mark).iter().any(|p| p.has("DATA")));
+}
+
+#[test]
 fn s5_1_r12_t1_init_and_t1_cookie_back_off_up_to_rto_max() {
     let expected = [0, 1, 3, 7, 15, 31, 63, 123, 183];
     for (chunk, start) in [("INIT", 0), ("COOKIE ECHO", 20)] {
@@ -88,6 +112,18 @@ fn attempts(chunk: &'static str) -> Vec<(u64, u8)> {
     net.hosts[0].endpoint.connect(net.now, PORT, &remotes).unwrap();
     net.run(S(100));
     net.sent_with(0, chunk).iter().map(|p| (p.ms(), p.net())).collect()
+}
+
+#[test]
+fn s5_1_r13_every_address_has_a_timer_of_its_own() {
+    let starts = |attempts: Vec<(u64, u8)>| -> Vec<(u64, u8)> {
+        let first = attempts[0].0;
+        attempts.iter().map(|(ms, net)| ((ms - first) / 1000, *net)).collect()
+    };
+    // The RTO of each address is doubled when its own timer expires (6.3.3 E2).
+    let expected = [(0, 0), (1, 1), (2, 0), (4, 1), (6, 0), (10, 1)];
+    assert_eq!(starts(attempts("INIT"))[..6], expected);
+    assert_eq!(starts(attempts("COOKIE ECHO"))[..6], expected);
 }
 
 #[test]
