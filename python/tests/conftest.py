@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Generator
 
 import matplotlib as mpl
 import pytest
@@ -14,6 +15,16 @@ mpl.use("Agg")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first: the groups, of which one worker runs one."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With CI=true a skip is a failure."""
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"{report.longrepr}, which CI does not allow"
+    return report
 
 
 @pytest.fixture

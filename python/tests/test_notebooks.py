@@ -20,7 +20,7 @@ def test_a_notebook_runs(file: Path, tmp_path: Path) -> None:
     assert all(not cell.outputs and cell.execution_count is None for cell in code)
     NotebookClient(
         notebook,
-        timeout=120,
+        timeout=600,
         kernel_name="python3",
         resources={"metadata": {"path": str(tmp_path)}},
     ).execute()

@@ -229,12 +229,13 @@ def test_many_runs_end_when_they_are_told_to(lossy: Scenario) -> None:
 def test_python_goes_on_during_a_run(lossy: Scenario) -> None:
     long = lossy.with_({"workload.size": "200 MB", "run.check_content": False})
     thread = threading.Thread(target=polypath.simulate, args=[long])
-    start, ticks = time.monotonic(), 0
+    ticks = 0
     thread.start()
     while thread.is_alive():
         time.sleep(0.005)
         ticks += 1
-    assert ticks > (time.monotonic() - start) / 0.005 / 4
+    # Once before and once after it, if it kept the interpreter to itself.
+    assert ticks > 5
 
 
 def test_a_run_can_be_drawn(failing: Scenario, tmp_path: Path) -> None:

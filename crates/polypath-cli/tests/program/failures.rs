@@ -16,7 +16,7 @@ fn nobody_listens() {
     let ended = polypath(&["send", &files.text("file"), &format!("127.0.0.1:{port}")]).wait();
     let line = ended.complains(1, &["127.0.0.1", "polypath recv"]);
     assert_eq!(line, "polypath: cannot connect to 127.0.0.1: nothing listens on that UDP port");
-    assert!(ended.seconds < 3.0, "{}", ended.seconds);
+    assert!(ended.seconds < 20.0, "{}", ended.seconds);
 }
 
 #[test]
@@ -135,10 +135,7 @@ fn slow(files: &Files, net: u8) -> (Emulator, Process, Process) {
     let mut args = vec!["send", &file, &host];
     args.extend(BRISK);
     let send = polypath(&args);
-    while files.received().is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    files.wait_for(300_000);
     (emulator, recv, send)
 }
 

@@ -1,7 +1,5 @@
 //! Two paths through the emulator: one is cut, and mended.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -72,10 +70,10 @@ fn the_primary_is_cut_half_way_and_mended() {
     let mut args = vec!["send", &file, &first, "--via", &second, "--json"];
     args.extend(BRISK);
     let mut send = polypath(&args);
-    std::thread::sleep(Duration::from_millis(1500));
+    files.wait_for(2_000_000);
     emulator.process.say("down p0");
     emulator.process.said("done: down p0");
-    std::thread::sleep(Duration::from_millis(4000));
+    files.wait_for(5_000_000);
     emulator.process.say("up p0");
     emulator.process.said("done: up p0");
     let (sent, received) = (send.wait().json(), recv.wait().json());
@@ -85,7 +83,7 @@ fn the_primary_is_cut_half_way_and_mended() {
         let bytes = |n: usize| summary["paths"][n]["bytes"].as_u64().unwrap();
         assert!(bytes(0) > 500_000 && bytes(1) > 500_000, "{summary}");
         let blackout = summary["blackout_s"].as_f64().unwrap();
-        assert!((0.2..5.0).contains(&blackout), "{blackout}");
+        assert!((0.2..15.0).contains(&blackout), "{blackout}");
     }
     assert_eq!(changes(&sent, 0)[..2], ["inactive", "active"]);
     assert_eq!(changes(&sent, 1)[0], "takes_new_data");

@@ -66,6 +66,20 @@ impl Files {
         self.path(name).to_str().unwrap().to_owned()
     }
 
+    /// Waits until so many bytes have been received, of a file that is not complete.
+    pub(crate) fn wait_for(&self, bytes: u64) {
+        let end = Instant::now() + PATIENCE;
+        let size = || -> u64 {
+            let entries = std::fs::read_dir(self.path("out")).unwrap();
+            // It gets its name when it is complete.
+            entries.map(|entry| entry.unwrap().metadata().map_or(0, |about| about.len())).sum()
+        };
+        while size() < bytes {
+            assert!(Instant::now() < end, "{} of {bytes} bytes have come", size());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Names of what was received.
     pub(crate) fn received(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.path("out")).unwrap();

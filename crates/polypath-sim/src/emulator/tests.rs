@@ -22,14 +22,22 @@ fn scenario(paths: &[PathSpec], receiver: &UdpSocket, net: u8) -> Scenario {
 }
 
 fn socket(ip: [u8; 4]) -> UdpSocket {
-    let socket = UdpSocket::bind((IpAddr::from(ip), 0)).unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    socket
+    UdpSocket::bind((IpAddr::from(ip), 0)).unwrap()
 }
 
-fn receive(socket: &UdpSocket) -> Option<(Vec<u8>, SocketAddr)> {
+/// A datagram that is on its way: on a busy machine it may take long.
+fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
+    receive_within(socket, Duration::from_secs(60)).expect("nothing arrives")
+}
+
+fn receive_within(socket: &UdpSocket, time: Duration) -> Option<(Vec<u8>, SocketAddr)> {
+    socket.set_read_timeout(Some(time)).unwrap();
     let mut bytes = [0; 2048];
     socket.recv_from(&mut bytes).ok().map(|(size, from)| (bytes[..size].to_vec(), from))
+}
+
+fn receives_nothing(socket: &UdpSocket) -> bool {
+    receive_within(socket, Duration::from_millis(500)).is_none()
 }
 
 #[test]
@@ -46,23 +54,30 @@ fn there_and_back_with_true_addresses_and_the_links_delay() {
     let emulator = start(&scenario(&[path], &receiver, 77), None).unwrap();
     let ends = &emulator.paths()[0];
     assert_eq!(ends.front.ip(), receiver.local_addr().unwrap().ip());
-    let before = Instant::now();
-    sender.send_to(&[7; 1222], ends.front).unwrap();
-    let (bytes, from) = receive(&receiver).unwrap();
     // 1250 bytes with headers at 1 Mbit/s: 10 ms, and 40 ms of propagation.
-    let took = before.elapsed();
-    assert_eq!((bytes, from), (vec![7; 1222], ends.back));
-    assert!(took >= Duration::from_millis(50), "{took:?}");
-    assert!(took < Duration::from_millis(500), "{took:?}");
-    receiver.send_to(b"back", from).unwrap();
-    assert_eq!(receive(&sender), Some((b"back".to_vec(), ends.front)));
+    let model = Duration::from_millis(50);
+    let mut seen = Duration::ZERO;
+    let mut send = || {
+        let before = Instant::now();
+        sender.send_to(&[7; 1222], ends.front).unwrap();
+        assert_eq!(receive(&receiver), (vec![7; 1222], ends.back));
+        let took = before.elapsed();
+        assert!(took >= model, "{took:?}");
+        seen += took - model;
+        took
+    };
+    // A busy machine is late, but not each time.
+    let sent = 1 + (0..200).position(|_| send() < model * 2).expect("never in time");
+    receiver.send_to(b"back", ends.back).unwrap();
+    assert_eq!(receive(&sender), (b"back".to_vec(), ends.front));
     let report = emulator.report().unwrap();
-    assert_eq!(report.links.iter().map(|l| l.counters.delivered).collect::<Vec<_>>(), [1, 1]);
+    let delivered: Vec<_> = report.links.iter().map(|l| l.counters.delivered).collect();
+    assert_eq!(delivered, [sent as u64, 1]);
     // What the model took less than was seen is what the machine added.
     let late = report.punctuality;
-    assert_eq!(late.datagrams, 2);
-    assert!(late.most <= late.total && late.total <= late.most * 2, "{late:?}");
-    assert!(!late.most.is_zero() && late.most < Duration::from_millis(400), "{late:?}");
+    assert_eq!(late.datagrams, 1 + sent as u64);
+    assert!(!late.most.is_zero() && late.most <= late.total, "{late:?}");
+    assert!(late.total - late.most <= seen, "{late:?}, {seen:?}");
     emulator.stop().unwrap();
 }
 
@@ -73,14 +88,13 @@ fn the_receiver_may_speak_first_on_a_path() {
     let bind = |ip: [u8; 4], port| UdpSocket::bind((IpAddr::from(ip), port)).unwrap();
     let (second_sender, second_receiver) =
         (bind([127, 83, 1, 1], port(&sender)), bind([127, 83, 1, 2], port(&receiver)));
-    second_sender.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let paths = [PathSpec::default(), PathSpec::default()];
     let emulator = start(&scenario(&paths, &receiver, 83), None).unwrap();
     let [first, second] = [0, 1].map(|n| &emulator.paths()[n]);
     sender.send_to(b"INIT", first.front).unwrap();
-    assert_eq!(receive(&receiver).unwrap().0, b"INIT");
+    assert_eq!(receive(&receiver).0, b"INIT");
     second_receiver.send_to(b"HEARTBEAT", second.back).unwrap();
-    assert_eq!(receive(&second_sender), Some((b"HEARTBEAT".to_vec(), second.front)));
+    assert_eq!(receive(&second_sender), (b"HEARTBEAT".to_vec(), second.front));
 }
 
 #[test]
@@ -88,21 +102,28 @@ fn the_queue_limit_and_the_rate_hold() {
     let (sender, receiver) = (socket([127, 78, 0, 1]), socket([127, 78, 0, 2]));
     let path = PathSpec::new(Rate::mbit(8), Span::millis(1)).queue(QueueLimit::Packets(20));
     let emulator = start(&scenario(&[path], &receiver, 78), None).unwrap();
+    let begin = Instant::now();
     for n in 0..100u8 {
         sender.send_to(&[n; 972], emulator.paths()[0].front).unwrap();
     }
     // One on the transmitter, twenty behind it (a few more if the relay was slow to read).
     let (mut received, mut last) = (0, 0);
-    let begin = Instant::now();
-    while let Some((bytes, _)) = receive(&receiver) {
-        assert!(received == 0 || bytes[0] > last, "out of order");
-        (received, last) = (received + 1, bytes[0]);
-    }
+    let forward = loop {
+        if let Some((bytes, _)) = receive_within(&receiver, Duration::from_millis(100)) {
+            assert!(received == 0 || bytes[0] > last, "out of order");
+            (received, last) = (received + 1, bytes[0]);
+        } else {
+            let forward = emulator.report().unwrap().links.remove(0).counters;
+            if forward.offered == 100 && forward.delivered == received {
+                break forward;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "{forward:?}, {received} received");
+        }
+    };
     assert!((21..=100).contains(&received), "{received}");
     assert!(begin.elapsed() >= Duration::from_millis(20));
-    let forward = emulator.report().unwrap().links.remove(0);
-    forward.counters.check().unwrap();
-    assert_eq!(forward.counters.dropped_queue + received, 100);
+    forward.check().unwrap();
+    assert_eq!(forward.dropped_queue + received, 100);
 }
 
 #[test]
@@ -114,11 +135,11 @@ fn paths_are_cut_and_mended() {
     emulator.cut(0).unwrap();
     assert!(!emulator.report().unwrap().links[0].up);
     sender.send_to(b"lost", front).unwrap();
-    assert_eq!(receive(&receiver), None);
+    assert!(receives_nothing(&receiver));
     emulator.mend(0).unwrap();
     assert!(emulator.report().unwrap().links[0].up);
     sender.send_to(b"found", front).unwrap();
-    assert_eq!(receive(&receiver).unwrap().0, b"found");
+    assert_eq!(receive(&receiver).0, b"found");
 }
 
 #[test]
@@ -130,10 +151,10 @@ fn faults_are_timed_from_the_first_datagram() {
     let emulator = start(&scenario, None).unwrap();
     std::thread::sleep(Duration::from_millis(150));
     sender.send_to(b"first", emulator.paths()[0].front).unwrap();
-    assert_eq!(receive(&receiver).unwrap().0, b"first");
+    assert_eq!(receive(&receiver).0, b"first");
     std::thread::sleep(Duration::from_millis(200));
     sender.send_to(b"second", emulator.paths()[0].front).unwrap();
-    assert_eq!(receive(&receiver), None);
+    assert!(receives_nothing(&receiver));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use polypath::{
 };
 
 use crate::relay::Relay;
-use crate::setup::{self, PORT, Pair, goes_on_when_cut, impatient, ip, options, soon, until};
+use crate::setup::{self, PATIENCE, PORT, Pair, brisk, goes_on_when_cut, ip, options, soon, until};
 
 /// Of the server, of the client, and of somebody else.
 static IDENTITIES: LazyLock<[Identity; 3]> =
@@ -50,7 +50,7 @@ async fn goes_both_ways(pair: &Pair) {
 
 #[tokio::test]
 async fn two_paths_one_peer_and_one_is_cut() {
-    let (pair, relays) = relayed(&impatient()).await;
+    let (pair, relays) = relayed(&brisk()).await;
     assert_eq!(pair.near.peer(), Some(IDENTITIES[0].fingerprint()));
     assert_eq!(pair.far.peer(), Some(IDENTITIES[1].fingerprint()));
     goes_on_when_cut(&pair, &relays, 400, 5000).await;
@@ -82,14 +82,12 @@ async fn packets_stay_as_large_as_the_path_takes() {
 
 #[tokio::test]
 async fn a_network_that_changes_the_port_is_got_over() {
-    let (pair, mut relays) = relayed(&impatient()).await;
+    let (pair, mut relays) = relayed(&brisk()).await;
     goes_both_ways(&pair).await;
     for relay in &mut relays {
         relay.change_port().await;
     }
     // The server knows no connection with these ports, and the client finds out by itself.
-    pair.near.set_association_max_retrans(1000);
-    pair.far.set_association_max_retrans(1000);
     soon(goes_both_ways(&pair)).await;
     assert!(pair.near_stats().0.opened > 2);
 }
@@ -152,7 +150,8 @@ async fn somebody_else_cannot_take_an_association_over() {
         let to = || ConnectOptions::new(PORT, server.local_addresses().iter().copied());
         let near = soon(client.connect(to())).await.unwrap();
         let far = soon(server.accept()).await.unwrap();
-        let taken = tokio::time::timeout(Duration::from_secs(2), intruder.connect(to())).await;
+        let patience = if encrypted { Duration::from_secs(2) } else { PATIENCE };
+        let taken = tokio::time::timeout(patience, intruder.connect(to())).await;
         assert_eq!(taken.is_err(), encrypted, "{taken:?}");
         if encrypted {
             assert!(server.encryption_stats().1 > 0);

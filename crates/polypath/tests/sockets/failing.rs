@@ -1,6 +1,6 @@
 //! What goes wrong is said, clearly and soon.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use polypath::{
     BindError, CloseReason, Config, ConnectError, ConnectOptions, Encapsulation, Endpoint,
@@ -8,16 +8,21 @@ use polypath::{
 };
 
 use crate::relay::Relay;
-use crate::setup::{PORT, client, impatient, ip, options, pair, server, soon};
+use crate::setup::{PORT, brisk, client, impatient, ip, options, pair, server, soon};
+
+/// The first INIT is not repeated while a test waits, also on a busy machine.
+fn slow_to_repeat() -> Config {
+    let long = Duration::from_secs(30);
+    Config::builder().rto_initial(long).rto_max(long * 2).build().unwrap()
+}
 
 #[tokio::test]
 async fn nothing_listens_on_the_udp_port() {
-    let config = Config::rfc9260();
+    let config = slow_to_repeat();
     let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let client = client(&["127.0.0.1"], &config);
-    let start = Instant::now();
     let error = soon(client.connect(ConnectOptions::new(PORT, [closed]))).await.unwrap_err();
-    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert_eq!(client.socket_stats()[0].datagrams_sent, 1);
     assert!(matches!(error, ConnectError::Closed(CloseReason::Unreachable { .. })), "{error:?}");
     assert_eq!(error.to_string(), "the peer cannot be reached: nothing listens on that UDP port");
     assert!(client.socket_stats()[0].icmp_errors > 0);
@@ -29,12 +34,11 @@ async fn nothing_listens_on_the_udp_port() {
 
 #[tokio::test]
 async fn the_peer_does_not_listen() {
-    let config = Config::rfc9260();
+    let config = slow_to_repeat();
     let (client, other) = (client(&["127.0.0.1"], &config), client(&["127.0.0.1"], &config));
-    let start = Instant::now();
     let to = ConnectOptions::new(other.port(), [other.local_addresses()[0]]);
     let error = soon(client.connect(to)).await.unwrap_err();
-    assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    assert_eq!(client.socket_stats()[0].datagrams_sent, 1);
     assert!(matches!(error, ConnectError::Closed(CloseReason::PeerAbort { .. })), "{error:?}");
     assert_eq!(other.stats().refused, 1);
 }
@@ -76,7 +80,7 @@ async fn messages_are_checked() {
 
 #[tokio::test]
 async fn the_peer_vanishes() {
-    let config = impatient();
+    let config = brisk();
     let server = server(&["127.0.0.1"], &config);
     let relay = Relay::new(ip("127.0.0.1"), server.local_addresses()[0]).await;
     let client = client(&["127.0.0.1"], &config);
@@ -86,12 +90,12 @@ async fn the_peer_vanishes() {
     near.send(Message::new(StreamId(0), "hello")).await.unwrap();
     assert_eq!(soon(far.recv()).await.unwrap().unwrap().payload, "hello");
     relay.cut(true);
+    near.set_association_max_retrans(4);
+    far.set_association_max_retrans(4);
     // A sender notices by its data, a receiver by its heartbeats.
     near.send(Message::new(StreamId(0), "is anybody there?")).await.unwrap();
-    let start = Instant::now();
     assert_eq!(soon(near.closed()).await, CloseReason::PeerUnreachable);
     assert_eq!(soon(far.closed()).await, CloseReason::PeerUnreachable);
-    assert!(start.elapsed() < Duration::from_secs(5));
     assert!(soon(near.recv()).await.is_err());
     assert!(soon(near.shutdown()).await.is_err());
 }

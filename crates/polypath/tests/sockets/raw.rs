@@ -24,11 +24,15 @@ fn raw(address: &str, port: u16, listen: bool) -> Option<Endpoint> {
     }
 }
 
+/// One of ten ports of this process: raw sockets see the packets of all tests, also of another run of them.
+fn port(number: u16) -> u16 {
+    20_000 + (std::process::id() % 4_000) as u16 * 10 + number
+}
+
 async fn transfer(client: &str, server: &str) {
-    // Ports of their own: raw sockets see the packets of all tests.
-    let port = 20_000 + (server.len() as u16) + u16::from(client == server);
+    let port = port(if client == server { 0 } else { 2 });
     let Some(server) = raw(server, port, true) else { return };
-    let client = raw(client, port + 100, false).unwrap();
+    let client = raw(client, port + 1, false).unwrap();
     let to = ConnectOptions::new(port, [server.local_addresses()[0]]);
     let near = soon(client.connect(to)).await.unwrap();
     let far = soon(server.accept()).await.unwrap();
@@ -47,9 +51,9 @@ async fn ipv4() {
 
 #[tokio::test]
 async fn ipv4_wildcard() {
-    let Some(server) = raw("0.0.0.0", 20_500, true) else { return };
-    let client = raw("0.0.0.0", 20_501, false).unwrap();
-    let to = ConnectOptions::new(20_500, ["127.0.6.3:0".parse().unwrap()]);
+    let Some(server) = raw("0.0.0.0", port(4), true) else { return };
+    let client = raw("0.0.0.0", port(5), false).unwrap();
+    let to = ConnectOptions::new(port(4), ["127.0.6.3:0".parse().unwrap()]);
     let near = soon(client.connect(to)).await.unwrap();
     let far = soon(server.accept()).await.unwrap();
     near.send(Message::new(StreamId(0), "raw")).await.unwrap();
@@ -68,10 +72,10 @@ async fn ipv6() {
 /// A raw socket gets the packets of every SCTP port; those of others must not be answered.
 #[tokio::test]
 async fn others_are_left_alone() {
-    let Some(server) = raw("127.0.6.4", 20_600, true) else { return };
-    let bystander = raw("127.0.6.4", 20_601, true).unwrap();
-    let client = raw("127.0.6.5", 20_602, false).unwrap();
-    let to = ConnectOptions::new(20_600, [server.local_addresses()[0]]);
+    let Some(server) = raw("127.0.6.4", port(6), true) else { return };
+    let bystander = raw("127.0.6.4", port(7), true).unwrap();
+    let client = raw("127.0.6.5", port(8), false).unwrap();
+    let to = ConnectOptions::new(port(6), [server.local_addresses()[0]]);
     let near = soon(client.connect(to)).await.unwrap();
     near.send(Message::new(StreamId(0), "not for you")).await.unwrap();
     soon(near.shutdown()).await.unwrap();

@@ -14,7 +14,7 @@ use crate::relay::Relay;
 pub(crate) const PORT: u16 = 9260;
 
 /// Longer than anything takes that a test waits for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
@@ -73,6 +73,13 @@ pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
         }
     })
     .await;
+}
+
+/// Paths are given up quickly, the association is not: a busy machine may keep a process waiting for a few
+/// of these timeouts.
+pub(crate) fn brisk() -> Config {
+    let config = impatient().to_builder().association_max_retrans(1000).max_init_retransmits(1000);
+    config.build().unwrap()
 }
 
 /// A configuration that gives up quickly.
