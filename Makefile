@@ -14,7 +14,7 @@ LOCKED := $(if $(filter true,$(CI)),--locked)
 TESTED := --workspace --exclude polypath-py
 BUILD_TESTED = $(CARGO) build $(LOCKED) $(TESTED) --all-targets
 
-.PHONY: help build demo test check deny test-rust test-e2e test-python differential policies blackout interop bench fuzz clean
+.PHONY: help build demo test check deny test-rust test-e2e test-python differential policies blackout interop fleet bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -95,6 +95,11 @@ interop: ## all of the tests with other SCTP stacks: fifteen minutes; writes doc
 	$(CARGO) build $(LOCKED) -p polypath-cli
 	$(CARGO) build $(LOCKED) -p polypath --example peer
 	POLYPATH_INTEROP=write $(PYTEST) -c tests/pytest.ini -n 0 tests/interop
+
+# CASE=0x... (or a file) replays one; FIRST=0x... begins elsewhere; NS2=1 draws cases of the ns-2 profiles only.
+fleet: ## random networks: CASES of them, from a number on that follows from the commit; failures go to the corpus, minimised
+	$(CARGO) run $(LOCKED) --profile fleet -p polypath-fleet -- $(if $(CASE),--replay $(CASE),\
+		$(if $(CASES),--cases $(CASES)) $(if $(FIRST),--first $(FIRST)) $(if $(NS2),--ns2) $(if $(WORKERS),--workers $(WORKERS)))
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

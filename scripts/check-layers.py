@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Arrows only point down: cli -> polypath, sim -> proto; py -> sim.
+"""Arrows only point down: cli -> polypath, sim -> proto; py, fleet -> sim.
 
 Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not know, if
 polypath-proto links anything besides the crates listed here (no sockets, no clock, no async
@@ -16,6 +16,7 @@ import sys
 WORKSPACE = {
     "polypath-proto": set(),
     "polypath-sim": {"polypath-proto"},
+    "polypath-fleet": {"polypath-proto", "polypath-sim"},
     "polypath-dtls": {"polypath-proto"},
     "polypath": {"polypath-proto", "polypath-dtls"},
     "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath"},

@@ -124,6 +124,7 @@ fn describe(outcome: &Outcome) -> String {
         End::Idle => "nothing is left to happen",
         End::TimeLimit => "the time limit is reached",
         End::EventLimit => "the limit of events is reached",
+        End::Stalled => "nothing makes progress",
     };
     let name = if outcome.scenario.is_empty() { "scenario" } else { &outcome.scenario };
     // Writing to a String cannot fail.

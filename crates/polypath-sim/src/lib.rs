@@ -43,6 +43,7 @@ mod stack;
 pub mod trace;
 mod traffic;
 pub mod units;
+mod watch;
 mod wire;
 mod workload;
 

@@ -51,6 +51,8 @@ pub enum End {
     TimeLimit,
     /// The limit of events of the scenario.
     EventLimit,
+    /// No association made progress for [`RunOptions::patience`](crate::RunOptions::patience).
+    Stalled,
 }
 
 /// What became of an association.

@@ -24,6 +24,7 @@ use crate::series::Recorder;
 use crate::stack::{HostRoutes, Membership, Stack};
 use crate::trace::{Traced, Tracer};
 use crate::traffic::Source;
+use crate::watch::Watch;
 use crate::workload::{Application, Conversation};
 
 /// Why a run gave no outcome.
@@ -74,6 +75,8 @@ pub(crate) struct Simulation<'w> {
     over: Vec<bool>,
     /// The stack that the event at hand touched.
     touched: Option<usize>,
+    /// Ends a run that makes no progress.
+    watch: Option<Watch>,
 }
 
 impl<'w> Simulation<'w> {
@@ -142,7 +145,18 @@ impl<'w> Simulation<'w> {
             interval: scenario.series.as_ref().and_then(|s| s.interval).map(|i| i.duration()),
             events: 0,
             touched: None,
+            watch: None,
         })
+    }
+
+    /// Ends the run once nothing has made progress for `patience` after the last scheduled change of the
+    /// network, of an address or of a workload.
+    pub(crate) fn watch(&mut self, patience: std::time::Duration) {
+        let changes = self.changes.iter().map(|change| change.at);
+        let moves = self.moves.iter().map(|one| one.noticed().max(one.at));
+        let starts = self.conversations.iter().map(|talk| talk.start);
+        let last = changes.chain(moves).chain(starts).max();
+        self.watch = Some(Watch::new(last.unwrap_or(Time::ZERO), patience));
     }
 
     /// Writes a capture of every link.
@@ -201,6 +215,7 @@ impl<'w> Simulation<'w> {
                     break End::TimeLimit;
                 }
                 Some(_) if self.events >= self.run.max_events => break End::EventLimit,
+                Some(at) if self.has_stalled(at) => break End::Stalled,
                 Some(_) => {}
             }
             let Some((at, event)) = self.network.events.pop() else { break End::Idle };
@@ -220,6 +235,29 @@ impl<'w> Simulation<'w> {
         };
         self.check_everything()?;
         Ok(end)
+    }
+
+    /// The next event is at `next`, and nothing has made progress for longer than the watch allows.
+    #[inline]
+    fn has_stalled(&mut self, next: Time) -> bool {
+        let Some(due) = self.watch.as_ref().and_then(|watch| watch.due(next)) else { return false };
+        let mut marks = Vec::new();
+        for talk in &self.conversations {
+            for side in 0..2 {
+                let party = &talk.parties[side];
+                let stack = &self.stacks[talk.stacks[side]];
+                talk.marks(
+                    side,
+                    party.id.and_then(|id| stack.endpoint.association(id)),
+                    &mut marks,
+                );
+            }
+        }
+        let stalled = self.watch.as_mut().is_some_and(|watch| !watch.progressed(next, marks));
+        if stalled {
+            self.now = due;
+        }
+        stalled
     }
 
     fn handle(&mut self, event: Event) -> Result<(), String> {

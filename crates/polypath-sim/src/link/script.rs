@@ -108,8 +108,14 @@ impl LossScript {
         self
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// It takes no packet.
+    pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
+    }
+
+    /// Packets that it takes at most.
+    pub fn len(&self) -> usize {
+        self.numbers.values().map(Vec::len).sum()
     }
 
     /// The numbers of each kind that the script names, sorted.

@@ -48,6 +48,7 @@ pub use workload::{Direction, Reset, SizeRange, Workload, WorkloadKind};
 
 use crate::outcome::Outcome;
 use crate::simulation::{SimError, Simulation};
+use crate::units::Span;
 use document::Document;
 use error::Problem;
 use transport::Layer;
@@ -130,6 +131,10 @@ pub struct RunOptions {
     pub series: Option<Series>,
     /// Every packet at every link.
     pub packets: bool,
+    /// End the run as [`Stalled`](crate::outcome::End::Stalled) once no association has made progress for
+    /// this long after the last scheduled change of the network. Progress is a message that was sent,
+    /// delivered or given up, a byte that was acknowledged, or a handshake or a shutdown that has gone on.
+    pub patience: Option<Span>,
 }
 
 impl Scenario {
@@ -282,6 +287,9 @@ impl Scenario {
         let mut simulation = Simulation::new(&scenario, plan)?;
         if options.packets {
             simulation.trace();
+        }
+        if let Some(patience) = options.patience {
+            simulation.watch(patience.duration());
         }
         Ok(simulation)
     }

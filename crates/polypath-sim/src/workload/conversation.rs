@@ -303,6 +303,27 @@ impl Conversation {
         }
     }
 
+    /// Numbers that change whenever one side makes progress.
+    pub(crate) fn marks(
+        &self,
+        side: usize,
+        association: Option<&Association>,
+        marks: &mut Vec<u64>,
+    ) {
+        let (party, progress) = (&self.parties[side], &self.flows[side].progress);
+        let states = [party.established.is_some(), party.closed.is_some(), party.shut_down];
+        marks.extend(states.map(u64::from));
+        marks.extend([
+            progress.messages_sent,
+            progress.messages_delivered,
+            progress.messages_abandoned,
+            progress.bytes_delivered,
+        ]);
+        // Bytes leave the send buffer when they have been acknowledged, and the queue when they have been sent.
+        marks
+            .extend(association.into_iter().flat_map(|a| [a.buffered() as u64, a.unsent() as u64]));
+    }
+
     /// The run is over: what is still missing has been missing until now.
     pub(crate) fn broken_off(&mut self, now: Time, app: &Application) {
         for side in 0..2 {

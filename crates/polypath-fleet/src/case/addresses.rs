@@ -7,22 +7,20 @@ use polypath_sim::units::Span;
 
 use super::{Dice, Harshness};
 
-/// Draws them, not by the case's dice, so that cases which failed once stay what they were. False if addresses go
-/// and the sides have not agreed on how to tell: then a path fails.
-pub(super) fn draw(scenario: &mut Scenario, number: u64, harshness: Harshness) -> bool {
+/// Draws them.
+pub(super) fn draw(scenario: &mut Scenario, number: u64, harshness: Harshness) {
     if scenario.transport.profile.is_some() || !(number % 16 == 1 || matches!(number % 8, 4 | 5)) {
-        return true;
+        return;
     }
     let mut dice = Dice(Random::named(number, "addresses"));
     let transport = &mut scenario.transport;
     let authenticated = transport.authentication == Some(true);
-    let mut agreed = authenticated || !dice.one_in(4);
+    let agreed = authenticated || !dice.one_in(4);
     transport.dynamic_addresses = agreed.then_some(true);
     // Both ways at once: who insists on codes gets them.
     transport.unauthenticated_addresses =
         (agreed && (!authenticated || dice.one_in(4))).then_some(true);
     if dice.one_in(8) {
-        agreed = false;
         transport.receiver = Some(TransportParameters {
             dynamic_addresses: Some(false),
             unauthenticated_addresses: Some(false),
@@ -38,7 +36,6 @@ pub(super) fn draw(scenario: &mut Scenario, number: u64, harshness: Harshness) -
         0 => counts.map(|count| dice.0.below(count)),
         paths => [dice.0.below(paths as u64); 2],
     };
-    let mut any = false;
     for _ in 0..dice.between(1, 6) {
         let host = dice.0.below(2) as usize;
         let interface = dice.0.below(counts[host]);
@@ -56,9 +53,7 @@ pub(super) fn draw(scenario: &mut Scenario, number: u64, harshness: Harshness) -
             event = event.noticed_after(Span::millis(dice.spread(1, 3_000)));
         }
         scenario.addresses.push(event);
-        any = true;
     }
     // An association that nobody can open is none.
     while scenario.validate().is_err() && scenario.addresses.pop().is_some() {}
-    agreed || !any
 }

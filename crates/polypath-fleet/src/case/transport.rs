@@ -1,0 +1,191 @@
+//! Constants, policies and extensions of the protocol.
+
+use polypath_proto::{BufferSplitting, ChunkTypes, Config, policy};
+use polypath_sim::Scenario;
+use polypath_sim::random::Random;
+use polypath_sim::scenario::{
+    Choice, EncapsulationSpec, Fault, Policy, Reset, Switch, Threshold, Transport,
+    TransportParameters, Workload, WorkloadKind,
+};
+use polypath_sim::units::{Size, Span};
+
+use super::{Dice, Harshness};
+
+pub(super) fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
+    let rto_min = dice.spread(10, 1_000);
+    let rto_initial = dice.spread(rto_min, 3_000);
+    let rto_max = dice.spread(rto_initial.max(1_000), 60_000);
+    let patient = harshness != Harshness::Anything;
+    let mtu = *dice.0.pick(&[576, 1280, 1400, 1500, 1500, 1500, 9000]);
+    let mut transport = Transport {
+        encapsulation: dice.one_in(3).then_some(EncapsulationSpec::Udp),
+        rto_min: Some(Span::millis(rto_min)),
+        rto_initial: Some(Span::millis(rto_initial)),
+        rto_max: Some(Span::millis(rto_max)),
+        path_max_retrans: Some(dice.between(0, 5) as u32),
+        potentially_failed_max_retrans: dice.one_in(2).then(|| dice.between(0, 3) as u32),
+        change_primary_threshold: dice
+            .one_in(2)
+            .then(|| Threshold(Some(dice.between(0, 5) as u32))),
+        association_max_retrans: Some(if patient { 100 } else { dice.between(0, 20) as u32 }),
+        max_init_retransmits: Some(if patient { 100 } else { dice.between(0, 8) as u32 }),
+        heartbeat_interval: Some(match dice.between(0, 3) {
+            0 => Switch::Off,
+            _ => Switch::On(Span::millis(dice.spread(50, 30_000))),
+        }),
+        sack_delay: Some(Span::millis(dice.between(0, 500))),
+        sack_every: Some(dice.between(1, 4) as u32),
+        receive_buffer: Some(Size(dice.spread(1_500, 1 << 20))),
+        send_buffer: Some(Size(dice.spread(1_000, 1 << 20))),
+        max_burst: Some(dice.between(1, 8) as u32),
+        fast_retransmit_reports: Some(dice.between(1, 4) as u32),
+        path_mtu: Some(Size(mtu)),
+        full_mesh: dice.one_in(4).then_some(true),
+        ..Transport::default()
+    };
+    if dice.one_in(3) {
+        transport.initial_ssthresh = Some(Switch::On(Size(dice.spread(mtu, 1 << 20))));
+    }
+    if patient {
+        // Data may wait for hours if every loss doubles the RTO.
+        transport.cookie_life = Some(Span::secs(86_400));
+    }
+    transport
+}
+
+/// Any answer to each decision, in any combination that is allowed.
+pub(super) fn policies(dice: &mut Dice) -> Policy {
+    macro_rules! draw {
+        ($($seam:ident),*) => {{
+            let mut policy = Policy::default();
+            let mut config = Config::builder();
+            $(
+                let answer = *dice.0.pick(policy::$seam::ANSWERS);
+                policy.$seam = Some(answer.name.to_owned());
+                config = config.$seam(answer);
+            )*
+            (policy, config)
+        }};
+    }
+    loop {
+        let (policy, config) = draw!(
+            retransmission,
+            loss,
+            congestion,
+            cwnd_update,
+            scheduler,
+            failover,
+            ack,
+            rtt_sampling,
+            probing,
+            stream_scheduler
+        );
+        if config.build().is_ok() {
+            return policy;
+        }
+    }
+}
+
+/// Links that drop large packets, or mark packets before they drop them.
+pub(super) fn extensions(scenario: &mut Scenario, number: u64) {
+    if scenario.transport.profile.is_some() {
+        return;
+    }
+    let interleaving = &mut Dice(Random::named(number, "interleaving"));
+    if number.is_multiple_of(2) && interleaving.one_in(3) {
+        scenario.transport.interleaving = Some(true);
+    }
+    let mut dice = Dice(Random::named(number, "extensions"));
+    if number % 8 == 2 {
+        scenario.transport.path_mtu_discovery = Some(true);
+        for path in 0..scenario.paths.len() {
+            let least = if scenario.paths[path].addresses.is_some_and(|a| a[0].is_ipv6()) {
+                1280
+            } else {
+                600
+            };
+            scenario.paths[path].mtu = dice.one_in(2).then(|| Size(dice.between(least, 2000)));
+            if dice.one_in(3) {
+                let at = Span::millis(dice.spread(1, 10_000));
+                let fault = Fault::mtu(path, at, Size(dice.between(least, 2000)));
+                scenario.faults.push(fault.lasting(Span::millis(dice.spread(1, 30_000))));
+            }
+        }
+    }
+    if number % 8 == 7 {
+        scenario.transport.ecn = Some(true);
+        for path in &mut scenario.paths {
+            path.mark_at = dice.one_in(2).then(|| dice.between(0, 20) as u32);
+        }
+    }
+}
+
+/// Chunks are authenticated in some cases.
+pub(super) fn authenticates(scenario: &mut Scenario, number: u64) {
+    if scenario.transport.profile.is_some() || number % 8 != 5 {
+        return;
+    }
+    let mut dice = Dice(Random::named(number, "authentication"));
+    scenario.transport.authentication = Some(true);
+    scenario.transport.dynamic_addresses = dice.one_in(2).then_some(true);
+    let all = [0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 132, 192];
+    let types: Vec<u8> = all.into_iter().filter(|_| dice.one_in(3)).collect();
+    scenario.transport.authenticated_chunks = Some(Choice(ChunkTypes::authenticated(&types)));
+}
+
+/// Streams and associations are reset in some cases.
+pub(super) fn resets(scenario: &mut Scenario, number: u64) {
+    if scenario.transport.profile.is_some() || number % 8 != 6 {
+        return;
+    }
+    let mut dice = Dice(Random::named(number, "resets"));
+    scenario.transport.stream_reconfiguration = Some(true);
+    let specs = scenario.associations.iter_mut().map(|spec| &mut spec.workload);
+    for workload in specs.chain(&mut scenario.workload) {
+        workload.reset_every = Some(dice.spread(1, 60) as u32);
+        workload.reset = Some(*dice.0.pick(&[
+            Reset::Outgoing,
+            Reset::Incoming,
+            Reset::Both,
+            Reset::Association,
+        ]));
+    }
+}
+
+/// Messages that may be given up, where both sides offer it.
+pub(super) fn partial_reliability(
+    scenario: &mut Scenario,
+    workload: &mut Workload,
+    dice: &mut Dice,
+) {
+    if workload.kind == WorkloadKind::RequestReply {
+        return;
+    }
+    scenario.transport.partial_reliability = (!dice.one_in(8)).then_some(true);
+    match dice.between(0, 2) {
+        0 => workload.lifetime = Some(Span(dice.spread(1, 3_000_000_000))),
+        1 => workload.retransmissions = Some(dice.between(0, 2) as u32),
+        _ => workload.priorities = Some(dice.between(1, 5) as u32),
+    }
+    workload.unreliable = dice.one_in(2).then(|| dice.percent(100));
+}
+
+/// NR-SACK at one side or both, and split buffers.
+pub(super) fn bounded_buffers(scenario: &mut Scenario, number: u64) {
+    if scenario.transport.profile.is_some() || number % 4 != 2 {
+        return;
+    }
+    let mut dice = Dice(Random::named(number, "bounded buffers"));
+    scenario.transport.nr_sack = Some(true);
+    if dice.one_in(4) {
+        let receiver = TransportParameters { nr_sack: Some(false), ..Default::default() };
+        scenario.transport.receiver = Some(receiver);
+    }
+    let splitting = [
+        BufferSplitting::Off,
+        BufferSplitting::Send,
+        BufferSplitting::Receive,
+        BufferSplitting::Both,
+    ];
+    scenario.transport.buffer_splitting = Some(Choice(*dice.0.pick(&splitting)));
+}

@@ -1,0 +1,106 @@
+//! Scenarios that have failed, as files: a scenario outlives the generator that drew it.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use polypath_sim::Scenario;
+use polypath_sim::scenario::Run;
+use toml::{Table, Value};
+
+use crate::judge::{self, Failure};
+
+/// Where the scenarios are.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
+}
+
+/// The file of `known-failures.txt` names scenarios that still fail.
+const KNOWN: &str = "known-failures.txt";
+
+/// A scenario of the corpus.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Name of its file, without ".toml".
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// It is one of those that still fail.
+    pub known: bool,
+}
+
+/// All scenarios, in the order of their names.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn entries() -> io::Result<Vec<Entry>> {
+    let known = fs::read_to_string(folder().join(KNOWN)).unwrap_or_default();
+    let known: Vec<&str> = known.lines().map(str::trim).filter(|l| !l.starts_with('#')).collect();
+    let mut entries = Vec::new();
+    for file in fs::read_dir(folder())? {
+        let path = file?.path();
+        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let known = known.contains(&name.as_str());
+            entries.push(Entry { name, path, known });
+        }
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+/// Runs a scenario of the corpus.
+///
+/// # Errors
+/// What is wrong with the run.
+pub fn run(entry: &Entry) -> Result<(), Failure> {
+    let scenario = Scenario::from_file(&entry.path).map_err(|error| Failure {
+        class: "the scenario is wrong".to_owned(),
+        story: error.to_string(),
+    })?;
+    judge::run(&scenario).map(drop)
+}
+
+/// Writes a scenario into a folder, named by the number of its case, with a comment that says what was seen.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn add(
+    folder: &Path,
+    number: u64,
+    scenario: &Scenario,
+    failure: &Failure,
+) -> io::Result<PathBuf> {
+    let path = folder.join(format!("{number:#018x}.toml"));
+    let comment: String = failure.story.lines().map(|line| format!("# {line}\n")).collect();
+    fs::write(&path, format!("{comment}{}", text(scenario)))?;
+    Ok(path)
+}
+
+/// A scenario as a file has it: what is as by default in `[run]` is left out, and an empty name.
+pub fn text(scenario: &Scenario) -> String {
+    // Nothing in the schema fails to serialize: keys are strings, numbers fit.
+    let [mut table, default] = [scenario, &Scenario::new("")]
+        .map(|scenario| Table::try_from(scenario).unwrap_or_default());
+    let run = Table::try_from(Run::default()).unwrap_or_default();
+    if let Some(Value::Table(own)) = table.get_mut("run") {
+        own.retain(|key, value| run.get(key) != Some(value));
+    }
+    table.retain(|key, value| key != "name" || default.get(key) != Some(value));
+    toml::to_string(&table).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case;
+
+    #[test]
+    fn a_file_is_the_scenario() {
+        for number in 0..200 {
+            let mut scenario = case::scenario(number);
+            assert_eq!(Scenario::from_toml(&text(&scenario)).unwrap(), scenario);
+            scenario.name.clear();
+            assert!(!text(&scenario).contains("name = \"\""));
+        }
+    }
+}

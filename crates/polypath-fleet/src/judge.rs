@@ -1,0 +1,207 @@
+//! Runs a scenario and decides whether its outcome is allowed.
+
+mod ns2;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use polypath_sim::outcome::{AssociationOutcome, End, FlowOutcome, Outcome, SideOutcome};
+use polypath_sim::{RunOptions, Scenario, SimError};
+
+use crate::terms::Terms;
+
+/// What is wrong with a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The kind of failure: what a minimised scenario has to keep.
+    pub class: String,
+    /// What was seen in this run.
+    pub story: String,
+}
+
+impl Failure {
+    fn new(what: &str, story: &str) -> Self {
+        Self { class: what.to_owned(), story: format!("{what}: {story}") }
+    }
+
+    /// One that is told apart by its text, without its numbers and addresses.
+    fn of_text(what: &str, text: &str) -> Self {
+        Self {
+            class: format!("{what}: {}", without_numbers(text)),
+            story: format!("{what}: {text}"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.story)
+    }
+}
+
+/// Runs a scenario and judges it.
+///
+/// # Errors
+/// What is wrong with the run.
+pub fn run(scenario: &Scenario) -> Result<Outcome, Failure> {
+    let (outcome, terms) = outcome(scenario)?;
+    judge(&terms, &outcome)?;
+    Ok(outcome)
+}
+
+/// Runs a scenario, without a judgement on what became of its associations.
+///
+/// # Errors
+/// The run broke off: a panic, or an invariant that did not hold.
+pub fn outcome(scenario: &Scenario) -> Result<(Outcome, Terms), Failure> {
+    let wrong =
+        |error: &dyn fmt::Display| Failure::of_text("the scenario is wrong", &error.to_string());
+    let terms = Terms::of(scenario).map_err(|error| wrong(&error))?;
+    let options = RunOptions { patience: Some(terms.patience), ..RunOptions::default() };
+    match catch_unwind(AssertUnwindSafe(|| scenario.run(&options))) {
+        Ok(Ok(outcome)) => Ok((outcome, terms)),
+        Ok(Err(SimError::Violation { at, what, .. })) => {
+            let mut failure = Failure::of_text("violation", &what);
+            failure.story = format!("violation at {at}: {what}");
+            Err(failure)
+        }
+        Ok(Err(error)) => Err(wrong(&error)),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&s| s.to_owned()));
+            Err(Failure::of_text("panic", &text.unwrap_or_default()))
+        }
+    }
+}
+
+/// Judges the outcome of a scenario with these terms.
+///
+/// # Errors
+/// What no network justifies.
+pub fn judge(terms: &Terms, outcome: &Outcome) -> Result<(), Failure> {
+    outcome.associations.iter().try_for_each(|one| association(terms, outcome, one))
+}
+
+/// Reasons to close that a network can justify.
+const ALLOWED: [&str; 5] = [
+    "graceful",
+    "peer-unreachable",
+    "no-answer",
+    "shutdown-timeout",
+    // The other side gave up and said so.
+    "peer-abort",
+];
+
+fn association(
+    terms: &Terms,
+    outcome: &Outcome,
+    association: &AssociationOutcome,
+) -> Result<(), Failure> {
+    if association.complete {
+        return Ok(());
+    }
+    let (sender, receiver) = (&association.sender, &association.receiver);
+    let everything = [&association.forward, &association.back]
+        .iter()
+        .all(|flow| flow.messages_sent == flow.messages_delivered + flow.messages_abandoned);
+    let story = story(outcome, association);
+    let closed = |side: &SideOutcome, reason: &str| side.close.as_deref() == Some(reason);
+    for side in [sender, receiver] {
+        if side.close.as_deref().is_some_and(|close| !ALLOWED.contains(&close)) || blames(side) {
+            let reason = side.close_reason.clone().unwrap_or_default();
+            let class = format!("a reason that no network justifies: {}", without_numbers(&reason));
+            return Err(Failure { class, story });
+        }
+    }
+    if let Some(what) = stuck(terms, outcome.end, association) {
+        return Err(Failure::new(what, &story));
+    }
+    // A handshake that is not complete may depend on a single address of the side that began it.
+    let unopened = closed(sender, "no-answer") && terms.may_lose_its_address;
+    // T5-shutdown-guard is five times RTO.Max (RFC 9260 9.2): where that is a second, losses in a row
+    // are enough.
+    let guard = closed(sender, "shutdown-timeout") && everything;
+    if terms.survives && !guard && !unopened {
+        let [sender, receiver] = [sender, receiver].map(|s| s.close.as_deref().unwrap_or("open"));
+        let class = format!("nothing justifies this: {sender}, {receiver}");
+        return Err(Failure { story: format!("nothing justifies this: {story}"), class });
+    }
+    if closed(sender, "graceful") && !everything {
+        return Err(Failure::new("closed gracefully with data missing", &story));
+    }
+    Ok(())
+}
+
+/// A peer that gave up gives no cause, or its user's; any other cause blames this side for something that no
+/// network does.
+fn blames(side: &SideOutcome) -> bool {
+    let reason = side.close_reason.as_deref().unwrap_or_default();
+    ["the protocol was violated", "was restarted with new addresses"]
+        .iter()
+        .any(|blame| reason.contains(blame))
+}
+
+/// How a run failed that did not end by itself, if it may not go on like this.
+fn stuck(terms: &Terms, end: End, association: &AssociationOutcome) -> Option<&'static str> {
+    let (sender, receiver) = (&association.sender, &association.receiver);
+    let half_open = sender.close.is_some() || receiver.close.is_some();
+    let what = match end {
+        End::Closed => return None,
+        // One side has ended, and the other has nothing to send and no heartbeats to notice it by.
+        End::Idle if half_open => return None,
+        End::Idle => "idle",
+        End::Stalled => "stuck",
+        End::TimeLimit => "too slow",
+        End::EventLimit => "too many events",
+    };
+    // Without heartbeats nothing else makes the idle side notice, and probes for the paths' MTUs do not.
+    let unnoticed = terms.probes_mtu_only && half_open;
+    let allowed = unnoticed || (terms.ns2 && ns2::may_go_on(association));
+    (!allowed).then_some(what)
+}
+
+fn story(outcome: &Outcome, association: &AssociationOutcome) -> String {
+    let close = |side: &SideOutcome| side.close_reason.clone().unwrap_or_else(|| "open".to_owned());
+    let flow = |flow: &FlowOutcome| {
+        let given_up = match flow.messages_abandoned {
+            0 => String::new(),
+            n => format!(" and {n} given up"),
+        };
+        format!("{}/{}{given_up}", flow.messages_delivered, flow.messages_sent)
+    };
+    format!(
+        "ended {:?} at {:.3} s, sender {}, receiver {}, forward {}, back {} messages",
+        outcome.end,
+        outcome.ended_at,
+        close(&association.sender),
+        close(&association.receiver),
+        flow(&association.forward),
+        flow(&association.back),
+    )
+}
+
+/// A text with "#" for each number and address.
+fn without_numbers(text: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let is_number = word.contains(|c: char| c.is_ascii_digit());
+        match (is_number, words.last().map(String::as_str)) {
+            (true, Some("#")) => {}
+            (true, _) => words.push("#".to_owned()),
+            (false, _) => words.push(word.to_owned()),
+        }
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_has_no_numbers() {
+        let one = "restarted with new addresses: 192.168.0.1, 192.168.1.1";
+        assert_eq!(without_numbers(one), "restarted with new addresses: #");
+        assert_eq!(without_numbers("12 bytes, but 3 allowed"), "# bytes, but # allowed");
+    }
+}

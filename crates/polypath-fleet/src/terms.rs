@@ -1,0 +1,255 @@
+//! What can be asked of a scenario: whether its association has to survive, and how long it may make
+//! no progress.
+
+use polypath_proto::Procedures;
+use polypath_sim::link::LossModel;
+use polypath_sim::scenario::{
+    AddressKind, Choice, Effective, Fault, FaultKind, LinkSpec, Side, Switch, TrafficKind,
+    TransportParameters,
+};
+use polypath_sim::units::{Rate, Size, Span};
+use polypath_sim::{Scenario, ScenarioError};
+
+/// Rarer than this does not happen in a thousand million attempts.
+const NEVER: f64 = 1e-9;
+/// Attempts that a link without room for more packets, or one that loses nearly all, is given.
+const MOST_ATTEMPTS: f64 = 500.0;
+/// Of links that transmit in no time.
+const UNKNOWN_RATE: Rate = Rate(u64::MAX);
+
+/// What can be asked of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Terms {
+    /// Nothing in the scenario can justify that an association fails.
+    pub survives: bool,
+    /// By RFC 9260, an association that achieves nothing for this long after the last change of the
+    /// network has ended, or will never achieve anything.
+    pub patience: Span,
+    /// It runs by ns-2's procedures, by which an association need not end.
+    pub ns2: bool,
+    /// Without heartbeats, an idle side sends nothing but probes for the paths' MTUs.
+    pub probes_mtu_only: bool,
+    /// An address of the side that opens the association may go before it is established.
+    pub may_lose_its_address: bool,
+}
+
+impl Terms {
+    /// Those of a scenario.
+    ///
+    /// # Errors
+    /// The scenario is wrong.
+    pub fn of(scenario: &Scenario) -> Result<Self, ScenarioError> {
+        let sides = [scenario.effective(Side::Sender)?, scenario.effective(Side::Receiver)?];
+        let sides = sides.map(|Effective { transport, .. }| transport);
+        let network = NetworkTerms::of(scenario);
+        let heartbeats = |side: &TransportParameters| match side.heartbeat_interval {
+            Some(Switch::On(interval)) => Some(interval),
+            _ => None,
+        };
+        let probes_mtu = |side: &TransportParameters| {
+            side.path_mtu_discovery == Some(true) && heartbeats(side).is_none()
+        };
+        Ok(Self {
+            survives: survives(scenario, &sides, &network),
+            patience: sides.iter().map(|side| patience(side, &network)).max().unwrap_or_default(),
+            ns2: sides[0].procedures == Some(Choice(Procedures::Ns2)),
+            probes_mtu_only: sides.iter().any(probes_mtu),
+            may_lose_its_address: scenario.addresses.iter().any(|e| e.node.starts_with("sender")),
+        })
+    }
+}
+
+/// The longest time without progress.
+///
+/// RFC 9260 8.1 counts an error for every timeout, and each acknowledgement sets the count to zero: an
+/// association ends after Association.Max.Retrans + 1 timeouts in a row (a handshake after
+/// Max.Init.Retransmits + 1, section 5.1), each of at most RTO.Max (6.3.3, E2), or one that is idle
+/// after as many heartbeats, one each RTO + 1.5 HB.interval at most (8.3). Where acknowledgements get
+/// through now and then, so that it does not end, as many attempts have to fail in a row as fail with a
+/// probability of 10^-9. So:
+///
+/// patience = (max(Association.Max.Retrans, Max.Init.Retransmits, attempts) + 2)
+///            * (RTO.Max + 1.5 HB.interval)
+fn patience(side: &TransportParameters, network: &NetworkTerms) -> Span {
+    let errors = side.association_max_retrans.max(side.max_init_retransmits).unwrap_or(10);
+    let attempts = network.attempts() as u64;
+    let interval = match side.heartbeat_interval {
+        Some(Switch::On(interval)) => interval.0 + interval.0 / 2,
+        _ => 0,
+    };
+    let timeout = side.rto_max.unwrap_or(Span::secs(60)).0 + interval;
+    Span((u64::from(errors).max(attempts) + 2).saturating_mul(timeout))
+}
+
+/// Whether an association has to survive in this network.
+fn survives(scenario: &Scenario, sides: &[TransportParameters; 2], network: &NetworkTerms) -> bool {
+    let errors = sides.iter().flat_map(|s| [s.association_max_retrans, s.max_init_retransmits]);
+    let errors = errors.flatten().min().unwrap_or(0);
+    let outage = scenario.faults.iter().any(|fault| fault.kind == FaultKind::Down);
+    let blackhole = network.least_mtu.is_some_and(|mtu| {
+        let probes = |s: &TransportParameters| s.path_mtu_discovery == Some(true);
+        sides.iter().any(|s| !probes(s) && s.path_mtu.is_none_or(|largest| largest > mtu))
+    });
+    !outage
+        && !blackhole
+        && !network.is_overloaded()
+        && network.attempts() < f64::from(errors) + 1.0
+        && addresses_allow_it(scenario, sides)
+}
+
+/// One address at each side stays all the time, and both sides have agreed on how to announce that others
+/// go: otherwise a path fails.
+fn addresses_allow_it(scenario: &Scenario, sides: &[TransportParameters; 2]) -> bool {
+    let goes = |event: &polypath_sim::scenario::AddressEvent| {
+        event.kind == AddressKind::Goes || event.lasts.is_some()
+    };
+    let both = |test: &dyn Fn(&TransportParameters) -> bool| sides.iter().all(test);
+    let agreed = both(&|s| s.dynamic_addresses == Some(true))
+        && (both(&|s| s.authentication == Some(true))
+            || both(&|s| s.unauthenticated_addresses == Some(true)));
+    if scenario.addresses.iter().any(goes) && !agreed {
+        return false;
+    }
+    let moves = |host: &str, n: usize| {
+        let name = format!("{host}.{n}");
+        scenario.addresses.iter().any(|event| event.node == name || event.node == host)
+    };
+    match scenario.paths.len() {
+        0 => scenario
+            .nodes
+            .iter()
+            .filter(|node| !node.addresses.is_empty())
+            .all(|host| (0..host.addresses.len()).any(|n| !moves(&host.name, n))),
+        paths => (0..paths).any(|n| !moves("sender", n) && !moves("receiver", n)),
+    }
+}
+
+/// What a network does to packets at worst.
+#[derive(Clone, Copy, Debug)]
+struct NetworkTerms {
+    /// Probability that a packet is lost on a link, given that the one before was, on the worst link.
+    loss: f64,
+    /// Packets that the longest loss script takes.
+    scripted: usize,
+    /// Links that a packet and its answer cross.
+    links: i32,
+    slowest: Rate,
+    /// Background traffic of all sources together, in bits per second.
+    background: f64,
+    least_mtu: Option<Size>,
+}
+
+impl NetworkTerms {
+    fn of(scenario: &Scenario) -> Self {
+        let links = if scenario.paths.is_empty() { 4 } else { 2 };
+        let mut terms = Self {
+            loss: 0.0,
+            scripted: 0,
+            links,
+            slowest: UNKNOWN_RATE,
+            background: background(scenario),
+            least_mtu: None,
+        };
+        for path in &scenario.paths {
+            let whole = LinkSpec {
+                rate: path.rate,
+                mtu: path.mtu,
+                loss: path.loss.clone(),
+                corrupt: path.corrupt,
+                ..LinkSpec::default()
+            };
+            terms.add_directions(&whole, [&path.forward, &path.back]);
+            path.edge.iter().for_each(|edge| terms.add(edge, edge));
+        }
+        for link in &scenario.links {
+            let whole = LinkSpec {
+                rate: link.rate,
+                mtu: link.mtu,
+                loss: link.loss.clone(),
+                corrupt: link.corrupt,
+                ..LinkSpec::default()
+            };
+            terms.add_directions(&whole, [&link.forward, &link.back]);
+        }
+        scenario.faults.iter().for_each(|fault| terms.add_fault(fault));
+        terms
+    }
+
+    fn add_directions(&mut self, whole: &LinkSpec, directions: [&Option<LinkSpec>; 2]) {
+        for over in directions {
+            self.add(over.as_ref().unwrap_or(whole), whole);
+        }
+    }
+
+    /// A link, which has what `over` does not say from `whole`.
+    fn add(&mut self, over: &LinkSpec, whole: &LinkSpec) {
+        let (loss, scripted) = in_a_row(over.loss.as_ref().or(whole.loss.as_ref()));
+        let corrupt = over.corrupt.or(whole.corrupt).map_or(0.0, |p| p.get());
+        self.loss = self.loss.max(1.0 - (1.0 - loss) * (1.0 - corrupt));
+        self.scripted = self.scripted.max(scripted);
+        self.slowest = self.slowest.min(over.rate.or(whole.rate).unwrap_or(UNKNOWN_RATE));
+        self.limit_mtu(over.mtu.or(whole.mtu));
+    }
+
+    fn add_fault(&mut self, fault: &Fault) {
+        let (loss, scripted) = in_a_row(fault.loss.as_ref());
+        self.loss = self.loss.max(loss);
+        self.scripted = self.scripted.max(scripted);
+        self.slowest = self.slowest.min(fault.rate.unwrap_or(UNKNOWN_RATE));
+        self.limit_mtu(fault.mtu);
+    }
+
+    fn limit_mtu(&mut self, mtu: Option<Size>) {
+        self.least_mtu = [self.least_mtu, mtu].into_iter().flatten().min();
+    }
+
+    /// Background traffic alone takes half of the slowest link.
+    fn is_overloaded(&self) -> bool {
+        self.background * 2.0 > self.slowest.0 as f64
+    }
+
+    /// Attempts in a row of which one succeeds: all fail with a probability of 10^-9.
+    fn attempts(&self) -> f64 {
+        let fails = 1.0 - (1.0 - self.loss).powi(self.links);
+        let attempts = match fails {
+            p if p <= 0.0 => 1.0,
+            p if p >= 1.0 || self.is_overloaded() => MOST_ATTEMPTS,
+            p => (NEVER.ln() / p.ln()).ceil().max(1.0),
+        };
+        (attempts + self.scripted as f64 * f64::from(self.links)).min(MOST_ATTEMPTS)
+    }
+}
+
+/// Probability that a loss is followed by another, and the packets that a script takes.
+fn in_a_row(loss: Option<&LossModel>) -> (f64, usize) {
+    match loss {
+        None | Some(LossModel::None) => (0.0, 0),
+        Some(LossModel::Bernoulli(p)) => (p.get(), 0),
+        Some(LossModel::GilbertElliott { bad_to_good, loss_good, loss_bad, .. }) => {
+            let (leave, good) = (bad_to_good.get(), loss_good.get());
+            (good.max((1.0 - leave) * loss_bad.get() + leave * good), 0)
+        }
+        Some(LossModel::Script(script)) => (0.0, script.len()),
+    }
+}
+
+/// The mean rate of all background traffic.
+fn background(scenario: &Scenario) -> f64 {
+    let sources = scenario.traffic.iter().map(|spec| {
+        let share = match (spec.kind, spec.on, spec.off) {
+            (TrafficKind::Constant, _, _) => 1.0,
+            (TrafficKind::Pareto, on, off) => {
+                let [on, off] = [on, off].map(|s| s.unwrap_or(Span::millis(500)).0 as f64);
+                on / (on + off).max(1.0)
+            }
+        };
+        spec.rate.0 as f64 * f64::from(spec.sources.unwrap_or(1)) * share
+    });
+    let crossing = scenario.paths.iter().filter_map(|path| {
+        let traffic = path.cross_traffic.as_ref()?;
+        let rate = [path.forward.as_ref().and_then(|link| link.rate), path.rate];
+        let rate = rate.into_iter().flatten().next().map_or(0.0, |rate| rate.0 as f64);
+        Some(traffic.rate.map_or(rate, |rate| rate.0 as f64))
+    });
+    sources.chain(crossing).sum()
+}
