@@ -12,4 +12,6 @@ mod common;
 
 mod bytes;
 mod matrix;
+mod rfc7829;
+mod rfc8260;
 mod rfc9260;

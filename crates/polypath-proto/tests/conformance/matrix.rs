@@ -12,14 +12,36 @@ struct Document {
     title: &'static str,
     list: &'static str,
     page: &'static str,
+    /// The sentences that the list has.
+    sentences: &'static str,
 }
 
-const DOCUMENTS: [Document; 1] = [Document {
-    module: "rfc9260",
-    title: "RFC 9260, sections 3 to 9",
-    list: include_str!("rfc9260.tsv"),
-    page: "rfc9260.md",
-}];
+const KEY_WORDS: &str = "Every sentence with a key word of RFC 2119";
+const MUSTS: &str = "Every sentence with MUST, MUST NOT, SHALL, SHALL NOT or REQUIRED";
+
+const DOCUMENTS: &[Document] = &[
+    Document {
+        module: "rfc9260",
+        title: "RFC 9260, sections 3 to 9",
+        list: include_str!("rfc9260.tsv"),
+        page: "rfc9260.md",
+        sentences: KEY_WORDS,
+    },
+    Document {
+        module: "rfc8260",
+        title: "RFC 8260: stream schedulers and user message interleaving",
+        list: include_str!("rfc8260.tsv"),
+        page: "rfc8260.md",
+        sentences: MUSTS,
+    },
+    Document {
+        module: "rfc7829",
+        title: "RFC 7829: the potentially failed state",
+        list: include_str!("rfc7829.tsv"),
+        page: "rfc7829.md",
+        sentences: MUSTS,
+    },
+];
 
 /// A line of a list.
 struct Requirement<'a> {
@@ -75,7 +97,7 @@ fn writes() -> bool {
 
 #[test]
 fn every_requirement_has_a_test_or_a_reason() {
-    for document in &DOCUMENTS {
+    for document in DOCUMENTS {
         let requirements = read(document.list);
         let known: BTreeSet<&str> = requirements.iter().map(|r| r.id).collect();
         let mut tests: BTreeMap<String, Vec<(String, bool)>> = BTreeMap::new();
@@ -138,12 +160,13 @@ fn table(
         writeln!(rows, "| {id} | {level} | {sentence} | {test} | {verdict} |").unwrap();
     }
     let page = format!(
-        "# {}\n\nEvery sentence with a key word of RFC 2119, the test that shows it, and the verdict. \
-         {} requirements: {shown} shown by a test, {reasons} with a reason why there is none.\n\n\
+        "# {}\n\n{}, the test that shows it, and the verdict. {} requirements: {shown} shown by a \
+         test, {reasons} with a reason why there is none.\n\n\
          Written by `POLYPATH_WRITE=1 cargo test -p polypath-proto --test conformance`; the same test \
          fails if this page is not up to date.\n\n\
          | requirement | level | sentence | test | verdict |\n|---|---|---|---|---|\n{rows}",
         document.title,
+        document.sentences,
         requirements.len(),
     );
     (page, open)
