@@ -13,8 +13,18 @@ LOCKED := $(if $(filter true,$(CI)),--locked)
 # The Python module is built by maturin, optimised.
 TESTED := --workspace --exclude polypath-py
 BUILD_TESTED = $(CARGO) build $(LOCKED) $(TESTED) --all-targets
+# The end-to-end tests, with these words for pytest.
+pytest = if [ -x .venv/bin/python ]; then echo '$(PYTEST) -c tests/pytest.ini $(1)'; $(PYTEST) -c tests/pytest.ini $(1); \
+	else echo "skipped: end-to-end tests (no .venv: scripts/setup.sh test)"; [ "$$CI" != true ]; fi
 
-.PHONY: help build demo test check deny test-rust test-e2e test-python differential policies blackout interop fleet bench fuzz clean
+# Files are in UTF-8, whatever the locale; some tools do not run without a home.
+export PYTHONUTF8 := 1
+ifeq ($(HOME),)
+export HOME := $(shell getent passwd "$$(id -u)" | cut -d : -f 6)
+endif
+
+.PHONY: help build demo test quick check deny test-rust test-e2e test-python test-clock differential policies blackout \
+	interop fleet bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -28,12 +38,12 @@ demo: ## a file over two paths, the one in use cut half way; under a minute
 	@scripts/setup.sh build
 	@scripts/demo.py
 
-test: ## every test; installs the system packages they need where it may
-	@scripts/setup.sh test
-	@$(MAKE) --no-print-directory check deny
-	@$(MAKE) --no-print-directory -j2 test-rust wheel
-	@$(MAKE) --no-print-directory -j2 test-e2e fuzz-a-minute
-	@$(MAKE) --no-print-directory test-python
+test: ## every test; installs the system packages they need where it may; a line for each lane at the end
+	@scripts/lanes.py setup check+deny test-rust+wheel test-e2e+fuzz-a-minute test-python test-clock
+
+quick: ## under two minutes once built: formatting, lints, units, protocol, a small fleet; no processes, sockets, Python, fuzzing
+	@scripts/setup.sh build
+	@scripts/lanes.py check-quick test-quick
 
 check: ## formatting, lints, docs, the crates' layers, the length of files
 	scripts/check-layers.py
@@ -51,9 +61,26 @@ test-rust: ## the tests of the crates
 
 test-e2e: ## the tests of the program: real processes, namespaces, captures (see tests/)
 	$(BUILD_TESTED)
-	@if [ -x .venv/bin/python ]; then \
-		echo "$(PYTEST) -c tests/pytest.ini tests"; $(PYTEST) -c tests/pytest.ini tests; \
-	else echo "skipped: end-to-end tests (no .venv: scripts/setup.sh test)"; [ "$$CI" != true ]; fi
+	@$(call pytest,-m "not clock" tests)
+
+test-clock: ## those of them that compare clock times, one after the other: nothing else should run meanwhile
+	$(BUILD_TESTED)
+	@$(call pytest,-m clock -n 0 tests)
+
+# The lanes of `make test` and `make quick` that are no targets of their own.
+.PHONY: setup check-quick test-quick
+setup:
+	@scripts/setup.sh test
+
+check-quick:
+	scripts/check-layers.py
+	scripts/check-lengths.py
+	$(CARGO) fmt --check
+	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+	$(CARGO) clippy $(LOCKED) $(TESTED) -- -D warnings
+
+test-quick:
+	$(CARGO) test $(LOCKED) -p polypath-proto -p polypath-sim -p polypath-dtls --lib --test '*'
 
 test-python: ## the Python package: wheel, types, tests (see python/)
 	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \
@@ -75,7 +102,7 @@ lab: wheel
 	$(LAB)/bin/ruff check tests benches scripts
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
 	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
-	POLYPATH_BIN=$(CURDIR)/target/debug/polypath $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests
+	POLYPATH_BIN="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/polypath" $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests
 
 differential: ## two hundred random loss scripts of every combination beside ns-2, packet by packet
 	cd python && POLYPATH_SCRIPTS=200 ../$(LAB)/bin/python -m pytest -s tests/test_ns2_differential.py
@@ -83,12 +110,12 @@ differential: ## two hundred random loss scripts of every combination beside ns-
 policies: ## the retransmission policies on real sockets at 3, 5 and 8 % loss, beside the simulator: ten minutes
 	@scripts/setup.sh build
 	$(CARGO) build --release $(LOCKED) -p polypath-cli
-	cd tests && POLYPATH=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath python3 policies_grid.py
+	cd tests && POLYPATH="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath" python3 policies_grid.py
 
 blackout: ## the time without data after a cut, with the papers' constants, in simulator, emulator and namespaces: four minutes, as root; writes docs/failover.md
 	@scripts/setup.sh test
 	$(CARGO) build --release $(LOCKED) -p polypath-cli
-	cd tests && POLYPATH=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath python3 blackout_grid.py
+	cd tests && POLYPATH="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath" python3 blackout_grid.py
 
 interop: ## all of the tests with other SCTP stacks: fifteen minutes; writes docs/interoperability.md
 	@scripts/setup.sh test

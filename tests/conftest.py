@@ -2,18 +2,27 @@
 
 A test that needs what the machine has not says so by `@pytest.mark.needs(...)`. It is skipped there;
 with CI=true a skip is a failure.
+
+A test that compares clock times is marked `clock`. `make test-clock` runs these alone, one after the other. One that
+fails while the machine was late is repeated; the last attempt allows for the lateness that was measured.
 """
 
 import functools
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 
-from support import namespaces, program
+from support import lateness, namespaces, program
+
+# How often a test that compares clock times may be tried on a busy machine.
+ATTEMPTS = 4
 
 # Where Debian has ip, tc and ethtool, whoever's path this is.
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
@@ -40,8 +49,63 @@ def _missing(what: str) -> str | None:
     return None if shutil.which(what) else f"no {what}"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    for item in items:
+        if item.get_closest_marker("clock"):
+            item.add_marker(pytest.mark.xdist_group("clock"))
+
+
+class Clock:
+    """What a test that compares clock times knows of the machine: how late it was since the test began, but only in the
+    last attempt, when there is no better one to wait for."""
+
+    def __init__(self, attempt: int, watch: lateness.Watch | None):
+        self.attempt, self.watch, self.began = attempt, watch, time.monotonic()
+
+    def late(self) -> lateness.Lateness:
+        """What the comparison has to allow for."""
+        return self.watch.since(self.began) if self.watch else lateness.NONE
+
+
+@functools.cache
+def _watch() -> lateness.Watch:
+    """One for the session; it ends with the process."""
+    return lateness.Watch()
+
+
+CLOCK = pytest.StashKey[Clock]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Repeats what fails while the machine is late, and nothing else."""
+    if item.get_closest_marker("clock") is None:
+        return None
+    watch = _watch()
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for attempt in range(1, ATTEMPTS + 1):
+        began = time.monotonic()
+        item.stash[CLOCK] = Clock(attempt, watch if attempt == ATTEMPTS else None)
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        late = watch.since(began)
+        if attempt == ATTEMPTS or not any(report.failed for report in reports) or not late.busy():
+            break
+        why = next(report for report in reports if report.failed).longrepr
+        words = getattr(getattr(why, "reprcrash", None), "message", str(why)).partition("\n")[0]
+        print(f"\n{item.nodeid}: repeated, the machine was {late}: {words}", file=sys.__stderr__)
+    for report in reports:
+        report.sections.append(("machine", str(late)))
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+@pytest.fixture
+def clock(request) -> Clock:
+    """How late the machine was."""
+    return request.node.stash[CLOCK]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -107,8 +107,8 @@ def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
         return Goodput((after - before) / took, took)
 
 
-@pytest.mark.xdist_group("many")
-def test_a_cut_path_stops_cmt_again_and_again_and_cmt_pf_once(tmp_path):
+@pytest.mark.clock
+def test_a_cut_path_stops_cmt_again_and_again_and_cmt_pf_once(tmp_path, clock):
     cases = [(profile, 1 + 2 * number + place) for number in range(TRANSFERS)
              for place, profile in enumerate(("cmt", "cmt-pf"))]
     with ThreadPoolExecutor(len(cases)) as pool:
@@ -116,18 +116,20 @@ def test_a_cut_path_stops_cmt_again_and_again_and_cmt_pf_once(tmp_path):
     model = [simulated(profile, tmp_path, cut) for cut in SIMULATED_CUTS for profile in ("cmt", "cmt-pf")]
     story = f"sockets: {real}, simulator: {model}"
     # 63 RTOs, the first of which may be longer than RTO.Min.
+    late = clock.late()
     for one in (*real, *model):
-        assert 63 * RTO < one.detected < 2.5 * 63 * RTO, story
+        assert 63 * RTO < one.detected < 2.5 * 63 * RTO + late.seconds, story
     # CMT-PF goes on over the other path, CMT hardly does: the same order ...
     ratios, theirs = ([failed.value / plain.value for plain, failed in zip(ones[::2], ones[1::2], strict=True)]
                       for ones in (real, model))
-    assert min(*ratios, *theirs) > 3, story
+    assert min(*ratios, *theirs) > 3 * (1 - late.share), story
     # ... and a like ratio: the interval of the quotient of the two reaches below ALIKE, and is no wider
     # than what tells a ratio from the next order.
     found = agreement(*([math.log(ratio) for ratio in sample] for sample in (ratios, theirs)))
     print(f"CMT-PF against CMT: {mean(ratios):.1f} times between sockets, {mean(theirs):.1f} in the simulator; "
           f"quotient {math.exp(found.difference):.2f}, from {math.exp(found.difference - found.half):.2f} "
           f"to {math.exp(found.difference + found.half):.2f} (95 %)")
-    assert abs(found.difference) - found.half < math.log(ALIKE), story
-    assert abs(found.difference) < math.log(2), story
-    assert found.half < math.log(3), story
+    more = -math.log(1 - late.share)
+    assert abs(found.difference) - found.half < math.log(ALIKE) + more, story
+    assert abs(found.difference) < math.log(2) + more, story
+    assert found.half < math.log(3) + more, story

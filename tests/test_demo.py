@@ -14,12 +14,13 @@ from support.program import ROOT, binary, changes, wait_until
 
 DEMO = [sys.executable, str(ROOT / "scripts" / "demo.py")]
 FRONT, BACK = 9900, 9901
-# One demo at a time: its addresses are those of its scenario, and it goes by the clock.
-pytestmark = pytest.mark.xdist_group("clock")
+# One demo at a time: its addresses are those of its scenario.
+one_at_a_time = pytest.mark.xdist_group("demo")
 
 
+@pytest.mark.clock
 @pytest.mark.needs("tshark")
-def test_the_demo_survives_the_cut_and_its_capture_is_sound(processes, tmp_path):
+def test_the_demo_survives_the_cut_and_its_capture_is_sound(processes, tmp_path, clock):
     """With the capture that the emulator writes: what each link carried."""
     pcap = tmp_path / "demo.pcapng"
     ended = processes.start(
@@ -31,7 +32,7 @@ def test_the_demo_survives_the_cut_and_its_capture_is_sound(processes, tmp_path)
     assert changes(sent, 0)[:2] == ["inactive", "active"]
     assert sent["changes"][0]["at_s"] > result["cut_at_s"] - 0.5
     assert all(path["bytes"] > 500_000 for path in sent["paths"])
-    assert 0.2 < received["blackout_s"] < 5
+    assert 0.2 < received["blackout_s"] < 5 + clock.late().seconds
     capture.assert_sound(pcap, (9899, FRONT, BACK), at_least=5000)
 
 
@@ -59,6 +60,7 @@ def test_what_the_demo_puts_on_the_wire_is_sound(processes, tmp_path):
     capture.assert_sound(pcap, (9899, FRONT, BACK), at_least=6000)
 
 
+@one_at_a_time
 def test_the_summary_is_plain(processes):
     ended = processes.start(*DEMO, "--program", binary(), "--megabytes", 2).wait(60)
     assert ended.code == 0, ended.err
@@ -67,6 +69,7 @@ def test_the_summary_is_plain(processes):
         assert row in ended.out, ended.out
 
 
+@one_at_a_time
 def test_an_interrupted_demo_leaves_nothing_behind(processes):
     demo = processes.start(*DEMO, "--program", binary(), "--megabytes", 8)
     wait_until(lambda: len(children(demo.popen.pid)) == 3, 15, "the children do not start",

@@ -1,13 +1,15 @@
 """A file between two hosts over two paths; the pair in use is cut, and mended."""
 
+import subprocess
+
 import pytest
 
 from support import program
 from support.program import BRISK, changes, make_file, sha256, wait_until
 
 SIZE = 9_000_000
-# Timeouts of 200 ms: one at a time.
-pytestmark = pytest.mark.xdist_group("clock")
+# A path is given up after four timeouts in a row, 2.4 s: a busy machine may keep a process waiting for two of them.
+STEADY = [*BRISK, *program.tuning(path_max_retrans=3)]
 
 
 @pytest.mark.needs("namespaces", "tc", "ethtool")
@@ -22,11 +24,11 @@ def test_a_transfer_survives_the_path_in_use_and_returns_to_it(tmp_path, process
     below = ["--raw"] if raw else []
 
     receiver = processes.polypath(
-        "recv", "--bind", ",".join(to), "-o", out, "--json", *below, *BRISK, inside=hosts.b.inside,
+        "recv", "--bind", ",".join(to), "-o", out, "--json", *below, *STEADY, inside=hosts.b.inside,
     ).said("waiting on")
     sender = processes.polypath(
         "send", tmp_path / "file", to[0], "--via", to[1], "--bind", ",".join(of), "--json",
-        *below, *BRISK, inside=hosts.a.inside,
+        *below, *STEADY, inside=hosts.a.inside,
     )
 
     def passed(path: int, count: int) -> None:
@@ -49,7 +51,7 @@ def test_a_transfer_survives_the_path_in_use_and_returns_to_it(tmp_path, process
     assert [entry.name for entry in out.iterdir()] == ["file"]
     assert changes(summary, 0) == ["inactive", "active", "takes_new_data"], summary["changes"]
     assert changes(summary, 1) == ["takes_new_data"]
-    assert summary["blackout_s"] < 5
+    assert summary["blackout_s"] < 8
     assert all(path["bytes"] > 1_000_000 for path in summary["paths"])
     assert {path["state"] for path in summary["paths"]} == {"active"}
 
@@ -69,8 +71,8 @@ def test_a_transfer_waits_while_both_paths_are_cut(tmp_path, processes, hosts):
     wait_until(lambda: hosts.a.sent("va1") > 500_000, 20, "no data")
     for device in ("vb1", "vb2"):
         hosts.b.ip("link", "set", device, "down")
-    with pytest.raises(AssertionError, match="still quiet"):
-        wait_until(lambda: sender.popen.poll() is not None, 3, "still quiet")
+    with pytest.raises(subprocess.TimeoutExpired):
+        sender.popen.wait(3)
     for device in ("vb1", "vb2"):
         hosts.b.ip("link", "set", device, "up")
     assert sender.wait().json["blackout_s"] > 2.5

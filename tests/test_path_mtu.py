@@ -7,7 +7,6 @@ from support.namespaces import Namespace
 from support.program import make_file, sha256, wait_until
 
 SIZE = 2_500_000
-pytestmark = pytest.mark.xdist_group("clock")
 
 
 @pytest.fixture

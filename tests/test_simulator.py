@@ -34,7 +34,6 @@ def test_80_mib_without_loss_take_as_long_as_the_papers_state(processes):
     # packet, which takes it 1.2 ms.
     assert flow["time_from_first_data"] - 0.0012 == pytest.approx(122.305, abs=0.0005)
     assert flow["messages_delivered"] == 57773
-    assert ended.seconds < 10  # real ones; a release build takes a fraction of one
 
 
 @pytest.mark.parametrize("scenario", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
@@ -113,7 +112,7 @@ def test_a_capture_that_cannot_be_written(processes, tmp_path):
     ended.complains("no space left", within=5)
 
 
-@pytest.mark.xdist_group("clock")  # with the demo, which has the same addresses
+@pytest.mark.xdist_group("demo")  # which has the same addresses
 def test_the_emulator_refuses_addresses_that_are_taken(processes):
     first = processes.polypath("emulate", SCENARIOS / "demo.toml", stdin=-1)
     wait_until(lambda: first.err or first.out, 10, "emulate says nothing", alive=first.popen)

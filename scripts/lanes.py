@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Runs the lanes of `make test`: each is a target of the Makefile. A lane that fails does not end the others; at the
+end there is a line for each lane, and the exit code is 1 if one has failed. Standard library only.
+
+A step's lanes run at the same time. The first of them prints as it goes, the others when the step is over.
+
+    scripts/lanes.py STEP...        STEP: names of lanes, joined by "+"
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Lane:
+    """A lane that runs; `log` is where it prints, unless it prints as it goes."""
+
+    def __init__(self, name: str, log: Path | None):
+        self.name, self.log = name, log
+        self.began = time.monotonic()
+        self.code = 0
+        self.seconds = self.processor = 0.0
+        # The job server of another make is not for this one.
+        left_out = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+        environment = {key: value for key, value in os.environ.items() if key not in left_out}
+        with contextlib.ExitStack() as files:
+            out = files.enter_context(log.open("wb")) if log else None
+            # What it starts is in its group of processes, and ends with it.
+            self.popen = subprocess.Popen(
+                ["make", "--no-print-directory", name], cwd=ROOT, env=environment, process_group=0,
+                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT if log else None)
+
+    def runs(self) -> bool:
+        """Whether it still does; notes how it ended."""
+        if self.popen.returncode is None:
+            pid, status, used = os.wait4(self.popen.pid, os.WNOHANG)
+            if pid:
+                self.code = self.popen.returncode = os.waitstatus_to_exitcode(status)
+                self.seconds = time.monotonic() - self.began
+                self.processor = used.ru_utime + used.ru_stime
+        return self.popen.returncode is None
+
+    def stop(self) -> None:
+        if self.runs():
+            os.killpg(self.popen.pid, signal.SIGTERM)
+            self.popen.wait()
+
+    def line(self) -> str:
+        verdict = "passed" if self.code == 0 else "FAILED"
+        return f"{self.name:<16} {verdict} {self.seconds:6.0f} s {self.processor:8.0f} s of processor time"
+
+
+def run(names: list[str], folder: Path) -> list[Lane]:
+    """One step."""
+    lanes: list[Lane] = []
+    try:
+        for number, name in enumerate(names):
+            lanes.append(Lane(name, folder / name if number else None))
+        waiting = lanes
+        while waiting := [lane for lane in waiting if lane.runs()]:
+            time.sleep(0.2)
+    except BaseException:
+        for lane in lanes:
+            lane.stop()
+        raise
+    for lane in lanes:
+        if lane.log:
+            print(f"--- {lane.name}", flush=True)
+            sys.stdout.buffer.write(lane.log.read_bytes())
+            sys.stdout.buffer.flush()
+    return lanes
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    done: list[Lane] = []
+    with tempfile.TemporaryDirectory(prefix="polypath-lanes-") as folder:
+        try:
+            for step in sys.argv[1:]:
+                print(f"--- {step.replace('+', ', ')}", flush=True)
+                done += run(step.split("+"), Path(folder))
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return 130
+    failed = [lane.name for lane in done if lane.code != 0]
+    print("---", *(lane.line() for lane in done), sep="\n")
+    print(f"failed: {', '.join(failed)}" if failed else "all lanes passed", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
