@@ -38,7 +38,7 @@ trap 'rm -f "$log"' EXIT
 fetch=
 if ! timeout 60 "$deny" fetch db >"$log" 2>&1; then
     fetch=--offline
-    if ! compgen -G "${CARGO_HOME:-$HOME/.cargo}/advisory-dbs/*/.git" >/dev/null; then
+    if ! compgen -G "${CARGO_HOME:-${HOME:-}/.cargo}/advisory-dbs/*/.git" >/dev/null; then
         echo "advisories: not checked (no database, and none can be fetched)"
         exit 0
     fi

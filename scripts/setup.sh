@@ -86,6 +86,14 @@ rust() {
         say "cargo is missing: see https://rustup.rs"
         exit 1
     fi
+    # Debian's is older; cargo would only say that it does not know the edition.
+    local has wanted
+    has=$(cargo --version | cut -d ' ' -f 2)
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    if [ "$(printf '%s\n' "$wanted" "$has" | sort -V | head -n 1)" != "$wanted" ]; then
+        say "cargo is too old ($has, not $wanted or later): see https://rustup.rs, or rustup update"
+        exit 1
+    fi
     [ "$purpose" = test ] || return 0
     local component
     for component in fmt clippy; do
@@ -110,6 +118,8 @@ environment() {
         "$folder/bin/python" -m pip install -q --disable-pip-version-check "${@/#/-r}" >"$log" 2>&1; then
         cat "$@" >"$folder/requirements.txt"
     else
+        # Half an environment would be taken for a whole one.
+        rm -rf "$folder"
         skip "the packages of $* cannot be installed ($(tail -n 1 "$log"))" "$without"
     fi
     rm -f "$log"

@@ -77,7 +77,7 @@ class Made:
 
     def program(self, stack: str) -> str:
         if stack not in self.programs:
-            self.programs[stack] = compiled(self.factory.mktemp("programs"), stack)
+            self.programs[stack] = compiled(stack)
         return self.programs[stack]
 
     def guest(self, stack: str) -> Guest | None:

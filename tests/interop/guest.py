@@ -6,6 +6,7 @@ go over a serial line: a shell takes them, and the program that it starts as lon
 
 import itertools
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -33,11 +34,13 @@ class Guest:
             for device in (f"tap{path}", f"br{path}"):
                 host.ip("link", "set", device, "up")
             devices.append(f"vec{path - 1}:transport=tap,ifname=tap{path},depth=128,gro=1")
+        # In a kernel's command line no name may have a space; and the folder may be one where nothing may be run.
+        init = shutil.copy(INIT, folder / "init.sh")
         with self.out_path.open("wb") as out, (folder / "guest.err").open("wb") as err:
             self.popen = subprocess.Popen(
                 [*host.inside, "linux.uml", "mem=192M", f"umid={host.name}", f"uml_dir={folder}/",
-                 "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", f"init={INIT}",
-                 "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet", *devices],
+                 "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "init=/bin/sh",
+                 "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet", *devices, "--", init],
                 stdin=subprocess.PIPE, stdout=out, stderr=err)
         wait_until(lambda: "booted" in self.text, 30, lambda: f"no guest: {self.text}",
                    alive=self.popen)

@@ -9,7 +9,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from support.program import Process, binary, wait_until
+from support.program import Process, binary, target, wait_until
 
 HERE = Path(__file__).resolve().parent
 SCTP_PORT = 5000  # pion knows no other
@@ -103,21 +103,25 @@ def ours() -> str:
     return str(Path(binary()).parent / "examples" / "peer")
 
 
-def compiled(folder: Path, stack: str) -> str:
-    """The program on another stack, built."""
-    program = folder / f"peer-{stack}"
+def compiled(stack: str) -> str:
+    """The program on another stack, built; where programs may run, which is not so of /tmp everywhere."""
+    folder = target() / "peers"
+    folder.mkdir(parents=True, exist_ok=True)
+    program, new = folder / f"peer-{stack}", folder / f"peer-{stack}-{os.getpid()}"
     if stack == "pion":
-        words = ["go", "build", "-o", program, "."]
+        words = ["go", "build", "-o", new, "."]
         where = HERE / "pion"
     else:
         libraries = ["-lsctp"] if stack == "linux" else ["-lusrsctp"]
         kernel = ["-DKERNEL"] if stack == "linux" else []
-        words = ["gcc", "-Wall", "-Wextra", "-Werror", "-O2", *kernel, "-o", program, "peer.c",
+        words = ["gcc", "-Wall", "-Wextra", "-Werror", "-O2", *kernel, "-o", new, "peer.c",
                  *libraries, "-lpthread"]
         where = HERE
     done = subprocess.run(list(map(str, words)), cwd=where, capture_output=True, text=True,
                           timeout=300, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr
+    # Another worker may be using it.
+    new.replace(program)
     return str(program)
 
 

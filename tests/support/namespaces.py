@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import os
+import shutil
 import subprocess
 
 from support.program import wait_until
@@ -22,14 +23,18 @@ def problem() -> str | None:
     """Why no namespace can be made here."""
     if os.geteuid() != 0:
         return "not root"
-    name = f"pp{os.getpid()}-probe"
     try:
-        _run("ip", "netns", "add", name)
+        # What a host that may not load modules of its kernel may lack, and one without IPv6.
+        with Namespace() as probe:
+            probe.ip("link", "add", "one", "type", "veth", "peer", "name", "other")
+            probe.ip("addr", "add", "fd00::1/64", "dev", "one")
+            if shutil.which("tc"):
+                _run("tc", "-n", probe.name, "qdisc", "add", "dev", "one", "root", "tbf", "rate", "1mbit",
+                     "burst", 3000, "limit", 3000)
     except FileNotFoundError:
         return "no ip"
     except AssertionError as error:
         return f"no namespaces: {error}"
-    _run("ip", "netns", "del", name)
     return None
 
 
