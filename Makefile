@@ -7,6 +7,8 @@ PYTEST := .venv/bin/python -m pytest
 LAB := .venv-lab
 # How long `make fuzz` runs its targets.
 FUZZ_SECONDS ?= 30
+# How many random networks `make quick` has.
+QUICK_CASES ?= 1000
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 # What tests exercise: one set of crates for all of them, so that nothing is built twice with other features.
@@ -39,9 +41,9 @@ demo: ## a file over two paths, the one in use cut half way; under a minute
 	@scripts/demo.py
 
 test: ## every test; installs the system packages they need where it may; a line for each lane at the end
-	@scripts/lanes.py setup check+deny test-rust+wheel test-e2e+fuzz-a-minute test-python test-clock
+	@scripts/lanes.py setup check+deny test-rust+wheel test-e2e+test-python+fuzz-a-minute test-clock
 
-quick: ## under two minutes once built: formatting, lints, units, protocol, a small fleet; no processes, sockets, Python, fuzzing
+quick: ## under two minutes once built: formats, lints, tests of the core and the simulator, few random networks; no sockets, no Python
 	@scripts/setup.sh build
 	@scripts/lanes.py check-quick test-quick
 
@@ -80,7 +82,7 @@ check-quick:
 	$(CARGO) clippy $(LOCKED) $(TESTED) -- -D warnings
 
 test-quick:
-	$(CARGO) test $(LOCKED) -p polypath-proto -p polypath-sim -p polypath-dtls --lib --test '*'
+	POLYPATH_CASES=$(QUICK_CASES) $(CARGO) test $(LOCKED) $(TESTED) --exclude polypath --exclude polypath-cli --lib --tests
 
 test-python: ## the Python package: wheel, types, tests (see python/)
 	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \
