@@ -43,7 +43,7 @@ demo: ## a file over two paths, the one in use cut half way; under a minute
 test: ## every test; installs the system packages they need where it may; a line for each lane at the end
 	@scripts/lanes.py setup check+deny test-rust+wheel+fuzz-a-minute test-e2e+test-python test-clock
 
-quick: ## under two minutes once built: formats, lints, tests of the core and the simulator, few random networks; no sockets, no Python
+quick: ## under two minutes once built: formats, lints, units, protocol, simulator, few random networks; not: docs, processes, Python, fuzzing
 	@scripts/setup.sh build
 	@scripts/lanes.py check-quick test-quick
 
@@ -69,7 +69,8 @@ test-clock: ## those of them that compare clock times, one after the other: noth
 	$(BUILD_TESTED)
 	@$(call pytest,-m clock -n 0 tests)
 
-# The lanes of `make test` and `make quick` that are no targets of their own.
+# The lanes of `make test` and `make quick` that are no targets of their own. Those of `make quick` build what the others
+# build, with the same features.
 .PHONY: setup check-quick test-quick
 setup:
 	@scripts/setup.sh test
@@ -79,10 +80,11 @@ check-quick:
 	scripts/check-lengths.py
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
-	$(CARGO) clippy $(LOCKED) $(TESTED) -- -D warnings
+	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
 
 test-quick:
-	POLYPATH_CASES=$(QUICK_CASES) $(CARGO) test $(LOCKED) $(TESTED) --exclude polypath --exclude polypath-cli --lib --tests
+	POLYPATH_CASES=$(QUICK_CASES) $(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast --lib --bins \
+		--test protocol --test conformance --test layer --test simulator --test random_networks
 
 test-python: ## the Python package: wheel, types, tests (see python/)
 	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \

@@ -65,7 +65,7 @@ def simulated(profile: str, folder: Path, cut: float) -> Goodput:
         fault = f'[[fault]]\nat = "{cut:.3f} s"\npath = "second"\nkind = "down"\n'
         file.write_text(scenario(profile, 1, f'{fault}[run]\nlimit = "{limit:.9f} s"\n'))
         done = subprocess.run([binary(), "sim", str(file), "--json"], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)["associations"][0]
     whole = run(60.0)

@@ -31,13 +31,13 @@ def certificate(tmp_path_factory) -> list[str]:
     key, cert = folder / "key.pem", folder / "cert.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
                     "-nodes", "-subj", "/CN=peer", "-keyout", key, "-out", cert],
-                   check=True, capture_output=True, timeout=30)
+                   check=True, capture_output=True, timeout=120)
     return ["-key", str(key), "-cert", str(cert)]
 
 
 def fingerprint(certificate: list[str]) -> str:
     told = subprocess.run(["openssl", "x509", "-in", certificate[3], "-noout", "-fingerprint", "-sha256"],
-                          check=True, capture_output=True, text=True, timeout=30)
+                          check=True, capture_output=True, text=True, timeout=120)
     return told.stdout.strip().split("=")[1]
 
 

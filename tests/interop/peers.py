@@ -118,7 +118,7 @@ def compiled(stack: str) -> str:
                  *libraries, "-lpthread"]
         where = HERE
     done = subprocess.run(list(map(str, words)), cwd=where, capture_output=True, text=True,
-                          timeout=300, check=False, env=os.environ)
+                          timeout=1800, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr
     # Another worker may be using it.
     new.replace(program)

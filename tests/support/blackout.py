@@ -128,7 +128,7 @@ def simulate(cases: list[Case], folder: Path) -> list[float]:
         file = folder / f"sim-{numbered[0]}.toml"
         file.write_text(numbered[1].scenario(faults=True))
         done = subprocess.run([binary(), "sim", str(file), "--json"], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         (association,) = json.loads(done.stdout)["associations"]
         assert association["complete"]

@@ -12,7 +12,7 @@ WRONG = 'sctp.checksum.status == "Bad" || _ws.malformed || _ws.expert.severity =
 def _tshark(file: Path, ports: tuple[int, ...], *words: str, protocol: str = "sctp") -> list[str]:
     decode = [word for port in ports for word in ("-d", f"udp.port=={port},{protocol}")]
     done = subprocess.run(["tshark", "-n", "-r", str(file), *CHECKSUMS, *decode, *words],
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -106,7 +106,7 @@ def simulate(transfers: list[Transfer], limit: float, folder: Path) -> list[floa
         file = folder / f"sim-{numbered[0]}.toml"
         file.write_text(numbered[1].scenario())
         done = subprocess.run([binary(), "sim", str(file), "--json"], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         seconds = json.loads(done.stdout)["associations"][0]["forward"]["time_from_first_data"]
         return min(limit, seconds)
