@@ -10,7 +10,7 @@ targets=$*
 [ -n "$targets" ] || targets=$(basename -s .rs fuzz/fuzz_targets/*.rs)
 
 # Megabytes, of which each takes about forty; seconds for one input, on a machine that has other things to do.
-limits="-rss_limit_mb=512 -timeout=60"
+limits="-rss_limit_mb=512 -timeout=300"
 
 if ! command -v c++ >/dev/null; then
     echo "skipped: fuzz targets (no c++, with which libFuzzer is compiled: scripts/setup.sh test)"
