@@ -322,8 +322,10 @@ fn chunk() -> impl Strategy<Value = OwnedChunk> {
         )
             .prop_map(|(serial, lookup, list)| {
                 let ty = |ty: u16| [0xc001, 0xc002, 0xc004][usize::from(ty % 3)];
-                let list = list.into_iter().map(|(t, id, ip)| (ty(t), id, ip)).collect();
-                OwnedChunk::Asconf(serial, lookup, list)
+                // IPv4-mapped IPv6 addresses are written as what they stand for.
+                let written = |ip: std::net::IpAddr| ip.to_canonical();
+                let list = list.into_iter().map(|(t, id, ip)| (ty(t), id, written(ip))).collect();
+                OwnedChunk::Asconf(serial, lookup.map(written), list)
             }),
         plain().prop_map(OwnedChunk::Plain),
         (unknown, any::<u8>(), bytes()).prop_map(|(ty, flags, value)| OwnedChunk::Unknown {
