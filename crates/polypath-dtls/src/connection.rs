@@ -209,6 +209,14 @@ impl Connection {
         self.poll(around, &mut |_, _| {}).is_none()
     }
 
+    /// An ICMP message that quotes this was caused by a record of this connection: a large record of
+    /// data, or the client's hello.
+    pub(crate) fn has_sent(&self, quoted: &[u8]) -> bool {
+        let hello =
+            self.client && self.random.is_some() && hello::quoted_random(quoted) == self.random;
+        hello || self.marks.know(quoted)
+    }
+
     /// Packets have gone for so long, and none has come.
     pub(crate) fn is_mute(&self, now: Time, time: Duration) -> bool {
         self.unanswered.is_some_and(|since| now.since(since) >= time)

@@ -47,6 +47,14 @@ const VERSIONS: [[u8; 2]; 2] = [[0xfe, 0xfd], [0xfe, 0xff]];
 /// DTLS 1.3, in the extension with the versions (RFC 9147 5.3).
 const DTLS_13: [u8; 2] = [0xfe, 0xfc];
 
+/// The client's random number in the beginning of a ClientHello, as an ICMP message quotes it.
+pub(crate) fn quoted_random(quoted: &[u8]) -> Option<[u8; 32]> {
+    let hello = quoted.first() == Some(&HANDSHAKE) && quoted.get(RECORD) == Some(&CLIENT_HELLO);
+    // Behind the version.
+    let random = quoted.get(RECORD + MESSAGE + 2..)?.first_chunk()?;
+    hello.then_some(*random)
+}
+
 impl<'a> ClientHello<'a> {
     /// Reads a datagram; `None` if it is something else.
     pub(crate) fn parse(datagram: &'a [u8]) -> Option<Self> {

@@ -227,12 +227,12 @@ impl Layer {
         }
     }
 
-    /// Whether a message of the network shows the beginning (21 bytes at least) of a large record that went to
-    /// `remote`, one of the last thousand: who has not seen it cannot know that.
+    /// Whether an ICMP message quotes a record that went to `remote`: 59 bytes of the hello of a
+    /// handshake, or 21 bytes of one of the last thousand large records. Others cannot forge either.
     pub fn has_sent(&self, remote: SocketAddr, quoted: &[u8]) -> bool {
         self.slots.to(remote).any(|slot| {
-            let old = slot.old.as_ref();
-            slot.current.marks.know(quoted) || old.is_some_and(|old| old.marks.know(quoted))
+            let connections = [slot.old.as_ref(), Some(&slot.current), slot.next.as_ref()];
+            connections.into_iter().flatten().any(|connection| connection.has_sent(quoted))
         })
     }
 

@@ -9,7 +9,7 @@ use crate::cookie::{CookieError, StateCookie};
 use crate::init::{self, InitAck};
 use crate::reply::{self, Reply};
 use crate::rng::Secret;
-use crate::shared::{EndpointConfig, Remote, Shared, Unreachable};
+use crate::shared::{EndpointConfig, Quoted, Remote, Shared, Unreachable};
 use crate::wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketError};
 use crate::{
     Association, AssociationId, Config, ConnectError, Ecn, EndpointStats, Event, FourTuple, Seed,
@@ -491,31 +491,27 @@ impl Endpoint {
         }
     }
 
-    /// The network could not deliver a datagram to `four_tuple.remote` (RFC 9260 10). It may be lying,
-    /// so this ends only associations that have not had an answer yet.
-    pub fn handle_unreachable(&mut self, now: Time, four_tuple: FourTuple, what: Unreachable) {
-        let words = match what {
-            Unreachable::Port => "nothing listens on that UDP port",
-            Unreachable::Protocol => "the host does not speak SCTP",
-            Unreachable::Host => "the host does not answer",
-            Unreachable::Network => "there is no route to it",
-            Unreachable::TooBig { mtu, shown } => {
-                return self.handle_too_big(now, four_tuple.remote.ip(), mtu, shown);
-            }
-        };
+    /// The network could not deliver a datagram to `four_tuple.remote` (RFC 9260 10). `quoted` is the
+    /// packet that the ICMP message quotes; `None` if this host itself reports it, or if a layer
+    /// below has recognised what was quoted as its own. A message that quotes too little to be
+    /// recognised must not be passed on (RFC 6951 5.5).
+    pub fn handle_unreachable(
+        &mut self,
+        now: Time,
+        four_tuple: FourTuple,
+        what: Unreachable,
+        quoted: Option<Quoted>,
+    ) {
+        self.reindex();
         let remote = four_tuple.remote.ip();
-        for id in self.with_peer_at(remote) {
+        // RFC 9260 10 (ICMP5).
+        let about = match quoted.map(|quoted| quoted.header.destination_port) {
+            Some(port) => self.by_peer.get(&(remote, port)).copied().into_iter().collect(),
+            None => self.with_peer_at(remote),
+        };
+        for id in about {
             if let Some(entry) = self.entries.get_mut(&id) {
-                entry.association.handle_unreachable(now, remote, words);
-                self.touch(id);
-            }
-        }
-    }
-
-    fn handle_too_big(&mut self, now: Time, remote: IpAddr, mtu: u16, shown: Option<CommonHeader>) {
-        for id in self.with_peer_at(remote) {
-            if let Some(entry) = self.entries.get_mut(&id) {
-                entry.association.handle_too_big(now, remote, mtu, shown);
+                entry.association.handle_unreachable(now, &four_tuple, what, quoted);
                 self.touch(id);
             }
         }

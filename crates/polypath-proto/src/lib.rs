@@ -100,7 +100,7 @@ pub use policy::{PathState, PathView, PathsView, Thresholds, Window};
 pub use reliability::{Abandoned, AbandonedCounts, Reliability};
 pub use rng::{Rng, Seed};
 pub use routes::{PrefixRoutes, RouteTable};
-pub use shared::{Encapsulation, EndpointConfig, Remote, Unreachable};
+pub use shared::{Encapsulation, EndpointConfig, Quoted, Remote, Unreachable};
 pub use stats::{AssociationStats, EndpointStats, PathStats};
 pub use time::Time;
 pub use transmit::{Ecn, FourTuple, Fragmentation, Transmit};

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::wire::{Checksum, CommonHeader};
-use crate::{AuthKeys, Config, PrefixRoutes, RouteTable};
+use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, CommonHeader, chunk_type};
+use crate::{AuthKeys, Config, PrefixRoutes, RouteTable, VerificationTag};
 
 /// How SCTP packets travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +94,29 @@ pub enum Unreachable {
     TooBig {
         /// What the link takes, in bytes.
         mtu: u16,
-        /// The header of the SCTP packet that the message shows; none if this host itself says so. A
-        /// message that shows nothing is nobody's.
-        shown: Option<CommonHeader>,
     },
+}
+
+/// The beginning of an SCTP packet, as an ICMP message quotes it. It shows that the message comes
+/// from somebody who has seen the packet (RFC 9260 10, ICMP6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quoted {
+    /// The common header, without the checksum.
+    pub header: CommonHeader,
+    /// The Initiate Tag, if the first chunk is an INIT.
+    pub init: Option<VerificationTag>,
+}
+
+impl Quoted {
+    /// Reads the beginning of a packet; `None` if it has fewer than 8 bytes.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let header = CommonHeader::peek(bytes)?;
+        // RFC 9260 3.3.2: the Initiate Tag follows the header of the chunk.
+        let init = (bytes.get(COMMON_HEADER_LEN) == Some(&chunk_type::INIT))
+            .then(|| bytes.get(COMMON_HEADER_LEN + CHUNK_HEADER_LEN..)?.first_chunk().copied())
+            .flatten();
+        Some(Self { header, init: init.map(|tag| VerificationTag(u32::from_be_bytes(tag))) })
+    }
 }
 
 /// What an endpoint and its associations have in common.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use polypath_dtls::Fingerprint;
-use polypath_proto::{Ecn, FourTuple, Fragmentation, Time, Transmit, Unreachable};
+use polypath_proto::{Ecn, FourTuple, Fragmentation, Quoted, Time, Transmit};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::{Instant, Sleep};
 
@@ -98,19 +98,24 @@ impl Driver {
             let local = socket.local();
             news |= socket.poll_errors(cx, &mut |NetworkError { destination, what, quoted }| {
                 tracing::debug!("{local} to {destination}: {what:?} unreachable");
-                let what = match (&self.secure, what) {
-                    // What is shown is no SCTP packet: it has to be a record of ours (RFC 8899 4.6.1).
-                    (Some(secure), Unreachable::TooBig { mtu, shown: Some(_) }) => {
+                // RFC 6951 5.5, RFC 8899 4.6.1: what is quoted must be a packet of an association, or
+                // a record of DTLS that was sent.
+                let quoted = match (quoted, &self.secure) {
+                    (None, _) => None,
+                    (Some(quoted), Some(secure)) => {
                         if !secure.has_sent(destination, &quoted) {
                             return;
                         }
-                        Unreachable::TooBig { mtu, shown: None }
+                        None
                     }
-                    (_, what) => what,
+                    (Some(quoted), None) => {
+                        let Some(quoted) = Quoted::parse(&quoted) else { return };
+                        Some(quoted)
+                    }
                 };
                 let now = self.shared.now();
                 let four_tuple = FourTuple { local, remote: destination };
-                self.shared.lock().proto.handle_unreachable(now, four_tuple, what);
+                self.shared.lock().proto.handle_unreachable(now, four_tuple, what, quoted);
             });
         }
         news

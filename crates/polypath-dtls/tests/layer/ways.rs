@@ -120,6 +120,27 @@ fn what_was_sent_is_known_by_its_beginning() {
     }
 }
 
+/// An ICMP message about the first datagram of a handshake: the random number of the hello shows that
+/// it was sent.
+#[test]
+fn a_hello_is_known_by_its_random_number() {
+    for mut pair in [Pair::of_strangers(), older::pair()] {
+        pair.here.layer.seal(pair.now, way(1, 2), None, b"first", &mut Vec::new());
+        let (_, hello) = pair.here.layer.poll_transmit().unwrap();
+        let knows =
+            |remote: u8, quoted: &[u8]| pair.here.layer.has_sent(way(1, remote).remote, quoted);
+        assert!(knows(2, &hello) && knows(2, &hello[..59]));
+        assert!(!knows(2, &hello[..58]), "too little to tell");
+        assert!(!knows(3, &hello), "went elsewhere");
+        for at in 27..59 {
+            let mut wrong = hello.clone();
+            wrong[at] ^= 1;
+            assert!(!knows(2, &wrong));
+        }
+        assert!(!knows(2, &[0; 64]) && !knows(2, &[]));
+    }
+}
+
 /// One of them sends every half second, until what it sends arrives.
 fn seconds_until_heard(pair: &mut Pair) -> u64 {
     for half in 0..60 {

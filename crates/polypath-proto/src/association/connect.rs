@@ -197,25 +197,4 @@ impl Association {
     fn next_remote(&self, path: PathId) -> PathId {
         PathId(((path.index() + 1) % self.paths.len()) as u8)
     }
-
-    /// The network says that nothing speaks SCTP at a remote address (RFC 9260 10). Heeded only
-    /// while the first answer is awaited: later it may be a lie or a passing state.
-    pub(crate) fn handle_unreachable(
-        &mut self,
-        now: Time,
-        remote: std::net::IpAddr,
-        what: &'static str,
-    ) {
-        let State::CookieWait(wait) = &mut self.state else { return };
-        let path = wait.path;
-        if self.paths[path.index()].remote().ip() != remote {
-            return;
-        }
-        self.refusals += 1;
-        if self.refusals >= self.paths.len() as u32 {
-            return self.become_closed(CloseReason::Unreachable { what });
-        }
-        wait.t1 = now;
-        self.handle_t1(now);
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each procedure of RFC 9260 has a file of its own beside this one: [`connect`] (5.1),
 //! [`collision`] (5.2), [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2),
-//! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9).
+//! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9), [`icmp`] (10).
 //! [`mtu`] looks for the paths' largest packets; [`measure`] and [`reconfig`] have what both sides may agree on beside it.
 
 use std::collections::VecDeque;
@@ -45,6 +45,7 @@ mod data;
 mod ecn;
 mod forward;
 mod heartbeat;
+mod icmp;
 mod immediate;
 mod interleave;
 mod invariants;
@@ -145,8 +146,8 @@ pub struct Association {
     awaits_paths: bool,
     /// Since when the peer's receive buffer is all that holds up new data.
     blocked_since: Option<Time>,
-    /// Times that the network has refused an INIT.
-    refusals: u32,
+    /// Paths on which the network has refused an INIT, a bit for each.
+    refused: u64,
     /// What had become ready for the application when it was last told, and an
     /// [`Event::Readable`] waits to be taken.
     seen_ready: u64,
@@ -230,7 +231,7 @@ impl Association {
             wants_shutdown: false,
             awaits_paths: false,
             blocked_since: None,
-            refusals: 0,
+            refused: 0,
             seen_ready: 0,
             readable_waits: false,
             events: VecDeque::new(),
@@ -616,7 +617,7 @@ impl Association {
             // RFC 9260 8.5.1 B, C: with our own tag only without the T bit.
             // RFC 5061 5.3 F4: not to an address that goes.
             Chunk::Abort(abort) if !abort.t_bit && self.stays(from.local.ip()) => {
-                self.handle_abort(words(abort.causes));
+                self.handle_abort(CloseReason::PeerAbort { cause: words(abort.causes) });
             }
             Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),
             Chunk::ShutdownAck => self.handle_shutdown_ack(path),
@@ -671,24 +672,8 @@ impl Association {
         match packet.chunks().next() {
             // RFC 9260 3.3.7: one with a format error is discarded.
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit && abort.causes.is_complete() => {
-                if self.demands_auth(chunk_type::ABORT) {
-                    self.stats.unauthenticated += 1;
-                    return true;
-                }
-                if self.is_abort_of_a_change(from) {
-                    return true;
-                }
-                if let Some(path) = self.refused_path(from) {
-                    self.events.push_back(Event::PathRefused { path });
-                    return true;
-                }
-                // In SHUTDOWN-ACK-SENT all data has been delivered both ways: a peer that does not
-                // know the association any more has completed it.
-                if matches!(self.state, State::ShutdownAckSent(_)) {
-                    self.become_closed(CloseReason::Graceful);
-                } else {
-                    self.handle_abort(words(abort.causes));
-                }
+                let cause = words(abort.causes);
+                self.handle_reflected_abort(from, CloseReason::PeerAbort { cause });
                 true
             }
             Some(Ok(Chunk::ShutdownComplete(s))) if s.t_bit => {
@@ -697,6 +682,26 @@ impl Association {
             }
             _ => false,
         }
+    }
+
+    /// An ABORT with the T bit and the peer's own tag (RFC 9260 8.5.1 B), or an ICMP message that is
+    /// treated as one (10, ICMP8).
+    fn handle_reflected_abort(&mut self, from: &FourTuple, reason: CloseReason) {
+        if self.demands_auth(chunk_type::ABORT) {
+            self.stats.unauthenticated += 1;
+            return;
+        }
+        if self.is_abort_of_a_change(from) {
+            return;
+        }
+        if let Some(path) = self.refused_path(from) {
+            self.events.push_back(Event::PathRefused { path });
+            return;
+        }
+        // In SHUTDOWN-ACK-SENT all data has been delivered both ways: a peer that does not know the
+        // association any more has completed it.
+        let done = matches!(self.state, State::ShutdownAckSent(_));
+        self.handle_abort(if done { CloseReason::Graceful } else { reason });
     }
 }
 

@@ -11,7 +11,7 @@ use super::heartbeat::HeartbeatKind;
 use super::transmit::Purpose;
 use crate::path::{Path, PathMtu};
 use crate::policy::PathState;
-use crate::wire::{CHUNK_HEADER_LEN, CommonHeader, DoesNotFit, PacketWriter};
+use crate::wire::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter};
 use crate::{PathId, Time};
 
 impl Association {
@@ -72,24 +72,9 @@ impl Association {
         self.answered(now, path);
     }
 
-    /// The network says that a packet of ours was too large for it, and shows that packet's header
-    /// (RFC 8899 4.6.1: only who has seen one knows the tag). None is shown where this host itself says so.
-    pub(crate) fn handle_too_big(
-        &mut self,
-        now: Time,
-        remote: std::net::IpAddr,
-        mtu: u16,
-        shown: Option<CommonHeader>,
-    ) {
-        let ours = shown.is_none_or(|header| {
-            header.verification_tag == self.peer_tag
-                && header.source_port == self.shared.config.port
-                && header.destination_port == self.peer_port
-        });
-        if !ours {
-            self.stats.dropped += 1;
-            return;
-        }
+    /// A packet to `remote` was too large for the network. The ICMP message quotes one of this
+    /// association's packets (RFC 8899 4.6.1), or this host itself reports it.
+    pub(super) fn handle_too_big(&mut self, now: Time, remote: std::net::IpAddr, mtu: u16) {
         for i in 0..self.paths.len() {
             let p = &mut self.paths[i];
             let packet = usize::from(mtu).saturating_sub(p.headers());

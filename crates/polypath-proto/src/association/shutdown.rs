@@ -138,9 +138,10 @@ impl Association {
         }
     }
 
-    pub(super) fn handle_abort(&mut self, cause: String) {
+    /// The peer has ended the association (RFC 9260 9.1).
+    pub(super) fn handle_abort(&mut self, reason: CloseReason) {
         self.control.clear();
-        self.become_closed(CloseReason::PeerAbort { cause });
+        self.become_closed(reason);
     }
 
     /// DATA in SHUTDOWN-SENT: the peer has not seen the SHUTDOWN yet (RFC 9260 9.2).

@@ -443,28 +443,6 @@ fn connections_that_cannot_be_are_refused_at_once() {
     assert!(endpoint.connect(now, PORT + 1, &remotes).is_ok(), "another port, another peer");
 }
 
-/// RFC 9260 10: ICMP is believed while nobody has answered, and not later.
-#[test]
-fn unreachable_ends_an_attempt_and_nothing_else() {
-    let mut net = pair(1, Config::rfc9260());
-    net.connect(0);
-    let tuple = FourTuple { local: (v4(0, 0), 0).into(), remote: (v4(0, 1), 0).into() };
-    let other = FourTuple { remote: (v4(0, 5), 0).into(), ..tuple };
-    net.hosts[0].endpoint.handle_unreachable(net.now, other, Unreachable::Protocol);
-    net.settle();
-    assert_eq!(net.closed(0), None);
-    net.drive_until(S(1), Net::all_active);
-    net.hosts[0].endpoint.handle_unreachable(net.now, tuple, Unreachable::Protocol);
-    net.run(S(1));
-    assert_eq!(net.closed(0), None);
-
-    let mut net = pair(1, Config::rfc9260());
-    net.connect(0);
-    net.hosts[0].endpoint.handle_unreachable(net.now, tuple, Unreachable::Protocol);
-    net.settle();
-    assert!(matches!(net.closed(0), Some(CloseReason::Unreachable { .. })));
-}
-
 /// RFC 9260 5.1: the answer may be lost on the way to a host that has gone: an association that is
 /// released while it opens says nothing more.
 #[test]

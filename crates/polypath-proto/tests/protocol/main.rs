@@ -25,6 +25,7 @@ mod failover_early;
 mod failover_model;
 mod floods;
 mod hostile;
+mod icmp;
 mod immediate;
 mod interleaving;
 mod measuring;

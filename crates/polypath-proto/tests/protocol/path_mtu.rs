@@ -6,8 +6,8 @@ use std::rc::Rc;
 use crate::common::*;
 use polypath_proto::wire::{Chunk, CommonHeader};
 use polypath_proto::{
-    Config, ConfigBuilder, FourTuple, Fragmentation, PathId, PathMtu, PathMtuState, Unreachable,
-    VerificationTag,
+    Config, ConfigBuilder, FourTuple, Fragmentation, PathId, PathMtu, PathMtuState, Quoted,
+    Unreachable, VerificationTag,
 };
 use proptest::prelude::*;
 
@@ -70,14 +70,14 @@ fn a_probe_may_leave_later_than_it_was_begun() {
     cells[0].set(1400);
     let tuple = FourTuple { local: (v4(0, 0), 0).into(), remote: (v4(0, 1), 0).into() };
     let tag = net.sent_with(0, "HEARTBEAT")[0].tag;
-    let shown = CommonHeader {
+    let header = CommonHeader {
         source_port: PORT,
         destination_port: PORT,
         verification_tag: VerificationTag(tag),
     };
-    let what = Unreachable::TooBig { mtu: 1400, shown: Some(shown) };
+    let quoted = Some(Quoted { header, init: None });
     let endpoint = &mut net.hosts[0].endpoint;
-    endpoint.handle_unreachable(net.now, tuple, what);
+    endpoint.handle_unreachable(net.now, tuple, Unreachable::TooBig { mtu: 1400 }, quoted);
     let due = endpoint.poll_timeout().unwrap();
     endpoint.handle_timeout(due);
     net.now = due + MS(1);
@@ -182,15 +182,16 @@ fn the_network_is_believed_if_it_shows_our_packet() {
         destination_port: PORT,
         verification_tag: VerificationTag(tag),
     };
-    let tell = |net: &mut Net, shown| {
+    let tell = |net: &mut Net, header| {
         let tuple = FourTuple { local: (v4(0, 0), 0).into(), remote: (v4(0, 1), 0).into() };
-        let what = Unreachable::TooBig { mtu: 1400, shown };
-        net.hosts[0].endpoint.handle_unreachable(net.now, tuple, what);
+        let what = Unreachable::TooBig { mtu: 1400 };
+        let quoted = Some(Quoted { header, init: None });
+        net.hosts[0].endpoint.handle_unreachable(net.now, tuple, what, quoted);
         net.settle();
     };
-    tell(&mut net, Some(header(tag ^ 1)));
+    tell(&mut net, header(tag ^ 1));
     assert_eq!(mtu(&net, 0, 0).mtu, 1500);
-    tell(&mut net, Some(header(tag)));
+    tell(&mut net, header(tag));
     assert_eq!(mtu(&net, 0, 0), PathMtu { mtu: 1200, state: PathMtuState::Base });
     net.run(S(1));
     assert_eq!(mtu(&net, 0, 0).mtu, 1400);

@@ -10,19 +10,21 @@ use std::os::fd::AsRawFd;
 use nix::libc;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 use polypath_proto::Unreachable;
-use polypath_proto::wire::CommonHeader;
 
-use super::{NetworkError, QUOTED};
+use super::NetworkError;
 
 /// Errors read at a time, so that a flood of them does not keep the driver.
 const AT_MOST: usize = 64;
 
+/// Bytes of a quoted datagram that are read: an INIT with its Initiate Tag, or the random number of a
+/// ClientHello of DTLS.
+const QUOTED: usize = 64;
+
 /// Takes what is in the error queue.
 pub(super) fn read(socket: &impl AsRawFd, mut tell: impl FnMut(NetworkError)) {
     for _ in 0..AT_MOST {
-        // What is shown of the packet that caused the error: its SCTP header, for whoever wants to know
-        // that it was ours.
-        let mut packet = [0; 64];
+        // The beginning of the datagram that caused the error.
+        let mut packet = [0; QUOTED];
         let mut slices = [IoSliceMut::new(&mut packet)];
         let mut control = nix::cmsg_space!([u8; 256]);
         let Ok(message) = recvmsg::<SockaddrStorage>(
@@ -46,19 +48,8 @@ pub(super) fn read(socket: &impl AsRawFd, mut tell: impl FnMut(NetworkError)) {
             })
             .collect();
         let shown = packet.get(..length).unwrap_or(&packet);
-        let mut quoted = [0; QUOTED];
-        for (to, from) in quoted.iter_mut().zip(shown) {
-            *to = *from;
-        }
-        let shown = CommonHeader::peek(shown);
         for (origin, what) in found {
-            let what = match what {
-                // Without a header to show, anybody could have said so (RFC 8899 4.6.1).
-                Some(Unreachable::TooBig { mtu, .. }) if origin != libc::SO_EE_ORIGIN_LOCAL => {
-                    shown.map(|shown| Unreachable::TooBig { mtu, shown: Some(shown) })
-                }
-                other => other,
-            };
+            let quoted = (origin != libc::SO_EE_ORIGIN_LOCAL).then(|| shown.to_vec());
             if let Some(what) = what {
                 tell(NetworkError { destination, what, quoted });
             }
@@ -77,8 +68,7 @@ pub(super) fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
 /// ICMP's types and codes (RFC 792, RFC 1812 5.2.7.1, RFC 4443 3), and the kernel's own word that a
 /// datagram is larger than the interface's MTU.
 fn meaning(origin: u8, kind: u8, code: u8, errno: u32, info: u32) -> Option<Unreachable> {
-    let too_big =
-        || Unreachable::TooBig { mtu: u16::try_from(info).unwrap_or(u16::MAX), shown: None };
+    let too_big = || Unreachable::TooBig { mtu: u16::try_from(info).unwrap_or(u16::MAX) };
     Some(match (origin, kind, code) {
         (libc::SO_EE_ORIGIN_ICMP, 3, 0 | 6 | 9 | 11) => Unreachable::Network,
         (libc::SO_EE_ORIGIN_ICMP, 3, 2) => Unreachable::Protocol,
@@ -116,8 +106,7 @@ mod tests {
         while errors.is_empty() && Instant::now() < deadline {
             read(&socket, |error| errors.push(error));
         }
-        let mut quoted = [0; QUOTED];
-        quoted[..8].copy_from_slice(b"anybody?");
+        let quoted = Some(b"anybody?".to_vec());
         let what = Unreachable::Port;
         assert_eq!(errors, [NetworkError { destination: closed, what, quoted }]);
     }
@@ -127,9 +116,9 @@ mod tests {
         let icmp = |code| meaning(libc::SO_EE_ORIGIN_ICMP, 3, code, 0, 1400);
         assert_eq!(icmp(1), Some(Unreachable::Host));
         assert_eq!(icmp(2), Some(Unreachable::Protocol));
-        assert_eq!(icmp(4), Some(Unreachable::TooBig { mtu: 1400, shown: None }));
+        assert_eq!(icmp(4), Some(Unreachable::TooBig { mtu: 1400 }));
         let local = meaning(libc::SO_EE_ORIGIN_LOCAL, 0, 0, libc::EMSGSIZE as u32, 1280);
-        assert_eq!(local, Some(Unreachable::TooBig { mtu: 1280, shown: None }));
+        assert_eq!(local, Some(Unreachable::TooBig { mtu: 1280 }));
         assert_eq!(meaning(libc::SO_EE_ORIGIN_TXSTATUS, 0, 0, 0, 0), None);
     }
 }

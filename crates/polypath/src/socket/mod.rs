@@ -33,6 +33,9 @@ pub(crate) use buffers::ReceiveBuffers;
 /// Bytes that one transmit can have: what UDP over IPv4 can carry, with room to spare.
 pub(crate) const MAX_TRANSMIT: usize = 65_000;
 
+/// How often a datagram is given to the operating system before its error counts.
+const SEND_ATTEMPTS: u32 = 8;
+
 /// How often all addresses are tried with another free UDP port.
 const PORT_ATTEMPTS: usize = 16;
 
@@ -72,18 +75,16 @@ impl Outgoing<'_> {
     }
 }
 
-/// What the network said about datagrams that we sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A report that a datagram was not delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NetworkError {
-    /// Where they were sent to.
+    /// Where the datagram was sent to.
     pub(crate) destination: SocketAddr,
     pub(crate) what: Unreachable,
-    /// The beginning of what is shown of the datagram, with zeros behind; only zeros if this host says so.
-    pub(crate) quoted: [u8; QUOTED],
+    /// The beginning of the datagram, as an ICMP message quotes it; `None` if this host reports the
+    /// error itself.
+    pub(crate) quoted: Option<Vec<u8>>,
 }
-
-/// Enough to know a record of DTLS by.
-pub(crate) const QUOTED: usize = 24;
 
 /// The socket of one local address.
 pub(crate) struct Socket {
@@ -225,8 +226,7 @@ impl Socket {
                     self.stats.datagrams_refused += datagrams as u64;
                     if let Some(what) = unreachable(&error) {
                         let destination = part.destination;
-                        self.refused =
-                            Some(NetworkError { destination, what, quoted: [0; QUOTED] });
+                        self.refused = Some(NetworkError { destination, what, quoted: None });
                     }
                 }
             }
@@ -237,20 +237,20 @@ impl Socket {
 
     fn poll_send(&mut self, cx: &mut Context<'_>, outgoing: &Outgoing<'_>) -> Poll<io::Result<()>> {
         let io = self.kind.io().clone();
-        let mut retried = false;
+        let mut attempts = 0;
         loop {
             ready!(io.poll_send_ready(cx))?;
             let result = io.try_io(Interest::WRITABLE, || self.kind.try_send(outgoing));
             if would_block(&result) {
                 continue;
             }
-            // It may be the report of an ICMP error about an earlier datagram, instead of this one
-            // being sent.
-            let again = outgoing.datagrams() <= self.kind.max_segments();
-            if result.is_ok() || retried || !again {
+            attempts += 1;
+            // A pending ICMP error about an earlier datagram is reported instead of sending this one.
+            // Anybody can send ICMP messages, so only an error that persists is this host's own.
+            let several = outgoing.datagrams() > self.kind.max_segments();
+            if result.is_ok() || several || attempts == SEND_ATTEMPTS {
                 return Poll::Ready(result);
             }
-            retried = true;
         }
     }
 

@@ -223,10 +223,7 @@ impl Association {
         if !self.paths.iter().any(works) {
             return false;
         }
-        if self.may_carry(path) {
-            self.set_path_state(self.now, path, PathState::Inactive);
-        }
-        self.events.push_back(Event::PathRefused { path });
+        self.give_up_refused(path);
         true
     }
 

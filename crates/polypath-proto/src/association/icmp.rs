@@ -1,0 +1,110 @@
+//! ICMP messages about packets that this association has sent (RFC 9260 10, RFC 6951 5.5).
+//!
+//! Anybody can send an ICMP message. Only somebody who has seen the packet that it quotes knows the
+//! verification tag, or the Initiate Tag of an INIT.
+
+use std::net::IpAddr;
+
+use super::Association;
+use super::state::State;
+use crate::event::{CloseReason, Event};
+use crate::path::Path;
+use crate::policy::PathState;
+use crate::shared::{Encapsulation, Quoted, Unreachable};
+use crate::{FourTuple, PathId, Time};
+
+impl Association {
+    /// The network could not deliver a packet to `from.remote`. `quoted` is the packet that the ICMP
+    /// message quotes; `None` if this host itself reports it, or if the layer below has recognised
+    /// what was quoted.
+    pub(crate) fn handle_unreachable(
+        &mut self,
+        now: Time,
+        from: &FourTuple,
+        what: Unreachable,
+        quoted: Option<Quoted>,
+    ) {
+        // RFC 9260 10 (ICMP6), RFC 6951 5.5: "MUST be discarded silently".
+        if quoted.is_some_and(|quoted| !self.has_sent(quoted)) {
+            self.stats.dropped += 1;
+            return;
+        }
+        let udp = matches!(self.shared.config.encapsulation, Encapsulation::Udp { .. });
+        let words = match what {
+            Unreachable::TooBig { mtu } => return self.handle_too_big(now, from.remote.ip(), mtu),
+            // RFC 9260 10 (ICMP3): ignored. RFC 6951 5.5: over UDP it is a protocol unreachable.
+            Unreachable::Port if !udp => return,
+            Unreachable::Port => "nothing listens on that UDP port",
+            Unreachable::Protocol => "the host does not speak SCTP",
+            Unreachable::Host => "the host does not answer",
+            Unreachable::Network => "there is no route to it",
+        };
+        match (&self.state, quoted) {
+            (State::CookieWait(_), _) => self.refuse_init(now, from.remote.ip(), words),
+            // RFC 9260 10 (ICMP8): "treat this message as an abort with the T bit set if it does not
+            // contain an INIT chunk". Without a quote nothing shows that it is about this association.
+            (_, Some(Quoted { init: None, .. })) if what == Unreachable::Protocol => {
+                self.handle_reflected_abort(from, CloseReason::Unreachable { what: words });
+            }
+            // RFC 6951 5.5 is a SHOULD: a firewall that rejects the packets of one path ends that
+            // path, not the association.
+            (_, Some(Quoted { init: None, .. })) if what == Unreachable::Port => {
+                if !self.leave_refused_path(from) {
+                    self.handle_reflected_abort(from, CloseReason::Unreachable { what: words });
+                }
+            }
+            // RFC 9260 10 (ICMP9) allows to count an error. The network may recover before the
+            // path's own timers expire, which count what is lost.
+            _ => {}
+        }
+    }
+
+    /// RFC 9260 10 (ICMP6): the verification tag is the peer's, or it is 0 and the Initiate Tag is
+    /// that of this side's INIT.
+    fn has_sent(&self, quoted: Quoted) -> bool {
+        let header = quoted.header;
+        let ports = header.source_port == self.shared.config.port
+            && header.destination_port == self.peer_port;
+        ports
+            && match header.verification_tag.0 {
+                0 => quoted.init == Some(self.local_tag),
+                _ => header.verification_tag == self.peer_tag,
+            }
+    }
+
+    /// An INIT to `remote` cannot be delivered. The next address is tried at once; if every address
+    /// has been refused, RFC 9260 10 (ICMP8) holds: "handle the ICMP message like an ABORT chunk".
+    fn refuse_init(&mut self, now: Time, remote: IpAddr, what: &'static str) {
+        let State::CookieWait(wait) = &mut self.state else { return };
+        let path = wait.path;
+        if self.paths[path.index()].remote().ip() != remote {
+            return;
+        }
+        wait.t1 = now;
+        self.refused |= 1 << path.index();
+        let all = self.paths.iter().all(|p| self.refused & 1 << p.id().index() != 0);
+        if all {
+            return self.become_closed(CloseReason::Unreachable { what });
+        }
+        self.handle_t1(now);
+    }
+
+    /// Gives up the path that a refused packet was sent on, if another one works.
+    fn leave_refused_path(&mut self, from: &FourTuple) -> bool {
+        let Some(path) = self.path_for(from) else { return true };
+        let works = |p: &Path| p.state() == PathState::Active && p.id() != path;
+        if !self.paths.iter().any(works) {
+            return false;
+        }
+        self.give_up_refused(path);
+        true
+    }
+
+    /// A path on which the peer does not know the association.
+    pub(super) fn give_up_refused(&mut self, path: PathId) {
+        if self.may_carry(path) {
+            self.set_path_state(self.now, path, PathState::Inactive);
+        }
+        self.events.push_back(Event::PathRefused { path });
+    }
+}
