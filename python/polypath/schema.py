@@ -165,6 +165,7 @@ class Parameters(TypedDict, total=False):
     change_primary_threshold: int | Literal["off"]
     max_init_retransmits: int
     heartbeat_interval: str
+    hb_max_burst: int
     sack_delay: str
     sack_every: int
     first_sack_at_once: bool

@@ -76,6 +76,7 @@ constants! {
     change_primary_threshold optional_number "errors of the primary that make a failover permanent; off: never",
     max_init_retransmits number "attempts of INIT and COOKIE ECHO after the first",
     heartbeat_interval optional_duration "added to the RTO between heartbeats on an idle path; off: none",
+    hb_max_burst number "unconfirmed addresses that are probed at a time",
     sack_delay duration "longest wait before data is acknowledged",
     sack_every number "a SACK at the latest after so many packets with DATA",
     srtt_heuristic switch "T3-rtx leaves alone what was sent within the last round-trip time",

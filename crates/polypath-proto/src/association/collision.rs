@@ -199,7 +199,7 @@ impl Association {
         let Some(path) = self.path_for(&from) else { return false };
         self.paths[path.index()].heard_from(from.local, from.remote);
         self.confirm(now, path);
-        self.control.push(path, Control::CookieAck);
+        self.acknowledge_cookie(now, path);
         self.state = State::Established;
         self.start_path_management(now, true);
         self.start_mtu_searches(now);
@@ -236,7 +236,7 @@ impl Association {
             self.confirm(now, path);
             self.become_established(now, false);
         }
-        self.control.push(path, Control::CookieAck);
+        self.acknowledge_cookie(now, path);
         true
     }
 

@@ -4,12 +4,15 @@ use bytes::Bytes;
 
 use super::Association;
 use super::control::{Control, OwnedCause};
+use super::heartbeat::HEARTBEAT_CHUNK_LEN;
 use super::state::{CookieEchoed, CookieWait, State};
+use super::transmit::Purpose;
 use crate::event::{CloseReason, Event};
 use crate::init::{self, InitError};
+use crate::policy::PathState;
 use crate::receive::Receiver;
 use crate::reply::abort_packet;
-use crate::wire::Init;
+use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Init};
 use crate::{FourTuple, PathId, Time, Tsn};
 
 impl Association {
@@ -191,10 +194,34 @@ impl Association {
             _ => {}
         }
         self.control.clear();
-        self.control.push(next, if init { Control::Init } else { Control::CookieEcho });
+        self.control.push(
+            next,
+            match init {
+                true => Control::Init,
+                false if self.is_confirmed(next) => Control::CookieEcho,
+                false => Control::CookieEchoVerifying,
+            },
+        );
     }
 
+    /// The next path for an INIT or a COOKIE ECHO, that on `path` has not been answered.
     fn next_remote(&self, path: PathId) -> PathId {
-        PathId(((path.index() + 1) % self.paths.len()) as u8)
+        let usable = |id: PathId| {
+            let p = &self.paths[id.index()];
+            // RFC 9260 5.4: to an UNCONFIRMED address only with a HEARTBEAT in the same packet.
+            p.state() != PathState::Removed
+                && (self.is_confirmed(id) || self.verifying_cookie_echo_len() <= p.max_packet())
+        };
+        self.paths_view().next_after(path, usable).unwrap_or(path)
+    }
+
+    /// Bytes of a packet with the COOKIE ECHO and a HEARTBEAT.
+    fn verifying_cookie_echo_len(&self) -> usize {
+        let cookie = match &self.state {
+            State::CookieEchoed(echoed) => echoed.cookie.len().next_multiple_of(4),
+            _ => 0,
+        };
+        let room = self.auth_room(Purpose::Control);
+        COMMON_HEADER_LEN + room + CHUNK_HEADER_LEN + cookie + HEARTBEAT_CHUNK_LEN
     }
 }

@@ -12,7 +12,10 @@ use crate::{PathId, StreamId, Time, Tsn};
 pub(super) enum Control {
     Init,
     CookieEcho,
+    /// With a HEARTBEAT in the same packet (RFC 9260 5.4).
+    CookieEchoVerifying,
     CookieAck,
+    CookieAckVerifying,
     Heartbeat,
     /// One of two that leave together, each a full packet, so that nothing joins it.
     PairedHeartbeat {
@@ -36,6 +39,22 @@ pub(super) enum Control {
     ShutdownAck,
     ShutdownComplete,
     Abort(Option<OwnedCause>),
+}
+
+impl Control {
+    /// RFC 9260 5.4: what may be sent to an UNCONFIRMED address. RFC 5061 has its own rules for ASCONF.
+    pub(super) const fn verifies(&self) -> bool {
+        matches!(
+            self,
+            Self::CookieEchoVerifying
+                | Self::CookieAckVerifying
+                | Self::Heartbeat
+                | Self::PairedHeartbeat { .. }
+                | Self::Probe(_)
+                | Self::HeartbeatAck(_)
+                | Self::Asconf(_)
+        )
+    }
 }
 
 /// An error cause of ours (RFC 9260 3.3.10).

@@ -6,6 +6,7 @@ use super::Association;
 use super::control::{Control, OwnedCause};
 use super::state::State;
 use crate::event::{Event, Received};
+use crate::path::Path;
 use crate::policy::PathsView;
 use crate::policy::ack::Arrival;
 use crate::receive::Outcome;
@@ -217,8 +218,12 @@ impl Association {
     pub(super) fn ack_path(&self) -> PathId {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let path = self.policies.ack.path(self.ack.last_path, view);
-        // RFC 5061 5.3 F1: not to an address that has yet to be confirmed.
-        if self.addresses.is_none() || self.may_carry(path) { path } else { self.current }
+        if self.may_answer(path) {
+            return path;
+        }
+        let others = [self.current, self.stand_in()].into_iter();
+        let mut others = others.chain(self.paths.iter().map(Path::id));
+        others.find(|path| self.may_answer(*path)).unwrap_or(self.current)
     }
 
     pub(super) fn write_sack(&mut self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {

@@ -20,6 +20,9 @@ use crate::{PathError, PathId, Time};
 /// HEARTBEAT has 56 bytes with its IPv4 header, as in the papers.
 const INFO_LEN: usize = 8 + 8;
 
+/// Bytes of a HEARTBEAT chunk, its parameter included (RFC 9260 3.3.5).
+pub(super) const HEARTBEAT_CHUNK_LEN: usize = 2 * CHUNK_HEADER_LEN + INFO_LEN;
+
 /// What a HEARTBEAT is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeartbeatKind {
@@ -144,19 +147,95 @@ impl Association {
             // The last one is still on its way: the path is asked again when it counts as lost.
             return p.schedule_heartbeat(Some(deadline));
         }
+        if p.state() == PathState::Unconfirmed {
+            return self.verify_address(now, path);
+        }
         let period = self.config.heartbeat_interval().unwrap_or_default() + p.rto() / 2;
         let idle = p.is_idle_since(now - period);
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        // RFC 9260 5.4: one that is unconfirmed is asked at any rate.
-        if self.awaits_paths
-            || paths.state(path) == PathState::Unconfirmed
-            || self.policies.probing.after_period(&paths.path(path), idle, paths)
-        {
+        if self.awaits_paths || self.policies.probing.after_period(&paths.path(path), idle, paths) {
             self.send_heartbeat(now, path);
         }
         self.schedule_heartbeat(now, path);
         // Seldom enough for an association that receives, and soon enough for one that does no longer.
         self.receiver.give_back();
+    }
+
+    /// An unconfirmed path is to be probed (RFC 9260 5.4): now, or when HB.Max.Burst allows it. The path that
+    /// has waited longest comes first.
+    fn verify_address(&mut self, now: Time, path: PathId) {
+        let rank = |p: &Path| (p.verified_at(), p.id());
+        let own = rank(&self.paths[path.index()]);
+        let rto = self.paths[path.index()].rto();
+        // "The number of packets containing HEARTBEAT chunks sent at each RTO SHOULD be limited by the
+        // 'HB.Max.Burst' parameter." An address that has answered does not count any longer: it is the
+        // peer's, and the limit protects those that are not.
+        let limited = !self.is_confirmed(path);
+        let others = || self.paths.iter().filter(|p| limited && !self.is_confirmed(p.id()));
+        let due = |p: &&Path| p.heartbeat_due().is_some_and(|t| t <= now) && rank(p) < own;
+        let before = others().filter(due).count();
+        let mut sent: Vec<Time> =
+            others().filter(|p| p.id() != path).filter_map(Path::verified_at).collect();
+        sent.retain(|at| *at + rto > now);
+        sent.sort_unstable();
+        let most = self.config.hb_max_burst() as usize;
+        if sent.len() + before < most {
+            self.send_heartbeat(now, path);
+            return self.schedule_heartbeat(now, path);
+        }
+        // The path waits until as many of those that have been probed count no longer.
+        let too_many = sent.len() + before - most;
+        let next = sent.get(too_many).or_else(|| sent.last()).copied().unwrap_or(now);
+        self.paths[path.index()].schedule_heartbeat(Some(next + rto));
+    }
+
+    /// A path has been confirmed: others wait for that (HB.Max.Burst).
+    pub(super) fn verify_next(&mut self, now: Time) {
+        for p in &mut self.paths {
+            let waits = p.state() == PathState::Unconfirmed
+                && p.heartbeat_deadline().is_none()
+                && p.error_count() <= p.path_max_retrans();
+            if waits && p.heartbeat_due().is_some() {
+                p.schedule_heartbeat(Some(now));
+            }
+        }
+    }
+
+    /// A packet has come from an address that is not confirmed yet: what answers it must wait until it is
+    /// (RFC 9260 5.4). The path is probed, although its probes may have been exhausted.
+    pub(super) fn verify_source(&mut self, now: Time, path: PathId) {
+        if self.is_ns2() || !self.state.may_send_data() || self.is_untold(path) {
+            return;
+        }
+        let p = &mut self.paths[path.index()];
+        let rto = p.rto();
+        let probed = p.verified_at().is_some_and(|at| at + rto > now);
+        let soon = p.heartbeat_due().is_some_and(|due| due <= now + rto);
+        if p.heartbeat_deadline().is_none() && !probed && !soon {
+            p.schedule_heartbeat(Some(now));
+        }
+    }
+
+    /// What was sent on another path was not acknowledged. Without heartbeats, nothing else probes an
+    /// unconfirmed path again whose probes are exhausted.
+    pub(super) fn verify_others(&mut self, now: Time) {
+        for path in (0..self.paths.len()).map(|i| PathId(i as u8)) {
+            let p = &self.paths[path.index()];
+            if p.state() == PathState::Unconfirmed && p.heartbeat_due().is_none() {
+                self.verify_source(now, path);
+            }
+        }
+    }
+
+    /// The COOKIE ACK goes to where the COOKIE ECHO came from. RFC 9260 5.4: to an UNCONFIRMED address, "it
+    /// MUST be bundled with a HEARTBEAT chunk including a nonce".
+    pub(super) fn acknowledge_cookie(&mut self, now: Time, path: PathId) {
+        let verifies = !self.is_ns2() && !self.is_confirmed(path);
+        if verifies {
+            self.paths[path.index()].heartbeat_sent(now);
+        }
+        let ack = if verifies { Control::CookieAckVerifying } else { Control::CookieAck };
+        self.control.push(path, ack);
     }
 
     /// T3-rtx has expired on a path, and the retransmission is about to leave.

@@ -288,6 +288,7 @@ impl Association {
         if a.paths.is_empty() {
             return Err(ConnectError::NoPath);
         }
+        a.paths.iter_mut().for_each(Path::confirm_address);
         a.begin_connect(now);
         Ok(a)
     }
@@ -321,7 +322,7 @@ impl Association {
         a.become_established(now, true);
         let answer = a.path_for(&from).unwrap_or(path);
         a.paths[answer.index()].heard_from(from.local, from.remote);
-        a.control.push(answer, control::Control::CookieAck);
+        a.acknowledge_cookie(now, answer);
         Some(a)
     }
 
@@ -508,6 +509,9 @@ impl Association {
         // What still comes to an address that goes is no way back (RFC 5061 5.3 F6).
         if !self.is_untold(path) && self.stays(from.local.ip()) {
             self.paths[path.index()].heard_from(from.local, from.remote);
+        }
+        if self.paths[path.index()].state() == PathState::Unconfirmed {
+            self.verify_source(now, path);
         }
         let stats = &mut self.paths[path.index()].stats;
         stats.packets_received += 1;

@@ -153,6 +153,9 @@ impl Association {
         if self.policies.scheduler.measures_delivery() {
             path.measure_delivery();
         }
+        if self.paths.iter().any(|p| p.is_to(remote.ip()) && p.is_confirmed()) {
+            path.confirm_address();
+        }
         if self.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
             path.set_initial_ssthresh(self.ssthresh);
         }
@@ -240,6 +243,7 @@ impl Association {
             self.set_path_state(now, path, PathState::Active);
             if self.state.is_synchronised() {
                 self.schedule_heartbeat(now, path);
+                self.verify_next(now);
             }
             self.grant_wish(now);
         }
@@ -295,9 +299,18 @@ impl Association {
         }
         let p = &mut self.paths[path.index()];
         p.count_error();
-        // By ns-2's procedures an association in the dormant state never ends (Caro 2006, failover).
-        self.error_count +=
-            u32::from(!self.is_ns2() || self.paths[path.index()].state() != PathState::Inactive);
+        let counts = if self.is_ns2() {
+            // An association in the dormant state never ends (Caro 2006, failover).
+            self.paths[path.index()].state() != PathState::Inactive
+        } else {
+            // RFC 9260 8.1: "Unacknowledged HEARTBEAT chunks observed on paths different from the path
+            // currently used for data transfer SHOULD NOT increment the association error counter".
+            error == PathErrorKind::DataTimeout || path == self.current
+        };
+        self.error_count += u32::from(counts);
+        if error == PathErrorKind::DataTimeout {
+            self.verify_others(now);
+        }
         if self.error_count > self.config.association_max_retrans() {
             self.send_abort(None);
             return self.become_closed(CloseReason::PeerUnreachable);
@@ -331,6 +344,13 @@ impl Association {
         let better = |p: &PathView| p.state == PathState::Active && p.error_count < errors;
         let best = self.paths().filter(better).min_by_key(|p| p.error_count);
         best.map_or(self.current, |p| p.id)
+    }
+
+    /// The path's remote address is CONFIRMED (RFC 9260 5.4).
+    pub(super) fn is_confirmed(&self, path: PathId) -> bool {
+        let p = &self.paths[path.index()];
+        let remote = p.remote().ip();
+        p.is_confirmed() || self.paths.iter().any(|p| p.is_to(remote) && p.is_confirmed())
     }
 
     /// Where a control chunk goes that was not answered on `old`.

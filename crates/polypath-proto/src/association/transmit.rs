@@ -149,8 +149,10 @@ impl Association {
         while let Some(path) = self.control.front_path() {
             let (gone, untold) =
                 (self.paths[path.index()].state() == PathState::Removed, self.is_untold(path));
-            let asconf = matches!(self.control.front(), Some((_, Control::Asconf(_))));
-            match (gone || (untold && !asconf)).then(|| self.redirected(path)) {
+            let front = self.control.front().map(|(_, control)| control);
+            let asconf = matches!(front, Some(Control::Asconf(_)));
+            let forbidden = front.is_some_and(|control| self.is_forbidden(path, control));
+            match (gone || forbidden || (untold && !asconf)).then(|| self.redirected(path)) {
                 None => return Some((path, Purpose::Control)),
                 Some(Some(other)) => self.control.redirect(other),
                 // What needs an answer has a timer.
@@ -457,8 +459,12 @@ impl Association {
             if matches!(control, Control::Asconf(_)) && !w.is_empty() {
                 break;
             }
-            if self.write_control(path, w).is_err() && !w.is_empty() {
-                break;
+            let before = (w.len(), w.chunk_count());
+            if self.write_control(path, w).is_err() {
+                w.take_back(before.0, before.1);
+                if !w.is_empty() {
+                    break;
+                }
             }
             let front = self.control.front().map(|(_, control)| control);
             answered |= matches!(front, Some(Control::Reconfig(body)) if Some(body) == self.unheard_answer());
@@ -485,7 +491,18 @@ impl Association {
                 State::CookieEchoed(s) => w.cookie_echo(&s.cookie),
                 _ => Ok(()),
             },
+            Control::CookieEchoVerifying => match &self.state {
+                State::CookieEchoed(s) => {
+                    w.cookie_echo(&s.cookie)?;
+                    w.heartbeat(&self.heartbeat_info(path, self.now))
+                }
+                _ => Ok(()),
+            },
             Control::CookieAck => w.cookie_ack(),
+            Control::CookieAckVerifying => {
+                w.cookie_ack()?;
+                w.heartbeat(&self.heartbeat_info(path, self.now))
+            }
             Control::Heartbeat => w.heartbeat(&self.heartbeat_info(path, self.now)),
             Control::PairedHeartbeat { second } => {
                 w.heartbeat(&self.paired_heartbeat_info(path, self.now, *second))

@@ -100,6 +100,9 @@ parameters! {
     /// HB.interval: added to the RTO between heartbeats on an idle path (RFC 9260 8.3, 16; 30 s).
     /// `None` sends no heartbeats but those that confirm a path (5.4), and CMT-PF's.
     heartbeat_interval: Option<Duration> = Some(Duration::from_secs(30));
+    /// HB.Max.Burst: addresses of the peer that are verified at a time: HEARTBEATs to unconfirmed
+    /// paths that may wait for their answer in one RTO (RFC 9260 5.4, 16; 1).
+    hb_max_burst: u32 = 1;
     /// SACK.Delay: longest wait before data is acknowledged (RFC 9260 6.2, 16; 200 ms, at most
     /// 500 ms).
     sack_delay: Duration = Duration::from_millis(200);
@@ -293,6 +296,7 @@ impl ConfigBuilder {
         )?;
         from("potentially_failed_cwnd", c.potentially_failed_cwnd.into(), 1, 64)?;
         from("max_init_retransmits", c.max_init_retransmits.into(), 0, 1 << 20)?;
+        from("hb_max_burst", c.hb_max_burst.into(), 1, 64)?;
         from("sack_every", c.sack_every.into(), 1, 64)?;
         from("fast_retransmit_reports", c.fast_retransmit_reports.into(), 1, 64)?;
         from("receive_buffer", c.receive_buffer.into(), 1500, 1 << 30)?;

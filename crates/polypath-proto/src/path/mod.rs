@@ -57,6 +57,9 @@ pub(crate) struct Path {
     state: PathState,
     state_since: Time,
     created: Time,
+    /// The application has named the remote address (RFC 9260 5.4, rule 1), or another path had confirmed
+    /// it when this one was added.
+    address_confirmed: bool,
     error_count: u32,
     /// Expirations of T3-rtx since the path last gave a sign of life.
     timeouts_in_a_row: u32,
@@ -136,6 +139,7 @@ impl Path {
             state: PathState::Unconfirmed,
             state_since: now,
             created: now,
+            address_confirmed: false,
             error_count: 0,
             timeouts_in_a_row: 0,
             thresholds: config.thresholds(),
@@ -239,6 +243,20 @@ impl Path {
 
     pub(crate) const fn state(&self) -> PathState {
         self.state
+    }
+
+    /// The remote address is CONFIRMED whatever happens to the path.
+    pub(crate) const fn confirm_address(&mut self) {
+        self.address_confirmed = true;
+    }
+
+    /// The remote address is CONFIRMED, as far as this path shows (RFC 9260 5.4, rules 1 to 3).
+    pub(crate) fn is_confirmed(&self) -> bool {
+        match self.state {
+            PathState::Removed => false,
+            PathState::Unconfirmed => self.address_confirmed,
+            _ => true,
+        }
     }
 
     pub(crate) const fn max_packet(&self) -> usize {
@@ -617,6 +635,12 @@ impl Path {
         self.last_used = now;
         self.stats.heartbeats_sent += 1;
         self.loss.count_sent();
+    }
+
+    /// When the last HEARTBEAT to an unconfirmed path left.
+    pub(crate) fn verified_at(&self) -> Option<Time> {
+        let unconfirmed = self.state == PathState::Unconfirmed;
+        (unconfirmed && self.stats.heartbeats_sent > 0).then_some(self.last_measured)
     }
 
     /// The answer to a HEARTBEAT that left at `sent`, perhaps one that was given up: its round-trip

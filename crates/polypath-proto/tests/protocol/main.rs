@@ -41,4 +41,5 @@ mod shutdown;
 mod stream_schedulers;
 mod tags;
 mod timers;
+mod unconfirmed;
 mod zero_checksum;

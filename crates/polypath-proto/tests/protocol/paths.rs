@@ -368,3 +368,25 @@ fn a_heartbeat_can_be_asked_for() {
     assert_eq!(net.script_since(mark), ["A HEARTBEAT"]);
     assert_eq!(net.log[mark].net(), 1);
 }
+
+/// RFC 9260 8.1: "Unacknowledged HEARTBEAT chunks observed on paths different from the path currently used
+/// for data transfer SHOULD NOT increment the association error counter".
+#[test]
+fn heartbeats_lost_on_unused_paths_do_not_end_the_association() {
+    let config = Config::builder()
+        .association_max_retrans(0)
+        .path_max_retrans(1)
+        .heartbeat_interval(Some(S(5)))
+        .build()
+        .unwrap();
+    let mut net = established(3, config);
+    net.cuts.extend([1, 2]);
+    net.run(S(1000));
+    assert_eq!(net.states(0), [PathState::Active, PathState::Inactive, PathState::Inactive]);
+    assert_eq!((net.closed(0), net.closed(1)), (None, None));
+    assert!(net.a(0).path_stats(PathId(1)).unwrap().heartbeats_lost > 5);
+    // The path that is used for data counts, although none is sent.
+    net.cuts.insert(0);
+    net.run(S(30));
+    assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable));
+}

@@ -86,7 +86,7 @@ fn every_wrong_one_gets_one_line() {
           encapsulation, rto_initial, rto_min, rto_max, max_burst, burst_rule, new_data_waits, procedures, \
           path_confirmation, cookie_life, association_max_retrans, path_max_retrans, potentially_failed_max_retrans, \
           potentially_failed_cwnd, change_primary_threshold, max_init_retransmits, heartbeat_interval, \
-          sack_delay, sack_every, first_sack_at_once, srtt_heuristic, tie_seed, fast_retransmit_reports, \
+          hb_max_burst, sack_delay, sack_every, first_sack_at_once, srtt_heuristic, tie_seed, fast_retransmit_reports, \
           partial_reliability, interleaving, nr_sack, buffer_splitting, receive_buffer, send_buffer, \
           max_message_size, outbound_streams, inbound_streams, initial_ssthresh, initial_cwnd, cwnd_floor, path_mtu, \
           max_paths, authentication, authenticated_chunks, dynamic_addresses, unauthenticated_addresses, \

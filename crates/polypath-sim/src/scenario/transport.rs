@@ -303,6 +303,8 @@ transport! {
     max_init_retransmits: u32,
     /// HB.interval: added to the RTO between heartbeats on an idle path, or "off".
     heartbeat_interval: Switch<Span>,
+    /// HB.Max.Burst: unconfirmed addresses that are probed at a time.
+    hb_max_burst: u32,
     /// SACK.Delay: longest wait before data is acknowledged.
     sack_delay: Span,
     /// A SACK at the latest after this many packets with DATA.

@@ -3,7 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Association;
+use crate::association::control::Control;
 use crate::event::Event;
+use crate::path::Path;
 use crate::policy::PathState;
 use crate::policy::retransmission::LossCause;
 use crate::{FourTuple, PathId, Time};
@@ -97,7 +99,7 @@ impl Association {
     /// No path is from an address that the host still has: there are some from new ones then, although the
     /// peer cannot be told of them yet.
     pub(super) fn find_source(&mut self, now: Time) {
-        let there = |p: &crate::path::Path| p.state() != PathState::Removed;
+        let there = |p: &Path| p.state() != PathState::Removed;
         if self.paths.iter().any(|p| there(p) && self.is_here(p.local())) {
             return;
         }
@@ -137,8 +139,7 @@ impl Association {
 
     /// Their data goes elsewhere; their numbers are free for other paths. The last path stays.
     fn remove_paths(&mut self, now: Time, gone: &[PathId]) {
-        let stays =
-            |p: &crate::path::Path| p.state() != PathState::Removed && !gone.contains(&p.id());
+        let stays = |p: &Path| p.state() != PathState::Removed && !gone.contains(&p.id());
         if !self.paths.iter().any(stays) {
             return;
         }
@@ -219,7 +220,7 @@ impl Association {
             return true;
         }
         let Some(path) = self.path_for(from) else { return true };
-        let works = |p: &crate::path::Path| p.state() == PathState::Active && p.id() != path;
+        let works = |p: &Path| p.state() == PathState::Active && p.id() != path;
         if !self.paths.iter().any(works) {
             return false;
         }
@@ -233,9 +234,18 @@ impl Association {
         !matches!(state, PathState::Unconfirmed | PathState::Removed)
     }
 
-    /// SACKs and DATA may leave there, where addresses come and go (RFC 5061 5.3 F1).
+    /// SACKs and DATA may leave there: not to an address that has yet to be confirmed (RFC 9260 5.4),
+    /// nor from one that has (RFC 5061 5.3 F1).
     pub(in crate::association) fn may_answer(&self, path: PathId) -> bool {
-        self.addresses.is_none() || self.may_carry(path)
+        match self.addresses {
+            None => self.is_ns2() || self.is_confirmed(path),
+            Some(_) => self.may_carry(path),
+        }
+    }
+
+    /// The chunk must not be sent to the path's address, which has yet to be confirmed (RFC 9260 5.4).
+    pub(in crate::association) fn is_forbidden(&self, path: PathId, control: &Control) -> bool {
+        !control.verifies() && !self.is_ns2() && !self.is_confirmed(path)
     }
 
     /// The peer does not know yet that this path's address is ours.
@@ -257,9 +267,12 @@ impl Association {
     /// Where something goes that was meant for `path`: elsewhere, if that is gone. `None` if there is
     /// nothing that it may leave on.
     pub(in crate::association) fn redirected(&self, path: PathId) -> Option<PathId> {
-        let usable = |path: PathId| {
-            self.paths[path.index()].state() != PathState::Removed && !self.is_untold(path)
+        let usable = |path: &PathId| {
+            self.paths[path.index()].state() != PathState::Removed
+                && !self.is_untold(*path)
+                && (self.is_ns2() || self.is_confirmed(*path))
         };
-        [path, self.path_for_control(), self.stand_in()].into_iter().find(|p| usable(*p))
+        let first = [path, self.path_for_control(), self.stand_in()];
+        first.into_iter().chain(self.paths.iter().map(Path::id)).find(usable)
     }
 }

@@ -63,7 +63,10 @@ struct Flying {
 pub(crate) struct Model {
     constants: Constants,
     pub(crate) paths: Vec<PathModel>,
-    pub(crate) association: u32,
+    /// At least, and at most: two errors of one instant may change the path of new data in between.
+    association: [u32; 2],
+    /// The path of new data before the last step, and after it.
+    current: [usize; 2],
     /// Each unacknowledged chunk.
     flying: BTreeMap<u32, Flying>,
     by_gap: BTreeSet<u32>,
@@ -88,7 +91,8 @@ impl Model {
         Self {
             constants,
             paths,
-            association: 0,
+            association: [0; 2],
+            current: [net.a(0).current_path().index(); 2],
             flying: BTreeMap::new(),
             by_gap: BTreeSet::new(),
             cumulative: 0,
@@ -105,29 +109,41 @@ impl Model {
     /// 8.1: "If the value of this counter exceeds the limit indicated in the protocol parameter
     /// 'Association.Max.Retrans', the endpoint SHOULD consider the peer endpoint unreachable".
     pub(crate) fn unreachable(&self) -> bool {
-        self.association > self.constants.association_max_retrans
+        self.association[0] > self.constants.association_max_retrans
+    }
+
+    /// The same, if errors of one instant came in another order.
+    pub(crate) fn perhaps_unreachable(&self) -> bool {
+        self.association[1] > self.constants.association_max_retrans
     }
 
     /// 8.2: "Each time the T3-rtx timer expires on any address, or when a HEARTBEAT sent to an idle address
     /// is not acknowledged within an RTO, the error counter of that destination transport address will be
     /// incremented." 6.3.3 (E2), 8.3: the RTO doubles, up to RTO.Max.
-    fn error(&mut self, path: usize) {
+    /// 8.1: HEARTBEATs "observed on paths different from the path currently used for data transfer SHOULD
+    /// NOT increment the association error counter".
+    fn error(&mut self, path: usize, heartbeat: bool) {
+        let uses = |current: usize| !heartbeat || path == current;
+        let [surely, perhaps] =
+            [self.current.into_iter().all(uses), self.current.into_iter().any(uses)];
         let p = &mut self.paths[path];
         p.errors += 1;
         p.rto = (p.rto * 2).min(self.constants.rto_max);
         // 5.4: a probe of an unconfirmed path does not count for the association.
-        self.association += u32::from(p.confirmed);
+        self.association[0] += u32::from(p.confirmed && surely);
+        self.association[1] += u32::from(p.confirmed && perhaps);
     }
 
     /// 8.1: "The counter [of the association] MUST be reset each time a DATA chunk sent to that peer endpoint
     /// is acknowledged" or "a HEARTBEAT ACK chunk is received". 8.2, 8.3: so is the path's.
     fn answer(&mut self, path: usize) {
         self.paths[path].errors = 0;
-        self.association = 0;
+        self.association = [0; 2];
     }
 
     /// Takes in what the last step did; what happened first comes first.
     pub(crate) fn follow(&mut self, net: &Net) -> Result<(), String> {
+        self.current[1] = net.a(0).current_path().index();
         let ours = |p: &&Sent| net.hosts[0].addresses.contains(&p.to.ip());
         // In a packet, control chunks stand before the SACK (6.10).
         if let Some(packet) = net.arrival.as_ref().filter(ours) {
@@ -149,6 +165,7 @@ impl Model {
             }
         }
         self.seen = net.log.len();
+        self.current[0] = self.current[1];
         (0..self.paths.len()).try_for_each(|path| self.asks_idle_paths(net.now, path))
     }
 
@@ -177,7 +194,7 @@ impl Model {
         }
         while self.paths[path].timeouts < stats.timeouts {
             self.paths[path].timeouts += 1;
-            self.error(path);
+            self.error(path, false);
         }
         while self.paths[path].lost < stats.heartbeats_lost {
             self.paths[path].lost += 1;
@@ -187,7 +204,7 @@ impl Model {
             if due != Some(net.now) || p.answered == p.asked.len() {
                 return Err(format!("path {path}: a HEARTBEAT counts as lost, due at {due:?}"));
             }
-            self.error(path);
+            self.error(path, true);
         }
         let p = &mut self.paths[path];
         if p.samples < stats.rtt_samples {
@@ -243,7 +260,7 @@ impl Model {
         let p = &self.paths[path];
         let Some((_, high)) = p.rto_since else { return Ok(()) };
         let latest = p.last_used + 2 * (self.constants.heartbeat_interval + high * 3 / 2) + high;
-        if self.unreachable() || now <= latest {
+        if self.perhaps_unreachable() || now <= latest {
             return Ok(());
         }
         Err(format!("path {path}: idle, and no HEARTBEAT since {}", p.last_used))
@@ -273,7 +290,7 @@ impl Model {
             .collect();
         let dormant = (0..self.paths.len()).all(|path| self.inactive(path));
         for n in acked {
-            self.association = 0;
+            self.association = [0; 2];
             let chunk = self.flying[&n];
             let tells = match self.constants.potentially_failed {
                 true => !chunk.wandered,
