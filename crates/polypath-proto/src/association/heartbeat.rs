@@ -201,6 +201,14 @@ impl Association {
         }
     }
 
+    /// The path is confirmed: its bandwidth is measured before it is needed.
+    pub(super) fn measure_bandwidth(&mut self, now: Time, path: PathId) {
+        let needed = !self.is_ns2() && self.policies.retransmission.needs_bandwidth();
+        if needed && self.paths[path.index()].is_pair_due(now) {
+            self.send_heartbeat(now, path);
+        }
+    }
+
     /// A packet has come from an address that is not confirmed yet: what answers it must wait until it is
     /// (RFC 9260 5.4). The path is probed, although its probes may have been exhausted.
     pub(super) fn verify_source(&mut self, now: Time, path: PathId) {
@@ -262,7 +270,11 @@ impl Association {
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
         self.paths[path.index()].heartbeat_sent(now);
-        if self.policies.retransmission.needs_bandwidth() {
+        let paired = self.policies.retransmission.needs_bandwidth()
+            // Full packets are for the peer's own addresses.
+            && (self.is_ns2()
+                || (self.is_confirmed(path) && self.paths[path.index()].is_pair_due(now)));
+        if paired {
             self.paths[path.index()].pair_sent(now);
             self.control.push(path, Control::PairedHeartbeat { second: false });
             self.control.push(path, Control::PairedHeartbeat { second: true });

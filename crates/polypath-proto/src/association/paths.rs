@@ -244,6 +244,7 @@ impl Association {
             if self.state.is_synchronised() {
                 self.schedule_heartbeat(now, path);
                 self.verify_next(now);
+                self.measure_bandwidth(now, path);
             }
             self.grant_wish(now);
         }

@@ -576,6 +576,11 @@ impl Path {
         self.bandwidth.bytes_per_second().map(|chunks| chunks * whole)
     }
 
+    /// The next HEARTBEAT may be two in full packets: the path answers, and has bandwidth for them.
+    pub(crate) fn is_pair_due(&self, now: Time) -> bool {
+        self.error_count == 0 && self.pair.is_due(now, self.ip_size())
+    }
+
     /// Two HEARTBEATs leave together.
     pub(crate) const fn pair_sent(&mut self, now: Time) {
         self.pair.sent(now);

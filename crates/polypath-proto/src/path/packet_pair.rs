@@ -13,6 +13,13 @@ use crate::Time;
 /// Pairs that are remembered.
 const MEMORY: usize = 5;
 
+/// Pairs take this part of the bandwidth at most.
+const SHARE: f64 = 0.05;
+
+/// After a pair that was not answered the next one waits so long, twice as long after another, and so on.
+const UNANSWERED: Duration = Duration::from_secs(1);
+const MOST_PAUSE: Duration = Duration::from_secs(600);
+
 /// The second of a pair names an instant so much later than the first; nothing else is sent then.
 const MARK: Duration = Duration::from_nanos(1);
 
@@ -33,6 +40,9 @@ pub(crate) struct PacketPair {
     /// The last pairs, in the order in which they came.
     samples: [f64; MEMORY],
     count: usize,
+    /// When the last pair was sent, and how many before it were not answered, in a row.
+    last: Option<Time>,
+    unanswered: u32,
 }
 
 impl PacketPair {
@@ -50,7 +60,22 @@ impl PacketPair {
     }
 
     pub(crate) const fn sent(&mut self, now: Time) {
+        self.unanswered = if self.out.is_some() { self.unanswered + 1 } else { 0 };
         self.out = Some((now, None));
+        self.last = Some(now);
+    }
+
+    /// Another pair of packets of `size` bytes may be sent: pairs take a small part of the bandwidth, and
+    /// ever less where they are not answered, which they may be the cause of.
+    pub(crate) fn is_due(&self, now: Time, size: u32) -> bool {
+        let Some(last) = self.last else { return true };
+        let each = self.bytes_per_second().map_or(0.0, |rate| 2.0 * f64::from(size) / rate);
+        let share = Duration::from_secs_f64((each / SHARE).min(MOST_PAUSE.as_secs_f64()));
+        let pause = match self.out {
+            Some(_) => UNANSWERED.saturating_mul(1 << self.unanswered.min(16)).min(MOST_PAUSE),
+            None => Duration::ZERO,
+        };
+        now >= last + share.max(pause)
     }
 
     /// A HEARTBEAT that carried `sent` has been answered. The packets have `size` bytes.
@@ -128,5 +153,28 @@ mod tests {
             estimate.answered(at(6.0), PacketPair::mark(at(sent)), SIZE);
         }
         assert_eq!(estimate.bytes_per_second(), None);
+    }
+
+    #[test]
+    fn pairs_take_a_twentieth_of_the_bandwidth() {
+        let mut estimate = PacketPair::default();
+        assert!(estimate.is_due(at(1.0), SIZE));
+        // 3000 bytes at 4500 bytes a second.
+        pair(&mut estimate, 1.0, 4500.0, 0.0);
+        assert!(!estimate.is_due(at(14.3), SIZE) && estimate.is_due(at(14.4), SIZE));
+    }
+
+    #[test]
+    fn pairs_that_are_not_answered_become_rare() {
+        let mut estimate = PacketPair::default();
+        let mut times = vec![0];
+        estimate.sent(at(0.0));
+        for second in 1..=2000 {
+            if estimate.is_due(at(f64::from(second)), SIZE) {
+                estimate.sent(at(f64::from(second)));
+                times.push(second);
+            }
+        }
+        assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1623]);
     }
 }

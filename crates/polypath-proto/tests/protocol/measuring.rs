@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::common::*;
-use polypath_proto::policy::{Answer, RttSampling, rtt_sampling};
+use polypath_proto::policy::{Answer, RttSampling, retransmission, rtt_sampling};
 use polypath_proto::wire::{Chunk, Parameter, ParameterWriter, Sack, Timestamp};
 use polypath_proto::*;
 
@@ -460,4 +460,34 @@ fn parameters_of_the_wrong_length_offer_nothing_less() {
     hand.learn(&answers[0]);
     assert_eq!(offers(&net, 1), [0xbe01]);
     assert!(hand.echo(&mut net)[0].has("COOKIE ACK"));
+}
+
+/// Pairs of full HEARTBEATs measure the bandwidth (Qiao 2008, 5.2). Where the path does not answer them they may
+/// be what fills it: it is asked by small ones (RFC 9260 8.3), and pairs become rare.
+#[test]
+fn a_path_that_does_not_answer_gets_small_heartbeats() {
+    let config = Config::builder()
+        .retransmission(&retransmission::RECEIVE_BUFFER)
+        .heartbeat_interval(Some(MS(50)))
+        .rto_max(S(2))
+        .association_max_retrans(1000)
+        .build()
+        .unwrap();
+    let mut net = established(2, config);
+    net.run(S(5));
+    let full = |p: &Sent| p.net() == 1 && p.has("HEARTBEAT") && p.bytes.len() > 1400;
+    let small = |p: &Sent| p.net() == 1 && p.has("HEARTBEAT") && p.bytes.len() < 100;
+    assert!(net.sent(0).iter().filter(|p| full(p)).count() >= 2);
+    net.cuts.insert(1);
+    let mark = net.log.len();
+    net.run(S(100));
+    let sent = net.sent_since(0, mark);
+    assert!(sent.iter().filter(|p| full(p)).count() <= 2, "the one that shows it");
+    assert!(sent.iter().filter(|p| small(p)).count() > 20);
+    // It works again, and is measured again.
+    net.cuts.clear();
+    let mark = net.log.len();
+    net.run(S(10));
+    assert_eq!(net.states(0)[1], PathState::Active);
+    assert!(net.sent_since(0, mark).iter().filter(|p| full(p)).count() >= 2);
 }

@@ -62,8 +62,8 @@ pub trait RetransmissionPolicy: Send + Debug {
         let _ = bytes;
     }
 
-    /// Whether it rests on [`PathView::pair_bandwidth`]: HEARTBEATs then go in pairs of full packets,
-    /// the first when the association is up.
+    /// Whether it rests on [`PathView::pair_bandwidth`]: HEARTBEATs are then sent in pairs of full packets
+    /// from time to time, the first when the path is confirmed.
     fn needs_bandwidth(&self) -> bool {
         false
     }
