@@ -454,7 +454,10 @@ impl Association {
             (view.state == PathState::Inactive && self.config.heartbeat_interval().is_some())
                 || self.policies.failover.probes_at_once(&view)
         } else {
+            // The module's classes have either Heartbeat After RTO or potentially failed paths, which are
+            // probed at once (Natarajan 2009, 1).
             self.policies.probing.after_timeout(&view, paths)
+                || self.policies.failover.probes_at_once(&view)
         };
         if by_rule {
             self.paths[path.index()].heartbeat_sent(now);

@@ -1,7 +1,7 @@
 //! CMT-PF: concurrent multipath transfer that leaves a path with its first timeout (Natarajan 2009).
 
 use crate::common::*;
-use polypath_proto::policy::retransmission;
+use polypath_proto::policy::{failover, probing, retransmission, scheduler};
 use polypath_proto::*;
 
 const ACTIVE: PathState = PathState::Active;
@@ -184,4 +184,25 @@ fn a_failing_path_blocks_the_receive_buffer_once_instead_of_again_and_again() {
     }
     // Timeouts after 1, 3, 7 and 15 s.
     assert!(blocked[0] > 8.0 && blocked[1] < 1.1, "{blocked:?} s");
+}
+
+/// A potentially failed path gets a HEARTBEAT at once, also with Heartbeat After RTO, which asks for another
+/// active path: with none, nobody else would find out that the path is back.
+#[test]
+fn all_paths_fail_with_heartbeat_after_rto_and_come_back() {
+    for name in ["cmt-pf", "ns2-2.35"] {
+        let config = profile(name)
+            .failover(&failover::CMT_POTENTIALLY_FAILED)
+            .scheduler(&scheduler::CONCURRENT)
+            .retransmission(&retransmission::SSTHRESH)
+            .probing(&probing::AFTER_RTO)
+            .path_max_retrans(20);
+        let mut net = open(2, config);
+        net.cuts.extend([0, 1]);
+        net.send(0, 0, payload(1, 3000)).unwrap();
+        net.run(S(20));
+        let received = net.hosts[1].received.len();
+        net.cuts.clear();
+        net.drive_until(S(200), |net| net.hosts[1].received.len() > received);
+    }
 }
