@@ -71,7 +71,7 @@ impl Options {
             Some(path) => read_identity(path)?,
             None => own_identity(&folder()?)?,
         };
-        Ok(Some(Encryption { identity, trust, minimum: self.min_dtls }))
+        Ok(Some(Encryption { minimum: self.min_dtls, ..Encryption::new(identity, trust) }))
     }
 
     fn secret(&self) -> Result<Option<String>, Failure> {

@@ -1,6 +1,6 @@
 //! All connections of an endpoint: who is a datagram for, and which connection is a packet for?
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use dimpl::{Config, Dtls, DtlsCertificate, Output};
 use polypath_proto::{FourTuple, Time};
 use thiserror::Error;
 
-use crate::connection::{Connection, Deliver, News, Phase, Surroundings};
+use crate::connection::{Connection, News, Phase, Surroundings};
 use crate::cookie::{self, Baker, Recipe};
 use crate::crypto;
 use crate::fingerprint::Fingerprint;
@@ -20,8 +20,7 @@ use crate::slots::{Key, Slot, Slots};
 use crate::trust::{Refusal, Trust};
 use crate::version::Version;
 
-/// Ways with a connection, at most; and those that others have begun and not completed.
-const MOST: usize = 4096;
+/// Handshakes that others have begun and not completed, at most.
 const MOST_OPENING: usize = 256;
 /// Connections over which nothing has gone for so long are closed.
 const IDLE: Duration = Duration::from_secs(600);
@@ -62,7 +61,28 @@ pub struct Options {
     /// Packets after which a connection is replaced by a new one, with new keys. Default: 2^23, some 10 GB; in
     /// DTLS 1.2 at most 2^20.
     pub rekey_after: u64,
+    /// Connections at a time. When there are so many, one that the layer above does not use is closed
+    /// for the next; if it uses them all, others' handshakes are refused. Default: 4096.
+    pub max_connections: usize,
     minimum: Version,
+}
+
+/// The layer above, which sends and receives the packets.
+pub trait Upper {
+    /// Takes a packet from the owner of this certificate.
+    fn deliver(&mut self, peer: Fingerprint, packet: &[u8]);
+
+    /// The remote addresses that it has to do with, each with the certificate that it expects: their
+    /// connections are kept. Asked only when there are as many connections as allowed.
+    fn in_use(&self) -> BTreeSet<(SocketAddr, Fingerprint)> {
+        BTreeSet::new()
+    }
+}
+
+impl<F: FnMut(Fingerprint, &[u8])> Upper for F {
+    fn deliver(&mut self, peer: Fingerprint, packet: &[u8]) {
+        self(peer, packet);
+    }
 }
 
 /// Why DTLS 1.2 cannot be allowed.
@@ -76,7 +96,13 @@ pub struct SecretInClear;
 impl Options {
     /// With the defaults for the rest; DTLS 1.3 only.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
-        Self { identity, trust, rekey_after: 1 << 23, minimum: Version::Dtls13 }
+        Self {
+            identity,
+            trust,
+            rekey_after: 1 << 23,
+            max_connections: 4096,
+            minimum: Version::Dtls13,
+        }
     }
 
     /// The oldest version of DTLS that is spoken, the newest that both have is. Whoever is on the way can make
@@ -135,6 +161,8 @@ pub struct Stats {
     pub dropped: u64,
     /// Connections given up to make room.
     pub evicted: u64,
+    /// Handshakes of others that were refused because every connection is in use.
+    pub turned_away: u64,
     /// First hellos without a version that is spoken here.
     pub outdated: u64,
 }
@@ -146,6 +174,7 @@ pub struct Layer {
     trust: Trust,
     minimum: Version,
     rekey_after: u64,
+    max_connections: usize,
     fingerprint: Fingerprint,
     baker: Baker,
     /// An instant that means nothing: `dimpl` counts from instants.
@@ -187,6 +216,7 @@ impl Layer {
             trust: options.trust,
             minimum: options.minimum,
             rekey_after: options.rekey_after,
+            max_connections: options.max_connections,
             fingerprint,
             baker: Baker::new(secret),
             origin: Instant::now(),
@@ -236,18 +266,19 @@ impl Layer {
         })
     }
 
-    /// A datagram has come; the packets in it go to `deliver`.
+    /// A datagram has come; the packets in it go to the layer above.
     pub fn handle_datagram(
         &mut self,
         now: Time,
         way: FourTuple,
         datagram: &[u8],
-        deliver: &mut Deliver<'_>,
+        upper: &mut dyn Upper,
     ) {
         if let Some(hello) = ClientHello::parse(datagram) {
             let key = self.slots.adopt(way);
-            return self.handle_hello(now, way, key, &hello, datagram, deliver);
+            return self.handle_hello(now, way, key, &hello, datagram, upper);
         }
+        let deliver = &mut |peer, packet: &[u8]| upper.deliver(peer, packet);
         let mut receive = |slot: &mut Slot, around: &mut Surroundings<'_>| {
             if let Some(old) = &mut slot.old {
                 old.receive(around, datagram, deliver);
@@ -290,6 +321,7 @@ impl Layer {
                 None
             }
             Phase::Open(_) => {
+                slot.expected |= expected.is_some();
                 let mut around = Surroundings {
                     now,
                     origin: self.origin,
@@ -388,7 +420,7 @@ impl Layer {
         key: Key,
         hello: &ClientHello<'_>,
         datagram: &[u8],
-        deliver: &mut Deliver<'_>,
+        upper: &mut dyn Upper,
     ) {
         if hello.version < self.minimum {
             self.stats.outdated += 1;
@@ -413,6 +445,7 @@ impl Layer {
                         Some(next) if same(next) => next,
                         _ => &mut slot.current,
                     };
+                    let deliver = &mut |peer, packet: &[u8]| upper.deliver(peer, packet);
                     [connection.receive(around, datagram, deliver), None]
                 });
                 return;
@@ -432,7 +465,7 @@ impl Layer {
         };
         let mut connection = Connection::new(dtls, false, now);
         connection.random = Some(hello.random);
-        self.accept(now, way, key, connection);
+        self.accept(now, way, key, connection, upper);
     }
 
     /// Sends a stranger something, unless too much waits already.
@@ -491,7 +524,14 @@ impl Layer {
     }
 
     /// A client that is where it says.
-    fn accept(&mut self, now: Time, way: FourTuple, key: Key, mut connection: Connection) {
+    fn accept(
+        &mut self,
+        now: Time,
+        way: FourTuple,
+        key: Key,
+        mut connection: Connection,
+        upper: &dyn Upper,
+    ) {
         match self.slots.get_mut(&key) {
             // Until it is complete, what there is stays.
             Some(slot) if slot.current.is_open() => slot.next = Some(connection),
@@ -500,7 +540,10 @@ impl Layer {
                 slot.current = connection;
             }
             None => {
-                self.make_room(now);
+                if !self.make_room(now, Some(upper)) {
+                    self.stats.turned_away += 1;
+                    return;
+                }
                 self.slots.insert(key, Slot::new(way, connection, Time::ZERO));
             }
         }
@@ -516,7 +559,8 @@ impl Layer {
         expected: Option<Fingerprint>,
         packet: &[u8],
     ) {
-        self.make_room(now);
+        // What the layer above sends is bounded by what it has to do: it may exceed the limit.
+        self.make_room(now, None);
         let mut current = self.client(now);
         current.wait(expected, packet);
         self.slots.insert(key, Slot::new(way, current, now));
@@ -555,21 +599,29 @@ impl Layer {
         });
     }
 
-    /// The oldest of those that others have begun goes first, and then whoever was silent longest.
-    fn make_room(&mut self, now: Time) {
-        let opening = self.slots.iter().filter(|(_, slot)| slot.is_opening()).count();
-        let full = self.slots.len() >= MOST;
-        if opening < MOST_OPENING && !full {
-            return;
+    /// Makes room for one more connection: the oldest handshake that others have begun is given up, or
+    /// else the connection that has been silent for the longest time of those that are not in use. False
+    /// if there is none.
+    fn make_room(&mut self, now: Time, upper: Option<&dyn Upper>) -> bool {
+        let opening = || self.slots.iter().filter(|(_, slot)| slot.is_opening());
+        let full = self.slots.len() >= self.max_connections;
+        if opening().count() < MOST_OPENING && !full {
+            return true;
         }
-        let oldest = |only_opening: bool| {
-            let slots = self.slots.iter().filter(|(_, slot)| !only_opening || slot.is_opening());
-            slots.min_by_key(|(_, slot)| slot.current.used).map(|(key, _)| *key)
-        };
-        if let Some(key) = oldest(true).or_else(|| oldest(false).filter(|_| full)) {
-            self.stats.evicted += 1;
-            self.close_way(now, key);
+        let mut oldest = opening().min_by_key(|(_, slot)| slot.current.used).map(|(key, _)| *key);
+        if oldest.is_none() {
+            let in_use = upper.map_or_else(|| self.slots.expected(), |upper| upper.in_use());
+            let spare = |slot: &Slot| match slot.current.phase() {
+                Phase::Open(peer) => !in_use.contains(&(slot.way.remote, peer)),
+                _ => true,
+            };
+            let spare = self.slots.iter().filter(|(_, slot)| spare(slot));
+            oldest = spare.min_by_key(|(_, slot)| slot.current.used).map(|(key, _)| *key);
         }
+        let Some(key) = oldest else { return false };
+        self.stats.evicted += 1;
+        self.close_way(now, key);
+        true
     }
 
     /// Does something with a way's connections, and what follows from it; false if there are none.

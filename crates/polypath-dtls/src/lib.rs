@@ -25,11 +25,11 @@
 //!     let mut quiet = true;
 //!     while let Some((_, datagram)) = here.poll_transmit() {
 //!         quiet = false;
-//!         there.handle_datagram(now, back, &datagram, &mut |_, packet| received = packet.to_vec());
+//!         there.handle_datagram(now, back, &datagram, &mut |_, packet: &[u8]| received = packet.to_vec());
 //!     }
 //!     while let Some((_, datagram)) = there.poll_transmit() {
 //!         quiet = false;
-//!         here.handle_datagram(now, out, &datagram, &mut |_, _| {});
+//!         here.handle_datagram(now, out, &datagram, &mut |_, _: &[u8]| {});
 //!     }
 //!     if quiet {
 //!         break;
@@ -60,7 +60,7 @@ mod version;
 pub use fingerprint::{Fingerprint, KnownFingerprint, NotAFingerprint};
 pub use hello::{REFUSAL, is_client_hello};
 pub use identity::{Identity, IdentityError};
-pub use layer::{Event, Layer, OVERHEAD, OVERHEAD_12, Options, SecretInClear, Stats};
+pub use layer::{Event, Layer, OVERHEAD, OVERHEAD_12, Options, SecretInClear, Stats, Upper};
 pub use secret::{SharedSecret, TooShort};
 pub use trust::{Refusal, Trust};
 pub use version::{NotAVersion, Version};

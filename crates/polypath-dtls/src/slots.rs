@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use polypath_proto::{FourTuple, Time};
 
 use crate::connection::{Connection, Phase};
+use crate::fingerprint::Fingerprint;
 
 pub(crate) type Key = (SocketAddr, IpAddr);
 
@@ -20,6 +21,8 @@ pub(crate) struct Slot {
     /// When this side last began, and when the one in use replaced the old one.
     pub(crate) begun: Time,
     pub(crate) replaced: Time,
+    /// Packets have been sent to its peer by whoever expects this certificate.
+    pub(crate) expected: bool,
     /// Packets after which the one in use is replaced.
     pub(crate) rekey: u64,
     /// As indexed.
@@ -35,6 +38,7 @@ impl Slot {
             old: None,
             begun,
             replaced: Time::ZERO,
+            expected: false,
             rekey: u64::MAX,
             timeout: None,
         }
@@ -78,6 +82,17 @@ impl Slots {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, &Slot)> {
         self.all.iter()
+    }
+
+    /// The remote addresses and peers that packets were sent to by whoever expects them.
+    pub(crate) fn expected(&self) -> BTreeSet<(SocketAddr, Fingerprint)> {
+        let expected = self.all.values().filter(|slot| slot.expected);
+        expected
+            .filter_map(|slot| match slot.current.phase() {
+                Phase::Open(peer) => Some((slot.way.remote, peer)),
+                _ => None,
+            })
+            .collect()
     }
 
     fn range(&self, remote: SocketAddr) -> impl Iterator<Item = (&Key, &Slot)> {

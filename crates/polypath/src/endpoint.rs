@@ -54,8 +54,9 @@ impl Endpoint {
         }
         let layer = match options.encryption {
             Some(encryption) => {
-                let options = dtls::Options::new(encryption.identity, encryption.trust)
+                let mut options = dtls::Options::new(encryption.identity, encryption.trust)
                     .at_least(encryption.minimum)?;
+                options.max_connections = encryption.max_connections;
                 Some(Layer::new(options, &random()?))
             }
             None => None,

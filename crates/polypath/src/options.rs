@@ -36,12 +36,16 @@ pub struct Encryption {
     /// alone. Where 1.2 is allowed, packets have 15 bytes less, and whoever is on the way can make two hosts
     /// that have 1.3 speak 1.2.
     pub minimum: Version,
+    /// Connections at a time; each path of an association has one. When there are so many, one without
+    /// an open association is closed for the next; if there is none, peers that are new are refused.
+    /// Default: 4096.
+    pub max_connections: usize,
 }
 
 impl Encryption {
     /// DTLS 1.3 only.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
-        Self { identity, trust, minimum: Version::Dtls13 }
+        Self { identity, trust, minimum: Version::Dtls13, max_connections: 4096 }
     }
 }
 

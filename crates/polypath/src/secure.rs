@@ -3,6 +3,7 @@
 //! An association belongs to whoever has the certificate that its first packet came from: nobody else's
 //! packets reach it, and its packets go to nobody else, over whichever path.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use polypath_dtls::{self as dtls, Event, Fingerprint, Layer, Refusal};
@@ -42,9 +43,7 @@ impl Secure {
         if let Some(answer) = answer_in_clear(datagram) {
             return Some(answer);
         }
-        self.layer.handle_datagram(now, way, datagram, &mut |peer, packet| {
-            state.deliver(now, way, ecn, peer, packet);
-        });
+        self.layer.handle_datagram(now, way, datagram, &mut Above { state, now, way, ecn });
         None
     }
 
@@ -115,6 +114,31 @@ impl Secure {
             self.layer.close(now);
         }
         new
+    }
+}
+
+/// The associations, which the packets of one datagram are for.
+struct Above<'a> {
+    state: &'a mut State,
+    now: Time,
+    way: FourTuple,
+    ecn: Ecn,
+}
+
+impl dtls::Upper for Above<'_> {
+    fn deliver(&mut self, peer: Fingerprint, packet: &[u8]) {
+        self.state.deliver(self.now, self.way, self.ecn, peer, packet);
+    }
+
+    /// The paths of open associations.
+    fn in_use(&self) -> BTreeSet<(SocketAddr, Fingerprint)> {
+        let open = self.state.entries.iter().filter(|(_, entry)| entry.closed.is_none());
+        open.filter_map(|(id, entry)| Some((self.state.proto.association(*id)?, entry.peer?)))
+            .flat_map(|(association, peer)| {
+                let paths = association.paths();
+                paths.map(move |path| (SocketAddr::new(path.remote, path.remote_port), peer))
+            })
+            .collect()
     }
 }
 

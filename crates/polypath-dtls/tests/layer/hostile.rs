@@ -128,6 +128,60 @@ fn half_a_handshake_does_not_fill_the_memory() {
     assert_eq!(server.layer.ways(), 0);
 }
 
+/// A stranger may have a certificate as well, and any number of ports.
+#[test]
+fn strangers_close_no_connection_that_is_in_use() {
+    static IDENTITY: OnceLock<Identity> = OnceLock::new();
+    let identity = IDENTITY.get_or_init(|| Identity::generate().unwrap());
+    let mut options = Options::new(identity.clone(), Trust::Anyone);
+    options.max_connections = 4;
+    let now = Pair::of_strangers().now;
+    let (mut server, mut client) = (Host::with(options), host());
+    let mut number = 0u8;
+    let mut connect = |server: &mut Host, second: u64| {
+        number += 1;
+        let now = now + Duration::from_secs(second);
+        let out = FourTuple { local: ([10, 0, 0, number], 9899).into(), ..way(1, 2) };
+        client.layer.seal(now, out, None, b"first", &mut Vec::new());
+        for _ in 0..20 {
+            while let Some((way, datagram)) = client.layer.poll_transmit() {
+                server.takes(now, back(way), &datagram);
+            }
+            while let Some((way, datagram)) = server.layer.poll_transmit() {
+                client.takes(now, back(way), &datagram);
+            }
+        }
+        back(out)
+    };
+    let peers: Vec<FourTuple> = (0..3).map(|_| connect(&mut server, 0)).collect();
+    let keep = |server: &mut Host, way: FourTuple| {
+        let peer = server.layer.peer(way).expect("connected");
+        server.in_use.insert((way.remote, peer));
+    };
+    peers.iter().for_each(|way| keep(&mut server, *way));
+    // The peers are silent; the strangers come one after the other.
+    let mut last = None;
+    for second in 1..20 {
+        let stranger = connect(&mut server, second);
+        assert!(server.layer.peer(stranger).is_some(), "there is one place for them");
+        assert!(last.is_none_or(|last| server.layer.peer(last).is_none()));
+        last = Some(stranger);
+        assert!(peers.iter().all(|way| server.layer.peer(*way).is_some()));
+    }
+    assert_eq!((server.layer.ways(), server.layer.stats().evicted), (4, 18));
+    // Every connection is in use: the next handshake is refused.
+    keep(&mut server, last.unwrap());
+    let late = connect(&mut server, 20);
+    assert!(server.layer.peer(late).is_none());
+    assert!(peers.iter().all(|way| server.layer.peer(*way).is_some()));
+    assert!(server.layer.stats().turned_away > 0);
+    // An association that has ended leaves room.
+    server.in_use.retain(|(remote, _)| *remote != peers[0].remote);
+    let next = connect(&mut server, 21);
+    assert!(server.layer.peer(next).is_some() && server.layer.peer(peers[0]).is_none());
+    assert!(peers[1..].iter().all(|way| server.layer.peer(*way).is_some()));
+}
+
 /// A datagram of a pair's handshake or data, as it is or damaged.
 #[derive(Clone, Debug)]
 enum Harm {

@@ -5,10 +5,13 @@ mod older;
 mod trust;
 mod ways;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use polypath_dtls::{Event, Fingerprint, Identity, Layer, OVERHEAD, Options, Trust, Version};
+use polypath_dtls::{
+    Event, Fingerprint, Identity, Layer, OVERHEAD, Options, Trust, Upper, Version,
+};
 use polypath_proto::{FourTuple, Time};
 
 /// A layer and what it has received.
@@ -16,6 +19,23 @@ pub(crate) struct Host {
     pub(crate) layer: Layer,
     pub(crate) received: Vec<(Fingerprint, Vec<u8>)>,
     pub(crate) events: Vec<Event>,
+    /// Remote addresses and certificates of associations.
+    pub(crate) in_use: BTreeSet<(SocketAddr, Fingerprint)>,
+}
+
+struct Inbox<'a> {
+    received: &'a mut Vec<(Fingerprint, Vec<u8>)>,
+    in_use: &'a BTreeSet<(SocketAddr, Fingerprint)>,
+}
+
+impl Upper for Inbox<'_> {
+    fn deliver(&mut self, peer: Fingerprint, packet: &[u8]) {
+        self.received.push((peer, packet.to_vec()));
+    }
+
+    fn in_use(&self) -> BTreeSet<(SocketAddr, Fingerprint)> {
+        self.in_use.clone()
+    }
 }
 
 impl Host {
@@ -25,7 +45,7 @@ impl Host {
 
     pub(crate) fn with(options: Options) -> Self {
         let layer = Layer::new(options, &[9; 32]);
-        Self { layer, received: Vec::new(), events: Vec::new() }
+        Self { layer, received: Vec::new(), events: Vec::new(), in_use: BTreeSet::new() }
     }
 
     /// With a new connection after 40 packets.
@@ -36,10 +56,8 @@ impl Host {
     }
 
     pub(crate) fn takes(&mut self, now: Time, way: FourTuple, datagram: &[u8]) {
-        let received = &mut self.received;
-        self.layer.handle_datagram(now, way, datagram, &mut |peer, packet| {
-            received.push((peer, packet.to_vec()));
-        });
+        let mut inbox = Inbox { received: &mut self.received, in_use: &self.in_use };
+        self.layer.handle_datagram(now, way, datagram, &mut inbox);
         while let Some(event) = self.layer.poll_event() {
             self.events.push(event);
         }

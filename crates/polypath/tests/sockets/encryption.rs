@@ -172,3 +172,27 @@ async fn the_raw_wire_is_not_encrypted() {
     let error = Endpoint::bind(options).unwrap_err().to_string();
     assert_eq!(error, "IP protocol 132 carries no DTLS");
 }
+
+/// Anybody can make a certificate and connect from any number of ports: that closes no connection of an
+/// association that is open, however idle.
+#[tokio::test]
+async fn strangers_do_not_take_the_place_of_an_idle_peer() {
+    let config = Config::builder().heartbeat_interval(None).build().unwrap();
+    let few = encryption(0, Trust::Anyone).map(|e| Encryption { max_connections: 2, ..e });
+    let server = server(&["127.0.0.1"], &config, few);
+    let to = ConnectOptions::new(PORT, [server.local_addresses()[0]]);
+    let peer = client(&["127.0.0.1"], &config, encryption(1, only(0)));
+    let near = soon(peer.connect(to.clone())).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    for _ in 0..5 {
+        let stranger = client(&["127.0.0.1"], &config, encryption(2, Trust::Anyone));
+        let near = soon(stranger.connect(to.clone())).await.unwrap();
+        let far = soon(server.accept()).await.unwrap();
+        near.abort("bye");
+        soon(far.closed()).await;
+    }
+    far.send(Message::new(StreamId(0), "hello")).await.unwrap();
+    assert_eq!(soon(near.recv()).await.unwrap().unwrap().payload, "hello");
+    assert_eq!(peer.encryption_stats().0.opened, 1);
+    assert_eq!(server.encryption_stats().0.evicted, 4);
+}
