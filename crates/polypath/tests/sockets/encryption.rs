@@ -184,12 +184,15 @@ async fn strangers_do_not_take_the_place_of_an_idle_peer() {
     let peer = client(&["127.0.0.1"], &config, encryption(1, only(0)));
     let near = soon(peer.connect(to.clone())).await.unwrap();
     let far = soon(server.accept()).await.unwrap();
+    // Their connections stay open when their associations have ended.
+    let mut strangers = Vec::new();
     for _ in 0..5 {
         let stranger = client(&["127.0.0.1"], &config, encryption(2, Trust::Anyone));
         let near = soon(stranger.connect(to.clone())).await.unwrap();
         let far = soon(server.accept()).await.unwrap();
         near.abort("bye");
         soon(far.closed()).await;
+        strangers.push(stranger);
     }
     far.send(Message::new(StreamId(0), "hello")).await.unwrap();
     assert_eq!(soon(near.recv()).await.unwrap().unwrap().payload, "hello");
