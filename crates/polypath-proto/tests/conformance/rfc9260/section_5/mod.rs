@@ -3,6 +3,7 @@
 mod addresses;
 mod cookie;
 mod opening;
+mod paths;
 mod restart;
 mod unexpected;
 
