@@ -97,7 +97,8 @@ fn association(
     outcome: &Outcome,
     association: &AssociationOutcome,
 ) -> Result<(), Failure> {
-    if association.complete {
+    let crawls = terms.survives && outcome.ended_at > terms.deadline.duration().as_secs_f64();
+    if association.complete && !(crawls && outcome.end == End::Closed) {
         return Ok(());
     }
     let (sender, receiver) = (&association.sender, &association.receiver);
@@ -105,6 +106,9 @@ fn association(
         .iter()
         .all(|flow| flow.messages_sent == flow.messages_delivered + flow.messages_abandoned);
     let story = story(outcome, association);
+    if association.complete {
+        return Err(Failure::new("crawls", &story));
+    }
     let closed = |side: &SideOutcome, reason: &str| side.close.as_deref() == Some(reason);
     for side in [sender, receiver] {
         if side.close.as_deref().is_some_and(|close| !ALLOWED.contains(&close)) || blames(side) {
@@ -113,14 +117,18 @@ fn association(
             return Err(Failure { class, story });
         }
     }
+    if outcome.end != End::Closed && terms.ns2 && ns2::may_go_on(association) {
+        return Ok(());
+    }
     if let Some(what) = stuck(terms, outcome.end, association) {
         return Err(Failure::new(what, &story));
     }
     // A handshake that is not complete may depend on a single address of the side that began it.
     let unopened = closed(sender, "no-answer") && terms.may_lose_its_address;
     // T5-shutdown-guard is five times RTO.Max (RFC 9260 9.2): where that is a second, losses in a row
-    // are enough.
-    let guard = closed(sender, "shutdown-timeout") && everything;
+    // are enough, and so is a peer that has closed and whose address goes then.
+    let guard =
+        everything && [sender, receiver].iter().any(|side| closed(side, "shutdown-timeout"));
     if terms.survives && !guard && !unopened {
         let [sender, receiver] = [sender, receiver].map(|s| s.close.as_deref().unwrap_or("open"));
         let class = format!("nothing justifies this: {sender}, {receiver}");
@@ -156,8 +164,7 @@ fn stuck(terms: &Terms, end: End, association: &AssociationOutcome) -> Option<&'
     };
     // Without heartbeats nothing else makes the idle side notice, and probes for the paths' MTUs do not.
     let unnoticed = terms.probes_mtu_only && half_open;
-    let allowed = unnoticed || (terms.ns2 && ns2::may_go_on(association));
-    (!allowed).then_some(what)
+    (!unnoticed && !terms.overloaded).then_some(what)
 }
 
 fn story(outcome: &Outcome, association: &AssociationOutcome) -> String {

@@ -4,8 +4,8 @@
 use polypath_proto::Procedures;
 use polypath_sim::link::LossModel;
 use polypath_sim::scenario::{
-    AddressKind, Choice, Effective, Fault, FaultKind, LinkSpec, Side, Switch, TrafficKind,
-    TransportParameters,
+    AddressKind, Choice, Effective, Fault, FaultKind, LinkSpec, Side, SizeRange, Switch,
+    TrafficKind, TransportParameters, Workload,
 };
 use polypath_sim::units::{Rate, Size, Span};
 use polypath_sim::{Scenario, ScenarioError};
@@ -22,9 +22,14 @@ const UNKNOWN_RATE: Rate = Rate(u64::MAX);
 pub struct Terms {
     /// Nothing in the scenario can justify that an association fails.
     pub survives: bool,
+    /// When an association that survives has to be complete at the latest.
+    pub deadline: Span,
     /// By RFC 9260, an association that achieves nothing for this long after the last change of the
     /// network has ended, or will never achieve anything.
     pub patience: Span,
+    /// Background traffic alone takes half of the slowest link or more: bursts of it may leave nothing, and
+    /// a queue without a limit may grow for ever.
+    pub overloaded: bool,
     /// It runs by ns-2's procedures, by which an association need not end.
     pub ns2: bool,
     /// Without heartbeats, an idle side sends nothing but probes for the paths' MTUs.
@@ -51,7 +56,9 @@ impl Terms {
         };
         Ok(Self {
             survives: survives(scenario, &sides, &network),
+            deadline: deadline(scenario, &sides, &network),
             patience: sides.iter().map(|side| patience(side, &network)).max().unwrap_or_default(),
+            overloaded: network.is_overloaded(),
             ns2: sides[0].procedures == Some(Choice(Procedures::Ns2)),
             probes_mtu_only: sides.iter().any(probes_mtu),
             may_lose_its_address: scenario.addresses.iter().any(|e| e.node.starts_with("sender")),
@@ -79,6 +86,43 @@ fn patience(side: &TransportParameters, network: &NetworkTerms) -> Span {
     };
     let timeout = side.rto_max.unwrap_or(Span::secs(60)).0 + interval;
     Span((u64::from(errors).max(attempts) + 2).saturating_mul(timeout))
+}
+
+/// Timeouts that an association which survives may spend waiting: of a thousand drawn ones, the one that
+/// spends the most spends 130.
+const CRAWLS: u64 = 500;
+
+/// The last change of the scenario, what applications and links need, and 500 RTO.Max: one that needs longer
+/// crawls.
+fn deadline(scenario: &Scenario, sides: &[TransportParameters; 2], network: &NetworkTerms) -> Span {
+    let changes =
+        scenario.faults.iter().map(|fault| fault.at.0 + fault.lasts.unwrap_or_default().0);
+    let moves = scenario
+        .addresses
+        .iter()
+        .map(|event| event.at.0 + event.lasts.unwrap_or_default().0 + event.notice_delay.0);
+    let last = changes.chain(moves).max().unwrap_or(0);
+    let workloads = scenario.associations.iter().map(|one| &one.workload);
+    let needed = workloads.chain(&scenario.workload).map(|w| needed(w, network)).max().unwrap_or(0);
+    let rto = sides.iter().filter_map(|side| side.rto_max).max().unwrap_or(Span::secs(60));
+    Span(last.saturating_add(needed).saturating_add(rto.0.saturating_mul(CRAWLS)))
+}
+
+/// Nanoseconds that a workload takes where nothing is lost: twice its bytes over the slowest link, read at the
+/// application's rate, and for each message its interval, a round trip and two delayed SACKs.
+fn needed(workload: &Workload, network: &NetworkTerms) -> u64 {
+    let largest = |range: Option<SizeRange>| range.map_or(1500, |range| range.max.0);
+    let size = largest(workload.message_size).max(largest(workload.reply_size));
+    let messages = workload
+        .messages
+        .unwrap_or_else(|| workload.size.map_or(1, |bytes| bytes.0.div_ceil(size.max(1))));
+    // Both directions, each message with headers.
+    let bytes = messages.saturating_mul(2 * (size + size / 4 + 200));
+    let slowest = [Some(network.slowest), workload.read_rate].into_iter().flatten().min();
+    let carried = slowest.map_or(0, |rate| rate.time_for(bytes).as_nanos() as u64);
+    let each = workload.interval.unwrap_or_default().0 + 4 * network.delay.0 + 1_000_000_000;
+    let start = workload.start.unwrap_or_default().0;
+    start.saturating_add(carried.saturating_mul(2)).saturating_add(messages.saturating_mul(each))
 }
 
 /// Whether an association has to survive in this network.
@@ -134,6 +178,8 @@ struct NetworkTerms {
     /// Links that a packet and its answer cross.
     links: i32,
     slowest: Rate,
+    /// The longest propagation delay, with what reordering adds.
+    delay: Span,
     /// Background traffic of all sources together, in bits per second.
     background: f64,
     least_mtu: Option<Size>,
@@ -147,6 +193,7 @@ impl NetworkTerms {
             scripted: 0,
             links,
             slowest: UNKNOWN_RATE,
+            delay: Span::default(),
             background: background(scenario),
             least_mtu: None,
         };
@@ -154,6 +201,8 @@ impl NetworkTerms {
             let whole = LinkSpec {
                 rate: path.rate,
                 mtu: path.mtu,
+                delay: path.delay,
+                reorder: path.reorder,
                 loss: path.loss.clone(),
                 corrupt: path.corrupt,
                 ..LinkSpec::default()
@@ -165,6 +214,8 @@ impl NetworkTerms {
             let whole = LinkSpec {
                 rate: link.rate,
                 mtu: link.mtu,
+                delay: link.delay,
+                reorder: link.reorder,
                 loss: link.loss.clone(),
                 corrupt: link.corrupt,
                 ..LinkSpec::default()
@@ -188,6 +239,9 @@ impl NetworkTerms {
         self.loss = self.loss.max(1.0 - (1.0 - loss) * (1.0 - corrupt));
         self.scripted = self.scripted.max(scripted);
         self.slowest = self.slowest.min(over.rate.or(whole.rate).unwrap_or(UNKNOWN_RATE));
+        let reorder = over.reorder.or(whole.reorder).map_or(0, |reorder| reorder.delay.0);
+        let delay = over.delay.or(whole.delay).unwrap_or_default().0;
+        self.delay = self.delay.max(Span(delay + reorder));
         self.limit_mtu(over.mtu.or(whole.mtu));
     }
 
@@ -196,6 +250,7 @@ impl NetworkTerms {
         self.loss = self.loss.max(loss);
         self.scripted = self.scripted.max(scripted);
         self.slowest = self.slowest.min(fault.rate.unwrap_or(UNKNOWN_RATE));
+        self.delay = self.delay.max(fault.delay.unwrap_or_default());
         self.limit_mtu(fault.mtu);
     }
 

@@ -432,6 +432,11 @@ impl Association {
         let unconfirmed = p.state() == PathState::Unconfirmed;
         if unconfirmed {
             p.count_error();
+            // ns-2's module keeps data back for as long as any path has not answered. Here the data begins
+            // once such a path has failed, and new data leaves it as it leaves any path that fails.
+            if p.error_count() > p.path_max_retrans() {
+                self.apply_failover(now, path, PathErrorKind::HeartbeatTimeout);
+            }
         } else {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
         }

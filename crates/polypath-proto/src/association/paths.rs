@@ -316,6 +316,12 @@ impl Association {
             self.send_abort(None);
             return self.become_closed(CloseReason::PeerUnreachable);
         }
+        self.apply_failover(now, path, error);
+    }
+
+    /// The failover policy decides, after an error on `path`, on its state, on the path for new data and on
+    /// the primary.
+    pub(super) fn apply_failover(&mut self, now: Time, path: PathId, error: PathErrorKind) {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let state = self.policies.failover.after_error(&view.path(path), error, view);
         self.set_path_state(now, path, state);
