@@ -61,6 +61,7 @@
 
 mod association;
 mod auth;
+mod budget;
 mod config;
 mod cookie;
 mod endpoint;
@@ -84,7 +85,7 @@ mod time;
 mod transmit;
 pub mod wire;
 
-pub use association::{AcceptedRequests, Association, StreamMut, StreamReset};
+pub use association::{AcceptedRequests, Association, Budget, StreamMut, StreamReset};
 pub use auth::{AuthKeys, ChunkTypes, KeyError};
 pub use config::{
     BufferSplitting, BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, PathConfirmation,

@@ -70,8 +70,9 @@ pub(crate) fn shutdown_complete_packet(header: CommonHeader, shared: &Shared) ->
     buf
 }
 
-/// Error causes of an ABORT or ERROR in words.
+/// Error causes of an ABORT or ERROR in words, as far as they fit so many bytes.
 pub(crate) fn words(causes: Causes<'_>) -> String {
+    const MOST: usize = 512;
     let mut words = String::new();
     for cause in causes.iter().take(8) {
         if !words.is_empty() {
@@ -80,6 +81,11 @@ pub(crate) fn words(causes: Causes<'_>) -> String {
         match cause {
             Ok(cause) => words.push_str(&cause.to_string()),
             Err(error) => words.push_str(&error.to_string()),
+        }
+        if words.len() > MOST {
+            let end = (0..=MOST).rev().find(|at| words.is_char_boundary(*at));
+            words.truncate(end.unwrap_or_default());
+            break;
         }
     }
     words

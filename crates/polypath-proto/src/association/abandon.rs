@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::Association;
 use crate::event::Event;
 use crate::reliability::Abandoned;
-use crate::send::{Fate, Limit, NewChunk, Partial};
+use crate::send::{Fate, Limit, NewChunk, Outstanding, Partial};
 use crate::{Extension, PathId, StreamId, Time, Tsn};
 
 impl Association {
@@ -47,17 +47,26 @@ impl Association {
         while let Some(message) = self.sender.queue.expired(now) {
             self.abandon(now, &message, None);
         }
-        // TR4; RFC 7496 3.1.
+        // TR4; RFC 7496 3.1. Retransmissions are counted when a chunk is lost; lifetimes end later.
+        if self.sender.flight.take_partly_lost() || self.lost_until.is_some_and(|t| t <= now) {
+            self.abandon_lost(now);
+        }
+        self.forward(now);
+        self.advance_shutdown(now);
+    }
+
+    fn abandon_lost(&mut self, now: Time) {
+        self.lost_until = None;
         let mut from = self.sender.flight.ack_point().next();
         while let Some((tsn, chunk, _)) = self.sender.flight.lost_from(from) {
             from = tsn.next();
             let reached = |p: &&Arc<Partial>| p.limit.is_reached(now, chunk.transmissions);
             if let Some(message) = chunk.partial.as_ref().filter(reached).cloned() {
                 self.abandon(now, &message, Some(tsn));
+            } else if let Some(Limit::Until(end)) = chunk.partial.as_ref().map(|p| p.limit) {
+                self.lost_until = Time::earliest(&[self.lost_until, Some(end)]);
             }
         }
-        self.forward(now);
-        self.advance_shutdown(now);
     }
 
     /// RFC 7496 3.2: what has a lower priority gives way to a message of `size` bytes, first what has
@@ -93,7 +102,10 @@ impl Association {
         let was_done = self.sender.is_done();
         let interleaves = self.extensions.contains(Extension::Interleaving);
         let (mut out, mut sent, mut paths) = (0, false, 0u64);
-        let mut freed = self.sender.flight.abandon(message, lost, |tsn, chunk, fate| {
+        let removed = self.sender.queue.remove(message);
+        // Nothing of it has a TSN if all of it waits.
+        let begun = removed.as_ref().is_none_or(|removed| removed.begun.is_some());
+        let mut each = |tsn, chunk: &Outstanding, fate| {
             sent = true;
             let path = &mut self.paths[chunk.path.index()];
             match fate {
@@ -106,8 +118,12 @@ impl Association {
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
                 Fate::Acked | Fate::Abandoned | Fate::Reserved => {}
             }
-        });
-        if let Some(removed) = self.sender.queue.remove(message) {
+        };
+        let mut freed = 0;
+        if begun {
+            freed += self.sender.flight.abandon(message, lost, &mut each);
+        }
+        if let Some(removed) = removed {
             freed += removed.bytes;
             if let Some(mid) = removed.begun {
                 sent = true;

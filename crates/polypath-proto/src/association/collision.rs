@@ -195,7 +195,7 @@ impl Association {
             let window = self.policies.congestion.initial(path.max_chunk(), ssthresh, remote);
             path.restart(window, &self.config);
         }
-        self.events.push_back(Event::Restarted);
+        self.tell(Event::Restarted);
         let Some(path) = self.path_for(&from) else { return false };
         self.paths[path.index()].heard_from(from.local, from.remote);
         self.confirm(now, path);

@@ -91,6 +91,23 @@ impl OwnedCause {
     }
 }
 
+impl Control {
+    /// Bytes of memory beside itself.
+    fn memory(&self) -> usize {
+        match self {
+            Self::HeartbeatAck(bytes) | Self::Asconf(bytes) | Self::Reconfig(bytes) => bytes.len(),
+            Self::Error(cause) | Self::Abort(Some(cause)) => match cause {
+                OwnedCause::UnrecognizedChunk(bytes)
+                | OwnedCause::UnrecognizedParameters(bytes)
+                | OwnedCause::UserAbort(bytes)
+                | OwnedCause::AddressRefused(_, bytes) => bytes.len(),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+}
+
 /// Control chunks in the order in which they leave.
 #[derive(Debug, Default)]
 pub(super) struct ControlQueue {
@@ -101,12 +118,20 @@ pub(super) struct ControlQueue {
 
 /// Answers beyond this are dropped: a peer that asks faster than packets leave gets no memory.
 const MOST: usize = 64;
+/// And beyond so many bytes.
+const MOST_MEMORY: usize = 128 << 10;
 
 impl ControlQueue {
     pub(super) fn push(&mut self, path: PathId, control: Control) {
-        if self.next.len() < MOST {
+        let small = control.memory() == 0 || self.memory() + control.memory() <= MOST_MEMORY;
+        if self.next.len() < MOST && small {
             self.next.push_back((path, control));
         }
+    }
+
+    /// Bytes of memory beside the queue itself.
+    pub(super) fn memory(&self) -> usize {
+        self.next.iter().chain(&self.behind).map(|(_, control)| control.memory()).sum()
     }
 
     /// Unless one of the kind waits already, for whatever path.

@@ -246,10 +246,7 @@ impl Association {
 
     /// The peer reported an error that leaves the association as it is (RFC 9260 6.10, 3.3.10).
     pub(super) fn peer_error(&mut self, cause: String) {
-        const MOST_EVENTS: usize = 1024;
-        if self.events.len() < MOST_EVENTS {
-            self.events.push_back(Event::PeerError { cause });
-        }
+        self.tell(Event::PeerError { cause });
     }
 
     pub(super) fn report_unrecognized_chunk(&mut self, path: PathId, raw: &[u8]) {

@@ -105,6 +105,6 @@ impl Association {
         if self.may_carry(path) {
             self.set_path_state(self.now, path, PathState::Inactive);
         }
-        self.events.push_back(Event::PathRefused { path });
+        self.tell(Event::PathRefused { path });
     }
 }

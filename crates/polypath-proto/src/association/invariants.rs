@@ -3,9 +3,27 @@
 use super::Association;
 use super::state::State;
 use crate::PathId;
+use crate::budget;
 use crate::event::Event;
 use crate::policy::PathState;
 use crate::send::Fate;
+
+/// Memory in use, in bytes, and work. Bookkeeping is counted beside payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Budget {
+    /// All of it.
+    pub memory: usize,
+    /// Of messages to be sent and of those not acknowledged.
+    pub sent: usize,
+    /// Of what has been received and not been read.
+    pub received: usize,
+    /// `memory` is never larger, whatever the peer does: twice the buffers, the largest message that was
+    /// sent, and what does not grow.
+    pub most_memory: usize,
+    /// Looks at something held so far, which stayed held; bounded for each packet.
+    pub operations: u64,
+}
 
 impl Association {
     /// Checks the association's own accounting: the flight of each path is the sum of what is
@@ -89,6 +107,47 @@ impl Association {
         if self.events.len() - self.events.iter().filter(failed).count() > 4096 {
             return Err(format!("{} events wait to be taken", self.events.len()));
         }
+        self.check_budget()
+    }
+
+    /// Memory and work are within their bounds; see [`budget`].
+    fn check_budget(&self) -> Result<(), String> {
+        let Budget { memory, most_memory, .. } = self.budget();
+        if memory > most_memory {
+            return Err(format!("{memory} bytes of memory, but at most {most_memory} are allowed"));
+        }
+        if self.overwork > 0 {
+            return Err(format!("a packet caused {} operations too many", self.overwork));
+        }
         Ok(())
+    }
+
+    /// What the association holds and has done, and the bounds.
+    pub fn budget(&self) -> Budget {
+        let (sent, received) = (self.sender.memory(), self.receiver.memory());
+        Budget {
+            memory: sent + received + self.event_memory() + self.control.memory(),
+            sent,
+            received,
+            most_memory: budget::most_memory(&self.config, self.sender.largest_message),
+            operations: self.work(),
+        }
+    }
+
+    /// Operations so far.
+    pub(super) const fn work(&self) -> u64 {
+        self.sender.flight.looked() + self.receiver.looked()
+    }
+
+    /// Bytes of memory that events take which the application has not taken.
+    pub(super) fn event_memory(&self) -> usize {
+        self.events.len().saturating_sub(budget::MOST_EVENTS) * budget::EVENT
+    }
+
+    /// An event that the peer can cause again and again: an application that takes none gets no more.
+    pub(super) fn tell(&mut self, event: Event) {
+        if self.events.len() < budget::MOST_EVENTS {
+            self.events.push_back(event);
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::auth::{AuthKeys, Authentication};
+use crate::budget;
 use crate::cookie::StateCookie;
 use crate::event::{CloseReason, Event, Message, Received};
 use crate::path::Path;
@@ -65,6 +66,7 @@ mod transmit;
 use acks::PendingAck;
 pub(crate) use auth::trusts_stranger;
 use control::ControlQueue;
+pub use invariants::Budget;
 pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
 
@@ -98,6 +100,9 @@ impl Policies {
     }
 }
 
+/// SACKs of one packet that are looked at.
+const MOST_SACKS: u32 = 1;
+
 /// One association with a peer, over all paths between the two.
 #[derive(Debug)]
 pub struct Association {
@@ -125,6 +130,10 @@ pub struct Association {
     receiver: Receiver,
     ack: PendingAck,
     forward: Option<forward::Forward>,
+    /// When the first message of which a chunk is lost has outlived its time.
+    lost_until: Option<Time>,
+    /// Operations beyond what a packet may cause, at most.
+    overwork: u64,
     control: ControlQueue,
     replies: Vec<Reply>,
     /// For each path, what was in flight there when the burst at hand began (Max.Burst).
@@ -217,6 +226,8 @@ impl Association {
             receiver: Receiver::new(Tsn(0), config.inbound_streams(), config.receive_buffer()),
             ack: PendingAck::new(),
             forward: None,
+            lost_until: None,
+            overwork: 0,
             control: ControlQueue::default(),
             replies: Vec::new(),
             burst_from: Vec::new(),
@@ -396,9 +407,10 @@ impl Association {
         self.sender.queue.bytes()
     }
 
-    /// Bytes that the send buffer still takes.
-    pub const fn send_room(&self) -> usize {
-        (self.config.send_buffer as usize).saturating_sub(self.sender.buffered)
+    /// Bytes of payload that the send buffer still takes. Small messages count for more: what it takes to keep
+    /// account of them is memory too, and so are events that wait to be taken.
+    pub fn send_room(&self) -> usize {
+        self.sender.room(self.config.send_buffer as usize).saturating_sub(self.event_memory())
     }
 
     /// Puts a message into the send buffer; its bytes are not copied. A message larger than the room
@@ -442,6 +454,7 @@ impl Association {
             self.new_burst();
         }
         self.sender.buffered += size;
+        self.sender.largest_message = self.sender.largest_message.max(size);
         self.sender.unreliable |= self.sender.queue.push(now, message);
         self.stats.messages_sent += 1;
         Ok(())
@@ -457,6 +470,10 @@ impl Association {
         let event = self.events.pop_front();
         if event == Some(Event::Readable) {
             self.readable_waits = false;
+        }
+        if self.sender.starved {
+            // Events that waited were a part of what the send buffer holds.
+            self.tell_if_writable();
         }
         event
     }
@@ -517,6 +534,8 @@ impl Association {
         stats.packets_received += 1;
         stats.bytes_received += packet.datagram().len() as u64;
         let mut seen = data::DataSeen::new(ecn);
+        let (work, outstanding) = (self.work(), self.sender.flight.len());
+        let mut sacks = 0;
         let tag = packet.header().verification_tag;
         let mut chunks = packet.chunks();
         // Who has processed two has found the first one to authenticate the second.
@@ -550,12 +569,21 @@ impl Association {
                     self.handle_data(path, data, &mut seen);
                     true
                 }
+                // One packet reports once: each SACK is compared with all that is outstanding.
+                Ok(Chunk::Sack(_) | Chunk::NrSack(_)) if sacks == MOST_SACKS => {
+                    self.stats.dropped += 1;
+                    true
+                }
                 Ok(Chunk::Sack(sack)) if self.state.is_synchronised() => {
+                    sacks += 1;
                     self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                     self.handle_sack(now, sack);
                     true
                 }
-                Ok(chunk) => self.handle_chunk(now, path, from, tag, chunk, &mut seen),
+                Ok(chunk) => {
+                    sacks += u32::from(matches!(chunk, Chunk::NrSack(_)));
+                    self.handle_chunk(now, path, from, tag, chunk, &mut seen)
+                }
                 Err(error) => self.handle_malformed(error),
             };
             if !go_on || self.is_closed() {
@@ -563,6 +591,9 @@ impl Association {
             }
         }
         self.after_data(now, path, seen);
+        let done = self.work().saturating_sub(work);
+        let most = budget::most_work(packet.datagram().len(), outstanding);
+        self.overwork = self.overwork.max(done.saturating_sub(most));
     }
 
     /// All but DATA and SACK, which nearly all packets consist of: instructions that are not run take room in
@@ -699,7 +730,7 @@ impl Association {
             return;
         }
         if let Some(path) = self.refused_path(from) {
-            self.events.push_back(Event::PathRefused { path });
+            self.tell(Event::PathRefused { path });
             return;
         }
         // In SHUTDOWN-ACK-SENT all data has been delivered both ways: a peer that does not know the

@@ -110,7 +110,7 @@ impl Association {
     pub(super) fn change_primary(&mut self, now: Time, path: PathId) {
         if self.primary != path {
             self.primary = path;
-            self.events.push_back(Event::PrimaryChanged { path });
+            self.tell(Event::PrimaryChanged { path });
             self.choose_current(now);
         }
     }
@@ -165,7 +165,7 @@ impl Association {
         }
         self.path_changes += 1;
         self.update_largest_payload();
-        self.events.push_back(Event::PathAdded { path: id });
+        self.tell(Event::PathAdded { path: id });
         if self.state.is_synchronised() {
             self.paths[id.index()].schedule_heartbeat(Some(now));
         }
@@ -260,7 +260,7 @@ impl Association {
         if to == PathState::Inactive {
             p.stats.failures += 1;
         }
-        self.events.push_back(Event::PathState { path, from, to, at: now });
+        self.tell(Event::PathState { path, from, to, at: now });
         self.choose_current(now);
     }
 
@@ -273,7 +273,7 @@ impl Association {
         }
         if path != self.current {
             self.current = path;
-            self.events.push_back(Event::CurrentPath { path, at: now });
+            self.tell(Event::CurrentPath { path, at: now });
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The association touches a path only through its methods.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -94,6 +94,8 @@ pub(crate) struct Path {
     pub(crate) allowance: bool,
     /// In the order of sending; may hold void entries.
     sent_here: VecDeque<SentHere>,
+    /// With so many entries it is searched for double ones.
+    most_sent_here: usize,
     t3: Option<Time>,
     /// By ns-2's procedures: the places of T3-rtx and of the HEARTBEAT's timer in the order in which
     /// the association's timers were set.
@@ -115,6 +117,9 @@ pub(crate) struct Path {
     decay: Option<Decay>,
     pub(crate) stats: PathStats,
 }
+
+/// So many entries of what was sent on a path may be double.
+const LEAST_SENT_HERE: usize = 1024;
 
 impl Path {
     pub(crate) fn new(
@@ -162,6 +167,7 @@ impl Path {
             lost: 0,
             allowance: false,
             sent_here: VecDeque::new(),
+            most_sent_here: LEAST_SENT_HERE,
             t3: None,
             t3_order: 0,
             heartbeat_order: 0,
@@ -463,6 +469,14 @@ impl Path {
         self.in_flight += size;
         self.chunks_in_flight += 1;
         self.sent_here.push_back(SentHere { tsn, transmissions });
+        // It may be in the list already: a peer can take back what it acknowledged again and again.
+        if self.sent_here.len() >= self.most_sent_here {
+            let mut seen = BTreeSet::new();
+            let mut list: Vec<SentHere> = self.sent_here.drain(..).rev().collect();
+            list.retain(|s| seen.insert((s.tsn.0, s.transmissions)));
+            self.sent_here.extend(list.into_iter().rev());
+            self.most_sent_here = LEAST_SENT_HERE.max(2 * self.sent_here.len());
+        }
     }
 
     /// What was sent here has not arrived: a chunk, or what T3-rtx waited for.

@@ -27,9 +27,9 @@ impl Receiver {
         }
         // "The receiver MUST remove any partially reassembled message, which is still missing one or more
         // TSNs earlier than or equal to the new cumulative TSN point."
-        let dropped = self.reassembly.drop_up_to(to);
+        self.reassembly.drop_up_to(self.tsns.place_of(to));
+        let dropped = self.reassembly.take_dropped();
         self.forget(dropped);
-        self.drop_orphans();
         let limit = self.streams.limit();
         for SkippedStream { stream, ssn } in streams.filter(|s| s.stream.0 < limit) {
             self.streams.skip(stream, ssn.0.into());
@@ -56,14 +56,6 @@ impl Receiver {
             }
         }
         true
-    }
-
-    /// What was skipped was the beginning of a message: the rest of it is of no use, now or when it comes.
-    pub(super) fn drop_orphans(&mut self) {
-        if self.reassembly.expects_gaps() {
-            let dropped = self.reassembly.drop_orphans(self.tsns.cumulative());
-            self.forget(dropped);
-        }
     }
 
     fn skip_to(&mut self, to: Tsn) -> bool {

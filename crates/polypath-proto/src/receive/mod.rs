@@ -1,5 +1,6 @@
 //! From DATA chunks to messages: TSNs, gaps, reassembly, streams, and the receive buffer.
 
+use crate::budget;
 use crate::event::Received;
 use crate::send::Streams;
 use crate::wire::{DATA_HEADER_LEN, Data, IData};
@@ -12,7 +13,8 @@ mod streams;
 mod tsns;
 
 use interleaved::Interleaved;
-use reassembly::{FragmentError, Piece, Reassembly};
+pub(crate) use reassembly::BLOCK;
+use reassembly::{FragmentError, Joined, Piece, Reassembly};
 use streams::{InStreams, Numbers};
 use tsns::{Arrived, TsnTracker};
 
@@ -33,6 +35,14 @@ pub(crate) enum Outcome {
     Violation(&'static str),
 }
 
+/// Sizes, for the account of memory.
+pub(crate) const RUN_SIZE: usize = size_of::<reassembly::Run>();
+pub(crate) const PIECE_SIZE: usize = size_of::<Piece>();
+
+/// Memory that a chunk takes beside its payload, at most.
+const MOST_DATA_MEMORY: usize = budget::EARLY + budget::GAP_RUN;
+const MOST_I_DATA_MEMORY: usize = budget::INCOMPLETE + budget::FRAGMENT + budget::GAP_RUN;
+
 /// The receiving half of an association.
 #[derive(Debug)]
 pub(crate) struct Receiver {
@@ -41,13 +51,16 @@ pub(crate) struct Receiver {
     /// In place of it, where messages are interleaved.
     interleaved: Interleaved,
     streams: InStreams,
-    /// Bytes of payload and headers held; never above `limit`, but for a single chunk that is.
+    /// Bytes of payload and headers held; never above `limit`, but for a single chunk that is, and for what
+    /// is missing below chunks that must not be dropped.
     buffered: usize,
     limit: usize,
+    /// Memory up to which more is taken.
+    most_memory: usize,
     /// The window announced last.
     announced: u32,
-    /// What has come up to this TSN is never dropped again (NR-SACK).
-    kept: Option<Tsn>,
+    /// What has come up to this place is never dropped again (NR-SACK).
+    kept: Option<u64>,
     /// What the largest chunk so far took.
     largest: usize,
 }
@@ -60,11 +73,12 @@ impl Receiver {
     pub(crate) fn new(initial: Tsn, streams: u16, limit: u32) -> Self {
         Self {
             tsns: TsnTracker::new(initial),
-            reassembly: Reassembly::default(),
+            reassembly: Reassembly::new(limit as usize),
             interleaved: Interleaved::default(),
             streams: InStreams::new(streams),
             buffered: 0,
             limit: limit as usize,
+            most_memory: budget::receive_limit(limit as usize),
             announced: limit,
             kept: None,
             largest: 0,
@@ -77,20 +91,44 @@ impl Receiver {
 
     /// Whether the peer is to be told what is never dropped again.
     pub(crate) fn keep(&mut self, keeps: bool) {
-        self.kept = keeps.then(|| self.tsns.cumulative());
+        self.kept = keeps.then(|| self.tsns.place());
     }
 
-    /// The TSN up to which nothing is dropped from now on: all that has come, as long as what is missing below
-    /// it has room beside it. The rest makes that room.
-    pub(crate) fn promise(&mut self) -> Tsn {
+    /// The place up to which nothing is dropped from now on: all that has come, as long as what is missing
+    /// below it has room beside it. The rest makes that room.
+    pub(crate) fn promise(&mut self) -> u64 {
         let highest = self.tsns.highest();
-        let kept = self.kept.unwrap_or_else(|| self.tsns.cumulative());
-        let missing = self.tsns.missing() as usize * self.largest;
-        if self.buffered + missing <= self.limit && highest.is_after(kept) {
+        let kept = self.kept.unwrap_or_else(|| self.tsns.place());
+        let missing = usize::try_from(self.tsns.missing()).unwrap_or(usize::MAX);
+        let takes = |each: usize, held: usize| missing.saturating_mul(each).saturating_add(held);
+        if highest > kept
+            && takes(self.largest, self.buffered) <= self.limit
+            && takes(self.largest + MOST_DATA_MEMORY, self.memory()) <= self.most_memory
+        {
             self.kept = Some(highest);
             return highest;
         }
         kept
+    }
+
+    /// Memory of what is held, whatever the blocks that some of it lies in.
+    fn held_memory(&self) -> usize {
+        self.reassembly.memory()
+            + self.interleaved.memory()
+            + self.streams.memory()
+            + self.tsns.memory()
+            + self.reassembly.laid()
+    }
+
+    /// Operations so far; see [`budget`].
+    pub(crate) const fn looked(&self) -> u64 {
+        self.interleaved.looked()
+    }
+
+    /// Bytes of memory in use, one block that is being filled aside.
+    pub(crate) fn memory(&self) -> usize {
+        let spare = self.reassembly.blocks() - self.reassembly.laid();
+        self.held_memory() + spare.saturating_sub(BLOCK)
     }
 
     /// Gives back the memory that is kept for what comes.
@@ -114,16 +152,23 @@ impl Receiver {
     }
 
     pub(crate) fn handle_data(&mut self, data: &Data<'_>) -> Outcome {
-        let (arrived, size) = match self.admit(data.tsn, data.stream, data.payload.len()) {
+        let memory = data.payload.len() + MOST_DATA_MEMORY;
+        let (place, size) = match self.admit(data.tsn, data.stream, data.payload.len(), memory) {
             Ok(admitted) => admitted,
             Err(outcome) => return outcome,
         };
-        let joined = self.reassembly.insert(data, arrived == Arrived::InSequence);
-        self.take(data.tsn, size, joined)
+        let joined = self.reassembly.insert(data, place, &self.tsns);
+        let outcome = self.take(data.tsn, size, joined);
+        if self.reassembly.has_dropped() {
+            let dropped = self.reassembly.take_dropped();
+            self.forget(dropped);
+        }
+        outcome
     }
 
     pub(crate) fn handle_i_data(&mut self, data: &IData<'_>) -> Outcome {
-        let (_, size) = match self.admit(data.tsn, data.stream, data.payload.len()) {
+        let memory = data.payload.len() + MOST_I_DATA_MEMORY;
+        let (place, size) = match self.admit(data.tsn, data.stream, data.payload.len(), memory) {
             Ok(admitted) => admitted,
             Err(outcome) => return outcome,
         };
@@ -134,17 +179,18 @@ impl Receiver {
         if !data.unordered && self.streams.is_past(data.stream, data.mid.0) {
             return Outcome::Violation("a message identifier was used twice");
         }
-        let joined = self.interleaved.insert(data, self.tsns.cumulative());
+        let joined = self.interleaved.insert(data, place, &self.tsns);
         self.take(data.tsn, size, joined)
     }
 
-    /// Whether there is room for a chunk that is new: what its TSN is, and what it takes.
+    /// Whether there is room for a chunk that is new: its place, and what it takes.
     fn admit(
         &mut self,
         tsn: Tsn,
         stream: StreamId,
         payload: usize,
-    ) -> Result<(Arrived, usize), Outcome> {
+        memory: usize,
+    ) -> Result<(u64, usize), Outcome> {
         let arrived = self.tsns.judge(tsn);
         if arrived == Arrived::Duplicate {
             self.tsns.note_duplicate(tsn);
@@ -155,80 +201,87 @@ impl Receiver {
         if tsn.offset_from(self.tsns.cumulative()) > most {
             return Err(Outcome::OutOfWindow);
         }
+        let place = self.tsns.place_of(tsn);
+        let in_sequence = arrived == Arrived::InSequence;
+        let gaps = self.tsns.memory();
+        if !in_sequence && gaps > budget::gaps(self.limit) && !self.tsns.has(place - 1) {
+            // Gaps take memory that no window announces.
+            return Err(Outcome::NoBuffer);
+        }
         if stream.0 >= self.streams.limit() {
             self.tsns.note(tsn);
             return Err(Outcome::InvalidStream);
         }
         let size = charge(payload, 1);
         self.largest = self.largest.max(size);
-        let in_sequence = arrived == Arrived::InSequence;
-        if self.buffered + size > self.limit
-            && !self.make_room(tsn, size)
-            && !(in_sequence && self.must_take())
-        {
+        let fits = self.has_room(size, memory)
+            || self.make_room(place, size, memory)
+            || (in_sequence && self.must_take(memory));
+        if !fits {
             return Err(Outcome::NoBuffer);
         }
-        Ok((arrived, size))
+        Ok((place, size))
+    }
+
+    /// `size` bytes of payload and header fit the buffer, and what they take fits the memory.
+    fn has_room(&self, size: usize, memory: usize) -> bool {
+        self.buffered + size <= self.limit && self.memory() + memory <= self.most_memory
     }
 
     /// A chunk has gone to the others of its message, and perhaps completed it.
-    fn take(
-        &mut self,
-        tsn: Tsn,
-        size: usize,
-        joined: Result<Option<Piece>, FragmentError>,
-    ) -> Outcome {
+    fn take(&mut self, tsn: Tsn, size: usize, joined: Result<Joined, FragmentError>) -> Outcome {
         match joined {
             Err(FragmentError) => {
                 return Outcome::Violation("fragments of a message contradict each other");
             }
-            Ok(None) => {}
-            Ok(Some(piece)) => {
-                let gone = charge(piece.payload.len(), piece.chunks);
-                if !self.streams.insert(piece) {
+            Ok(Joined::Waits) => self.buffered += size,
+            Ok(Joined::Useless) => {}
+            Ok(Joined::Completes(mut piece)) => {
+                let held = charge(piece.payload.len(), piece.chunks);
+                if piece.block.is_some() && self.streams.comes_early(&piece) {
+                    self.reassembly.copy_out(&mut piece);
+                }
+                let above_gap = piece.places.0 > self.tsns.place() + 1;
+                if let Err(piece) = self.streams.insert(piece, above_gap) {
+                    self.reassembly.release(&piece);
                     // Its earlier fragments were charged; this chunk was not.
-                    self.buffered -= gone - size;
+                    self.buffered -= held - size;
                     return Outcome::Violation("a stream sequence number was used twice");
                 }
+                self.buffered += size;
             }
         }
-        self.buffered += size;
         self.tsns.note(tsn);
-        self.drop_orphans();
         if self.buffered * 2 > self.limit {
             self.deliver_in_part();
         }
         Outcome::New
     }
 
-    /// Drops what has a gap below it, the highest TSNs first, for the sake of `tsn` (RFC 9260 6.2:
-    /// a receiver short of buffer may renege).
+    /// Drops what has a gap below it, the highest TSNs first, for the sake of the chunk at `place`
+    /// (RFC 9260 6.2: a receiver short of buffer may renege).
     #[cold]
-    fn make_room(&mut self, tsn: Tsn, size: usize) -> bool {
-        while self.buffered + size > self.limit {
-            let cumulative = self.tsns.cumulative();
-            let least = self.kept.filter(|kept| kept.is_after(cumulative)).unwrap_or(cumulative);
+    fn make_room(&mut self, place: u64, size: usize, memory: usize) -> bool {
+        self.reassembly.give_back();
+        let least = self.kept.unwrap_or_default().max(self.tsns.place()).max(place);
+        while !self.has_room(size, memory) {
             let fragments = self.reassembly.highest_above(least);
             let fragments = fragments.or_else(|| self.interleaved.highest_above(least));
-            let fragments = fragments.filter(|f| f.is_after(tsn));
-            let message = self
-                .streams
-                .highest_early()
-                .filter(|(_, first)| first.is_after(least) && first.is_after(tsn));
+            let message = self.streams.highest_early().filter(|first| *first > least);
             match (fragments, message) {
-                (Some(first), m) if m.is_none_or(|(_, other)| first.is_after(other)) => {
+                (Some(first), m) if m.is_none_or(|other| first > other) => {
                     let evicted = self.reassembly.evict_highest();
                     let evicted = evicted.or_else(|| self.interleaved.evict_highest());
                     let Some((last, bytes, chunks)) = evicted else { return false };
                     self.tsns.forget(first, last);
                     self.buffered -= charge(bytes, chunks);
                 }
-                (_, Some((stream, _))) => {
-                    let Some(piece) = self.streams.evict_early(stream) else { return false };
+                (_, Some(_)) => {
+                    let Some(piece) = self.streams.evict_highest() else { return false };
                     if piece.scattered.is_empty() {
-                        self.tsns.forget(piece.tsns.0, piece.tsns.1);
+                        self.tsns.forget(piece.places.0, piece.places.1);
                     }
-                    piece.scattered.iter().for_each(|tsn| self.tsns.forget(*tsn, *tsn));
+                    piece.scattered.iter().for_each(|place| self.tsns.forget(*place, *place));
                     self.buffered -= charge(piece.payload.len(), piece.chunks);
                 }
                 _ => return false,
@@ -240,21 +293,20 @@ impl Receiver {
     /// Hands over what there is of a message that takes more than half the buffer by itself
     /// (RFC 9260 6.9, partial delivery). Smaller ones wait: the application makes room by reading
     /// what is ready, and [`make_room`](Self::make_room) by reneging.
-    #[cold]
     fn deliver_in_part(&mut self) {
         let limit = self.limit;
-        self.hand_over_part(|bytes, chunks| charge(bytes, chunks) * 2 > limit);
+        self.hand_over_part(false, |bytes, chunks| charge(bytes, chunks) * 2 > limit);
     }
 
-    fn hand_over_part(&mut self, large: impl Fn(usize, u32) -> bool) {
+    fn hand_over_part(&mut self, any: bool, large: impl Fn(usize, u32) -> bool) {
         let Self { streams, tsns, .. } = self;
         let ready = |stream, number, unordered| streams.is_next(stream, number, unordered);
-        let piece = self.reassembly.take_partial(tsns.cumulative(), &large, ready);
+        let piece = self.reassembly.take_partial(tsns.place(), &large, ready);
         let ready = |stream, number, unordered| streams.is_next(stream, number, unordered);
         let piece =
-            piece.or_else(|| self.interleaved.take_partial(tsns.cumulative(), &large, ready));
-        if let Some(piece) = piece {
-            self.streams.insert(piece);
+            piece.or_else(|| self.interleaved.take_partial(tsns.place(), any, &large, ready));
+        if let Some(Err(piece)) = piece.map(|piece| self.streams.insert(piece, false)) {
+            debug_assert!(false, "it was not the turn of {piece:?}");
         }
     }
 
@@ -263,13 +315,16 @@ impl Receiver {
     /// same end. An empty buffer takes one chunk, were it larger than the whole buffer: otherwise
     /// nothing would ever move.
     #[cold]
-    fn must_take(&mut self) -> bool {
+    fn must_take(&mut self, memory: usize) -> bool {
         if !self.streams.has_ready() {
-            self.hand_over_part(|bytes, _| bytes > 0);
+            self.hand_over_part(true, |bytes, _| bytes > 0);
         }
-        // Where what has come may not be dropped, it is taken beyond the limit: what it completes can be
-        // read, and until that has happened nothing more is taken.
-        self.buffered == 0 || (self.kept.is_some() && !self.streams.has_ready())
+        // Where what has come above it may not be dropped, it is taken beyond the buffer: what it completes
+        // can be read, and until that has happened nothing more is taken. There was room for it when that was
+        // promised, unless it is larger than what had come before.
+        let kept = self.kept.is_some_and(|kept| kept > self.tsns.place());
+        self.buffered == 0
+            || (kept && !self.streams.has_ready() && self.memory() + memory <= self.most_memory)
     }
 
     pub(crate) fn recv(&mut self) -> Option<Received> {
@@ -284,6 +339,7 @@ impl Receiver {
 
     fn hand_over(&mut self, piece: Piece) -> Received {
         self.buffered -= charge(piece.payload.len(), piece.chunks);
+        self.reassembly.release(&piece);
         Received {
             stream: piece.stream,
             ppid: piece.ppid,
@@ -302,14 +358,25 @@ impl Receiver {
         (a.0 + b.0, a.1 + b.1)
     }
 
-    /// Free bytes of the buffer.
-    pub(crate) const fn window(&self) -> u32 {
-        self.limit.saturating_sub(self.buffered) as u32
+    /// Free bytes of the buffer, as the peer counts them: payload and headers. RFC 9260 6.2: as memory fills
+    /// with small chunks the window shrinks, by what they take of it for each byte that the peer counts. What
+    /// has come says how small chunks are.
+    pub(crate) fn window(&self) -> u32 {
+        let free = self.limit.saturating_sub(self.buffered);
+        let held = self.held_memory();
+        if held <= budget::LEAST {
+            // Little that is held says little.
+            return free as u32;
+        }
+        let memory = self.most_memory.saturating_sub(held) / 16 * 15;
+        let (counted, held) = (self.buffered + self.limit / 256, held + self.limit / 256);
+        let scaled = memory as u64 * counted as u64 / held.max(1) as u64;
+        u32::try_from(scaled).map_or(free as u32, |scaled| scaled.min(free as u32))
     }
 
     /// The window to announce in a SACK. A window too small for a packet of `max_chunk` bytes is
     /// announced as none (RFC 9260 6.2: silly window syndrome, RFC 1122 4.2.3.3).
-    pub(crate) const fn announce(&mut self, max_chunk: u32) -> u32 {
+    pub(crate) fn announce(&mut self, max_chunk: u32) -> u32 {
         let window = self.window();
         let small = (self.limit / 2) as u32;
         let least = if max_chunk < small { max_chunk } else { small };
@@ -324,7 +391,7 @@ impl Receiver {
 
     /// The application has read so much since the last SACK that the peer should know: the window
     /// was closed or small, and has opened by a packet and by a good share of the buffer.
-    pub(crate) const fn should_update(&self, max_chunk: u32) -> bool {
+    pub(crate) fn should_update(&self, max_chunk: u32) -> bool {
         let limit = self.limit as u32;
         let step = if max_chunk < limit / 2 { max_chunk } else { limit / 2 };
         let opened = self.window().saturating_sub(self.announced);
@@ -359,10 +426,13 @@ impl Receiver {
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
+        self.tsns.check()?;
+        self.reassembly.check()?;
         self.interleaved.check()?;
+        self.streams.check()?;
         let (a, b) = (self.in_parts(), self.streams.held());
         let held = charge(a.0 + b.0, a.1 + b.1);
-        let limit = self.limit + if self.kept.is_some() { usize::from(u16::MAX) } else { 0 };
+        let limit = if self.kept.is_some() { self.most_memory } else { self.limit };
         if held != self.buffered || (held > limit && a.1 + b.1 > 1) {
             return Err(format!(
                 "receive buffer: {held} bytes held, {} counted, {} allowed",

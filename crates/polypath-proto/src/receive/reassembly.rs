@@ -2,18 +2,22 @@
 //!
 //! Fragments of a message carry consecutive TSNs, so runs of neighbouring fragments are joined as
 //! they arrive, whatever their order; a run with a beginning and an end is a message.
+//!
+//! Where messages may be given up, a run whose neighbour has arrived and is not a part of its message
+//! can never become one. That shows when the second of the two arrives: nothing is searched for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
 
 use bytes::{Bytes, BytesMut};
 
+use super::tsns::TsnTracker;
+use crate::budget;
 use crate::wire::Data;
-use crate::{Ppid, Ssn, StreamId, Tsn};
+use crate::{Ppid, Ssn, StreamId};
 
 /// Size of a block, in bytes. Larger ones would be mapped from and returned to the operating system one by one.
-const BLOCK: usize = 96 * 1024;
-/// So many are kept: what is unread in a receive buffer of 1 MiB.
-const MOST_BLOCKS: usize = 16;
+pub(crate) const BLOCK: usize = 96 * 1024;
 /// A message begins in a block that has so much left, or in a new one.
 const START: usize = BLOCK / 3;
 /// A message smaller than this gets memory of its own.
@@ -31,30 +35,35 @@ pub(crate) struct Piece {
     pub(crate) end: bool,
     /// The rest will not come: it was given up.
     pub(crate) aborted: bool,
+    /// The block that the payload lies in, if it does.
+    pub(crate) block: BlockId,
     pub(crate) payload: Bytes,
     /// Chunks that it came in; each is charged with its header.
     pub(crate) chunks: u32,
-    /// First and last TSN of the message (of a piece: so far).
-    pub(crate) tsns: (Tsn, Tsn),
+    /// Places of the first and the last TSN of the message (of a piece: so far).
+    pub(crate) places: (u64, u64),
     /// All of them, where they need not be neighbours (I-DATA).
-    pub(crate) scattered: Vec<Tsn>,
+    pub(crate) scattered: Box<[u64]>,
 }
 
 /// Neighbouring fragments of one message.
 #[derive(Debug)]
-struct Run {
-    first: Tsn,
-    last: Tsn,
+pub(super) struct Run {
+    /// Places of the first and the last TSN.
+    first: u64,
+    last: u64,
     beginning: bool,
     end: bool,
     stream: StreamId,
     ssn: Ssn,
     ppid: Ppid,
     unordered: bool,
-    payload: BytesMut,
-    chunks: u32,
     /// Pieces of the message have left already (partial delivery).
     delivering: bool,
+    /// The block that the payload lies in, if it does.
+    block: BlockId,
+    payload: BytesMut,
+    chunks: u32,
 }
 
 /// Fragments that were dropped because their message was given up.
@@ -66,13 +75,24 @@ pub(crate) struct Dropped {
     pub(crate) aborted: Option<Piece>,
 }
 
+/// What became of a chunk.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// It waits for others of its message.
+    Waits,
+    /// It completes this message.
+    Completes(Piece),
+    /// Its message was given up: it was not kept.
+    Useless,
+}
+
 impl Run {
     /// `above` carries on where this run ends, by its flags and by its message. `gaps`: a message may
     /// have been given up between.
     fn takes(&self, above: &Self, gaps: bool) -> Result<bool, FragmentError> {
-        if self.last.next() != above.first || self.end || above.beginning {
+        if self.end || above.beginning {
             // A message that never ends and another that never begins cannot be neighbours.
-            let broken = self.last.next() == above.first && self.end != above.beginning;
+            let broken = self.end != above.beginning;
             return if broken && !gaps { Err(FragmentError) } else { Ok(false) };
         }
         let same = self.stream == above.stream
@@ -81,7 +101,13 @@ impl Run {
         if same { Ok(true) } else { Err(FragmentError) }
     }
 
-    fn dropped(self) -> Dropped {
+    /// Bytes of memory, without what lies in a block.
+    fn memory(&self) -> usize {
+        budget::RUN + if self.block.is_some() { 0 } else { self.payload.capacity() }
+    }
+
+    fn dropped(self, blocks: &mut Blocks) -> Dropped {
+        blocks.release(self.block, self.payload.len());
         Dropped {
             bytes: self.payload.len(),
             chunks: self.chunks,
@@ -93,20 +119,38 @@ impl Run {
                 beginning: false,
                 end: false,
                 aborted: true,
+                block: None,
                 payload: Bytes::new(),
                 chunks: 0,
-                tsns: (self.first, self.last),
-                scattered: Vec::new(),
+                places: (self.first, self.last),
+                scattered: Box::default(),
             }),
         }
     }
 
-    fn append(&mut self, above: Self) {
+    fn append(&mut self, above: Self, blocks: &mut Blocks) {
         self.last = above.last;
         self.end = above.end;
         self.chunks += above.chunks;
+        if self.payload.is_empty() {
+            (self.payload, self.block) = (above.payload, above.block);
+            return;
+        }
         // Free of copying if both lie side by side in one block.
-        self.payload.unsplit(above.payload);
+        let beside = self.payload.as_ptr_range().end == above.payload.as_ptr();
+        if self.block.is_some() && self.block == above.block && beside {
+            return self.payload.unsplit(above.payload);
+        }
+        let len = self.payload.len() + above.payload.len();
+        if self.block.is_some() || self.payload.capacity() < len {
+            // By less than double: what is spare counts as held.
+            let mut larger = BytesMut::with_capacity(len + len / 4);
+            larger.extend_from_slice(&self.payload);
+            blocks.release(self.block.take(), self.payload.len());
+            self.payload = larger;
+        }
+        blocks.release(above.block, above.payload.len());
+        self.payload.extend_from_slice(&above.payload);
     }
 }
 
@@ -114,180 +158,301 @@ impl Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentError;
 
+/// The number of a block.
+pub(crate) type BlockId = Option<NonZeroU32>;
+
+#[derive(Debug)]
+struct Block {
+    id: BlockId,
+    /// Bytes in it that have not been handed to the application.
+    held: usize,
+    /// Where it is filled.
+    rest: BytesMut,
+}
+
 /// Payload that arrives in sequence is laid end to end into blocks, so that joining it moves nothing. What is
 /// kept for long is copied out of its block, which it would pin.
 ///
 /// A block is used again when nothing in it is in use any more: memory that goes back to the operating system
 /// has to be mapped anew, page by page.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Blocks {
     /// The last is being filled; the first was filled first, and will be free first.
-    blocks: VecDeque<BytesMut>,
+    blocks: VecDeque<Block>,
+    /// As many at most: while all of them hold something, payload gets memory of its own.
+    most: usize,
+    /// Bytes held in all of them.
+    held: usize,
+    /// The number of the last one.
+    last: u32,
 }
 
 impl Blocks {
+    const fn new(most: usize) -> Self {
+        Self { blocks: VecDeque::new(), most, held: 0, last: 0 }
+    }
+
     /// Lays it behind what came before, if it fits there and so many bytes are left.
-    fn lay(&mut self, payload: &[u8], least: usize) -> BytesMut {
-        let fits = |block: &BytesMut| block.capacity() >= payload.len().max(least);
-        if !self.blocks.back().is_some_and(fits) {
-            let free = self.blocks.front_mut().is_some_and(|block| block.try_reclaim(BLOCK));
-            let mut block = BytesMut::new();
-            if free || self.blocks.len() == MOST_BLOCKS {
-                block = self.blocks.pop_front().unwrap_or_default();
-            }
-            block.reserve(BLOCK);
-            self.blocks.push_back(block);
+    fn lay(&mut self, payload: &[u8], least: usize) -> (BytesMut, BlockId) {
+        let fits = |block: &Block| block.rest.capacity() >= payload.len().max(least);
+        if !self.blocks.back().is_some_and(fits) && !self.begin() {
+            return (BytesMut::from(payload), None);
         }
-        let Some(block) = self.blocks.back_mut() else { return BytesMut::from(payload) };
-        block.extend_from_slice(payload);
-        block.split()
+        let Some(block) = self.blocks.back_mut().filter(|block| fits(block)) else {
+            return (BytesMut::from(payload), None);
+        };
+        block.rest.extend_from_slice(payload);
+        block.held += payload.len();
+        self.held += payload.len();
+        (block.rest.split(), block.id)
+    }
+
+    /// Begins a block; false if all of them hold something.
+    fn begin(&mut self) -> bool {
+        let free = self.blocks.front_mut().is_some_and(|block| block.rest.try_reclaim(BLOCK));
+        let full = self.blocks.len() >= self.most;
+        if !free && full && self.blocks.front().is_some_and(|block| block.held > 0) {
+            // Another one may be free.
+            self.blocks.rotate_left(1);
+            return false;
+        }
+        let mut rest = BytesMut::new();
+        if free || full {
+            // If it is not free, all that is in use is the application's.
+            let first = self.blocks.pop_front();
+            rest = first.filter(|_| free).map_or(rest, |block| block.rest);
+        }
+        rest.reserve(BLOCK);
+        self.last = self.last.checked_add(1).unwrap_or(1);
+        self.blocks.push_back(Block { id: NonZeroU32::new(self.last), held: 0, rest });
+        true
+    }
+
+    /// So many bytes of a block are not held any more.
+    fn release(&mut self, id: BlockId, bytes: usize) {
+        if id.is_some()
+            && let Some(block) = self.blocks.iter_mut().find(|block| block.id == id)
+        {
+            block.held -= bytes;
+            self.held -= bytes;
+        }
+    }
+
+    /// Gives back those that hold nothing.
+    fn give_back(&mut self) {
+        self.blocks.retain(|block| block.held > 0);
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reassembly {
-    /// Ascending by TSN.
-    runs: Vec<Run>,
+    /// By the place of their first TSN.
+    runs: BTreeMap<u64, Run>,
+    /// Bytes of payload held, the chunks that they came in, and the memory that both take outside of blocks.
+    bytes: usize,
+    chunks: u32,
+    memory: usize,
     blocks: Blocks,
     /// The sender may give up a message in its midst.
     gaps: bool,
+    /// Runs that have turned out to be of messages that were given up.
+    dropped: Vec<Dropped>,
 }
 
 impl Reassembly {
+    /// For a receive buffer of this size.
+    pub(crate) fn new(buffer: usize) -> Self {
+        Self {
+            runs: BTreeMap::new(),
+            bytes: 0,
+            chunks: 0,
+            memory: 0,
+            blocks: Blocks::new(budget::blocks(buffer)),
+            gaps: false,
+            dropped: Vec::new(),
+        }
+    }
+
     /// See [`Receiver::expect_gaps`](super::Receiver::expect_gaps).
     pub(crate) const fn expect_gaps(&mut self, expected: bool) {
         self.gaps = expected;
     }
 
-    pub(crate) const fn expects_gaps(&self) -> bool {
-        self.gaps
-    }
-
     /// Gives back the memory that is kept for what comes.
     pub(crate) fn give_back(&mut self) {
-        self.blocks = Blocks::default();
+        self.blocks.give_back();
+    }
+
+    fn add(&mut self, run: Run) {
+        self.bytes += run.payload.len();
+        self.chunks += run.chunks;
+        self.memory += run.memory();
+        self.runs.insert(run.first, run);
+    }
+
+    fn remove(&mut self, first: u64) -> Option<Run> {
+        let run = self.runs.remove(&first)?;
+        self.bytes -= run.payload.len();
+        self.chunks -= run.chunks;
+        self.memory -= run.memory();
+        Some(run)
+    }
+
+    fn drop_run(&mut self, first: u64) {
+        if let Some(run) = self.remove(first) {
+            self.dropped.push(run.dropped(&mut self.blocks));
+        }
     }
 
     /// Drops fragments at or below `to`, and those that go on there: their messages were given up. All
     /// that is missing up to `to` will not come.
-    pub(crate) fn drop_up_to(&mut self, to: Tsn) -> Vec<Dropped> {
-        let n = self.runs.partition_point(|r| !r.first.is_after(to));
-        self.runs.drain(..n).map(Run::dropped).collect()
+    pub(crate) fn drop_up_to(&mut self, to: u64) {
+        while let Some((&first, run)) = self.runs.first_key_value()
+            && (first <= to || (self.gaps && first == to + 1 && !run.beginning))
+        {
+            self.drop_run(first);
+        }
     }
 
-    /// Drops what is left of messages whose beginning was given up. All up to `cumulative` has come, or will not.
-    pub(crate) fn drop_orphans(&mut self, cumulative: Tsn) -> Vec<Dropped> {
-        let n = self.runs.partition_point(|r| !r.first.is_after(cumulative));
-        self.runs.extract_if(..n, |r| !r.beginning).map(Run::dropped).collect()
+    /// What was dropped since.
+    pub(crate) fn take_dropped(&mut self) -> Vec<Dropped> {
+        std::mem::take(&mut self.dropped)
     }
 
-    /// Takes a chunk; gives the message if that completes one. `in_sequence` says that nothing is
-    /// missing below it.
+    pub(crate) const fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
+    }
+
+    /// Takes a chunk at this place, which is new to `tsns`.
     pub(crate) fn insert(
         &mut self,
         data: &Data<'_>,
-        in_sequence: bool,
-    ) -> Result<Option<Piece>, FragmentError> {
-        let at = self.runs.partition_point(|r| r.last.is_before(data.tsn));
-        let payload = if data.beginning && data.end {
-            // Neighbours must not expect to go on over this chunk.
-            let below = at.checked_sub(1).map(|i| &self.runs[i]);
-            let open_below = below.is_some_and(|r| r.last.next() == data.tsn && !r.end);
-            let above = self.runs.get(at);
-            let open_above = above.is_some_and(|r| data.tsn.next() == r.first && !r.beginning);
-            if (open_below || open_above) && !self.gaps {
-                return Err(FragmentError);
-            }
-            return Ok(Some(Piece {
-                stream: data.stream,
-                number: data.ssn.0.into(),
-                ppid: data.ppid,
-                unordered: data.unordered,
-                beginning: true,
-                end: true,
-                aborted: false,
-                payload: Bytes::copy_from_slice(data.payload),
-                chunks: 1,
-                tsns: (data.tsn, data.tsn),
-                scattered: Vec::new(),
-            }));
-        } else if in_sequence {
-            self.blocks.lay(data.payload, if data.beginning { START } else { 0 })
-        } else {
-            BytesMut::from(data.payload)
-        };
-        let run = Run {
-            first: data.tsn,
-            last: data.tsn,
+        place: u64,
+        tsns: &TsnTracker,
+    ) -> Result<Joined, FragmentError> {
+        let in_sequence = place == tsns.place() + 1;
+        let whole = data.beginning && data.end;
+        let mut run = Run {
+            first: place,
+            last: place,
             beginning: data.beginning,
             end: data.end,
             stream: data.stream,
             ssn: data.ssn,
             ppid: data.ppid,
             unordered: data.unordered,
-            payload,
+            payload: BytesMut::new(),
             chunks: 1,
             delivering: false,
+            block: None,
         };
         let gaps = self.gaps;
-        let joins_below = at > 0 && self.runs[at - 1].takes(&run, gaps)?;
+        let mut near = self.runs.range_mut(..=place + 1).rev().map(|(_, run)| run);
+        let mut below = near.next();
+        let above = below.take_if(|run| run.first > place);
+        if above.is_some() {
+            below = near.next();
+        }
+        let below = below.filter(|run| run.last + 1 == place);
+        let joins_below = below.as_ref().map_or(Ok(false), |r| r.takes(&run, gaps))?;
         // In sequence, a message begins or goes on where the one before left off.
         if in_sequence && !data.beginning && !joins_below && !gaps {
             return Err(FragmentError);
         }
-        let joins_above = match self.runs.get(at) {
-            Some(above) => run.takes(above, gaps)?,
-            None => false,
+        let joins_above = above.as_ref().map_or(Ok(false), |r| run.takes(r, gaps))?;
+        if gaps {
+            // What lies beside this chunk and is cut off by it, and whether it is cut off itself.
+            let cut_below = below.as_ref().is_some_and(|r| !r.end && !joins_below);
+            let cut_above = above.as_ref().is_some_and(|r| !r.beginning && !joins_above);
+            let useless = (!data.beginning && !joins_below && tsns.has(place - 1))
+                || (!data.end && !joins_above && tsns.has(place + 1));
+            if cut_below || cut_above || useless {
+                let first_below = below.filter(|_| cut_below || (useless && joins_below));
+                let first_below = first_below.map(|r| r.first);
+                let drops_above = cut_above || (useless && joins_above);
+                first_below.into_iter().for_each(|first| self.drop_run(first));
+                if drops_above {
+                    self.drop_run(place + 1);
+                }
+                if useless {
+                    return Ok(Joined::Useless);
+                }
+                // What it does not join is gone: the rest is as if that had never been there.
+                return self.insert(data, place, tsns);
+            }
+        }
+        if whole {
+            return Ok(Joined::Completes(Self::whole(data, place)));
+        }
+        (run.payload, run.block) = if in_sequence {
+            self.blocks.lay(data.payload, if data.beginning { START } else { 0 })
+        } else {
+            (BytesMut::from(data.payload), None)
         };
-        let at = match (joins_below, joins_above) {
-            (true, true) => {
-                let above = self.runs.remove(at);
-                let below = &mut self.runs[at - 1];
-                below.append(run);
-                below.append(above);
-                at - 1
-            }
-            (true, false) => {
-                self.runs[at - 1].append(run);
-                at - 1
-            }
-            (false, true) => {
-                let above = std::mem::replace(&mut self.runs[at], run);
-                self.runs[at].append(above);
-                at
-            }
-            (false, false) => {
-                self.runs.insert(at, run);
-                at
-            }
-        };
-        let done = self.runs[at].beginning && self.runs[at].end;
-        Ok(done.then(|| {
-            let run = self.runs.remove(at);
-            Self::piece(run)
-        }))
+        let below = below.filter(|_| joins_below).map(|r| r.first);
+        if joins_above && let Some(above) = self.remove(place + 1) {
+            run.append(above, &mut self.blocks);
+        }
+        if let Some(below) = below.and_then(|first| self.runs.get_mut(&first)) {
+            self.memory -= below.memory();
+            self.bytes += run.payload.len();
+            self.chunks += run.chunks;
+            below.append(run, &mut self.blocks);
+            self.memory += below.memory();
+            let (first, done) = (below.first, below.beginning && below.end);
+            let Some(run) = done.then(|| self.remove(first)).flatten() else {
+                return Ok(Joined::Waits);
+            };
+            return Ok(Joined::Completes(self.piece(run)));
+        }
+        if run.beginning && run.end {
+            return Ok(Joined::Completes(self.piece(run)));
+        }
+        self.add(run);
+        Ok(Joined::Waits)
     }
 
-    /// The highest run of fragments that has a gap below it: its first TSN.
-    pub(crate) fn highest_above(&self, cumulative: Tsn) -> Option<Tsn> {
-        self.runs.last().map(|r| r.first).filter(|first| first.is_after(cumulative))
+    fn whole(data: &Data<'_>, place: u64) -> Piece {
+        Piece {
+            stream: data.stream,
+            number: data.ssn.0.into(),
+            ppid: data.ppid,
+            unordered: data.unordered,
+            beginning: true,
+            end: true,
+            aborted: false,
+            block: None,
+            payload: Bytes::copy_from_slice(data.payload),
+            chunks: 1,
+            places: (place, place),
+            scattered: Box::default(),
+        }
     }
 
-    /// Forgets the highest run: its last TSN, its bytes and chunks.
-    pub(crate) fn evict_highest(&mut self) -> Option<(Tsn, usize, u32)> {
-        self.runs.pop().map(|r| (r.last, r.payload.len(), r.chunks))
+    /// The highest run of fragments, if it begins above this place: where.
+    pub(crate) fn highest_above(&self, place: u64) -> Option<u64> {
+        self.runs.last_key_value().map(|(&first, _)| first).filter(|first| *first > place)
+    }
+
+    /// Forgets the highest run: its last place, its bytes and chunks.
+    pub(crate) fn evict_highest(&mut self) -> Option<(u64, usize, u32)> {
+        let first = *self.runs.last_key_value()?.0;
+        let run = self.remove(first)?;
+        let last = run.last;
+        let dropped = run.dropped(&mut self.blocks);
+        Some((last, dropped.bytes, dropped.chunks))
     }
 
     /// A piece of the message that is next in sequence, unfinished: all of it that has arrived, up to
-    /// `cumulative` (partial delivery, RFC 9260 6.9). `large` says whether so many bytes in so many
-    /// chunks are too much to hold, `ready` whether its stream has come to the message.
+    /// the place of the cumulative TSN (partial delivery, RFC 9260 6.9). `large` says whether so many
+    /// bytes in so many chunks are too much to hold, `ready` whether its stream has come to the message.
     pub(crate) fn take_partial(
         &mut self,
-        cumulative: Tsn,
+        cumulative: u64,
         large: impl Fn(usize, u32) -> bool,
         ready: impl Fn(StreamId, u32, bool) -> bool,
     ) -> Option<Piece> {
-        let run = self.runs.first_mut()?;
+        let (_, run) = self.runs.range_mut(..=cumulative).next_back()?;
         let in_sequence = run.beginning && run.last == cumulative;
         if !in_sequence
             || !large(run.payload.len(), run.chunks)
@@ -295,6 +460,7 @@ impl Reassembly {
         {
             return None;
         }
+        self.memory -= run.memory();
         let payload = std::mem::take(&mut run.payload).freeze();
         let piece = Piece {
             stream: run.stream,
@@ -304,18 +470,24 @@ impl Reassembly {
             beginning: !run.delivering,
             end: false,
             aborted: false,
+            block: run.block.take(),
             payload,
             chunks: run.chunks,
-            tsns: (run.first, run.last),
-            scattered: Vec::new(),
+            places: (run.first, run.last),
+            scattered: Box::default(),
         };
         run.delivering = true;
         run.chunks = 0;
+        self.memory += run.memory();
+        self.bytes -= piece.payload.len();
+        self.chunks -= piece.chunks;
         Some(piece)
     }
 
-    fn piece(run: Run) -> Piece {
-        let payload = if run.payload.len() < SMALL {
+    fn piece(&mut self, mut run: Run) -> Piece {
+        let small = run.payload.len() < SMALL;
+        let payload = if small {
+            self.blocks.release(run.block.take(), run.payload.len());
             Bytes::copy_from_slice(&run.payload)
         } else {
             run.payload.freeze()
@@ -328,21 +500,67 @@ impl Reassembly {
             beginning: !run.delivering,
             end: true,
             aborted: false,
+            block: run.block,
             payload,
             chunks: run.chunks,
-            tsns: (run.first, run.last),
-            scattered: Vec::new(),
+            places: (run.first, run.last),
+            scattered: Box::default(),
         }
     }
 
     /// Bytes held, and chunks that they came in.
-    pub(crate) fn held(&self) -> (usize, u32) {
-        self.runs.iter().fold((0, 0), |(b, c), r| (b + r.payload.len(), c + r.chunks))
+    pub(crate) const fn held(&self) -> (usize, u32) {
+        (self.bytes, self.chunks)
+    }
+
+    /// Bytes of memory that this takes, blocks aside.
+    pub(crate) const fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Bytes of all blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks.blocks.len() * BLOCK
+    }
+
+    /// Bytes of payload that lie in blocks.
+    pub(crate) const fn laid(&self) -> usize {
+        self.blocks.held
+    }
+
+    /// A piece leaves: its payload is not held any more.
+    pub(crate) fn release(&mut self, piece: &Piece) {
+        self.blocks.release(piece.block, piece.payload.len());
+    }
+
+    /// A piece that will be held for long pins no block.
+    pub(crate) fn copy_out(&mut self, piece: &mut Piece) {
+        if piece.block.is_some() {
+            self.release(piece);
+            piece.block = None;
+            piece.payload = Bytes::copy_from_slice(&piece.payload);
+        }
     }
 
     /// Everything received so far belongs to the past (restart).
     pub(crate) fn clear(&mut self) {
-        self.runs.clear();
+        for run in std::mem::take(&mut self.runs).into_values() {
+            self.blocks.release(run.block, run.payload.len());
+        }
+        (self.bytes, self.chunks, self.memory) = (0, 0, 0);
+    }
+
+    /// The counts agree with what is there.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let found = self
+            .runs
+            .values()
+            .fold((0, 0, 0), |(b, c, m), r| (b + r.payload.len(), c + r.chunks, m + r.memory()));
+        if found == (self.bytes, self.chunks, self.memory) {
+            return Ok(());
+        }
+        let counted = (self.bytes, self.chunks, self.memory);
+        Err(format!("fragments: bytes, chunks, memory {found:?}, counted {counted:?}"))
     }
 }
 
@@ -351,6 +569,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Tsn;
 
     fn fragment(tsn: u32, beginning: bool, end: bool, payload: &[u8]) -> Data<'_> {
         Data {
@@ -367,27 +586,99 @@ mod tests {
         }
     }
 
+    /// With the tracker that chunks go through first; the first TSN is 1.
+    struct Both(Reassembly, TsnTracker);
+
+    impl Both {
+        fn new() -> Self {
+            Self(Reassembly::new(1 << 20), TsnTracker::new(Tsn(1)))
+        }
+
+        fn insert(&mut self, data: &Data<'_>) -> Result<Joined, FragmentError> {
+            let joined = self.0.insert(data, self.1.place_of(data.tsn), &self.1);
+            self.1.note(data.tsn);
+            assert_eq!(self.0.check(), Ok(()));
+            joined
+        }
+
+        fn completes(&mut self, data: &Data<'_>) -> Piece {
+            let Ok(Joined::Completes(piece)) = self.insert(data) else { panic!("no message") };
+            piece
+        }
+
+        fn take_partial(&mut self, least: usize) -> Option<Piece> {
+            let taken =
+                self.0.take_partial(self.1.place(), |bytes, _| bytes >= least, |_, _, _| true);
+            assert_eq!(self.0.check(), Ok(()));
+            taken
+        }
+    }
+
     #[test]
     fn a_message_split_by_delivery_in_part() {
-        let mut r = Reassembly::default();
-        assert_eq!(r.insert(&fragment(1, true, false, b"ab"), true), Ok(None));
-        assert_eq!(r.insert(&fragment(2, false, false, b"cd"), true), Ok(None));
-        let first = r.take_partial(Tsn(2), |bytes, _| bytes >= 4, |_, _, _| true).unwrap();
+        let mut r = Both::new();
+        assert_eq!(r.insert(&fragment(1, true, false, b"ab")), Ok(Joined::Waits));
+        assert_eq!(r.insert(&fragment(2, false, false, b"cd")), Ok(Joined::Waits));
+        let first = r.take_partial(4).unwrap();
         assert_eq!((&first.payload[..], first.beginning, first.end), (&b"abcd"[..], true, false));
-        assert_eq!(r.take_partial(Tsn(2), |bytes, _| bytes > 0, |_, _, _| true), None);
-        assert_eq!(r.held(), (0, 0));
-        let last = r.insert(&fragment(3, false, true, b"e"), true).unwrap().unwrap();
+        assert_eq!(r.take_partial(1), None);
+        assert_eq!(r.0.held(), (0, 0));
+        let last = r.completes(&fragment(3, false, true, b"e"));
         assert_eq!((&last.payload[..], last.beginning, last.end), (&b"e"[..], false, true));
+    }
+
+    /// RFC 3758 3.6: what is left of a message that was given up is of no use. Each order of arrival of its
+    /// fragments and of the whole message behind or before it.
+    #[test]
+    fn what_can_never_be_completed_is_dropped_when_that_shows() {
+        let first = fragment(1, true, false, b"a");
+        let middle = fragment(2, false, false, b"b");
+        let whole = fragment(3, true, true, b"c");
+        let rest = fragment(4, false, true, b"d");
+        for order in [
+            [&first, &middle, &whole, &rest],
+            [&rest, &whole, &middle, &first],
+            [&whole, &first, &rest, &middle],
+            [&middle, &rest, &first, &whole],
+            [&first, &whole, &middle, &rest],
+            [&rest, &middle, &first, &whole],
+        ] {
+            let mut r = Both::new();
+            r.0.expect_gaps(true);
+            let mut completed = 0;
+            for chunk in order {
+                completed += usize::from(matches!(r.insert(chunk), Ok(Joined::Completes(_))));
+            }
+            assert_eq!((completed, r.0.held()), (1, (0, 0)), "{order:?}");
+        }
+    }
+
+    /// A part of the message has left: the application is told.
+    #[test]
+    fn a_message_that_is_cut_off_during_its_delivery_is_aborted() {
+        let mut r = Both::new();
+        r.0.expect_gaps(true);
+        r.insert(&fragment(1, true, false, b"ab")).unwrap();
+        r.take_partial(1).unwrap();
+        r.completes(&fragment(2, true, true, b"c"));
+        assert!(matches!(&r.0.take_dropped()[..], [Dropped { aborted: Some(_), .. }]));
+        assert_eq!(r.0.held(), (0, 0));
+    }
+
+    /// Fills a block: where it is, its number, and a piece of it that is the application's.
+    fn fill(blocks: &mut Blocks, byte: u8) -> (*const u8, BlockId, BytesMut) {
+        let mut laid: Vec<_> = (0..4).map(|_| blocks.lay(&[byte; BLOCK / 4], 0)).collect();
+        (laid[0].0.as_ptr(), laid[0].1, laid.remove(2).0)
     }
 
     #[test]
     fn a_block_is_used_again_when_nothing_in_it_is_in_use() {
-        let mut blocks = Blocks::default();
-        // Fills a block: where it is, and a piece of it.
+        let mut blocks = Blocks::new(16);
+        // All of it is handed to the application, which keeps what the test keeps.
         let mut fill = |byte| {
-            let pieces: Vec<Bytes> =
-                (0..4).map(|_| blocks.lay(&[byte; BLOCK / 4], 0).freeze()).collect();
-            (pieces[0].as_ptr(), pieces[2].clone())
+            let (at, id, piece) = fill(&mut blocks, byte);
+            blocks.release(id, BLOCK);
+            (at, piece)
         };
         let (first, _) = fill(1);
         assert_eq!(fill(2).0, first);
@@ -395,21 +686,39 @@ mod tests {
         let (second, _) = fill(4);
         assert_ne!(second, first);
         // The first is in use still: new ones follow, up to so many.
-        let others: Vec<_> = (0..MOST_BLOCKS).map(|_| fill(5).0).collect();
+        let others: Vec<_> = (0..16).map(|_| fill(5).0).collect();
         assert!(!others.contains(&first));
-        assert_eq!(others[MOST_BLOCKS - 1], second);
+        assert_eq!(others[15], second);
         assert!(kept.iter().all(|&byte| byte == 3));
     }
 
     #[test]
+    fn no_more_blocks_than_the_buffer_has_room_for() {
+        let mut blocks = Blocks::new(3);
+        let mut full: Vec<_> = (0..3).map(|byte| fill(&mut blocks, byte)).collect();
+        let ids: Vec<BlockId> = full.iter().map(|block| block.1).collect();
+        assert_eq!(blocks.lay(&[6; 5000], 0).1, None, "all of them hold something");
+        blocks.release(ids[1], BLOCK);
+        full.remove(1);
+        let found = (0..3).any(|_| blocks.lay(&[6; 5000], 0).1.is_some());
+        assert!(found && blocks.blocks.len() == 3 && blocks.held == 2 * BLOCK + 5000);
+        blocks.give_back();
+        assert_eq!(blocks.blocks.len(), 3);
+        blocks.release(ids[0], BLOCK);
+        blocks.give_back();
+        assert_eq!(blocks.blocks.len(), 2);
+    }
+
+    #[test]
     fn a_message_goes_on_when_memory_was_given_back() {
-        let mut r = Reassembly::default();
-        assert_eq!(r.insert(&fragment(1, true, false, b"ab"), true), Ok(None));
-        assert!(!r.blocks.blocks.is_empty());
-        r.give_back();
-        assert!(r.blocks.blocks.is_empty());
-        let whole = r.insert(&fragment(2, false, true, b"cd"), true).unwrap().unwrap();
-        assert_eq!(&whole.payload[..], b"abcd");
+        let mut r = Both::new();
+        assert_eq!(r.insert(&fragment(1, true, false, b"ab")), Ok(Joined::Waits));
+        assert_eq!(r.0.blocks(), BLOCK);
+        r.0.give_back();
+        assert_eq!(r.0.blocks(), BLOCK, "the message lies there");
+        assert_eq!(&r.completes(&fragment(2, false, true, b"cd")).payload[..], b"abcd");
+        r.0.give_back();
+        assert_eq!(r.0.blocks(), 0);
     }
 
     #[test]
@@ -419,18 +728,15 @@ mod tests {
             (fragment(1, true, false, b"a"), fragment(2, true, true, b"b")),
             (fragment(2, false, true, b"a"), fragment(1, true, true, b"b")),
         ] {
-            let mut r = Reassembly::default();
-            assert_eq!(r.insert(&first, first.tsn == Tsn(1)), Ok(None));
-            assert_eq!(r.insert(&second, second.tsn == Tsn(1)), Err(FragmentError));
+            let mut r = Both::new();
+            assert_eq!(r.insert(&first), Ok(Joined::Waits));
+            assert_eq!(r.insert(&second), Err(FragmentError));
         }
         let other_stream = Data { stream: StreamId(2), ..fragment(2, false, true, b"b") };
-        let mut r = Reassembly::default();
-        assert_eq!(r.insert(&fragment(1, true, false, b"a"), true), Ok(None));
-        assert_eq!(r.insert(&other_stream, true), Err(FragmentError));
-        assert_eq!(
-            Reassembly::default().insert(&fragment(1, false, true, b"a"), true),
-            Err(FragmentError)
-        );
+        let mut r = Both::new();
+        assert_eq!(r.insert(&fragment(1, true, false, b"a")), Ok(Joined::Waits));
+        assert_eq!(r.insert(&other_stream), Err(FragmentError));
+        assert_eq!(Both::new().insert(&fragment(1, false, true, b"a")), Err(FragmentError));
     }
 
     proptest! {
@@ -443,7 +749,7 @@ mod tests {
             let mut chunks = Vec::new();
             for (m, &n) in lengths.iter().enumerate() {
                 for f in 0..n {
-                    let tsn = chunks.len() as u32;
+                    let tsn = 1 + chunks.len() as u32;
                     chunks.push((tsn, f == 0, f + 1 == n, m, vec![m as u8 * 16 + f as u8; 1 + f]));
                 }
             }
@@ -451,14 +757,11 @@ mod tests {
             for i in (1..chunks.len()).rev() {
                 chunks.swap(i, rng.below(i as u64 + 1) as usize);
             }
-            let mut r = Reassembly::default();
-            let mut tracker = super::super::tsns::TsnTracker::new(Tsn(0));
+            let mut r = Both::new();
             let mut got = vec![None; lengths.len()];
             for (tsn, b, e, m, payload) in &chunks {
                 let data = Data { ssn: Ssn(*m as u16), ..fragment(*tsn, *b, *e, payload) };
-                let in_sequence = tracker.cumulative().next() == data.tsn;
-                tracker.note(data.tsn);
-                if let Some(piece) = r.insert(&data, in_sequence).unwrap() {
+                if let Joined::Completes(piece) = r.insert(&data).unwrap() {
                     prop_assert!(piece.beginning && piece.end && got[piece.number as usize].is_none());
                     got[piece.number as usize] = Some(piece.payload);
                 }
@@ -467,7 +770,7 @@ mod tests {
                 let whole: Vec<u8> = (0..n).flat_map(|f| vec![m as u8 * 16 + f as u8; 1 + f]).collect();
                 prop_assert_eq!(got[m].as_deref(), Some(&whole[..]));
             }
-            prop_assert_eq!(r.held(), (0, 0));
+            prop_assert_eq!(r.0.held(), (0, 0));
         }
     }
 }

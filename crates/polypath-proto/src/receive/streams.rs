@@ -1,36 +1,137 @@
 //! Messages in the order of their streams, ready for the application (RFC 9260 6.5, 6.6).
+//!
+//! What is held lies in structures of the association, not of each stream: a stream that nothing is held
+//! of costs its numbers alone, and nothing is searched for stream by stream.
 
-use std::cmp::Ordering;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::reassembly::Piece;
+use crate::StreamId;
+use crate::budget;
 use crate::send::Streams;
-use crate::{Mid, Ssn, StreamId, Tsn};
 
-#[derive(Debug, Default)]
+/// The place of the first ordered message of a stream: what lies below it has a place too.
+const FIRST: u64 = 1 << 32;
+
+/// Numbers of ordered messages are counted on from [`FIRST`], so that nothing wraps.
+#[derive(Clone, Copy, Debug)]
 struct InStream {
     /// The ordered message to deliver next.
-    next: u32,
+    next: u64,
     /// Those from this one up to `next` were skipped, and nothing behind them has been delivered.
-    skipped_from: u32,
-    /// Complete ordered messages that came too early, by number.
-    early: VecDeque<Piece>,
-    ready: VecDeque<Piece>,
-    /// Entries of `InStreams::order` whose piece was taken through the stream's own door.
-    taken: usize,
+    skipped_from: u64,
+    /// The first and the last piece that is ready, by their place in [`Ready`]; 0 if there is none.
+    head: u64,
+    tail: u64,
+    /// It stands in the list of streams whose numbers have moved.
+    moved: bool,
 }
 
-impl InStream {
-    fn was_skipped(&self, numbers: Numbers, number: u32) -> bool {
-        numbers.cmp(number, self.skipped_from).is_ge() && numbers.cmp(number, self.next).is_lt()
+impl Default for InStream {
+    fn default() -> Self {
+        Self { next: FIRST, skipped_from: FIRST, head: 0, tail: 0, moved: false }
     }
 }
 
-#[derive(Debug, Default)]
+impl InStream {
+    /// Where the message of this number stands, as seen from the next one.
+    fn place(&self, numbers: Numbers, number: u32) -> u64 {
+        let offset = match numbers {
+            Numbers::Ssn => i64::from((number as u16).wrapping_sub(self.next as u16).cast_signed()),
+            Numbers::Mid => i64::from(number.wrapping_sub(self.next as u32).cast_signed()),
+        };
+        self.next.wrapping_add_signed(offset)
+    }
+}
+
+/// A piece that is ready, or has been taken by way of its stream.
+#[derive(Debug)]
+struct Slot {
+    piece: Option<Piece>,
+    /// The place of the next piece of the same stream, 0 if there is none.
+    next: u64,
+}
+
+/// Pieces in the order in which they became ready.
+#[derive(Debug)]
+struct Ready {
+    slots: VecDeque<Slot>,
+    /// The place of the first slot, from 1 on.
+    first: u64,
+    /// Slots that hold a piece.
+    live: usize,
+}
+
+impl Ready {
+    const fn new() -> Self {
+        Self { slots: VecDeque::new(), first: 1, live: 0 }
+    }
+
+    fn slot(&mut self, place: u64) -> Option<&mut Slot> {
+        self.slots.get_mut(place.checked_sub(self.first)? as usize)
+    }
+
+    /// Puts it behind the others of its stream.
+    fn push(&mut self, stream: &mut InStream, piece: Piece) {
+        let (len, capacity) = (self.slots.len(), self.slots.capacity());
+        if len == capacity && len >= budget::SPARE_SLOTS {
+            // By less than double: what is spare counts as held.
+            self.slots.reserve_exact(len / 8);
+        }
+        let place = self.first + len as u64;
+        self.slots.push_back(Slot { piece: Some(piece), next: 0 });
+        self.live += 1;
+        if stream.head == 0 {
+            stream.head = place;
+        } else if let Some(last) = self.slot(stream.tail) {
+            last.next = place;
+        }
+        stream.tail = place;
+    }
+
+    /// Takes the first piece of a stream.
+    fn pop_from(&mut self, stream: &mut InStream) -> Option<Piece> {
+        let head = stream.head;
+        let slot = self.slot(head)?;
+        let piece = slot.piece.take();
+        stream.head = slot.next;
+        self.live -= usize::from(piece.is_some());
+        while self.slots.front().is_some_and(|slot| slot.piece.is_none()) {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        let (len, capacity) = (self.slots.len(), self.slots.capacity());
+        if capacity > budget::SPARE_SLOTS && len < capacity / 4 {
+            self.slots.shrink_to((capacity / 2).max(budget::SPARE_SLOTS));
+        }
+        piece
+    }
+
+    /// Too many pieces were taken by way of their streams while others before them were not.
+    fn is_sparse(&self) -> bool {
+        self.slots.len() > 2 * self.live + 64
+    }
+
+    fn memory(&self) -> usize {
+        let spare = self.slots.capacity().saturating_sub(budget::SPARE_SLOTS);
+        self.slots.len().max(spare) * size_of::<Slot>()
+    }
+}
+
+#[derive(Debug)]
 pub(crate) struct InStreams {
     streams: Vec<InStream>,
-    /// Streams in the order in which their pieces became ready, one entry for each piece.
-    order: VecDeque<StreamId>,
+    ready: Ready,
+    /// Complete ordered messages that came too early, by stream and place.
+    early: BTreeMap<(StreamId, u64), Piece>,
+    /// Of these, those that came above a gap: by the place of their first TSN.
+    above_gap: BTreeMap<u64, (StreamId, u64)>,
+    /// Streams whose numbers have moved since they last began anew.
+    moved: Vec<StreamId>,
+    /// Bytes of payload held, the chunks that they came in, and the memory of the payload outside of blocks.
+    bytes: usize,
+    chunks: u32,
+    outside: usize,
     /// Pieces that have ever become ready, over all streams.
     ever_ready: u64,
     limit: u16,
@@ -46,25 +147,26 @@ pub(crate) enum Numbers {
     Mid,
 }
 
-impl Numbers {
-    fn cmp(self, a: u32, b: u32) -> Ordering {
-        match self {
-            Self::Ssn => Ssn(a as u16).serial_cmp(Ssn(b as u16)),
-            Self::Mid => Mid(a).serial_cmp(Mid(b)),
-        }
-    }
-
-    const fn next(self, number: u32) -> u32 {
-        match self {
-            Self::Ssn => number.wrapping_add(1) & 0xffff,
-            Self::Mid => number.wrapping_add(1),
-        }
-    }
+/// Memory of a piece's payload, if that is its own.
+fn outside(piece: &Piece) -> usize {
+    if piece.block.is_some() { 0 } else { budget::payload(piece.payload.len()) }
 }
 
 impl InStreams {
     pub(crate) fn new(limit: u16) -> Self {
-        Self { limit, ..Self::default() }
+        Self {
+            streams: Vec::new(),
+            ready: Ready::new(),
+            early: BTreeMap::new(),
+            above_gap: BTreeMap::new(),
+            moved: Vec::new(),
+            bytes: 0,
+            chunks: 0,
+            outside: 0,
+            ever_ready: 0,
+            limit,
+            numbers: Numbers::default(),
+        }
     }
 
     pub(crate) const fn limit(&self) -> u16 {
@@ -76,141 +178,195 @@ impl InStreams {
         self.numbers = numbers;
     }
 
+    fn stream(&self, stream: StreamId) -> InStream {
+        self.streams.get(usize::from(stream.0)).copied().unwrap_or_default()
+    }
+
+    fn stream_mut(&mut self, stream: StreamId) -> &mut InStream {
+        let index = usize::from(stream.0);
+        if self.streams.len() <= index {
+            self.streams.resize_with(index + 1, InStream::default);
+        }
+        &mut self.streams[index]
+    }
+
     /// It is this message's turn on its stream.
     pub(crate) fn is_next(&self, stream: StreamId, number: u32, unordered: bool) -> bool {
-        unordered || self.streams.get(usize::from(stream.0)).map_or(0, |s| s.next) == number
+        let s = self.stream(stream);
+        unordered || s.place(self.numbers, number) == s.next
     }
 
     /// The ordered message of this number has been delivered, or skipped.
     pub(crate) fn is_past(&self, stream: StreamId, number: u32) -> bool {
-        let next = self.streams.get(usize::from(stream.0)).map_or(0, |s| s.next);
-        self.numbers.cmp(number, next).is_lt()
+        let s = self.stream(stream);
+        s.place(self.numbers, number) < s.next
     }
 
-    /// Takes a message, or a piece of one whose turn it is. False if an ordered message with this
-    /// number was here before: the sender broke the protocol.
-    pub(crate) fn insert(&mut self, piece: Piece) -> bool {
+    /// The message that came too early would become ready now: its turn has come, or it has none.
+    pub(crate) fn comes_early(&self, piece: &Piece) -> bool {
+        !piece.unordered && {
+            let s = self.stream(piece.stream);
+            s.place(self.numbers, piece.number) > s.next
+        }
+    }
+
+    /// Takes a message, or a piece of one whose turn it is. `above_gap`: something is missing below its first
+    /// TSN. Gives it back if an ordered message with this number was here before: the sender broke the protocol.
+    pub(crate) fn insert(&mut self, piece: Piece, above_gap: bool) -> Result<(), Piece> {
         let id = piece.stream;
-        let index = usize::from(id.0);
-        if self.streams.len() <= index {
-            self.streams.resize_with(index + 1, InStream::default);
-        }
         let numbers = self.numbers;
-        let s = &mut self.streams[index];
+        let s = *self.stream_mut(id);
         if piece.unordered {
-            s.ready.push_back(piece);
-            self.now_ready(id);
-            return true;
+            self.add(&piece);
+            self.now_ready(piece);
+            return Ok(());
         }
-        if piece.number != s.next {
-            if s.was_skipped(numbers, piece.number) {
+        let place = s.place(numbers, piece.number);
+        if place != s.next {
+            if (s.skipped_from..s.next).contains(&place) {
                 // Some senders name the number of an unordered message that they give up, against RFC 3758 3.2:
                 // the ordered message of this number is another one. It comes in its order, for nothing behind it
                 // has been delivered, and is new by its TSN.
-                s.skipped_from = numbers.next(piece.number);
-                s.ready.push_back(piece);
-                self.now_ready(id);
-                return true;
+                self.stream_mut(id).skipped_from = place + 1;
+                self.add(&piece);
+                self.now_ready(piece);
+                return Ok(());
             }
-            if numbers.cmp(piece.number, s.next).is_lt() {
-                return false;
+            if place < s.next || self.early.contains_key(&(id, place)) {
+                return Err(piece);
             }
-            let at = s.early.partition_point(|p| numbers.cmp(p.number, piece.number).is_lt());
-            if s.early.get(at).is_some_and(|p| p.number == piece.number) {
-                return false;
+            self.add(&piece);
+            if above_gap {
+                self.above_gap.insert(piece.places.0, (id, place));
             }
-            s.early.insert(at, piece);
-            return true;
+            self.early.insert((id, place), piece);
+            return Ok(());
         }
-        if piece.end {
-            s.next = numbers.next(s.next);
+        let end = piece.end;
+        self.add(&piece);
+        self.now_ready(piece);
+        // `skipped_from` also while only a part of the message has come.
+        self.move_to(id, s.next + u64::from(end), s.next + u64::from(end));
+        self.release_early(id);
+        Ok(())
+    }
+
+    /// The next ordered message on a stream is another one.
+    fn move_to(&mut self, id: StreamId, next: u64, skipped_from: u64) {
+        let s = self.stream_mut(id);
+        (s.next, s.skipped_from) = (next, skipped_from);
+        if !std::mem::replace(&mut s.moved, true) {
+            self.moved.push(id);
         }
-        s.ready.push_back(piece);
-        let mut ready = 1;
-        while s.early.front().is_some_and(|p| p.number == s.next) {
-            s.ready.extend(s.early.pop_front());
-            s.next = numbers.next(s.next);
-            ready += 1;
+    }
+
+    /// What waited for the messages before it becomes ready.
+    fn release_early(&mut self, id: StreamId) {
+        let mut s = self.stream(id);
+        while !self.early.is_empty()
+            && let Some(piece) = self.take_early((id, s.next))
+        {
+            self.now_ready(piece);
+            self.move_to(id, s.next + 1, s.next + 1);
+            s.next += 1;
         }
-        // Also while only a part of the message has come.
-        s.skipped_from = s.next;
-        for _ in 0..ready {
-            self.now_ready(id);
+    }
+
+    fn take_early(&mut self, key: (StreamId, u64)) -> Option<Piece> {
+        let piece = self.early.remove(&key)?;
+        if !self.above_gap.is_empty() {
+            self.above_gap.remove(&piece.places.0);
         }
-        true
+        Some(piece)
     }
 
     /// The sender has given up a message of which pieces have been delivered.
     pub(crate) fn abort(&mut self, piece: Piece) {
-        let id = piece.stream;
         // Its pieces went through here.
-        if let Some(s) = self.streams.get_mut(usize::from(id.0)) {
-            s.ready.push_back(piece);
-            self.now_ready(id);
+        if usize::from(piece.stream.0) < self.streams.len() {
+            self.add(&piece);
+            self.now_ready(piece);
         }
     }
 
     /// Ordered messages up to this one that are missing will not come: those that wait for them have
     /// waited long enough (RFC 3758 3.6).
     pub(crate) fn skip(&mut self, stream: StreamId, number: u32) {
-        let index = usize::from(stream.0);
-        if self.streams.len() <= index {
-            self.streams.resize_with(index + 1, InStream::default);
-        }
         let numbers = self.numbers;
-        let s = &mut self.streams[index];
-        if numbers.cmp(number, s.next).is_lt() {
+        let s = *self.stream_mut(stream);
+        let to = s.place(numbers, number);
+        if to < s.next {
             return;
         }
-        s.next = numbers.next(number);
-        let mut ready = 0;
-        while s.early.front().is_some_and(|p| numbers.cmp(p.number, s.next).is_le()) {
-            let Some(piece) = s.early.pop_front() else { break };
-            if piece.number == s.next {
-                s.next = numbers.next(s.next);
-            }
-            s.skipped_from = numbers.next(piece.number);
-            s.ready.push_back(piece);
-            ready += 1;
+        self.move_to(stream, to + 1, s.skipped_from);
+        let waits = |early: &BTreeMap<(StreamId, u64), Piece>| {
+            let first = early.range((stream, 0)..=(stream, to)).next();
+            first.map(|(key, _)| *key)
+        };
+        while let Some(key) = waits(&self.early) {
+            let Some(piece) = self.take_early(key) else { break };
+            self.now_ready(piece);
+            self.stream_mut(stream).skipped_from = key.1 + 1;
         }
-        for _ in 0..ready {
-            self.now_ready(stream);
+        if self.early.contains_key(&(stream, to + 1)) {
+            self.release_early(stream);
         }
     }
 
-    fn now_ready(&mut self, stream: StreamId) {
-        self.order.push_back(stream);
+    fn add(&mut self, piece: &Piece) {
+        self.bytes += piece.payload.len();
+        self.chunks += piece.chunks;
+        self.outside += outside(piece);
+    }
+
+    fn gone(&mut self, piece: &Piece) {
+        self.bytes -= piece.payload.len();
+        self.chunks -= piece.chunks;
+        self.outside -= outside(piece);
+    }
+
+    fn now_ready(&mut self, piece: Piece) {
+        let index = usize::from(piece.stream.0);
+        self.ready.push(&mut self.streams[index], piece);
         self.ever_ready += 1;
     }
 
     /// The piece that has been ready for the longest time.
     pub(crate) fn pop(&mut self) -> Option<Piece> {
-        while let Some(id) = self.order.pop_front() {
-            let s = &mut self.streams[usize::from(id.0)];
-            if s.taken > 0 {
-                s.taken -= 1;
-                continue;
-            }
-            return s.ready.pop_front();
-        }
-        None
+        // The first slot is never empty.
+        let stream = self.ready.slots.front()?.piece.as_ref()?.stream;
+        self.pop_from(stream)
     }
 
     /// The piece of this stream that has been ready for the longest time.
     pub(crate) fn pop_from(&mut self, stream: StreamId) -> Option<Piece> {
         let s = self.streams.get_mut(usize::from(stream.0))?;
-        let piece = s.ready.pop_front()?;
-        s.taken += 1;
-        if self.order.front() == Some(&stream) {
-            self.order.pop_front();
-            s.taken -= 1;
+        let piece = self.ready.pop_from(s)?;
+        self.gone(&piece);
+        if self.ready.is_sparse() {
+            self.close_up();
         }
         Some(piece)
     }
 
+    /// Drops the slots of what has been taken.
+    #[cold]
+    fn close_up(&mut self) {
+        let slots = std::mem::take(&mut self.ready.slots);
+        (self.ready.first, self.ready.live) = (1, 0);
+        let pieces = || slots.iter().filter_map(|slot| slot.piece.as_ref());
+        for piece in pieces() {
+            self.streams[usize::from(piece.stream.0)].head = 0;
+        }
+        for piece in slots.into_iter().filter_map(|slot| slot.piece) {
+            let index = usize::from(piece.stream.0);
+            self.ready.push(&mut self.streams[index], piece);
+        }
+    }
+
     /// The application has something to read.
-    pub(crate) fn has_ready(&self) -> bool {
-        self.streams.iter().any(|s| !s.ready.is_empty())
+    pub(crate) const fn has_ready(&self) -> bool {
+        self.ready.live > 0
     }
 
     /// Pieces that have ever become ready.
@@ -219,23 +375,26 @@ impl InStreams {
     }
 
     /// The early message with the highest TSN: where it begins.
-    pub(crate) fn highest_early(&self) -> Option<(StreamId, Tsn)> {
-        let highest =
-            |a: (StreamId, Tsn), b: (StreamId, Tsn)| if b.1.is_after(a.1) { b } else { a };
-        let last =
-            |(i, s): (usize, &InStream)| s.early.back().map(|p| (StreamId(i as u16), p.tsns.0));
-        self.streams.iter().enumerate().filter_map(last).reduce(highest)
+    pub(crate) fn highest_early(&self) -> Option<u64> {
+        self.above_gap.last_key_value().map(|(place, _)| *place)
     }
 
-    /// Forgets the last early message of a stream.
-    pub(crate) fn evict_early(&mut self, stream: StreamId) -> Option<Piece> {
-        self.streams.get_mut(usize::from(stream.0))?.early.pop_back()
+    /// Forgets that message.
+    pub(crate) fn evict_highest(&mut self) -> Option<Piece> {
+        let (_, key) = self.above_gap.pop_last()?;
+        let piece = self.early.remove(&key)?;
+        self.gone(&piece);
+        Some(piece)
     }
 
     /// Bytes held, and chunks that they came in.
-    pub(crate) fn held(&self) -> (usize, u32) {
-        let pieces = self.streams.iter().flat_map(|s| s.early.iter().chain(&s.ready));
-        pieces.fold((0, 0), |(b, c), p| (b + p.payload.len(), c + p.chunks))
+    pub(crate) const fn held(&self) -> (usize, u32) {
+        (self.bytes, self.chunks)
+    }
+
+    /// Bytes of memory that this takes, blocks aside.
+    pub(crate) fn memory(&self) -> usize {
+        self.outside + self.early.len() * budget::EARLY + self.ready.memory()
     }
 
     /// There are so many streams from now on.
@@ -246,29 +405,58 @@ impl InStreams {
     /// The next ordered message on these streams has sequence number 0 (RFC 6525 5.2.2 E3). What came
     /// too early can have no predecessor any more: gives what was dropped.
     pub(crate) fn reset(&mut self, streams: &Streams) -> (usize, u32) {
-        let mut dropped = (0, 0);
-        for (stream, s) in self.streams.iter_mut().enumerate() {
-            if streams.contains(StreamId(stream as u16)) {
-                for p in s.early.drain(..) {
-                    dropped = (dropped.0 + p.payload.len(), dropped.1 + p.chunks);
+        let before = self.held();
+        match streams {
+            Streams::All => {
+                for piece in std::mem::take(&mut self.early).into_values() {
+                    self.gone(&piece);
                 }
-                (s.next, s.skipped_from) = (0, 0);
+                self.above_gap.clear();
+                for id in std::mem::take(&mut self.moved) {
+                    let s = self.stream_mut(id);
+                    (s.next, s.skipped_from, s.moved) = (FIRST, FIRST, false);
+                }
+            }
+            Streams::Some(listed) => listed.iter().for_each(|id| self.reset_one(StreamId(*id))),
+        }
+        (before.0 - self.bytes, before.1 - self.chunks)
+    }
+
+    fn reset_one(&mut self, id: StreamId) {
+        while let Some((&key, _)) = self.early.range((id, 0)..=(id, u64::MAX)).next() {
+            if let Some(piece) = self.take_early(key) {
+                self.gone(&piece);
             }
         }
-        dropped
+        if let Some(s) = self.streams.get_mut(usize::from(id.0)) {
+            (s.next, s.skipped_from) = (FIRST, FIRST);
+        }
     }
 
     /// The peer starts to count anew (restart); what is ready stays ready. Gives what was dropped.
     pub(crate) fn restart(&mut self, limit: u16) -> (usize, u32) {
         self.limit = limit;
-        let mut dropped = (0, 0);
-        for s in &mut self.streams {
-            for p in s.early.drain(..) {
-                dropped = (dropped.0 + p.payload.len(), dropped.1 + p.chunks);
-            }
-            (s.next, s.skipped_from) = (0, 0);
+        self.reset(&Streams::All)
+    }
+
+    /// The counts agree with what is there.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let ready = self.ready.slots.iter().filter_map(|slot| slot.piece.as_ref());
+        let found =
+            self.early.values().chain(ready.clone()).fold((0, 0, 0), |(b, c, o), p| {
+                (b + p.payload.len(), c + p.chunks, o + outside(p))
+            });
+        let counted = (self.bytes, self.chunks, self.outside);
+        if found != counted || ready.count() != self.ready.live {
+            return Err(format!("messages: {found:?} held, {counted:?} counted"));
         }
-        dropped
+        let known = |(place, key): (&u64, &(StreamId, u64))| {
+            self.early.get(key).is_some_and(|p| p.places.0 == *place)
+        };
+        if !self.above_gap.iter().all(known) {
+            return Err("an early message is known that is not there".into());
+        }
+        Ok(())
     }
 }
 
@@ -290,9 +478,16 @@ mod tests {
             aborted: false,
             payload: Bytes::from(vec![stream as u8, ssn as u8]),
             chunks: 1,
-            tsns: (Tsn(ssn.into()), Tsn(ssn.into())),
-            scattered: Vec::new(),
+            places: (ssn.into(), ssn.into()),
+            scattered: Box::default(),
+            block: None,
         }
+    }
+
+    fn put(s: &mut InStreams, piece: Piece) -> bool {
+        let done = s.insert(piece, false).is_ok();
+        assert_eq!(s.check(), Ok(()));
+        done
     }
 
     fn drain(s: &mut InStreams) -> Vec<(u16, u16)> {
@@ -303,11 +498,14 @@ mod tests {
     fn ordered_waits_unordered_does_not() {
         let mut s = InStreams::new(10);
         for p in [piece(1, 1, false), piece(2, 0, false), piece(1, 7, true), piece(1, 0, false)] {
-            assert!(s.insert(p));
+            assert!(put(&mut s, p));
         }
         assert_eq!(drain(&mut s), [(2, 0), (1, 7), (1, 0), (1, 1)]);
-        assert!(!s.insert(piece(1, 0, false)), "an old SSN");
-        assert!(s.insert(piece(1, 3, false)) && !s.insert(piece(1, 3, false)), "an SSN twice");
+        assert!(!put(&mut s, piece(1, 0, false)), "an old SSN");
+        assert!(
+            put(&mut s, piece(1, 3, false)) && !put(&mut s, piece(1, 3, false)),
+            "an SSN twice"
+        );
     }
 
     #[test]
@@ -319,9 +517,9 @@ mod tests {
             s.skip(StreamId(1), last - 2);
             let numbered = |number| Piece { number, ..piece(1, 0, false) };
             for number in [0, last, 1, last - 1] {
-                assert!(s.insert(numbered(number)), "{number}");
+                assert!(put(&mut s, numbered(number)), "{number}");
             }
-            assert!(!s.insert(numbered(last)));
+            assert!(!put(&mut s, numbered(last)));
             let got: Vec<u32> = std::iter::from_fn(|| s.pop()).map(|p| p.number).collect();
             assert_eq!(got, [last - 1, last, 0, 1]);
         }
@@ -331,7 +529,7 @@ mod tests {
     fn what_waited_for_what_was_given_up_becomes_ready() {
         let mut s = InStreams::new(10);
         for ssn in [2, 4, 5, 7] {
-            assert!(s.insert(piece(1, ssn, false)));
+            assert!(put(&mut s, piece(1, ssn, false)));
         }
         s.skip(StreamId(1), 3);
         assert_eq!(drain(&mut s), [(1, 2), (1, 4), (1, 5)]);
@@ -339,27 +537,27 @@ mod tests {
         s.skip(StreamId(1), 3);
         s.skip(StreamId(4), 0);
         assert_eq!(drain(&mut s), []);
-        assert!(s.insert(piece(1, 6, false)) && s.insert(piece(4, 1, false)));
+        assert!(put(&mut s, piece(1, 6, false)) && put(&mut s, piece(4, 1, false)));
         assert_eq!(drain(&mut s), [(1, 6), (1, 7), (4, 1)]);
     }
 
     #[test]
     fn a_message_whose_number_was_skipped_comes_once_and_in_order() {
         let mut s = InStreams::new(10);
-        assert!(s.insert(piece(1, 0, false)));
+        assert!(put(&mut s, piece(1, 0, false)));
         s.skip(StreamId(1), 1);
-        assert!(s.insert(piece(1, 1, false)), "the number of an unordered one was named");
-        assert!(!s.insert(piece(1, 1, false)), "twice");
-        assert!(s.insert(piece(1, 2, false)));
+        assert!(put(&mut s, piece(1, 1, false)), "the number of an unordered one was named");
+        assert!(!put(&mut s, piece(1, 1, false)), "twice");
+        assert!(put(&mut s, piece(1, 2, false)));
         assert_eq!(drain(&mut s), [(1, 0), (1, 1), (1, 2)]);
         s.skip(StreamId(1), 3);
-        assert!(s.insert(piece(1, 4, false)));
-        assert!(!s.insert(piece(1, 3, false)), "too late for its order");
+        assert!(put(&mut s, piece(1, 4, false)));
+        assert!(!put(&mut s, piece(1, 3, false)), "too late for its order");
         // What came early and was skipped over has been delivered.
-        assert!(s.insert(piece(1, 7, false)));
+        assert!(put(&mut s, piece(1, 7, false)));
         s.skip(StreamId(1), 8);
-        assert!(!s.insert(piece(1, 6, false)) && !s.insert(piece(1, 7, false)));
-        assert!(s.insert(piece(1, 8, false)) && s.insert(piece(1, 9, false)));
+        assert!(!put(&mut s, piece(1, 6, false)) && !put(&mut s, piece(1, 7, false)));
+        assert!(put(&mut s, piece(1, 8, false)) && put(&mut s, piece(1, 9, false)));
         assert_eq!(drain(&mut s), [(1, 4), (1, 7), (1, 8), (1, 9)]);
     }
 
@@ -367,12 +565,29 @@ mod tests {
     fn two_doors_to_one_stream() {
         let mut s = InStreams::new(10);
         for p in [piece(1, 0, false), piece(2, 0, false), piece(1, 1, false), piece(2, 1, false)] {
-            s.insert(p);
+            put(&mut s, p);
         }
         assert_eq!(s.pop_from(StreamId(2)).map(|p| p.number), Some(0));
         assert_eq!(s.pop().map(|p| (p.stream.0, p.number)), Some((1, 0)));
         assert_eq!(s.pop_from(StreamId(9)), None);
         assert_eq!(drain(&mut s), [(1, 1), (2, 1)]);
         assert_eq!(s.ever_ready(), 4);
+    }
+
+    /// The application takes what comes on one stream while a message of another one waits.
+    #[test]
+    fn what_was_taken_by_way_of_its_stream_leaves_no_trace() {
+        let mut s = InStreams::new(10);
+        for n in 0..10 {
+            put(&mut s, piece(1, n, false));
+        }
+        for n in 0..5000 {
+            put(&mut s, piece(2, n, false));
+            assert_eq!(s.pop_from(StreamId(2)).map(|p| p.number), Some(n.into()));
+        }
+        assert!(s.memory() < 20_000, "{} bytes", s.memory());
+        assert_eq!(drain(&mut s).len(), 10);
+        assert_eq!(s.pop_from(StreamId(2)), None);
+        assert_eq!(s.held(), (0, 0));
     }
 }

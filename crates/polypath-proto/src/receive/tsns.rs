@@ -1,11 +1,20 @@
 //! Which TSNs have arrived: the cumulative TSN, the gap blocks and the duplicates
 //! (RFC 9260 3.3.4, 6.2).
+//!
+//! A TSN's place counts TSNs from the association's first one, so that nothing wraps; structures that
+//! are sorted by TSN use places as keys.
+
+use std::collections::BTreeMap;
 
 use crate::Tsn;
+use crate::budget;
 use crate::wire::GapBlock;
 
 /// Duplicates remembered between two SACKs; more are acknowledged but not listed.
 const MAX_DUPLICATES: usize = 32;
+
+/// The place of the TSN before the first one: what lies below it has a place too.
+const FIRST_PLACE: u64 = 1 << 32;
 
 /// What the tracker makes of a TSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,29 +27,49 @@ pub(crate) enum Arrived {
     Duplicate,
 }
 
-/// A contiguous run of TSNs above the cumulative one, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    first: Tsn,
-    last: Tsn,
-}
-
 #[derive(Debug)]
 pub(crate) struct TsnTracker {
     initial: Tsn,
     cumulative: Tsn,
-    /// Ascending, with at least one TSN missing between neighbours and above `cumulative`.
-    runs: Vec<Run>,
+    /// The place of `cumulative`.
+    place: u64,
+    /// The first and the last place of contiguous runs of TSNs, with at least one TSN missing between
+    /// neighbours and above `cumulative`.
+    runs: BTreeMap<u64, u64>,
+    /// TSNs in `runs`.
+    above: u64,
     duplicates: Vec<Tsn>,
 }
 
 impl TsnTracker {
     pub(crate) const fn new(initial: Tsn) -> Self {
-        Self { initial, cumulative: initial.prev(), runs: Vec::new(), duplicates: Vec::new() }
+        Self {
+            initial,
+            cumulative: initial.prev(),
+            place: FIRST_PLACE,
+            runs: BTreeMap::new(),
+            above: 0,
+            duplicates: Vec::new(),
+        }
     }
 
     pub(crate) const fn cumulative(&self) -> Tsn {
         self.cumulative
+    }
+
+    /// The place of the cumulative TSN.
+    pub(crate) const fn place(&self) -> u64 {
+        self.place
+    }
+
+    /// The place of a TSN less than half the circle away.
+    pub(crate) const fn place_of(&self, tsn: Tsn) -> u64 {
+        let offset = tsn.offset_from(self.cumulative).cast_signed();
+        self.place.wrapping_add_signed(offset as i64)
+    }
+
+    fn tsn_at(&self, place: u64) -> Tsn {
+        self.cumulative.plus(place.wrapping_sub(self.place) as u32)
     }
 
     /// The first TSN that the peer may use.
@@ -48,8 +77,18 @@ impl TsnTracker {
         tsn == self.initial
     }
 
-    pub(crate) const fn has_gap(&self) -> bool {
+    pub(crate) fn has_gap(&self) -> bool {
         !self.runs.is_empty()
+    }
+
+    /// The run that holds this place, or ends below it.
+    fn run_at_or_below(&self, place: u64) -> Option<(u64, u64)> {
+        self.runs.range(..=place).next_back().map(|(&first, &last)| (first, last))
+    }
+
+    /// The TSN at this place has arrived, or is not expected any more.
+    pub(crate) fn has(&self, place: u64) -> bool {
+        place <= self.place || self.run_at_or_below(place).is_some_and(|(_, last)| last >= place)
     }
 
     /// What `tsn` would be, without noting it.
@@ -60,11 +99,7 @@ impl TsnTracker {
         if tsn == self.cumulative.next() {
             return Arrived::InSequence;
         }
-        let at = self.runs.partition_point(|r| r.last.is_before(tsn));
-        match self.runs.get(at) {
-            Some(r) if !r.first.is_after(tsn) => Arrived::Duplicate,
-            _ => Arrived::OutOfSequence,
-        }
+        if self.has(self.place_of(tsn)) { Arrived::Duplicate } else { Arrived::OutOfSequence }
     }
 
     pub(crate) fn note_duplicate(&mut self, tsn: Tsn) {
@@ -73,86 +108,97 @@ impl TsnTracker {
         }
     }
 
+    /// Everything up to this place has arrived, or is not expected any more.
+    fn advance(&mut self, place: u64) {
+        let mut place = place;
+        if !self.runs.is_empty() {
+            while let Some(run) = self.runs.first_entry().filter(|run| *run.key() <= place + 1) {
+                self.above -= run.get() - run.key() + 1;
+                place = place.max(run.remove());
+            }
+        }
+        self.cumulative = self.tsn_at(place);
+        self.place = place;
+    }
+
     /// Notes a TSN that [`judge`](Self::judge) called new.
     pub(crate) fn note(&mut self, tsn: Tsn) {
-        if tsn == self.cumulative.next() {
-            self.cumulative = tsn;
-            if self.runs.first().is_some_and(|r| r.first == tsn.next()) {
-                self.cumulative = self.runs.remove(0).last;
-            }
-            return;
+        let place = self.place_of(tsn);
+        if place == self.place + 1 {
+            return self.advance(place);
         }
-        let at = self.runs.partition_point(|r| r.last.is_before(tsn));
-        let joins_below = at > 0 && self.runs[at - 1].last.next() == tsn;
-        let joins_above = self.runs.get(at).is_some_and(|r| r.first == tsn.next());
-        match (joins_below, joins_above) {
-            (true, true) => {
-                self.runs[at - 1].last = self.runs[at].last;
-                self.runs.remove(at);
+        let last = self.runs.remove(&(place + 1)).unwrap_or(place);
+        let below = self.runs.range_mut(..place).next_back();
+        match below.filter(|(_, end)| **end + 1 == place) {
+            Some((_, end)) => *end = last,
+            None => {
+                self.runs.insert(place, last);
             }
-            (true, false) => self.runs[at - 1].last = tsn,
-            (false, true) => self.runs[at].first = tsn,
-            (false, false) => self.runs.insert(at, Run { first: tsn, last: tsn }),
         }
+        self.above += 1;
     }
 
     /// Whatever is missing up to `to`, which lies above the cumulative TSN, is not missed any more
     /// (RFC 3758 3.6).
     pub(crate) fn forward(&mut self, to: Tsn) {
-        let above = self.runs.partition_point(|r| !r.last.is_after(to));
-        self.runs.drain(..above);
-        self.cumulative = to;
-        if self.runs.first().is_some_and(|r| !r.first.is_after(to.next())) {
-            self.cumulative = self.runs.remove(0).last;
-        }
+        self.advance(self.place_of(to));
     }
 
-    /// Forgets TSNs above the cumulative one that have arrived, both ends included, to make room for
+    /// Forgets places above the cumulative TSN that have arrived, both ends included, to make room for
     /// lower ones (RFC 9260 6.2: reneging).
-    pub(crate) fn forget(&mut self, first: Tsn, last: Tsn) {
-        let at = self.runs.partition_point(|r| r.last.is_before(first));
-        let Some(run) = self.runs.get_mut(at).filter(|r| !r.first.is_after(first)) else { return };
-        let above = (run.last != last).then(|| Run { first: last.next(), last: run.last });
-        let below = (run.first != first).then(|| Run { first: run.first, last: first.prev() });
-        self.runs.splice(at..=at, below.into_iter().chain(above));
+    pub(crate) fn forget(&mut self, first: u64, last: u64) {
+        let Some((from, to)) = self.run_at_or_below(first).filter(|run| run.1 >= last) else {
+            return;
+        };
+        if from == first {
+            self.runs.remove(&from);
+        } else {
+            self.runs.insert(from, first - 1);
+        }
+        if to > last {
+            self.runs.insert(last + 1, to);
+        }
+        self.above -= last - first + 1;
     }
 
-    /// The highest TSN that has come.
-    pub(crate) fn highest(&self) -> Tsn {
-        self.runs.last().map_or(self.cumulative, |r| r.last)
+    /// The place of the highest TSN that has come.
+    pub(crate) fn highest(&self) -> u64 {
+        self.runs.last_key_value().map_or(self.place, |(_, &last)| last)
     }
 
     /// How many TSNs below it have not.
-    pub(crate) fn missing(&self) -> u32 {
-        let come: u32 = self.runs.iter().map(|r| r.last.offset_from(r.first) + 1).sum();
-        self.highest().offset_from(self.cumulative) - come
+    pub(crate) fn missing(&self) -> u64 {
+        self.highest() - self.place - self.above
+    }
+
+    /// Bytes that the runs take.
+    pub(crate) fn memory(&self) -> usize {
+        self.runs.len() * budget::GAP_RUN
     }
 
     /// The gap blocks for a SACK; those that are too far above for 16 bits are left out.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = GapBlock> + '_ {
-        self.runs.iter().map_while(|r| self.block(r.first, r.last))
+        self.runs.iter().map_while(|(&first, &last)| self.block(first, last))
     }
 
-    /// Of these, what lies up to this TSN.
-    pub(crate) fn gaps_up_to(&self, kept: Tsn) -> impl Iterator<Item = GapBlock> + '_ {
-        let below = self.runs.iter().take_while(move |r| !r.first.is_after(kept));
-        below.map_while(move |r| {
-            self.block(r.first, if r.last.is_after(kept) { kept } else { r.last })
-        })
+    /// Of these, what lies up to this place.
+    pub(crate) fn gaps_up_to(&self, kept: u64) -> impl Iterator<Item = GapBlock> + '_ {
+        let below = self.runs.range(..=kept);
+        below.map_while(move |(&first, &last)| self.block(first, last.min(kept)))
     }
 
     /// What lies above it.
-    pub(crate) fn gaps_above(&self, kept: Tsn) -> impl Iterator<Item = GapBlock> + '_ {
-        let above = self.runs.iter().skip_while(move |r| !r.last.is_after(kept));
-        above.map_while(move |r| {
-            self.block(if r.first.is_after(kept) { r.first } else { kept.next() }, r.last)
-        })
+    pub(crate) fn gaps_above(&self, kept: u64) -> impl Iterator<Item = GapBlock> + '_ {
+        let from =
+            self.run_at_or_below(kept).filter(|run| run.1 > kept).map_or(kept + 1, |run| run.0);
+        let above = self.runs.range(from..);
+        above.map_while(move |(&first, &last)| self.block(first.max(kept + 1), last))
     }
 
-    fn block(&self, first: Tsn, last: Tsn) -> Option<GapBlock> {
+    fn block(&self, first: u64, last: u64) -> Option<GapBlock> {
         Some(GapBlock {
-            start: u16::try_from(first.offset_from(self.cumulative)).ok()?,
-            end: u16::try_from(last.offset_from(self.cumulative)).ok()?,
+            start: u16::try_from(first - self.place).ok()?,
+            end: u16::try_from(last - self.place).ok()?,
         })
     }
 
@@ -163,6 +209,21 @@ impl TsnTracker {
     /// A SACK has reported the duplicates.
     pub(crate) fn duplicates_reported(&mut self) {
         self.duplicates.clear();
+    }
+
+    /// The count agrees with the runs.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let above: u64 = self.runs.iter().map(|(first, last)| last - first + 1).sum();
+        let ends = self.runs.iter().map(|run| run.1);
+        let apart = std::iter::once(&self.place).chain(ends).zip(self.runs.keys());
+        let sound = apart.clone().all(|(end, first)| *first > end + 1);
+        if above == self.above && sound && self.runs.iter().all(|(first, last)| first <= last) {
+            return Ok(());
+        }
+        Err(format!(
+            "TSNs above {}: {above} in {:?}, counted {}",
+            self.place, self.runs, self.above
+        ))
     }
 }
 
@@ -215,7 +276,7 @@ mod tests {
                 if renege && ahead < 8 {
                     let Some(&n) = set.iter().nth(ahead as usize) else { continue };
                     let last = if set.contains(&(n + 1)) { n + 1 } else { n };
-                    t.forget(Tsn(start).plus(n), Tsn(start).plus(last));
+                    t.forget(t.place_of(Tsn(start).plus(n)), t.place_of(Tsn(start).plus(last)));
                     set.retain(|m| *m < n || *m > last);
                     continue;
                 }
@@ -242,6 +303,9 @@ mod tests {
                     .flat_map(|g| (u32::from(g.start)..=u32::from(g.end)).map(|o| cumulative.wrapping_sub(1).wrapping_add(o)))
                     .collect();
                 prop_assert_eq!(&listed, &set);
+                prop_assert_eq!(t.check(), Ok(()));
+                let highest = set.last().map_or(0, |n| n + 1 - cumulative);
+                prop_assert_eq!(t.missing(), u64::from(highest) - set.len() as u64);
             }
         }
     }

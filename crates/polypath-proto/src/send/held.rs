@@ -66,6 +66,10 @@ impl Held {
         self.messages.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
     fn find(&self, number: u64) -> Option<usize> {
         self.messages.binary_search_by_key(&number, |m| m.number).ok()
     }

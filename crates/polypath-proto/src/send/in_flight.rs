@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::ahead::Reserved;
 use super::partial::Partial;
 use super::queue::NewChunk;
+use crate::budget;
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::wire::{
     DATA_HEADER_LEN, Data, DoesNotFit, GapBlock, I_DATA_HEADER_LEN, IData, Mark, PacketWriter, Sack,
@@ -160,6 +161,9 @@ impl Outstanding {
     }
 }
 
+/// Runs of chunks that the receiver has promised to keep and whose payload is let go, at most.
+const MOST_KEPT: usize = 512;
+
 /// Both ends included; counted from the first TSN ever, so that nothing wraps.
 type Span = (u64, u64);
 
@@ -181,6 +185,12 @@ pub(crate) struct InFlight {
     bytes: u32,
     /// Chunks that were given up.
     abandoned: usize,
+    /// Up to this place, which is not included, a FORWARD TSN may skip.
+    skippable: u64,
+    /// A chunk was lost whose message may be given up.
+    partly_lost: bool,
+    /// Operations, see [`budget`].
+    looked: u64,
     pub(super) reserved: Reserved,
 }
 
@@ -196,6 +206,9 @@ impl InFlight {
             lost: BTreeSet::new(),
             bytes: 0,
             abandoned: 0,
+            skippable: 0,
+            partly_lost: false,
+            looked: 0,
             reserved: Reserved::new(),
         }
     }
@@ -220,6 +233,16 @@ impl InFlight {
         let waits = |c: &Outstanding| matches!(c.fate, Fate::Lost(_) | Fate::Reserved);
         let at = self.ring.iter().rposition(|c| !waits(c))?;
         Some(self.first.plus(at as u32))
+    }
+
+    /// Chunks that are not cumulatively acknowledged.
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Operations so far.
+    pub(crate) const fn looked(&self) -> u64 {
+        self.looked
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -355,6 +378,7 @@ impl InFlight {
         chunk.ever_fast_retransmitted |= cause == LossCause::FastRetransmit;
         if was_in_flight {
             self.bytes -= chunk.size();
+            self.partly_lost |= chunk.partial.is_some();
             self.lost.insert(self.first_place + offset as u64);
         }
         was_in_flight
@@ -397,6 +421,11 @@ impl InFlight {
             self.first_place += 1;
             each(tsn, chunk, fate);
         }
+        let (len, capacity) = (self.ring.len(), self.ring.capacity());
+        if capacity > budget::SPARE_CHUNKS && len < capacity / 4 {
+            self.ring.shrink_to(capacity / 2);
+        }
+        self.advance_skippable();
         let first = self.first_place;
         for spans in [&mut self.acked, &mut self.kept] {
             let below = spans.partition_point(|s| s.1 < first);
@@ -422,6 +451,7 @@ impl InFlight {
             new = union(&new, &self.kept);
         }
         let old = std::mem::take(&mut self.acked);
+        let mut looked = (old.len() + self.kept.len()) as u64;
         difference(&new, &old, |place| {
             let offset = (place - self.first_place) as usize;
             let chunk = &mut self.ring[offset];
@@ -437,6 +467,7 @@ impl InFlight {
             acked(self.first.plus(offset as u32), chunk, fate);
         });
         difference(&old, &new, |place| {
+            looked += 1;
             let offset = (place - self.first_place) as usize;
             let chunk = &mut self.ring[offset];
             if chunk.abandoned {
@@ -449,6 +480,7 @@ impl InFlight {
         });
         self.acked = new;
         self.spare = old;
+        self.looked += looked;
     }
 
     /// The receiver keeps what these gap blocks of the last SACK name: their payload is of no use any
@@ -459,7 +491,12 @@ impl InFlight {
         if named.is_empty() {
             return 0;
         }
+        self.looked += (self.acked.len() + self.kept.len()) as u64;
         let new = union(&intersection(&named, &self.acked), &self.kept);
+        if new.len() > MOST_KEPT {
+            // Each further SACK is compared with all of them: the rest is held until it is acknowledged.
+            return 0;
+        }
         let mut bytes = 0;
         difference(&new, &self.kept, |place| {
             let chunk = &mut self.ring[(place - self.first_place) as usize];
@@ -502,8 +539,10 @@ impl InFlight {
             + u64::from(horizon.offset_from(self.first)).min(self.ring.len() as u64);
         let mut place = self.first_place;
         let beyond = (end, end);
+        let mut looked = 0;
         for (first, last) in self.acked.iter().copied().chain([beyond]) {
             for p in place..first.min(end) {
+                looked += 1;
                 let offset = (p - self.first_place) as usize;
                 let chunk = &mut self.ring[offset];
                 let may_leave = !chunk.abandoned && chunk.fate != Fate::Reserved;
@@ -513,6 +552,7 @@ impl InFlight {
             }
             place = last + 1;
         }
+        self.looked += looked;
     }
 
     /// Calls `each`, in the order of TSNs, with every chunk up to the highest one acknowledged that
@@ -526,9 +566,10 @@ impl InFlight {
         let Some(&(_, highest)) = self.acked.last() else { return };
         let last =
             (highest + u64::from(next_too)).min(self.first_place + self.ring.len() as u64 - 1);
-        let Self { first, first_place, ring, spare, .. } = self;
+        let Self { first, first_place, ring, spare, looked, .. } = self;
         // `spare` holds the spans that were acknowledged before.
         difference(&[(*first_place, last)], spare, |place| {
+            *looked += 1;
             let offset = (place - *first_place) as usize;
             if !ring[offset].abandoned && ring[offset].fate != Fate::Reserved {
                 each(first.plus(offset as u32), &mut ring[offset]);
@@ -542,7 +583,7 @@ impl InFlight {
 
     /// Forgets everything; the next chunk has TSN `initial`.
     pub(crate) fn restart(&mut self, initial: Tsn) {
-        *self = Self::new(initial);
+        *self = Self { looked: self.looked, ..Self::new(initial) };
     }
 
     /// The counts agree with the ring.
@@ -580,6 +621,10 @@ impl InFlight {
         });
         if let Some(chunk) = unsound {
             return Err(format!("kept by the receiver {:?}, and {chunk:?}", self.kept));
+        }
+        let skippable = self.first_place + self.to_be_skipped().count() as u64;
+        if skippable != self.skippable {
+            return Err(format!("skippable up to {skippable}, counted {}", self.skippable));
         }
         self.reserved.check(self.ring.iter())
     }

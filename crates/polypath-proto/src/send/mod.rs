@@ -6,6 +6,7 @@ mod in_flight;
 mod partial;
 mod queue;
 
+use crate::budget;
 use crate::policy::StreamScheduler;
 use crate::{Time, Tsn};
 pub(crate) use held::Streams;
@@ -13,6 +14,11 @@ pub(crate) use in_flight::{Fate, InFlight, Outstanding};
 pub(crate) use partial::{Abandonments, Limit, Partial};
 pub(crate) use queue::NewChunk;
 use queue::SendQueue;
+
+/// Sizes, for the account of memory.
+pub(crate) const QUEUED_SIZE: usize = size_of::<queue::Queued>();
+pub(crate) const OUTSTANDING_SIZE: usize = size_of::<Outstanding>();
+pub(crate) const PARTIAL_SIZE: usize = size_of::<Partial>();
 
 /// The sending half of an association.
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub(crate) struct Sender {
     pub(crate) largest_window: u32,
     /// Payload bytes that are not yet cumulatively acknowledged: waiting, in flight or lost.
     pub(crate) buffered: usize,
+    /// Payload of the largest message that was ever taken.
+    pub(crate) largest_message: usize,
     /// A send was refused for want of room; the application wants to hear when there is some.
     pub(crate) starved: bool,
     /// A SACK has come since T3-rtx last expired.
@@ -60,12 +68,29 @@ impl Sender {
             announced: 0,
             largest_window: 0,
             buffered: 0,
+            largest_message: 0,
             starved: false,
             heard: true,
             probe: WindowProbe::Idle,
             unreliable: false,
             abandonments: Abandonments::default(),
         }
+    }
+
+    /// Bytes of memory in use. Chunks whose payload the receiver keeps still take their place.
+    pub(crate) fn memory(&self) -> usize {
+        let (waiting, outstanding) = (self.queue.messages(), self.flight.len());
+        let partial = if self.unreliable { budget::PARTIAL } else { 0 };
+        self.buffered
+            + waiting * (budget::QUEUED + partial)
+            + outstanding * (budget::OUTSTANDING + partial)
+    }
+
+    /// Bytes that a send buffer of this size still takes, which counts payload, and bookkeeping as far as
+    /// that is more than half the buffer.
+    pub(crate) fn room(&self, buffer: usize) -> usize {
+        let memory = budget::send_limit(buffer).saturating_sub(self.memory());
+        buffer.saturating_sub(self.buffered).min(memory)
     }
 
     /// Nothing waits and nothing is unacknowledged.
@@ -164,6 +189,7 @@ impl Sender {
 
     pub(crate) fn check(&self) -> Result<(), String> {
         self.flight.check()?;
+        self.queue.check()?;
         let held: usize = self.flight.iter().map(|(_, c)| c.payload.len()).sum();
         if held + self.queue.bytes() != self.buffered {
             return Err(format!(

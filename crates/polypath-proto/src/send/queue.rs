@@ -16,6 +16,9 @@ use crate::{Message, Mid, Ppid, StreamId, Time};
 /// A fragment smaller than this is not worth its header: the message waits for the next packet.
 const LEAST_FRAGMENT: usize = 64;
 
+/// A stream on which nothing waits keeps memory for so many messages.
+const MOST_SPARE: usize = 16;
+
 /// What the next DATA chunk carries; it has no TSN yet.
 #[derive(Debug)]
 pub(crate) struct NewChunk {
@@ -76,6 +79,8 @@ pub(crate) struct SendQueue {
     /// What its stream's reset holds back.
     held: Held,
     bytes: usize,
+    /// Messages of which something waits.
+    messages: usize,
     /// Messages that were ever queued.
     number: u64,
     /// Messages with a lifetime, and with a priority, of which something waits.
@@ -93,6 +98,7 @@ impl SendQueue {
             next: None,
             held: Held::default(),
             bytes: 0,
+            messages: 0,
             number: 0,
             expiries: BTreeSet::new(),
             priorities: BTreeSet::new(),
@@ -112,6 +118,7 @@ impl SendQueue {
         let number = self.number;
         self.number += 1;
         self.bytes += message.payload.len();
+        self.messages += 1;
         let partial = Partial::of(&message, number, now).map(Arc::new);
         let id = message.stream;
         match partial.as_ref().map(|p| p.limit) {
@@ -214,6 +221,11 @@ impl SendQueue {
         self.bytes
     }
 
+    /// Messages of which something waits, for the end of a reset too.
+    pub(crate) const fn messages(&self) -> usize {
+        self.messages
+    }
+
     /// The stream of the next chunk.
     pub(crate) const fn next_stream(&self) -> Option<StreamId> {
         self.next
@@ -272,6 +284,10 @@ impl SendQueue {
                 if beginning { message.payload } else { message.payload.split_off(stream.offset) };
             stream.offset = 0;
             stream.fragments = 0;
+            if stream.messages.is_empty() && stream.messages.capacity() > MOST_SPARE {
+                stream.messages = VecDeque::new();
+            }
+            self.messages -= 1;
             if let Some(partial) = partial {
                 self.forget_limit(&partial);
             }
@@ -334,6 +350,7 @@ impl SendQueue {
         if let Some(held) = self.held.remove(message.number) {
             let bytes = held.message.payload.len();
             self.bytes -= bytes;
+            self.messages -= 1;
             self.forget_limit(message);
             return Some(Removed { bytes, begun: None });
         }
@@ -351,6 +368,7 @@ impl SendQueue {
             self.begun = self.begun.filter(|begun| *begun != id);
         }
         self.bytes -= removed.bytes;
+        self.messages -= 1;
         self.forget_limit(message);
         self.tell_left(id, message.number, 0, true);
         Some(removed)
@@ -364,6 +382,7 @@ impl SendQueue {
             let from = usize::from(stream.offset > 0).min(stream.messages.len());
             for queued in stream.messages.split_off(from) {
                 self.bytes -= queued.message.payload.len();
+                self.messages -= 1;
                 if let Some(partial) = &queued.partial {
                     self.forget_limit(partial);
                 }
@@ -372,6 +391,16 @@ impl SendQueue {
             }
         }
         dropped
+    }
+
+    /// The counts agree with what is there.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let waiting: usize = self.streams.iter().map(|s| s.messages.len()).sum();
+        let held = self.held.len();
+        if waiting + held == self.messages {
+            return Ok(());
+        }
+        Err(format!("{waiting} messages wait and {held} are held, counted {}", self.messages))
     }
 
     /// A message on one of these streams waits, or a part of one.
@@ -412,6 +441,7 @@ impl SendQueue {
             }
             let Some(queued) = stream.messages.pop_front() else { continue };
             dropped += queued.message.payload.len() - offset;
+            self.messages -= 1;
             if let Some(partial) = &queued.partial {
                 self.forget_limit(partial);
             }

@@ -279,3 +279,188 @@ fn endless_reneging_is_survived() {
     hand.sack(&mut net, 0, &[]);
     assert!(net.a(1).is_established());
 }
+
+/// Host 1 with this configuration, and a hand that offers partial reliability.
+fn partial_peer(config: ConfigBuilder) -> (Net, Hand) {
+    let mut net = pair(1, config.partial_reliability(true).build().unwrap());
+    let mut hand = Hand::new(1);
+    let answers = hand.init(&mut net, &|p| p.forward_tsn_supported().unwrap());
+    hand.learn(&answers[0]);
+    assert!(hand.echo(&mut net)[0].has("COOKIE ACK"));
+    (net, hand)
+}
+
+fn received(net: &Net) -> usize {
+    net.a(1).budget().received
+}
+
+/// RFC 3758 3.6: a message that was given up leaves fragments behind. First ones, one behind the other: none of
+/// them can ever be completed, so none is kept, and what comes later does not look for them.
+#[test]
+fn fragments_of_messages_that_were_given_up_are_not_kept() {
+    for shape in [(true, false), (false, false), (false, true)] {
+        let (mut net, hand) = partial_peer(Config::builder());
+        let fifty = |from: u32| {
+            hand.packet(hand.peer_tag, &|w| {
+                for n in from..from + 50 {
+                    let chunk = Data { beginning: shape.0, end: shape.1, ..hand.chunk(n, b"x") };
+                    w.data(&chunk).unwrap();
+                }
+            })
+        };
+        let packets: Vec<Vec<u8>> = (0..300).map(|i| fifty(1 + 50 * i)).collect();
+        flood(&mut net, |_| (hand.ip, 0).into(), &packets, 300);
+        assert!(net.a(1).is_established(), "{shape:?}");
+        assert!(received(&net) < 2 * 98_304, "{shape:?}: {} bytes", received(&net));
+        let before = net.a(1).budget().operations;
+        flood(&mut net, |_| (hand.ip, 0).into(), &[fifty(15_001)], 1);
+        let operations = net.a(1).budget().operations - before;
+        assert!(operations <= 100, "{shape:?}: {operations} operations");
+    }
+}
+
+/// RFC 9260 6.2: as the receive buffer fills, by bookkeeping too, the window shrinks. One-byte messages on every
+/// stream, each one sequence number ahead.
+#[test]
+fn small_messages_that_wait_take_no_more_memory_than_the_buffer() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand { streams: (2048, 10), ..Hand::new(1) }.open(&mut net);
+    let packet = |from: u32| {
+        hand.packet(hand.peer_tag, &|w| {
+            for n in from..from + 50 {
+                let (stream, ssn) = (StreamId((n % 2048) as u16), Ssn((n / 2048 + 1) as u16));
+                w.data(&Data { stream, ssn, ..hand.chunk(n, b"x") }).unwrap();
+            }
+        })
+    };
+    let packets: Vec<Vec<u8>> = (0..1200).map(|i| packet(2 + 50 * i)).collect();
+    for train in packets.chunks(50) {
+        flood(&mut net, |_| (hand.ip, 0).into(), train, 50);
+        assert!(received(&net) <= 2 << 20, "{} bytes", received(&net));
+        let budget = net.a(1).budget();
+        assert!(budget.memory <= budget.most_memory);
+    }
+    assert!(net.a(1).is_established());
+    assert!(net.a(1).stats().dropped_no_buffer > 0);
+    assert_eq!(net.a(1).budget().operations, 0, "nothing was searched for");
+    // The first message of each stream comes, all below the gap; what was kept follows.
+    let sacks = hand.data(&mut net, 1);
+    assert!(sacks[0].sack().unwrap().cumulative > 3000, "{}", sacks[0].text());
+}
+
+/// An application that does not read, and a peer that heeds the window: nothing that it sends is dropped, and
+/// everything arrives once the application reads.
+#[test]
+fn the_window_closes_before_small_messages_fill_the_memory() {
+    for len in [1, 40, 300, 1400] {
+        let config = Config::builder().receive_buffer(100_000).build().unwrap();
+        let mut net = established(1, config);
+        net.hosts[1].reads = false;
+        let mut sent = 0u64;
+        let mut fill = |net: &mut Net| {
+            for _ in 0..400 {
+                while net.am(0).send_room() > 0 && sent < 6000 {
+                    net.send(0, (sent % 3) as u16, payload(sent, len)).unwrap();
+                    sent += 1;
+                }
+                net.run(MS(50));
+            }
+        };
+        fill(&mut net);
+        let budget = net.a(1).budget();
+        assert!(budget.received <= 200_000, "{len}: {} bytes", budget.received);
+        assert!(net.a(0).peer_rwnd() < 3000, "{len}: {}", net.a(0).peer_rwnd());
+        // Probes of the closed window aside, and what an estimate may be wrong by.
+        let dropped = net.a(1).stats().dropped_no_buffer;
+        assert!(dropped <= 60, "{len}: {dropped} dropped");
+        let mut got = net.read(1).len() as u64;
+        net.hosts[1].reads = true;
+        for _ in 0..50 {
+            fill(&mut net);
+            got += net.hosts[1].received.drain(..).count() as u64;
+            if got == 6000 {
+                break;
+            }
+        }
+        assert_eq!(got, 6000, "{len}");
+    }
+}
+
+/// A peer that does not read: the send buffer counts what small messages take beside their payload.
+#[test]
+fn small_messages_that_are_not_acknowledged_fill_the_send_buffer() {
+    let mut net = pair(1, Config::rfc9260());
+    let hand = Hand { rwnd: 5000, ..Hand::new(1) }.open(&mut net);
+    let mut taken = 0;
+    while net.a(1).send_room() > 0 {
+        let now = net.now;
+        net.am(1).send(now, Message::new(StreamId(taken % 10), payload(1, 1))).unwrap();
+        taken += 1;
+        assert!(taken < 60_000, "no end");
+    }
+    net.settle();
+    let budget = net.a(1).budget();
+    assert!(budget.sent <= 2 << 20, "{} bytes", budget.sent);
+    assert!(budget.memory <= budget.most_memory);
+    assert_eq!(net.send(1, 0, payload(0, 1)), Err(SendError::WouldBlock));
+    // It takes more again when the peer has acknowledged.
+    for round in 0..4000 {
+        let highest = net.sent(1).iter().flat_map(|p| p.data()).map(|d| d.n).max().unwrap();
+        net.log.clear();
+        hand.sack(&mut net, highest, &[]);
+        if net.saw(1, &Event::Writable) {
+            break;
+        }
+        assert!(round < 3999);
+    }
+    net.send(1, 0, payload(0, 1)).unwrap();
+}
+
+/// RFC 9260 6.2: one SACK answers a packet. A packet of many is no reason to compare all that is outstanding with
+/// each of them; nor is one that takes back what others acknowledged.
+#[test]
+fn many_sacks_in_a_packet_cost_as_much_as_one() {
+    let config = Config::builder().initial_cwnd(1000).max_burst(1 << 20).build().unwrap();
+    let mut net = pair(1, config);
+    let hand = Hand { rwnd: 1 << 24, ..Hand::new(1) }.open(&mut net);
+    for i in 0..600 {
+        net.send(1, 0, payload(i, 1000)).unwrap();
+    }
+    net.settle();
+    let outstanding = net.sent(1).iter().flat_map(|p| p.data()).count() as u16;
+    assert!(outstanding > 500, "{outstanding}");
+    let cumulative = Tsn(hand.peer_tsn.wrapping_sub(1));
+    let packet = |turn: u16| {
+        let block = |i| {
+            let end = if (i + turn) % 2 == 0 { outstanding } else { outstanding - 1 };
+            wire::GapBlock { start: end, end }
+        };
+        hand.packet(hand.peer_tag, &|w| {
+            for i in 0..50 {
+                w.sack(cumulative, 1 << 20, 0, [block(i)].into_iter(), [].into_iter()).unwrap();
+            }
+        })
+    };
+    for turn in 0..200 {
+        let before = net.a(1).budget().operations;
+        flood(&mut net, |_| (hand.ip, 0).into(), &[packet(turn)], 1);
+        let operations = net.a(1).budget().operations - before;
+        assert!(operations <= 4 * u64::from(outstanding), "{operations} operations");
+    }
+    assert!(net.a(1).is_established());
+}
+
+/// The application takes no events; what the peer can cause again and again is bounded.
+#[test]
+fn events_that_nobody_takes_are_bounded() {
+    let (mut net, hand) = peer();
+    let error = hand.packet(hand.peer_tag, &|w| {
+        w.error(|c| c.protocol_violation(&[b'x'; 1000])).unwrap();
+    });
+    flood(&mut net, |_| (hand.ip, 0).into(), &[error], 20_000);
+    let events = std::iter::from_fn(|| net.am(1).poll_event());
+    let words: Vec<usize> = events
+        .map(|event| if let Event::PeerError { cause } = event { cause.len() } else { 0 })
+        .collect();
+    assert!(words.len() <= 1024 && words.iter().sum::<usize>() <= 200_000, "{}", words.len());
+}

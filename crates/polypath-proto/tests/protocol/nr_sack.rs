@@ -145,6 +145,55 @@ fn what_was_never_sent_cannot_be_kept() {
     }
 }
 
+/// What is promised must not be dropped; what completes nothing fills the buffer all the same, and no more.
+#[test]
+fn promises_do_not_lift_the_limit_of_the_buffer() {
+    let (mut net, hand) = open(config().build().unwrap(), true);
+    net.hosts[1].reads = false;
+    let text = [7; 1400];
+    // Messages that wait for the first one of their stream, above a gap: promised as they come.
+    for n in 4..=600 {
+        let chunk = wire::Data { ssn: Ssn(n as u16), ..hand.chunk(n, &text) };
+        hand.say(&mut net, &|w| w.data(&chunk).unwrap());
+    }
+    // The gap is filled by fragments of a message that is not its stream's next and does not end.
+    for n in [1, 2, 3].into_iter().chain(601..3000) {
+        let chunk = wire::Data {
+            ssn: Ssn(5000),
+            beginning: n == 1 || n == 601,
+            end: n == 3,
+            ..hand.chunk(n, &text)
+        };
+        hand.say(&mut net, &|w| w.data(&chunk).unwrap());
+    }
+    let budget = net.a(1).budget();
+    assert!(budget.received <= 2 << 20, "{} bytes", budget.received);
+    assert!(net.a(1).stats().dropped_no_buffer > 0);
+    assert!(net.a(1).is_established());
+}
+
+/// A peer that keeps everything and never acknowledges the first chunk: what is left of the others is bookkeeping,
+/// and counts.
+#[test]
+fn chunks_that_the_receiver_keeps_still_fill_the_send_buffer() {
+    let (mut net, hand) = open(config().send_buffer(100_000).build().unwrap(), true);
+    let (mut last, mut quiet) = (0, 0);
+    while quiet < 3 {
+        while net.a(1).send_room() > 0 {
+            net.send(1, 0, payload(1, 100)).unwrap();
+        }
+        let highest = net.sent(1).iter().flat_map(|p| p.data()).map(|d| d.n).max().unwrap_or(last);
+        quiet = if highest > last { 0 } else { quiet + 1 };
+        last = highest.max(last);
+        net.log.clear();
+        nr_sack(&mut net, &hand, 0, &[], &[(2, last as u16)]);
+        let budget = net.a(1).budget();
+        assert!(budget.sent <= 200_000, "{} bytes", budget.sent);
+    }
+    assert!((200..2000).contains(&last), "{last} chunks were sent");
+    assert!(net.a(1).is_established());
+}
+
 proptest! {
     /// Lists in any order, overlapping, repeated, late: no harm, and what is freed is never asked for again.
     #[test]

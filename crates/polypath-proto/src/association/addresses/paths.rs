@@ -157,13 +157,13 @@ impl Association {
             self.paths[i].retire();
             let from = self.paths[i].set_state(now, PathState::Removed);
             let to = PathState::Removed;
-            self.events.push_back(Event::PathState { path, from, to, at: now });
+            self.tell(Event::PathState { path, from, to, at: now });
         }
         self.path_changes += 1;
         if gone.contains(&self.primary) {
             let path = self.stand_in();
             self.primary = path;
-            self.events.push_back(Event::PrimaryChanged { path });
+            self.tell(Event::PrimaryChanged { path });
         }
         self.choose_current(now);
         self.update_largest_payload();

@@ -348,7 +348,7 @@ impl Association {
             } else if change == AddressChange::Added {
                 self.remove_paths_from(now, address);
             }
-            self.events.push_back(Event::LocalAddress { address, change, granted });
+            self.tell(Event::LocalAddress { address, change, granted });
         }
         self.advance_addresses(now);
     }

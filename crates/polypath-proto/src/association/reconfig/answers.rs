@@ -134,7 +134,7 @@ impl Association {
     fn reset_incoming(&mut self, streams: &Streams) {
         self.receiver.reset_streams(streams);
         let (streams, outcome) = (streams.list(), Reconfigured::Performed);
-        self.tell_reconfig(Event::StreamsReset { incoming: true, streams, outcome });
+        self.tell(Event::StreamsReset { incoming: true, streams, outcome });
     }
 
     /// Data has come: a reset that waited for it is done (RFC 6525 5.2.2 E3 to E6).
@@ -193,7 +193,7 @@ impl Association {
         let theirs = self.receiver.tsns().cumulative().next().plus(JUMP);
         self.renumber(ours, theirs);
         self.sender.queue.release();
-        self.tell_reconfig(Event::AssociationReset { outcome: Reconfigured::Performed });
+        self.tell(Event::AssociationReset { outcome: Reconfigured::Performed });
         Answer::Renumbered(ours, theirs)
     }
 
@@ -206,7 +206,7 @@ impl Association {
                 self.inbound_streams = streams;
                 self.receiver.set_streams(streams);
                 let outcome = Reconfigured::Performed;
-                self.tell_reconfig(Event::StreamsAdded { incoming: true, streams, outcome });
+                self.tell(Event::StreamsAdded { incoming: true, streams, outcome });
                 Answer::Result(result::PERFORMED)
             }
             None => Answer::Result(result::DENIED),

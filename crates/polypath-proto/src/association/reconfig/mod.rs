@@ -25,7 +25,7 @@ use crate::send::Streams;
 use crate::wire::{
     Checksum, CommonHeader, DoesNotFit, PacketWriter, ReConfig, ReconfigParameter, ReconfigWriter,
 };
-use crate::{Event, Extension, PathId, Time, Tsn, VerificationTag};
+use crate::{Extension, PathId, Time, Tsn, VerificationTag};
 
 use requests::Ours;
 pub use requests::StreamReset;
@@ -219,13 +219,5 @@ impl Association {
     pub(super) fn is_before_reset(&self, cumulative: Tsn) -> bool {
         let old = self.reconfig.as_ref().and_then(|r| r.old);
         old.is_some_and(|old| old.offset_from(cumulative) < MOST_BEHIND)
-    }
-
-    fn tell_reconfig(&mut self, event: Event) {
-        // A peer that asks again and again gets no memory.
-        const MOST_EVENTS: usize = 1024;
-        if self.events.len() < MOST_EVENTS {
-            self.events.push_back(event);
-        }
     }
 }

@@ -331,12 +331,12 @@ impl Association {
                 }
                 self.sender.queue.release();
                 let streams = streams.list();
-                self.tell_reconfig(Event::StreamsReset { incoming: false, streams, outcome });
+                self.tell(Event::StreamsReset { incoming: false, streams, outcome });
             }
             // If it was done, the peer's own request tells.
             Request::ResetIncoming(streams) if !done => {
                 let streams = streams.list();
-                self.tell_reconfig(Event::StreamsReset { incoming: true, streams, outcome });
+                self.tell(Event::StreamsReset { incoming: true, streams, outcome });
             }
             Request::ResetAssociation => {
                 let outcome = match next_tsns {
@@ -348,18 +348,18 @@ impl Association {
                     _ => outcome,
                 };
                 self.sender.queue.release();
-                self.tell_reconfig(Event::AssociationReset { outcome });
+                self.tell(Event::AssociationReset { outcome });
             }
             Request::AddOutgoing(added) => {
                 if done {
                     self.outbound_streams = self.outbound_streams.saturating_add(added);
                 }
                 let streams = self.outbound_streams;
-                self.tell_reconfig(Event::StreamsAdded { incoming: false, streams, outcome });
+                self.tell(Event::StreamsAdded { incoming: false, streams, outcome });
             }
             Request::AddIncoming(_) if !done => {
                 let streams = self.inbound_streams;
-                self.tell_reconfig(Event::StreamsAdded { incoming: true, streams, outcome });
+                self.tell(Event::StreamsAdded { incoming: true, streams, outcome });
             }
             Request::ResetIncoming(_) | Request::AddIncoming(_) => {}
         }

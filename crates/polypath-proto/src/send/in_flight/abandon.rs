@@ -46,6 +46,7 @@ impl InFlight {
             }
         }
         if self.ring[at].end {
+            self.advance_skippable();
             return freed;
         }
         for offset in at + 1..self.ring.len() {
@@ -60,7 +61,27 @@ impl InFlight {
                 break;
             }
         }
+        self.advance_skippable();
         freed
+    }
+
+    /// Finds how far a FORWARD TSN may skip, from where it was: chunks stay given up.
+    pub(super) fn advance_skippable(&mut self) {
+        let mut place = self.skippable.max(self.first_place);
+        loop {
+            let offset = (place - self.first_place) as usize;
+            let behind_reset = offset > 0 && self.ring[offset - 1].before_reset;
+            if behind_reset || self.ring.get(offset).is_none_or(|c| !c.abandoned) {
+                break;
+            }
+            place += 1;
+        }
+        self.skippable = place;
+    }
+
+    /// Some chunk was lost, since this was last asked, whose message may be given up.
+    pub(crate) const fn take_partly_lost(&mut self) -> bool {
+        std::mem::replace(&mut self.partly_lost, false)
     }
 
     fn abandon_at(
@@ -99,6 +120,7 @@ impl InFlight {
             chunk.fate = Fate::Abandoned;
             chunk.abandoned = true;
         }
+        self.advance_skippable();
     }
 
     /// Some chunk here has been given up.
@@ -117,7 +139,7 @@ impl InFlight {
     /// across a reset of streams. The peer has done the reset once it has all before it, and takes the
     /// numbers of messages before it for ones behind it; a FORWARD TSN that ends there says nothing new
     /// to such a peer, and is dropped (RFC 3758 3.6).
-    fn to_be_skipped(&self) -> impl Iterator<Item = &Outstanding> {
+    pub(super) fn to_be_skipped(&self) -> impl Iterator<Item = &Outstanding> {
         let mut reset = false;
         self.ring
             .iter()
@@ -126,7 +148,7 @@ impl InFlight {
 
     /// Advanced.Peer.Ack.Point: up to there all is acknowledged or given up (RFC 3758 3.5 C1, C2).
     pub(crate) fn advanced_ack_point(&self) -> Tsn {
-        self.first.plus(self.to_be_skipped().count() as u32).prev()
+        self.tsn_at(self.skippable).prev()
     }
 
     /// What a FORWARD TSN says that has room for `most` streams: the point that it advances to, and the
