@@ -60,7 +60,8 @@ pub fn run(entry: &Entry) -> Result<(), Failure> {
     judge::run(&scenario).map(drop)
 }
 
-/// Writes a scenario into a folder, named by the number of its case, with a comment that says what was seen.
+/// Writes a scenario into a folder, named by the number of its case, with a comment that says what
+/// was seen.
 ///
 /// # Errors
 /// The file cannot be written.

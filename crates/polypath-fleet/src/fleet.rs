@@ -70,7 +70,8 @@ impl Fleet {
         if self.ns2 { case::with_ns2_profile(number) } else { number }
     }
 
-    /// Runs all cases. `failed` is called for each failure as soon as it is found, by one of the threads, and
+    /// Runs all cases. `failed` is called for each failure as soon as it is found, by one of the
+    /// threads, and
     /// `progress` every ten seconds or so.
     pub fn run(
         &self,

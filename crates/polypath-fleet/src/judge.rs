@@ -125,7 +125,8 @@ fn association(
     }
     // A handshake that is not complete may depend on a single address of the side that began it.
     let unopened = closed(sender, "no-answer") && terms.may_lose_its_address;
-    // T5-shutdown-guard is five times RTO.Max (RFC 9260 9.2): where that is a second, losses in a row
+    // T5-shutdown-guard is five times RTO.Max (RFC 9260 9.2): where that is a second, losses in a
+    // row
     // are enough, and so is a peer that has closed and whose address goes then.
     let guard =
         everything && [sender, receiver].iter().any(|side| closed(side, "shutdown-timeout"));
@@ -140,7 +141,8 @@ fn association(
     Ok(())
 }
 
-/// A peer that gave up gives no cause, or its user's; any other cause blames this side for something that no
+/// A peer that gave up gives no cause, or its user's; any other cause blames this side for
+/// something that no
 /// network does.
 fn blames(side: &SideOutcome) -> bool {
     let reason = side.close_reason.as_deref().unwrap_or_default();
@@ -162,7 +164,8 @@ fn stuck(terms: &Terms, end: End, association: &AssociationOutcome) -> Option<&'
         End::TimeLimit => "too slow",
         End::EventLimit => "too many events",
     };
-    // Without heartbeats nothing else makes the idle side notice, and probes for the paths' MTUs do not.
+    // Without heartbeats nothing else makes the idle side notice, and probes for the paths' MTUs do
+    // not.
     let unnoticed = terms.probes_mtu_only && half_open;
     (!unnoticed && !terms.overloaded).then_some(what)
 }

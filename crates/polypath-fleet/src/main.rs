@@ -14,9 +14,9 @@ const USAGE: &str = "\
 Runs random networks and judges them; see docs/fleet.md.
 
 polypath-fleet [--cases N] [--first N] [--ns2] [--workers N] [--keep FOLDER]
-    replays the corpus, then runs N cases (20,000) from a first number (by default, it follows from the
-    commit); --ns2 draws cases of the ns-2 profiles only. A case that fails is minimised and added to
-    the corpus, or written to another folder.
+    replays the corpus, then runs N cases (20,000) from a first number (by default, it follows from
+    the commit); --ns2 draws cases of the ns-2 profiles only. A case that fails is minimised and
+    added to the corpus, or written to another folder.
 polypath-fleet --replay CASE
     runs one case: a number that was printed (0x...), or a scenario file.
 polypath-fleet --minimise CASE
@@ -130,7 +130,8 @@ fn run(fleet: &Fleet, folder: &Path) -> ExitCode {
     println!("{:?}", summary.seen);
     let failures = summary.failed.len();
     println!(
-        "make fleet CASES={} FIRST={:#x}{}: {} cases in {:.0} s, {failures} failures; corpus: {kept} failures",
+        "make fleet CASES={} FIRST={:#x}{}: {} cases in {:.0} s, \
+         {failures} failures; corpus: {kept} failures",
         fleet.cases,
         fleet.first,
         if fleet.ns2 { " NS2=1" } else { "" },

@@ -1,7 +1,9 @@
 //! Makes a failing scenario small: delta debugging (Zeller and Hildebrandt 2002) on its TOML.
 //!
-//! Faults, address events, traffic, associations, interfaces and paths are left out, then keys (their
-//! defaults hold then), then messages and numbers become smaller and rounder. A step is kept if the run
+//! Faults, address events, traffic, associations, interfaces and paths are left out, then keys
+//! (their
+//! defaults hold then), then messages and numbers become smaller and rounder. A step is kept if the
+//! run
 //! fails in the same way.
 
 mod network;
@@ -68,7 +70,8 @@ fn reduce(mut table: Table, fails: &mut dyn FnMut(&Table) -> Option<Table>) -> T
     }
 }
 
-/// Leaves out elements of a list: first all, then halves of it, then smaller parts, then single ones.
+/// Leaves out elements of a list: first all, then halves of it, then smaller parts, then single
+/// ones.
 fn without_elements(
     mut table: Table,
     list: &str,
@@ -198,7 +201,8 @@ mod tests {
 
     #[test]
     fn only_what_the_failure_needs_is_left() {
-        // It needs the link that breaks on the last path, an rto_min below 100 ms and twenty messages.
+        // It needs the link that breaks on the last path, an rto_min below 100 ms and twenty
+        // messages.
         let (smallest, asked) = reduced(LARGE, |scenario| {
             let last = scenario.paths.len() - 1;
             let breaks = scenario.faults.iter().any(|fault| {

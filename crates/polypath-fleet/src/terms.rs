@@ -1,4 +1,5 @@
-//! What can be asked of a scenario: whether its association has to survive, and how long it may make
+//! What can be asked of a scenario: whether its association has to survive, and how long it may
+//! make
 //! no progress.
 
 use polypath_proto::Procedures;
@@ -27,7 +28,8 @@ pub struct Terms {
     /// By RFC 9260, an association that achieves nothing for this long after the last change of the
     /// network has ended, or will never achieve anything.
     pub patience: Span,
-    /// Background traffic alone takes half of the slowest link or more: bursts of it may leave nothing, and
+    /// Background traffic alone takes half of the slowest link or more: bursts of it may leave
+    /// nothing, and
     /// a queue without a limit may grow for ever.
     pub overloaded: bool,
     /// It runs by ns-2's procedures, by which an association need not end.
@@ -68,11 +70,14 @@ impl Terms {
 
 /// The longest time without progress.
 ///
-/// RFC 9260 8.1 counts an error for every timeout, and each acknowledgement sets the count to zero: an
+/// RFC 9260 8.1 counts an error for every timeout, and each acknowledgement sets the count to zero:
+/// an
 /// association ends after Association.Max.Retrans + 1 timeouts in a row (a handshake after
 /// Max.Init.Retransmits + 1, section 5.1), each of at most RTO.Max (6.3.3, E2), or one that is idle
-/// after as many heartbeats, one each RTO + 1.5 HB.interval at most (8.3). Where acknowledgements get
-/// through now and then, so that it does not end, as many attempts have to fail in a row as fail with a
+/// after as many heartbeats, one each RTO + 1.5 HB.interval at most (8.3). Where acknowledgements
+/// get
+/// through now and then, so that it does not end, as many attempts have to fail in a row as fail
+/// with a
 /// probability of 10^-9. So:
 ///
 /// patience = (max(Association.Max.Retrans, Max.Init.Retransmits, attempts) + 2)
@@ -88,11 +93,13 @@ fn patience(side: &TransportParameters, network: &NetworkTerms) -> Span {
     Span((u64::from(errors).max(attempts) + 2).saturating_mul(timeout))
 }
 
-/// Timeouts that an association which survives may spend waiting: of a thousand drawn ones, the one that
+/// Timeouts that an association which survives may spend waiting: of a thousand drawn ones, the one
+/// that
 /// spends the most spends 130.
 const CRAWLS: u64 = 500;
 
-/// The last change of the scenario, what applications and links need, and 500 RTO.Max: one that needs longer
+/// The last change of the scenario, what applications and links need, and 500 RTO.Max: one that
+/// needs longer
 /// crawls.
 fn deadline(scenario: &Scenario, sides: &[TransportParameters; 2], network: &NetworkTerms) -> Span {
     let changes =
@@ -108,7 +115,8 @@ fn deadline(scenario: &Scenario, sides: &[TransportParameters; 2], network: &Net
     Span(last.saturating_add(needed).saturating_add(rto.0.saturating_mul(CRAWLS)))
 }
 
-/// Nanoseconds that a workload takes where nothing is lost: twice its bytes over the slowest link, read at the
+/// Nanoseconds that a workload takes where nothing is lost: twice its bytes over the slowest link,
+/// read at the
 /// application's rate, and for each message its interval, a round trip and two delayed SACKs.
 fn needed(workload: &Workload, network: &NetworkTerms) -> u64 {
     let largest = |range: Option<SizeRange>| range.map_or(1500, |range| range.max.0);
@@ -141,7 +149,8 @@ fn survives(scenario: &Scenario, sides: &[TransportParameters; 2], network: &Net
         && addresses_allow_it(scenario, sides)
 }
 
-/// One address at each side stays all the time, and both sides have agreed on how to announce that others
+/// One address at each side stays all the time, and both sides have agreed on how to announce that
+/// others
 /// go: otherwise a path fails.
 fn addresses_allow_it(scenario: &Scenario, sides: &[TransportParameters; 2]) -> bool {
     let goes = |event: &polypath_sim::scenario::AddressEvent| {
@@ -171,7 +180,8 @@ fn addresses_allow_it(scenario: &Scenario, sides: &[TransportParameters; 2]) -> 
 /// What a network does to packets at worst.
 #[derive(Clone, Copy, Debug)]
 struct NetworkTerms {
-    /// Probability that a packet is lost on a link, given that the one before was, on the worst link.
+    /// Probability that a packet is lost on a link, given that the one before was, on the worst
+    /// link.
     loss: f64,
     /// Packets that the longest loss script takes.
     scripted: usize,

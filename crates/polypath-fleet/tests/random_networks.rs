@@ -1,8 +1,10 @@
 //! Random messages through random networks with random configurations: every message arrives
 //! exactly once, intact, ordered streams in order; the association ends closed, or says why.
 //!
-//! Each case follows from one number. A failure prints a line that runs it again. `POLYPATH_CASES` sets how
-//! many cases run, `POLYPATH_FIRST` where they begin: by default at a number that follows from the commit.
+//! Each case follows from one number. A failure prints a line that runs it again. `POLYPATH_CASES`
+//! sets how
+//! many cases run, `POLYPATH_FIRST` where they begin: by default at a number that follows from the
+//! commit.
 //! `make fleet` runs more of them, faster.
 
 use polypath_fleet::fleet::Fleet;
@@ -25,7 +27,8 @@ fn messages_survive_random_networks() {
     let summary = Fleet::new(first, cases).run(
         &|failed| {
             println!(
-                "POLYPATH_CASE={:#x} cargo test -p polypath-fleet --test random_networks replay -- --nocapture  \
+                "POLYPATH_CASE={:#x} cargo test -p polypath-fleet --test random_networks \
+                 replay -- --nocapture  \
                  # {}",
                 failed.number, failed.failure
             );

@@ -1,6 +1,7 @@
 //! A random network, configuration and workload, all from one number.
 //!
-//! A number keeps its meaning: whatever is drawn in addition has dice of its own, or follows from the
+//! A number keeps its meaning: whatever is drawn in addition has dice of its own, or follows from
+//! the
 //! number's lowest bits.
 
 mod addresses;

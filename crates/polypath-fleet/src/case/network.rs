@@ -70,7 +70,8 @@ pub(super) fn network(scenario: &mut Scenario, dice: &mut Dice, harshness: Harsh
     scenario.nodes.push(NodeSpec { name: "router".to_owned(), addresses: Vec::new() });
 }
 
-/// Background traffic. Where associations have to survive, all of it together is less than half of the
+/// Background traffic. Where associations have to survive, all of it together is less than half of
+/// the
 /// slowest link: otherwise a queue without limit grows for ever.
 pub(super) fn background(scenario: &mut Scenario, dice: &mut Dice, harshness: Harshness) {
     let most = if harshness == Harshness::Anything { 200_000 } else { 10_000 };

@@ -16,7 +16,8 @@ fn dormant(side: &SideOutcome) -> bool {
     side.close.is_none() && side.paths.iter().all(|path| path.state != "active")
 }
 
-/// `gone` has given up, and `open` probes a path that does not answer: a lost heartbeat to a path that is
+/// `gone` has given up, and `open` probes a path that does not answer: a lost heartbeat to a path
+/// that is
 /// not active is repeated for ever, and counts as no error of the association.
 fn abandoned(open: &SideOutcome, gone: &SideOutcome) -> bool {
     let failed = open.paths.iter().any(|path| path.state != "active");

@@ -1,4 +1,5 @@
-//! Leaves out paths, and interfaces of a general graph: what speaks of them goes too, and those behind
+//! Leaves out paths, and interfaces of a general graph: what speaks of them goes too, and those
+//! behind
 //! them get other numbers.
 
 use toml::{Table, Value};

@@ -10,7 +10,10 @@ const BUSY: [&str; 1] = ["heartbeat_interval"];
 pub(super) fn reduce(mut table: Table, fails: &mut dyn FnMut(&Table) -> Option<Table>) -> Table {
     let mut open = inside(&mut table, &[]);
     while let Some(place) = open.pop() {
-        let is = |step: Option<&Step>, keys: &[&str]| matches!(step, Some(Step::Key(key)) if keys.contains(&key.as_str()));
+        let is = |step: Option<&Step>, keys: &[&str]| match step {
+            Some(Step::Key(key)) => keys.contains(&key.as_str()),
+            _ => false,
+        };
         if is(place.first(), &KEPT) || is(place.last(), &BUSY) {
             continue;
         }
