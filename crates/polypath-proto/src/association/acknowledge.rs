@@ -195,8 +195,10 @@ impl Association {
                 self.ns2_after_sack(found);
             }
         } else {
-            self.count_missing_reports(&view, &mut tally.paths);
+            // RFC 9260 7.2.4: "Before the above adjustments, ... the cwnd adjustment rules defined in
+            // Sections 7.2.1 and 7.2.2 MUST be applied first."
             self.update_windows(&view, &tally.paths);
+            self.count_missing_reports(&view, &mut tally.paths);
         }
         for i in 0..self.paths.len() {
             if cmt {
@@ -207,6 +209,9 @@ impl Association {
                 self.update_t3(now, PathId(i as u8));
             }
             self.paths[i].acknowledged(now, tally.paths[i].acked);
+            if tally.paths[i].acked > 0 {
+                self.paths[i].set_timed_out(false);
+            }
             if tally.paths[i].answered {
                 self.answered(now, PathId(i as u8));
             }

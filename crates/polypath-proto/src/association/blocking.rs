@@ -28,7 +28,7 @@ impl Association {
             p.state() == PathState::Active && p.in_flight() == 0 && p.lost() == 0
         };
         self.state.may_send_data()
-            && !self.sender.peer_has_room((size + self.data_header()) as u32)
+            && !self.sender.peer_has_room(self.sender.flight.counted(size + self.data_header()))
             && self.paths.iter().any(idle)
     }
 }

@@ -144,6 +144,9 @@ impl Association {
         match outcome {
             Outcome::New => {
                 self.paths[path.index()].stats.data_bytes_received += chunk.bytes as u64;
+                // RFC 9260 6.2: room was made for it, and "the receiver MUST immediately send back a SACK
+                // chunk".
+                seen.dropped |= self.receiver.take_reneged() && !self.is_ns2();
             }
             Outcome::Duplicate => {
                 self.stats.duplicates_received += 1;

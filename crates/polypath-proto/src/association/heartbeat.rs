@@ -114,7 +114,10 @@ impl Association {
             return;
         }
         let period = self.heartbeat_period(path);
-        self.paths[path.index()].schedule_heartbeat(period.map(|period| now + period));
+        let p = &mut self.paths[path.index()];
+        p.schedule_heartbeat(period.map(|period| now + period));
+        // Jitter makes it longer, not shorter; a HEARTBEAT that is lost meanwhile doubles only the next.
+        p.set_heartbeat_period(self.config.heartbeat_interval().unwrap_or_default() + p.rto() / 2);
     }
 
     /// HB.interval, the path's RTO, and half of it more or less; `None` without heartbeats.
@@ -150,8 +153,7 @@ impl Association {
         if p.state() == PathState::Unconfirmed {
             return self.verify_address(now, path);
         }
-        let period = self.config.heartbeat_interval().unwrap_or_default() + p.rto() / 2;
-        let idle = p.is_idle_since(now - period);
+        let idle = p.is_idle_since(now - p.heartbeat_period());
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         if self.awaits_paths || self.policies.probing.after_period(&paths.path(path), idle, paths) {
             self.send_heartbeat(now, path);
@@ -338,11 +340,12 @@ impl Association {
         (path.index() < self.paths.len()).then_some((path, Time::from_nanos(nanos), kind))
     }
 
-    /// RFC 9260 8.3: the peer's HEARTBEAT goes back the way it came. Not before the COOKIE ACK: until then
-    /// the sender of the COOKIE ECHO "MUST NOT send any other packets to the peer" (5.1 C).
-    pub(super) fn handle_heartbeat(&mut self, path: PathId, info: &[u8]) {
+    /// RFC 9260 8.3: the peer's HEARTBEAT goes back the way it came, "together with any other received
+    /// TLVs, copied unchanged". Not before the COOKIE ACK: until then the sender of the COOKIE ECHO "MUST
+    /// NOT send any other packets to the peer" (5.1 C).
+    pub(super) fn handle_heartbeat(&mut self, path: PathId, parameters: &[u8]) {
         if self.state.is_synchronised() {
-            self.control.push(path, Control::HeartbeatAck(Bytes::copy_from_slice(info)));
+            self.control.push(path, Control::HeartbeatAck(Bytes::copy_from_slice(parameters)));
         }
     }
 

@@ -206,6 +206,10 @@ impl Association {
             preservative: None,
             stale: 0,
         };
+        let mut sender = Sender::new(tags.1, (config.stream_scheduler().make)(&config));
+        if config.procedures() == crate::Procedures::Ns2 {
+            sender.flight.count_no_padding();
+        }
         Self {
             id,
             policies: Policies::new(&config),
@@ -222,7 +226,7 @@ impl Association {
             current: PathId(0),
             error_count: 0,
             ssthresh: 0,
-            sender: Sender::new(tags.1, (config.stream_scheduler().make)(&config)),
+            sender,
             receiver: Receiver::new(Tsn(0), config.inbound_streams(), config.receive_buffer()),
             ack: PendingAck::new(),
             forward: None,
@@ -533,6 +537,7 @@ impl Association {
         let stats = &mut self.paths[path.index()].stats;
         stats.packets_received += 1;
         stats.bytes_received += packet.datagram().len() as u64;
+        self.extend_shutdown(now);
         let mut seen = data::DataSeen::new(ecn);
         let (work, outstanding) = (self.work(), self.sender.flight.len());
         let mut sacks = 0;
@@ -574,7 +579,8 @@ impl Association {
                     self.stats.dropped += 1;
                     true
                 }
-                Ok(Chunk::Sack(sack)) if self.state.is_synchronised() => {
+                // RFC 9260 6: "A SACK chunk received in any other state SHOULD be discarded."
+                Ok(Chunk::Sack(sack)) if self.state.may_send_data() => {
                     sacks += 1;
                     self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                     self.handle_sack(now, sack);
@@ -639,7 +645,7 @@ impl Association {
             Chunk::IData(data) => self.handle_i_data(path, data, seen),
             Chunk::IForwardTsn(forward) => self.handle_i_forward_tsn(path, forward, seen),
             Chunk::ForwardTsn(forward) => self.handle_forward_tsn(path, forward, seen),
-            Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.info),
+            Chunk::Heartbeat(h) => self.handle_heartbeat(path, h.parameters),
             Chunk::HeartbeatAck(h) if self.state.is_synchronised() => {
                 self.handle_heartbeat_ack(now, h.info);
             }

@@ -15,7 +15,7 @@ impl Association {
             self.stats.dropped += 1;
             return false;
         }
-        if !self.state.is_synchronised() {
+        if !self.state.may_send_data() {
             self.stats.dropped += 1;
             return true;
         }

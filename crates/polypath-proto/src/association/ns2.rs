@@ -361,7 +361,7 @@ impl Association {
 
     /// Nothing was sent on a path for an RTO.
     fn ns2_decay(&mut self, now: Time, path: PathId) {
-        let w = self.policies.congestion.on_idle(&self.paths[path.index()].view());
+        let w = self.policies.congestion.on_idle(&self.paths[path.index()].view(), false);
         let p = &mut self.paths[path.index()];
         // Once it has decayed, only data makes it grow again, and that starts the timer.
         if w == p.window() && p.in_flight() + p.lost() == 0 {

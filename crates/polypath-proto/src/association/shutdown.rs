@@ -31,11 +31,10 @@ impl Association {
             return;
         }
         let _ = now;
-        let cause = (!reason.is_empty()).then(|| {
-            // What does not fit the smallest packet is cut off.
-            OwnedCause::UserAbort(Bytes::copy_from_slice(&reason[..reason.len().min(400)]))
-        });
-        self.send_abort(cause);
+        // RFC 9260 9.1: the cause is there "on request of the upper layer", with a reason or without. What
+        // does not fit the smallest packet is cut off.
+        let reason = Bytes::copy_from_slice(&reason[..reason.len().min(400)]);
+        self.send_abort(Some(OwnedCause::UserAbort(reason)));
         self.become_closed(CloseReason::LocalAbort);
     }
 
@@ -142,6 +141,15 @@ impl Association {
     pub(super) fn handle_abort(&mut self, reason: CloseReason) {
         self.control.clear();
         self.become_closed(reason);
+    }
+
+    /// RFC 9260 9.2: in SHUTDOWN-SENT, "The reception of any packet from its peer ... SHOULD clear the
+    /// endpoint's retransmission count and restart the T2-shutdown timer".
+    pub(super) fn extend_shutdown(&mut self, now: Time) {
+        if let State::ShutdownSent(timers) = &mut self.state {
+            timers.t2 = now + self.paths[timers.path.index()].rto();
+            self.error_count = 0;
+        }
     }
 
     /// DATA in SHUTDOWN-SENT: the peer has not seen the SHUTDOWN yet (RFC 9260 9.2).

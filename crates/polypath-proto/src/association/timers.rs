@@ -123,6 +123,7 @@ impl Association {
                 self.sender.probe_after_timeout();
             }
         }
+        self.paths[i].set_timed_out(!ns2);
         // What the SRTT heuristic left in flight.
         self.paths[i].start_t3(now);
         // RFC 9260 6.1 A: a receiver that keeps its window closed but answers is not counted as an

@@ -14,7 +14,7 @@ use crate::reply::write_reply;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
     CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, CommonHeader, DoesNotFit, InitFields,
-    PacketWriter, ReconfigParameters, seal,
+    PacketWriter, ReconfigParameters, chunk_type, seal,
 };
 use crate::{Extension, Extensions, PathId, Time, Tsn, VerificationTag};
 
@@ -234,7 +234,9 @@ impl Association {
             // RFC 9260 6.3.3 E3: after a timeout it leaves whatever the peer's window, which in CMT it may do
             // on a path that has no allowance.
             let owed = concurrent && cause == LossCause::Timeout;
-            if self.may_burst(path) && (owed || self.sender.peer_has_room_for(tsn, size)) {
+            let waits = self.paths[path.index()].awaits_delivery();
+            if self.may_burst(path) && !waits && (owed || self.sender.peer_has_room_for(tsn, size))
+            {
                 return Some((path, tsn));
             }
             if !concurrent {
@@ -251,7 +253,8 @@ impl Association {
         }
         // The size in a packet of its own: the first question is whether the peer has room for it.
         let size = self.sender.next_new_size(self.largest_payload)? + self.data_header();
-        if self.awaits_paths || !self.sender.peer_has_room(size as u32) {
+        let size = self.sender.flight.counted(size);
+        if self.awaits_paths || !self.sender.peer_has_room(size) {
             return None;
         }
         if !self.is_ns2() {
@@ -279,7 +282,7 @@ impl Association {
             if ns2_cmt {
                 return Self::ns2_cmt_has_room(notes, config.max_burst(), dormant, p);
             }
-            has_room(p, burst_from, config.max_burst()) && !full
+            has_room(p, burst_from, config.max_burst()) && !full && !p.awaits_delivery()
         };
         let sender = &self.sender;
         let data = NewData {
@@ -294,7 +297,7 @@ impl Association {
         let mut turn = policies.scheduler.next(view, &data, &room)?;
         // A probe of the peer's window is of what it waits for; and what may be given up gets no TSN before it
         // leaves.
-        let probe = sender.flight.bytes() == 0 || size as u32 > sender.peer_rwnd;
+        let probe = sender.flight.bytes() == 0 || size > sender.peer_rwnd;
         if probe || self.extensions.contains(Extension::PartialReliability) {
             turn.ahead = 0;
         }
@@ -321,7 +324,7 @@ impl Association {
         let lost = chunk.as_lost(tsn, cause);
         let held_back: u32 = self.paths.iter().map(Path::lost).sum();
         let next = self.sender.queue.next_size(self.largest_payload, self.largest_payload);
-        let size = (next.unwrap_or_default() + self.data_header()) as u32;
+        let size = self.sender.flight.counted(next.unwrap_or_default() + self.data_header());
         self.path_for_lost(&lost) != path
             && self.sender.peer_has_room(held_back.saturating_add(size))
     }
@@ -513,7 +516,9 @@ impl Association {
                 info.resize(info.len().max(size.saturating_sub(taken)), 0);
                 w.heartbeat(&info)
             }
-            Control::HeartbeatAck(info) => w.heartbeat_ack(info),
+            Control::HeartbeatAck(parameters) => {
+                w.typed_chunk(chunk_type::HEARTBEAT_ACK, 0, parameters)
+            }
             Control::Cwr(tsn) => w.cwr(*tsn),
             Control::MtuProbe(size, begun) => self.write_mtu_probe(path, *size, *begun, w),
             Control::Asconf(raw) => w.raw_chunk(raw),
@@ -593,7 +598,9 @@ impl Association {
             // Asked twice, a policy that draws lots may answer twice.
             let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
             let allowed = (forced || chosen == Some(tsn))
-                || (self.may_burst(path) && self.sender.peer_has_room_for(tsn, size));
+                || (self.may_burst(path)
+                    && !(first && self.paths[path.index()].awaits_delivery())
+                    && self.sender.peer_has_room_for(tsn, size));
             if to != path && concurrent {
                 continue;
             }
@@ -635,6 +642,11 @@ impl Association {
         }
         self.policies.cwnd_update.on_retransmit(old, path);
         self.paths[old.index()].lost_gone(size);
+        if !self.is_ns2() {
+            for p in self.paths.iter_mut().filter(|p| !cmt || p.id() == old) {
+                p.drop_rtt_probe_from(tsn);
+            }
+        }
         let p = &mut self.paths[path.index()];
         match cause {
             LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
@@ -670,7 +682,7 @@ impl Association {
                 break;
             }
             let Some((n, reserved)) = self.next_new_chunk(path, ahead, room) else { break };
-            let size = (n + header) as u32;
+            let size = self.sender.flight.counted(n + header);
             let overtakes = concurrent || !self.sender.flight.has_lost() || self.may_overtake(path);
             if !self.may_burst(path) || !self.sender.peer_has_room(size) || !overtakes {
                 break;

@@ -63,6 +63,8 @@ pub(crate) struct Path {
     error_count: u32,
     /// Expirations of T3-rtx since the path last gave a sign of life.
     timeouts_in_a_row: u32,
+    /// T3-rtx has expired, and no data has been acknowledged since.
+    timed_out: bool,
     thresholds: Thresholds,
     window: Window,
     rtt: RttEstimator,
@@ -102,6 +104,7 @@ pub(crate) struct Path {
     t3_order: u64,
     heartbeat_order: u64,
     heartbeat_due: Option<Time>,
+    heartbeat_period: Duration,
     heartbeat_out: Option<HeartbeatOut>,
     /// When the last answered HEARTBEAT was sent; an older answer is a repetition.
     heartbeat_answered: Option<Time>,
@@ -113,6 +116,8 @@ pub(crate) struct Path {
     highest_sent: Option<Tsn>,
     /// When DATA was last sent, for the decay of an idle window.
     last_data: Option<Time>,
+    /// The window has been adjusted since then because the path was idle.
+    decayed: bool,
     /// When the idle window decays (ns-2's procedures).
     decay: Option<Decay>,
     pub(crate) stats: PathStats,
@@ -147,6 +152,7 @@ impl Path {
             address_confirmed: false,
             error_count: 0,
             timeouts_in_a_row: 0,
+            timed_out: false,
             thresholds: config.thresholds(),
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
@@ -172,12 +178,14 @@ impl Path {
             t3_order: 0,
             heartbeat_order: 0,
             heartbeat_due: None,
+            heartbeat_period: Duration::ZERO,
             heartbeat_out: None,
             heartbeat_answered: None,
             last_measured: now,
             last_used: now,
             highest_sent: None,
             last_data: None,
+            decayed: false,
             decay: None,
             stats: PathStats::default(),
         }
@@ -350,6 +358,17 @@ impl Path {
         self.in_flight < self.window.cwnd
     }
 
+    /// RFC 9260 7.2.3: after T3-rtx has expired, "no more than one SCTP packet will be in flight for that
+    /// address until the endpoint receives acknowledgement for successful delivery of data to that
+    /// address".
+    pub(crate) const fn awaits_delivery(&self) -> bool {
+        self.timed_out && self.in_flight > 0
+    }
+
+    pub(crate) const fn set_timed_out(&mut self, timed_out: bool) {
+        self.timed_out = timed_out;
+    }
+
     pub(crate) const fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -425,6 +444,7 @@ impl Path {
         self.sent_here.push_back(SentHere { tsn, transmissions });
         self.loss.count_sent();
         self.last_data = Some(now);
+        self.decayed = false;
         if self.highest_sent.is_none_or(|highest| tsn.is_after(highest)) {
             self.highest_sent = Some(tsn);
         }
@@ -500,6 +520,7 @@ impl Path {
         self.in_flight = 0;
         self.chunks_in_flight = 0;
         self.lost = 0;
+        self.timed_out = false;
         self.highest_sent = None;
         self.sent_here.clear();
         self.rtt_probe = None;
@@ -530,7 +551,8 @@ impl Path {
         }
         let times = idle.as_nanos() / rto.as_nanos().max(1);
         for _ in 0..times.min(32) {
-            self.window = controller.on_idle(&self.view());
+            self.window = controller.on_idle(&self.view(), !self.decayed);
+            self.decayed = true;
         }
         self.last_data = Some(now);
     }
@@ -560,6 +582,13 @@ impl Path {
         if self.rtt_probe == Some(tsn) {
             self.rtt_probe = None;
         }
+    }
+
+    /// RFC 9260 6.3.1 (C5): "RTT measurements SHOULD only be made using a DATA chunk with TSN r if no DATA
+    /// chunk with TSN less than or equal to r was retransmitted since the DATA chunk with TSN r was sent
+    /// first."
+    pub(crate) fn drop_rtt_probe_from(&mut self, tsn: Tsn) {
+        self.rtt_probe = self.rtt_probe.filter(|probe| probe.is_before(tsn));
     }
 
     pub(crate) fn sample_rtt(&mut self, r: Duration) {
@@ -637,6 +666,15 @@ impl Path {
     /// When the next HEARTBEAT is to be considered.
     pub(crate) const fn heartbeat_due(&self) -> Option<Time> {
         self.heartbeat_due
+    }
+
+    /// The shortest time for which it has to be idle before the next HEARTBEAT.
+    pub(crate) const fn heartbeat_period(&self) -> Duration {
+        self.heartbeat_period
+    }
+
+    pub(crate) const fn set_heartbeat_period(&mut self, period: Duration) {
+        self.heartbeat_period = period;
     }
 
     pub(crate) const fn schedule_heartbeat(&mut self, at: Option<Time>) {
@@ -731,6 +769,7 @@ impl Path {
 
     /// Nothing of what was sent here will be acknowledged or sent again.
     pub(crate) fn forget_flight(&mut self) {
+        self.timed_out = false;
         self.in_flight = 0;
         self.chunks_in_flight = 0;
         self.lost = 0;

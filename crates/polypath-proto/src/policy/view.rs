@@ -142,6 +142,16 @@ impl PathsView<'_> {
         self.paths[id.index()].state()
     }
 
+    /// A path's destination address.
+    pub fn remote(&self, id: PathId) -> IpAddr {
+        self.paths[id.index()].remote().ip()
+    }
+
+    /// A path's source address; unspecified while the operating system chooses.
+    pub const fn local(&self, id: PathId) -> IpAddr {
+        self.paths[id.index()].local()
+    }
+
     /// It is in use or ready for it.
     pub fn is_active(&self, id: PathId) -> bool {
         self.state(id) == PathState::Active

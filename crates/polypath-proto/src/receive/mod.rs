@@ -63,6 +63,7 @@ pub(crate) struct Receiver {
     kept: Option<u64>,
     /// What the largest chunk so far took.
     largest: usize,
+    reneged: bool,
 }
 
 const fn charge(payload: usize, chunks: u32) -> usize {
@@ -82,6 +83,7 @@ impl Receiver {
             announced: limit,
             kept: None,
             largest: 0,
+            reneged: false,
         }
     }
 
@@ -274,10 +276,12 @@ impl Receiver {
                     let evicted = evicted.or_else(|| self.interleaved.evict_highest());
                     let Some((last, bytes, chunks)) = evicted else { return false };
                     self.tsns.forget(first, last);
+                    self.reneged = true;
                     self.buffered -= charge(bytes, chunks);
                 }
                 (_, Some(_)) => {
                     let Some(piece) = self.streams.evict_highest() else { return false };
+                    self.reneged = true;
                     if piece.scattered.is_empty() {
                         self.tsns.forget(piece.places.0, piece.places.1);
                     }
@@ -387,6 +391,11 @@ impl Receiver {
     /// The window of the last SACK.
     pub(crate) const fn announced(&self) -> u32 {
         self.announced
+    }
+
+    /// Whether chunks have been dropped that a SACK may have reported, since this was last asked.
+    pub(crate) const fn take_reneged(&mut self) -> bool {
+        std::mem::replace(&mut self.reneged, false)
     }
 
     /// The application has read so much since the last SACK that the peer should know: the window

@@ -40,6 +40,8 @@ pub(crate) struct Outstanding {
     pub(crate) payload: Bytes,
     /// Bytes of the payload when it left.
     payload_len: u32,
+    /// Bytes of padding that count.
+    padding: u8,
     pub(crate) stream: StreamId,
     mid: Mid,
     /// The number of the fragment, in an I-DATA chunk.
@@ -78,8 +80,11 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    fn new(chunk: NewChunk, path: PathId) -> Self {
+    fn new(chunk: NewChunk, path: PathId, padded: bool) -> Self {
+        // Both headers are multiples of four.
+        let padding = if padded { chunk.payload.len().wrapping_neg() % 4 } else { 0 };
         Self {
+            padding: padding as u8,
             payload_len: chunk.payload.len() as u32,
             payload: chunk.payload,
             stream: chunk.stream,
@@ -107,10 +112,10 @@ impl Outstanding {
         }
     }
 
-    /// What it counts for in windows: chunk header and payload.
+    /// What it counts for in windows: chunk header, payload and padding.
     pub(crate) fn size(&self) -> u32 {
         let header = if self.fsn.is_some() { I_DATA_HEADER_LEN } else { DATA_HEADER_LEN };
-        header as u32 + self.payload_len
+        header as u32 + self.payload_len + u32::from(self.padding)
     }
 
     fn is_of(&self, message: &Partial) -> bool {
@@ -192,6 +197,8 @@ pub(crate) struct InFlight {
     /// Operations, see [`budget`].
     looked: u64,
     pub(super) reserved: Reserved,
+    /// Chunks count with their padding (RFC 9260 7.2).
+    padded: bool,
 }
 
 impl InFlight {
@@ -210,7 +217,18 @@ impl InFlight {
             partly_lost: false,
             looked: 0,
             reserved: Reserved::new(),
+            padded: true,
         }
+    }
+
+    /// ns-2 counts no padding.
+    pub(crate) const fn count_no_padding(&mut self) {
+        self.padded = false;
+    }
+
+    /// What a chunk with so many bytes, its header included, counts for.
+    pub(crate) const fn counted(&self, bytes: usize) -> u32 {
+        if self.padded { bytes.next_multiple_of(4) as u32 } else { bytes as u32 }
     }
 
     /// The TSN that the next new chunk gets.
@@ -270,7 +288,7 @@ impl InFlight {
     /// A new chunk leaves on `path`.
     pub(crate) fn push(&mut self, chunk: NewChunk, path: PathId) -> (Tsn, &Outstanding) {
         let tsn = self.next_tsn();
-        let out = Outstanding::new(chunk, path);
+        let out = Outstanding::new(chunk, path, self.padded);
         self.bytes += out.size();
         self.ring.push_back(out);
         let at = self.ring.len() - 1;
@@ -280,7 +298,8 @@ impl InFlight {
     /// A new chunk gets its TSN and waits.
     pub(super) fn push_reserved(&mut self, chunk: NewChunk) -> &Outstanding {
         let fate = Fate::Reserved;
-        self.ring.push_back(Outstanding { fate, ..Outstanding::new(chunk, PathId(0)) });
+        let out = Outstanding::new(chunk, PathId(0), self.padded);
+        self.ring.push_back(Outstanding { fate, ..out });
         let at = self.ring.len() - 1;
         &self.ring[at]
     }
@@ -583,7 +602,8 @@ impl InFlight {
 
     /// Forgets everything; the next chunk has TSN `initial`.
     pub(crate) fn restart(&mut self, initial: Tsn) {
-        *self = Self { looked: self.looked, ..Self::new(initial) };
+        let (padded, looked) = (self.padded, self.looked);
+        *self = Self { padded, looked, ..Self::new(initial) };
     }
 
     /// The counts agree with the ring.

@@ -24,13 +24,15 @@ use super::{
 pub struct HeartbeatInfo<'a> {
     /// What only the sender of the HEARTBEAT understands, and what the HEARTBEAT ACK returns to it.
     pub info: &'a [u8],
+    /// All parameters as they came, the information among them.
+    pub parameters: &'a [u8],
 }
 
 impl<'a> HeartbeatInfo<'a> {
     pub(super) fn parse(raw: &'a [u8], ty: u8) -> Result<Self, ChunkError<'a>> {
         match next_tlv(&mut after(raw, CHUNK_HEADER_LEN)) {
             Some(Ok(tlv)) if tlv.ty == parameter_type::HEARTBEAT_INFO => {
-                Ok(Self { info: tlv.value() })
+                Ok(Self { info: tlv.value(), parameters: after(raw, CHUNK_HEADER_LEN) })
             }
             _ => Err(ChunkError::NoHeartbeatInfo { ty, raw }),
         }
@@ -49,7 +51,7 @@ impl PacketWriter<'_> {
         })
     }
 
-    /// Writes a HEARTBEAT ACK chunk with the information of the HEARTBEAT.
+    /// Writes a HEARTBEAT ACK chunk with the information of the HEARTBEAT and no other parameter.
     ///
     /// # Errors
     ///
@@ -73,14 +75,19 @@ mod tests {
     fn bytes() {
         let info = &[0xab, 0xcd];
         assert_eq!(chunk_bytes(|w| w.heartbeat(info)), BYTES);
-        assert_eq!(only_chunk(&BYTES), Ok(Chunk::Heartbeat(HeartbeatInfo { info })));
+        assert_eq!(
+            only_chunk(&BYTES),
+            Ok(Chunk::Heartbeat(HeartbeatInfo { info, parameters: &BYTES[4..10] }))
+        );
         let mut bytes = BYTES;
         bytes[0] = 5;
         assert_eq!(chunk_bytes(|w| w.heartbeat_ack(info)), bytes);
-        assert_eq!(only_chunk(&bytes), Ok(Chunk::HeartbeatAck(HeartbeatInfo { info })));
+        let parameters = &BYTES[4..10];
+        assert_eq!(only_chunk(&bytes), Ok(Chunk::HeartbeatAck(HeartbeatInfo { info, parameters })));
         // The padding of the parameter may be counted.
         bytes[3] = 12;
-        assert_eq!(only_chunk(&bytes), Ok(Chunk::HeartbeatAck(HeartbeatInfo { info })));
+        let parameters = &BYTES[4..];
+        assert_eq!(only_chunk(&bytes), Ok(Chunk::HeartbeatAck(HeartbeatInfo { info, parameters })));
     }
 
     #[test]
@@ -96,7 +103,7 @@ mod tests {
         let info = &[][..];
         assert_eq!(
             only_chunk(&[4, 0, 0, 8, 0, 1, 0, 4]),
-            Ok(Chunk::Heartbeat(HeartbeatInfo { info }))
+            Ok(Chunk::Heartbeat(HeartbeatInfo { info, parameters: &[0, 1, 0, 4] }))
         );
     }
 

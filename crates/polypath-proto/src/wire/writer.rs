@@ -114,8 +114,12 @@ impl<'b> PacketWriter<'b> {
                 sack.nr_gaps(),
                 sack.duplicates(),
             ),
-            Chunk::Heartbeat(heartbeat) => self.heartbeat(heartbeat.info),
-            Chunk::HeartbeatAck(heartbeat) => self.heartbeat_ack(heartbeat.info),
+            Chunk::Heartbeat(heartbeat) => {
+                self.typed_chunk(chunk_type::HEARTBEAT, 0, heartbeat.parameters)
+            }
+            Chunk::HeartbeatAck(heartbeat) => {
+                self.typed_chunk(chunk_type::HEARTBEAT_ACK, 0, heartbeat.parameters)
+            }
             Chunk::Abort(abort) => self.abort(abort.t_bit, |c| c.append(abort.causes)),
             Chunk::Shutdown(shutdown) => self.shutdown(shutdown.cumulative_tsn_ack),
             Chunk::ShutdownAck => self.shutdown_ack(),

@@ -298,6 +298,8 @@ fn a_peer_that_reneges_gets_its_data_again() {
     assert_eq!((net.path(1, 0).in_flight, net.a(1).stats().reneged), (2 * 1016, 2));
     let mark = net.log.len();
     net.run(S(3));
+    // RFC 9260 7.2.3: one packet until it is acknowledged.
+    hand.sack(&mut net, 3, &[]);
     let again: Vec<u32> = data_numbers(&net.sent_since(1, mark)).concat();
     assert!(again.contains(&2) && again.contains(&4) && !again.contains(&3), "{again:?}");
     hand.sack(&mut net, 4, &[]);

@@ -361,7 +361,7 @@ fn an_abort_is_possible_at_any_time() {
     net.abort(0, b"");
     assert_eq!(
         (net.log.last().unwrap().text(), net.log.last().unwrap().tag),
-        ("ABORT".into(), hand.tag)
+        ("ABORT (User-Initiated Abort)".into(), hand.tag)
     );
 
     let mut net = pair(1, Config::rfc9260());

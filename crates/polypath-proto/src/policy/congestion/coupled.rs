@@ -118,8 +118,8 @@ impl CongestionController for Coupled {
         self.alone.on_timeout(path, paths)
     }
 
-    fn on_idle(&mut self, path: &PathView) -> Window {
-        self.alone.on_idle(path)
+    fn on_idle(&mut self, path: &PathView, first: bool) -> Window {
+        self.alone.on_idle(path, first)
     }
 }
 

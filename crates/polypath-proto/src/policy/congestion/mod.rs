@@ -53,6 +53,6 @@ pub trait CongestionController: Send + Debug {
     /// T3-rtx expired.
     fn on_timeout(&mut self, path: &PathView, paths: PathsView<'_>) -> Window;
 
-    /// Nothing was sent on the path for one more RTO.
-    fn on_idle(&mut self, path: &PathView) -> Window;
+    /// Nothing was sent on the path for one more RTO, or for the `first` one.
+    fn on_idle(&mut self, path: &PathView, first: bool) -> Window;
 }

@@ -97,7 +97,7 @@ impl CongestionController for Ns2 {
         Window { cwnd: path.max_chunk, ssthresh, partial_bytes_acked: 0 }
     }
 
-    fn on_idle(&mut self, path: &PathView) -> Window {
+    fn on_idle(&mut self, path: &PathView, _: bool) -> Window {
         let w = path.window;
         // With a floor of four packets, a window of three grows here; so it does there.
         if w.cwnd > IDLE * path.max_chunk {

@@ -60,8 +60,8 @@ impl CongestionController for ResourcePooling {
         Window { ssthresh: cut(own, Carrier::all(path, &paths), path.max_chunk), ..alone }
     }
 
-    fn on_idle(&mut self, path: &PathView) -> Window {
-        self.alone.on_idle(path)
+    fn on_idle(&mut self, path: &PathView, first: bool) -> Window {
+        self.alone.on_idle(path, first)
     }
 }
 

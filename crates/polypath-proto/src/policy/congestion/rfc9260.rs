@@ -76,12 +76,14 @@ impl CongestionController for Rfc9260 {
         Window { cwnd: path.max_chunk, ssthresh: self.halved(path), partial_bytes_acked: 0 }
     }
 
-    fn on_idle(&mut self, path: &PathView) -> Window {
+    fn on_idle(&mut self, path: &PathView, first: bool) -> Window {
         // RFC 9260 7.2.1: "the cwnd of the transport address SHOULD be adjusted to
         // max(cwnd / 2, 4 * PMDCS) once per RTO"; "Before the first cwnd adjustment, the ssthresh of
         // the transport address SHOULD be set to the cwnd."
         let w = path.window;
         let cwnd = self.halved(path).min(w.cwnd);
-        Window { cwnd, ssthresh: w.ssthresh.max(w.cwnd), ..w }
+        // A window that stays as it is needs no other threshold.
+        let ssthresh = if first && cwnd < w.cwnd { w.cwnd } else { w.ssthresh };
+        Window { cwnd, ssthresh, ..w }
     }
 }

@@ -70,12 +70,22 @@ pub trait RetransmissionPolicy: Send + Debug {
 }
 
 /// The path to use in place of `last`: the next active one in round robin, which may be `last` itself
-/// (RFC 7829 3.2: not one that is potentially failed then), or a potentially failed one. When every path has been given up, the next of those, for one of them may be back; `last`
+/// (RFC 7829 3.2: not one that is potentially failed then), or a potentially failed one. Another
+/// destination is preferred and, of the paths to it, one from another source (RFC 9260 6.4.1: "attempt to
+/// pick the most divergent source-destination pair"). When every path has been given up, the next of those, for one of them may be back; `last`
 /// itself if there is no other.
 pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
     let other = |state| move |path| path != last && paths.state(path) == state;
-    paths
-        .next_after(last, |path| paths.is_active(path))
+    let away = |path| paths.remote(path) != paths.remote(last);
+    let divergent =
+        paths.next_after(last, |path| paths.is_active(path) && away(path)).map(|next| {
+            let diverges = |path| {
+                paths.remote(path) == paths.remote(next) && paths.local(path) != paths.local(last)
+            };
+            paths.next_after(last, |path| paths.is_active(path) && diverges(path)).unwrap_or(next)
+        });
+    divergent
+        .or_else(|| paths.next_after(last, |path| paths.is_active(path)))
         .or_else(|| paths.next_after(last, other(PathState::PotentiallyFailed)))
         .or_else(|| match paths.state(last) {
             PathState::Inactive => paths.next_after(last, other(PathState::Inactive)),
