@@ -7,3 +7,4 @@ mod section_6;
 mod section_7;
 mod section_8;
 mod section_9;
+mod setup;

@@ -1,1 +1,0 @@
-//! RFC 9260, section 6: User Data Transfer.
