@@ -169,7 +169,8 @@ fn too_many_errors_in_a_row_end_the_association() {
         let taken: u64 = (0..=most).map(|i| (1000 << i).min(60_000)).sum();
         assert_eq!(at - start.as_nanos() / 1_000_000, taken);
     }
-    for mut net in [open(2, config()), open(3, same())] {
+    // Without HEARTBEATs: those on paths that carry no data do not count.
+    for mut net in [open(2, quiet()), open(3, same())] {
         net.cuts.extend([0, 1, 2]);
         net.send(0, 0, payload(1, 50_000)).unwrap();
         net.run(S(2000));
