@@ -47,6 +47,14 @@ impl Association {
         let stale = wait.stale;
         let parameters = match init::read(init, from.remote.ip(), &self.config, true) {
             Ok(parameters) => parameters,
+            // RFC 9260 3.3.3: "MUST discard the packet, SHOULD send a packet in response containing an ABORT
+            // chunk and using the Initiate Tag as the Verification Tag, and MUST NOT change the state of any
+            // existing association".
+            Err(error @ InitError::SmallWindow) => {
+                let header = self.reply_header(init.initiate_tag);
+                let packet = abort_packet(header, false, &self.shared, |c| error.write(c));
+                return self.reply(from, packet);
+            }
             Err(error) => return self.refuse_init_ack(path, init, error, from),
         };
         self.peer_tag = init.initiate_tag;

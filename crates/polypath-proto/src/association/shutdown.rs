@@ -62,8 +62,11 @@ impl Association {
             State::ShutdownPending => {
                 // RFC 9260 9.2: "start the T2-shutdown timer and enter the SHUTDOWN-SENT state".
                 let path = self.path_for_control();
-                let timers = self.shutdown_timers(now, path);
-                self.become_shutdown_sent(timers);
+                let t2 = now + self.paths[path.index()].rto();
+                // RFC 9260 9.2: T5-shutdown-guard "SHOULD be set to the RECOMMENDED value of 5 times
+                // 'RTO.Max'".
+                let t5 = Some(now + 5 * self.config.rto_max());
+                self.become_shutdown_sent(ShutdownTimers { t2, t5, path });
                 self.control.push(path, Control::Shutdown);
             }
             // RFC 9260 6.4: a reply goes back the way the chunk came that it answers.
@@ -72,22 +75,19 @@ impl Association {
         }
     }
 
-    fn shutdown_timers(&self, now: Time, path: PathId) -> ShutdownTimers {
-        ShutdownTimers {
-            t2: now + self.paths[path.index()].rto(),
-            // RFC 9260 9.2: T5-shutdown-guard "SHOULD be set to 5 times RTO.Max".
-            t5: now + 5 * self.config.rto_max(),
-            path,
-        }
-    }
-
     fn send_shutdown_ack(&mut self, now: Time, path: PathId) {
         // All data has been delivered both ways: how the paths are no longer matters.
         for path in &mut self.paths {
             path.stop_timers();
         }
-        let timers = self.shutdown_timers(now, path);
-        self.become_shutdown_ack_sent(timers);
+        let t2 = now + self.paths[path.index()].rto();
+        // RFC 9260 9.2: "The sender of the SHUTDOWN chunk" has the guard timer, here where both sides have
+        // sent one. The number of SHUTDOWN ACKs is limited by Association.Max.Retrans alone.
+        let t5 = match &self.state {
+            State::ShutdownSent(timers) => timers.t5,
+            _ => None,
+        };
+        self.become_shutdown_ack_sent(ShutdownTimers { t2, t5, path });
         self.control.push(path, Control::ShutdownAck);
     }
 
@@ -169,7 +169,7 @@ impl Association {
             return;
         };
         let (t2, t5, old) = (timers.t2, timers.t5, timers.path);
-        if t5 <= now {
+        if t5.is_some_and(|t5| t5 <= now) {
             self.send_abort(None);
             return self.become_closed(CloseReason::ShutdownTimeout);
         }

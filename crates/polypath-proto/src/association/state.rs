@@ -51,11 +51,12 @@ pub(super) struct CookieEchoed {
     pub(super) stale: u32,
 }
 
-/// T2-shutdown runs, and T5-shutdown-guard (RFC 9260 9.2).
+/// T2-shutdown runs, and perhaps T5-shutdown-guard (RFC 9260 9.2).
 #[derive(Debug)]
 pub(super) struct ShutdownTimers {
     pub(super) t2: Time,
-    pub(super) t5: Time,
+    /// Guards the whole shutdown at the side that has sent a SHUTDOWN.
+    pub(super) t5: Option<Time>,
     /// The path that carried the last SHUTDOWN or SHUTDOWN ACK.
     pub(super) path: PathId,
 }
@@ -82,7 +83,7 @@ impl State {
         match self {
             Self::CookieWait(s) => Some(s.t1),
             Self::CookieEchoed(s) => Some(s.t1),
-            Self::ShutdownSent(s) | Self::ShutdownAckSent(s) => Some(s.t2.min(s.t5)),
+            Self::ShutdownSent(s) | Self::ShutdownAckSent(s) => Time::earliest(&[Some(s.t2), s.t5]),
             Self::Established
             | Self::ShutdownPending
             | Self::ShutdownReceived(_)

@@ -220,6 +220,28 @@ fn a_shutdown_that_takes_too_long_is_aborted() {
     assert!(net.sent(1).iter().any(|p| p.has("ABORT") && p.tag == hand.tag));
 }
 
+/// RFC 9260 9.2: "The sender of the SHUTDOWN chunk MAY also start an overall guard timer"; the SHUTDOWN ACK is
+/// limited by Association.Max.Retrans, and then the peer is reported unreachable.
+#[test]
+fn the_receiver_of_a_shutdown_has_no_guard_timer() {
+    for collision in [false, true] {
+        let mut net = pair(1, Config::rfc9260());
+        let hand = Hand::new(1).open(&mut net);
+        if collision {
+            net.shutdown(1);
+        }
+        assert!(hand.shutdown(&mut net, 0).iter().any(|p| p.has("SHUTDOWN ACK")));
+        net.run(S(1000));
+        if collision {
+            assert_eq!(net.closed(1), Some(CloseReason::ShutdownTimeout));
+            assert_eq!(net.events(1, |e| matches!(e, Event::Closed(_)))[0].0, 300_000);
+        } else {
+            assert_eq!(net.closed(1), Some(CloseReason::PeerUnreachable));
+            assert_eq!(net.times(1, "SHUTDOWN ACK").len(), 1 + 10);
+        }
+    }
+}
+
 /// RFC 9260 9.2, 8.1: T2 counts as an error.
 #[test]
 fn a_shutdown_without_answers_ends_with_the_error_count() {
