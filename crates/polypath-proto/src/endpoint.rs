@@ -10,7 +10,7 @@ use crate::init::{self, InitAck};
 use crate::reply::{self, Reply};
 use crate::rng::Secret;
 use crate::shared::{EndpointConfig, Quoted, Remote, Shared, Unreachable};
-use crate::wire::{Checksum, Chunk, CommonHeader, Init, Packet, PacketError};
+use crate::wire::{Cause, Checksum, Chunk, CommonHeader, Init, Packet, PacketError};
 use crate::{
     Association, AssociationId, Config, ConnectError, Ecn, EndpointStats, Event, FourTuple, Seed,
     Time, Transmit, Tsn, VerificationTag,
@@ -122,6 +122,10 @@ impl Endpoint {
         if remotes.is_empty() {
             return Err(ConnectError::NoAddress);
         }
+        // RFC 9260 3.1: port number 0 MUST NOT be used.
+        if peer_port == 0 || self.shared.config.port == 0 {
+            return Err(ConnectError::NoPort);
+        }
         let max = self.shared.config.max_associations;
         if self.entries.len() >= max {
             return Err(ConnectError::TooMany { max });
@@ -210,6 +214,11 @@ impl Endpoint {
             },
         };
         let header = packet.header();
+        // RFC 9260 3.1: "Source Port Number 0 MUST NOT be used", and so the destination's.
+        if header.source_port == 0 || header.destination_port == 0 {
+            self.stats.malformed += 1;
+            return;
+        }
         if header.destination_port != self.shared.config.port {
             return self.handle_out_of_the_blue(from, &packet);
         }
@@ -231,6 +240,9 @@ impl Endpoint {
             first = chunks.next();
         }
         let done = 1 + usize::from(behind);
+        // RFC 9260 8.4 (2), 8.5.1 B: with another tag than the association's, an ABORT has the whole packet
+        // discarded.
+        let aborts = || packet.chunks().any(|c| matches!(c, Ok(Chunk::Abort(_))));
         match (first, by_peer) {
             (Some(Ok(Chunk::Init(init))), _) if header.verification_tag.0 == 0 => {
                 // RFC 9260 6.10: an INIT travels alone.
@@ -241,7 +253,7 @@ impl Endpoint {
                     self.stats.malformed += 1;
                 }
             }
-            (Some(Ok(Chunk::CookieEcho(echo))), Some(id)) => {
+            (Some(Ok(Chunk::CookieEcho(echo))), Some(id)) if !aborts() => {
                 let Some(entry) = self.entries.get_mut(&id) else { return };
                 let tag = header.verification_tag;
                 if entry.association.trusts_cookie_echo(now, &packet)
@@ -252,12 +264,13 @@ impl Endpoint {
                 }
                 self.touch(id);
             }
-            (Some(Ok(Chunk::CookieEcho(echo))), None) => {
+            (Some(Ok(Chunk::CookieEcho(echo))), None) if !aborts() => {
                 self.handle_cookie_echo(now, from, ecn, &packet, (echo.cookie, done));
             }
-            // RFC 9260 8.5.1 E, 9.2: a peer that still ends an older association, while we open one.
-            (Some(Ok(Chunk::ShutdownAck)), Some(id))
-                if self.entries.get(&id).is_some_and(|e| e.association.is_opening()) =>
+            // RFC 9260 8.5.1 E, 9.2: the peer still ends an older association while this side opens one.
+            (_, Some(id))
+                if self.entries.get(&id).is_some_and(|e| e.association.is_opening())
+                    && packet.chunks().any(|c| c == Ok(Chunk::ShutdownAck)) =>
             {
                 self.handle_out_of_the_blue(from, &packet);
             }
@@ -286,17 +299,20 @@ impl Endpoint {
         by_tag.or_else(|| self.by_peer.get(&(from.remote.ip(), header.source_port)).copied())
     }
 
-    /// A packet that does without checksum, and may (RFC 9653 5.2, 5.3): of an association in which this side has offered
-    /// that. An INIT ACK follows that offer; INIT and COOKIE ECHO have one always.
+    /// A packet that may do without a checksum (RFC 9653 5.2, 5.3): one of an association in which this
+    /// side has offered that, its INIT ACK included, or one of no association. RFC 9653 5.3 leaves it open
+    /// whether out of the blue packets without checksum are processed: the answer shows a peer at once that
+    /// this host has restarted. Packets with INIT and COOKIE ECHO always have a checksum.
     fn without_checksum<'a>(&self, datagram: &'a [u8]) -> Option<Packet<'a>> {
         if !self.shared.config.zero_checksum || datagram.get(8..12) != Some(&[0; 4]) {
             return None;
         }
         let packet = Packet::parse(datagram, Checksum::Ignore).ok()?;
-        let id = self.by_tag.get(&packet.header().verification_tag.0)?;
-        let offered = self.entries.get(id)?.association.accepts_zero_checksum();
+        let id = self.by_tag.get(&packet.header().verification_tag.0);
+        let entry = id.and_then(|id| self.entries.get(id));
+        let accepted = entry.is_none_or(|entry| entry.association.accepts_zero_checksum());
         let handshake = |c| matches!(c, Ok(Chunk::Init(_) | Chunk::CookieEcho(_)));
-        (offered && !packet.chunks().any(handshake)).then_some(packet)
+        (accepted && !packet.chunks().any(handshake)).then_some(packet)
     }
 
     /// The association whose peer has one of the addresses that an INIT lists: a stranger must not
@@ -430,7 +446,7 @@ impl Endpoint {
         self.insert(association);
     }
 
-    /// A packet for no association of ours (RFC 9260 8.4).
+    /// A packet for no association of this endpoint (RFC 9260 8.4).
     fn handle_out_of_the_blue(&mut self, from: FourTuple, packet: &Packet<'_>) {
         self.stats.out_of_the_blue += 1;
         let unicast = |ip: IpAddr| {
@@ -453,18 +469,22 @@ impl Endpoint {
         if header.verification_tag.0 == 0 && !matches!(first, Some(Ok(Chunk::Init(_)))) {
             return;
         }
-        let discard = packet.chunks().any(|c| {
-            // (2), (6), (7)
-            matches!(c, Ok(Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck))
-                || matches!(c, Ok(Chunk::Error(e)) if e.causes.iter().any(|c| {
-                    matches!(c, Ok(crate::wire::Cause::StaleCookie { .. }))
-                }))
-        });
-        if discard {
+        // (2)
+        if packet.chunks().any(|c| matches!(c, Ok(Chunk::Abort(_)))) {
             return;
         }
+        let discarded = |c| match c {
+            // (6)
+            Ok(Chunk::ShutdownComplete(_)) => true,
+            // (7)
+            Ok(Chunk::CookieAck) => true,
+            Ok(Chunk::Error(error)) => {
+                error.causes.iter().any(|c| matches!(c, Ok(Cause::StaleCookie { .. })))
+            }
+            _ => false,
+        };
         let packet = match first {
-            // (3) with a port that is not ours: nobody listens there.
+            // (3) with a port that no endpoint has: nobody listens there.
             Some(Ok(Chunk::Init(init))) if header.verification_tag.0 == 0 => {
                 if init.initiate_tag.0 == 0 {
                     return;
@@ -472,12 +492,13 @@ impl Endpoint {
                 let header = CommonHeader { verification_tag: init.initiate_tag, ..reply_header };
                 reply::abort_packet(header, false, &self.shared, |_| Ok(()))
             }
-            Some(Ok(Chunk::Init(_)) | Err(_)) | None => return,
+            Some(Err(_)) | None => return,
             // (5)
             Some(Ok(_)) if packet.chunks().any(|c| c == Ok(Chunk::ShutdownAck)) => {
                 reply::shutdown_complete_packet(reply_header, &self.shared)
             }
-            // (8)
+            Some(Ok(_)) if packet.chunks().any(discarded) => return,
+            // (8), also for an INIT with another tag than 0.
             Some(Ok(_)) => reply::abort_packet(reply_header, true, &self.shared, |_| Ok(())),
         };
         self.reply(from, packet);

@@ -95,6 +95,9 @@ pub enum ConnectError {
     /// No address of the peer was given.
     #[error("no address of the peer was given")]
     NoAddress,
+    /// The SCTP port of the peer or of this endpoint is 0 (RFC 9260 3.1).
+    #[error("SCTP port 0 cannot be used")]
+    NoPort,
     /// No local address has the family of any of the peer's addresses.
     #[error("no local address can reach the peer's addresses (IPv4 and IPv6 do not mix)")]
     NoPath,

@@ -661,7 +661,7 @@ impl Association {
                 self.handle_abort(CloseReason::PeerAbort { cause: words(abort.causes) });
             }
             Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),
-            Chunk::ShutdownAck => self.handle_shutdown_ack(path),
+            Chunk::ShutdownAck => self.handle_shutdown_ack(path, from, tag),
             Chunk::ShutdownComplete(s) if !s.t_bit => self.handle_shutdown_complete(),
             // RFC 9260 6.10: an INIT travels alone, with tag 0 (8.5.1 A).
             Chunk::Init(_) => return false,
@@ -710,7 +710,8 @@ impl Association {
         if packet.header().verification_tag != self.peer_tag || self.peer_tag.0 == 0 {
             return false;
         }
-        match packet.chunks().next() {
+        let ends = |c: &_| matches!(c, Ok(Chunk::Abort(_) | Chunk::ShutdownComplete(_)));
+        match packet.chunks().find(ends) {
             // RFC 9260 3.3.7: one with a format error is discarded.
             Some(Ok(Chunk::Abort(abort))) if abort.t_bit && abort.causes.is_complete() => {
                 let cause = words(abort.causes);

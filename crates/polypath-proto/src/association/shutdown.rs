@@ -6,7 +6,8 @@ use super::Association;
 use super::control::{Control, OwnedCause};
 use super::state::{ShutdownTimers, State};
 use crate::event::{CloseReason, Event};
-use crate::{PathId, Time, Tsn};
+use crate::reply::shutdown_complete_packet;
+use crate::{FourTuple, PathId, Time, Tsn, VerificationTag};
 
 impl Association {
     /// Ends the association when everything sent has been acknowledged; nothing new is accepted.
@@ -116,15 +117,24 @@ impl Association {
         }
     }
 
-    pub(super) fn handle_shutdown_ack(&mut self, path: PathId) {
+    /// A SHUTDOWN ACK in a packet with this verification tag.
+    pub(super) fn handle_shutdown_ack(
+        &mut self,
+        path: PathId,
+        from: FourTuple,
+        tag: VerificationTag,
+    ) {
         match self.state {
             State::ShutdownSent(_) | State::ShutdownAckSent(_) => {
                 self.control.clear();
                 self.control.push(path, Control::ShutdownComplete);
                 self.become_closed(CloseReason::Graceful);
             }
-            // RFC 9260 8.5.1 E: in COOKIE-WAIT and COOKIE-ECHOED the endpoint treats it as out of the
-            // blue; elsewhere it is dropped.
+            // RFC 9260 8.5.1 E, 8.4 (5): as out of the blue, and the attempt goes on.
+            State::CookieWait(_) | State::CookieEchoed(_) => {
+                let packet = shutdown_complete_packet(self.reply_header(tag), &self.shared);
+                self.reply(from, packet);
+            }
             _ => self.stats.dropped += 1,
         }
     }

@@ -75,13 +75,80 @@ fn a_strange_shutdown_ack_is_completed() {
         w.shutdown_ack().unwrap();
     });
     assert_eq!(company, complete);
+    // (5) comes before (6) and (7).
+    let company = one_answer(TAG, &|w| {
+        w.cookie_ack().unwrap();
+        w.error(|c| c.stale_cookie(7)).unwrap();
+        w.shutdown_ack().unwrap();
+    });
+    assert_eq!(company, complete);
 }
 
-/// RFC 9260 8.4 (3), (4): an INIT whose tag is not zero, a cookie that is not ours.
+/// RFC 9260 8.4 (3), (8): an INIT "with a Verification Tag set to 0" is processed; one with another tag is
+/// answered by an ABORT that reflects it.
 #[test]
-fn strange_inits_and_cookies_are_discarded() {
+fn an_init_with_a_tag_is_out_of_the_blue() {
     let hand = Hand::new(1);
-    assert!(answers(TAG, &|w| w.init(&hand.fields(), |_| Ok(())).unwrap()).is_empty());
+    let init = |w: &mut PacketWriter<'_>| w.init(&hand.fields(), |_| Ok(())).unwrap();
+    assert_eq!(one_answer(TAG, &init), ("ABORT T".to_owned(), TAG));
+    // RFC 9260 8.5: for an association, it is a packet with a wrong tag.
+    let mut net = pair(1, Config::rfc9260());
+    let hand = hand.clone().open(&mut net);
+    for tag in [TAG, hand.peer_tag] {
+        assert!(hand.say_with_tag(&mut net, tag, &init).is_empty());
+    }
+    assert!(net.a(1).is_established());
+}
+
+/// RFC 9260 3.1: "Source Port Number 0 MUST NOT be used", nor the destination's.
+#[test]
+fn port_zero_is_not_used() {
+    let mut net = pair(1, Config::rfc9260());
+    let now = net.now;
+    let remotes = net.remotes(1);
+    let refused = net.hosts[0].endpoint.connect(now, 0, &remotes);
+    assert_eq!(refused, Err(ConnectError::NoPort));
+    let hand = Hand { port: 0, ..Hand::new(1) };
+    assert!(hand.init(&mut net, &|_| {}).is_empty());
+    assert!(hand.say_with_tag(&mut net, TAG, &data).is_empty());
+    let hand = Hand::new(1);
+    let mut packet = hand.packet(TAG, &data);
+    packet[2..4].fill(0);
+    packet[8..12].fill(0);
+    let crc = wire::checksum(&packet);
+    packet[8..12].copy_from_slice(&crc.to_le_bytes());
+    assert!(hand.raw(&mut net, &packet).is_empty());
+    assert_eq!(net.hosts[1].endpoint.stats().malformed, 3);
+}
+
+/// RFC 9260 8.4 (2): "If the OOTB packet contains an ABORT chunk, the receiver MUST silently discard the OOTB
+/// packet"; 8.5.1 B: so where the tag is not the association's.
+#[test]
+fn a_cookie_echo_with_an_abort_is_discarded() {
+    for restart in [false, true] {
+        let mut net = pair(1, Config::rfc9260());
+        let mut hand = Hand::new(1);
+        if restart {
+            hand = Hand { tag: 99, ..hand.open(&mut net) };
+        }
+        let answer = hand.init(&mut net, &|_| {});
+        hand.learn(&answer[0]);
+        let events = net.hosts[1].events.len();
+        let answers = hand.say(&mut net, &|w| {
+            w.cookie_echo(&hand.cookie).unwrap();
+            w.abort(false, |_| Ok(())).unwrap();
+        });
+        assert!(answers.is_empty());
+        assert_eq!(net.hosts[1].events.len(), events);
+        assert_eq!(net.hosts[1].endpoint.associations().count(), usize::from(restart));
+        // The cookie is as good as before.
+        assert_eq!(hand.echo(&mut net)[0].text(), "COOKIE ACK");
+    }
+}
+
+/// RFC 9260 8.4 (4): a cookie that is not this endpoint's.
+#[test]
+fn strange_cookies_are_discarded() {
     assert!(answers(TAG, &|w| w.cookie_echo(&[1; 100]).unwrap()).is_empty());
     assert!(answers(TAG, &|w| w.cookie_echo(&[]).unwrap()).is_empty());
 }
@@ -196,6 +263,15 @@ fn a_shutdown_ack_of_an_old_association_is_completed_while_opening() {
         let answers = hand.say_with_tag(&mut net, TAG, &|w| w.shutdown_ack().unwrap());
         assert_eq!(answers.len(), 1, "in {}", if echoed { "COOKIE-ECHOED" } else { "COOKIE-WAIT" });
         assert_eq!((answers[0].text(), answers[0].tag), ("SHUTDOWN COMPLETE T".into(), TAG));
+        // Wherever it stands in the packet, and if the tags happen to be the same.
+        for tag in [TAG, hand.peer_tag] {
+            let answers = hand.say_with_tag(&mut net, tag, &|w| {
+                w.heartbeat_ack(b"?").unwrap();
+                w.shutdown_ack().unwrap();
+            });
+            assert_eq!(answers.len(), 1);
+            assert_eq!((answers[0].text(), answers[0].tag), ("SHUTDOWN COMPLETE T".into(), tag));
+        }
     }
     hand.say(&mut net, &|w| w.cookie_ack().unwrap());
     assert!(net.a(0).is_established());

@@ -1,6 +1,7 @@
 //! Packets without checksum, where the layer below protects them (RFC 9653).
 
 use crate::common::*;
+use polypath_proto::CloseReason;
 use polypath_proto::wire::checksum;
 
 fn both(zero_checksum: [bool; 2]) -> Net {
@@ -115,4 +116,27 @@ fn nobody_else_may_leave_it_out() {
     assert!(hand.raw(&mut net, &zeroed(data))[0].has("SACK"));
     let stray = hand.packet(0xdead_beef, &|w| w.shutdown_ack().unwrap());
     assert!(hand.raw(&mut net, &zeroed(stray)).is_empty());
+}
+
+/// RFC 9653 5.3: out of the blue packets without checksum may be processed, for "faster SCTP association failure
+/// detection". The answer has a checksum, for it belongs to no association.
+#[test]
+fn a_host_that_has_restarted_says_so_to_a_sender_without_checksums() {
+    for protects in [true, false] {
+        let mut net = both([true, true]);
+        let again = Setup { zero_checksum: [protects; 2], paths: 2, seed: 77, ..Setup::default() };
+        let config = net.hosts[1].endpoint.config().association.clone();
+        net.hosts[1] = again.host(1, &config, true);
+        let mark = net.log.len();
+        net.send(0, 0, payload(1, 100)).unwrap();
+        net.run(MS(50));
+        let sent = net.sent_since(1, mark);
+        if protects {
+            assert!(is_zero(&net.log[mark]) && !is_zero(&sent[0]));
+            assert_eq!(sent[0].text(), "ABORT T");
+            assert!(matches!(net.closed(0), Some(CloseReason::PeerAbort { .. })));
+        } else {
+            assert!(sent.is_empty() && net.closed(0).is_none());
+        }
+    }
 }

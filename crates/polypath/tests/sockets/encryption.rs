@@ -92,6 +92,43 @@ async fn a_network_that_changes_the_port_is_got_over() {
     assert!(pair.near_stats().0.opened > 2);
 }
 
+/// RFC 9260 8.4 (8), RFC 9653 5.3: the server loses everything and comes again at its address. The first
+/// retransmission, after 1 s, finds that out: packets of the old association have no checksum.
+#[tokio::test]
+async fn a_receiver_that_has_restarted_is_noticed_at_once() {
+    let config = Config::rfc9260();
+    let old = server(&["127.0.0.1"], &config, encryption(0, Trust::Anyone));
+    let address = old.local_addresses()[0];
+    let relay = Relay::new(ip("127.0.0.1"), address).await;
+    let client = client(&["127.0.0.1"], &config, encryption(1, only(0)));
+    let near = soon(client.connect(ConnectOptions::new(PORT, [relay.address()]))).await.unwrap();
+    let far = soon(old.accept()).await.unwrap();
+    // It takes no leave.
+    relay.cut(true);
+    drop((far, old));
+    let again = || {
+        let options = options(&["127.0.0.1"], &config);
+        Endpoint::bind(EndpointOptions {
+            port: PORT,
+            listen: true,
+            encryption: encryption(0, Trust::Anyone),
+            encapsulation: Encapsulation::Udp { port: address.port() },
+            ..options
+        })
+    };
+    let mut server = None;
+    until(|| {
+        server = again().ok();
+        server.is_some()
+    })
+    .await;
+    relay.cut(false);
+    near.send(Message::new(StreamId(0), "anybody there?")).await.unwrap();
+    let reason = soon(near.closed()).await;
+    // Long before Association.Max.Retrans.
+    assert!(matches!(reason, CloseReason::PeerAbort { .. }), "{reason:?}");
+}
+
 #[tokio::test]
 async fn another_certificate_is_refused_at_once() {
     let server = server(&["127.0.0.1"], &Config::rfc9260(), encryption(0, Trust::Anyone));
