@@ -702,7 +702,7 @@ impl Endpoint {
                 }
             }
             if !a.is_closed() {
-                entry.peers.extend(a.remotes());
+                entry.peers.extend(a.peer_addresses());
                 for ip in &entry.peers {
                     self.by_peer.entry((*ip, port)).or_insert(id);
                 }

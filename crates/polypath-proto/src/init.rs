@@ -11,11 +11,17 @@ use crate::wire::{
 };
 use crate::{Config, Extension, Extensions, FourTuple, Time, Tsn, VerificationTag};
 
+/// Addresses of a peer that are recorded at least, besides the source of its packet; more if there may be
+/// more paths. A COOKIE ECHO with all of them still fits a packet.
+const MOST_ADDRESSES: usize = 32;
+
 /// What an INIT or INIT ACK says beyond its fixed fields.
 #[derive(Debug, Default)]
 pub(crate) struct PeerParameters {
-    /// Usable addresses in the peer's order.
+    /// Usable addresses in the peer's order, the source among them.
     pub(crate) addresses: Vec<IpAddr>,
+    /// Whether it has listed any.
+    pub(crate) lists_addresses: bool,
     pub(crate) cookie: Option<Vec<u8>>,
     /// Parameters that are to be reported as not recognised: whole, padded, end to end.
     pub(crate) unrecognized: Vec<u8>,
@@ -129,10 +135,12 @@ pub(crate) fn read(
     if ack && p.cookie.is_none() {
         return Err(InitError::MissingCookie);
     }
+    // RFC 9260 5.1.2 C: recorded are also those for which there is no path.
+    p.lists_addresses = !p.addresses.is_empty();
+    p.addresses.truncate(MOST_ADDRESSES.max(config.max_paths().into()));
     if !p.addresses.contains(&source) {
         p.addresses.insert(0, source);
     }
-    p.addresses.truncate(config.max_paths().into());
     Ok(p)
 }
 
@@ -155,7 +163,7 @@ impl PeerParameters {
     }
 
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
-        // `max_paths` is applied when the source has its place; this bounds the work before.
+        // `read` applies the limit of the configuration; this bounds the work before.
         if can_be_peer(ip, source) && !self.addresses.contains(&ip) && self.addresses.len() < 64 {
             self.addresses.push(ip);
         }

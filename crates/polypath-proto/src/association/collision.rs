@@ -1,23 +1,24 @@
 //! INIT and COOKIE ECHO for an association that exists: both sides opened at once, chunks came
 //! twice, or the peer restarted (RFC 9260 5.2).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::Association;
 use super::control::{Control, OwnedCause};
 use super::state::State;
 use crate::cookie::{CookieError, StateCookie};
-use crate::event::Event;
+use crate::event::{CloseReason, Event};
 use crate::init::{self, InitAck};
 use crate::policy::PathState;
 use crate::reply::{Reply, abort_packet, stale_cookie_packet};
+use crate::rng::hmac;
 use crate::send::WindowProbe;
-use crate::wire::{CommonHeader, Init};
-use crate::{FourTuple, Time, Tsn, VerificationTag};
+use crate::wire::{CauseWriter, CommonHeader, DoesNotFit, Init};
+use crate::{FourTuple, PathId, Time, Tsn, VerificationTag};
 
 impl Association {
-    /// An INIT from an address of this association's peer (RFC 9260 5.2.1, 5.2.2). `fresh` holds a tag
-    /// and TSN that nobody has used.
+    /// An INIT from an address of this association's peer, or that lists one (RFC 9260 5.1.2 D, 5.2.1,
+    /// 5.2.2). `fresh` holds a tag and TSN that nobody has used.
     pub(crate) fn handle_init(
         &mut self,
         now: Time,
@@ -27,20 +28,18 @@ impl Association {
     ) {
         let parameters = match init::read(init, from.remote.ip(), &self.config, false) {
             Ok(parameters) => parameters,
-            Err(error) => {
-                if init.initiate_tag.0 != 0 {
-                    let header = self.reply_header(init.initiate_tag);
-                    let packet = abort_packet(header, false, &self.shared, |c| error.write(c));
-                    self.reply(from, packet);
-                }
-                return;
-            }
+            Err(error) => return self.discard_init(init, from, |c| error.write(c)),
         };
-        let (local_tag, local_initial_tsn, ties) = match &self.state {
-            // RFC 9260 5.2.1: the same tag and TSN as in our own INIT; no tie tags in COOKIE-WAIT.
-            State::CookieWait(_) => (self.local_tag, self.local_initial_tsn, Default::default()),
-            State::CookieEchoed(_) if self.are_known(&parameters.addresses) => {
-                (self.local_tag, self.local_initial_tsn, (self.local_tag, self.peer_tag))
+        let known = parameters.addresses.iter().all(|ip| self.is_peer_address(*ip));
+        let own = (self.local_tag, self.local_initial_tsn);
+        let (to, (local_tag, local_initial_tsn), ties) = match &self.state {
+            // RFC 9260 5.2.1: the tag and TSN of the INIT that this side has sent; no tie tags.
+            State::CookieWait(_) => {
+                let Some(to) = self.named_destination(&from, &parameters.addresses) else {
+                    self.stats.dropped += 1;
+                    return;
+                };
+                (to, own, Default::default())
             }
             // RFC 9260 9.2: in SHUTDOWN-ACK-SENT the INIT is discarded and the SHUTDOWN ACK repeated.
             State::ShutdownAckSent(timers) => {
@@ -49,35 +48,80 @@ impl Association {
                 return;
             }
             // RFC 9260 5.2.1, 5.2.2: neither a collision nor a restart may bring new addresses.
-            _ if !self.are_known(&parameters.addresses) => {
-                return self.refuse_new_addresses(init, from, &parameters.addresses);
+            _ if !known => return self.refuse_new_addresses(init, from, &parameters.addresses),
+            // RFC 9260 5.2.1. The INIT ACK shows this side's tag, so that it goes to the transport address
+            // that has sent the peer's INIT ACK, and to no other UDP port of that host.
+            State::CookieEchoed(_) => {
+                let path = self.path_for(&from).map(|path| self.paths[path.index()].remote());
+                let to = FourTuple { remote: path.unwrap_or(from.remote), ..from };
+                (to, own, self.tie_tags())
             }
-            _ => (fresh.0, fresh.1, (self.local_tag, self.peer_tag)),
+            _ => (from, fresh, self.tie_tags()),
         };
         let ack = InitAck {
             init,
             parameters: &parameters,
             peer_port: self.peer_port,
-            four_tuple: from,
+            four_tuple: to,
             local_tag,
             local_initial_tsn,
             ties,
         };
         let packet = ack.packet(now, &self.shared, &self.config);
-        self.reply(from, packet);
+        self.reply(to, packet);
     }
 
-    fn are_known(&self, addresses: &[IpAddr]) -> bool {
-        addresses.iter().all(|a| self.knows(*a))
-            || self.paths.len() >= usize::from(self.config.max_paths())
+    /// Where an INIT ACK goes in COOKIE-WAIT: it shows this side's tag, with which whoever reads it can open
+    /// the association in the peer's place.
+    fn named_destination(&self, from: &FourTuple, listed: &[IpAddr]) -> Option<FourTuple> {
+        // RFC 9260 5.4 (1): until the peer has answered, these alone are CONFIRMED.
+        let named = |ip: IpAddr| self.paths.iter().find(|p| p.is_confirmed() && p.is_to(ip));
+        // RFC 9260 5.2.1 (3): "SHOULD be sent to the source address of the received packet".
+        if let Some(path) = named(from.remote.ip()) {
+            return Some(FourTuple { local: from.local, remote: path.remote() });
+        }
+        // RFC 9260 5.2.1 (1), (2): "MUST only be sent to an address passed by the upper layer", and
+        // "to an address reported in the incoming INIT chunk".
+        let path = listed.iter().find_map(|ip| named(*ip))?;
+        let local = SocketAddr::new(path.local(), from.local.port());
+        Some(FourTuple { local, remote: path.remote() })
+    }
+
+    /// What stands for the two tags in a state cookie. RFC 9260 5.2.2: the tie tags are "populated with a
+    /// random value": the cookie can be read by whoever gets it (RFC 5062 3.3).
+    fn tie_tags(&self) -> (VerificationTag, VerificationTag) {
+        let tags = [self.local_tag.0.to_be_bytes(), self.peer_tag.0.to_be_bytes()].concat();
+        let mac = hmac(&self.heartbeat_key, &[b"tie tags", &tags]);
+        let word = |at: usize| u32::from_be_bytes([mac[at], mac[at + 1], mac[at + 2], mac[at + 3]]);
+        // 0 stands for no association.
+        (VerificationTag(word(0) | 1), VerificationTag(word(4) | 1))
     }
 
     fn refuse_new_addresses(&mut self, init: &Init<'_>, from: FourTuple, addresses: &[IpAddr]) {
-        let new: Vec<IpAddr> = addresses.iter().filter(|a| !self.knows(**a)).copied().collect();
-        let header = self.reply_header(init.initiate_tag);
-        let packet = abort_packet(header, false, &self.shared, |c| {
-            c.restart_with_new_addresses(|p| new.iter().try_for_each(|a| p.address(*a)))
+        let new: Vec<IpAddr> =
+            addresses.iter().filter(|ip| !self.is_peer_address(**ip)).copied().collect();
+        self.discard_init(init, from, |c| {
+            c.restart_with_new_addresses(|p| new.iter().try_for_each(|ip| p.address(*ip)))
         });
+    }
+
+    /// Discards an INIT, and answers with an ABORT that has its initiate tag. The peer of this association
+    /// never gets one: an INIT with its tag is a late copy of the one that opened the association, for a
+    /// restarted peer has another tag (RFC 9260 5.3.1), and the ABORT would end what the INIT "MUST NOT
+    /// change" (3.3.2).
+    fn discard_init(
+        &mut self,
+        init: &Init<'_>,
+        from: FourTuple,
+        cause: impl FnOnce(&mut CauseWriter<'_>) -> Result<(), DoesNotFit>,
+    ) {
+        // RFC 9260 3.3.2: an INIT with the initiate tag 0 is silently discarded.
+        if init.initiate_tag.0 == 0 || init.initiate_tag == self.peer_tag {
+            self.stats.dropped += 1;
+            return;
+        }
+        let header = self.reply_header(init.initiate_tag);
+        let packet = abort_packet(header, false, &self.shared, cause);
         self.reply(from, packet);
     }
 
@@ -132,16 +176,14 @@ impl Association {
         }
         let local = cookie.local_tag == self.local_tag;
         let peer = cookie.peer_tag == self.peer_tag;
-        let ties = cookie.local_tie == self.local_tag
-            && cookie.peer_tie == self.peer_tag
-            && cookie.peer_tie.0 != 0;
+        let ties = (cookie.local_tie, cookie.peer_tie) == self.tie_tags();
         match (local, peer) {
             // Action A: the peer restarted.
             (false, false) if ties => self.restart(now, &cookie, from),
             // Action B: both sides opened the association at about the same time.
             (true, false) => self.accept_collision(now, &cookie, from),
             // Action D: the tags are those of the association: a late or repeated COOKIE ECHO.
-            (true, true) => self.accept_again(now, from),
+            (true, true) => self.accept_again(now, &cookie, from),
             // Action C: the cookie is from an earlier attempt of ours; and every other case.
             _ => {
                 self.stats.dropped += 1;
@@ -185,7 +227,29 @@ impl Association {
         self.error_count = 0;
         self.ack.clear();
         self.control.clear();
-        for path in &mut self.paths {
+        self.restart_paths(now);
+        self.tell(Event::Restarted);
+        let Some(path) = self.take_addresses(now, cookie, from) else {
+            // No local address is left that reaches the peer.
+            self.become_closed(CloseReason::PeerUnreachable);
+            return false;
+        };
+        self.change_primary(now, path);
+        self.push_cookie_ack(now, from);
+        self.state = State::Established;
+        self.start_path_management(now, true);
+        self.start_mtu_searches(now);
+        if self.wants_shutdown {
+            self.begin_shutdown(now);
+        }
+        true
+    }
+
+    /// RFC 9260 5.2.4 A: "treated the same as if it received an ABORT chunk followed by a new COOKIE ECHO":
+    /// every path begins anew, unconfirmed.
+    fn restart_paths(&mut self, now: Time) {
+        for i in 0..self.paths.len() {
+            let path = &mut self.paths[i];
             if path.state() == PathState::Removed {
                 path.forget_flight();
                 continue;
@@ -194,19 +258,13 @@ impl Association {
             let remote = path.remote().ip();
             let window = self.policies.congestion.initial(path.max_chunk(), ssthresh, remote);
             path.restart(window, &self.config);
+            let to = PathState::Unconfirmed;
+            let from = path.set_state(now, to);
+            if from != to {
+                let path = path.id();
+                self.tell(Event::PathState { path, from, to, at: now });
+            }
         }
-        self.tell(Event::Restarted);
-        let Some(path) = self.path_for(&from) else { return false };
-        self.paths[path.index()].heard_from(from.local, from.remote);
-        self.confirm(now, path);
-        self.acknowledge_cookie(now, path);
-        self.state = State::Established;
-        self.start_path_management(now, true);
-        self.start_mtu_searches(now);
-        if self.wants_shutdown {
-            self.begin_shutdown(now);
-        }
-        true
     }
 
     /// RFC 9260 5.2.4, action B: the peer's tag in the cookie is the one that holds.
@@ -219,25 +277,93 @@ impl Association {
         self.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
-        self.peer_knows(from.local.ip());
-        self.learn_addresses(now, &cookie.addresses, from.remote.port());
-        self.accept_again(now, from)
+        self.take_addresses(now, cookie, from);
+        self.accept_again(now, cookie, from)
     }
 
-    /// RFC 9260 5.2.4, action D: the association is established, if it was not; the peer hears so.
-    fn accept_again(&mut self, now: Time, from: FourTuple) -> bool {
+    /// RFC 9260 5.2.4, action D: the association is established if it was not, and the COOKIE ACK is sent.
+    fn accept_again(&mut self, now: Time, cookie: &StateCookie, from: FourTuple) -> bool {
         if self.is_closed() {
             return false;
         }
-        let Some(path) = self.path_for(&from) else { return false };
+        // The peer has sent to this address: it knows it.
+        self.peer_knows(from.local.ip());
         if !self.state.is_synchronised() {
             self.control.clear();
-            self.paths[path.index()].heard_from(from.local, from.remote);
-            self.confirm(now, path);
+            if let Some(path) = self.init_ack_path(now, cookie, from) {
+                self.confirm(now, path);
+            }
             self.become_established(now, false);
         }
-        self.acknowledge_cookie(now, path);
+        self.push_cookie_ack(now, from);
         true
+    }
+
+    /// RFC 9260 6.4: to the address that the COOKIE ECHO came from.
+    pub(super) fn push_cookie_ack(&mut self, now: Time, from: FourTuple) {
+        let Some(path) = self.path_for(&from).or_else(|| self.redirected(self.primary)) else {
+            return;
+        };
+        self.hear_from(path, &from);
+        self.acknowledge_cookie(now, path);
+    }
+
+    /// The peer's addresses are those of the INIT that the cookie was made for; other paths go. Returns the
+    /// path to the address that the INIT ACK was sent to: "For the receiver of the COOKIE ECHO chunk, the only
+    /// CONFIRMED address" (RFC 9260 5.4 (2)). If nothing reaches it any more, it is the path of the COOKIE
+    /// ECHO, which is not confirmed.
+    pub(super) fn take_addresses(
+        &mut self,
+        now: Time,
+        cookie: &StateCookie,
+        from: FourTuple,
+    ) -> Option<PathId> {
+        let confirmed = self.init_ack_path(now, cookie, from);
+        let listed = cookie.addresses.contains(&from.remote.ip());
+        let path = match confirmed {
+            Some(path) => path,
+            None if listed => self.path_to(now, from.local.ip(), from.remote)?,
+            None => return None,
+        };
+        if self.addresses.is_none() {
+            self.start_addresses(cookie.peer_initial_tsn);
+        }
+        self.peer_knows(cookie.local);
+        self.peer_knows(from.local.ip());
+        self.set_peer_addresses(now, &cookie.addresses, from.remote.port());
+        self.peer_lists_none = cookie.addresses.len() == 1;
+        if let Some(path) = confirmed {
+            self.confirm(now, path);
+        }
+        Some(path)
+    }
+
+    /// The path to the address that the INIT ACK was sent to. The local address that it was sent from may have
+    /// gone since; the one that the COOKIE ECHO came to is there.
+    fn init_ack_path(
+        &mut self,
+        now: Time,
+        cookie: &StateCookie,
+        from: FourTuple,
+    ) -> Option<PathId> {
+        let remote = cookie.remote;
+        if remote.ip() == from.remote.ip() {
+            return self.path_to(now, from.local.ip(), from.remote);
+        }
+        if self.is_here(cookie.local) {
+            return self.path_to(now, cookie.local, remote);
+        }
+        let config = &self.shared.config;
+        let local = config.routes.local_for(remote.ip(), 0, &config.addresses)?;
+        self.path_to(now, local, remote)
+    }
+
+    /// The path to a remote address, from this local one if there is none yet.
+    fn path_to(&mut self, now: Time, local: IpAddr, remote: SocketAddr) -> Option<PathId> {
+        let from = FourTuple { local: SocketAddr::new(local, 0), remote };
+        let path = self.path_for(&from).or_else(|| self.add_path(now, local, remote))?;
+        self.hear_from(path, &from);
+        Some(path)
     }
 
     /// The new association's numbers; what the old one had not delivered is lost, what waits to be

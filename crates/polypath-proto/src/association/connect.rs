@@ -65,8 +65,20 @@ impl Association {
             self.config.inbound_streams().min(init.outbound_streams),
         );
         self.start_receiving(init.initial_tsn, init.a_rwnd);
-        self.paths[path.index()].heard_from(from.local, from.remote);
-        self.learn_addresses(now, &parameters.addresses, from.remote.port());
+        self.hear_from(path, &from);
+        if parameters.lists_addresses {
+            let remote = self.paths[self.primary.index()].remote().ip();
+            if !parameters.addresses.contains(&remote) {
+                self.change_primary(now, path);
+            }
+            // RFC 9260 5.1.2 C.
+            self.set_peer_addresses(now, &parameters.addresses, from.remote.port());
+        } else {
+            // RFC 9260 5.1.2 A would leave the source alone. But a peer that is bound to an unspecified
+            // address, or behind a NAT, lists none: the addresses that the application has named stay. They
+            // carry no data before they have answered a HEARTBEAT.
+            self.learn_addresses(now, &parameters.addresses, from.remote.port());
+        }
         // Where the INIT ACK comes from, the cookie goes.
         let t1 = now + self.paths[path.index()].rto();
         let cookie = Bytes::from(parameters.cookie.unwrap_or_default());

@@ -6,6 +6,7 @@
 //! [`mtu`] looks for the paths' largest packets; [`measure`] and [`reconfig`] have what both sides may agree on beside it.
 
 use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -118,6 +119,9 @@ pub struct Association {
     outbound_streams: u16,
     inbound_streams: u16,
     paths: Vec<Path>,
+    /// Addresses of the peer without a path, with their UDP ports: no local address reaches them, or there
+    /// are `max_paths` paths.
+    pathless: Vec<SocketAddr>,
     /// The peer has opened the association and listed no addresses.
     peer_lists_none: bool,
     primary: PathId,
@@ -221,6 +225,7 @@ impl Association {
             outbound_streams: config.outbound_streams(),
             inbound_streams: config.inbound_streams(),
             paths: Vec::new(),
+            pathless: Vec::new(),
             peer_lists_none: false,
             primary: PathId(0),
             current: PathId(0),
@@ -324,20 +329,10 @@ impl Association {
         a.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
-        // RFC 9260 5.4 (2): the address that the INIT ACK went to is confirmed, for the cookie came
-        // back; it is the primary. The COOKIE ECHO may have come over another path.
-        let path = a.add_path(now, cookie.local, cookie.remote)?;
-        a.start_addresses(cookie.peer_initial_tsn);
-        // Addresses may have gone or come since the INIT ACK.
-        a.peer_knows(cookie.local);
-        a.peer_knows(from.local.ip());
-        a.learn_addresses(now, &cookie.addresses, from.remote.port());
-        a.peer_lists_none = cookie.addresses.len() == 1;
-        a.confirm(now, path);
+        // The first path is the primary.
+        a.take_addresses(now, cookie, from)?;
         a.become_established(now, true);
-        let answer = a.path_for(&from).unwrap_or(path);
-        a.paths[answer.index()].heard_from(from.local, from.remote);
-        a.acknowledge_cookie(now, answer);
+        a.push_cookie_ack(now, from);
         Some(a)
     }
 
@@ -494,9 +489,16 @@ impl Association {
         self.path_changes
     }
 
-    pub(crate) fn remotes(&self) -> impl Iterator<Item = std::net::IpAddr> + '_ {
+    /// The peer's addresses that there are paths to.
+    pub(crate) fn remotes(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let there = self.paths.iter().filter(|p| p.state() != PathState::Removed);
         there.map(|p| p.remote().ip())
+    }
+
+    /// All addresses of the peer, with paths or without: each of them identifies the association (RFC 9260
+    /// 5.1.2 D).
+    pub(crate) fn peer_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.remotes().chain(self.pathless.iter().map(SocketAddr::ip))
     }
 
     /// Something still has to leave: an ABORT, a SHUTDOWN COMPLETE.
@@ -519,8 +521,8 @@ impl Association {
             self.stats.dropped += 1;
             return;
         }
-        let known = self.path_for(&from);
-        let Some(path) = known.or_else(|| self.learn_from_heartbeat(now, &from, packet)) else {
+        let known = self.path_for(&from).or_else(|| self.learn_from_heartbeat(now, &from, packet));
+        let Some(path) = known.or_else(|| self.path_of_init_ack(packet)) else {
             let taken = done == 0 && self.handle_from_nowhere(now, from, packet);
             self.stats.dropped += u64::from(!taken);
             return;
@@ -529,7 +531,7 @@ impl Association {
         self.ns2_packet(path);
         // What still comes to an address that goes is no way back (RFC 5061 5.3 F6).
         if !self.is_untold(path) && self.stays(from.local.ip()) {
-            self.paths[path.index()].heard_from(from.local, from.remote);
+            self.hear_from(path, &from);
         }
         if self.paths[path.index()].state() == PathState::Unconfirmed {
             self.verify_source(now, path);

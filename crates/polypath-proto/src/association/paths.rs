@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Association;
+use super::state::State;
 use crate::event::{CloseReason, Event};
 use crate::path::Path;
 use crate::policy::failover::PathErrorKind;
@@ -172,6 +173,50 @@ impl Association {
         Some(id)
     }
 
+    /// The peer has listed its addresses in the handshake (RFC 9260 5.1.2 C): "The receiver SHOULD use only
+    /// these transport addresses". One of them has a path. `port` as in
+    /// [`learn_addresses`](Self::learn_addresses).
+    pub(super) fn set_peer_addresses(&mut self, now: Time, addresses: &[IpAddr], port: u16) {
+        let others: Vec<IpAddr> = self.remotes().filter(|ip| !addresses.contains(ip)).collect();
+        others.into_iter().for_each(|ip| self.remove_paths_to(now, ip));
+        self.pathless.clear();
+        self.path_changes += 1;
+        self.learn_addresses(now, addresses, port);
+        for ip in addresses.iter().filter(|ip| !self.knows(**ip)).copied().collect::<Vec<_>>() {
+            self.remember_pathless(SocketAddr::new(ip, port));
+        }
+    }
+
+    /// One of the peer's addresses, with a path or without.
+    pub(super) fn is_peer_address(&self, ip: IpAddr) -> bool {
+        self.peer_addresses().any(|known| known == ip)
+    }
+
+    /// A packet of the peer has come over this path.
+    pub(super) fn hear_from(&mut self, path: PathId, from: &FourTuple) {
+        let p = &self.paths[path.index()];
+        if p.remote().ip() != from.remote.ip() {
+            return;
+        }
+        // The address that the packet came to stands in for one that the host has no more.
+        let moves = p.local() != from.local.ip() && !self.is_here(p.local());
+        self.paths[path.index()].heard_from(from.local, from.remote, moves);
+    }
+
+    /// The path of an INIT ACK from an address that the application has not named, which lists one that it
+    /// has (RFC 9260 5.1.2 D).
+    #[cold]
+    pub(super) fn path_of_init_ack(&self, packet: &Packet<'_>) -> Option<PathId> {
+        let Some(Ok(Chunk::InitAck(init))) = packet.chunks().next() else { return None };
+        if !matches!(self.state, State::CookieWait(_)) {
+            return None;
+        }
+        let mut listed = init.parameters.iter().filter_map(|p| p.ok()?.address());
+        listed
+            .find_map(|ip| self.paths.iter().find(|p| p.is_confirmed() && p.is_to(ip)))
+            .map(Path::id)
+    }
+
     /// The peer has told its addresses (RFC 9260 5.1.2). `port` is the UDP port of the one that we
     /// have heard from: the others are tried there until they say otherwise (RFC 6951 5.4).
     pub(super) fn learn_addresses(&mut self, now: Time, addresses: &[IpAddr], port: u16) {
@@ -195,7 +240,7 @@ impl Association {
                 }
             }
             if by_route.is_none() && !self.knows(*ip) {
-                self.remember_unreached(remote);
+                self.remember_pathless(remote);
             }
         }
     }

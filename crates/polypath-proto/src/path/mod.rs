@@ -386,10 +386,11 @@ impl Path {
     }
 
     /// The peer answered from where we thought, or from elsewhere: a NAT may have given it another
-    /// port (RFC 6951 5.4), and an unconfirmed path may have been paired with another local address.
-    pub(crate) fn heard_from(&mut self, local: SocketAddr, remote: SocketAddr) {
+    /// port (RFC 6951 5.4), and an unconfirmed path may have been paired with another local address. It
+    /// `moves` to the local address that the packet came to if its own has gone.
+    pub(crate) fn heard_from(&mut self, local: SocketAddr, remote: SocketAddr, moves: bool) {
         self.remote.set_port(remote.port());
-        if self.state == PathState::Unconfirmed || self.local.is_unspecified() {
+        if moves || self.state == PathState::Unconfirmed || self.local.is_unspecified() {
             self.local = local.ip();
         }
     }
@@ -761,6 +762,7 @@ impl Path {
         self.window = window;
         self.rtt = RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max());
         self.rtt_probe = None;
+        self.address_confirmed = false;
         self.clear_errors();
         self.forget_flight();
         self.stale_probes.clear();

@@ -40,6 +40,7 @@ mod retransmissions;
 mod shutdown;
 mod stream_schedulers;
 mod tags;
+mod takeover;
 mod timers;
 mod unconfirmed;
 mod zero_checksum;

@@ -157,12 +157,11 @@ impl Association {
                 }
                 let others: Vec<IpAddr> = self.remotes().filter(|ip| *ip != source).collect();
                 others.into_iter().for_each(|ip| self.remove_paths_to(now, ip));
-                if let Some(addresses) = &mut self.addresses {
-                    addresses.unreached.clear();
-                }
+                self.pathless.clear();
+                self.path_changes += 1;
                 Ok(())
             }
-            AsconfParameter::Delete(ip) if self.forget_unreached(ip) => Ok(()),
+            AsconfParameter::Delete(ip) if self.forget_pathless(ip) => Ok(()),
             AsconfParameter::Delete(ip) => {
                 if !self.knows(ip) {
                     return Err(Refusal::Unresolvable);
@@ -209,7 +208,7 @@ impl Association {
         }
         // F9.
         let shortage = Refusal::Address(AddressRefusal::ResourceShortage);
-        if self.knows(ip) || self.is_unreached(ip) { Ok(()) } else { Err(shortage) }
+        if self.is_peer_address(ip) { Ok(()) } else { Err(shortage) }
     }
 
     /// The peer has asked to be sent to an address, which has been confirmed since, perhaps.

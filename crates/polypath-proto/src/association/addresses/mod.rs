@@ -13,7 +13,7 @@ mod answers;
 mod paths;
 mod requests;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -55,8 +55,6 @@ pub(super) struct Addresses {
     expected: u32,
     /// The last ASCONF-ACK, with its number.
     answer: Option<(u32, Bytes)>,
-    /// Addresses of the peer that no local address reaches, with their UDP ports: one of another family, say.
-    unreached: Vec<SocketAddr>,
     /// The address that the peer wants to be sent to, once it is confirmed.
     wished: Option<IpAddr>,
 }
@@ -84,7 +82,6 @@ impl Association {
                 primary: None,
                 expected: peer_initial.0,
                 answer: None,
-                unreached: Vec::new(),
                 wished: None,
             })
         });

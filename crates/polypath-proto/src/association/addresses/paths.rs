@@ -51,44 +51,40 @@ impl Association {
     fn reach_from(&mut self, now: Time, local: IpAddr) -> bool {
         let shared = std::sync::Arc::clone(&self.shared);
         let locals = &shared.config.addresses;
-        let Some(addresses) = &mut self.addresses else { return false };
         let mut any = false;
-        for (index, remote) in std::mem::take(&mut addresses.unreached).into_iter().enumerate() {
+        for (index, remote) in std::mem::take(&mut self.pathless).into_iter().enumerate() {
             let routed = shared.config.routes.local_for(remote.ip(), index, locals) == Some(local);
             let meshed = self.config.full_mesh() && remote.is_ipv4() == local.is_ipv4();
             let reached = (routed || meshed) && self.add_path(now, local, remote).is_some();
             if !reached && !self.knows(remote.ip()) {
-                self.remember_unreached(remote);
+                self.remember_pathless(remote);
             }
             any |= reached;
         }
         any
     }
 
-    /// No local address reaches this one of the peer's. Where addresses come and go, one that comes may.
-    pub(in crate::association) fn remember_unreached(&mut self, remote: SocketAddr) {
-        let Some(addresses) = &mut self.addresses else { return };
-        let known = addresses.unreached.iter().any(|known| known.ip() == remote.ip());
-        if !known && addresses.unreached.len() < usize::from(self.config.max_paths()) {
-            addresses.unreached.push(remote);
+    /// There is no path to this address of the peer. Where addresses come and go, there may be one later.
+    pub(in crate::association) fn remember_pathless(&mut self, remote: SocketAddr) {
+        // As many as a handshake lists at most.
+        const MOST: usize = 65;
+        if !self.is_peer_address(remote.ip()) && self.pathless.len() < MOST {
+            self.pathless.push(remote);
+            self.path_changes += 1;
         }
     }
 
-    pub(super) fn is_unreached(&self, ip: IpAddr) -> bool {
-        let unreached = |a: &super::Addresses| a.unreached.iter().any(|remote| remote.ip() == ip);
-        self.addresses.as_deref().is_some_and(unreached)
-    }
-
-    /// True if it was an address of the peer's that no local address reached.
-    pub(super) fn forget_unreached(&mut self, ip: IpAddr) -> bool {
-        let Some(addresses) = &mut self.addresses else { return false };
-        let before = addresses.unreached.len();
-        addresses.unreached.retain(|remote| remote.ip() != ip);
-        addresses.unreached.len() != before
+    /// True if it was an address of the peer without a path.
+    pub(super) fn forget_pathless(&mut self, ip: IpAddr) -> bool {
+        let before = self.pathless.len();
+        self.pathless.retain(|remote| remote.ip() != ip);
+        let gone = self.pathless.len() != before;
+        self.path_changes += u64::from(gone);
+        gone
     }
 
     /// The host has this address, as far as the endpoint has been told.
-    pub(super) fn is_here(&self, local: IpAddr) -> bool {
+    pub(in crate::association) fn is_here(&self, local: IpAddr) -> bool {
         let config = &self.shared.config;
         match &config.host_addresses {
             Some(there) => local.is_loopback() || there.contains(&local),
@@ -131,7 +127,7 @@ impl Association {
     }
 
     /// An address of the peer's goes.
-    pub(super) fn remove_paths_to(&mut self, now: Time, remote: IpAddr) {
+    pub(in crate::association) fn remove_paths_to(&mut self, now: Time, remote: IpAddr) {
         let gone: Vec<PathId> =
             self.paths.iter().filter(|p| p.is_to(remote)).map(|p| p.id()).collect();
         self.remove_paths(now, &gone);
