@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use crate::auth::AuthOffer;
 use crate::rng::{hmac, hmac_verify};
-use crate::{Extensions, Time, Tsn, VerificationTag};
+use crate::{Config, Extensions, Time, Tsn, VerificationTag};
 
 const MAC_LEN: usize = 32;
+
+/// RFC 9260 5.1.3: "The secret key SHOULD be changed reasonably frequently (e.g., hourly)".
+const KEY_PERIOD: Duration = Duration::from_secs(3600);
 
 /// Where an address would begin with 4 or 6.
 const OFFER: u8 = 8;
@@ -44,17 +47,23 @@ pub(crate) struct StateCookie {
 }
 
 /// Why a cookie is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CookieError {
-    /// Not ours, or changed on its way.
+    /// Not signed by this endpoint, changed on its way, or signed with a key that is no longer in use.
     Forged,
-    /// Ours, but too old: by how much.
-    Stale(Duration),
+    /// The cookie, and by how much it has outlived its lifespan.
+    Stale(Box<StateCookie>, Duration),
 }
 
 impl StateCookie {
-    /// The cookie as bytes, signed with `key`.
-    pub(crate) fn sign(&self, key: &[u8]) -> Vec<u8> {
+    /// The lifespan of a cookie whose peer asks for `increment` more: at most twice the configured one
+    /// (RFC 9260 3.3.2.1.3).
+    pub(crate) fn life(config: &Config, increment: Duration) -> Duration {
+        config.cookie_life() + increment.min(config.cookie_life())
+    }
+
+    /// The cookie as bytes, signed with the key that `secret` gives for the time of its creation.
+    pub(crate) fn sign(&self, secret: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(160);
         out.extend(self.created.as_nanos().to_be_bytes());
         out.extend((self.life.as_nanos() as u64).to_be_bytes());
@@ -88,24 +97,37 @@ impl StateCookie {
             out.extend(indication.to_be_bytes());
         }
         out.extend(self.extensions.to_bytes().into_iter().flatten());
-        let mac = hmac(key, &[&out]);
+        let mac = hmac(&key_of(secret, self.created), &[&out]);
         out.extend(mac);
         out
     }
 
-    /// The cookie in `bytes`, if it was signed with `key` and has not expired.
-    pub(crate) fn verify(bytes: &[u8], key: &[u8], now: Time) -> Result<Self, CookieError> {
+    /// The cookie in `bytes`, if it was signed with a key that `secret` gives and has not expired.
+    pub(crate) fn verify(
+        bytes: &[u8],
+        secret: &[u8],
+        config: &Config,
+        now: Time,
+    ) -> Result<Self, CookieError> {
         let at = bytes.len().checked_sub(MAC_LEN).ok_or(CookieError::Forged)?;
         let (body, mac) = bytes.split_at(at);
-        // RFC 9260 5.1.5 (1), (2).
-        if !hmac_verify(key, &[body], mac) {
+        // RFC 9260 5.1.5 (1): "The timestamp in the State Cookie MAY be used to determine which
+        // secret key to use. If [...] the secret key to use is not available anymore, the packet [...]
+        // MUST be silently discarded."
+        let (created, _) = body.split_first_chunk().ok_or(CookieError::Forged)?;
+        let created = Time::from_nanos(u64::from_be_bytes(*created));
+        if !key_is_in_use(created, config, now) {
+            return Err(CookieError::Forged);
+        }
+        // RFC 9260 5.1.5 (2).
+        if !hmac_verify(&key_of(secret, created), &[body], mac) {
             return Err(CookieError::Forged);
         }
         let cookie = Self::decode(body).ok_or(CookieError::Forged)?;
         // RFC 9260 5.1.5 (4).
         let expiry = cookie.created + cookie.life;
         if now > expiry {
-            return Err(CookieError::Stale(now.since(expiry)));
+            return Err(CookieError::Stale(Box::new(cookie), now.since(expiry)));
         }
         Ok(cookie)
     }
@@ -167,6 +189,20 @@ impl StateCookie {
     }
 }
 
+/// The key that signs cookies made at `created`. The secret gives one for each period, so that no
+/// earlier key has to be stored.
+fn key_of(secret: &[u8], created: Time) -> [u8; 32] {
+    let period = created.as_nanos() / KEY_PERIOD.as_nanos() as u64;
+    hmac(secret, &[b"state cookie", &period.to_be_bytes()])
+}
+
+/// Whether the key of a cookie made at `created` still verifies it: for the longest lifespan, and for one
+/// period more, in which the cookie is reported as stale.
+fn key_is_in_use(created: Time, config: &Config, now: Time) -> bool {
+    let longest = StateCookie::life(config, Duration::MAX);
+    created <= now && now.since(created) <= longest + KEY_PERIOD
+}
+
 fn put_ip(out: &mut Vec<u8>, ip: IpAddr) {
     match ip {
         IpAddr::V4(ip) => {
@@ -223,26 +259,48 @@ mod tests {
         }
     }
 
+    fn verify(bytes: &[u8], secret: &[u8], seconds: u64) -> Result<StateCookie, CookieError> {
+        StateCookie::verify(bytes, secret, &Config::rfc9260(), Time::from_secs(seconds))
+    }
+
+    /// RFC 9260 5.1.3, 5.1.5 (1): another key each hour; the one before is kept for the cookies that it
+    /// has signed.
+    #[test]
+    fn the_key_changes_every_hour() {
+        let made_at = |seconds| StateCookie { created: Time::from_secs(seconds), ..cookie() };
+        let keys = [0, 3599, 3600, 7200].map(|s| key_of(b"key", Time::from_secs(s)));
+        assert_eq!(keys[0], keys[1]);
+        assert!(keys[1] != keys[2] && keys[2] != keys[3] && keys[0] != keys[3]);
+        let late = made_at(3590);
+        assert_eq!(verify(&late.sign(b"key"), b"key", 3640), Ok(late.clone()));
+        let stale = verify(&late.sign(b"key"), b"key", 3700);
+        assert!(matches!(stale, Err(CookieError::Stale(_, by)) if by == Duration::from_secs(50)));
+        // A cookie of an old key is worth nothing, whatever lifespan it claims.
+        let forever = StateCookie { life: Duration::from_secs(1 << 30), ..made_at(10) };
+        let bytes = forever.sign(b"key");
+        assert_eq!(verify(&bytes, b"key", 3600), Ok(forever));
+        assert_eq!(verify(&bytes, b"key", 10 + 3600 + 121), Err(CookieError::Forged));
+        // Nor one from the future.
+        assert_eq!(verify(&bytes, b"key", 9), Err(CookieError::Forged));
+    }
+
     #[test]
     fn comes_back_as_it_left_until_it_is_stale() {
         let bytes = cookie().sign(b"key");
-        assert_eq!(StateCookie::verify(&bytes, b"key", Time::from_secs(63)), Ok(cookie()));
-        let stale = Err(CookieError::Stale(Duration::from_secs(1)));
-        assert_eq!(StateCookie::verify(&bytes, b"key", Time::from_secs(64)), stale);
+        assert_eq!(verify(&bytes, b"key", 63), Ok(cookie()));
+        let stale = Err(CookieError::Stale(Box::new(cookie()), Duration::from_secs(1)));
+        assert_eq!(verify(&bytes, b"key", 64), stale);
         let forged = Err(CookieError::Forged);
-        assert_eq!(StateCookie::verify(&bytes, b"kez", Time::from_secs(4)), forged);
+        assert_eq!(verify(&bytes, b"kez", 4), forged);
         for extensions in [Extensions::default(), Extensions::from_bytes([0, 6]).unwrap()] {
             let other = StateCookie { extensions, ..cookie() };
-            let verified = StateCookie::verify(&other.sign(b"key"), b"key", Time::from_secs(4));
-            assert_eq!(verified, Ok(other.clone()));
+            assert_eq!(verify(&other.sign(b"key"), b"key", 4), Ok(other.clone()));
             for chunks in [None, Some(vec![]), Some(vec![0, 193])] {
                 let offer = AuthOffer { random: [8; 32], chunks, hmacs: vec![3, 1] };
                 let other = StateCookie { authentication: Some(offer), ..other.clone() };
                 for adaptation_layer in [None, Some(0), Some(0x0800_0004)] {
                     let other = StateCookie { adaptation_layer, ..other.clone() };
-                    let verified =
-                        StateCookie::verify(&other.sign(b"key"), b"key", Time::from_secs(4));
-                    assert_eq!(verified, Ok(other));
+                    assert_eq!(verify(&other.sign(b"key"), b"key", 4), Ok(other));
                 }
             }
         }
@@ -254,7 +312,7 @@ mod tests {
             let mut bytes = cookie().sign(b"key");
             let at = at.index(bytes.len());
             if cut { bytes.truncate(at) } else { bytes[at] ^= 1 << bit }
-            prop_assert_eq!(StateCookie::verify(&bytes, b"key", Time::from_secs(4)), Err(CookieError::Forged));
+            prop_assert_eq!(verify(&bytes, b"key", 4), Err(CookieError::Forged));
         }
     }
 }

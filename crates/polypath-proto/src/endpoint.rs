@@ -59,10 +59,10 @@ impl Endpoint {
     /// An endpoint; all its randomness comes from `seed`.
     pub fn new(config: EndpointConfig, seed: Seed) -> Self {
         let mut secret = Secret::new(&seed, "polypath endpoint");
-        let cookie_key = secret.next_bytes();
+        let shared = Shared { secret: secret.next_bytes(), config };
         Self {
-            listening: config.listen,
-            shared: Arc::new(Shared { config, cookie_key }),
+            listening: shared.config.listen,
+            shared: Arc::new(shared),
             secret,
             next_id: 0,
             entries: BTreeMap::new(),
@@ -185,7 +185,7 @@ impl Endpoint {
     fn change_addresses(&mut self, now: Time, change: impl FnOnce(&mut EndpointConfig)) {
         let mut config = self.shared.config.clone();
         change(&mut config);
-        self.shared = Arc::new(Shared { config, cookie_key: self.shared.cookie_key });
+        self.shared = Arc::new(Shared { config, secret: self.shared.secret });
         let ids: Vec<AssociationId> = self.entries.keys().copied().collect();
         for id in ids {
             if let Some(entry) = self.entries.get_mut(&id) {
@@ -386,31 +386,26 @@ impl Endpoint {
         (bytes, done): (&[u8], usize),
     ) {
         let header = packet.header();
-        let cookie = match StateCookie::verify(bytes, &self.shared.cookie_key, now) {
+        let (config, secret) = (&self.shared.config, &self.shared.secret);
+        let cookie = match StateCookie::verify(bytes, secret, &config.association, now) {
             Ok(cookie) => cookie,
             Err(CookieError::Forged) => {
                 // RFC 9260 5.1.5 (2): silently discarded.
                 self.stats.bad_cookies += 1;
                 return;
             }
-            Err(CookieError::Stale(by)) => {
+            Err(CookieError::Stale(cookie, by)) => {
                 self.stats.stale_cookies += 1;
-                let ours = StateCookie::verify(bytes, &self.shared.cookie_key, Time::ZERO);
-                if let Ok(cookie) = ours {
-                    let header = CommonHeader {
-                        source_port: header.destination_port,
-                        destination_port: header.source_port,
-                        verification_tag: cookie.peer_tag,
-                    };
-                    let packet = reply::stale_cookie_packet(header, by, &self.shared);
-                    self.reply(from, packet);
-                }
-                return;
+                let header = CommonHeader {
+                    source_port: header.destination_port,
+                    destination_port: header.source_port,
+                    verification_tag: cookie.peer_tag,
+                };
+                let packet = reply::stale_cookie_packet(header, by, &self.shared);
+                return self.reply(from, packet);
             }
         };
-        let config = &self.shared.config;
-        let (key, keys) = (&self.shared.cookie_key, &config.auth_keys);
-        if !trusts_stranger(&cookie, &config.association, key, keys, packet) {
+        if !trusts_stranger(&cookie, &config.association, secret, &config.auth_keys, packet) {
             self.stats.bad_cookies += 1;
             return;
         }

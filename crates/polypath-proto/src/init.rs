@@ -248,11 +248,10 @@ pub(crate) struct InitAck<'a> {
 impl InitAck<'_> {
     /// The packet.
     pub(crate) fn packet(&self, now: Time, shared: &Shared, config: &Config) -> Vec<u8> {
-        let wish = std::time::Duration::from_millis(self.parameters.preservative.into());
+        let increment = std::time::Duration::from_millis(self.parameters.preservative.into());
         let cookie = StateCookie {
             created: now,
-            // RFC 9260 5.2.6: the life is extended as asked, within reason.
-            life: config.cookie_life() + wish.min(config.cookie_life()),
+            life: StateCookie::life(config, increment),
             local_tag: self.local_tag,
             peer_tag: self.init.initiate_tag,
             local_tie: self.ties.0,
@@ -283,7 +282,7 @@ impl InitAck<'_> {
             destination_port: self.peer_port,
             verification_tag: self.init.initiate_tag,
         };
-        let signed = cookie.sign(&shared.cookie_key);
+        let signed = cookie.sign(&shared.secret);
         let mut buf = vec![0; 4096];
         let mut w = PacketWriter::new(&mut buf, header);
         let written = w.init_ack(&fields, |p| {
@@ -292,8 +291,8 @@ impl InitAck<'_> {
             cookie.extensions.write(p)?;
             write_adaptation_layer(p, config)?;
             if cookie.authentication.is_some() {
-                let key = &shared.cookie_key;
-                AuthOffer::ours(config, key, self.local_tag, self.local_initial_tsn).write(p)?;
+                let secret = &shared.secret;
+                AuthOffer::ours(config, secret, self.local_tag, self.local_initial_tsn).write(p)?;
             }
             for raw in crate::wire::Parameters::new(&self.parameters.unrecognized).iter() {
                 match raw {

@@ -123,5 +123,6 @@ impl Quoted {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: EndpointConfig,
-    pub(crate) cookie_key: [u8; 32],
+    /// Gives the keys of state cookies (RFC 9260 5.1.3), and the Random parameters (RFC 4895 6.1).
+    pub(crate) secret: [u8; 32],
 }

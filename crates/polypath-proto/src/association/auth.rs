@@ -48,12 +48,7 @@ impl Association {
 
     /// What this side says in its INIT.
     pub(super) fn auth_offer(&self) -> AuthOffer {
-        AuthOffer::ours(
-            &self.config,
-            &self.shared.cookie_key,
-            self.local_tag,
-            self.local_initial_tsn,
-        )
+        AuthOffer::ours(&self.config, &self.shared.secret, self.local_tag, self.local_initial_tsn)
     }
 
     /// Both sides' parameters are known, and what they have agreed on.
@@ -129,10 +124,11 @@ impl Association {
         let trusted = if let Some(auth) = &self.auth {
             trusts(auth, packet)
         } else {
-            let key = &self.shared.cookie_key;
-            match cookie_of(packet).map(|bytes| StateCookie::verify(bytes, key, now)) {
+            let secret = &self.shared.secret;
+            let verify = |bytes| StateCookie::verify(bytes, secret, &self.config, now);
+            match cookie_of(packet).map(verify) {
                 Some(Ok(cookie)) => {
-                    trusts_stranger(&cookie, &self.config, key, &self.auth_keys, packet)
+                    trusts_stranger(&cookie, &self.config, secret, &self.auth_keys, packet)
                 }
                 // It is refused for what it is.
                 _ => true,

@@ -151,19 +151,16 @@ impl Association {
         bytes: &[u8],
         from: FourTuple,
     ) -> bool {
-        let cookie = match StateCookie::verify(bytes, &self.shared.cookie_key, now) {
+        let verified = StateCookie::verify(bytes, &self.shared.secret, &self.config, now);
+        let cookie = match verified {
             Ok(cookie) => cookie,
             // RFC 9260 5.2.4 (3): a stale cookie is accepted if both tags are the association's.
-            Err(CookieError::Stale(by)) => {
-                let ours = StateCookie::verify(bytes, &self.shared.cookie_key, Time::ZERO);
-                match ours {
-                    Ok(c) if c.local_tag == self.local_tag && c.peer_tag == self.peer_tag => c,
-                    Ok(c) => {
-                        self.report_stale(by, c.peer_tag, from);
-                        return false;
-                    }
-                    Err(_) => return false,
+            Err(CookieError::Stale(cookie, by)) => {
+                if cookie.local_tag != self.local_tag || cookie.peer_tag != self.peer_tag {
+                    self.report_stale(by, cookie.peer_tag, from);
+                    return false;
                 }
+                *cookie
             }
             Err(CookieError::Forged) => {
                 self.stats.dropped += 1;

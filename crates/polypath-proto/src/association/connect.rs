@@ -1,5 +1,7 @@
 //! INIT, INIT ACK, COOKIE ECHO, COOKIE ACK: the side that opens the association (RFC 9260 5.1).
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::Association;
@@ -82,7 +84,8 @@ impl Association {
         // Where the INIT ACK comes from, the cookie goes.
         let t1 = now + self.paths[path.index()].rto();
         let cookie = Bytes::from(parameters.cookie.unwrap_or_default());
-        self.become_cookie_echoed(CookieEchoed { t1, retransmits: 0, path, cookie, stale });
+        let echoed = CookieEchoed { t1, retransmits: 0, path, cookie, since: now, stale };
+        self.become_cookie_echoed(echoed);
         self.control.clear();
         self.control.push(path, Control::CookieEcho);
         if !parameters.unrecognized.is_empty() {
@@ -171,16 +174,20 @@ impl Association {
         self.become_established(now, false);
     }
 
-    /// RFC 9260 5.2.6: the peer says that the cookie was too old. Asks for a longer-lived one.
-    pub(super) fn handle_stale_cookie(&mut self, now: Time, staleness_us: u32) {
+    /// The cookie was stale (RFC 9260 5.2.6 (3)): asks for one that lives longer.
+    pub(super) fn handle_stale_cookie(&mut self, now: Time) {
+        // "If the association is not in the COOKIE-ECHOED state, the ERROR chunk SHOULD be silently
+        // discarded."
         let State::CookieEchoed(echoed) = &self.state else { return };
         let (path, stale) = (echoed.path, echoed.stale + 1);
         if stale > self.config.max_init_retransmits() {
             return self.become_closed(CloseReason::NoAnswer);
         }
-        // As long as it was late, and some more for the way.
-        let rto = self.paths[path.index()].rto().as_millis() as u32;
-        let preservative = Some((staleness_us / 1000).saturating_add(2 * rto));
+        // "SHOULD use the RTT information measured based on the previous COOKIE ECHO/ERROR chunk exchange and
+        // SHOULD add no more than 1 second beyond the measured RTT". What the peer says of the staleness does
+        // not count.
+        let increment = now.since(echoed.since) + Duration::from_secs(1);
+        let preservative = Some(u32::try_from(increment.as_millis()).unwrap_or(u32::MAX));
         let t1 = now + self.paths[path.index()].rto();
         self.become_cookie_wait(CookieWait { t1, retransmits: 0, path, preservative, stale });
         self.control.clear();

@@ -694,8 +694,8 @@ impl Association {
     /// An ERROR chunk (RFC 9260 3.3.10).
     fn handle_error(&mut self, now: Time, causes: crate::wire::Causes<'_>) {
         for cause in causes.iter() {
-            if let Ok(Cause::StaleCookie { staleness_us }) = cause {
-                return self.handle_stale_cookie(now, staleness_us);
+            if let Ok(Cause::StaleCookie { .. }) = cause {
+                return self.handle_stale_cookie(now);
             }
             if let Ok(Cause::UnrecognizedChunk([chunk_type::ASCONF, ..])) = cause {
                 self.asconf_unknown();

@@ -48,6 +48,8 @@ pub(super) struct CookieEchoed {
     pub(super) retransmits: u32,
     pub(super) path: PathId,
     pub(super) cookie: Bytes,
+    /// When the first COOKIE ECHO was sent.
+    pub(super) since: Time,
     pub(super) stale: u32,
 }
 

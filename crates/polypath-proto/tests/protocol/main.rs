@@ -10,6 +10,7 @@ mod collisions;
 mod common;
 mod congestion;
 mod conversations;
+mod cookies;
 mod credit;
 mod data;
 mod delay_aware;
