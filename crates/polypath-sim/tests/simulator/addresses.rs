@@ -139,3 +139,76 @@ fn both_hosts_move_from_one_path_to_another() {
         assert!(bytes(&association, "10.1.0.1") > 3_000_000);
     }
 }
+
+fn run_toml(text: &str) -> AssociationOutcome {
+    let scenario = Scenario::from_toml(text).unwrap_or_else(|error| panic!("{error}"));
+    run(&scenario).0
+}
+
+/// The first INIT takes longer than T1-init, and its copy arrives when the second one has opened the association.
+/// Both list an address that the receiver cannot reach.
+#[test]
+fn a_late_init_does_not_end_the_association() {
+    let association = run_toml(
+        r#"
+        schema = 1
+        [[path]]
+        forward = {rate = "10 Mbit/s", delay = "1050 ms"}
+        back = {rate = "10 Mbit/s", delay = "50 ms"}
+        [[path]]
+        rate = "10 Mbit/s"
+        delay = "10 ms"
+        [[path]]
+        rate = "10 Mbit/s"
+        delay = "10 ms"
+        [workload]
+        kind = "bulk"
+        size = "1 MB"
+        [[address]]
+        at = "1000 s"
+        node = "receiver.2"
+        kind = "comes"
+        "#,
+    );
+    assert!(association.complete, "{association:#?}");
+}
+
+/// The INIT ACK has left from an address of the receiver that goes before the COOKIE ECHO arrives. The COOKIE
+/// ECHO to its other address is answered from there.
+#[test]
+fn an_address_that_goes_before_the_cookie_echo_arrives_is_not_needed() {
+    let association = run_toml(
+        r#"
+        schema = 1
+        [[node]]
+        name = "sender"
+        addresses = ["fd00::1"]
+        [[node]]
+        name = "receiver"
+        addresses = ["fd00::2", "fd00:1::2"]
+        [[node]]
+        name = "router"
+        [[link]]
+        between = ["sender.0", "router"]
+        rate = "2 Mbit/s"
+        delay = "1 ms"
+        [[link]]
+        between = ["receiver.0", "router"]
+        rate = "2 Mbit/s"
+        delay = "5 ms"
+        [[link]]
+        between = ["receiver.1", "router"]
+        rate = "2 Mbit/s"
+        delay = "5 ms"
+        [[association]]
+        from = "sender"
+        to = "receiver"
+        workload = {kind = "bulk", direction = "back", size = "100 kB"}
+        [[address]]
+        at = "20 ms"
+        node = "receiver.0"
+        kind = "goes"
+        "#,
+    );
+    assert!(association.complete, "{association:#?}");
+}
