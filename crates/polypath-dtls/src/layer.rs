@@ -25,8 +25,9 @@ const MOST_OPENING: usize = 256;
 /// Connections over which nothing has gone for so long are closed.
 const IDLE: Duration = Duration::from_secs(600);
 /// If nothing comes back for so long, the peer may have lost its connection, or know this side by another
-/// address (a NAT has changed it): a new handshake is tried, and again after a while.
-const MUTE: Duration = Duration::from_secs(3);
+/// address (a NAT has changed it): a new handshake is tried, and again after a while. It is less than SCTP's
+/// RTO.Min of 1 s (RFC 9260 16), so that the first retransmission begins one: the host may have restarted.
+const MUTE: Duration = Duration::from_millis(900);
 const AGAIN: Duration = Duration::from_secs(10);
 /// What the peer has sent over a connection before it knew of the next is taken for so long.
 const LINGER: Duration = Duration::from_secs(3);
@@ -320,7 +321,7 @@ impl Layer {
                 self.stats.other_certificate += 1;
                 None
             }
-            Phase::Open(_) => {
+            Phase::Open(peer) => {
                 slot.expected |= expected.is_some();
                 let mut around = Surroundings {
                     now,
@@ -337,10 +338,12 @@ impl Layer {
                     self.close_way(now, key);
                     return None;
                 }
-                let tired = slot.current.is_mute(now, MUTE) || slot.current.sealed >= slot.rekey;
-                if tired && slot.next.is_none() && now.since(slot.begun.max(slot.replaced)) >= AGAIN
-                {
-                    self.renew(now, key);
+                let mute = slot.current.is_mute(now, MUTE);
+                let last = slot.begun.max(slot.replaced);
+                let due = last.is_none_or(|last| now.since(last) >= AGAIN);
+                if (mute || slot.current.sealed >= slot.rekey) && slot.next.is_none() && due {
+                    // What a mute peer has not answered goes over the new connection as well.
+                    self.renew(now, key, mute.then_some((peer, packet)));
                 } else if slot.wants() != slot.timeout {
                     self.slots.index(key);
                 }
@@ -544,7 +547,7 @@ impl Layer {
                     self.stats.turned_away += 1;
                     return;
                 }
-                self.slots.insert(key, Slot::new(way, connection, Time::ZERO));
+                self.slots.insert(key, Slot::new(way, connection));
             }
         }
         self.tick(now, key);
@@ -563,16 +566,20 @@ impl Layer {
         self.make_room(now, None);
         let mut current = self.client(now);
         current.wait(expected, packet);
-        self.slots.insert(key, Slot::new(way, current, now));
+        self.slots.insert(key, Slot::new(way, current));
         self.tick(now, key);
     }
 
-    /// Begins a handshake beside a connection that may be of no use any more.
-    fn renew(&mut self, now: Time, key: Key) {
-        let next = self.client(now);
+    /// Begins a handshake beside a connection that may be of no use any more. The packet is sent to this peer
+    /// when the handshake is over.
+    fn renew(&mut self, now: Time, key: Key, packet: Option<(Fingerprint, &[u8])>) {
+        let mut next = self.client(now);
+        if let Some((peer, packet)) = packet {
+            next.wait(Some(peer), packet);
+        }
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.next = Some(next);
-            slot.begun = now;
+            slot.begun = Some(now);
         }
         self.tick(now, key);
     }
@@ -645,9 +652,9 @@ impl Layer {
         let news = f(slot, &mut around);
         if let Some(next) = slot.next.take_if(|next| next.is_open()) {
             slot.old = Some(std::mem::replace(&mut slot.current, next));
-            slot.replaced = now;
+            slot.replaced = Some(now);
         }
-        slot.old.take_if(|_| now.since(slot.replaced) >= LINGER);
+        slot.old.take_if(|_| slot.replaced.is_none_or(|at| now.since(at) >= LINGER));
         slot.next.take_if(|next| next.phase() == Phase::Over);
         let (over, late) = (slot.current.phase() == Phase::Over, slot.wants() != slot.timeout);
         for news in news.into_iter().flatten() {

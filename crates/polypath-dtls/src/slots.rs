@@ -18,9 +18,9 @@ pub(crate) struct Slot {
     pub(crate) current: Connection,
     pub(crate) next: Option<Connection>,
     pub(crate) old: Option<Connection>,
-    /// When this side last began, and when the one in use replaced the old one.
-    pub(crate) begun: Time,
-    pub(crate) replaced: Time,
+    /// When this side last began another one, and when the one in use replaced the old one.
+    pub(crate) begun: Option<Time>,
+    pub(crate) replaced: Option<Time>,
     /// Packets have been sent to its peer by whoever expects this certificate.
     pub(crate) expected: bool,
     /// Packets after which the one in use is replaced.
@@ -30,14 +30,14 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(way: FourTuple, current: Connection, begun: Time) -> Self {
+    pub(crate) fn new(way: FourTuple, current: Connection) -> Self {
         Self {
             way,
             current,
             next: None,
             old: None,
-            begun,
-            replaced: Time::ZERO,
+            begun: None,
+            replaced: None,
             expected: false,
             rekey: u64::MAX,
             timeout: None,
