@@ -69,21 +69,21 @@ impl Association {
             self.stats.dropped += 1;
             return false;
         }
-        let above = cumulative.is_after(self.sender.flight.highest());
-        if above && self.is_before_reset(cumulative) {
-            self.stats.dropped += 1;
-            return false;
-        }
         let flight = &self.sender.flight;
         let unsent = |g: GapBlock| {
             u32::from(g.end) >= outstanding
                 || flight.has_reserved_in(g.first(cumulative), g.last(cumulative))
         };
-        if above
+        if cumulative.is_after(flight.highest())
             || flight.has_reserved_in(flight.ack_point().next(), cumulative)
             || sack.all_gaps().any(|g| g.is_sound() && unsent(g))
         {
-            self.violation("it acknowledged data that was never sent");
+            if self.is_renumbered() {
+                // It may have left before the reset, and be late.
+                self.stats.dropped += 1;
+            } else {
+                self.violation("it acknowledged data that was never sent");
+            }
             return false;
         }
         let counted = self.extensions.contains(Extension::PacketCount);

@@ -65,8 +65,9 @@ pub(super) struct Reconfig {
     deferred: Option<Deferred>,
     /// New data waits until then for the peer to repeat its request to reset the association.
     quiet: Option<Time>,
-    /// The last TSN before the association was reset.
-    old: Option<Tsn>,
+    /// A reset of the association has given this side other TSNs: SACKs for earlier ones may still
+    /// arrive, after any number of further resets.
+    renumbered: bool,
     /// A reset of the association has been answered, and the peer may not know it.
     unheard: Option<Unheard>,
 }
@@ -79,9 +80,6 @@ struct Deferred {
     streams: Streams,
     path: PathId,
 }
-
-/// A SACK this far behind a reset of the association is one from before.
-const MOST_BEHIND: u32 = 1 << 20;
 
 /// The parameters that `write` writes.
 fn parameters(
@@ -111,7 +109,7 @@ impl Association {
                 answers: VecDeque::new(),
                 deferred: None,
                 quiet: None,
-                old: None,
+                renumbered: false,
                 unheard: None,
             })
         });
@@ -215,9 +213,8 @@ impl Association {
         ours.is_some_and(Ours::resets_association)
     }
 
-    /// A SACK that seems to acknowledge what was never sent is of the time before a reset.
-    pub(super) fn is_before_reset(&self, cumulative: Tsn) -> bool {
-        let old = self.reconfig.as_ref().and_then(|r| r.old);
-        old.is_some_and(|old| old.offset_from(cumulative) < MOST_BEHIND)
+    /// This side had other TSNs before the association was reset.
+    pub(super) fn is_renumbered(&self) -> bool {
+        self.reconfig.as_ref().is_some_and(|r| r.renumbered)
     }
 }

@@ -370,7 +370,8 @@ impl Association {
     /// of streams (RFC 6525 5.2.4, 5.2.7). Nothing is outstanding.
     pub(super) fn renumber(&mut self, next: Tsn, peer_next: Tsn) {
         let last = self.sender.flight.next_tsn().prev();
-        if last != next.prev() {
+        let renumbered = last != next.prev();
+        if renumbered {
             self.sender.flight.restart(next);
             self.paths.iter_mut().for_each(crate::path::Path::forget_highest_sent);
             self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
@@ -388,7 +389,7 @@ impl Association {
         self.ack.clear();
         self.marks = Default::default();
         if let Some(reconfig) = &mut self.reconfig {
-            reconfig.old = Some(last);
+            reconfig.renumbered |= renumbered;
             reconfig.deferred = None;
         }
     }
