@@ -126,10 +126,10 @@ impl Association {
         self.paths[i].set_timed_out(!ns2);
         // What the SRTT heuristic left in flight.
         self.paths[i].start_t3(now);
-        // RFC 9260 6.1 A: a receiver that keeps its window closed but answers is not counted as an
-        // error: "... MUST NOT increment the association error counter ... [while it] continues to
-        // receive SACK chunks".
-        let probing = self.sender.announced == 0 && self.sender.heard;
+        // RFC 9260 6.1 A: "If the sender continues to receive SACK chunks from the peer while doing zero
+        // window probing, the unacknowledged window probes SHOULD NOT increment the error counter".
+        let shut = if ns2 { self.sender.announced == 0 } else { self.sender.is_shut() };
+        let probing = shut && self.sender.heard;
         self.sender.heard = false;
         if !probing {
             self.count_error(now, path, PathErrorKind::DataTimeout);

@@ -139,6 +139,13 @@ impl Sender {
         }
     }
 
+    /// By the peer's last SACK, its window is smaller than the chunk that it waits for (RFC 9260 6.1 A: "rwnd
+    /// is smaller than the size of the next DATA chunk").
+    pub(crate) fn is_shut(&self) -> bool {
+        let next = self.flight.get(self.flight.ack_point().next());
+        next.is_some_and(|chunk| chunk.size() > self.announced)
+    }
+
     /// What is in flight will not make the peer read: nothing is, or what it waits for is not, while chunks
     /// that left ahead of others take its room.
     fn nothing_helps(&self) -> bool {

@@ -206,6 +206,44 @@ fn a_closed_window_is_probed_for_as_long_as_the_peer_answers() {
     assert_eq!(first.len() + net.hosts[1].received.len(), 20);
 }
 
+/// RFC 9260 6.1 A: "the peer has no buffer space (i.e., rwnd is smaller than the size of the next DATA
+/// chunk)": a window that is open, but not for the next chunk, is probed like a closed one.
+#[test]
+fn a_window_too_small_for_the_next_chunk_is_probed_for_as_long_as_the_peer_answers() {
+    for (paths, rwnd) in [(1, 1), (1, 1015), (2, 500)] {
+        let mut net = pair(paths, Config::rfc9260());
+        let hand = Hand { rwnd: 20_000, ..Hand::new(1) }.open(&mut net);
+        for i in 0..12 {
+            net.send(1, 0, payload(i, 1000)).unwrap();
+        }
+        let highest = |net: &Net| data_numbers(&net.sent(1)).concat().into_iter().max().unwrap();
+        let last = highest(&net);
+        hand.sack_rwnd(&mut net, last, &[], rwnd);
+        let mut probes = 0;
+        for _ in 0..1200 {
+            let mark = net.log.len();
+            net.run(S(1));
+            let sent = net.sent_since(1, mark);
+            hand.answer_heartbeats(&mut net, &sent);
+            let data = data_numbers(&sent);
+            if !data.is_empty() {
+                assert_eq!(data, [[last + 1]], "one chunk, which the peer waits for");
+                probes += 1;
+                hand.sack_rwnd(&mut net, last, &[], rwnd);
+            }
+        }
+        assert!(probes > 15, "{probes} probes of a window of {rwnd}");
+        assert!(net.a(1).is_established());
+        assert!(net.a(1).paths().all(|p| p.error_count == 0));
+        hand.sack_rwnd(&mut net, last, &[], 20_000);
+        for _ in 0..12 {
+            let last = highest(&net);
+            hand.sack_rwnd(&mut net, last, &[], 20_000);
+        }
+        assert_eq!((highest(&net), net.a(1).buffered()), (12, 0));
+    }
+}
+
 /// RFC 9260 6.1 A, 8.1: a peer that does not answer probes is gone.
 #[test]
 fn a_closed_window_without_answers_ends_the_association() {
