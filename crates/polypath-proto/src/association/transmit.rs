@@ -254,7 +254,8 @@ impl Association {
         // The size in a packet of its own: the first question is whether the peer has room for it.
         let size = self.sender.next_new_size(self.largest_payload)? + self.data_header();
         let size = self.sender.flight.counted(size);
-        if self.awaits_paths || !self.sender.peer_has_room(size) {
+        let full = self.sender.flight.is_full() && self.sender.flight.first_reserved().is_none();
+        if self.awaits_paths || full || !self.sender.peer_has_room(size) {
             return None;
         }
         if !self.is_ns2() {
@@ -692,6 +693,9 @@ impl Association {
                 sender.flight.send_reserved(tsn, path, self.paths[path.index()].highest_sent());
                 tsn
             } else {
+                if sender.flight.is_full() {
+                    break;
+                }
                 let Some(chunk) = sender.queue.take(n) else { break };
                 sender.flight.push(chunk, path).0
             };

@@ -176,7 +176,7 @@ impl TsnTracker {
         self.runs.len() * budget::GAP_RUN
     }
 
-    /// The gap blocks for a SACK; those that are too far above for 16 bits are left out.
+    /// The gap blocks for a SACK, as far as 16 bits reach.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = GapBlock> + '_ {
         self.runs.iter().map_while(|(&first, &last)| self.block(first, last))
     }
@@ -198,7 +198,7 @@ impl TsnTracker {
     fn block(&self, first: u64, last: u64) -> Option<GapBlock> {
         Some(GapBlock {
             start: u16::try_from(first - self.place).ok()?,
-            end: u16::try_from(last - self.place).ok()?,
+            end: u16::try_from(last - self.place).unwrap_or(u16::MAX),
         })
     }
 
@@ -237,6 +237,16 @@ mod tests {
 
     fn gaps(t: &TsnTracker) -> Vec<(u16, u16)> {
         t.gaps().map(|g| (g.start, g.end)).collect()
+    }
+
+    /// RFC 9260 3.3.4: offsets have 16 bits.
+    #[test]
+    fn a_run_is_reported_as_far_as_gap_blocks_reach() {
+        let mut t = TsnTracker::new(Tsn(1));
+        for tsn in (2..=5).chain(60_000..=70_000).chain(80_000..=80_001) {
+            t.note(Tsn(tsn));
+        }
+        assert_eq!(gaps(&t), [(2, 5), (60_000, u16::MAX)]);
     }
 
     #[test]

@@ -11,9 +11,6 @@ use super::in_flight::{Fate, InFlight, Outstanding};
 use super::{Sender, queue::SendQueue};
 use crate::{PathId, Tsn};
 
-/// So many TSNs at most beyond the cumulative ack point: gap blocks reach twice as far.
-const MOST_TSNS: u64 = 1 << 15;
-
 /// The chunks with [`Fate::Reserved`].
 #[derive(Debug)]
 pub(super) struct Reserved {
@@ -127,7 +124,7 @@ impl InFlight {
     fn reserve(&mut self, queue: &mut SendQueue, largest: usize) -> bool {
         let next = self.next_tsn();
         let place = self.place_of(next);
-        if u64::from(next.offset_from(self.ack_point())) >= MOST_TSNS {
+        if self.is_full() {
             return false;
         }
         let Some(chunk) = queue.next_size(largest, largest).and_then(|n| queue.take(n)) else {
@@ -189,6 +186,7 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
+    use super::super::in_flight::MOST_TSNS;
     use super::*;
     use crate::policy::stream_scheduler::FIRST_COME;
     use crate::{Config, Message, StreamId, Time};

@@ -169,6 +169,12 @@ impl Outstanding {
 /// Runs of chunks that the receiver has promised to keep and whose payload is let go, at most.
 const MOST_KEPT: usize = 512;
 
+/// TSNs are used up to so far beyond the cumulative ack point, exclusively. A receiver compares the stream
+/// sequence numbers that it holds by serial arithmetic (RFC 9260 1.6), which has 15 bits for "after"; RFC 9260
+/// 6.1 allows 2^16 - 1 messages of a stream. And beyond twice as many TSNs no gap block reaches (3.3.4): a
+/// chunk there would stay in flight until all that is missing below it has come.
+pub(super) const MOST_TSNS: u64 = 1 << 15;
+
 /// Both ends included; counted from the first TSN ever, so that nothing wraps.
 type Span = (u64, u64);
 
@@ -265,6 +271,11 @@ impl InFlight {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.is_empty()
+    }
+
+    /// No chunk gets another TSN before the ack point has moved.
+    pub(crate) fn is_full(&self) -> bool {
+        self.ring.len() as u64 + 1 >= MOST_TSNS
     }
 
     /// Bytes in flight over all paths, chunk headers included.

@@ -330,6 +330,27 @@ fn a_timeout_begins_again_with_one_packet() {
     assert_eq!((flow.cwnd(), flow.window().ssthresh), (1, 4 * PMDCS), "and the floor again");
 }
 
+/// RFC 9260 1.6: a receiver compares stream sequence numbers by serial arithmetic, so 2^15 - 1 messages of a
+/// stream are the most that it can tell apart; 6.1: "MUST NOT have more than 2^16 - 1 ordered user messages in
+/// the current send window". Gap blocks reach twice as far (3.3.4).
+#[test]
+fn no_more_messages_are_in_flight_than_their_numbers_tell_apart() {
+    let config = Config::builder().initial_cwnd(1024).max_burst(1024).build().unwrap();
+    let mut flow = Flow::new(config, 0);
+    let now = flow.net.now;
+    for _ in 0..32_800 {
+        flow.net.am(1).send(now, Message::new(StreamId(0), vec![1])).unwrap();
+    }
+    flow.net.settle();
+    assert_eq!(flow.highest(), 32_767);
+    assert!(flow.sack(0, &[(2, 32_767)]).is_empty());
+    flow.sack(10, &[(2, 32_757)]);
+    assert_eq!(flow.highest(), 32_777);
+    flow.sack(32_777, &[]);
+    flow.sack(32_800, &[]);
+    assert_eq!(flow.net.a(1).buffered(), 0);
+}
+
 /// RFC 9260 7.2.1: an idle window is halved for each RTO, down to 4 PMDCS; ssthresh remembers it.
 #[test]
 fn an_idle_window_decays() {
