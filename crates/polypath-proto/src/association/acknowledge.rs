@@ -25,6 +25,8 @@ pub(super) struct PathTally {
     pub(super) counted: u32,
     pub(super) in_flight_before: u32,
     newly_acked: NewlyAckedOn,
+    /// Of what was in flight, the cumulative ack acknowledges some.
+    earliest: bool,
     /// Losses were found by missing reports.
     lost: bool,
     /// The path has shown that it works.
@@ -173,6 +175,7 @@ impl Association {
             newly_acked_cumulatively: newly.cumulatively,
             newly_acked_by_gaps: newly.by_gaps,
             newly_acked_on: &tally.newly_acked_on,
+            last_sent: tally.newly_acked_on.iter().filter_map(|on| on.last_sent).max(),
             packets,
             highest_acked: if silent { cumulative } else { self.sender.flight.highest_acked() },
         };
@@ -187,18 +190,19 @@ impl Association {
                 self.ns2_limit_burst();
             }
             if cmt {
-                let found = self.count_missing_reports(&view, &mut tally.paths);
+                let found = self.count_missing_reports(now, &view, &mut tally.paths);
                 self.ns2_cmt_after_sack(now, &view, &tally.paths, found);
             } else {
                 self.update_windows(&view, &tally.paths);
-                let found = self.count_missing_reports(&view, &mut tally.paths);
+                let found = self.count_missing_reports(now, &view, &mut tally.paths);
                 self.ns2_after_sack(found);
             }
         } else {
-            // RFC 9260 7.2.4: "Before the above adjustments, ... the cwnd adjustment rules defined in
-            // Sections 7.2.1 and 7.2.2 MUST be applied first."
+            // RFC 9260 7.2.4: "if the received SACK chunk also acknowledges new DATA chunks and advances
+            // the Cumulative TSN Ack Point, the cwnd adjustment rules defined in Sections 7.2.1 and
+            // 7.2.2 MUST be applied first."
             self.update_windows(&view, &tally.paths);
-            self.count_missing_reports(&view, &mut tally.paths);
+            self.count_missing_reports(now, &view, &mut tally.paths);
         }
         for i in 0..self.paths.len() {
             if cmt {
@@ -207,6 +211,11 @@ impl Association {
                 self.ns2_update_t3(now, PathId(i as u8), tally.paths[i].stops_t3);
             } else {
                 self.update_t3(now, PathId(i as u8));
+                if tally.paths[i].earliest {
+                    // RFC 9260 6.3.2 (R3): "the DATA chunk with the earliest outstanding TSN for that
+                    // address" is acknowledged, since all below is as well.
+                    self.paths[i].restart_t3(now);
+                }
             }
             self.paths[i].acknowledged(now, tally.paths[i].acked);
             if tally.paths[i].acked > 0 {
@@ -214,6 +223,9 @@ impl Association {
             }
             if tally.paths[i].answered {
                 self.answered(now, PathId(i as u8));
+                if !ns2 {
+                    self.paths[i].end_back_off(now);
+                }
             }
             if let Some(from) = self.burst_from.get_mut(i) {
                 *from = match self.config.burst_rule() {
@@ -266,6 +278,13 @@ impl Association {
                 failover.believes(Doubts { wandered: chunk.wandered, given_up, dormant })
             };
             t.newly_acked.note(tsn, by_gaps);
+            // RFC 8985 6.2 (2): an answer that comes sooner than the shortest round trip is one to an
+            // earlier transmission.
+            let age = now.since(chunk.sent);
+            if chunk.transmissions == 1 || path.shortest_rtt().is_some_and(|rtt| age >= rtt) {
+                t.newly_acked.note_sent(chunk.sent);
+            }
+            t.earliest |= fate == Fate::InFlight && !by_gaps;
             match fate {
                 Fate::InFlight => path.data_gone(chunk.size()),
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
@@ -379,7 +398,12 @@ impl Association {
 
     /// RFC 9260 7.2.4: missing reports, and fast retransmission of what they find lost.
     /// True if there is any.
-    fn count_missing_reports(&mut self, view: &SackView<'_>, tally: &mut [PathTally]) -> bool {
+    fn count_missing_reports(
+        &mut self,
+        now: Time,
+        view: &SackView<'_>,
+        tally: &mut [PathTally],
+    ) -> bool {
         let ns2 = self.is_ns2();
         let Self { sender, policies, missing, .. } = self;
         missing.clear();
@@ -394,6 +418,7 @@ impl Association {
                 ever_fast_retransmitted: chunk.ever_fast_retransmitted,
                 own_recover: chunk.own_recover,
                 transmissions: chunk.transmissions,
+                sent: chunk.sent,
                 recover: policies.cwnd_update.recover(chunk.path),
             };
             c.reports += policies.loss.reports(&c, view);
@@ -412,6 +437,7 @@ impl Association {
         let lost = std::mem::take(missing);
         let concurrent = self.policies.scheduler.is_concurrent();
         for &(tsn, path, size) in &lost {
+            let sent = self.sender.flight.get(tsn).map_or(now, |chunk| chunk.sent);
             let was_in_flight = self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
             let p = &mut self.paths[path.index()];
             if was_in_flight {
@@ -422,7 +448,10 @@ impl Association {
                 continue;
             }
             p.drop_rtt_probe(tsn);
-            if !tally[path.index()].lost {
+            // What had left before T3-rtx expired is of the flight that the timeout has cut the window
+            // for (RFC 6675 5.1: no new recovery for it).
+            let cut_for = p.last_timeout().is_some_and(|timeout| sent < timeout);
+            if !tally[path.index()].lost && !cut_for {
                 tally[path.index()].lost = true;
                 // In CMT each path recovers by itself.
                 let own = if concurrent { p.highest_sent() } else { None };
@@ -452,7 +481,7 @@ impl Association {
     /// RFC 9260 7.2.1, 7.2.2.
     fn update_windows(&mut self, view: &SackView<'_>, tally: &[PathTally]) {
         for (i, t) in tally.iter().enumerate() {
-            if t.acked == 0 || t.lost {
+            if t.acked == 0 {
                 continue;
             }
             let path = PathId(i as u8);
@@ -471,8 +500,8 @@ impl Association {
         }
     }
 
-    /// RFC 9260 6.3.2: R2 stops the timer when nothing is outstanding on the path, R3 restarts it
-    /// when the chunk that was outstanding for the longest time no longer is.
+    /// RFC 9260 6.3.2: R2 stops the timer when nothing is outstanding on the path; as by R3, it restarts
+    /// when the chunk that was outstanding for the longest time no longer is, whatever its TSN.
     pub(super) fn update_t3(&mut self, now: Time, path: PathId) {
         let flight = &self.sender.flight;
         let p = &mut self.paths[path.index()];

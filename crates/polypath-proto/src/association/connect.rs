@@ -208,7 +208,7 @@ impl Association {
         // RFC 9260 6.3.3 (E2) holds for T1 too. The next attempt uses another address, for the first may
         // be unreachable, and the RTO of that address: 5.1, "there SHOULD be a T1-init and T1-cookie
         // timer for each address of the peer".
-        self.paths[old.index()].back_off();
+        self.paths[old.index()].back_off(now);
         let next = self.next_remote(old);
         let rto = self.paths[next.index()].rto();
         match &mut self.state {

@@ -78,7 +78,7 @@ impl Association {
         }
         if self.sender.flight.bytes() == 0 {
             // Nobody else finds out (RFC 9260 6.3.3 E2, 8.1, 8.2).
-            self.paths[forward.path.index()].back_off();
+            self.paths[forward.path.index()].back_off(now);
             self.count_error(now, forward.path, PathErrorKind::DataTimeout);
             if self.is_closed() {
                 return;

@@ -391,7 +391,7 @@ impl Association {
         }
         let p = &mut self.paths[path.index()];
         p.heartbeat_lost();
-        p.back_off();
+        p.back_off(now);
         if p.state() == PathState::Unconfirmed {
             p.count_error();
             // RFC 9260 5.4: once each RTO, until it has had its chances; then at the normal rate.

@@ -428,7 +428,7 @@ impl Association {
     pub(super) fn ns2_handle_heartbeat_timeout(&mut self, now: Time, path: PathId) {
         let p = &mut self.paths[path.index()];
         p.heartbeat_lost();
-        p.back_off();
+        p.back_off(now);
         let unconfirmed = p.state() == PathState::Unconfirmed;
         if unconfirmed {
             p.count_error();

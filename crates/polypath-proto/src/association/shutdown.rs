@@ -187,7 +187,7 @@ impl Association {
             return;
         }
         // RFC 9260 9.2: resent, counted as an error of the path and of the association (8.1, 8.2).
-        self.paths[old.index()].back_off();
+        self.paths[old.index()].back_off(now);
         self.count_error(now, old, crate::policy::failover::PathErrorKind::DataTimeout);
         if self.is_closed() {
             return;

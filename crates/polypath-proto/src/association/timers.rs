@@ -78,7 +78,7 @@ impl Association {
     /// T3-rtx has expired on a path (RFC 9260 6.3.3).
     pub(super) fn handle_t3(&mut self, now: Time, path: PathId) {
         let i = path.index();
-        self.paths[i].count_timeout();
+        self.paths[i].count_timeout(now);
         self.paths[i].count_loss();
         if let Some(search) = &mut self.paths[i].mtu_search {
             search.timed_out(now);
@@ -87,12 +87,15 @@ impl Association {
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let window = self.policies.congestion.on_timeout(&paths.path(path), paths);
         self.paths[i].set_window(window);
+        let ns2 = self.is_ns2();
+        if !ns2 {
+            self.policies.cwnd_update.on_timeout(path);
+        }
         // E2: the RTO.
-        self.paths[i].back_off();
+        self.paths[i].back_off(now);
         // E3: everything outstanding on this path is to be sent again; the lowest chunks, as many as
         // fit one packet, leave at once. The timer runs again when they do (E4).
         self.paths[i].stop_t3();
-        let ns2 = self.is_ns2();
         let srtt = self.paths[i].view().srtt.filter(|_| self.config.srtt_heuristic());
         // Iyengar 2004, IV.B: "TSNs which are sent within an RTT in the past are not marked for
         // retransmission."

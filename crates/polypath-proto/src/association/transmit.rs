@@ -752,7 +752,16 @@ impl Association {
         if self.is_ns2() {
             return self.ns2_start_t3(now, path);
         }
-        self.paths[path.index()].start_t3(now);
+        let lowest = tsn == self.sender.flight.ack_point().next();
+        let p = &mut self.paths[path.index()];
+        if transmissions > 1 && lowest {
+            // RFC 9260 6.1: "If the timer for that address is already running, the sender MUST restart the
+            // timer if the earliest (i.e., lowest TSN) outstanding DATA chunk sent to that address is
+            // being retransmitted."
+            p.restart_t3(now);
+        } else {
+            p.start_t3(now);
+        }
     }
 }
 

@@ -65,6 +65,7 @@ pub(crate) struct Path {
     timeouts_in_a_row: u32,
     /// T3-rtx has expired, and no data has been acknowledged since.
     timed_out: bool,
+    last_timeout: Option<Time>,
     thresholds: Thresholds,
     window: Window,
     rtt: RttEstimator,
@@ -153,6 +154,7 @@ impl Path {
             error_count: 0,
             timeouts_in_a_row: 0,
             timed_out: false,
+            last_timeout: None,
             thresholds: config.thresholds(),
             window: controller.initial(max_chunk, ssthresh, remote.ip()),
             rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
@@ -411,7 +413,8 @@ impl Path {
     }
 
     /// T3-rtx has expired.
-    pub(crate) const fn count_timeout(&mut self) {
+    pub(crate) const fn count_timeout(&mut self, now: Time) {
+        self.last_timeout = Some(now);
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
         self.stats.timeouts += 1;
         match self.timeouts_in_a_row {
@@ -423,8 +426,22 @@ impl Path {
         }
     }
 
-    pub(crate) fn back_off(&mut self) {
-        self.rtt.back_off();
+    pub(crate) fn back_off(&mut self, now: Time) {
+        self.rtt.back_off(now);
+    }
+
+    /// Data sent here, and nowhere else, has been acknowledged.
+    pub(crate) fn end_back_off(&mut self, now: Time) {
+        self.rtt.end_back_off(now);
+    }
+
+    /// When T3-rtx last expired.
+    pub(crate) const fn last_timeout(&self) -> Option<Time> {
+        self.last_timeout
+    }
+
+    pub(crate) fn shortest_rtt(&self) -> Option<Duration> {
+        self.rtt_range.map(|range| range.min)
     }
 
     // DATA in flight. Sizes are those of chunks with their headers.
@@ -607,7 +624,7 @@ impl Path {
 
     /// So many bytes of chunks that were sent here were acknowledged.
     pub(crate) fn acknowledged(&mut self, now: Time, bytes: u32) {
-        let shortest = self.rtt_range.map(|range| range.min);
+        let shortest = self.shortest_rtt();
         self.bandwidth.acknowledged(now, bytes, shortest);
         if let Some(delivery) = &mut self.delivery {
             delivery.acknowledged(now, bytes, shortest);

@@ -2,20 +2,26 @@
 
 use std::time::Duration;
 
+use crate::Time;
+
 /// SRTT, RTTVAR and RTO of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     srtt: Option<Duration>,
     rttvar: Duration,
     rto: Duration,
+    initial: Duration,
     min: Duration,
     max: Duration,
+    /// When the RTO was last doubled, and has not been computed anew since.
+    backed_off: Option<Time>,
 }
 
 impl RttEstimator {
     pub(crate) const fn new(initial: Duration, min: Duration, max: Duration) -> Self {
         // RFC 9260 6.3.1 (C1).
-        Self { srtt: None, rttvar: Duration::ZERO, rto: initial, min, max }
+        let rttvar = Duration::ZERO;
+        Self { srtt: None, rttvar, rto: initial, initial, min, max, backed_off: None }
     }
 
     pub(crate) const fn srtt(&self) -> Option<Duration> {
@@ -44,15 +50,38 @@ impl RttEstimator {
                 self.srtt = Some(srtt * 7 / 8 + r / 8);
             }
         }
-        let srtt = self.srtt.unwrap_or(r);
+        self.compute_rto();
+    }
+
+    fn compute_rto(&mut self) {
+        self.backed_off = None;
+        // RFC 9260 6.3.1 (C1).
+        let Some(srtt) = self.srtt else {
+            self.rto = self.initial;
+            return;
+        };
         // RFC 9260 6.3.1 (C6), (C7); a variation of zero would make RTO = SRTT (G of RFC 9260 6.3.1).
         let rttvar = self.rttvar.max(Duration::from_nanos(1));
         self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
     }
 
     /// RFC 9260 6.3.3 (E2): "RTO <- RTO * 2", at most RTO.Max.
-    pub(crate) fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self, now: Time) {
         self.rto = self.rto.saturating_mul(2).min(self.max);
+        self.backed_off = Some(now);
+    }
+
+    /// Data has been acknowledged, perhaps only data that measures nothing, since it was sent twice
+    /// (RFC 9260 6.3.1 C5).
+    ///
+    /// RFC 8961 4 (3): "The backoff SHOULD be removed after either (a) the subsequent successful
+    /// transmission of non-retransmitted data, or (b) an RTO passes without detecting additional losses."
+    /// [`sample`](Self::sample) does (a). That (b) waits for an RTO as long as the doubled one keeps Karn's
+    /// point: acknowledgements have shown that the path answers within that time.
+    pub(crate) fn end_back_off(&mut self, now: Time) {
+        if self.backed_off.is_some_and(|at| now.since(at) >= self.rto) {
+            self.compute_rto();
+        }
     }
 }
 
@@ -80,10 +109,28 @@ mod tests {
         e.sample(MS(10));
         assert_eq!(e.rto(), MS(1000));
         for _ in 0..5 {
-            e.back_off();
+            e.back_off(Time::ZERO);
         }
         assert_eq!(e.rto(), MS(5000));
         e.sample(MS(10));
         assert_eq!(e.rto(), MS(1000));
+    }
+    /// RFC 8961 4 (3).
+    #[test]
+    fn the_backing_off_ends_with_an_rto_without_another_timeout() {
+        let at = |ms| Time::ZERO + MS(ms);
+        let mut e = RttEstimator::new(MS(1000), MS(200), MS(60_000));
+        e.back_off(at(1000));
+        e.back_off(at(3000));
+        e.end_back_off(at(6999));
+        assert_eq!(e.rto(), MS(4000));
+        e.end_back_off(at(7000));
+        assert_eq!(e.rto(), MS(1000), "nothing has been measured");
+        e.sample(MS(100));
+        e.end_back_off(at(90_000));
+        assert_eq!(e.rto(), MS(300));
+        e.back_off(at(100_000));
+        e.end_back_off(at(100_600));
+        assert_eq!(e.rto(), MS(300));
     }
 }

@@ -330,6 +330,65 @@ fn a_timeout_begins_again_with_one_packet() {
     assert_eq!((flow.cwnd(), flow.window().ssthresh), (1, 4 * PMDCS), "and the floor again");
 }
 
+/// RFC 9260 7.2.3: after T3-rtx a path performs slow start, which 7.2.1 has outside fast recovery only: a
+/// timeout ends fast recovery (RFC 6582 3.2 (4) for TCP).
+#[test]
+fn a_timeout_ends_fast_recovery() {
+    let (mut flow, acked) = Flow::flying(rfc(), 20);
+    for last in 2..=4 {
+        flow.sack(acked, &[(2, last)]);
+    }
+    assert_eq!(flow.cwnd(), 10);
+    flow.net.run(MS(1500));
+    assert_eq!((flow.cwnd(), flow.window().ssthresh), (1, 5 * PMDCS));
+    // The exit point is far above.
+    flow.sack(acked + 4, &[]);
+    assert_eq!(flow.cwnd(), 2);
+    flow.sack(acked + 5, &[]);
+    assert_eq!((flow.cwnd(), flow.in_flight()), (3, 3));
+}
+
+/// RFC 9260 7.2.4 counts missing reports by TSNs, in the order of which chunks leave. A retransmission
+/// leaves after chunks with higher TSNs: what left before it does not report it missing (RFC 8985 3.1).
+#[test]
+fn a_retransmission_is_missing_by_what_left_after_it() {
+    let (mut flow, acked) = Flow::flying(rfc(), 20);
+    flow.net.run(MS(1500));
+    let fast = |flow: &Flow| {
+        let stats = flow.net.a(1).path_stats(PathId(0)).unwrap();
+        (stats.fast_retransmissions, stats.timeout_retransmissions)
+    };
+    assert_eq!(fast(&flow), (0, 1));
+    // The path was slow: what left before the timeout has arrived, and the retransmission has not yet.
+    for last in 10..=14 {
+        flow.sack(acked, &[(10, last)]);
+    }
+    assert_eq!((fast(&flow).0, flow.window().ssthresh), (0, 10 * PMDCS));
+    // 1 arrives; 2 is sent again, and 3 to 9 follow it and arrive.
+    flow.net.run(MS(100));
+    flow.sack(acked + 1, &[(9, 13)]);
+    flow.net.run(MS(100));
+    flow.sack(acked + 1, &[(2, 2), (9, 13)]);
+    flow.net.run(MS(100));
+    for last in 3..=5 {
+        flow.sack(acked + 1, &[(2, last), (9, 13)]);
+        flow.net.run(MS(100));
+    }
+    assert_eq!(fast(&flow).0, 1, "2 is lost again");
+}
+
+/// RFC 9260 7.2.4: "if the received SACK chunk also acknowledges new DATA chunks and advances the Cumulative
+/// TSN Ack Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2 MUST be applied first".
+#[test]
+fn a_sack_that_advances_and_shows_a_loss_lets_the_window_grow_first() {
+    let (mut flow, acked) = Flow::flying(rfc(), 20);
+    flow.sack(acked, &[(3, 3)]);
+    flow.sack(acked, &[(3, 4)]);
+    assert_eq!((flow.cwnd(), flow.in_flight()), (20, 20));
+    flow.sack(acked + 1, &[(2, 4)]);
+    assert_eq!(flow.window().ssthresh, 21 * PMDCS / 2);
+}
+
 /// RFC 9260 1.6: a receiver compares stream sequence numbers by serial arithmetic, so 2^15 - 1 messages of a
 /// stream are the most that it can tell apart; 6.1: "MUST NOT have more than 2^16 - 1 ordered user messages in
 /// the current send window". Gap blocks reach twice as far (3.3.4).

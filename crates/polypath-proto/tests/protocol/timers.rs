@@ -133,6 +133,47 @@ fn a_retransmitted_chunk_is_not_measured() {
     assert!(flow.rto() < MS(300), "{:?}", flow.rto());
 }
 
+/// RFC 8961 4 (3): "The backoff SHOULD be removed after [...] an RTO passes without detecting additional
+/// losses", although nothing was measured (RFC 9260 6.3.1 C5).
+#[test]
+fn the_rto_is_computed_anew_when_data_arrives_for_an_rto() {
+    let mut flow = Flow::new(quick());
+    flow.round(MS(100));
+    for _ in 0..4 {
+        flow.send();
+    }
+    flow.net.run(MS(301));
+    assert_eq!((flow.rto(), flow.net.path(1, 0).in_flight), (MS(600), 1468));
+    flow.net.run(MS(200));
+    flow.sack(2, &[]);
+    assert_eq!(flow.rto(), MS(600));
+    flow.net.run(MS(400));
+    flow.sack(4, &[]);
+    let stats = flow.net.a(1).path_stats(PathId(0)).unwrap();
+    assert_eq!((stats.rtt_samples, stats.timeouts, flow.rto()), (1, 1, MS(300)));
+}
+
+/// RFC 9260 6.1: "the sender MUST restart the timer if the earliest (i.e., lowest TSN) outstanding DATA
+/// chunk sent to that address is being retransmitted".
+#[test]
+fn the_timer_restarts_when_the_earliest_chunk_is_sent_again() {
+    let mut flow = Flow::new(Config::builder().initial_cwnd(10));
+    for _ in 0..10 {
+        flow.send();
+    }
+    for last in 4..=6 {
+        flow.sack(0, &[(4, last)]);
+    }
+    assert_eq!(data_numbers(&flow.net.sent(1))[10..], [[1]], "2 and 3 wait for room");
+    flow.net.run(MS(500));
+    flow.sack(1, &[(3, 7)]);
+    assert_eq!(data_numbers(&flow.net.sent(1))[11..], [[2], [3]]);
+    flow.net.run(MS(900));
+    assert_eq!(flow.net.a(1).path_stats(PathId(0)).unwrap().timeouts, 0);
+    flow.net.run(MS(200));
+    assert_eq!(flow.net.a(1).path_stats(PathId(0)).unwrap().timeouts, 1);
+}
+
 /// RFC 9260 6.3.3 E2, 8.1, 16: 1, 2, 4, .. up to RTO.Max, and the end after Association.Max.Retrans.
 #[test]
 fn the_timer_backs_off_until_the_association_is_given_up() {

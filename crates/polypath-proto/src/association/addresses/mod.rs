@@ -193,7 +193,7 @@ impl Association {
             return;
         }
         let Some(old) = addresses.ours.as_ref().map(|ours| ours.path) else { return };
-        self.paths[old.index()].back_off();
+        self.paths[old.index()].back_off(now);
         self.count_asconf_error(now, old);
         if self.is_closed() {
             return;

@@ -177,7 +177,7 @@ impl Association {
         };
         let (old, waits) = (ours.path, std::mem::take(&mut ours.told_to_wait));
         if !waits {
-            self.paths[old.index()].back_off();
+            self.paths[old.index()].back_off(now);
             self.count_error(now, old, PathErrorKind::DataTimeout);
             if self.is_closed() {
                 return;

@@ -179,4 +179,11 @@ impl CwndUpdate for Cuc {
         }
         cut
     }
+
+    fn on_timeout(&mut self, path: PathId) {
+        // RFC 9260 7.2.3: slow start, which 7.2.1 allows outside fast recovery only.
+        if let Some(d) = self.paths.get_mut(path.index()) {
+            d.exit = None;
+        }
+    }
 }

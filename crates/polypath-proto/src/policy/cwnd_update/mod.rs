@@ -77,4 +77,7 @@ pub trait CwndUpdate: Send + Debug {
     /// The chunk `lost`, last sent to `path`, was found lost by missing reports; `highest` is the
     /// highest TSN outstanding. True if the path's window is to be cut for it.
     fn on_fast_retransmit(&mut self, path: PathId, lost: Tsn, highest: Tsn) -> bool;
+
+    /// T3-rtx has expired on `path`, whose window is one packet now. Not called by ns-2's procedures.
+    fn on_timeout(&mut self, _path: PathId) {}
 }

@@ -1,6 +1,12 @@
 //! One fast recovery for the association; growth only when the cumulative ack advances.
 //!
 //! RFC 9260 7.2.1, 7.2.2 (growth) and 7.2.4 (fast recovery).
+//!
+//! T3-rtx ends fast recovery. RFC 9260 7.2.3 has the path perform slow start then, and 7.2.1 lets windows
+//! grow outside fast recovery only: a path that stayed in it would keep a window of one packet until
+//! everything sent before is acknowledged. TCP has the same rule: after a timeout, "exit the fast recovery
+//! procedure" (RFC 6582 3.2 (4); RFC 6675 5.1). Another path that the fast recovery has cut goes on
+//! recovering, since T3-rtx says nothing of it, and its window is not cut again for the same losses.
 
 use super::CwndUpdate;
 use crate::policy::Answer;
@@ -17,37 +23,134 @@ pub static STANDARD: Answer<dyn CwndUpdate> = Answer {
 
 #[derive(Debug, Default)]
 struct Standard {
-    /// Highest TSN outstanding when fast recovery was entered.
-    exit: Option<Tsn>,
+    /// For each path, the fast recovery exit point that holds for it: the highest TSN outstanding when
+    /// fast recovery was entered.
+    exits: Vec<Option<Tsn>>,
+    /// Whether its window was cut since then.
+    cut: Vec<bool>,
     /// The SACK at hand entered fast recovery: every path that it found losses on is cut.
     entering: bool,
 }
 
 impl CwndUpdate for Standard {
+    fn begin(&mut self, paths: usize) {
+        // A new path has no part in a fast recovery that has begun without it.
+        let paths = paths.max(self.exits.len());
+        self.exits.resize(paths, None);
+        self.cut.resize(paths, false);
+    }
+
     fn on_sack(&mut self, sack: &SackView<'_>) {
         self.entering = false;
-        // RFC 9260 7.2.4 (5): "When a SACK chunk acknowledges all TSNs up to and including this Fast
-        // Recovery exit point, Fast Recovery is exited."
-        if self.exit.is_some_and(|exit| !exit.is_after(sack.cumulative)) {
-            self.exit = None;
+        // RFC 9260 7.2.4 (6): "When a SACK chunk acknowledges all TSNs up to and including this exit
+        // point, Fast Recovery is exited."
+        for exit in &mut self.exits {
+            exit.take_if(|exit| !exit.is_after(sack.cumulative));
         }
     }
 
-    fn may_grow(&self, _: PathId, sack: &SackView<'_>) -> bool {
-        sack.advanced && self.exit.is_none()
+    fn may_grow(&self, path: PathId, sack: &SackView<'_>) -> bool {
+        sack.advanced && self.recover(path).is_none()
     }
 
-    fn recover(&self, _: PathId) -> Option<Tsn> {
-        self.exit
+    fn recover(&self, path: PathId) -> Option<Tsn> {
+        self.exits.get(path.index()).copied().flatten()
     }
 
-    fn on_fast_retransmit(&mut self, _: PathId, _: Tsn, highest: Tsn) -> bool {
+    fn on_fast_retransmit(&mut self, path: PathId, _: Tsn, highest: Tsn) -> bool {
         // RFC 9260 7.2.4 (2): "If not in Fast Recovery, adjust the ssthresh and cwnd of the
         // destination address(es) to which the missing DATA chunks were last sent".
-        if self.exit.is_none() {
-            self.exit = Some(highest);
+        if self.exits.iter().all(Option::is_none) {
+            self.exits.fill(Some(highest));
+            self.cut.fill(false);
             self.entering = true;
         }
-        self.entering
+        let Some(exit) = self.exits.get_mut(path.index()) else { return false };
+        // A timeout has ended the fast recovery of this path, and it has lost data since.
+        let again = exit.is_none();
+        exit.get_or_insert(highest);
+        self.cut[path.index()] |= self.entering || again;
+        self.entering || again
+    }
+
+    fn on_timeout(&mut self, path: PathId) {
+        for (i, exit) in self.exits.iter_mut().enumerate() {
+            exit.take_if(|_| i == path.index() || !self.cut[i]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Config;
+
+    const PATHS: usize = 3;
+
+    fn sack(cumulative: u32) -> SackView<'static> {
+        SackView {
+            cumulative: Tsn(cumulative),
+            advanced: true,
+            highest_newly_acked: None,
+            newly_acked_cumulatively: None,
+            newly_acked_by_gaps: None,
+            newly_acked_on: &[],
+            last_sent: None,
+            packets: None,
+            highest_acked: Tsn(cumulative),
+        }
+    }
+
+    proptest! {
+        /// RFC 9260 7.2.3, 7.2.4: for both rules, whatever is lost and times out, a path's window is cut at
+        /// most once until its fast recovery ends, grows outside it alone, and is outside it after a
+        /// timeout and when all up to the exit point is acknowledged.
+        #[test]
+        fn a_fast_recovery_ends_with_its_exit_point_or_a_timeout(
+            cuc in any::<bool>(),
+            steps in prop::collection::vec((0u8..3, 0..PATHS, 1u32..20), 1..200),
+        ) {
+            let answer = if cuc { &super::super::CUC_V2 } else { &STANDARD };
+            let mut rule = (answer.make)(&Config::rfc9260());
+            let (mut highest, mut cumulative) = (20u32, 0u32);
+            let mut cut_to = [None; PATHS];
+            for (what, path, n) in steps {
+                let id = PathId(path as u8);
+                match what {
+                    0 => {
+                        cumulative = highest.min(cumulative + n);
+                        highest += 5;
+                        rule.begin(PATHS);
+                        for path in 0..PATHS {
+                            rule.on_cumulatively_acked(PathId(path as u8));
+                        }
+                        rule.on_sack(&sack(cumulative));
+                        for (path, cut) in cut_to.iter_mut().enumerate() {
+                            cut.take_if(|exit| *exit <= cumulative);
+                            let id = PathId(path as u8);
+                            let recovers = rule.recover(id).is_some();
+                            prop_assert!(!cut.is_some() || recovers, "path {} left early", path);
+                            prop_assert_eq!(rule.may_grow(id, &sack(cumulative)), !recovers);
+                        }
+                    }
+                    1 => {
+                        rule.begin(PATHS);
+                        rule.on_sack(&sack(cumulative));
+                        if rule.on_fast_retransmit(id, Tsn(cumulative + 1), Tsn(highest)) {
+                            prop_assert_eq!(cut_to[path], None, "cut twice");
+                            cut_to[path] = Some(highest);
+                        }
+                        prop_assert!(rule.recover(id).is_some());
+                    }
+                    _ => {
+                        rule.on_timeout(id);
+                        cut_to[path] = None;
+                        prop_assert_eq!(rule.recover(id), None);
+                    }
+                }
+            }
+        }
     }
 }

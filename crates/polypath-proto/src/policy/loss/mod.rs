@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use super::Answer;
-use crate::{PathId, Tsn};
+use crate::{PathId, Time, Tsn};
 
 pub mod multiple_fast_retransmit;
 pub mod ns2;
@@ -34,9 +34,17 @@ pub struct NewlyAckedOn {
     pub highest: Option<Tsn>,
     /// The highest TSN in gap blocks.
     pub highest_by_gaps: Option<Tsn>,
+    /// When the last of them to leave was sent. Chunks whose acknowledgement may be one of an earlier
+    /// transmission do not count.
+    pub last_sent: Option<Time>,
 }
 
 impl NewlyAckedOn {
+    /// A chunk that was sent then, and for the last time, has been acknowledged.
+    pub(crate) fn note_sent(&mut self, sent: Time) {
+        self.last_sent = self.last_sent.max(Some(sent));
+    }
+
     pub(crate) fn note(&mut self, tsn: Tsn, by_gaps: bool) {
         if self.lowest.is_none_or(|l| tsn.is_before(l)) {
             self.lowest = Some(tsn);
@@ -66,6 +74,9 @@ pub struct SackView<'a> {
     pub newly_acked_by_gaps: Option<Tsn>,
     /// The same for each path, by the path that a chunk was last sent to.
     pub newly_acked_on: &'a [NewlyAckedOn],
+    /// When the last chunk to leave of those that it acknowledges for the first time was sent; see
+    /// [`NewlyAckedOn::last_sent`].
+    pub last_sent: Option<Time>,
     /// How many packets with DATA it answers, if that was agreed on (DAC).
     pub packets: Option<u32>,
     /// Highest TSN that it acknowledges at all.
@@ -98,9 +109,24 @@ pub struct MissingChunk {
     pub own_recover: Option<Tsn>,
     /// How often it has been sent.
     pub transmissions: u32,
+    /// When it was last sent.
+    pub sent: Time,
     /// The recover point of the association (or of the chunk's path, in CMT); see
     /// [`CwndUpdate::recover`](super::CwndUpdate::recover).
     pub recover: Option<Tsn>,
+}
+
+impl MissingChunk {
+    /// Chunks of which the last was sent at `last_sent` have been acknowledged: whether that may report
+    /// this one missing.
+    ///
+    /// RFC 9260 7.2.4 takes TSNs for the order in which chunks left. A retransmission leaves after chunks
+    /// with higher TSNs, so it is missing only by what left after it, in the time order of RFC 8985 3.1.
+    /// Otherwise a SACK that reports old chunks for the first time, since earlier SACKs had no room for
+    /// their gap blocks, would report every retransmission on its way.
+    pub fn may_be_reported_by(&self, last_sent: Option<Time>) -> bool {
+        self.transmissions == 1 || last_sent.is_some_and(|last| last >= self.sent)
+    }
 }
 
 /// Decides when a chunk is lost.

@@ -48,7 +48,7 @@ impl LossDetector for MultipleFastRetransmit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, PathId, Tsn};
+    use crate::{Config, PathId, Time, Tsn};
 
     fn missing(recover: Option<u32>, in_fast_recovery: bool) -> MissingChunk {
         MissingChunk {
@@ -59,6 +59,7 @@ mod tests {
             ever_fast_retransmitted: recover.is_some(),
             own_recover: recover.map(Tsn),
             transmissions: 1,
+            sent: Time::ZERO,
             recover: in_fast_recovery.then_some(Tsn(30)),
         }
     }
@@ -71,6 +72,7 @@ mod tests {
             newly_acked_cumulatively: None,
             newly_acked_by_gaps: highest_newly_acked.map(Tsn),
             newly_acked_on: &[],
+            last_sent: None,
             packets: None,
             highest_acked: Tsn(40),
         }

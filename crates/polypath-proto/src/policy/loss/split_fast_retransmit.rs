@@ -68,6 +68,9 @@ impl LossDetector for Split {
         if !highest.is_after(chunk.tsn) {
             return 0;
         }
+        if !self.ns2 && !chunk.may_be_reported_by(on.last_sent) {
+            return 0;
+        }
         // What first left after higher TSNs is missing only by what followed it, too.
         let first = !self.ns2 && chunk.transmissions == 1;
         if (self.multiple || first) && chunk.own_recover.is_some_and(|own| !highest.is_after(own)) {
@@ -90,7 +93,7 @@ impl LossDetector for Split {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PathId;
+    use crate::{PathId, Time};
 
     const MISSING: MissingChunk = MissingChunk {
         tsn: Tsn(10),
@@ -100,6 +103,7 @@ mod tests {
         ever_fast_retransmitted: false,
         own_recover: None,
         transmissions: 1,
+        sent: Time::ZERO,
         recover: None,
     };
 
@@ -123,6 +127,7 @@ mod tests {
             newly_acked_cumulatively: None,
             newly_acked_by_gaps: Some(Tsn(40)),
             newly_acked_on: &[on(first), on(second)],
+            last_sent: None,
             packets,
             highest_acked: Tsn(40),
         };

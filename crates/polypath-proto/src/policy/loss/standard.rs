@@ -17,6 +17,9 @@ struct Standard {
 
 impl LossDetector for Standard {
     fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32 {
+        if !chunk.may_be_reported_by(sack.last_sent) {
+            return 0;
+        }
         // RFC 9260 7.2.4: "If an endpoint is in Fast Recovery and a SACK chunk arrives that advances
         // the Cumulative TSN Ack Point, the miss indications are incremented for all TSNs reported
         // missing in the SACK chunk."

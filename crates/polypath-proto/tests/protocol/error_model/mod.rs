@@ -35,6 +35,10 @@ struct Asked {
 pub(crate) struct PathModel {
     pub(crate) errors: u32,
     pub(crate) rto: Duration,
+    /// When the RTO was last doubled, if it was not computed anew since.
+    backed_off: Option<Time>,
+    /// Data that was sent here alone has been acknowledged in this step.
+    told: bool,
     confirmed: bool,
     asked: Vec<Asked>,
     /// How many of them are answered or too old to be.
@@ -122,12 +126,13 @@ impl Model {
     /// incremented." 6.3.3 (E2), 8.3: the RTO doubles, up to RTO.Max.
     /// 8.1: HEARTBEATs "observed on paths different from the path currently used for data transfer SHOULD
     /// NOT increment the association error counter".
-    fn error(&mut self, path: usize, heartbeat: bool) {
+    fn error(&mut self, now: Time, path: usize, heartbeat: bool) {
         let uses = |current: usize| !heartbeat || path == current;
         let [surely, perhaps] =
             [self.current.into_iter().all(uses), self.current.into_iter().any(uses)];
         let p = &mut self.paths[path];
         p.errors += 1;
+        p.backed_off = Some(now);
         p.rto = (p.rto * 2).min(self.constants.rto_max);
         // 5.4: a probe of an unconfirmed path does not count for the association.
         self.association[0] += u32::from(p.confirmed && surely);
@@ -192,9 +197,17 @@ impl Model {
             let given_up = self.flying.iter_mut().filter(|(n, _)| !self.by_gap.contains(n));
             given_up.filter(|(_, f)| f.path == path).for_each(|(_, f)| f.given_up = true);
         }
+        // RFC 8961 4 (3): "The backoff SHOULD be removed after [...] an RTO passes without detecting
+        // additional losses."
+        let p = &mut self.paths[path];
+        let passed = |at: Time| net.now.since(at) >= p.rto;
+        if std::mem::take(&mut p.told) && p.backed_off.is_some_and(passed) {
+            p.rto = view.rto;
+            p.backed_off = None;
+        }
         while self.paths[path].timeouts < stats.timeouts {
             self.paths[path].timeouts += 1;
-            self.error(path, false);
+            self.error(net.now, path, false);
         }
         while self.paths[path].lost < stats.heartbeats_lost {
             self.paths[path].lost += 1;
@@ -204,13 +217,14 @@ impl Model {
             if due != Some(net.now) || p.answered == p.asked.len() {
                 return Err(format!("path {path}: a HEARTBEAT counts as lost, due at {due:?}"));
             }
-            self.error(path, true);
+            self.error(net.now, path, true);
         }
         let p = &mut self.paths[path];
         if p.samples < stats.rtt_samples {
             // 6.3.1: a measurement makes it anew.
             p.samples = stats.rtt_samples;
             p.rto = view.rto;
+            p.backed_off = None;
         }
         if let Some((low, high)) = &mut p.rto_since {
             (*low, *high) = ((*low).min(p.rto), (*high).max(p.rto));
@@ -298,6 +312,7 @@ impl Model {
             };
             if tells {
                 self.answer(chunk.path);
+                self.paths[chunk.path].told = true;
             }
         }
         self.flying.retain(|n, _| *n > sack.cumulative);
