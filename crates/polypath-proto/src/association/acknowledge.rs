@@ -375,6 +375,13 @@ impl Association {
             // again; T3-rtx runs for it (R4).
             for (tsn, path, transmissions, size) in reneged {
                 stats.reneged += 1;
+                // "Count one miss indication towards Fast Retransmit", unless this SACK reports it anyway.
+                if !ns2
+                    && result.highest().is_none_or(|highest| !tsn.is_before(highest))
+                    && let Some(chunk) = sender.flight.get_mut(tsn)
+                {
+                    chunk.reports = 1;
+                }
                 paths[path.index()].data_back(tsn, transmissions, size);
                 paths[path.index()].start_t3(now);
             }

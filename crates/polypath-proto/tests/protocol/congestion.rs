@@ -277,6 +277,21 @@ fn several_losses_of_a_window_cut_it_once() {
     assert!(flow.window().cwnd + flow.window().partial_bytes_acked > at_exit, "grows again");
 }
 
+/// RFC 9260 6.2.1 (D iii): of a TSN that was acknowledged and no longer is, "count one miss indication
+/// towards Fast Retransmit".
+#[test]
+fn reneged_data_is_reported_missing_once() {
+    let (mut flow, acked) = Flow::flying(rfc(), 20);
+    flow.sack(acked, &[(2, 2)]);
+    flow.sack(acked, &[]);
+    assert_eq!(flow.net.a(1).stats().reneged, 1);
+    flow.sack(acked, &[(5, 5)]);
+    assert_eq!(flow.net.path(1, 0).lost, 0);
+    // The third report for both: 1 leaves at once, 2 waits for the window.
+    assert_eq!(flow.sack(acked, &[(5, 6)])[0], [acked + 1]);
+    assert_eq!(flow.net.path(1, 0).lost, PMDCS);
+}
+
 /// RFC 9260 7.2.4 (5): what was fast retransmitted is not so again: only T3-rtx helps it.
 #[test]
 fn a_chunk_is_fast_retransmitted_once() {
