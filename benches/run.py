@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Speed, always beside a peer in the same run: contenders take turns (A B A B ...), medians count.
 
-    benches/run.py [--rounds N] [--seconds S] [--only sim|loopback|earlier] [--output docs/performance.md]
+    benches/run.py [--rounds N] [--seconds S] [--only sim|loopback|earlier] [--earlier REVISION]
+                   [--output docs/performance.md]
 
 sim:      one file at 3 % loss, simulated: `polypath sim` and ns-2, CPU seconds of the process.
 loopback: one association between two processes, messages of 1, 16 and 64 KiB: polypath in clear and
           encrypted, usrsctp, and plain UDP with and without segmentation offload. Goodput at the receiver, CPU seconds
           per GB of each side.
-earlier:  this revision and the last one without the extensions, both without using one (benches/earlier.py):
-          CPU seconds in pairs, with an interval.
+earlier:  this revision and an earlier one (benches/earlier.py): CPU seconds in pairs, with an interval.
 
 CPU seconds are user and system time of whole processes. Standard library only.
 """
@@ -252,6 +252,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=3.0, help="length of a transfer")
     parser.add_argument("--only", choices=["sim", "loopback", "earlier"])
+    parser.add_argument("--earlier", default=earlier.BEFORE, metavar="REVISION", help="to compare with")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "performance.md")
     arguments = parser.parse_args()
     lines = [
@@ -268,10 +269,10 @@ def main() -> None:
             lines += simulated_page(simulated(arguments.rounds))
         if arguments.only in (None, "loopback"):
             lines += loopback_page(loopback(arguments.rounds, arguments.seconds), arguments.seconds)
-        if arguments.only in (None, "earlier") and earlier.is_there():
+        if arguments.only in (None, "earlier") and earlier.is_there(arguments.earlier):
             build_cargo("-p", "polypath-cli")
             build_cargo("-p", "polypath", "--example", "loopback")
-            lines += earlier.page(earlier.compare(arguments.rounds, arguments.seconds / 2))
+            lines += earlier.page(earlier.compare(arguments.earlier, arguments.rounds, arguments.seconds / 2))
     except (Failed, subprocess.CalledProcessError) as failed:
         sys.exit(f"bench: {failed}")
     text = "\n".join(lines)
