@@ -4,8 +4,8 @@ use polypath_proto::{AssociationStats, CloseReason, EndpointStats, PathStats, Pa
 use serde::{Deserialize, Serialize};
 
 use crate::link::LinkCounters;
+use crate::network::trace::PacketTrace;
 use crate::series::PathSeries;
-use crate::trace::PacketTrace;
 use crate::workload::{Application, Changed, Gap, Progress, StateChange};
 
 /// The results of a run. Times are seconds from the beginning of the run.

@@ -12,6 +12,8 @@ use polypath_proto::{
 use thiserror::Error;
 
 use crate::invariants::{self, Due, Schedule};
+use crate::network::trace::{Traced, Tracer};
+use crate::network::traffic::Source;
 use crate::network::{Change, Event, HostId, Move, Network, NodeId, NodeKind, PacketId};
 use crate::oracle;
 use crate::outcome::{
@@ -22,8 +24,6 @@ use crate::random::derive;
 use crate::scenario::{Plan, Run, Scenario, ScenarioError, encapsulation_port};
 use crate::series::Recorder;
 use crate::stack::{HostRoutes, Membership, Stack};
-use crate::trace::{Traced, Tracer};
-use crate::traffic::Source;
 use crate::watch::Watch;
 use crate::workload::{Application, Conversation};
 

@@ -4,9 +4,9 @@
 
 use polypath_proto::Time;
 
+use super::traffic::Source;
 use super::{Event, Network};
 use crate::link::{Ticket, Verdict};
-use crate::traffic::Source;
 
 /// All sources of background traffic, and how many of their events are in the queue.
 #[derive(Debug, Default)]

@@ -5,6 +5,8 @@ mod change;
 mod packet;
 mod queue;
 mod topology;
+pub mod trace;
+pub(crate) mod traffic;
 
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -20,7 +22,7 @@ pub use topology::{HostId, LinkId, LinkPlan, NodeId, NodeKind, Topology};
 
 use crate::link::{Allows, Link, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
-use crate::trace::Tracer;
+use trace::Tracer;
 
 /// What happens at an instant.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,8 @@ use super::error::Problem;
 use super::network::{NetworkBuilder, PathLinks};
 use super::workload::Workload;
 use super::{EncapsulationSpec, Key, Scenario};
+use crate::network::traffic::TrafficPlan;
 use crate::network::{Change, HostId, Move, Topology};
-use crate::traffic::TrafficPlan;
 
 /// A scenario that has been found to make sense.
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::error::Problem;
 use super::{Key, traffic};
 use crate::link::LinkConfig;
+use crate::network::traffic::{Pattern, TrafficPlan};
 use crate::network::{LinkId, NodeId, Topology};
 use crate::random::Random;
-use crate::traffic::{Pattern, TrafficPlan};
 use crate::units::{Load, Rate, Size, Span, SpanRange};
 
 /// Load unless something else is said: losses of a few percent.
@@ -231,8 +231,8 @@ impl CrossTraffic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::traffic::Source;
     use crate::scenario::{Plan, Scenario, TopologyName};
-    use crate::traffic::Source;
 
     fn plans(spec: CrossTraffic) -> Vec<TrafficPlan> {
         let mut scenario = Scenario::new("x").topology(TopologyName::DualDumbbell);

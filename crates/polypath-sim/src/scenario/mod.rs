@@ -23,7 +23,6 @@ mod traffic;
 mod transport;
 mod workload;
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -46,9 +45,6 @@ pub use transport::{
 };
 pub use workload::{Direction, Reset, SizeRange, Workload, WorkloadKind};
 
-use crate::outcome::Outcome;
-use crate::simulation::{SimError, Simulation};
-use crate::units::Span;
 use document::Document;
 use error::Problem;
 use transport::Layer;
@@ -118,23 +114,6 @@ const fn default_seed() -> u64 {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// What a run may have otherwise than the scenario says.
-#[derive(Clone, Debug, Default)]
-pub struct RunOptions {
-    /// Another root seed.
-    pub seed: Option<u64>,
-    /// Other checks.
-    pub check_every: Option<CheckEvery>,
-    /// Samples over time, although the scenario has no `[series]`, or others.
-    pub series: Option<Series>,
-    /// Every packet at every link.
-    pub packets: bool,
-    /// End the run as [`Stalled`](crate::outcome::End::Stalled) once no association has made progress for
-    /// this long after the last scheduled change of the network. Progress is a message that was sent,
-    /// delivered or given up, a byte that was acknowledged, or a handshake or a shutdown that has gone on.
-    pub patience: Option<Span>,
 }
 
 impl Scenario {
@@ -232,7 +211,7 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong.
     pub fn validate(&self) -> Result<(), ScenarioError> {
-        self.check().map_err(|problem| problem.at(Place::default()))
+        self.plan().map(drop)
     }
 
     /// All parameters and policies that `[transport]` and `[policy]` give one side, those of the profile
@@ -255,43 +234,9 @@ impl Scenario {
         Plan::new(self).map(drop)
     }
 
-    /// Runs the scenario to its end.
-    ///
-    /// # Errors
-    /// The scenario is wrong, or an invariant did not hold.
-    pub fn run(&self, options: &RunOptions) -> Result<Outcome, SimError> {
-        self.simulation(options)?.run()
-    }
-
-    /// Runs the scenario to its end and writes a pcapng capture of every link. Give it a buffered
-    /// writer.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run), or the capture cannot be written.
-    pub fn run_captured(
-        &self,
-        options: &RunOptions,
-        capture: &mut dyn Write,
-    ) -> Result<Outcome, SimError> {
-        let mut simulation = self.simulation(options)?;
-        simulation.capture(capture)?;
-        simulation.run()
-    }
-
-    fn simulation<'w>(&self, options: &RunOptions) -> Result<Simulation<'w>, SimError> {
-        let mut scenario = self.clone();
-        scenario.seed = options.seed.unwrap_or(self.seed);
-        scenario.run.check_every = options.check_every.unwrap_or(self.run.check_every);
-        scenario.series = options.series.clone().or(scenario.series);
-        let plan = Plan::new(&scenario).map_err(|problem| problem.at(Place::default()))?;
-        let mut simulation = Simulation::new(&scenario, plan)?;
-        if options.packets {
-            simulation.trace();
-        }
-        if let Some(patience) = options.patience {
-            simulation.watch(patience.duration());
-        }
-        Ok(simulation)
+    /// The hosts, links and associations that the scenario describes.
+    pub(crate) fn plan(&self) -> Result<Plan, ScenarioError> {
+        Plan::new(self).map_err(|problem| problem.at(Place::default()))
     }
 }
 

@@ -10,8 +10,8 @@ use super::link::{LinkSpec, PathSpec};
 use super::workload::Direction;
 use super::{Fault, FaultKind, Key, PathRef, Scenario, TrafficSpec};
 use crate::link::LinkConfig;
+use crate::network::traffic::TrafficPlan;
 use crate::network::{Change, ChangeKind, HostId, LinkId, NodeId, NodeKind, Topology};
-use crate::traffic::TrafficPlan;
 use crate::units::{Rate, Size};
 
 /// The links of a `[[path]]`, in the order in which a packet passes them.

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::RunOptions;
 use crate::link::{LossModel, LossScript, PacketKind, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span, SpanRange};
 

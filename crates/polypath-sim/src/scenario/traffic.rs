@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Key;
 use super::error::Problem;
 use crate::network::LinkId;
-use crate::traffic::{OnOff, Pattern, TrafficPlan};
+use crate::network::traffic::{OnOff, Pattern, TrafficPlan};
 use crate::units::{Rate, Size, Span};
 
 /// Most sources of one entry.

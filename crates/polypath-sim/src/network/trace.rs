@@ -10,8 +10,9 @@ use std::net::IpAddr;
 use polypath_proto::wire::{Checksum, Chunk, CommonHeader, Data, GapBlock, IData, Packet as Sctp};
 use polypath_proto::{Time, Tsn};
 
+use super::packet::{Packet, PacketId};
+use super::topology::{HostId, LinkId, NodeKind, Topology};
 use crate::link::{DropReason, Verdict};
-use crate::network::{HostId, LinkId, NodeKind, Packet, PacketId, Topology};
 
 /// What the packets of a run were and what became of them.
 #[derive(Clone, Debug, Default, PartialEq)]

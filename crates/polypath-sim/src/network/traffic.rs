@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use polypath_proto::Time;
 
-use crate::network::LinkId;
+use super::topology::LinkId;
 use crate::random::Random;
 
 /// A source, as the scenario describes it.

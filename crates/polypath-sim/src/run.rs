@@ -1,0 +1,66 @@
+//! Running a scenario.
+
+use std::io::Write;
+
+use crate::outcome::Outcome;
+use crate::scenario::{CheckEvery, Scenario, Series};
+use crate::simulation::{SimError, Simulation};
+use crate::units::Span;
+
+/// Settings of one run that override the scenario's.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// The root seed.
+    pub seed: Option<u64>,
+    /// How often the invariants are checked.
+    pub check_every: Option<CheckEvery>,
+    /// Which samples are taken over time.
+    pub series: Option<Series>,
+    /// Whether the outcome contains every packet at every link.
+    pub packets: bool,
+    /// End the run as [`Stalled`](crate::outcome::End::Stalled) once no association has made progress for
+    /// this long after the last scheduled change of the network. Progress is a message that was sent,
+    /// delivered or given up, a byte that was acknowledged, or a handshake or a shutdown that has gone on.
+    pub patience: Option<Span>,
+}
+
+impl Scenario {
+    /// Runs the scenario to its end.
+    ///
+    /// # Errors
+    /// The scenario is wrong, or an invariant did not hold.
+    pub fn run(&self, options: &RunOptions) -> Result<Outcome, SimError> {
+        self.simulation(options)?.run()
+    }
+
+    /// Runs the scenario to its end and writes a pcapng capture of every link. Pass a buffered
+    /// writer.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), or the capture cannot be written.
+    pub fn run_captured(
+        &self,
+        options: &RunOptions,
+        capture: &mut dyn Write,
+    ) -> Result<Outcome, SimError> {
+        let mut simulation = self.simulation(options)?;
+        simulation.capture(capture)?;
+        simulation.run()
+    }
+
+    fn simulation<'w>(&self, options: &RunOptions) -> Result<Simulation<'w>, SimError> {
+        let mut scenario = self.clone();
+        scenario.seed = options.seed.unwrap_or(self.seed);
+        scenario.run.check_every = options.check_every.unwrap_or(self.run.check_every);
+        scenario.series = options.series.clone().or(scenario.series);
+        let plan = scenario.plan()?;
+        let mut simulation = Simulation::new(&scenario, plan)?;
+        if options.packets {
+            simulation.trace();
+        }
+        if let Some(patience) = options.patience {
+            simulation.watch(patience.duration());
+        }
+        Ok(simulation)
+    }
+}
