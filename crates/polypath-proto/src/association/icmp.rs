@@ -49,7 +49,8 @@ impl Association {
             // RFC 6951 5.5 is a SHOULD: a firewall that rejects the packets of one path ends that
             // path, not the association.
             (_, Some(Quoted { init: None, .. })) if what == Unreachable::Port => {
-                if !self.leave_refused_path(from) {
+                let left = self.leave_refused_path(from);
+                if !left {
                     self.handle_reflected_abort(from, CloseReason::Unreachable { what: words });
                 }
             }

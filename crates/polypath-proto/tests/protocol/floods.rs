@@ -432,7 +432,7 @@ fn many_sacks_in_a_packet_cost_as_much_as_one() {
     let cumulative = Tsn(hand.peer_tsn.wrapping_sub(1));
     let packet = |turn: u16| {
         let block = |i| {
-            let end = if (i + turn) % 2 == 0 { outstanding } else { outstanding - 1 };
+            let end = if u16::is_multiple_of(i + turn, 2) { outstanding } else { outstanding - 1 };
             wire::GapBlock { start: end, end }
         };
         hand.packet(hand.peer_tag, &|w| {
