@@ -82,6 +82,20 @@ fn s3_3_3_r8_the_window_of_an_init_ack_has_1500_bytes_at_least() {
 }
 
 #[test]
+fn s3_3_3_r9_an_init_ack_with_a_small_window_is_aborted_and_changes_nothing() {
+    let (mut net, hand, answers) = answers_to(|h| {
+        h.rwnd = 1499;
+        h.tag = 77;
+    });
+    assert_eq!(answers.len(), 1);
+    assert_eq!((answers[0].chunks[0].name.as_str(), answers[0].tag), ("ABORT", 77));
+    assert_eq!(net.closed(0), None);
+    net.run(MS(1500));
+    assert_eq!(net.times(0, "INIT"), [0, 1000], "still in COOKIE-WAIT");
+    assert_eq!(hand.init_ack(&mut net)[0].text(), "COOKIE ECHO");
+}
+
+#[test]
 fn s3_3_3_r11_r14_an_init_ack_offers_no_more_streams_than_the_init_allows() {
     for (allowed, expected) in [(1, 1), (3, 3), (64, 64), (65, 64), (u16::MAX, 64)] {
         let ack = init_ack_to(&Hand { streams: (1, allowed), ..Hand::new(1) });

@@ -110,6 +110,24 @@ fn chunk_of_last(net: &Net, ty: u16) -> Raw {
 }
 
 #[test]
+fn s3_1_r1_r2_port_0_is_not_used() {
+    let mut net = Setup { listens: [true, true], ..Setup::default() }.build();
+    let remotes = net.remotes(1);
+    let _ = net.hosts[0].endpoint.connect(net.now, 0, &remotes);
+    net.run(S(5));
+    assert_eq!(net.script(), [""; 0], "nothing is sent to port 0");
+    // Neither an INIT nor anything else from port 0 is answered.
+    let hand = Hand { port: 0, ..Hand::new(1) };
+    assert!(hand.init(&mut net, &|_| {}).is_empty());
+    assert!(hand.say_with_tag(&mut net, 7, &|w| w.shutdown_ack().unwrap()).is_empty());
+    let mut to_zero = Hand::new(1).packet(7, &|w| w.heartbeat(b"?").unwrap());
+    to_zero[2..4].fill(0);
+    reseal(&mut to_zero);
+    assert!(hand.raw(&mut net, &to_zero).is_empty());
+    assert_eq!(net.hosts[1].endpoint.associations().count(), 0);
+}
+
+#[test]
 fn s3_1_r3_r4_every_packet_has_the_tag_of_its_receiver() {
     let net = conversation();
     let two_hosts: Vec<&Sent> = net.log.iter().filter(|p| p.from.ip() != Hand::new(1).ip).collect();

@@ -67,6 +67,38 @@ fn s5_1_2_r4_r5_the_listed_addresses_and_the_source_are_the_destinations() {
     }
 }
 
+/// Whoever lists an address of a peer belongs to the association with it, in all states.
+#[test]
+fn s5_1_2_r6_an_init_belongs_to_the_association_of_each_address_that_it_lists() {
+    type Make = fn() -> (Net, Hand);
+    for (make, established) in [(opened as Make, true), (echoed, false), (calling, false)] {
+        let (mut net, hand) = make();
+        let IpAddr::V4(known) = hand.ip else { unreachable!() };
+        let thief = Hand { ip: v4(0, 55), tag: 4711, ..hand.clone() };
+        let count = |net: &Net| net.hosts[hand.host].endpoint.associations().count();
+        assert_eq!(count(&net), 1);
+        let mut answers = thief.init(&mut net, &|p| p.ipv4(known).unwrap());
+        answers.retain(|p| p.has("INIT ACK"));
+        assert!(answers.is_empty(), "no cookie for the stranger");
+        assert_eq!((count(&net), net.a(hand.host).is_established()), (1, established));
+    }
+    // In an INIT ACK: one from an unknown address that lists the address called.
+    let (mut net, hand) = calling();
+    let other = Hand { ip: v4(0, 55), ..hand.clone() };
+    let IpAddr::V4(known) = hand.ip else { unreachable!() };
+    let mark = net.log.len();
+    other.say(&mut net, &|w| {
+        w.init_ack(&hand.fields(), |p| {
+            p.ipv4(known)?;
+            p.state_cookie(b"a cookie of ours")
+        })
+        .unwrap();
+    });
+    let answers = net.sent_since(0, mark);
+    assert_eq!(texts(&answers), ["COOKIE ECHO"]);
+    assert!(remotes(&net, 0).contains(&hand.ip));
+}
+
 #[test]
 fn s5_1_2_r8_r9_of_two_families_the_supported_one_is_used() {
     let both = [LISTED.into(), v6(0, 77), v4(1, 5), v6(1, 5)];

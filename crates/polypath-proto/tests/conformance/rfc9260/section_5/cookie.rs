@@ -34,6 +34,16 @@ fn s5_1_3_r3_every_endpoint_has_a_random_key() {
     assert_eq!(texts(&hand.echo(&mut same)), ["COOKIE ACK"]);
 }
 
+/// A key that has changed is seen where a cookie is no longer recognised as stale.
+#[test]
+fn s5_1_3_r4_the_key_is_changed_every_hour_or_two() {
+    let (mut net, hand) = with_cookie(Config::rfc9260());
+    net.run(S(600));
+    assert_eq!(texts(&hand.echo(&mut net)), ["ERROR (Stale Cookie)"]);
+    net.run(S(7200));
+    assert!(hand.echo(&mut net).is_empty());
+}
+
 #[test]
 fn s5_1_3_r5_the_cookie_holds_no_secret() {
     let secret = b"a key that both sides share";
@@ -75,6 +85,19 @@ fn s5_1_4_r2_r3_the_cookie_echo_is_repeated_while_t1_cookie_expires() {
     hand.say(&mut net, &|w| w.cookie_ack().unwrap());
     net.run(S(20));
     assert_eq!(net.times(0, "COOKIE ECHO").len(), 4);
+}
+
+/// An endpoint that changes its key has not got that of this cookie any more.
+#[test]
+fn s5_1_5_r1_a_cookie_whose_key_is_gone_is_silently_discarded() {
+    let (mut net, hand) = with_cookie(Config::rfc9260());
+    net.run(S(86_400));
+    let answers = hand.say(&mut net, &|w| {
+        w.cookie_echo(&hand.cookie).unwrap();
+        w.data(&hand.chunk(1, b"x")).unwrap();
+    });
+    assert!(answers.is_empty(), "{:?}", texts(&answers));
+    assert_eq!(net.hosts[1].endpoint.associations().count(), 0);
 }
 
 #[test]

@@ -24,6 +24,24 @@ fn s5_2_1_r1_r10_an_init_in_cookie_wait_is_answered_with_the_parameters_of_the_o
     cookie_of(&answers[0]);
 }
 
+/// An attacker names the address that was called as one of its own.
+#[test]
+fn s5_2_1_r2_r3_the_init_ack_goes_only_to_an_address_of_the_upper_layer() {
+    let (mut net, hand) = calling();
+    let attacker = Hand { ip: v4(0, 66), tag: 66, ..hand.clone() };
+    let IpAddr::V4(called) = hand.ip else { unreachable!() };
+    let mark = net.log.len();
+    attacker.init(&mut net, &|p| p.ipv4(called).unwrap());
+    let acks: Vec<Sent> =
+        net.sent_since(0, mark).into_iter().filter(|p| p.has("INIT ACK")).collect();
+    assert!(acks.iter().all(|p| p.to.ip() == hand.ip), "{}", net.tail(5));
+    // The attempt goes on undisturbed.
+    assert_eq!(texts(&hand.init_ack(&mut net)), ["COOKIE ECHO"]);
+    hand.say(&mut net, &|w| w.cookie_ack().unwrap());
+    assert!(net.a(0).is_established());
+    works(&mut net, &hand, 1);
+}
+
 #[test]
 fn s5_2_1_r4_r5_the_init_ack_goes_to_the_source_of_the_init() {
     let (mut net, hand) = calling_two();
@@ -141,6 +159,21 @@ fn s5_2_2_r2_r3_an_unexpected_init_with_new_addresses_is_aborted() {
         assert_eq!(cause.ty, cause_code::RESTART_WITH_NEW_ADDRESSES);
         assert_eq!(cause.value, [0, 5, 0, 8, 10, 7, 7, 7, 0, 5, 0, 8, 10, 7, 7, 8]);
     }
+}
+
+/// Also where no more paths are possible, and from an address that the association does not know.
+#[test]
+fn s5_2_2_r2_new_addresses_are_refused_when_all_paths_are_taken() {
+    let config = Config::builder().max_paths(1).build().unwrap();
+    let mut net = pair(1, config);
+    let hand = Hand::new(1).open(&mut net);
+    let IpAddr::V4(known) = hand.ip else { unreachable!() };
+    for (ip, listed) in [(hand.ip, [10, 7, 7, 7].into()), (v4(0, 66), known)] {
+        let again = Hand { ip, tag: NEW, ..hand.clone() };
+        let answers = again.init(&mut net, &|p| p.ipv4(listed).unwrap());
+        assert_eq!((answers[0].chunks[0].name.as_str(), answers[0].tag), ("ABORT", NEW));
+    }
+    works(&mut net, &hand, 1);
 }
 
 #[test]
@@ -265,4 +298,15 @@ fn s5_2_6_r1_r2_a_stale_cookie_error_counts_in_cookie_echoed_only() {
         let told = net.events(1, |e| matches!(e, Event::PeerError { .. }));
         assert_eq!((net.closed(1), told.len()), (None, 0), "{name}");
     }
+}
+
+#[test]
+fn s5_2_6_r3_the_new_init_asks_for_the_round_trip_time_and_a_second_at_most() {
+    let (mut net, hand) = echoed();
+    net.run(MS(400));
+    let answers = hand.say(&mut net, &|w| w.error(|c| c.stale_cookie(123_456)).unwrap());
+    let list = parameters(&chunk(&answers[0].bytes, 1));
+    let preservative = list.iter().find(|p| p.ty == 9).expect("a Cookie Preservative");
+    let ms = u32_at(&preservative.value, 0);
+    assert!((400..=1400).contains(&ms), "{ms} ms");
 }
