@@ -83,11 +83,21 @@ impl Association {
         if let Some(search) = &mut self.paths[i].mtu_search {
             search.timed_out(now);
         }
-        // E1: the window (7.2.3).
-        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let window = self.policies.congestion.on_timeout(&paths.path(path), paths);
-        self.paths[i].set_window(window);
         let ns2 = self.is_ns2();
+        // RFC 9260 6.1 A: "If the sender continues to receive SACK chunks from the peer while doing zero
+        // window probing, the unacknowledged window probes SHOULD NOT increment the error counter".
+        let shut = if ns2 { self.sender.announced == 0 } else { self.sender.is_shut() };
+        let probing = shut && self.sender.heard;
+        self.sender.heard = false;
+        // E1: the window (7.2.3). RFC 9260 6.1 A: "Zero window probing does not affect the calculation of
+        // cwnd."
+        let unread = !ns2 && probing && matches!(self.sender.probe, WindowProbe::Sent(_));
+        if !unread {
+            let paths =
+                PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+            let window = self.policies.congestion.on_timeout(&paths.path(path), paths);
+            self.paths[i].set_window(window);
+        }
         if !ns2 {
             self.policies.cwnd_update.on_timeout(path);
         }
@@ -129,11 +139,6 @@ impl Association {
         self.paths[i].set_timed_out(!ns2);
         // What the SRTT heuristic left in flight.
         self.paths[i].start_t3(now);
-        // RFC 9260 6.1 A: "If the sender continues to receive SACK chunks from the peer while doing zero
-        // window probing, the unacknowledged window probes SHOULD NOT increment the error counter".
-        let shut = if ns2 { self.sender.announced == 0 } else { self.sender.is_shut() };
-        let probing = shut && self.sender.heard;
-        self.sender.heard = false;
         if !probing {
             self.count_error(now, path, PathErrorKind::DataTimeout);
         }

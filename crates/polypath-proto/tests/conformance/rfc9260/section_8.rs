@@ -584,3 +584,16 @@ fn s8_5_1_r5_an_abort_out_of_the_blue_reflects_the_tag() {
     assert_eq!((answers[0].text(), answers[0].tag), ("ABORT T".to_owned(), hand.peer_tag));
     assert!(net.a(0).is_established());
 }
+
+#[test]
+fn s8_5_1_r13_a_shutdown_ack_while_opening_is_out_of_the_blue() {
+    for state in [State::CookieWait, State::CookieEchoed] {
+        let (mut net, hand) = state.reach();
+        for tag in [TAG, hand.peer_tag] {
+            let answers = hand.say_with_tag(&mut net, tag, &|w| w.shutdown_ack().unwrap());
+            let complete = ("SHUTDOWN COMPLETE T".to_owned(), tag);
+            assert_eq!((answers[0].text(), answers[0].tag), complete, "{state:?}");
+        }
+        assert_eq!(net.closed(0), None);
+    }
+}

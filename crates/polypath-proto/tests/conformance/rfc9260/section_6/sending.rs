@@ -196,3 +196,30 @@ fn s6_1_r22_the_send_window_stays_within_half_of_the_tsns() {
     let mut flow = Flow::new(quiet());
     assert_eq!(flow.net.send(1, 0, payload(1, 0)), Err(SendError::Empty));
 }
+
+#[test]
+fn s6_1_r6_answered_probes_are_no_errors() {
+    // A window that is smaller than the next chunk is probed as well.
+    for rwnd in [0, 500] {
+        let config = quiet().association_max_retrans(4).path_max_retrans(2);
+        let mut flow = Flow::new(config);
+        flow.give(10, FULL);
+        flow.sack_rwnd(3, rwnd);
+        probes(&mut flow, rwnd, 12);
+        assert_eq!(flow.path().error_count, 0, "a_rwnd {rwnd}");
+        assert_eq!(flow.path().state, PathState::Active);
+        assert!(flow.net.a(1).is_established());
+    }
+}
+
+#[test]
+fn s6_1_r23_at_most_65535_ordered_messages_of_a_stream_are_outstanding() {
+    let config = quiet().initial_cwnd(1024).max_burst(10_000).send_buffer(1 << 29);
+    let mut flow = Flow::new(config);
+    flow.give(70_000, 1);
+    let highest = |flow: &Flow| data_numbers(&flow.net.sent(1)).concat().len();
+    let window = highest(&flow);
+    assert!((1..=65_535).contains(&window), "{window}");
+    flow.sack(10, &[]);
+    assert!(highest(&flow) <= window + 10);
+}
