@@ -4,7 +4,7 @@
 //! (`scripts/rfc-requirements.py` prints such a list). The test for the third requirement of section
 //! 5.2.1 is `rfc9260::section_5::s5_2_1_r3_...`; a test may serve several of them:
 //! `s5_2_1_r3_r4_...`. A requirement without a test states its reason in the list, or the requirement
-//! whose test shows it: `= 5.1/7`; `pending` is a test that is still to be written. [`matrix`] writes the table and fails if a requirement has neither.
+//! whose test shows it: `= 5.1/7`. [`matrix`] writes the table and fails if a requirement has neither.
 
 #[path = "../protocol/common/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the protocol's tests")]
