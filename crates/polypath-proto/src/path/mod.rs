@@ -65,6 +65,7 @@ pub(crate) struct Path {
     timeouts_in_a_row: u32,
     /// T3-rtx has expired, and no data has been acknowledged since.
     timed_out: bool,
+    /// When T3-rtx last expired.
     last_timeout: Option<Time>,
     thresholds: Thresholds,
     window: Window,

@@ -128,8 +128,11 @@ impl Model {
     /// NOT increment the association error counter".
     fn error(&mut self, now: Time, path: usize, heartbeat: bool) {
         let uses = |current: usize| !heartbeat || path == current;
-        let [surely, perhaps] =
-            [self.current.into_iter().all(uses), self.current.into_iter().any(uses)];
+        let surely = self.current.into_iter().all(uses);
+        // Several timers of one instant may change the path more than once, and only its first and its last
+        // are known.
+        let moved = self.current[0] != self.current[1];
+        let perhaps = moved || self.current.into_iter().any(uses);
         let p = &mut self.paths[path];
         p.errors += 1;
         p.backed_off = Some(now);
