@@ -71,7 +71,7 @@ pub(crate) struct Connection {
     /// Since when packets have gone and none has come.
     unanswered: Option<Time>,
     /// Something has come from the peer; something that was encrypted for SCTP.
-    heard: bool,
+    pub(crate) heard: bool,
     received: bool,
 }
 

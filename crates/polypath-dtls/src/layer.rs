@@ -285,7 +285,11 @@ impl Layer {
                 old.receive(around, datagram, deliver);
             }
             let mut news = [None, None];
+            let mute = slot.current.is_mute(around.now, MUTE);
             news[0] = slot.current.receive(around, datagram, deliver);
+            if mute && !slot.current.is_mute(around.now, MUTE) && slot.current.is_open() {
+                slot.give_up_probe();
+            }
             if let Some(next) = &mut slot.next {
                 news[1] = next.receive(around, datagram, deliver);
             }

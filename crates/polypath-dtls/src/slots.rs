@@ -55,6 +55,15 @@ impl Slot {
         self.next.as_ref().into_iter().chain([&self.current]).find(attempt)
     }
 
+    /// The connection in use was mute, and its peer has answered after all: a handshake that this side has
+    /// begun meanwhile is given up, unless the peer has answered that as well (it may have completed it, and
+    /// use it already), or the keys are old.
+    pub(crate) fn give_up_probe(&mut self) {
+        if self.current.sealed < self.rekey {
+            self.next.take_if(|next| next.client && !next.heard);
+        }
+    }
+
     pub(crate) fn is_opening(&self) -> bool {
         !self.current.is_open() && !self.current.client
     }

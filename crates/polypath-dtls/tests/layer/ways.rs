@@ -186,3 +186,28 @@ fn silence_alone_changes_nothing() {
     pair.settle();
     assert_eq!(pair.there.packets(), [b"still here"]);
 }
+
+/// The handshake that was begun in the silence is given up when the peer answers over what there is.
+#[test]
+fn a_connection_that_is_heard_again_is_kept() {
+    let mut pair = Pair::of_strangers();
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    pair.send(false, way(2, 1), b"answer");
+    pair.settle();
+    pair.lose = 0..usize::MAX;
+    for _ in 0..2 {
+        pair.send(true, way(1, 2), b"anybody?");
+        // The second one begins a handshake, whose hello comes again 1 s later.
+        pair.pass(Duration::from_millis(950));
+    }
+    pair.lose = 0..0;
+    pair.send(true, way(1, 2), b"anybody?");
+    pair.send(false, way(2, 1), b"I am");
+    pair.pass(Duration::from_secs(8));
+    assert_eq!(pair.here.packets(), [&b"answer"[..], b"I am"]);
+    assert_eq!(pair.there.packets(), [&b"first"[..], b"anybody?"]);
+    for host in [&pair.here, &pair.there] {
+        assert_eq!((host.layer.stats().opened, host.layer.stats().failed), (1, 0));
+    }
+}

@@ -54,11 +54,16 @@ async fn two_paths_one_peer_and_one_is_cut() {
     assert_eq!(pair.near.peer(), Some(IDENTITIES[0].fingerprint()));
     assert_eq!(pair.far.peer(), Some(IDENTITIES[1].fingerprint()));
     goes_on_when_cut(&pair, &relays, 400, 5000).await;
-    // The connection has outlived the cut.
     relays[0].cut(false);
     until(|| pair.near.paths()[0].view.state == PathState::Active).await;
     let (stats, intruders) = pair.near_stats();
-    assert_eq!((stats.opened, stats.refused, intruders), (2, 0, 0));
+    // The connection of this path has outlived the cut. If it was silent for so long that a handshake was
+    // begun beside it, and a hello is the first that gets through again, that one replaces it.
+    assert!((2..=3).contains(&stats.opened), "{stats:?}");
+    assert_eq!((stats.refused, intruders), (0, 0));
+    assert_eq!(pair.near.peer(), Some(IDENTITIES[0].fingerprint()));
+    assert_eq!(pair.far.peer(), Some(IDENTITIES[1].fingerprint()));
+    goes_both_ways(&pair).await;
     soon(pair.near.shutdown()).await.unwrap();
 }
 
