@@ -126,11 +126,17 @@ fn association(
     // A handshake that is not complete may depend on a single address of the side that began it.
     let unopened = closed(sender, "no-answer") && terms.may_lose_its_address;
     // T5-shutdown-guard is five times RTO.Max (RFC 9260 9.2): where that is a second, losses in a
-    // row
-    // are enough, and so is a peer that has closed and whose address goes then.
+    // row are enough.
     let guard =
         everything && [sender, receiver].iter().any(|side| closed(side, "shutdown-timeout"));
-    if terms.survives && !guard && !unopened {
+    // The SHUTDOWN COMPLETE is lost, and then the address of the side that sent it goes: nothing
+    // answers the SHUTDOWN ACKs, which Association.Max.Retrans limits (RFC 9260 9.2).
+    let ends = [sender, receiver];
+    let unanswered = everything
+        && terms.addresses_change
+        && ends.iter().any(|side| closed(side, "graceful"))
+        && ends.iter().any(|side| closed(side, "peer-unreachable"));
+    if terms.survives && !guard && !unopened && !unanswered {
         let [sender, receiver] = [sender, receiver].map(|s| s.close.as_deref().unwrap_or("open"));
         let class = format!("nothing justifies this: {sender}, {receiver}");
         return Err(Failure { story: format!("nothing justifies this: {story}"), class });

@@ -38,6 +38,8 @@ pub struct Terms {
     pub probes_mtu_only: bool,
     /// An address of the side that opens the association may go before it is established.
     pub may_lose_its_address: bool,
+    /// Addresses come or go.
+    pub addresses_change: bool,
 }
 
 impl Terms {
@@ -64,6 +66,7 @@ impl Terms {
             ns2: sides[0].procedures == Some(Choice(Procedures::Ns2)),
             probes_mtu_only: sides.iter().any(probes_mtu),
             may_lose_its_address: scenario.addresses.iter().any(|e| e.node.starts_with("sender")),
+            addresses_change: !scenario.addresses.is_empty(),
         })
     }
 }

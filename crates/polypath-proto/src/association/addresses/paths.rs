@@ -163,8 +163,9 @@ impl Association {
         }
         self.choose_current(now);
         self.update_largest_payload();
-        // One of those that never answered has to: without heartbeats, or after its chances, nobody would ask.
-        if !self.paths.iter().any(|p| self.may_carry(p.id())) {
+        // One of those that never answered has to: without heartbeats, or after its last probe, nothing else
+        // probes it. During the handshake, RFC 9260 5.1 C: "MUST NOT send any other packets to the peer".
+        if self.state.is_synchronised() && !self.paths.iter().any(|p| self.may_carry(p.id())) {
             for path in (0..self.paths.len() as u8).map(PathId) {
                 let asks = self.paths[path.index()].state() == PathState::Unconfirmed
                     && !self.is_untold(path);
