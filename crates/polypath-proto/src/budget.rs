@@ -70,6 +70,10 @@ pub(crate) const MOST_EVENTS: usize = 256;
 /// What the smallest buffers need beside it.
 pub(crate) const LEAST: usize = 16 * 1024;
 
+/// What the next chunk in sequence may take beyond [`receive_limit`] where the receiver has promised to keep what
+/// came above it: otherwise promises that fill the memory would keep that chunk out for ever.
+pub(crate) const BEYOND_PROMISES: usize = 4 * LEAST;
+
 /// Memory of what is received, up to which more is taken.
 pub(crate) const fn receive_limit(receive_buffer: usize) -> usize {
     receive_buffer + receive_buffer / 4 * 3 + LEAST

@@ -327,8 +327,8 @@ impl Receiver {
         // can be read, and until that has happened nothing more is taken. There was room for it when that was
         // promised, unless it is larger than what had come before.
         let kept = self.kept.is_some_and(|kept| kept > self.tsns.place());
-        self.buffered == 0
-            || (kept && !self.streams.has_ready() && self.memory() + memory <= self.most_memory)
+        let most = self.most_memory + budget::BEYOND_PROMISES;
+        self.buffered == 0 || (kept && !self.streams.has_ready() && self.memory() + memory <= most)
     }
 
     pub(crate) fn recv(&mut self) -> Option<Received> {
