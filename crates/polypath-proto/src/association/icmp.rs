@@ -41,11 +41,9 @@ impl Association {
         };
         match (&self.state, quoted) {
             (State::CookieWait(_), _) => self.refuse_init(now, from.remote.ip(), words),
-            // RFC 9260 10 (ICMP8): "treat this message as an abort with the T bit set if it does not
-            // contain an INIT chunk". Without a quote nothing shows that it is about this association.
-            (_, Some(Quoted { init: None, .. })) if what == Unreachable::Protocol => {
-                self.handle_reflected_abort(from, CloseReason::Unreachable { what: words });
-            }
+            // RFC 9260 10 (ICMP8) treats "protocol unreachable" like an abort here as well. A host whose
+            // SCTP runs in user space reports it whenever the buffer of its raw socket is full, while the
+            // association lives: it ends nothing once the peer has answered.
             // RFC 6951 5.5 is a SHOULD: a firewall that rejects the packets of one path ends that
             // path, not the association.
             (_, Some(Quoted { init: None, .. })) if what == Unreachable::Port => {
