@@ -92,10 +92,10 @@ impl Association {
         let packets = counted.then(|| sack.packets());
         // By ns-2's procedures a SACK without gap blocks takes back nothing that others acknowledged. Its
         // receiver never drops data again; one that has, shows it by a cumulative TSN ack below that data.
-        let has_dropped =
-            self.sender.flight.get(cumulative.next()).is_some_and(|c| c.fate == Fate::Acked);
-        let silent =
-            self.is_ns2() && !self.is_ns2_cmt() && !has_dropped && sack.all_gaps().next().is_none();
+        let silent = self.is_ns2()
+            && !self.is_ns2_cmt()
+            && sack.all_gaps().next().is_none()
+            && self.sender.flight.get(cumulative.next()).is_none_or(|c| c.fate != Fate::Acked);
         self.acknowledge(now, cumulative, (!silent).then(|| sack.all_gaps()), packets);
         if self.is_closed() {
             return false;
