@@ -102,9 +102,7 @@ fn association(
         return Ok(());
     }
     let (sender, receiver) = (&association.sender, &association.receiver);
-    let everything = [&association.forward, &association.back]
-        .iter()
-        .all(|flow| flow.messages_sent == flow.messages_delivered + flow.messages_abandoned);
+    let everything = all_arrived(&association.forward) && all_arrived(&association.back);
     let story = story(outcome, association);
     if association.complete {
         return Err(Failure::new("crawls", &story));
@@ -160,20 +158,29 @@ fn blames(side: &SideOutcome) -> bool {
 /// How a run failed that did not end by itself, if it may not go on like this.
 fn stuck(terms: &Terms, end: End, association: &AssociationOutcome) -> Option<&'static str> {
     let (sender, receiver) = (&association.sender, &association.receiver);
-    let half_open = sender.close.is_some() || receiver.close.is_some();
-    let what = match end {
-        End::Closed => return None,
-        // One side has ended, and the other has nothing to send and no heartbeats to notice it by.
-        End::Idle if half_open => return None,
-        End::Idle => "idle",
-        End::Stalled => "stuck",
-        End::TimeLimit => "too slow",
-        End::EventLimit => "too many events",
+    // RFC 9260 8.3: one side has ended, and the other, which has nothing to send, notices it by
+    // heartbeats only. Probes of paths' MTUs and of unconfirmed addresses (5.4) may go on.
+    let unnoticed = |ended: &SideOutcome, open: &SideOutcome, flow: &FlowOutcome, side: usize| {
+        let gone = ended.close.is_some() && open.close.is_none();
+        gone && all_arrived(flow) && !terms.heartbeats[side]
     };
-    // Without heartbeats nothing else makes the idle side notice, and probes for the paths' MTUs do
-    // not.
-    let unnoticed = terms.probes_mtu_only && half_open;
-    (!unnoticed && !terms.overloaded).then_some(what)
+    if unnoticed(receiver, sender, &association.forward, 0)
+        || unnoticed(sender, receiver, &association.back, 1)
+    {
+        return None;
+    }
+    match end {
+        End::Closed => None,
+        _ if terms.overloaded => None,
+        End::Idle => Some("idle"),
+        End::Stalled => Some("stuck"),
+        End::TimeLimit => Some("too slow"),
+        End::EventLimit => Some("too many events"),
+    }
+}
+
+const fn all_arrived(flow: &FlowOutcome) -> bool {
+    flow.messages_sent == flow.messages_delivered + flow.messages_abandoned
 }
 
 fn story(outcome: &Outcome, association: &AssociationOutcome) -> String {

@@ -34,8 +34,9 @@ pub struct Terms {
     pub overloaded: bool,
     /// It runs by ns-2's procedures, by which an association need not end.
     pub ns2: bool,
-    /// Without heartbeats, an idle side sends nothing but probes for the paths' MTUs.
-    pub probes_mtu_only: bool,
+    /// The side that opens the association and the other one send heartbeats, so that each notices
+    /// when its peer is gone although it has nothing to send.
+    pub heartbeats: [bool; 2],
     /// An address of the side that opens the association may go before it is established.
     pub may_lose_its_address: bool,
     /// Addresses come or go.
@@ -51,20 +52,15 @@ impl Terms {
         let sides = [scenario.effective(Side::Sender)?, scenario.effective(Side::Receiver)?];
         let sides = sides.map(|Effective { transport, .. }| transport);
         let network = NetworkTerms::of(scenario);
-        let heartbeats = |side: &TransportParameters| match side.heartbeat_interval {
-            Some(Switch::On(interval)) => Some(interval),
-            _ => None,
-        };
-        let probes_mtu = |side: &TransportParameters| {
-            side.path_mtu_discovery == Some(true) && heartbeats(side).is_none()
-        };
+        let heartbeats =
+            |side: &TransportParameters| matches!(side.heartbeat_interval, Some(Switch::On(_)));
         Ok(Self {
             survives: survives(scenario, &sides, &network),
             deadline: deadline(scenario, &sides, &network),
             patience: sides.iter().map(|side| patience(side, &network)).max().unwrap_or_default(),
             overloaded: network.is_overloaded(),
             ns2: sides[0].procedures == Some(Choice(Procedures::Ns2)),
-            probes_mtu_only: sides.iter().any(probes_mtu),
+            heartbeats: sides.each_ref().map(heartbeats),
             may_lose_its_address: scenario.addresses.iter().any(|e| e.node.starts_with("sender")),
             addresses_change: !scenario.addresses.is_empty(),
         })
