@@ -139,9 +139,14 @@ impl Source {
         self.credit = self.credit.saturating_add(1);
     }
 
-    /// Time between messages of a source that follows the clock and is not through.
+    /// Time between messages of a source that follows the clock, as long as the clock has to allow
+    /// more of them.
     pub(crate) fn ticks(&self) -> Option<Duration> {
-        self.interval.filter(|_| !self.left_nothing())
+        let all_allowed = match self.left {
+            Left::Bytes(left) => left == 0,
+            Left::Messages(left) => left <= self.credit,
+        };
+        self.interval.filter(|_| !all_allowed)
     }
 
     fn left_nothing(&self) -> bool {
@@ -172,6 +177,22 @@ mod tests {
         assert_eq!(sent.last().unwrap().size, 10_000 - 6 * 1452);
         assert_eq!(sent.iter().map(|p| p.stream).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2, 0]);
         assert!(bulk.is_finished() && source(&workload, false).is_finished());
+    }
+
+    #[test]
+    fn the_clock_stops_once_every_message_is_allowed() {
+        let interval = Some("1 s".parse().unwrap());
+        let kind = WorkloadKind::Periodic;
+        let mut periodic =
+            source(&Workload { kind, interval, messages: Some(3), ..Workload::default() }, true);
+        let first = periodic.next().unwrap();
+        periodic.put_back(first);
+        for _ in 0..2 {
+            assert_eq!(periodic.ticks(), Some(Duration::from_secs(1)));
+            periodic.allow_one();
+        }
+        assert_eq!(periodic.ticks(), None);
+        assert_eq!(std::iter::from_fn(|| periodic.next()).count(), 3);
     }
 
     #[test]
