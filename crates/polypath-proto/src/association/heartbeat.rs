@@ -394,11 +394,13 @@ impl Association {
         p.back_off(now);
         if p.state() == PathState::Unconfirmed {
             p.count_error();
-            // RFC 9260 5.4: once each RTO, until it has had its chances; then at the normal rate.
+            // RFC 9260 5.4: once each RTO, until its probes are exhausted; then at the normal rate.
             let chances = p.error_count() <= p.path_max_retrans();
-            // There is no other: the association ends with it.
-            let alone =
-                self.addresses.is_some() && !self.paths.iter().any(|p| self.may_carry(p.id()));
+            // 5.4: "When probing UNCONFIRMED addresses, however, the association overall error count is not
+            // incremented." That leaves 8.1 to the data and HEARTBEATs on confirmed paths. Without a
+            // confirmed path nothing else is sent that could fail: then the probes go on, and they count, or an
+            // association whose peer has gone would never end.
+            let alone = !self.paths.iter().any(|p| self.may_carry(p.id()));
             if chances || alone {
                 self.paths[path.index()].schedule_heartbeat(Some(now));
             }

@@ -223,3 +223,82 @@ fn data_from_an_unconfirmed_address_has_it_probed_again() {
     let sacks = net.sent_since(1, mark).into_iter().filter(|p| p.has("SACK"));
     assert!(sacks.map(|p| p.to.ip()).eq([hand.ip]));
 }
+
+/// Host 0 opens an association with host 1, which loses the address that its INIT ACK has left from:
+/// no local address reaches the only CONFIRMED address of host 0 (rule 2), and the one that the COOKIE
+/// ECHO comes from has yet to be confirmed.
+fn only_unconfirmed(config: &Config) -> Net {
+    let configs = [config.clone(), config.clone()];
+    let mut net = Setup { configs, dual: true, ..Setup::default() }.build();
+    net.connect(0);
+    net.run(MS(15));
+    net.goes(1, v4(0, 1));
+    net
+}
+
+/// 5.4: "When probing UNCONFIRMED addresses, however, the association overall error count is not
+/// incremented." Where there are no others, nothing else would end the association (8.1), whose peer
+/// has gone.
+#[test]
+fn probes_count_as_errors_of_an_association_without_confirmed_addresses() {
+    for interval in [None, Some(S(30))] {
+        for max_retrans in [4, 10] {
+            for data in [0, 3000] {
+                let config = Config::builder().heartbeat_interval(interval);
+                let config = config.association_max_retrans(max_retrans).build().unwrap();
+                let mut net = only_unconfirmed(&config);
+                let gone = v6(0, 1);
+                net.filter(move |p| if p.from.ip() == gone { Fate::Drop } else { Fate::Pass });
+                net.run(S(2));
+                assert_eq!(net.states(1), [PathState::Unconfirmed]);
+                if data > 0 {
+                    net.send(1, 0, payload(1, data)).unwrap();
+                }
+                // So many timeouts, of RTO.Max at most.
+                net.run(S(60 * (1 + u64::from(max_retrans))));
+                assert_eq!(net.closed(1), Some(CloseReason::PeerUnreachable));
+                let mut probes: Vec<Sent> = net.sent_with(1, "HEARTBEAT");
+                probes.retain(|p| !p.has("COOKIE ACK"));
+                assert!(probes.len() >= 4, "{}", net.tail(30));
+                assert!(net.sent_with(1, "DATA").is_empty());
+            }
+        }
+    }
+}
+
+/// Path.Max.Retrans probes are not answered, and HB.interval is off: the only address is probed once
+/// each RTO nevertheless, and data leaves as soon as it is confirmed.
+#[test]
+fn the_only_address_is_probed_until_it_is_confirmed() {
+    let config = Config::builder().heartbeat_interval(None).build().unwrap();
+    let mut net = only_unconfirmed(&config);
+    let (other, mut lost) = (v6(0, 0), 0);
+    net.filter(move |p| {
+        let answer = p.from.ip() == other && p.has("HEARTBEAT ACK") && lost < 8;
+        lost += u32::from(answer);
+        if answer { Fate::Drop } else { Fate::Pass }
+    });
+    net.run(S(2));
+    net.send(1, 0, payload(1, 3000)).unwrap();
+    net.run(S(300));
+    assert_eq!(net.hosts[0].received.len(), 1, "{}", net.tail(30));
+    assert_eq!((net.states(1), net.closed(1)), (vec![PathState::Active], None));
+}
+
+/// Probes of an address that was out of reach are exhausted. The only confirmed one fails, and data waits.
+#[test]
+fn exhausted_probes_begin_again_when_the_only_confirmed_path_fails() {
+    for interval in [None, Some(S(30))] {
+        let config = Config::builder().heartbeat_interval(interval).build().unwrap();
+        let mut net = pair(2, config);
+        net.cuts.insert(1);
+        net.connect(0);
+        net.run(S(2000));
+        assert_eq!(net.states(0), [PathState::Active, PathState::Unconfirmed]);
+        net.cuts.clear();
+        net.cuts.insert(0);
+        net.send(0, 0, payload(1, 3000)).unwrap();
+        net.run(S(200));
+        assert_eq!(net.hosts[1].received.len(), 1, "{}", net.tail(30));
+    }
+}
