@@ -127,13 +127,15 @@ impl Association {
         Some(interval + Duration::from_nanos(rto / 2 + self.rng.below(rto + 1)))
     }
 
-    /// Data that waits for the paths to be confirmed may leave once every one of them has answered or
-    /// has had its chances.
-    fn end_confirmation(&mut self, now: Time) {
+    /// Data that waits for the paths to be confirmed may leave once each of them has answered, has
+    /// exhausted its probes, or is gone. A path from an address that the peer does not know yet is not
+    /// probed, and delays no data.
+    pub(super) fn end_confirmation(&mut self, now: Time) {
         let waits = |p: &Path| {
             p.state() != PathState::Removed
                 && !p.has_answered()
                 && p.error_count() <= p.path_max_retrans()
+                && !self.is_untold(p.id())
         };
         if self.awaits_paths && !self.paths.iter().any(waits) {
             self.awaits_paths = false;

@@ -5,6 +5,7 @@ use super::state::State;
 use crate::PathId;
 use crate::budget;
 use crate::event::Event;
+use crate::path::Path;
 use crate::policy::PathState;
 use crate::send::Fate;
 
@@ -96,6 +97,13 @@ impl Association {
         let alive = self.state.may_send_data();
         if alive && waiting && self.poll_timeout().is_none() && self.control.is_empty() {
             return Err("data waits, but no timer runs".into());
+        }
+        // Without a confirmed path, probes or an ASCONF have to bring one or end the association.
+        let alone = !self.is_ns2() && !self.paths.iter().any(|p| self.may_carry(p.id()));
+        let asks = |p: &Path| p.heartbeat_due().is_some() || p.heartbeat_deadline().is_some();
+        let waits = self.addresses_timeout().is_some() || self.paths.iter().any(asks);
+        if alive && alone && !waits {
+            return Err("no path is confirmed, and none is probed".into());
         }
         if matches!(self.state, State::Closed(_)) && self.poll_timeout().is_some() {
             return Err("closed, but a timer runs".into());

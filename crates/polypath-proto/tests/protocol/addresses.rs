@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use crate::common::*;
 use polypath_proto::wire::{AsconfParameter, AsconfWriter, Cause, Chunk, asconf_type, cause_code};
 use polypath_proto::{
-    AddressChange, AddressError, Config, ConfigBuilder, Event, PathId, PathState,
+    AddressChange, AddressError, CloseReason, Config, ConfigBuilder, Event, PathConfirmation,
+    PathId, PathState,
 };
 use proptest::prelude::*;
 
@@ -600,6 +601,63 @@ fn a_refused_address_is_not_used() {
     net.run(S(2));
     assert_eq!(net.a(1).paths().filter(|p| p.state == ACTIVE).count(), 2);
     assert_eq!(told(&net, 0).last(), Some(&(AddressChange::Added, v4(5, 0), true)));
+}
+
+/// The peer takes no other address than the one that has gone: nothing can reach it any more.
+#[test]
+fn an_association_ends_whose_only_address_is_refused() {
+    for interval in [None, Some(S(30))] {
+        let bare = config().heartbeat_interval(interval);
+        let configs = [bare.clone().build().unwrap(), bare.max_paths(1).build().unwrap()];
+        let mut net = Setup { configs, ..Setup::default() }.build();
+        net.establish();
+        net.goes(0, v4(0, 0));
+        net.send(0, 0, payload(1, 3000)).unwrap();
+        net.comes(0, v4(5, 0));
+        net.run(S(700));
+        assert_eq!(told(&net, 0)[0], (AddressChange::Added, v4(5, 0), false));
+        assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable), "{}", net.tail(20));
+    }
+}
+
+/// RFC 5061 5.1 A9: the peer does not know ASCONF after all, when the only address that it knows has gone.
+/// Nothing may leave from the new one (5.3 F1).
+#[test]
+fn an_association_ends_that_can_announce_its_only_address_no_more() {
+    let config = Config::builder().dynamic_addresses(true).unauthenticated_addresses(true);
+    let config = config.heartbeat_interval(None).build().unwrap();
+    let configs = [config.clone(), config];
+    let mut net = Setup { configs, ..Setup::default() }.build();
+    let hand = hand_in(&mut net);
+    net.run(S(1));
+    net.goes(1, v4(0, 1));
+    net.send(1, 0, payload(1, 3000)).unwrap();
+    net.comes(1, v4(5, 1));
+    assert_eq!(said(&net.sent(1)), ["add 0.0.0.0, delete 0.0.0.0"]);
+    hand.say(&mut net, &|w| {
+        w.error(|c| c.unrecognized_chunk(&[193, 0, 0, 4])).unwrap();
+    });
+    net.run(S(700));
+    assert_eq!(net.closed(1), Some(CloseReason::PeerUnreachable));
+}
+
+/// Data waits for every path to answer, and one of them goes instead.
+#[test]
+fn data_does_not_wait_for_a_path_that_has_gone() {
+    let config = config().heartbeat_interval(None).path_confirmation(PathConfirmation::BeforeData);
+    let config = config.build().unwrap();
+    let configs = [config.clone(), config];
+    let mut net = Setup { configs, paths: 3, ..Setup::default() }.build();
+    net.cuts.insert(2);
+    net.connect(0);
+    net.run(MS(500));
+    net.send(0, 0, payload(1, 3000)).unwrap();
+    net.run(MS(10));
+    assert!(net.hosts[1].received.is_empty());
+    net.goes(1, v4(2, 1));
+    net.run(MS(200));
+    assert_eq!(pairs(&net, 0).len(), 2);
+    assert_eq!(net.hosts[1].received.len(), 1, "{}", net.tail(30));
 }
 
 /// Nothing comes back: the association ends by its own errors, not before.

@@ -22,6 +22,7 @@ use super::Association;
 use super::control::{Control, OwnedCause};
 use crate::event::CloseReason;
 use crate::init;
+use crate::path::Path;
 use crate::policy::PathState;
 use crate::policy::failover::PathErrorKind;
 use crate::shared::Shared;
@@ -228,6 +229,17 @@ impl Association {
         if let Some(addresses) = &mut self.addresses {
             addresses.deaf = true;
             addresses.ours = None;
+            self.end_if_cut_off();
+        }
+    }
+
+    /// No ASCONF is under way, and the peer knows no address of any path: nothing may leave any more (RFC 5061
+    /// 5.3 F1).
+    fn end_if_cut_off(&mut self) {
+        let asks = self.addresses.as_ref().is_some_and(|a| a.ours.is_some());
+        let usable = |p: &Path| p.state() != PathState::Removed && !self.is_untold(p.id());
+        if !asks && !self.paths.iter().any(usable) {
+            self.become_closed(CloseReason::PeerUnreachable);
         }
     }
 

@@ -174,6 +174,7 @@ impl Association {
                 }
             }
         }
+        self.end_confirmation(now);
     }
 
     /// The association is ending, and the peer is told of no more changes: it ends over the addresses that are

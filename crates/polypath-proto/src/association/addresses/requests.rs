@@ -351,5 +351,6 @@ impl Association {
             self.tell(Event::LocalAddress { address, change, granted });
         }
         self.advance_addresses(now);
+        self.end_if_cut_off();
     }
 }
