@@ -7,7 +7,7 @@ use crate::budget;
 use crate::event::Event;
 use crate::path::Path;
 use crate::policy::PathState;
-use crate::send::Fate;
+use crate::send::{Fate, WindowProbe};
 
 /// Memory in use, in bytes, and work. Bookkeeping is counted beside payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,7 @@ impl Association {
         if alive && alone && !waits {
             return Err("no path is confirmed, and none is probed".into());
         }
+        self.check_progress()?;
         if matches!(self.state, State::Closed(_)) && self.poll_timeout().is_some() {
             return Err("closed, but a timer runs".into());
         }
@@ -116,6 +117,22 @@ impl Association {
             return Err(format!("{} events wait to be taken", self.events.len()));
         }
         self.check_budget()
+    }
+
+    /// T3-rtx runs for data in flight. While none is, data that waits and may leave has left, or the timer of
+    /// the window probe or of the FORWARD TSN runs.
+    fn check_progress(&self) -> Result<(), String> {
+        let sender = &self.sender;
+        let waits =
+            sender.flight.has_lost() || sender.next_new_size(self.largest_payload).is_some();
+        let confirmed = self.paths.iter().any(|p| self.may_carry(p.id())) && !self.awaits_paths;
+        let settled = self.burst_over && self.control.is_empty();
+        let may_send = self.state.may_send_data() && confirmed && !self.is_ns2();
+        let timer = matches!(sender.probe, WindowProbe::At(_)) || self.forward_timer().is_some();
+        if may_send && settled && waits && sender.flight.bytes() == 0 && !timer {
+            return Err(format!("data waits and nothing is in flight, but {:?}", sender.probe));
+        }
+        Ok(())
     }
 
     /// Memory and work are within their bounds; see [`budget`].
