@@ -569,13 +569,16 @@ impl Endpoint {
         }
         while let Some(&id) = self.transmitting.front() {
             if let Some(entry) = self.entries.get_mut(&id) {
-                if let Some(transmit) = entry.association.poll_transmit(now, buf) {
-                    // Its timers may have changed.
-                    if !entry.stale {
-                        entry.stale = true;
-                        self.stale.push(id);
-                    }
-                    return Some(transmit);
+                let transmit = entry.association.poll_transmit(now, buf);
+                // Its timers may have changed, and it may have given up messages.
+                if !std::mem::replace(&mut entry.stale, true) {
+                    self.stale.push(id);
+                }
+                if entry.association.has_events() && !std::mem::replace(&mut entry.tells, true) {
+                    self.telling.push_back(id);
+                }
+                if transmit.is_some() {
+                    return transmit;
                 }
                 entry.transmits = false;
             }

@@ -447,12 +447,10 @@ impl<'w> Simulation<'w> {
     fn service(&mut self, index: usize) -> Result<(), String> {
         self.touched = Some(index);
         loop {
-            let mut noticed = false;
-            while let Some((id, notice)) = self.stacks[index].endpoint.poll_event() {
-                noticed = true;
-                self.notice(index, id, notice)?;
-            }
+            let mut noticed = self.take_notices(index)?;
             self.transmit(index)?;
+            // Messages may be given up instead of being sent.
+            noticed |= self.take_notices(index)?;
             if !self.feed(index)? && !noticed {
                 break;
             }
@@ -465,6 +463,16 @@ impl<'w> Simulation<'w> {
             self.sample(index, false);
         }
         Ok(())
+    }
+
+    /// Tells the applications all that the endpoint reports; true if it reported anything.
+    fn take_notices(&mut self, index: usize) -> Result<bool, String> {
+        let mut any = false;
+        while let Some((id, notice)) = self.stacks[index].endpoint.poll_event() {
+            any = true;
+            self.notice(index, id, notice)?;
+        }
+        Ok(any)
     }
 
     fn notice(&mut self, stack: usize, id: AssociationId, notice: Notice) -> Result<(), String> {

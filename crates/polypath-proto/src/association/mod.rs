@@ -477,6 +477,11 @@ impl Association {
         event
     }
 
+    /// `poll_event` has something to return.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     pub(crate) const fn local_tag(&self) -> VerificationTag {
         self.local_tag
     }

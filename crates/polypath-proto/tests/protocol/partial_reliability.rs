@@ -436,3 +436,21 @@ proptest! {
         prop_assert_eq!(net.closed(1), Some(CloseReason::Graceful));
     }
 }
+
+/// A message whose lifetime ends is given up instead of being sent. The application hears of it although it
+/// took all events before.
+#[test]
+fn a_message_given_up_while_packets_are_written_is_reported() {
+    let mut net = agreed();
+    let lifetime = Reliability::Lifetime(std::time::Duration::from_millis(10));
+    let now = net.now;
+    net.am(0).send(now, unreliable(3, 500, lifetime)).unwrap();
+    let endpoint = &mut net.hosts[0].endpoint;
+    while endpoint.poll_event().is_some() {}
+    assert_eq!(endpoint.poll_transmit(now + MS(11), &mut [0; 1500]), None);
+    let event = endpoint.poll_event().map(|(_, event)| event);
+    assert!(
+        matches!(event, Some(Event::SendFailed { context: 500, sent: false, .. })),
+        "{event:?}"
+    );
+}
