@@ -34,8 +34,10 @@ pub(crate) const GAP_RUN: usize = tree(16);
 pub(crate) const RUN: usize = tree(8 + crate::receive::RUN_SIZE) + 2 * ALLOCATION;
 /// A message that came too early, in both of its indices.
 pub(crate) const EARLY: usize = tree(16 + crate::receive::PIECE_SIZE) + tree(24);
-/// A message of I-DATA chunks of which something is missing, with the first node of its own tree.
-pub(crate) const INCOMPLETE: usize = tree(8 + 72) + 11 * 48 + ALLOCATION;
+/// A message of I-DATA chunks of which something is missing.
+pub(crate) const INCOMPLETE: usize = tree(8 + 72);
+/// The first node of the tree of its fragments, and its place among the messages that can be handed over in part.
+pub(crate) const FRAGMENTS: usize = 11 * 48 + ALLOCATION + tree(16);
 /// One of its fragments, known above a gap.
 pub(crate) const FRAGMENT: usize = tree(48) + tree(24) + ALLOCATION;
 /// Messages for which there is spare memory in the queue of those that are ready.
@@ -90,12 +92,12 @@ pub(crate) const fn send_limit(send_buffer: usize) -> usize {
 }
 
 /// Memory that an association may hold at any time: twice its buffers and the message that was taken as a
-/// whole, what its streams' numbers take, and 512 KiB for all that does not grow: the last datagram, control
-/// chunks and events that wait, spare memory of queues.
+/// whole, what its streams' numbers and a message begun on each of them take, and 512 KiB for all that does not
+/// grow: the last datagram, control chunks and events that wait, spare memory of queues.
 pub(crate) fn most_memory(config: &Config, largest_message: usize) -> usize {
     let buffers = config.receive_buffer() as usize + config.send_buffer() as usize;
-    let streams =
-        160 * usize::from(config.inbound_streams()) + 192 * usize::from(config.outbound_streams());
+    let streams = (160 + INCOMPLETE) * usize::from(config.inbound_streams())
+        + 192 * usize::from(config.outbound_streams());
     2 * (buffers + largest_message) + streams + (512 << 10)
 }
 

@@ -161,7 +161,7 @@ impl Association {
 
     /// Operations so far.
     pub(super) const fn work(&self) -> u64 {
-        self.sender.flight.looked() + self.receiver.looked()
+        self.sender.flight.looked()
     }
 
     /// Bytes of memory that events take which the application has not taken.

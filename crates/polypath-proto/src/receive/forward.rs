@@ -53,6 +53,7 @@ impl Receiver {
             self.forget(dropped);
             if !unordered {
                 self.streams.skip(stream, mid.0);
+                self.next_turn(stream);
             }
         }
         true

@@ -1,7 +1,7 @@
 //! I-DATA chunks become messages again (RFC 8260 2.2.3): fragments are numbered within their message,
 //! and those of several messages arrive by turns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Bytes, BytesMut};
 
@@ -19,10 +19,6 @@ type Key = (StreamId, bool, MidKey);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MidKey(u32);
 
-/// Of so many messages that have begun, one is sought to be handed over in part; more hold nothing up,
-/// for what holds them up can be reneged.
-const MOST_CANDIDATES: usize = 32;
-
 /// A fragment: the place of its TSN, and its bytes.
 type Fragment = (u64, Bytes);
 
@@ -35,6 +31,12 @@ struct Incomplete {
     last: Option<u32>,
     ppid: Ppid,
     bytes: usize,
+    /// It is unordered, or the next message of its stream.
+    turn: bool,
+    /// The bytes that it is listed with in `Interleaved::heads`.
+    listed: Option<usize>,
+    /// All fragments that have arrived have been handed over.
+    idle: bool,
 }
 
 impl Incomplete {
@@ -63,6 +65,10 @@ impl Incomplete {
                 joined.extend_from_slice(&bytes);
             }
         }
+        if self.fragments.is_empty() {
+            // An emptied tree keeps a node.
+            self.fragments = BTreeMap::new();
+        }
         let first = places.iter().copied().min().unwrap_or_default();
         Piece {
             stream: key.0,
@@ -90,29 +96,27 @@ pub(crate) struct Interleaved {
     skipped: BTreeMap<(StreamId, bool), Mid>,
     bytes: usize,
     chunks: u32,
-    /// The message that has grown largest.
-    largest: Option<Key>,
-    /// Operations, see [`budget`].
-    looked: u64,
+    /// Messages of which a part can be handed over, by their bytes: their turn has come, and their next
+    /// fragment has arrived.
+    heads: BTreeSet<(usize, Key)>,
+    /// Messages that are idle.
+    idle: usize,
 }
 
 impl Interleaved {
-    /// Operations so far.
-    pub(crate) const fn looked(&self) -> u64 {
-        self.looked
-    }
-
     /// The message was given up: what comes of it is of no use.
     pub(crate) fn is_skipped(&self, data: &IData<'_>) -> bool {
         let skipped = self.skipped.get(&(data.stream, data.unordered));
         skipped.is_some_and(|mid| !data.mid.is_after(*mid))
     }
 
-    /// Takes a chunk at this place, which is new to `tsns`.
+    /// Takes a chunk at this place, which is new to `tsns`. `turn`: its message is unordered, or the next one
+    /// of its stream.
     pub(crate) fn insert(
         &mut self,
         data: &IData<'_>,
         place: u64,
+        turn: bool,
         tsns: &TsnTracker,
     ) -> Result<Joined, FragmentError> {
         let key = (data.stream, data.unordered, MidKey(data.mid.0));
@@ -148,25 +152,52 @@ impl Interleaved {
         }
         let payload = Bytes::copy_from_slice(data.payload);
         message.bytes += payload.len();
+        message.turn = turn;
         self.bytes += payload.len();
         self.chunks += 1;
         message.fragments.insert(fsn, (place, payload));
         if message.is_complete() {
             let n = message.fragments.len();
             let piece = message.take(key, n, true);
-            self.messages.remove(&key);
+            self.remove(key);
             self.taken(&piece);
             return Ok(Joined::Completes(piece));
         }
-        let bytes = message.bytes;
         if place != tsns.place() + 1 {
             self.early.insert(place, (key, fsn));
         }
-        let largest = self.largest.and_then(|key| self.messages.get(&key));
-        if largest.is_none_or(|m| m.bytes <= bytes) {
-            self.largest = Some(key);
-        }
+        self.list(key);
         Ok(Joined::Waits)
+    }
+
+    /// It is the turn of this ordered message on its stream.
+    pub(crate) fn turn(&mut self, stream: StreamId, mid: Mid) {
+        let key = (stream, false, MidKey(mid.0));
+        if let Some(message) = self.messages.get_mut(&key) {
+            message.turn = true;
+            self.list(key);
+        }
+    }
+
+    /// A message has changed: whether it is idle, and whether and where it is listed among the heads.
+    fn list(&mut self, key: Key) {
+        let Some(m) = self.messages.get_mut(&key) else { return };
+        self.idle -= usize::from(m.idle);
+        m.idle = m.fragments.is_empty();
+        self.idle += usize::from(m.idle);
+        let now = (m.turn && m.fragments.contains_key(&m.next)).then_some(m.bytes);
+        let before = std::mem::replace(&mut m.listed, now);
+        if before != now {
+            before.map(|bytes| self.heads.remove(&(bytes, key)));
+            now.map(|bytes| self.heads.insert((bytes, key)));
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Incomplete> {
+        let message = self.messages.remove(&key)?;
+        self.idle -= usize::from(message.idle);
+        message.listed.map(|bytes| self.heads.remove(&(bytes, key)));
+        Some(message)
     }
 
     fn whole(data: &IData<'_>, ppid: Ppid, place: u64) -> Piece {
@@ -213,41 +244,27 @@ impl Interleaved {
         message.bytes -= bytes;
         message.last = message.last.filter(|last| *last != fsn);
         if message.fragments.is_empty() && message.next == 0 {
-            self.messages.remove(&key);
+            self.remove(key);
         }
+        self.list(key);
         self.bytes -= bytes;
         self.chunks -= 1;
         Some((place, bytes, 1))
     }
 
-    /// A piece of an unfinished message: all of it from its beginning, or from the last piece on, that
-    /// has arrived up to the place of the cumulative TSN (partial delivery, RFC 9260 6.9). `large` says
-    /// whether so many bytes in so many chunks are too much to hold; `ready` whether its stream has come to
-    /// the message. Only the largest message is looked at unless `any` may be taken.
-    pub(crate) fn take_partial(
-        &mut self,
-        cumulative: u64,
-        any: bool,
-        large: impl Fn(usize, u32) -> bool,
-        ready: impl Fn(StreamId, u32, bool) -> bool,
-    ) -> Option<Piece> {
-        let begins = |key: &Key, m: &Incomplete| {
-            let first = m.fragments.get(&m.next).is_some_and(|f| f.0 <= cumulative);
-            first && large(m.bytes, m.fragments.len() as u32) && ready(key.0, key.2.0, key.1)
-        };
-        let largest = self.largest.and_then(|key| self.messages.get_key_value(&key));
-        let mut found = largest.filter(|(key, m)| begins(key, m));
-        if found.is_none() && any {
-            let candidates = self.messages.iter().take(MOST_CANDIDATES);
-            let mut looked = 0;
-            found = candidates.inspect(|_| looked += 1).find(|(key, m)| begins(key, m));
-            self.looked += looked;
+    /// A piece of the largest message of which a part can be handed over (RFC 9260 6.9): all that has arrived
+    /// from its beginning, or from the last piece, up to the first fragment that is missing. `large` says
+    /// whether to hand over a message of which that many bytes are held, in that many chunks.
+    pub(crate) fn take_partial(&mut self, large: impl Fn(usize, u32) -> bool) -> Option<Piece> {
+        let &(bytes, key) = self.heads.last()?;
+        let m = self.messages.get_mut(&key)?;
+        if !large(bytes, m.fragments.len() as u32) {
+            return None;
         }
-        let (key, m) = found.map(|(key, m)| (*key, m))?;
-        let in_line = m.fragments.iter().zip(m.next..);
-        let n = in_line.take_while(|((at, f), fsn)| **at == *fsn && f.0 <= cumulative).count();
-        let piece = self.messages.get_mut(&key)?.take(key, n, false);
+        let n = m.fragments.keys().zip(m.next..).take_while(|(at, fsn)| **at == *fsn).count();
+        let piece = m.take(key, n, false);
         self.taken(&piece);
+        self.list(key);
         Some(piece)
     }
 
@@ -302,7 +319,7 @@ impl Interleaved {
     }
 
     fn drop_message(&mut self, key: Key) -> Option<Dropped> {
-        let message = self.messages.remove(&key)?;
+        let message = self.remove(key)?;
         self.forget_places(message.fragments.values().map(|f| f.0));
         let chunks = message.fragments.len() as u32;
         self.bytes -= message.bytes;
@@ -324,21 +341,29 @@ impl Interleaved {
         Some(Dropped { bytes: message.bytes, chunks, aborted })
     }
 
+    /// No message has begun and not ended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     /// Bytes held, and chunks that they came in.
     pub(crate) const fn held(&self) -> (usize, u32) {
         (self.bytes, self.chunks)
     }
 
-    /// Bytes of memory that this takes.
-    pub(crate) fn memory(&self) -> usize {
+    /// Bytes of memory that this takes, one idle message for each of so many streams aside: their memory is
+    /// that of the streams, as no window keeps a sender from beginning a message on each of them.
+    pub(crate) fn memory(&self, streams: u16) -> usize {
+        let with_fragments = self.messages.len() - self.idle;
         self.bytes
-            + self.messages.len() * budget::INCOMPLETE
+            + self.idle.saturating_sub(streams.into()) * budget::INCOMPLETE
+            + with_fragments * (budget::INCOMPLETE + budget::FRAGMENTS)
             + self.chunks as usize * budget::FRAGMENT
     }
 
     /// Everything received so far belongs to the past (restart).
     pub(crate) fn clear(&mut self) {
-        *self = Self { looked: self.looked, ..Self::default() };
+        *self = Self::default();
     }
 
     /// The counts agree with what is there.
@@ -349,7 +374,13 @@ impl Interleaved {
             let fragment = self.messages.get(key).and_then(|m| m.fragments.get(fsn));
             fragment.is_some_and(|f| f.0 == *place)
         };
-        if (bytes, chunks) != self.held() || !self.early.iter().all(known) {
+        let head = |m: &Incomplete| m.turn && m.fragments.contains_key(&m.next);
+        let mut heads = self.messages.iter().filter(|(_, m)| head(m)).map(|(k, m)| (m.bytes, *k));
+        let listed = self.messages.values().filter(|m| head(m)).count() == self.heads.len()
+            && heads.all(|head| self.heads.contains(&head));
+        let idle = self.messages.values().filter(|m| m.fragments.is_empty()).count() == self.idle;
+        let sound = listed && idle && self.early.iter().all(known);
+        if (bytes, chunks) != self.held() || !sound {
             return Err(format!(
                 "interleaved: {bytes} bytes in {chunks} chunks, {:?}",
                 self.held()

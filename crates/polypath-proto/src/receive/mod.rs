@@ -41,7 +41,8 @@ pub(crate) const PIECE_SIZE: usize = size_of::<Piece>();
 
 /// Memory that a chunk takes beside its payload, at most.
 const MOST_DATA_MEMORY: usize = budget::EARLY + budget::GAP_RUN;
-const MOST_I_DATA_MEMORY: usize = budget::INCOMPLETE + budget::FRAGMENT + budget::GAP_RUN;
+const MOST_I_DATA_MEMORY: usize =
+    budget::INCOMPLETE + budget::FRAGMENTS + budget::FRAGMENT + budget::GAP_RUN;
 
 /// The receiving half of an association.
 #[derive(Debug)]
@@ -116,15 +117,10 @@ impl Receiver {
     /// Memory of what is held, whatever the blocks that some of it lies in.
     fn held_memory(&self) -> usize {
         self.reassembly.memory()
-            + self.interleaved.memory()
+            + self.interleaved.memory(self.streams.limit())
             + self.streams.memory()
             + self.tsns.memory()
             + self.reassembly.laid()
-    }
-
-    /// Operations so far; see [`budget`].
-    pub(crate) const fn looked(&self) -> u64 {
-        self.interleaved.looked()
     }
 
     /// Bytes of memory in use, one block that is being filled aside.
@@ -181,8 +177,41 @@ impl Receiver {
         if !data.unordered && self.streams.is_past(data.stream, data.mid.0) {
             return Outcome::Violation("a message identifier was used twice");
         }
-        let joined = self.interleaved.insert(data, place, &self.tsns);
-        self.take(data.tsn, size, joined)
+        let turn = self.streams.is_next(data.stream, data.mid.0, data.unordered);
+        let joined = self.interleaved.insert(data, place, turn, &self.tsns);
+        let outcome = self.take(data.tsn, size, joined);
+        self.next_turn(data.stream);
+        self.make_readable();
+        outcome
+    }
+
+    /// The next ordered message of a stream may be another one than before.
+    fn next_turn(&mut self, stream: StreamId) {
+        if !self.interleaved.is_empty() {
+            self.interleaved.turn(stream, Mid(self.streams.next_number(stream)));
+        }
+    }
+
+    /// Parts of messages have filled the buffer, and none of them can be completed: hands over parts until
+    /// half of the buffer is free. RFC 9260 6.9: "If the receiver runs out of buffer space while still waiting
+    /// for more fragments to complete the reassembly of the message, it should dispatch part of its inbound
+    /// message through a partial delivery API". RFC 8260 2.2.2 has the sender begin one message of a stream at
+    /// a time, so that it is the turn of each message that has begun.
+    fn make_readable(&mut self) {
+        if self.streams.has_ready()
+            || (self.window() as usize >= self.largest
+                && self.has_room(self.largest, self.largest + MOST_I_DATA_MEMORY))
+        {
+            return;
+        }
+        let before = self.interleaved.held();
+        let full = |receiver: &Self| {
+            let (bytes, chunks) = receiver.interleaved.held();
+            let freed = charge(before.0 - bytes, before.1 - chunks);
+            (receiver.buffered - freed) * 2 > receiver.limit
+                || receiver.interleaved.memory(receiver.streams.limit()) * 2 > receiver.most_memory
+        };
+        while self.hand_over_part(|bytes, _| bytes > 0) && full(self) {}
     }
 
     /// Whether there is room for a chunk that is new: its place, and what it takes.
@@ -299,19 +328,20 @@ impl Receiver {
     /// what is ready, and [`make_room`](Self::make_room) by reneging.
     fn deliver_in_part(&mut self) {
         let limit = self.limit;
-        self.hand_over_part(false, |bytes, chunks| charge(bytes, chunks) * 2 > limit);
+        self.hand_over_part(|bytes, chunks| charge(bytes, chunks) * 2 > limit);
     }
 
-    fn hand_over_part(&mut self, any: bool, large: impl Fn(usize, u32) -> bool) {
+    /// Hands over a part of a message that is large; false if there is none.
+    fn hand_over_part(&mut self, large: impl Fn(usize, u32) -> bool) -> bool {
         let Self { streams, tsns, .. } = self;
         let ready = |stream, number, unordered| streams.is_next(stream, number, unordered);
         let piece = self.reassembly.take_partial(tsns.place(), &large, ready);
-        let ready = |stream, number, unordered| streams.is_next(stream, number, unordered);
-        let piece =
-            piece.or_else(|| self.interleaved.take_partial(tsns.place(), any, &large, ready));
-        if let Some(Err(piece)) = piece.map(|piece| self.streams.insert(piece, false)) {
-            debug_assert!(false, "it was not the turn of {piece:?}");
-        }
+        let Some(piece) = piece.or_else(|| self.interleaved.take_partial(&large)) else {
+            return false;
+        };
+        let inserted = self.streams.insert(piece, false);
+        debug_assert!(inserted.is_ok(), "it was not the turn of {inserted:?}");
+        true
     }
 
     /// There is no room for the very chunk that is expected next. If the application has something to
@@ -321,7 +351,7 @@ impl Receiver {
     #[cold]
     fn must_take(&mut self, memory: usize) -> bool {
         if !self.streams.has_ready() {
-            self.hand_over_part(true, |bytes, _| bytes > 0);
+            self.hand_over_part(|bytes, _| bytes > 0);
         }
         // Where what has come above it may not be dropped, it is taken beyond the buffer: what it completes
         // can be read, and until that has happened nothing more is taken. There was room for it when that was

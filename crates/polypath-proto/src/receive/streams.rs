@@ -196,6 +196,11 @@ impl InStreams {
         unordered || s.place(self.numbers, number) == s.next
     }
 
+    /// The number of the next ordered message of a stream.
+    pub(crate) fn next_number(&self, stream: StreamId) -> u32 {
+        self.stream(stream).next as u32
+    }
+
     /// The ordered message of this number has been delivered, or skipped.
     pub(crate) fn is_past(&self, stream: StreamId, number: u32) -> bool {
         let s = self.stream(stream);

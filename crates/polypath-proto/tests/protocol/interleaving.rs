@@ -64,7 +64,11 @@ fn a_peer_without_it_gets_data() {
 
 /// The host under test offers all; the hand lists these chunk types.
 fn hand(net: &mut Net, types: &[u8]) -> Hand {
-    let mut hand = Hand::new(1);
+    hand_with(net, types, 64)
+}
+
+fn hand_with(net: &mut Net, types: &[u8], streams: u16) -> Hand {
+    let mut hand = Hand { streams: (streams, 64), ..Hand::new(1) };
     let answers = hand.init(net, &|p| {
         p.forward_tsn_supported().unwrap();
         p.supported_extensions(types).unwrap();
@@ -231,5 +235,42 @@ fn large_messages_are_delivered_in_part() {
         assert!(pieces[0].beginning && pieces.last().unwrap().end);
         let whole: Vec<u8> = pieces.iter().flat_map(|r| r.payload.to_vec()).collect();
         assert!(whole == payload(stream.into(), 100_000), "{} bytes", whole.len());
+    }
+}
+
+/// RFC 9260 6.9: "If the receiver runs out of buffer space while still waiting for more fragments to complete
+/// the reassembly of the message, it should dispatch part of its inbound message through a partial delivery
+/// API, freeing some of its receive buffer space so that the rest of the message may be received." Here many
+/// messages, ordered and unordered, have begun, and each is small compared with the buffer.
+#[test]
+fn a_buffer_full_of_first_fragments_does_not_keep_the_others_out() {
+    for (streams, len, per_message) in [(59, 500, 3), (200, 20, 40), (2000, 100, 3)] {
+        let config = config().to_builder().receive_buffer(20_000).inbound_streams(streams);
+        let mut net =
+            Setup { configs: [self::config(), config.build().unwrap()], ..Setup::default() }
+                .build();
+        let hand = hand_with(&mut net, &[64, 194], streams);
+        let payload = payload(1, len);
+        let mut n = 0;
+        for fsn in 0..per_message {
+            for stream in 0..streams {
+                n += 1;
+                let mark = if fsn == 0 { BEGINS } else { Mark::Fragment(fsn) };
+                let data = IData {
+                    stream: StreamId(stream),
+                    unordered: stream % 3 == 0,
+                    end: fsn + 1 == per_message,
+                    ..chunk(&hand, n, 0, mark, &payload)
+                };
+                hand.say(&mut net, &|w| w.i_data(&data).unwrap());
+                let stats = net.am(1).stats();
+                assert_eq!(stats.dropped_no_buffer, 0, "chunk {n} of {len} bytes");
+            }
+        }
+        for stream in 0..streams {
+            let pieces = net.hosts[1].received.iter().filter(|r| r.stream.0 == stream);
+            let whole: Vec<u8> = pieces.flat_map(|r| r.payload.to_vec()).collect();
+            assert!(whole == payload.repeat(per_message as usize), "{} bytes", whole.len());
+        }
     }
 }
