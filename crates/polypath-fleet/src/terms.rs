@@ -59,7 +59,7 @@ impl Terms {
             deadline: deadline(scenario, &sides, &network),
             patience: sides.iter().map(|side| patience(side, &network)).max().unwrap_or_default(),
             overloaded: network.is_overloaded(),
-            ns2: sides[0].procedures == Some(Choice(Procedures::Ns2)),
+            ns2: is_ns2(&sides[0]),
             heartbeats: sides.each_ref().map(heartbeats),
             may_lose_its_address: scenario.addresses.iter().any(|e| e.node.starts_with("sender")),
             addresses_change: !scenario.addresses.is_empty(),
@@ -84,22 +84,34 @@ impl Terms {
 fn patience(side: &TransportParameters, network: &NetworkTerms) -> Span {
     let errors = side.association_max_retrans.max(side.max_init_retransmits).unwrap_or(10);
     let attempts = network.attempts() as u64;
-    let interval = match side.heartbeat_interval {
+    let each = rto_max(side) + heartbeat_period(side);
+    Span((u64::from(errors).max(attempts) + 2).saturating_mul(each))
+}
+
+fn is_ns2(side: &TransportParameters) -> bool {
+    side.procedures == Some(Choice(Procedures::Ns2))
+}
+
+/// In nanoseconds, as the next one.
+fn rto_max(side: &TransportParameters) -> u64 {
+    side.rto_max.unwrap_or(Span::secs(60)).0
+}
+
+/// 1.5 HB.interval, or nothing without heartbeats.
+fn heartbeat_period(side: &TransportParameters) -> u64 {
+    match side.heartbeat_interval {
         Some(Switch::On(interval)) => interval.0 + interval.0 / 2,
         _ => 0,
-    };
-    let timeout = side.rto_max.unwrap_or(Span::secs(60)).0 + interval;
-    Span((u64::from(errors).max(attempts) + 2).saturating_mul(timeout))
+    }
 }
 
 /// Timeouts that an association which survives may spend waiting: of a thousand drawn ones, the one
-/// that
-/// spends the most spends 130.
+/// that spends the most spends 130.
 const CRAWLS: u64 = 500;
 
-/// The last change of the scenario, what applications and links need, and 500 RTO.Max: one that
-/// needs longer
-/// crawls.
+/// The last change of the scenario, what applications and links need, and 500 timeouts: one that
+/// needs longer crawls. With ns-2's procedures a timeout may make a path inactive, and CMT-PF sends
+/// no data on it until a heartbeat was answered.
 fn deadline(scenario: &Scenario, sides: &[TransportParameters; 2], network: &NetworkTerms) -> Span {
     let changes =
         scenario.faults.iter().map(|fault| fault.at.0 + fault.lasts.unwrap_or_default().0);
@@ -110,8 +122,12 @@ fn deadline(scenario: &Scenario, sides: &[TransportParameters; 2], network: &Net
     let last = changes.chain(moves).max().unwrap_or(0);
     let workloads = scenario.associations.iter().map(|one| &one.workload);
     let needed = workloads.chain(&scenario.workload).map(|w| needed(w, network)).max().unwrap_or(0);
-    let rto = sides.iter().filter_map(|side| side.rto_max).max().unwrap_or(Span::secs(60));
-    Span(last.saturating_add(needed).saturating_add(rto.0.saturating_mul(CRAWLS)))
+    let timeout = |side: &TransportParameters| {
+        let heartbeat = if is_ns2(side) { heartbeat_period(side) } else { 0 };
+        rto_max(side) + heartbeat
+    };
+    let each = sides.iter().map(timeout).max().unwrap_or(0);
+    Span(last.saturating_add(needed).saturating_add(each.saturating_mul(CRAWLS)))
 }
 
 /// Nanoseconds that a workload takes where nothing is lost: twice its bytes over the slowest link,
