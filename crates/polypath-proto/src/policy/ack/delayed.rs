@@ -18,6 +18,7 @@ pub static DELAYED: Answer<dyn AckPolicy> = Answer {
             every: config.sack_every(),
             delay: config.sack_delay(),
             first_at_once: config.first_sack_at_once(),
+            replies: Replies::default(),
         })
     },
 };
@@ -27,10 +28,12 @@ struct Delayed {
     every: u32,
     delay: Duration,
     first_at_once: bool,
+    replies: Replies,
 }
 
 impl AckPolicy for Delayed {
     fn when(&mut self, arrival: &Arrival) -> AckTime {
+        self.replies.arrived(arrival);
         // RFC 9260 5.1: "After the reception of the first DATA chunk in an association, the endpoint
         // MUST immediately respond with a SACK chunk". 6.7: "Upon the reception of a new DATA chunk ... if there is one or more missing
         // DATA chunks ... the endpoint SHOULD send a SACK chunk immediately"; 6.2: "When a packet
@@ -51,17 +54,38 @@ impl AckPolicy for Delayed {
     }
 
     fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId {
-        reply_path(last, paths)
+        self.replies.path(last, paths)
     }
 }
 
-/// RFC 9260 6.4: reply chunks go "to the same destination transport address from which it received the
-/// DATA or control chunk"; a path that this side has given up may still carry the peer's data, but then
-/// an active one is more likely to carry the answer. Unconfirmed ones carry HEARTBEATs only (5.4).
-pub(super) fn reply_path(last: PathId, paths: PathsView<'_>) -> PathId {
-    if matches!(paths.state(last), PathState::Inactive | PathState::Unconfirmed) {
-        paths.next_after(last, |path| paths.is_active(path)).unwrap_or(last)
-    } else {
-        last
+/// Where SACKs go (RFC 9260 6.4).
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    /// A bit for each path: what comes over it is answered on it, although it is inactive.
+    direct: u64,
+}
+
+impl Replies {
+    /// "When a receiver of a duplicate DATA chunk sends a SACK chunk to a multi-homed endpoint, it MAY
+    /// be beneficial to vary the destination address and not use the source address of the DATA
+    /// chunk." For an inactive path: another duplicate says that the answer did not arrive where the
+    /// last one was sent.
+    pub(super) fn arrived(&mut self, arrival: &Arrival) {
+        if arrival.duplicate {
+            self.direct ^= 1_u64.rotate_left(arrival.path.0.into());
+        }
+    }
+
+    /// Reply chunks go "to the same destination transport address from which it received the DATA or
+    /// control chunk"; a path that this side has given up may still carry the peer's data, but then
+    /// an active one is more likely to carry the answer. Unconfirmed ones carry HEARTBEATs only (5.4).
+    pub(super) fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId {
+        let elsewhere = match paths.state(last) {
+            PathState::Unconfirmed => true,
+            PathState::Inactive => self.direct & 1_u64.rotate_left(last.0.into()) == 0,
+            _ => false,
+        };
+        let other = elsewhere.then(|| paths.next_after(last, |path| paths.is_active(path)));
+        other.flatten().unwrap_or(last)
     }
 }

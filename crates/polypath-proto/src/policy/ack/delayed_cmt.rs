@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use super::delayed::reply_path;
+use super::delayed::Replies;
 use super::{AckPolicy, AckTime, Arrival};
 use crate::policy::{Answer, PathsView};
 use crate::{Extension, PathId, Procedures};
@@ -24,7 +24,7 @@ pub static DELAYED_CMT: Answer<dyn AckPolicy> = Answer {
             every: config.sack_every(),
             delay: config.sack_delay(),
             first_at_once: config.first_sack_at_once(),
-            standard: config.procedures() == Procedures::Rfc9260,
+            replies: (config.procedures() == Procedures::Rfc9260).then(Replies::default),
         })
     },
 };
@@ -34,8 +34,8 @@ struct DelayedCmt {
     every: u32,
     delay: Duration,
     first_at_once: bool,
-    /// Not by ns-2's procedures.
-    standard: bool,
+    /// `None` by ns-2's procedures.
+    replies: Option<Replies>,
 }
 
 impl AckPolicy for DelayedCmt {
@@ -47,14 +47,15 @@ impl AckPolicy for DelayedCmt {
         // RFC 9260 6.2 asks for an answer at once to a duplicate.
         let urgent = arrival.duplicate || arrival.immediate || arrival.dropped;
         let full = arrival.packets >= self.every || self.delay.is_zero();
-        if !self.standard {
+        let Some(replies) = &mut self.replies else {
             return match (full, arrival.duplicate) {
                 (true, _) => AckTime::Now,
                 // Its answer begins the count anew and leaves the timer running.
                 (_, true) => AckTime::NowAndAgainWithin(self.delay),
                 _ => AckTime::Within(self.delay),
             };
-        }
+        };
+        replies.arrived(arrival);
         if urgent || full || (arrival.first && self.first_at_once) {
             AckTime::Now
         } else {
@@ -63,7 +64,7 @@ impl AckPolicy for DelayedCmt {
     }
 
     fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId {
-        if self.standard { reply_path(last, paths) } else { last }
+        self.replies.as_ref().map_or(last, |replies| replies.path(last, paths))
     }
 }
 
