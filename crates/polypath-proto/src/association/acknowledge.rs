@@ -421,6 +421,10 @@ impl Association {
         let highest = self.ns2.noted_highest().unwrap_or_else(|| sender.flight.highest());
         let (horizon, lost) = (policies.loss.horizon(view), policies.loss.looks_at_lost());
         sender.flight.for_each_missing(horizon, lost, |tsn, chunk| {
+            if ns2 && chunk.abandoned {
+                // ns-2 has no partial reliability.
+                return;
+            }
             let mut c = MissingChunk {
                 tsn,
                 path: chunk.path,
@@ -459,6 +463,9 @@ impl Association {
                 continue;
             }
             p.drop_rtt_probe(tsn);
+            // RFC 3758 3.5 F5: "the appropriate congestion adjustment MUST be made" for a chunk that was
+            // abandoned in flight as well.
+            //
             // What had left before T3-rtx expired is of the flight that the timeout has cut the window
             // for (RFC 6675 5.1: no new recovery for it).
             let cut_for = p.last_timeout().is_some_and(|timeout| sent < timeout);

@@ -55,6 +55,8 @@ pub(crate) struct Outstanding {
     pub(crate) partial: Option<Arc<Partial>>,
     /// It has been given up, whatever is acknowledged of it.
     pub(crate) abandoned: bool,
+    /// It was in flight then: missing reports still show that it was lost (RFC 3758 3.5 F5).
+    watched: bool,
     /// Streams are reset behind it: numbers of messages mean something else from here on.
     before_reset: bool,
     pub(crate) fate: Fate,
@@ -97,6 +99,7 @@ impl Outstanding {
             immediate: chunk.immediate,
             partial: chunk.partial,
             abandoned: false,
+            watched: false,
             before_reset: false,
             fate: Fate::InFlight,
             fast_retransmitted: false,
@@ -395,11 +398,13 @@ impl InFlight {
         }
     }
 
-    /// A chunk in flight is lost, or is lost again for another reason. True if it was in flight.
+    /// A chunk in flight is lost, or is lost again for another reason. True if it was in flight. The
+    /// loss of one that was abandoned in flight counts once.
     pub(crate) fn mark_lost(&mut self, tsn: Tsn, cause: LossCause) -> bool {
         let offset = tsn.offset_from(self.first) as usize;
         let Some(chunk) = self.ring.get_mut(offset) else { return false };
         if matches!(chunk.fate, Fate::Acked | Fate::Abandoned | Fate::Reserved) {
+            chunk.watched = false;
             return false;
         }
         let was_in_flight = chunk.fate == Fate::InFlight;
@@ -554,8 +559,8 @@ impl InFlight {
     }
 
     /// Calls `each` with every chunk below `horizon` that the last SACK does not acknowledge: those
-    /// between its gap blocks, and beyond them if the horizon is; those that wait for retransmission
-    /// too if `lost`.
+    /// between its gap blocks, and beyond them if the horizon is; those that were abandoned in flight
+    /// too, and those that wait for retransmission if `lost`.
     pub(crate) fn for_each_missing(
         &mut self,
         horizon: Tsn,
@@ -576,7 +581,8 @@ impl InFlight {
                 let offset = (p - self.first_place) as usize;
                 let chunk = &mut self.ring[offset];
                 let may_leave = !chunk.abandoned && chunk.fate != Fate::Reserved;
-                if chunk.fate == Fate::InFlight || (lost && may_leave) {
+                let watched = chunk.fate == Fate::Abandoned && chunk.watched;
+                if chunk.fate == Fate::InFlight || watched || (lost && may_leave) {
                     each(self.first.plus(offset as u32), chunk);
                 }
             }

@@ -96,7 +96,10 @@ impl InFlight {
         self.abandoned += 1;
         let before = chunk.fate;
         match before {
-            Fate::InFlight => self.bytes -= chunk.size(),
+            Fate::InFlight => {
+                self.bytes -= chunk.size();
+                chunk.watched = true;
+            }
             Fate::Lost(_) => {
                 self.lost.remove(&(self.first_place + offset as u64));
             }
