@@ -41,6 +41,13 @@ const DOCUMENTS: &[Document] = &[
         page: "rfc7829.md",
         sentences: MUSTS,
     },
+    Document {
+        module: "rfc3758",
+        title: "RFC 3758: partial reliability",
+        list: include_str!("rfc3758.tsv"),
+        page: "rfc3758.md",
+        sentences: MUSTS,
+    },
 ];
 
 /// A line of a list.
