@@ -48,6 +48,13 @@ const DOCUMENTS: &[Document] = &[
         page: "rfc3758.md",
         sentences: MUSTS,
     },
+    Document {
+        module: "rfc7496",
+        title: "RFC 7496: additional policies of partial reliability",
+        list: include_str!("rfc7496.tsv"),
+        page: "rfc7496.md",
+        sentences: MUSTS,
+    },
 ];
 
 /// A line of a list.
