@@ -49,6 +49,13 @@ const DOCUMENTS: &[Document] = &[
         sentences: MUSTS,
     },
     Document {
+        module: "rfc4895",
+        title: "RFC 4895: authenticated chunks",
+        list: include_str!("rfc4895.tsv"),
+        page: "rfc4895.md",
+        sentences: MUSTS,
+    },
+    Document {
         module: "rfc7496",
         title: "RFC 7496: additional policies of partial reliability",
         list: include_str!("rfc7496.tsv"),

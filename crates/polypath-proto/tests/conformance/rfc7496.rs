@@ -61,8 +61,8 @@ fn s3_1_r1_a_message_is_abandoned_when_a_chunk_would_exceed_the_limit() {
     }
 }
 
-/// The window, the RTO and the error counter after the first of six packets is lost: by T3-rtx, or by
-/// three missing reports.
+/// Window, RTO and error counter after the first of six packets is lost: by T3-rtx, or by three
+/// missing reports.
 fn after_loss(reliability: Reliability, timeout: bool) -> (Window, Duration, u32) {
     let (mut net, hand) = sender();
     for n in 0..6 {
