@@ -155,6 +155,29 @@ impl ControlQueue {
         }
     }
 
+    /// How many chunks wait for the next packets.
+    pub(super) fn len(&self) -> usize {
+        self.next.len()
+    }
+
+    /// Makes one RE-CONFIG chunk of two for the same path among those behind the first `mark` chunks, where
+    /// `may_join` allows it.
+    pub(super) fn join_reconfig(&mut self, mark: usize, may_join: impl Fn(&[u8], &[u8]) -> bool) {
+        for at in (mark + 1..self.next.len()).rev() {
+            let joined = match (self.next.get(at - 1), self.next.get(at)) {
+                (Some((path, Control::Reconfig(a))), Some((other, Control::Reconfig(b)))) => {
+                    (path == other && may_join(a, b))
+                        .then(|| Bytes::from([&a[..], &b[..]].concat()))
+                }
+                _ => None,
+            };
+            if let (Some(joined), Some((_, first))) = (joined, self.next.get_mut(at - 1)) {
+                *first = Control::Reconfig(joined);
+                self.next.remove(at);
+            }
+        }
+    }
+
     /// For after the retransmission that is about to leave.
     pub(super) fn push_behind(&mut self, path: PathId, control: Control) {
         if self.behind.len() < MOST {

@@ -183,6 +183,16 @@ impl Association {
         }
     }
 
+    /// Tells the application of messages that it can read since the last time.
+    pub(super) fn note_readable(&mut self) {
+        if self.receiver.ever_ready() != self.seen_ready {
+            self.seen_ready = self.receiver.ever_ready();
+            if !std::mem::replace(&mut self.readable_waits, true) {
+                self.events.push_back(Event::Readable);
+            }
+        }
+    }
+
     /// All chunks of a packet have been seen: when is the peer told?
     pub(super) fn after_data(&mut self, now: Time, path: PathId, seen: DataSeen) {
         if !seen.any || self.is_closed() {
@@ -192,12 +202,7 @@ impl Association {
         if let Some(lowest) = seen.lowest.filter(|_| seen.marked) {
             self.note_mark(path, lowest);
         }
-        if self.receiver.ever_ready() != self.seen_ready {
-            self.seen_ready = self.receiver.ever_ready();
-            if !std::mem::replace(&mut self.readable_waits, true) {
-                self.events.push_back(Event::Readable);
-            }
-        }
+        self.note_readable();
         self.ack.echo = self.ack.echo.or_else(|| seen.timestamp.map(|t| t.sent));
         self.ack.retransmission |= seen.retransmission;
         let arrival = Arrival {

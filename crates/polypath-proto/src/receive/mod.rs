@@ -451,6 +451,11 @@ impl Receiver {
         self.announced = self.window();
     }
 
+    /// Nothing that is missing will come: ordered messages that wait for earlier ones can be read.
+    pub(crate) fn skip_all(&mut self) {
+        self.streams.skip_all();
+    }
+
     /// The peer may use so many streams from now on (RFC 6525 5.2.5).
     pub(crate) const fn set_streams(&mut self, streams: u16) {
         self.streams.set_limit(streams);

@@ -318,6 +318,15 @@ impl InStreams {
         }
     }
 
+    /// Ordered messages that are missing will not come, on any stream.
+    pub(crate) fn skip_all(&mut self) {
+        while let Some(key) = self.early.first_key_value().map(|(key, _)| *key) {
+            let Some(piece) = self.take_early(key) else { break };
+            self.stream_mut(piece.stream);
+            self.now_ready(piece);
+        }
+    }
+
     fn add(&mut self, piece: &Piece) {
         self.bytes += piece.payload.len();
         self.chunks += piece.chunks;

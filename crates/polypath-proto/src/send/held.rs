@@ -26,6 +26,14 @@ impl Streams {
         }
     }
 
+    /// Whether all of `others` are among these, where there are `count` streams.
+    pub(crate) fn includes(&self, others: &Self, count: u16) -> bool {
+        match others {
+            Self::All => (0..count).all(|s| self.contains(StreamId(s))),
+            Self::Some(some) => some.iter().all(|s| self.contains(StreamId(*s))),
+        }
+    }
+
     /// The numbers, ascending; none for all.
     pub(crate) fn list(&self) -> Vec<StreamId> {
         match self {

@@ -1,6 +1,6 @@
 //! What the peer asks for (RFC 6525 5.2).
 
-use super::requests::Request;
+use super::requests::{Ours, Request};
 use super::{Deferred, parameters};
 use crate::association::Association;
 use crate::association::control::Control;
@@ -36,20 +36,25 @@ impl Association {
     ) {
         let Some(reconfig) = &self.reconfig else { return };
         let Some(request) = parameter.request() else { return };
+        // RFC 6525 5.1.7 D3, D4: the answer to a request to reset the association has these fields,
+        // whatever its result.
+        let next_tsns = matches!(parameter, ReconfigParameter::AssociationReset { .. })
+            .then(|| (self.sender.flight.next_tsn(), self.receiver.tsns().cumulative().next()));
         match reconfig.expected.wrapping_sub(request) {
             0 => {}
             1 | 2 => {
-                // The answer was lost, or is late. There is none where this side's request is it.
+                // RFC 6525 5.2.1: the same answer again. This side's request may be the answer, and
+                // may still wait for its turn.
                 let waits = reconfig.ours.as_ref().is_some_and(|o| o.will_answer(request));
                 let known = reconfig.answers.iter().find(|(number, _)| *number == request);
                 if let Some((_, body)) = known {
                     self.control.push(path, Control::Reconfig(body.clone()));
                 } else if waits {
-                    self.respond(path, request, result::IN_PROGRESS, None);
+                    self.respond(path, request, result::IN_PROGRESS, next_tsns);
                 }
                 return;
             }
-            _ => return self.respond(path, request, result::BAD_SEQUENCE_NUMBER, None),
+            _ => return self.respond(path, request, result::BAD_SEQUENCE_NUMBER, next_tsns),
         }
         let answer = match *parameter {
             ReconfigParameter::OutgoingReset { response, last_tsn, streams, .. } => {
@@ -73,7 +78,7 @@ impl Association {
             reconfig.expected = request.wrapping_add(1);
         }
         match answer {
-            Answer::Result(code) => self.respond(path, request, code, None),
+            Answer::Result(code) => self.respond(path, request, code, next_tsns),
             Answer::Renumbered(ours, theirs) => {
                 self.respond(path, request, result::PERFORMED, Some((ours, theirs)));
                 self.repeat_until_heard(ours);
@@ -98,8 +103,7 @@ impl Association {
         let Ok(body) = parameters(|w| w.parameter(&response)) else { return };
         let Some(reconfig) = &mut self.reconfig else { return };
         if !matches!(code, result::IN_PROGRESS | result::BAD_SEQUENCE_NUMBER) {
-            reconfig.answers.truncate(1);
-            reconfig.answers.push_front((request, body.clone()));
+            reconfig.keep_answer(request, &body);
         }
         self.control.push(path, Control::Reconfig(body));
     }
@@ -158,14 +162,24 @@ impl Association {
     /// RFC 6525 5.2.3.
     fn peer_resets_ours(&self, listed: U16List<'_>) -> Answer {
         let Some(reconfig) = &self.reconfig else { return Answer::Result(result::DENIED) };
+        let streams = Streams::listed(listed.iter());
+        let in_flight = reconfig.ours.as_ref().and_then(Ours::outgoing_in_flight);
         if !reconfig.accepted.reset_streams {
             Answer::Result(result::DENIED)
         } else if listed.iter().any(|s| s >= self.outbound_streams) {
             Answer::Result(result::WRONG_SSN)
+        } else if in_flight.is_some_and(|ours| ours.includes(&streams, self.outbound_streams)) {
+            // "If the Outgoing SSN Reset Request Parameter that was just sent completely overlaps the
+            // received Incoming SSN Reset Request Parameter"
+            Answer::Result(result::NOTHING_TO_DO)
+        } else if reconfig.ours.as_ref().is_some_and(Ours::resets_outgoing_only) {
+            // "Otherwise, process the Incoming SSN Reset Request Parameter normally", once the answer to
+            // this side's request is there: 5.1.1 allows one request at a time. The peer asks again.
+            Answer::Result(result::IN_PROGRESS)
         } else if reconfig.ours.is_some() || reconfig.quiet.is_some() {
             Answer::Result(result::ALREADY_IN_PROGRESS)
         } else {
-            Answer::Request(vec![Request::ResetOutgoing(Streams::listed(listed.iter()))])
+            Answer::Request(vec![Request::ResetOutgoing(streams)])
         }
     }
 

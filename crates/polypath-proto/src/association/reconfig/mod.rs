@@ -95,6 +95,26 @@ fn parameters(
     Ok(Bytes::copy_from_slice(&buf[start..end]))
 }
 
+/// RFC 6525 3.1: two responses may share a chunk, and a response with a request to reset outgoing streams
+/// behind it.
+fn may_share_a_chunk(first: &[u8], second: &[u8]) -> bool {
+    use crate::wire::ReconfigParameters as List;
+    use ReconfigParameter::{OutgoingReset, Response};
+    let mut list = List::new(first).iter().chain(List::new(second).iter());
+    let (first, second, more) = (list.next(), list.next(), list.next());
+    matches!(first, Some(Ok(Response { .. })))
+        && matches!(second, Some(Ok(Response { .. } | OutgoingReset { .. })))
+        && more.is_none()
+}
+
+impl Reconfig {
+    /// Keeps the answer to this request, in case the request comes again.
+    fn keep_answer(&mut self, request: u32, body: &Bytes) {
+        self.answers.truncate(1);
+        self.answers.push_front((request, body.clone()));
+    }
+}
+
 impl Association {
     /// Both sides' first TSNs are known. The requests are counted from there (RFC 6525 4.1).
     pub(super) fn start_reconfig(&mut self, peer_initial: Tsn) {
@@ -128,6 +148,14 @@ impl Association {
             self.stats.dropped += 1;
             return;
         }
+        let mark = self.control.len();
+        self.handle_reconfig_parameters(now, path, chunk);
+        // RFC 6525 5.2.1: "If multiple parameters have to be returned, they MUST be put into one RE_CONFIG
+        // chunk."
+        self.control.join_reconfig(mark, may_share_a_chunk);
+    }
+
+    fn handle_reconfig_parameters(&mut self, now: Time, path: PathId, chunk: &ReConfig<'_>) {
         // RFC 6525 3.1: one or two parameters.
         for parameter in chunk.parameters.iter().take(2) {
             match parameter {

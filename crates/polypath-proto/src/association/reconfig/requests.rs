@@ -51,6 +51,17 @@ impl Ours {
         self.requests.iter().any(|(_, r)| *r == Request::ResetAssociation)
     }
 
+    /// The streams of the request to reset this side's streams that has left and has no answer.
+    pub(super) fn outgoing_in_flight(&self) -> Option<&Streams> {
+        let mut sent = self.requests.iter().filter(|_| self.body.is_some());
+        sent.find_map(|(_, r)| if let Request::ResetOutgoing(s) = r { Some(s) } else { None })
+    }
+
+    /// No answer is awaited but the one to a reset of this side's streams.
+    pub(super) fn resets_outgoing_only(&self) -> bool {
+        self.requests.iter().all(|(_, r)| matches!(r, Request::ResetOutgoing(_)))
+    }
+
     /// It waits for its turn, in answer to this request of the peer.
     pub(super) fn will_answer(&self, request: u32) -> bool {
         self.answers == Some(request) && self.body.is_none()
@@ -264,8 +275,12 @@ impl Association {
         let body = written.unwrap_or_default();
         ours.body = Some(body.clone());
         ours.timer = Some(now + self.paths[ours.path.index()].rto());
+        let (path, answers) = (ours.path, ours.answers);
         reconfig.blind = ours.resets_association();
-        self.control.push(ours.path, Control::Reconfig(body));
+        if let Some(request) = answers {
+            reconfig.keep_answer(request, &body);
+        }
+        self.control.push(path, Control::Reconfig(body));
     }
 
     /// RFC 6525 5.2.7.
@@ -384,6 +399,9 @@ impl Association {
         // What has overtaken the answer over another path has been acknowledged.
         let taken = self.receiver.tsns().cumulative().next();
         let peer_next = if taken.is_after(peer_next) { taken } else { peer_next };
+        // RFC 6525 5.2.4 G4: as if a FORWARD TSN had listed all streams.
+        self.receiver.skip_all();
+        self.note_readable();
         self.receiver.restart(peer_next, self.inbound_streams);
         // Whoever has not heard of the new numbers takes them for wrong ones.
         self.ack.clear();
