@@ -13,6 +13,7 @@ mod common;
 mod bytes;
 mod matrix;
 mod rfc3758;
+mod rfc4820;
 mod rfc4895;
 mod rfc7496;
 mod rfc7829;

@@ -62,6 +62,13 @@ const DOCUMENTS: &[Document] = &[
         page: "rfc7496.md",
         sentences: MUSTS,
     },
+    Document {
+        module: "rfc4820",
+        title: "RFC 4820: the padding chunk and parameter",
+        list: include_str!("rfc4820.tsv"),
+        page: "rfc4820.md",
+        sentences: MUSTS,
+    },
 ];
 
 /// A line of a list.
