@@ -69,6 +69,13 @@ const DOCUMENTS: &[Document] = &[
         page: "rfc4820.md",
         sentences: MUSTS,
     },
+    Document {
+        module: "rfc6525",
+        title: "RFC 6525: stream reconfiguration",
+        list: include_str!("rfc6525.tsv"),
+        page: "rfc6525.md",
+        sentences: MUSTS,
+    },
 ];
 
 /// A line of a list.
