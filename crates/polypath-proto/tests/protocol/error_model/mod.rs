@@ -71,6 +71,8 @@ pub(crate) struct Model {
     association: [u32; 2],
     /// The path of new data before the last step, and after it.
     current: [usize; 2],
+    /// Several timers have expired in the last step.
+    several: bool,
     /// Each unacknowledged chunk.
     flying: BTreeMap<u32, Flying>,
     by_gap: BTreeSet<u32>,
@@ -97,6 +99,7 @@ impl Model {
             paths,
             association: [0; 2],
             current: [net.a(0).current_path().index(); 2],
+            several: false,
             flying: BTreeMap::new(),
             by_gap: BTreeSet::new(),
             cumulative: 0,
@@ -129,10 +132,9 @@ impl Model {
     fn error(&mut self, now: Time, path: usize, heartbeat: bool) {
         let uses = |current: usize| !heartbeat || path == current;
         let surely = self.current.into_iter().all(uses);
-        // Several timers of one instant may change the path more than once, and only its first and its last
-        // are known.
-        let moved = self.current[0] != self.current[1];
-        let perhaps = moved || self.current.into_iter().any(uses);
+        // Several timers of one instant may change the path more than once, even back to where it was, and
+        // only its first and its last are known.
+        let perhaps = self.several || self.current.into_iter().any(uses);
         let p = &mut self.paths[path];
         p.errors += 1;
         p.backed_off = Some(now);
@@ -164,6 +166,11 @@ impl Model {
                 self.sack(&sack);
             }
         }
+        let expired = |(path, p): (usize, &PathModel)| {
+            let stats = net.a(0).path_stats(PathId(path as u8)).unwrap();
+            stats.timeouts - p.timeouts + stats.heartbeats_lost - p.lost
+        };
+        self.several = self.paths.iter().enumerate().map(expired).sum::<u64>() > 1;
         for path in 0..self.paths.len() {
             self.expiries(net, path)?;
         }
