@@ -48,6 +48,8 @@ pub(crate) enum InitError {
     SmallWindow,
     /// RFC 4895 6.1: a Random parameter that has not 32 bytes.
     RandomLength,
+    /// RFC 5061 6: ASCONF is offered without AUTH.
+    AsconfWithoutAuth,
 }
 
 impl InitError {
@@ -61,6 +63,7 @@ impl InitError {
             }
             Self::SmallWindow => c.protocol_violation(b"a_rwnd below 1500 bytes"),
             Self::RandomLength => c.protocol_violation(b"Random is not 32 bytes long"),
+            Self::AsconfWithoutAuth => c.protocol_violation(b"ASCONF without AUTH"),
         }
     }
 
@@ -71,6 +74,7 @@ impl InitError {
             Self::MissingCookie => "an INIT ACK without a state cookie",
             Self::SmallWindow => "an INIT or INIT ACK with a window below 1500 bytes",
             Self::RandomLength => "an INIT or INIT ACK with a Random parameter of the wrong length",
+            Self::AsconfWithoutAuth => "an INIT or INIT ACK that offers ASCONF without AUTH",
         }
     }
 }
@@ -135,6 +139,12 @@ pub(crate) fn read(
     if ack && p.cookie.is_none() {
         return Err(InitError::MissingCookie);
     }
+    // RFC 5061 6: an INIT "that indicates that the peer supports the ASCONF extension but does NOT support
+    // the [RFC4895] extension" is aborted, an INIT ACK opens no association.
+    let insists = config.dynamic_addresses() && !config.unauthenticated_addresses();
+    if insists && p.offered.contains(Extension::DynamicAddresses) && p.authentication.is_none() {
+        return Err(InitError::AsconfWithoutAuth);
+    }
     // RFC 9260 5.1.2 C: recorded are also those for which there is no path.
     p.lists_addresses = !p.addresses.is_empty();
     p.addresses.truncate(MOST_ADDRESSES.max(config.max_paths().into()));
@@ -170,7 +180,7 @@ impl PeerParameters {
     }
 }
 
-/// An address that a peer, who speaks from `source`, can have.
+/// An address that one side of an association can have, if the other one has `source`.
 pub(crate) fn can_be_peer(ip: IpAddr, source: IpAddr) -> bool {
     let unusable = ip.is_unspecified()
         || ip.is_multicast()
@@ -182,11 +192,7 @@ pub(crate) fn can_be_peer(ip: IpAddr, source: IpAddr) -> bool {
 
 /// This host's addresses that a peer there may know.
 pub(crate) fn usable(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
-    shared
-        .config
-        .addresses
-        .iter()
-        .filter(move |ip| !ip.is_unspecified() && (!ip.is_loopback() || destination.is_loopback()))
+    shared.config.addresses.iter().filter(move |ip| can_be_peer(**ip, destination))
 }
 
 /// The addresses to list: none if there is but one (RFC 9260 5.1.2 A).

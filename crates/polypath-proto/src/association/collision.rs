@@ -128,7 +128,7 @@ impl Association {
     pub(super) fn reply(&mut self, four_tuple: FourTuple, packet: Vec<u8>) {
         const MOST: usize = 64;
         if self.replies.len() < MOST {
-            self.replies.push(Reply { four_tuple, packet });
+            self.replies.push_back(Reply { four_tuple, packet });
         } else {
             self.stats.dropped += 1;
         }

@@ -139,7 +139,7 @@ pub struct Association {
     /// Operations beyond what a packet may cause, at most.
     overwork: u64,
     control: ControlQueue,
-    replies: Vec<Reply>,
+    replies: VecDeque<Reply>,
     /// For each path, what was in flight there when the burst at hand began (Max.Burst).
     burst_from: Vec<u32>,
     burst_over: bool,
@@ -238,7 +238,7 @@ impl Association {
             lost_until: None,
             overwork: 0,
             control: ControlQueue::default(),
-            replies: Vec::new(),
+            replies: VecDeque::new(),
             burst_from: Vec::new(),
             burst_over: true,
             burst_packets: 0,
@@ -562,6 +562,10 @@ impl Association {
             if !authenticated && self.auth.is_some() && self.demands_auth(ty()) {
                 // RFC 4895 6.3: silently discarded.
                 self.stats.unauthenticated += 1;
+                if ty() == chunk_type::ASCONF {
+                    // RFC 5061 5.2 D5: "silently discard this chunk and the rest of the packet".
+                    break;
+                }
                 continue;
             }
             let go_on = match chunk {

@@ -98,6 +98,11 @@ impl State {
         !matches!(self, Self::CookieWait(_) | Self::CookieEchoed(_) | Self::Closed(_))
     }
 
+    /// ASCONF and ASCONF-ACK may leave (RFC 5061 5.1.1 C4).
+    pub(super) const fn may_change_addresses(&self) -> bool {
+        self.is_synchronised() && !matches!(self, Self::ShutdownAckSent(_))
+    }
+
     /// DATA may leave, new or again (RFC 9260 6, 9.2).
     pub(super) const fn may_send_data(&self) -> bool {
         matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived(_))

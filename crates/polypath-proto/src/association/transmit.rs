@@ -39,7 +39,7 @@ impl Association {
     /// `buf` holds one packet of the largest path MTU at least.
     pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8]) -> Option<Transmit> {
         self.now = now;
-        if let Some(reply) = self.replies.pop() {
+        if let Some(reply) = self.replies.pop_front() {
             return Some(write_reply(&reply, buf));
         }
         // RFC 3758 4.1 TR3, TR4: before anything is sent. A reset may have waited for what is given up.

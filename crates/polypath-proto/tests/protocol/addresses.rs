@@ -389,12 +389,13 @@ fn without_an_agreement_nothing_is_told() {
     net.run(S(3));
     assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
     assert!(net.log.iter().all(|p| !p.has("AUTH")));
-    // Alone with one who insists on AUTH, it has none.
-    let mut net = Setup { configs: [bare, open], ..Setup::default() }.build();
-    net.establish();
-    net.comes(0, v4(5, 0));
-    net.run(S(2));
-    assert!(said(&net.log).is_empty());
+    // One that insists on AUTH opens no association with it (RFC 5061 6).
+    for configs in [[bare.clone(), open.clone()], [open, bare]] {
+        let mut net = Setup { configs, ..Setup::default() }.build();
+        net.connect(0);
+        net.run(S(2));
+        assert!(net.closed(0).is_some() && net.hosts[1].endpoint.associations().count() == 0);
+    }
 }
 
 /// A hand with an association that takes unauthenticated ASCONFs.
@@ -451,24 +452,24 @@ fn what_cannot_be_is_refused() {
         "an address cannot be resolved: 10.3.0.4"
     );
     let answer = ask(&mut net, &hand, 2, &|p| {
-        add(p, 1, ip("224.0.0.1"));
-        add(p, 2, ip("127.0.0.1"));
-        add(p, 3, ip("fd00::1"));
-        add(p, 4, v4(4, 8));
+        add(p, 1, ip("fd00::1"));
+        add(p, 2, v4(4, 8));
+        add(p, 3, ip("127.0.0.1"));
+        add(p, 4, v4(4, 9));
     });
     let words = "an address cannot be resolved";
-    assert_eq!(answer, [format!("{words}: 224.0.0.1, {words}: 127.0.0.1, done, done")]);
+    assert_eq!(answer, [format!("{words}: 127.0.0.1, ResourceShortage")]);
     let answer = ask(&mut net, &hand, 3, &|p| {
         delete(p, 1, ip("fd00::1"));
         delete(p, 2, ip("fd00::1"));
     });
     assert_eq!(answer, [format!("{words}: fd00::1")], "known until it goes");
     let answer = ask(&mut net, &hand, 4, &|p| {
-        delete(p, 1, own);
-        delete(p, 2, v4(4, 8));
+        delete(p, 1, v4(4, 8));
+        delete(p, 2, own);
         delete(p, 3, any);
     });
-    assert_eq!(answer, ["SourceAddress, done, done"]);
+    assert_eq!(answer, ["LastAddress, ResourceShortage"], "the only one that is left");
     // As many paths as there may be, and once one more is refused, all that follows.
     let answer = ask(&mut net, &hand, 5, &|p| {
         (1..9).for_each(|n| add(p, n.into(), v4(n, 8)));

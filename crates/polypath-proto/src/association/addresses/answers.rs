@@ -42,6 +42,7 @@ impl Association {
         // it has shown who it is.
         let ours = |ip: IpAddr| ip.is_unspecified() || self.knows(ip);
         let named = lookup.is_some_and(|ip| authenticated || ours(ip));
+        let named = named && self.state.may_change_addresses();
         let Some(addresses) = self.addresses.as_mut().filter(|_| named) else {
             self.stats.dropped += 1;
             return;
@@ -66,8 +67,9 @@ impl Association {
         }
         addresses.expected = asconf.serial.wrapping_add(1);
         let mut answers: Vec<(AsconfItem<'_>, Option<Refusal>)> = Vec::new();
-        // F11: once an addition has failed for want of room, no change is made.
-        let mut full = false;
+        // F11: "once a receiver begins failing any ADD or DELETE request, it must fail all subsequent ADD or
+        // DELETE requests contained in that single ASCONF."
+        let mut failed = false;
         for item in asconf.parameters.iter() {
             let Ok(item) = item else {
                 self.stats.dropped += 1;
@@ -78,7 +80,10 @@ impl Association {
                 answers.push((item, Some(shortage)));
                 break;
             }
-            let refusal = self.change_peer_address(now, from, &item, &mut full).err();
+            let refusal = self.change_peer_address(now, from, &item, failed).err();
+            let changes =
+                matches!(item.parameter, AsconfParameter::Add(_) | AsconfParameter::Delete(_));
+            failed |= changes && refusal.is_some();
             let stops = matches!(refusal, Some(Refusal::Unrecognized))
                 && crate::wire::Action::of_parameter(item.ty).stops();
             answers.push((item, refusal));
@@ -138,18 +143,16 @@ impl Association {
         now: Time,
         from: FourTuple,
         item: &AsconfItem<'_>,
-        full: &mut bool,
+        failed: bool,
     ) -> Result<(), Refusal> {
         use AddressRefusal::{LastAddress, ResourceShortage, SourceAddress};
         let source = from.remote.ip();
         let shortage = Refusal::Address(ResourceShortage);
         match item.parameter {
-            AsconfParameter::Add(_) | AsconfParameter::Delete(_) if *full => Err(shortage),
+            AsconfParameter::Add(_) | AsconfParameter::Delete(_) if failed => Err(shortage),
             AsconfParameter::Add(ip) => {
                 let ip = if ip.is_unspecified() { source } else { ip };
-                let added = self.add_peer_address(now, from, ip);
-                *full = matches!(added, Err(Refusal::Address(ResourceShortage)));
-                added
+                self.add_peer_address(now, from, ip)
             }
             AsconfParameter::Delete(ip) if ip.is_unspecified() => {
                 if !self.knows(source) {

@@ -189,7 +189,7 @@ impl Association {
         if addresses.ours.as_ref().is_none_or(|ours| ours.timer > now) {
             return;
         }
-        if !self.state.is_synchronised() {
+        if !self.state.may_change_addresses() {
             addresses.ours = None;
             return;
         }
