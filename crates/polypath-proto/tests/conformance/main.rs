@@ -15,6 +15,7 @@ mod matrix;
 mod rfc3758;
 mod rfc4820;
 mod rfc4895;
+mod rfc5061;
 mod rfc6525;
 mod rfc7496;
 mod rfc7829;

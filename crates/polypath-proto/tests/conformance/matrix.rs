@@ -70,6 +70,13 @@ const DOCUMENTS: &[Document] = &[
         sentences: MUSTS,
     },
     Document {
+        module: "rfc5061",
+        title: "RFC 5061: dynamic address reconfiguration",
+        list: include_str!("rfc5061.tsv"),
+        page: "rfc5061.md",
+        sentences: MUSTS,
+    },
+    Document {
         module: "rfc6525",
         title: "RFC 6525: stream reconfiguration",
         list: include_str!("rfc6525.tsv"),
