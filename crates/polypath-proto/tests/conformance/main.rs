@@ -17,6 +17,7 @@ mod rfc4820;
 mod rfc4895;
 mod rfc5061;
 mod rfc6525;
+mod rfc6951;
 mod rfc7496;
 mod rfc7829;
 mod rfc8260;

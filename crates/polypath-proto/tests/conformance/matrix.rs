@@ -83,6 +83,13 @@ const DOCUMENTS: &[Document] = &[
         page: "rfc6525.md",
         sentences: MUSTS,
     },
+    Document {
+        module: "rfc6951",
+        title: "RFC 6951: UDP encapsulation",
+        list: include_str!("rfc6951.tsv"),
+        page: "rfc6951.md",
+        sentences: MUSTS,
+    },
 ];
 
 /// A line of a list.
