@@ -21,4 +21,5 @@ mod rfc6951;
 mod rfc7496;
 mod rfc7829;
 mod rfc8260;
+mod rfc8261;
 mod rfc9260;

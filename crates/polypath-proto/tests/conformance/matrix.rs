@@ -90,6 +90,13 @@ const DOCUMENTS: &[Document] = &[
         page: "rfc6951.md",
         sentences: MUSTS,
     },
+    Document {
+        module: "rfc8261",
+        title: "RFC 8261: SCTP over DTLS",
+        list: include_str!("rfc8261.tsv"),
+        page: "rfc8261.md",
+        sentences: MUSTS,
+    },
 ];
 
 /// A line of a list.
