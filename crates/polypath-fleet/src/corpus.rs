@@ -14,9 +14,6 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// The file of `known-failures.txt` names scenarios that still fail.
-const KNOWN: &str = "known-failures.txt";
-
 /// A scenario of the corpus.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -24,8 +21,6 @@ pub struct Entry {
     pub name: String,
     /// Where it is.
     pub path: PathBuf,
-    /// It is one of those that still fail.
-    pub known: bool,
 }
 
 /// All scenarios, in the order of their names.
@@ -33,15 +28,12 @@ pub struct Entry {
 /// # Errors
 /// The folder cannot be read.
 pub fn entries() -> io::Result<Vec<Entry>> {
-    let known = fs::read_to_string(folder().join(KNOWN)).unwrap_or_default();
-    let known: Vec<&str> = known.lines().map(str::trim).filter(|l| !l.starts_with('#')).collect();
     let mut entries = Vec::new();
     for file in fs::read_dir(folder())? {
         let path = file?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         if path.extension().is_some_and(|extension| extension == "toml") {
-            let known = known.contains(&name.as_str());
-            entries.push(Entry { name, path, known });
+            entries.push(Entry { name, path });
         }
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -60,8 +52,8 @@ pub fn run(entry: &Entry) -> Result<(), Failure> {
     judge::run(&scenario).map(drop)
 }
 
-/// Writes a scenario into a folder, named by the number of its case, with a comment that says what
-/// was seen.
+/// Writes a scenario into a folder, which is made if it is not there. The file is named by the number
+/// of the case, and a comment says what was seen.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -73,6 +65,7 @@ pub fn add(
 ) -> io::Result<PathBuf> {
     let path = folder.join(format!("{number:#018x}.toml"));
     let comment: String = failure.story.lines().map(|line| format!("# {line}\n")).collect();
+    fs::create_dir_all(folder)?;
     fs::write(&path, format!("{comment}{}", text(scenario)))?;
     Ok(path)
 }

@@ -1,77 +1,81 @@
 //! `make fleet`: runs random networks, keeps those that fail as a corpus, replays single ones.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use clap::{Args, Parser};
 use polypath_fleet::fleet::{Failed, Fleet, Progress};
 use polypath_fleet::judge::Failure;
 use polypath_fleet::{case, corpus, judge, minimise, seed};
 use polypath_sim::Scenario;
 
-const USAGE: &str = "\
-Runs random networks and judges them; see docs/fleet.md.
+/// Runs random networks and judges them; see docs/fleet.md.
+///
+/// Replays the corpus, then draws cases and runs them. A case that fails is minimised and added to
+/// the corpus.
+#[derive(Parser)]
+struct Arguments {
+    /// Cases to run.
+    #[arg(long, value_name = "N", value_parser = number, default_value = "20000")]
+    cases: u64,
+    /// The number of the first case [default: follows from the commit].
+    #[arg(long, value_name = "N", value_parser = number)]
+    first: Option<u64>,
+    /// Draw cases of the ns-2 profiles only.
+    #[arg(long)]
+    ns2: bool,
+    /// Cases that run at a time [default: the number of processors].
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    /// Keep failures in this folder instead of the corpus.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    #[command(flatten)]
+    one: Option<One>,
+}
 
-polypath-fleet [--cases N] [--first N] [--ns2] [--workers N] [--keep FOLDER]
-    replays the corpus, then runs N cases (20,000) from a first number (by default, it follows from
-    the commit); --ns2 draws cases of the ns-2 profiles only. A case that fails is minimised and
-    added to the corpus, or written to another folder.
-polypath-fleet --replay CASE
-    runs one case: a number that was printed (0x...), or a scenario file.
-polypath-fleet --minimise CASE
-    makes it small, if it fails, and prints the scenario.
-polypath-fleet --print CASE
-    prints its scenario.
-";
+/// One case: a number that was printed (0x...), or a scenario file.
+#[derive(Args)]
+#[group(multiple = false, conflicts_with_all = ["cases", "first", "ns2", "workers", "keep"])]
+struct One {
+    /// Run one case: a number that was printed (0x...), or a scenario file.
+    #[arg(long, value_name = "CASE", value_parser = named)]
+    replay: Option<Scenario>,
+    /// Make a case small, if it fails, and print its scenario.
+    #[arg(long, value_name = "CASE", value_parser = named)]
+    minimise: Option<Scenario>,
+    /// Print the scenario of a case.
+    #[arg(long, value_name = "CASE", value_parser = named)]
+    print: Option<Scenario>,
+}
 
 /// Of failures of one class, so many are minimised: they often have one cause.
 const MINIMISED: usize = 3;
 
 fn main() -> ExitCode {
-    match arguments(std::env::args().skip(1)) {
-        Ok(Wanted::Fleet(fleet, keep)) => run(&fleet, &keep),
-        Ok(Wanted::Replay(scenario)) => replay(&scenario),
-        Ok(Wanted::Minimise(scenario)) => minimised(&scenario),
-        Ok(Wanted::Print(scenario)) => {
+    let arguments = Arguments::parse();
+    match arguments.one {
+        Some(One { replay: Some(scenario), .. }) => replay(&scenario),
+        Some(One { minimise: Some(scenario), .. }) => minimised(&scenario),
+        Some(One { print: Some(scenario), .. }) => {
             print!("{}", corpus::text(&scenario));
             ExitCode::SUCCESS
         }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(2)
+        _ => {
+            let mut fleet =
+                Fleet::new(arguments.first.unwrap_or_else(seed::of_commit), arguments.cases);
+            fleet.ns2 = arguments.ns2;
+            fleet.workers = arguments.workers.map_or(fleet.workers, NonZeroUsize::get);
+            run(&fleet, &arguments.keep.unwrap_or_else(corpus::folder))
         }
     }
 }
 
-enum Wanted {
-    /// With the folder of new failures.
-    Fleet(Fleet, PathBuf),
-    Replay(Box<Scenario>),
-    Minimise(Box<Scenario>),
-    Print(Box<Scenario>),
-}
-
-fn arguments(mut words: impl Iterator<Item = String>) -> Result<Wanted, String> {
-    let mut fleet = Fleet::new(seed::of_commit(), 20_000);
-    let mut folder = corpus::folder();
-    while let Some(word) = words.next() {
-        let mut next = || words.next().ok_or_else(|| format!("{word}: something has to follow"));
-        let as_number =
-            |text: String| seed::number(&text).ok_or_else(|| format!("\"{text}\" is not a number"));
-        match word.as_str() {
-            "--cases" => fleet.cases = as_number(next()?)?,
-            "--first" => fleet.first = as_number(next()?)?,
-            "--workers" => fleet.workers = as_number(next()?)? as usize,
-            "--ns2" => fleet.ns2 = true,
-            "--keep" => folder = PathBuf::from(next()?),
-            "--replay" => return Ok(Wanted::Replay(Box::new(named(&next()?)?))),
-            "--minimise" => return Ok(Wanted::Minimise(Box::new(named(&next()?)?))),
-            "--print" => return Ok(Wanted::Print(Box::new(named(&next()?)?))),
-            _ => return Err(USAGE.to_owned()),
-        }
-    }
-    Ok(Wanted::Fleet(fleet, folder))
+fn number(text: &str) -> Result<u64, String> {
+    seed::number(text).ok_or_else(|| "not a number: allowed are 20000, 20_000, 0x1f2e".to_owned())
 }
 
 /// A case by its number, or a scenario file.
@@ -141,18 +145,13 @@ fn run(fleet: &Fleet, folder: &Path) -> ExitCode {
     if failures + kept == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs the corpus; how many of its scenarios fail that are not known to.
+/// Runs the corpus; how many of its scenarios fail.
 fn replay_corpus() -> std::io::Result<usize> {
     let mut failures = 0;
     for entry in corpus::entries()? {
-        match (corpus::run(&entry), entry.known) {
-            (Ok(()), false) => {}
-            (Ok(()), true) => println!("corpus {}: passes now", entry.name),
-            (Err(failure), true) => println!("corpus {}: known: {failure}", entry.name),
-            (Err(failure), false) => {
-                println!("corpus {}: {failure}", entry.name);
-                failures += 1;
-            }
+        if let Err(failure) = corpus::run(&entry) {
+            println!("corpus {}: {failure}", entry.name);
+            failures += 1;
         }
     }
     Ok(failures)

@@ -49,6 +49,7 @@ pub fn scenario(number: u64) -> Scenario {
     transport::authenticates(&mut scenario, number);
     transport::extensions(&mut scenario, number);
     transport::bounded_buffers(&mut scenario, number);
+    transport::verification(&mut scenario, number);
     addresses::draw(&mut scenario, number, harshness);
     faults::faults(&mut scenario, &mut dice, harshness);
     scenario.run.check_every = CheckEvery::Events(1);

@@ -86,6 +86,14 @@ pub(super) fn policies(dice: &mut Dice) -> Policy {
     }
 }
 
+/// How many unconfirmed addresses are probed at a time.
+pub(super) fn verification(scenario: &mut Scenario, number: u64) {
+    let mut dice = Dice(Random::named(number, "verification"));
+    if scenario.transport.profile.is_none() && dice.one_in(4) {
+        scenario.transport.hb_max_burst = Some(dice.between(1, 8) as u32);
+    }
+}
+
 /// Links that drop large packets, or mark packets before they drop them.
 pub(super) fn extensions(scenario: &mut Scenario, number: u64) {
     if scenario.transport.profile.is_some() {
