@@ -174,25 +174,25 @@ impl PeerParameters {
 
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
         // `read` applies the limit of the configuration; this bounds the work before.
-        if can_be_peer(ip, source) && !self.addresses.contains(&ip) && self.addresses.len() < 64 {
+        if can_pair(ip, source) && !self.addresses.contains(&ip) && self.addresses.len() < 64 {
             self.addresses.push(ip);
         }
     }
 }
 
-/// An address that one side of an association can have, if the other one has `source`.
-pub(crate) fn can_be_peer(ip: IpAddr, source: IpAddr) -> bool {
+/// Whether one side of an association can have the address `ip` if the other one has `other`.
+pub(crate) fn can_pair(ip: IpAddr, other: IpAddr) -> bool {
     let unusable = ip.is_unspecified()
         || ip.is_multicast()
         || matches!(ip, IpAddr::V4(ip) if ip.is_broadcast())
         // RFC 9260 5.1.2, notes on scope: a loopback address means this host's own loopback.
-        || (ip.is_loopback() && !source.is_loopback());
+        || (ip.is_loopback() && !other.is_loopback());
     !unusable
 }
 
 /// This host's addresses that a peer there may know.
 pub(crate) fn usable(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
-    shared.config.addresses.iter().filter(move |ip| can_be_peer(**ip, destination))
+    shared.config.addresses.iter().filter(move |ip| can_pair(**ip, destination))
 }
 
 /// The addresses to list: none if there is but one (RFC 9260 5.1.2 A).

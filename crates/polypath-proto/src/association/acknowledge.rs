@@ -421,10 +421,6 @@ impl Association {
         let highest = self.ns2.noted_highest().unwrap_or_else(|| sender.flight.highest());
         let (horizon, lost) = (policies.loss.horizon(view), policies.loss.looks_at_lost());
         sender.flight.for_each_missing(horizon, lost, |tsn, chunk| {
-            if ns2 && chunk.abandoned {
-                // ns-2 has no partial reliability.
-                return;
-            }
             let mut c = MissingChunk {
                 tsn,
                 path: chunk.path,

@@ -72,7 +72,9 @@ fn s5_3_r3_the_sctp_checksum_is_there() {
 #[test]
 fn s5_4_r1_the_port_is_that_of_the_last_packet_with_the_right_tag() {
     let mut net = over_udp(1, false);
+    net.nat = Some((v4(0, 0), 40_001));
     net.establish();
+    assert_eq!(net.path(1, 0).remote_port, 40_001);
     for port in [40_002, 9899, 1] {
         net.nat = Some((v4(0, 0), port));
         net.send(0, 0, payload(1, 3000)).unwrap();
@@ -82,6 +84,7 @@ fn s5_4_r1_the_port_is_that_of_the_last_packet_with_the_right_tag() {
         net.run(S(1));
         assert_eq!(net.sent_with(1, "DATA").pop().unwrap().to.port(), port);
     }
+    assert_eq!((net.hosts[0].received.len(), net.hosts[1].received.len()), (3, 3));
     let stranger = Hand { ip: v4(0, 0), ..Hand::new(1) };
     let packet = stranger.packet(12_345, &|w| w.heartbeat(b"x").unwrap());
     net.inject((v4(0, 0), 666).into(), (v4(0, 1), 9899).into(), &packet);

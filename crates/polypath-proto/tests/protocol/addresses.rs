@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use crate::common::*;
 use polypath_proto::wire::{AsconfParameter, AsconfWriter, Cause, Chunk, asconf_type, cause_code};
 use polypath_proto::{
-    AddressChange, AddressError, CloseReason, Config, ConfigBuilder, Event, PathConfirmation,
-    PathId, PathState,
+    AddressChange, AddressError, CloseReason, Config, ConfigBuilder, PathConfirmation, PathId,
+    PathState,
 };
 use proptest::prelude::*;
 
@@ -48,15 +48,6 @@ fn said(packets: &[Sent]) -> Vec<String> {
     all
 }
 
-fn told(net: &Net, h: usize) -> Vec<(AddressChange, IpAddr, bool)> {
-    let ours = net.events(h, |e| matches!(e, Event::LocalAddress { .. }));
-    let one = |(_, e)| match e {
-        Event::LocalAddress { address, change, granted } => (change, address, granted),
-        _ => unreachable!(),
-    };
-    ours.into_iter().map(one).collect()
-}
-
 /// Addresses of the paths that are there.
 fn pairs(net: &Net, h: usize) -> Vec<(IpAddr, IpAddr, PathState)> {
     let there = net.a(h).paths().filter(|p| p.state != PathState::Removed);
@@ -86,7 +77,7 @@ fn the_only_address_is_replaced_while_data_flows() {
         // It had listed none: the peer takes what it sees.
         assert_eq!(said(&net.sent(0)), ["add 0.0.0.0", "delete 0.0.0.0"]);
         assert_eq!(
-            told(&net, 0),
+            net.address_changes(0),
             [(AddressChange::Added, v4(5, 0), true), (AddressChange::Deleted, v4(0, 0), true)]
         );
         assert_eq!(pairs(&net, 0), [(v4(5, 0), v4(0, 1), ACTIVE)]);
@@ -132,7 +123,7 @@ fn what_no_local_address_reaches_is_remembered() {
     net.run(S(1));
     net.goes(1, v6(0, 1));
     net.run(S(1));
-    assert_eq!(told(&net, 1), [(AddressChange::Deleted, v6(0, 1), true)]);
+    assert_eq!(net.address_changes(1), [(AddressChange::Deleted, v6(0, 1), true)]);
     net.comes(0, v6(0, 0));
     net.run(S(3));
     assert!(pairs(&net, 0).iter().all(|(_, remote, _)| remote.is_ipv4()));
@@ -280,12 +271,12 @@ fn of_all_addresses_those_in_use_are_told() {
     net.send(1, 0, payload(1, 300_000)).unwrap();
     has(&mut net, &[bridge, second]);
     let (came, went) = (AddressChange::Added, AddressChange::Deleted);
-    assert_eq!(told(&net, 1), [(came, second, true), (went, first, true)]);
+    assert_eq!(net.address_changes(1), [(came, second, true), (went, first, true)]);
     assert_eq!(pairs(&net, 0), [(v4(0, 0), second, ACTIVE)]);
     // There is no other way than the bridge for a moment; then the first address again.
     has(&mut net, &[bridge]);
     has(&mut net, &[bridge, first]);
-    assert_eq!(told(&net, 1)[2..], [(came, first, true), (went, second, true)]);
+    assert_eq!(net.address_changes(1)[2..], [(came, first, true), (went, second, true)]);
     net.run(S(20));
     assert_eq!(net.hosts[0].received[0].payload, payload(1, 300_000));
     assert_eq!(pairs(&net, 0), [(v4(0, 0), first, ACTIVE)]);
@@ -353,7 +344,7 @@ fn the_peer_is_asked_for_another_primary() {
     assert_eq!(refused, Err(AddressError::NoSuchAddress(v4(9, 0))));
     net.run(S(1));
     assert_eq!(net.a(1).primary(), PathId(1));
-    assert_eq!(told(&net, 0), [(AddressChange::Primary, v4(1, 0), true)]);
+    assert_eq!(net.address_changes(0), [(AddressChange::Primary, v4(1, 0), true)]);
     // Of an address that comes, once it is confirmed.
     net.hosts[0].addresses.push(v4(6, 0));
     let now = net.now;
@@ -592,7 +583,7 @@ fn a_refused_address_is_not_used() {
     net.comes(0, v4(5, 0));
     net.run(S(20));
     assert_eq!(said(&net.log), ["add 10.5.0.1", "ResourceShortage"]);
-    assert_eq!(told(&net, 0), [(AddressChange::Added, v4(5, 0), false)]);
+    assert_eq!(net.address_changes(0), [(AddressChange::Added, v4(5, 0), false)]);
     assert!(net.sent(0).iter().all(|p| p.from.ip() != v4(5, 0)));
     // It goes, room is made, it comes again.
     net.goes(0, v4(5, 0));
@@ -601,7 +592,7 @@ fn a_refused_address_is_not_used() {
     net.comes(0, v4(5, 0));
     net.run(S(2));
     assert_eq!(net.a(1).paths().filter(|p| p.state == ACTIVE).count(), 2);
-    assert_eq!(told(&net, 0).last(), Some(&(AddressChange::Added, v4(5, 0), true)));
+    assert_eq!(net.address_changes(0).last(), Some(&(AddressChange::Added, v4(5, 0), true)));
 }
 
 /// The peer takes no other address than the one that has gone: nothing can reach it any more.
@@ -616,7 +607,7 @@ fn an_association_ends_whose_only_address_is_refused() {
         net.send(0, 0, payload(1, 3000)).unwrap();
         net.comes(0, v4(5, 0));
         net.run(S(700));
-        assert_eq!(told(&net, 0)[0], (AddressChange::Added, v4(5, 0), false));
+        assert_eq!(net.address_changes(0)[0], (AddressChange::Added, v4(5, 0), false));
         assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable), "{}", net.tail(20));
     }
 }

@@ -306,37 +306,6 @@ fn a_full_mesh_has_a_path_for_every_pair() {
     assert_eq!(established(2, config).a(0).paths().count(), 3);
 }
 
-/// RFC 6951 5.4: the peer's UDP port is the one that its packets come from, whatever it was before.
-#[test]
-fn a_nat_may_change_the_udp_port_at_any_time() {
-    let mut net = Setup { udp: true, ..Setup::default() }.build();
-    net.nat = Some((v4(0, 0), 40_001));
-    net.establish();
-    assert_eq!(net.path(1, 0).remote_port, 40_001);
-    for port in [40_002, 9899, 1] {
-        net.nat = Some((v4(0, 0), port));
-        net.send(0, 0, payload(1, 3000)).unwrap();
-        net.run(S(5));
-        assert_eq!(net.path(1, 0).remote_port, port);
-        net.send(1, 0, payload(2, 3000)).unwrap();
-        net.run(S(1));
-        let last = net.sent_with(1, "DATA").pop().unwrap();
-        assert_eq!(last.to.port(), port);
-    }
-    assert_eq!((net.hosts[0].received.len(), net.hosts[1].received.len()), (3, 3));
-}
-
-/// RFC 9260 8.5: a packet with the wrong tag moves nothing.
-#[test]
-fn a_stranger_cannot_move_the_udp_port() {
-    let mut net = Setup { udp: true, ..Setup::default() }.build();
-    net.establish();
-    let hand = Hand { ip: v4(0, 0), ..Hand::new(1) };
-    let packet = hand.packet(12345, &|w| w.heartbeat(b"x").unwrap());
-    net.inject((v4(0, 0), 666).into(), (v4(0, 1), 9899).into(), &packet);
-    assert_eq!(net.path(1, 0).remote_port, 9899);
-}
-
 /// RFC 9260 11.1.5, SETPRIMARY; 6.4: new data goes to the primary.
 #[test]
 fn the_primary_can_be_chosen() {

@@ -198,7 +198,7 @@ impl Association {
     }
 
     fn add_peer_address(&mut self, now: Time, from: FourTuple, ip: IpAddr) -> Result<(), Refusal> {
-        if !init::can_be_peer(ip, from.remote.ip()) {
+        if !init::can_pair(ip, from.remote.ip()) {
             return Err(Refusal::Unresolvable);
         }
         if self.knows(ip) {

@@ -228,10 +228,8 @@ fn s6_3_r12_r13_out_of_the_blue_the_auth_chunk_does_not_count() {
         (&|w| w.cookie_ack().unwrap(), ""),
     ];
     for (chunks, expected) in cases {
-        let texts = |answers: Vec<Sent>| {
-            let told = answers.iter().map(|p| (p.text(), p.tag));
-            told.collect::<Vec<_>>()
-        };
+        let texts =
+            |answers: Vec<Sent>| answers.iter().map(|p| (p.text(), p.tag)).collect::<Vec<_>>();
         let plain = texts(hand.say(&mut net, chunks));
         assert_eq!(plain.first().map_or("", |p| p.0.as_str()), expected);
         let behind = texts(hand.say(&mut net, &|w| {

@@ -63,7 +63,7 @@ fn s5_3_r6_a_peer_that_does_not_understand_changes_gets_no_more_of_them() {
     net.comes(1, v4(3, 1));
     let id = request(&read(&net.sent(1), ASCONF)[0].list[0]).1;
     acknowledge(&mut net, &hand, 0, &|p| not_understood(p, id));
-    assert_eq!(told(&net, 1), [(AddressChange::Added, v4(3, 1), false)]);
+    assert_eq!(net.address_changes(1), [(AddressChange::Added, v4(3, 1), false)]);
     let mark = net.log.len();
     net.comes(1, v4(4, 1));
     net.goes(1, v4(0, 1));
@@ -81,7 +81,7 @@ fn s5_3_r7_a_peer_that_does_not_understand_a_primary_address_gets_no_more_of_the
     let asked = request(&read(&net.sent(1), ASCONF)[0].list[0]);
     assert_eq!((asked.0, &asked.2), (SET_PRIMARY, &octets(v4(1, 1))));
     acknowledge(&mut net, &hand, 0, &|p| not_understood(p, asked.1));
-    assert_eq!(told(&net, 1), [(AddressChange::Primary, v4(1, 1), false)]);
+    assert_eq!(net.address_changes(1), [(AddressChange::Primary, v4(1, 1), false)]);
     let now = net.now;
     assert_eq!(net.am(1).set_peer_primary(now, v4(0, 1)), Err(AddressError::NotAgreed));
     // It may still understand the others.

@@ -28,7 +28,7 @@ fn s6_r3_r4_an_init_ack_with_asconf_and_without_auth_opens_no_association() {
         });
         net.run(S(10));
         assert_eq!(net.sent_with(1, "COOKIE ECHO").is_empty(), refused);
-        let told = net.events(1, |e| matches!(e, Event::Closed(_)));
-        assert_eq!(told.len(), usize::from(refused), "{:?}", net.hosts[1].events);
+        let closed = net.events(1, |e| matches!(e, Event::Closed(_)));
+        assert_eq!(closed.len(), usize::from(refused), "{:?}", net.hosts[1].events);
     }
 }

@@ -157,13 +157,3 @@ fn remotes(net: &Net) -> Vec<(IpAddr, PathState)> {
     let there = net.a(1).paths().filter(|p| p.state != PathState::Removed);
     there.map(|p| (p.remote, p.state)).collect()
 }
-
-/// What host `h` was told of its own addresses.
-fn told(net: &Net, h: usize) -> Vec<(AddressChange, IpAddr, bool)> {
-    let list = net.events(h, |e| matches!(e, Event::LocalAddress { .. }));
-    let one = |(_, event)| match event {
-        Event::LocalAddress { address, change, granted } => (change, address, granted),
-        _ => unreachable!(),
-    };
-    list.into_iter().map(one).collect()
-}

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use polypath_proto::{
-    Association, AssociationId, AuthKeys, CloseReason, Config, Ecn, Encapsulation, Endpoint,
-    EndpointConfig, Event, FourTuple, Message, PathId, PathState, PathView, Received, Remote, Seed,
-    SendError, StreamId, Time, Transmit,
+    AddressChange, Association, AssociationId, AuthKeys, CloseReason, Config, Ecn, Encapsulation,
+    Endpoint, EndpointConfig, Event, FourTuple, Message, PathId, PathState, PathView, Received,
+    Remote, Seed, SendError, StreamId, Time, Transmit,
 };
 
 pub(crate) use hand::{Hand, data_numbers};
@@ -521,6 +521,15 @@ impl Net {
     pub(crate) fn events(&self, h: usize, what: impl Fn(&Event) -> bool) -> Vec<(u64, Event)> {
         let events = self.hosts[h].events.iter().filter(|(_, e)| what(e));
         events.map(|(at, e)| (at.as_nanos() / 1_000_000, e.clone())).collect()
+    }
+
+    /// The changes of its own addresses that host `h` reported: address, and whether the peer granted it.
+    pub(crate) fn address_changes(&self, h: usize) -> Vec<(AddressChange, IpAddr, bool)> {
+        let changes = self.hosts[h].events.iter().filter_map(|(_, event)| match event {
+            Event::LocalAddress { address, change, granted } => Some((*change, *address, *granted)),
+            _ => None,
+        });
+        changes.collect()
     }
 
     /// What host `h` sent since the log had `mark` entries.
