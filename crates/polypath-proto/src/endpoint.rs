@@ -570,12 +570,15 @@ impl Endpoint {
         while let Some(&id) = self.transmitting.front() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 let transmit = entry.association.poll_transmit(now, buf);
-                // Its timers may have changed, and it may have given up messages.
-                if !std::mem::replace(&mut entry.stale, true) {
-                    self.stale.push(id);
-                }
-                if entry.association.has_events() && !std::mem::replace(&mut entry.tells, true) {
+                // It may have given up messages.
+                let tells = entry.association.has_events();
+                if tells && !std::mem::replace(&mut entry.tells, true) {
                     self.telling.push_back(id);
+                }
+                // Its timers may have changed.
+                let changed = tells || transmit.is_some();
+                if changed && !std::mem::replace(&mut entry.stale, true) {
+                    self.stale.push(id);
                 }
                 if transmit.is_some() {
                     return transmit;
@@ -602,6 +605,11 @@ impl Endpoint {
             self.telling.pop_front();
         }
         None
+    }
+
+    /// Whether [`poll_event`](Self::poll_event) may return an event.
+    pub fn has_events(&self) -> bool {
+        !self.telling.is_empty()
     }
 
     /// An association, to look at.

@@ -447,11 +447,11 @@ impl<'w> Simulation<'w> {
     fn service(&mut self, index: usize) -> Result<(), String> {
         self.touched = Some(index);
         loop {
-            let mut noticed = self.take_notices(index)?;
+            let noticed = self.take_notices(index)?;
             self.transmit(index)?;
-            // Messages may be given up instead of being sent.
-            noticed |= self.take_notices(index)?;
-            if !self.feed(index)? && !noticed {
+            // Messages may have been abandoned instead of being sent: their events have not been read yet.
+            let more = self.stacks[index].endpoint.has_events();
+            if !self.feed(index)? && !noticed && !more {
                 break;
             }
         }
