@@ -26,7 +26,7 @@ WORKSPACE = {
 # All that the core may link, indirect dependencies included: bytes, checksums, cookies, dice.
 PROTO = {
     "bytes",
-    "crc32c",
+    "crc-fast", "spin", "generic-array",
     "hmac", "sha1", "sha2", "digest", "block-buffer", "crypto-common", "ctutils", "cmov", "cfg-if",
     "const-oid", "cpufeatures", "hybrid-array", "typenum", "libc",
     "rand_core", "rand_pcg",

@@ -2,10 +2,12 @@
 //!
 //! All that the crate knows about how a CRC is computed stands in this file.
 
+use crc_fast::{CrcAlgorithm, Digest};
+
 use super::COMMON_HEADER_LEN;
 
-/// Where the checksum stands in the common header.
-const FIELD: std::ops::Range<usize> = 8..COMMON_HEADER_LEN;
+/// The first byte of the checksum, the last field of the common header.
+const FIELD: usize = 8;
 
 /// The CRC32c of a packet, with zero in the place of its checksum field whatever is there.
 ///
@@ -13,14 +15,16 @@ const FIELD: std::ops::Range<usize> = 8..COMMON_HEADER_LEN;
 /// a common header are summed as they are.
 #[inline]
 pub fn checksum(packet: &[u8]) -> u32 {
-    match (packet.get(..FIELD.start), packet.get(FIELD.end..)) {
-        (Some(before), Some(after)) => {
-            let crc = crc32c::crc32c(before);
-            let crc = crc32c::crc32c_append(crc, &[0; FIELD.end - FIELD.start]);
-            crc32c::crc32c_append(crc, after)
-        }
-        _ => crc32c::crc32c(packet),
+    let mut crc = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    if let Some((header, chunks)) = packet.split_first_chunk::<COMMON_HEADER_LEN>() {
+        let mut header = *header;
+        header[FIELD..].fill(0);
+        crc.update(&header);
+        crc.update(chunks);
+    } else {
+        crc.update(packet);
     }
+    crc.finalize() as u32
 }
 
 #[cfg(test)]
@@ -39,5 +43,28 @@ mod tests {
         let mut packet = [0; 32];
         packet[8..12].fill(0xff);
         assert_eq!(checksum(&packet), 0x8a91_36aa);
+    }
+
+    /// As RFC 9260 Appendix A defines it, bit by bit, with the polynomial reflected.
+    fn by_definition(packet: &[u8]) -> u32 {
+        let mut crc = u32::MAX;
+        for (i, byte) in packet.iter().enumerate() {
+            let counts = packet.len() < 12 || !(8..12).contains(&i);
+            crc ^= u32::from(if counts { *byte } else { 0 });
+            for _ in 0..8 {
+                crc = if crc & 1 == 0 { crc >> 1 } else { crc >> 1 ^ 0x82f6_3b78 };
+            }
+        }
+        !crc
+    }
+
+    #[test]
+    fn every_length_and_alignment() {
+        let bytes: Vec<u8> =
+            (0..9100u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for len in (0..1600).chain([2047, 2048, 2049, 4096, 8191, 9000]) {
+            let packet = &bytes[len % 67..][..len];
+            assert_eq!(checksum(packet), by_definition(packet), "{len} bytes");
+        }
     }
 }
