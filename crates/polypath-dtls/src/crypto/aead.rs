@@ -2,15 +2,14 @@
 
 use std::fmt;
 
-use aes::Aes128;
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use dimpl::crypto::{
     Aad, Buf, Cipher, Dtls12CipherSuite, Dtls13CipherSuite, HashAlgorithm, Nonce,
     SupportedDtls12CipherSuite, SupportedDtls13CipherSuite, TmpBuf,
 };
 use dimpl::{CryptoError, CryptoOperation};
-use ring::aead::{self, AES_128_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey, quic};
+use ring::aead::{self, AES_128_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 
+use super::mask;
 use super::nonces::Nonces;
 
 /// In the order in which they are offered: first the one whose nonces are the numbers of records.
@@ -112,7 +111,7 @@ static CHACHA20_POLY1305_SHA256: Suite = Suite {
     in_12: Dtls12CipherSuite::ECDHE_ECDSA_CHACHA20_POLY1305_SHA256,
     in_13: Dtls13CipherSuite::CHACHA20_POLY1305_SHA256,
     drawn: 0,
-    mask: chacha20_mask,
+    mask: mask::chacha20,
 };
 
 /// In DTLS 1.2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5289), which everybody in WebRTC has (RFC 8827 6.5).
@@ -121,7 +120,7 @@ static AES_128_GCM_SHA256: Suite = Suite {
     in_12: Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256,
     in_13: Dtls13CipherSuite::AES_128_GCM_SHA256,
     drawn: 8,
-    mask: aes_mask,
+    mask: mask::aes,
 };
 
 impl SupportedDtls12CipherSuite for Suite {
@@ -178,27 +177,6 @@ impl SupportedDtls13CipherSuite for Suite {
     fn encrypt_sn(&self, key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
         (self.mask)(key, sample)
     }
-}
-
-/// As QUIC does it (RFC 9001 5.4.4); two bytes of it are used.
-fn chacha20_mask(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
-    let mut mask = [0; 16];
-    // Key and sample have the lengths that this algorithm asks for.
-    if let Ok(key) = quic::HeaderProtectionKey::new(&quic::CHACHA20, key)
-        && let Ok(bytes) = key.new_mask(sample)
-    {
-        mask[..bytes.len()].copy_from_slice(&bytes);
-    }
-    mask
-}
-
-/// AES by itself, of which `ring` gives five bytes and `dimpl` tests all.
-fn aes_mask(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
-    let mut block = (*sample).into();
-    if let Ok(key) = Aes128::new_from_slice(key) {
-        key.encrypt_block(&mut block);
-    }
-    block.into()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod aead;
 mod agreement;
 mod hash;
+mod mask;
 mod nonces;
 mod signature;
 

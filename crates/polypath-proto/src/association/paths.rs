@@ -193,13 +193,18 @@ impl Association {
     }
 
     /// A packet of the peer has come over this path.
+    #[inline]
     pub(super) fn hear_from(&mut self, path: PathId, from: &FourTuple) {
         let p = &self.paths[path.index()];
         if p.remote().ip() != from.remote.ip() {
             return;
         }
-        // The address that the packet came to stands in for one that the host has no more.
-        let moves = p.local() != from.local.ip() && !self.is_here(p.local());
+        // If the host has lost the path's local address, the address that received the packet replaces it.
+        let here = p.local() == from.local.ip();
+        if here && p.remote().port() == from.remote.port() {
+            return;
+        }
+        let moves = !here && !self.is_here(p.local());
         self.paths[path.index()].heard_from(from.local, from.remote, moves);
     }
 

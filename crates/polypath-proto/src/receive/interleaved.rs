@@ -173,8 +173,8 @@ impl Interleaved {
     /// It is the turn of this ordered message on its stream.
     pub(crate) fn turn(&mut self, stream: StreamId, mid: Mid) {
         let key = (stream, false, MidKey(mid.0));
-        if let Some(message) = self.messages.get_mut(&key) {
-            message.turn = true;
+        let before = self.messages.get_mut(&key).map(|m| std::mem::replace(&mut m.turn, true));
+        if before == Some(false) {
             self.list(key);
         }
     }

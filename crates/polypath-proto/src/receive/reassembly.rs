@@ -128,20 +128,34 @@ impl Run {
         }
     }
 
+    /// Whether the chunk at this place continues the run.
+    fn is_continued_by(&self, data: &Data<'_>, place: u64) -> bool {
+        self.last + 1 == place
+            && !self.end
+            && !data.beginning
+            && self.stream == data.stream
+            && self.unordered == data.unordered
+            && (self.unordered || self.ssn == data.ssn)
+    }
+
     fn append(&mut self, above: Self, blocks: &mut Blocks) {
         self.last = above.last;
         self.end = above.end;
         self.chunks += above.chunks;
+        self.append_payload(above.payload, above.block, blocks);
+    }
+
+    fn append_payload(&mut self, payload: BytesMut, block: BlockId, blocks: &mut Blocks) {
         if self.payload.is_empty() {
-            (self.payload, self.block) = (above.payload, above.block);
+            (self.payload, self.block) = (payload, block);
             return;
         }
         // Free of copying if both lie side by side in one block.
-        let beside = self.payload.as_ptr_range().end == above.payload.as_ptr();
-        if self.block.is_some() && self.block == above.block && beside {
-            return self.payload.unsplit(above.payload);
+        let beside = self.payload.as_ptr_range().end == payload.as_ptr();
+        if self.block.is_some() && self.block == block && beside {
+            return self.payload.unsplit(payload);
         }
-        let len = self.payload.len() + above.payload.len();
+        let len = self.payload.len() + payload.len();
         if self.block.is_some() || self.payload.capacity() < len {
             // By less than double: what is spare counts as held.
             let mut larger = BytesMut::with_capacity(len + len / 4);
@@ -149,8 +163,8 @@ impl Run {
             blocks.release(self.block.take(), self.payload.len());
             self.payload = larger;
         }
-        blocks.release(above.block, above.payload.len());
-        self.payload.extend_from_slice(&above.payload);
+        blocks.release(block, payload.len());
+        self.payload.extend_from_slice(&payload);
     }
 }
 
@@ -205,6 +219,21 @@ impl Blocks {
         block.held += payload.len();
         self.held += payload.len();
         (block.rest.split(), block.id)
+    }
+
+    /// Appends `payload` to `before`, which is stored in block `id`, without moving either. Returns false if `before`
+    /// does not end where the last block is being filled, or if that block is full.
+    fn lay_behind(&mut self, payload: &[u8], before: &mut BytesMut, id: BlockId) -> bool {
+        let Some(block) = self.blocks.back_mut() else { return false };
+        let beside = block.id == id && before.as_ptr_range().end == block.rest.as_ptr();
+        if !beside || block.rest.capacity() < payload.len() {
+            return false;
+        }
+        block.rest.extend_from_slice(payload);
+        block.held += payload.len();
+        self.held += payload.len();
+        before.unsplit(block.rest.split());
+        true
     }
 
     /// Begins a block; false if all of them hold something.
@@ -331,6 +360,10 @@ impl Reassembly {
         tsns: &TsnTracker,
     ) -> Result<Joined, FragmentError> {
         let in_sequence = place == tsns.place() + 1;
+        if in_sequence && !tsns.has_gap() && self.append_to_last(data, place) {
+            let piece = if data.end { self.take_last_if_complete() } else { None };
+            return Ok(piece.map_or(Joined::Waits, Joined::Completes));
+        }
         let whole = data.beginning && data.end;
         let mut run = Run {
             first: place,
@@ -410,6 +443,33 @@ impl Reassembly {
         }
         self.add(run);
         Ok(Joined::Waits)
+    }
+
+    /// Appends the next chunk in sequence to the last message. Returns false if it does not belong to that message, or
+    /// if its payload cannot be stored directly behind it; the general path then takes it.
+    fn append_to_last(&mut self, data: &Data<'_>, place: u64) -> bool {
+        let Some(mut last) = self.runs.last_entry() else { return false };
+        let run = last.get_mut();
+        if !run.is_continued_by(data, place)
+            || !self.blocks.lay_behind(data.payload, &mut run.payload, run.block)
+        {
+            return false;
+        }
+        (run.last, run.end) = (place, data.end);
+        run.chunks += 1;
+        self.chunks += 1;
+        self.bytes += data.payload.len();
+        true
+    }
+
+    /// Removes and returns the last message if it is complete.
+    fn take_last_if_complete(&mut self) -> Option<Piece> {
+        let (&first, run) = self.runs.last_key_value()?;
+        if !(run.beginning && run.end) {
+            return None;
+        }
+        let run = self.remove(first)?;
+        Some(self.piece(run))
     }
 
     fn whole(data: &Data<'_>, place: u64) -> Piece {
