@@ -41,7 +41,7 @@ demo: ## a file over two paths, the one in use cut half way; under a minute
 	@scripts/demo.py
 
 test: ## every test; installs the system packages they need where it may; a line for each lane at the end
-	@scripts/lanes.py setup check+deny test-rust+wheel+fuzz-a-minute test-e2e+test-python test-clock
+	@scripts/lanes.py setup-check check+setup test-rust+deny+wheel+fuzz-a-minute test-e2e+test-python test-clock
 
 quick: ## under two minutes once built: formats, lints, units, protocol, simulator, few random networks; not: docs, processes, Python, fuzzing
 	@scripts/setup.sh build
@@ -71,9 +71,12 @@ test-clock: ## those of them that compare clock times, one after the other: noth
 
 # The lanes of `make test` and `make quick` that are no targets of their own. Those of `make quick` build what the others
 # build, with the same features.
-.PHONY: setup check-quick test-quick
+.PHONY: setup setup-check check-quick test-quick
 setup:
 	@scripts/setup.sh test
+
+setup-check:
+	@scripts/setup.sh check
 
 check-quick:
 	scripts/check-layers.py

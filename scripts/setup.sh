@@ -2,7 +2,7 @@
 # Makes a machine ready: system packages where it may install them (apt, as root), components of the
 # Rust toolchain, virtual environments for the Python tests. Only what is missing; at once if nothing is.
 #
-#   scripts/setup.sh build|test|bench
+#   scripts/setup.sh build|check|test|bench
 #
 # Says in one line each what is missing and what is skipped because of it. With CI=true a skip is a
 # failure.
@@ -13,9 +13,9 @@ PATH=$PATH:/usr/sbin:/sbin
 skips=0
 
 case $purpose in
-build | test | bench) ;;
+build | check | test | bench) ;;
 *)
-    echo "usage: $0 build|test|bench" >&2
+    echo "usage: $0 build|check|test|bench" >&2
     exit 2
     ;;
 esac
@@ -94,7 +94,7 @@ rust() {
         say "cargo is too old ($has, not $wanted or later): see https://rustup.rs, or rustup update"
         exit 1
     fi
-    [ "$purpose" = test ] || return 0
+    [ "$purpose" = check ] || [ "$purpose" = test ] || return 0
     local component
     for component in fmt clippy; do
         cargo $component --version >/dev/null 2>&1 && continue
