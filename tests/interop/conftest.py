@@ -69,6 +69,7 @@ class Made:
     def __init__(self, factory):
         self.factory = factory
         self.networks, self.programs, self.guests = {}, {}, {}
+        self.failed = {}
 
     def network(self, stack: str) -> Network:
         if stack not in self.networks:
@@ -82,7 +83,13 @@ class Made:
 
     def guest(self, stack: str) -> Guest | None:
         if stack == "linux" and stack not in self.guests:
-            self.guests[stack] = Guest(self.network(stack), self.factory.mktemp("guest"))
+            # A guest that does not boot is not tried again with each test.
+            assert stack not in self.failed, self.failed[stack]
+            try:
+                self.guests[stack] = Guest(self.network(stack), self.factory.mktemp("guest"))
+            except AssertionError as failure:
+                self.failed[stack] = f"the guest did not boot: {failure}"
+                raise
         return self.guests.get(stack)
 
     def stop(self) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from support.program import wait_until
 
+#: How often a guest that ends at once is started.
+BOOTS = 3
 INIT = Path(__file__).resolve().parent / "guest-init.sh"
 
 
@@ -20,7 +22,7 @@ class Guest:
 
     def __init__(self, network, folder: Path):
         self.folder = folder
-        self.out_path = folder / "guest.out"
+        self.out_path, self.err_path = folder / "guest.out", folder / "guest.err"
         self.numbers = itertools.count(1)
         self.udp_port = 0
         host = network.b
@@ -36,15 +38,25 @@ class Guest:
             devices.append(f"vec{path - 1}:transport=tap,ifname=tap{path},depth=128,gro=1")
         # In a kernel's command line no name may have a space; and the folder may be one where nothing may be run.
         init = shutil.copy(INIT, folder / "init.sh")
-        with self.out_path.open("wb") as out, (folder / "guest.err").open("wb") as err:
-            self.popen = subprocess.Popen(
-                [*host.inside, "linux.uml", "mem=192M", f"umid={host.name}", f"uml_dir={folder}/",
+        words = [*host.inside, "linux.uml", "mem=192M", f"umid={host.name}", f"uml_dir={folder}/",
                  "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "init=/bin/sh",
-                 "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet", *devices, "--", init],
-                stdin=subprocess.PIPE, stdout=out, stderr=err)
-        wait_until(lambda: "booted" in self.text, 30, lambda: f"no guest: {self.text}",
-                   alive=self.popen)
+                 "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet", *devices, "--", init]
+        for attempt in range(1, BOOTS + 1):
+            self.boot(words)
+            # Now and then user-mode Linux aborts before it has printed anything.
+            if self.popen.poll() is None or self.text or attempt == BOOTS:
+                break
+        wait_until(lambda: "booted" in self.text, 30, self.complaint, alive=self.popen)
         assert "failed" not in self.text, self.text
+
+    def boot(self, words: list[str]) -> None:
+        """Start the kernel; return when it prints something, or has ended."""
+        with self.out_path.open("wb") as out, self.err_path.open("wb") as err:
+            self.popen = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out, stderr=err)
+        wait_until(lambda: self.text or self.popen.poll() is not None, 30, self.complaint)
+
+    def complaint(self) -> str:
+        return f"no guest (exit code {self.popen.poll()}): {self.text}{self.err_path.read_text(errors='replace')}"
 
     @property
     def text(self) -> str:

@@ -184,7 +184,11 @@ fn silence_alone_changes_nothing() {
     pair.lose = 0..0;
     assert!(pair.send(true, way(1, 2), b"still here"));
     pair.settle();
-    assert_eq!(pair.there.packets(), [b"still here"]);
+    // If a handshake is due, the packet is sent over the old connection and over the new one: SCTP
+    // drops the duplicate.
+    let mut packets = pair.there.packets();
+    packets.dedup();
+    assert_eq!(packets, [b"still here"]);
 }
 
 /// The handshake that was begun in the silence is given up when the peer answers over what there is.
