@@ -694,7 +694,7 @@ impl Association {
     #[cold]
     fn handle_malformed(&mut self, error: &ChunkError<'_>) -> bool {
         match error {
-            ChunkError::NoUserData { tsn } => self.handle_no_user_data(*tsn),
+            ChunkError::NoUserData { tsn, .. } => self.handle_no_user_data(*tsn),
             _ => self.stats.dropped += 1,
         }
         !error.ends_packet()

@@ -285,10 +285,12 @@ pub enum ChunkError<'a> {
         /// The whole chunk without padding.
         raw: &'a [u8],
     },
-    /// A DATA chunk without user data, to be answered by an ABORT with the No User Data cause
-    /// (RFC 9260 6.2).
-    #[error("the DATA chunk with TSN {tsn} has no user data")]
+    /// A DATA or I-DATA chunk without user data, to be answered by an ABORT with the No User Data
+    /// cause (RFC 9260 6.2).
+    #[error("the chunk of type {ty} with TSN {tsn} has no user data")]
     NoUserData {
+        /// Chunk type.
+        ty: u8,
         /// The TSN of the chunk.
         tsn: Tsn,
     },
@@ -335,8 +337,8 @@ impl ChunkError<'_> {
         match *self {
             Self::Length { ty, .. }
             | Self::TooShort { ty, .. }
+            | Self::NoUserData { ty, .. }
             | Self::NoHeartbeatInfo { ty, .. } => ty,
-            Self::NoUserData { .. } => chunk_type::DATA,
             Self::SackCounts { .. } => chunk_type::SACK,
             Self::NrSackCounts { .. } => chunk_type::NR_SACK,
         }

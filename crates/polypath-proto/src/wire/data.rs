@@ -71,7 +71,7 @@ impl<'a> Data<'a> {
         };
         let tsn = Tsn(u32_at(head, 4));
         if payload.is_empty() {
-            return Err(ChunkError::NoUserData { tsn });
+            return Err(ChunkError::NoUserData { ty: chunk_type::DATA, tsn });
         }
         Ok(Self {
             tsn,
@@ -175,7 +175,8 @@ mod tests {
     fn no_user_data() {
         let mut bytes = BYTES;
         bytes[3] = 16;
-        assert_eq!(only_chunk(&bytes[..16]), Err(ChunkError::NoUserData { tsn: Tsn(0x1122_3344) }));
+        let (ty, tsn) = (chunk_type::DATA, Tsn(0x1122_3344));
+        assert_eq!(only_chunk(&bytes[..16]), Err(ChunkError::NoUserData { ty, tsn }));
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl<'a> IData<'a> {
         };
         let tsn = Tsn(u32_at(head, 4));
         if payload.is_empty() {
-            return Err(ChunkError::NoUserData { tsn });
+            return Err(ChunkError::NoUserData { ty: chunk_type::I_DATA, tsn });
         }
         let last = u32_at(head, 16);
         Ok(Self {
@@ -175,7 +175,8 @@ mod tests {
     fn too_short_or_empty() {
         let mut empty = BYTES;
         empty[3] = 20;
-        let none = Err(ChunkError::NoUserData { tsn: Tsn(0x1122_3344) });
+        let (ty, tsn) = (chunk_type::I_DATA, Tsn(0x1122_3344));
+        let none = Err(ChunkError::NoUserData { ty, tsn });
         assert_eq!(only_chunk(&empty[..20]), none);
         empty[3] = 16;
         let raw = &empty[..16];

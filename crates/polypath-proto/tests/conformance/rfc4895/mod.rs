@@ -19,6 +19,7 @@ const DATA: u8 = 0;
 const INIT: u16 = 1;
 const INIT_ACK: u16 = 2;
 const AUTH: u8 = 15;
+const I_DATA: u8 = 64;
 const SHA_1: u16 = 1;
 const SHA_256: u16 = 3;
 const RANDOM: u16 = 0x8002;

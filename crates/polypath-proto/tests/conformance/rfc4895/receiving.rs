@@ -32,6 +32,24 @@ fn s6_3_r1_listed_chunks_that_are_not_behind_an_auth_chunk_are_discarded() {
     assert!(net.a(1).is_closed());
 }
 
+/// A chunk without user data is of the type that its header has, DATA or I-DATA.
+#[test]
+fn s6_3_r1_the_type_of_a_chunk_without_user_data_counts_too() {
+    let data: &[u8] = &[DATA, 3, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let i_data: &[u8] = &[I_DATA, 3, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    for (listed, chunk) in [(DATA, data), (DATA, i_data), (I_DATA, data), (I_DATA, i_data)] {
+        let mut net = pair_with(&[listed], &[]);
+        let peer = Peer::open(&mut net, &[]);
+        let mut packet = peer.hand.packet(peer.hand.peer_tag, &|_| ());
+        packet.extend_from_slice(chunk);
+        reseal(&mut packet);
+        let answers = peer.hand.raw(&mut net, &packet);
+        // 6.2 of RFC 9260: an ABORT, unless the chunk had to be authenticated.
+        assert_eq!(silent(&net, &answers), listed == chunk[0], "{listed} {chunk:?}");
+        assert_eq!(net.a(1).is_closed(), listed != chunk[0]);
+    }
+}
+
 #[test]
 fn s6_3_r2_each_packet_names_its_algorithm() {
     let mut net = pair_with(&[DATA], &[]);
