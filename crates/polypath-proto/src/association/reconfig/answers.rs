@@ -1,5 +1,7 @@
 //! What the peer asks for (RFC 6525 5.2).
 
+use bytes::Bytes;
+
 use super::requests::{Ours, Request};
 use super::{Deferred, parameters};
 use crate::association::Association;
@@ -24,6 +26,12 @@ enum Answer {
     Request(Vec<Request>),
     /// That, and a result beside it.
     ResultAndRequest(u32, Request),
+}
+
+/// A Re-configuration Response Parameter (RFC 6525 4.4).
+fn response(request: u32, result: u32, next_tsns: Option<(Tsn, Tsn)>) -> Option<Bytes> {
+    let parameter = ReconfigParameter::Response { response: request, result, next_tsns };
+    parameters(|w| w.parameter(&parameter)).ok()
 }
 
 impl Association {
@@ -54,6 +62,10 @@ impl Association {
                 }
                 return;
             }
+            // The second request of a chunk whose first one is in progress: the peer repeats both.
+            u32::MAX if reconfig.in_progress => {
+                return self.respond(path, request, result::IN_PROGRESS, next_tsns);
+            }
             _ => return self.respond(path, request, result::BAD_SEQUENCE_NUMBER, next_tsns),
         }
         let answer = match *parameter {
@@ -74,9 +86,7 @@ impl Association {
             ReconfigParameter::Response { .. } | ReconfigParameter::Unknown { .. } => return,
         };
         let Some(reconfig) = &mut self.reconfig else { return };
-        if !matches!(answer, Answer::Result(result::IN_PROGRESS)) {
-            reconfig.expected = request.wrapping_add(1);
-        }
+        reconfig.note_result(request, matches!(answer, Answer::Result(result::IN_PROGRESS)));
         match answer {
             Answer::Result(code) => self.respond(path, request, code, next_tsns),
             Answer::Renumbered(ours, theirs) => {
@@ -97,10 +107,19 @@ impl Association {
         }
     }
 
+    /// Keeps a result for the peer's request `number` that replaces the request of this side which
+    /// answered it: the peer has refused that one, and would refuse it each time.
+    pub(super) fn deny_from_now_on(&mut self, number: u32) {
+        let Some(reconfig) = &mut self.reconfig else { return };
+        let Some(body) = response(number, result::DENIED, None) else { return };
+        if let Some((_, answer)) = reconfig.answers.iter_mut().find(|(n, _)| *n == number) {
+            *answer = body;
+        }
+    }
+
     /// Sends a result, and keeps it if it is final.
     fn respond(&mut self, path: PathId, request: u32, code: u32, next_tsns: Option<(Tsn, Tsn)>) {
-        let response = ReconfigParameter::Response { response: request, result: code, next_tsns };
-        let Ok(body) = parameters(|w| w.parameter(&response)) else { return };
+        let Some(body) = response(request, code, next_tsns) else { return };
         let Some(reconfig) = &mut self.reconfig else { return };
         if !matches!(code, result::IN_PROGRESS | result::BAD_SEQUENCE_NUMBER) {
             reconfig.keep_answer(request, &body);
@@ -146,7 +165,7 @@ impl Association {
         let Some(reconfig) = &mut self.reconfig else { return };
         let cumulative = self.receiver.tsns().cumulative();
         if let Some(deferred) = reconfig.deferred.take_if(|d| !d.last_tsn.is_after(cumulative)) {
-            reconfig.expected = deferred.request.wrapping_add(1);
+            reconfig.note_result(deferred.request, false);
             self.reset_incoming(&deferred.streams);
             self.respond(deferred.path, deferred.request, result::PERFORMED, None);
         }

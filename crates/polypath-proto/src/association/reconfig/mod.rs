@@ -60,6 +60,8 @@ pub(super) struct Reconfig {
     blind: bool,
     /// The number of the peer's next request.
     expected: u32,
+    /// The last answer to that request was "In progress".
+    in_progress: bool,
     /// The last two answers with the requests' numbers, for when they got lost.
     answers: VecDeque<(u32, Bytes)>,
     deferred: Option<Deferred>,
@@ -108,6 +110,14 @@ fn may_share_a_chunk(first: &[u8], second: &[u8]) -> bool {
 }
 
 impl Reconfig {
+    /// Counts the peer's request `number` as processed, unless it is in progress.
+    fn note_result(&mut self, number: u32, in_progress: bool) {
+        self.in_progress = in_progress;
+        if !in_progress {
+            self.expected = number.wrapping_add(1);
+        }
+    }
+
     /// Keeps the answer to this request, in case the request comes again.
     fn keep_answer(&mut self, request: u32, body: &Bytes) {
         self.answers.truncate(1);
@@ -126,6 +136,7 @@ impl Association {
                 ours: None,
                 blind: false,
                 expected: peer_initial.0,
+                in_progress: false,
                 answers: VecDeque::new(),
                 deferred: None,
                 quiet: None,

@@ -334,6 +334,7 @@ impl Association {
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some(ours) = &mut reconfig.ours else { return };
         let (_, request) = ours.requests.remove(at);
+        let answers = ours.answers;
         if ours.requests.is_empty() {
             reconfig.ours = None;
             reconfig.blind = false;
@@ -343,6 +344,8 @@ impl Association {
             Request::ResetOutgoing(streams) => {
                 if done {
                     self.sender.queue.reset_numbers(&streams);
+                } else if let Some(number) = answers {
+                    self.deny_from_now_on(number);
                 }
                 self.sender.queue.release();
                 let streams = streams.list();

@@ -99,6 +99,30 @@ fn s5_2_2_r3_r5_a_reset_waits_for_the_last_assigned_tsn() {
     assert_eq!(received(&net), [&b"other"[..], b"data", b"data", b"data"]);
 }
 
+/// The second request cannot be processed before the first one. It is not out of sequence: the peer
+/// repeats the chunk.
+#[test]
+fn s5_2_2_r5_the_request_behind_one_that_is_in_progress_is_in_progress() {
+    let (mut net, hand) = by_hand();
+    let both = [outgoing(&hand, 0, 1, &[]), incoming(&hand, 1, &[])];
+    for _ in 0..2 {
+        let answers = say(&mut net, &hand, &both);
+        let expected = [(0, result::IN_PROGRESS), (1, result::IN_PROGRESS)];
+        assert_eq!(results(&answers, hand.tsn), expected);
+    }
+    assert_eq!(results(&hand.data(&mut net, 1), hand.tsn), [(0, result::PERFORMED)]);
+    assert_eq!(types(&say(&mut net, &hand, &both)), [[RESPONSE, OUTGOING]]);
+    // The same with an incoming reset in progress (5.2.3).
+    let (mut net, hand) = by_hand();
+    reset(&mut net, 1, StreamReset::Outgoing, &[1]);
+    let both = [incoming(&hand, 0, &[0, 2]), outgoing(&hand, 1, 0, &[])];
+    let answers = say(&mut net, &hand, &both);
+    let expected = [(0, result::IN_PROGRESS), (1, result::IN_PROGRESS)];
+    assert_eq!(results(&answers, hand.tsn), expected);
+    respond(&mut net, &hand, 0, result::PERFORMED);
+    assert_eq!(types(&say(&mut net, &hand, &both)).concat(), [OUTGOING, RESPONSE]);
+}
+
 #[test]
 fn s5_2_2_r6_r7_the_listed_streams_begin_at_ssn_0_or_all_of_them() {
     for (listed, anew) in [(&[][..], [true, true]), (&[1], [true, false]), (&[2], [false, true])] {
@@ -140,6 +164,22 @@ fn s5_2_3_r1_r2_the_answer_to_an_incoming_reset_is_an_outgoing_one() {
     let mark = net.log.len();
     send(&mut net, 1, &[3, 4]);
     assert_eq!(data(&net.sent_since(1, mark)), [(3, 3, 0), (4, 4, 1)]);
+}
+
+/// The peer, which refused it, would refuse it each time and repeat its own request for ever.
+#[test]
+fn s5_2_3_r1_an_outgoing_reset_that_was_refused_is_not_sent_again() {
+    for code in [result::DENIED, result::BAD_SEQUENCE_NUMBER, result::WRONG_SSN] {
+        let (mut net, hand) = by_hand();
+        let asked = say(&mut net, &hand, &[incoming(&hand, 0, &[0, 3])]);
+        assert_eq!(types(&asked), [[OUTGOING]]);
+        respond(&mut net, &hand, 0, code);
+        for _ in 0..2 {
+            let answers = say(&mut net, &hand, &[incoming(&hand, 0, &[0, 3])]);
+            assert_eq!(results(&answers, hand.tsn), [(0, result::DENIED)]);
+            assert_eq!(types(&answers), [[RESPONSE]]);
+        }
+    }
 }
 
 #[test]
