@@ -8,9 +8,12 @@ import itertools
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from support.program import wait_until
+
+from interop import xstate
 
 #: How often a guest that ends at once is started.
 BOOTS = 3
@@ -38,9 +41,9 @@ class Guest:
             devices.append(f"vec{path - 1}:transport=tap,ifname=tap{path},depth=128,gro=1")
         # In a kernel's command line no name may have a space; and the folder may be one where nothing may be run.
         init = shutil.copy(INIT, folder / "init.sh")
-        words = [*host.inside, "linux.uml", "mem=192M", f"umid={host.name}", f"uml_dir={folder}/",
+        words = [*host.inside, sys.executable, xstate.__file__, "linux.uml", "mem=192M", f"umid={host.name}", f"uml_dir={folder}/",
                  "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "init=/bin/sh",
-                 "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet", *devices, "--", init]
+                 "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet", xstate.ENVIRONMENT, *devices, "--", init]
         for attempt in range(1, BOOTS + 1):
             self.boot(words)
             # Now and then user-mode Linux aborts before it has printed anything.

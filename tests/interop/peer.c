@@ -216,7 +216,7 @@ static const char *ip_of(const void *address, char text[INET6_ADDRSTRLEN])
 static void tell_paths(void)
 {
 	struct sockaddr *list;
-	int count = OF_SCTP(getpaddrs)(association, 0, &list);
+	int count = OF_SCTP(getpaddrs)(association, 0, &list), known = 0;
 	for (int i = 0; i < count; i++) {
 		const unsigned char *address = (unsigned char *)list + i * locals.size;
 		struct sctp_paddrinfo info;
@@ -224,12 +224,17 @@ static void tell_paths(void)
 		memcpy(&info.spinfo_address, address, locals.size);
 		socklen_t size = sizeof info;
 		char text[INET6_ADDRSTRLEN];
-		if (OF_SCTP(opt_info)(association, 0, SCTP_GET_PEER_ADDR_INFO, &info, &size) < 0)
-			die("SCTP_GET_PEER_ADDR_INFO");
+		if (OF_SCTP(opt_info)(association, 0, SCTP_GET_PEER_ADDR_INFO, &info, &size) < 0) {
+			/* The peer may have removed the address since it was listed. */
+			if (errno != EINVAL)
+				die("SCTP_GET_PEER_ADDR_INFO");
+			continue;
+		}
+		known++;
 		SAY("path address=%s state=%s cwnd=%u mtu=%u", ip_of(address, text),
 		    state_name(info.spinfo_state), info.spinfo_cwnd, info.spinfo_mtu);
 	}
-	SAY("paths count=%d", count);
+	SAY("paths count=%d", known);
 }
 
 /* The words that stand in the ABORT, if it has a cause. */
