@@ -1,4 +1,4 @@
-"""This tree compared with an earlier revision of it, in pairs: whether what came since costs CPU time.
+"""Compares the CPU time of this tree with that of an earlier revision, in pairs.
 
 The earlier revision is built from the repository's own history, in a worktree below the target folder.
 """
@@ -20,17 +20,17 @@ SHARE = 0.95
 
 @dataclass
 class Costs:
-    """Ratios of CPU seconds, now over then, pair by pair."""
+    """Ratios of CPU seconds, this revision over the earlier one, pair by pair."""
 
     revision: str
     ratios: dict[str, list[float]]
 
 
 def build(revision: str) -> Path:
-    """Build the earlier revision's programs; return the folder that they are in."""
+    """Build the earlier revision's programs; return the folder that contains them."""
     place, target = TARGET / "earlier" / revision, TARGET / "earlier" / f"{revision}-target"
     if not place.exists():
-        # By force: `make clean` may have removed one that git still knows.
+        # Force it: `make clean` may have removed a worktree that git still lists.
         subprocess.run(["git", "worktree", "add", "-q", "--force", "--detach", place, revision], cwd=ROOT, check=True)
     build_cargo("-p", "polypath-cli", root=place, target=target)
     build_cargo("-p", "polypath", "--example", "loopback", root=place, target=target)
@@ -38,7 +38,7 @@ def build(revision: str) -> Path:
 
 
 def compare(revision: str, rounds: int, seconds: float) -> Costs:
-    """Run both in turn: A B, B A, and so on."""
+    """Run both revisions by turns: A B, B A, and so on."""
     then, now = build(revision), TARGET / "release"
 
     def simulated(programs: Path) -> float:
@@ -63,7 +63,7 @@ def compare(revision: str, rounds: int, seconds: float) -> Costs:
             found.append(costs[now] / costs[then])
         return found
 
-    # Both short: a simulation takes a tenth of a second.
+    # Take more of the short runs: a simulation takes a tenth of a second.
     return Costs(revision, {
         "simulator: 80 MiB at 3 % loss": ratios("simulator", simulated, 30 * rounds),
         "sockets": ratios("sockets", sockets(), 6 * rounds),

@@ -1,4 +1,4 @@
-"""Processes whose CPU time is known: contenders of the benchmarks, built and run."""
+"""Builds and runs the benchmarked programs, and measures their CPU time."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ PORT = 9931
 
 @dataclasses.dataclass
 class Run:
-    """One process at its end."""
+    """Resources and output of a process that has ended."""
 
     cpu: float
     wall: float
@@ -26,11 +26,11 @@ class Run:
 
 
 class Failed(Exception):
-    """A contender could not be run."""
+    """A benchmarked program could not be built or run."""
 
 
 class Process:
-    """A process whose CPU time is known at its end."""
+    """A running process whose CPU time is measured at its end."""
 
     def __init__(self, words: list[object]):
         self.words = [str(word) for word in words]
@@ -57,7 +57,7 @@ class Process:
         return file.read()
 
     def ready(self) -> None:
-        """Waits for the first line on stderr."""
+        """Wait for the first line on stderr."""
         end = time.monotonic() + 10
         while "\n" not in self._text(self.err):
             if time.monotonic() > end or self.popen.poll() is not None:
@@ -65,7 +65,7 @@ class Process:
             time.sleep(0.01)
 
     def end(self, timeout: float) -> Run:
-        """Waits for the end; fails if it was not a good one."""
+        """Wait for the end; raise Failed on a timeout or a failure."""
         deadline = time.monotonic() + timeout
         while True:
             pid, status, usage = os.wait4(self.popen.pid, os.WNOHANG)
@@ -83,13 +83,13 @@ class Process:
 
 
 def run(words: list[object], timeout: float = 120) -> Run:
-    """A program to its end."""
+    """Run a program to its end."""
     with Process(words) as process:
         return process.end(timeout)
 
 
 def build_cargo(*words: str, root: Path = ROOT, target: Path = TARGET) -> None:
-    """An optimised build of something of a workspace."""
+    """Build a part of a workspace with optimizations."""
     print(f"building {' '.join(words)} in {root}", file=sys.stderr)
     subprocess.run(["cargo", "build", "-q", "--release", *words], cwd=root, check=True,
                    env=os.environ | {"CARGO_TARGET_DIR": str(target)})
@@ -109,7 +109,7 @@ class Bulk:
 
 
 def transfer(receiver: list[object], sender: list[object], seconds: float) -> Bulk:
-    """Runs both sides to their ends."""
+    """Run both sides to their ends."""
     with Process(receiver) as receiving:
         receiving.ready()
         with Process(sender) as sending:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Speed, always beside a peer in the same run: contenders take turns (A B A B ...), medians count.
+"""Measures speed, always against a peer in the same run: programs take turns (A B A B ...), medians count.
 
     benches/run.py [--rounds N] [--seconds S] [--only sim|loopback|earlier] [--earlier REVISION]
                    [--output docs/performance.md]
 
-sim:      one file at 3 % loss, simulated: `polypath sim` and ns-2, CPU seconds of the process.
+sim:      one file at 3 % loss, simulated: CPU seconds of `polypath sim` and of ns-2.
 loopback: one association between two processes, messages of 1, 16 and 64 KiB: polypath in clear and
-          encrypted, usrsctp, and plain UDP with and without segmentation offload. Goodput at the receiver, CPU seconds
-          per GB of each side.
+          encrypted, usrsctp, and plain UDP with and without segmentation offload. Goodput at the
+          receiver, CPU seconds per GB of each side.
 earlier:  this revision and an earlier one (benches/earlier.py): CPU seconds in pairs, with an interval.
 
 CPU seconds are user and system time of whole processes. Standard library only.
@@ -36,7 +36,7 @@ DATAGRAM = 1452  # bytes of plain UDP, about what a DATA chunk leaves of 1500
 
 
 def build_peer(name: str, *words: str) -> Path | None:
-    """A peer's program; None where its library is not installed."""
+    """Build a peer's program; return None if its library is not installed."""
     program = TARGET / "bench" / name
     program.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(["gcc", "-O2", "-o", program, HERE / "peers" / f"{name}.c", *words],
@@ -51,7 +51,7 @@ def build_peer(name: str, *words: str) -> Path | None:
 
 
 def simulated(rounds: int) -> dict:
-    """CPU seconds of `polypath sim` and of ns-2 on the same setting."""
+    """CPU seconds of `polypath sim` and of ns-2 for the same scenario."""
     build_cargo("-p", "polypath-cli")
     ours = [TARGET / "release" / "polypath", "sim", SCENARIO, "--json"]
     theirs = ["ns", HERE / "ns2" / "bulk.tcl"]
@@ -80,7 +80,7 @@ def simulated(rounds: int) -> dict:
 
 
 def last_arrival(trace: Path) -> float:
-    """When the last full packet reached the receiver, from a trace of ns-2."""
+    """Time when the last full packet reached the receiver, from a trace of ns-2."""
     last = 0.0
     with trace.open() as lines:
         for line in lines:
@@ -94,7 +94,7 @@ def last_arrival(trace: Path) -> float:
 
 
 def loopback(rounds: int, seconds: float) -> dict[str, list[Bulk]]:
-    """Every contender at every size of messages."""
+    """Measure every program at every message size."""
     build_cargo("-p", "polypath", "--example", "loopback")
     ours = TARGET / "release" / "examples" / "loopback"
     usrsctp = build_peer("usrsctp_bulk", "-lusrsctp")
@@ -215,7 +215,7 @@ def loopback_page(samples: dict[str, list[Bulk]], seconds: float) -> list[str]:
 
 
 def version(*words: str) -> str:
-    """First line of what a program says of itself."""
+    """First line of a program's version output."""
     with contextlib.suppress(OSError):
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
         if done.returncode == 0 and done.stdout.strip():
@@ -224,7 +224,7 @@ def version(*words: str) -> str:
 
 
 def machine() -> list[str]:
-    """Where and with what."""
+    """Describe the machine and the versions of the programs."""
     model = "unknown"
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():

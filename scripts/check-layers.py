@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Arrows only point down: cli -> polypath, sim -> proto; py, fleet -> sim.
+"""Checks the layers of the workspace: cli -> polypath, sim -> proto; py, fleet -> sim.
 
-Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not know, if
-polypath-proto links anything besides the crates listed here (no sockets, no clock, no async
-runtime), or if polypath-sim without its emulator reaches for sockets.
+Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not depend on, if
+polypath-proto links crates other than those listed here (no sockets, no clock, no async
+runtime), or if polypath-sim without its emulator depends on a crate with sockets.
 """
 
 import json
@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-# Who of the workspace may be known, directly or through others.
+# Crates of the workspace that each may depend on, directly or indirectly.
 WORKSPACE = {
     "polypath-proto": set(),
     "polypath-sim": {"polypath-proto"},
@@ -23,7 +23,8 @@ WORKSPACE = {
     "polypath-py": {"polypath-proto", "polypath-sim", "polypath"},
 }
 
-# All that the core may link, indirect dependencies included: bytes, checksums, cookies, dice.
+# All crates that the core may link, including indirect dependencies: bytes, checksums, cookies, random
+# numbers.
 PROTO = {
     "bytes",
     "crc-fast", "spin", "generic-array",
@@ -33,7 +34,7 @@ PROTO = {
     "thiserror",
 }
 
-# What brings sockets, clocks, threads or dice of its own into a program.
+# Crates that provide sockets, clocks, threads or randomness.
 IO = {
     "tokio", "mio", "async-std", "smol", "async-io", "futures", "quinn-udp", "socket2", "rustix",
     "nix", "polling", "rayon", "crossbeam", "rand", "getrandom", "chrono", "time", "jiff",
@@ -55,7 +56,7 @@ def members() -> set[str]:
 
 
 def cargo(*words: str) -> str:
-    """What cargo prints."""
+    """Output of cargo."""
     command = [os.environ.get("CARGO", "cargo"), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

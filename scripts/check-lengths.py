@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Warns about source files of more than 800 lines without their tests: a seam was missed there."""
+"""Warns about source files of more than 800 lines without their tests: they should be split."""
 
 import re
 import sys

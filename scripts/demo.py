@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The demo: a file over two emulated paths; the one in use is cut half way and mended later.
+"""Runs the demo: a file over two emulated paths; the one in use is cut half way and restored later.
 
 Three real processes: `polypath emulate` relays datagrams between two pairs of loopback addresses
-through two modelled links in real time, `polypath recv` and `polypath send` are what a user runs.
+over two modelled links in real time, `polypath recv` and `polypath send` transfer the file.
 Standard library only.
 """
 
@@ -24,15 +24,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROGRESS = sys.stderr.isatty()
 
-# So that a path is given up, and taken back, within a second or two; the RFC has patience for a
-# network that is merely slow (RFC 9260 16: 1 s, 5 and 30 s).
+# A path fails and recovers within a second or two; the RFC's defaults tolerate a slow network for longer (RFC
+# 9260 16: 1 s, 5 and 30 s).
 BRISK = {"rto_initial": "500ms", "rto_min": "200ms", "rto_max": "1s", "path_max_retrans": 1,
          "heartbeat_interval": "1s", "sack_delay": "40ms"}
 MENDED_AFTER = 5.0  # seconds
 
 
 class Problem(Exception):
-    """Why the demo cannot go on."""
+    """The demo cannot continue."""
 
 
 def say(text: str) -> None:
@@ -40,19 +40,19 @@ def say(text: str) -> None:
 
 
 def news(text: str) -> None:
-    """Something has happened. On a terminal the sender's progress has the screen."""
+    """Report an event, unless the sender shows its progress on the terminal."""
     if not PROGRESS:
         say(text)
 
 
 def end_with_parent() -> None:
-    """In a child: end when the demo does, however it does."""
+    """In a child: exit when the demo's process ends for any reason."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 class Children:
-    """The processes of the demo; none is left behind."""
+    """The processes of the demo; all are stopped at its end."""
 
     def __init__(self):
         self.all: list[subprocess.Popen] = []
@@ -108,7 +108,7 @@ class Demo:
                 f"Quick failover for the show: {settings}\n")
 
     def run(self) -> dict:
-        """The whole transfer; returns what the summary is made of."""
+        """Run the transfer; return the data for the summary."""
         content = random.Random(1).randbytes(self.size)
         source = self.folder / "demo.bin"
         source.write_bytes(content)
@@ -129,7 +129,7 @@ class Demo:
         }
 
     def start_emulator(self) -> subprocess.Popen:
-        # What happens to the paths happens when the demo says so.
+        # The demo cuts the paths itself: remove the scenario's faults.
         words = [self.program, "emulate", self.scenario, "--set", "fault=[]"]
         if self.capture:
             words += ["--pcap", self.capture]
@@ -155,11 +155,11 @@ class Demo:
         first, *others = [f"{address}:{port}" for address in self.emulator["receivers"]]
         words = [self.program, "send", source, first, "--via", ",".join(others),
                  "--bind", ",".join(self.emulator["senders"]), "--json", "--plain", *tuning()]
-        # Its progress is what there is to see: stderr is ours.
+        # The user follows the sender's progress: it inherits stderr.
         return self.children.start(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 
     def ready(self, child: subprocess.Popen, log: Path, name: str, word: bytes) -> None:
-        """Waits until a process has said this word."""
+        """Wait until the process's log contains `word`."""
         end = time.monotonic() + 10
         while word not in log.read_bytes():
             if child.poll() is not None:
@@ -169,7 +169,7 @@ class Demo:
             time.sleep(0.02)
 
     def cut_and_mend(self, emulator, sender, receiver) -> None:
-        """Watches what arrives; cuts path 0 half way and mends it."""
+        """Watch the received file; cut path 0 half way and restore it later."""
         while sender.poll() is None and receiver.poll() is None:
             now = time.monotonic()
             arrived = sum(entry.stat().st_size for entry in self.files())
@@ -186,7 +186,7 @@ class Demo:
             time.sleep(0.02)
 
     def files(self):
-        # A file may get its final name between the listing and the look.
+        # A file may get its final name between listing and testing.
         with contextlib.suppress(FileNotFoundError):
             yield from [entry for entry in self.out.iterdir() if entry.exists()]
 
@@ -199,7 +199,7 @@ class Demo:
             raise Problem("polypath emulate has ended") from None
 
     def summary(self, name: str, child: subprocess.Popen) -> dict:
-        """What `--json` has printed at the end."""
+        """The process's JSON summary."""
         try:
             out, _ = child.communicate(timeout=15)
         except subprocess.TimeoutExpired:
@@ -216,7 +216,7 @@ def tuning() -> list[str]:
 
 
 def summary(result: dict) -> str:
-    """The short plain summary."""
+    """The summary as plain text."""
     sent, received = result["sent"], result["received"]
     cut, mended = result["cut_at_s"], result["mended_at_s"]
     equal = result["sha256_sent"] == result["sha256_received"]
@@ -244,7 +244,7 @@ def summary(result: dict) -> str:
 
 
 def happened(sent: dict, change: str, row: str, since: float) -> list[tuple[str, str]]:
-    """When path 0 changed so."""
+    """Rows of the summary for the first such change of path 0."""
     found = [entry["at_s"] for entry in sent["changes"]
              if entry["path"] == 0 and entry["change"] == change]
     if found:
@@ -258,7 +258,7 @@ def words(state: str) -> str:
 
 
 def build() -> Path:
-    """The optimised program."""
+    """Build the program with optimizations."""
     cargo = os.environ.get("CARGO", "cargo")
     done = subprocess.run([cargo, "build", "--release", "-p", "polypath-cli"], cwd=ROOT, check=False)
     if done.returncode != 0:
@@ -275,7 +275,7 @@ def main() -> int:
     parser.add_argument("--pcap", type=Path, help="capture what the emulated links carry (pcapng)")
     parser.add_argument("--json", action="store_true", help="print the results as one JSON object")
     arguments = parser.parse_args()
-    # A signal unwinds like anything else, so that the children are ended.
+    # Signals raise SystemExit, so that the children are stopped.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     try:

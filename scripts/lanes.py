@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the lanes of `make test`: each is a target of the Makefile. A lane that fails does not end the others; at the
-end there is a line for each lane, and the exit code is 1 if one has failed. Standard library only.
+"""Runs the lanes of `make test`. Each lane is a target of the Makefile.
 
-A step's lanes run at the same time. The first of them prints as it goes, the others when the step is over.
+A lane that fails does not stop the others. At the end each lane gets a line, and the exit code is 1 if
+one has failed. Standard library only.
+
+A step's lanes run at the same time. The first of them prints as it runs, the output of the others is
+printed when the step is over.
 
     scripts/lanes.py STEP...        STEP: names of lanes, joined by "+"
 """
@@ -20,25 +23,25 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Lane:
-    """A lane that runs; `log` is where it prints, unless it prints as it goes."""
+    """A running lane; `log` receives its output, or it prints directly if there is no log."""
 
     def __init__(self, name: str, log: Path | None):
         self.name, self.log = name, log
         self.began = time.monotonic()
         self.code = 0
         self.seconds = self.processor = 0.0
-        # The job server of another make is not for this one.
+        # Do not pass on the job server of another make.
         left_out = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
         environment = {key: value for key, value in os.environ.items() if key not in left_out}
         with contextlib.ExitStack() as files:
             out = files.enter_context(log.open("wb")) if log else None
-            # What it starts is in its group of processes, and ends with it.
+            # The lane's processes share a process group, so that they can be stopped together.
             self.popen = subprocess.Popen(
                 ["make", "--no-print-directory", name], cwd=ROOT, env=environment, process_group=0,
                 stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT if log else None)
 
     def runs(self) -> bool:
-        """Whether it still does; notes how it ended."""
+        """Whether the lane is still running; records how it ended."""
         if self.popen.returncode is None:
             pid, status, used = os.wait4(self.popen.pid, os.WNOHANG)
             if pid:
@@ -58,7 +61,7 @@ class Lane:
 
 
 def run(names: list[str], folder: Path) -> list[Lane]:
-    """One step."""
+    """Run the lanes of one step."""
     lanes: list[Lane] = []
     try:
         for number, name in enumerate(names):

@@ -3,9 +3,10 @@
 
     scripts/rfc-requirements.py rfc9260.txt 3-9 > crates/polypath-proto/tests/conformance/rfc9260.tsv
 
-A row has an identifier (section and the sentence's number among the section's requirements), the strongest level
-in the sentence, the sentence, and an empty field for the reason why no test shows it. Give a third argument
-to list only some levels: MUST for the requirements of MUST, MUST NOT, SHALL, SHALL NOT and REQUIRED.
+A row has an identifier (section and the sentence's number among the section's requirements), the
+strongest level in the sentence, the sentence, and an empty field for the reason why no test covers it.
+A third argument selects levels: MUST lists the requirements of MUST, MUST NOT, SHALL, SHALL NOT and
+REQUIRED.
 """
 
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 LEVELS = ("MUST NOT", "MUST", "SHALL NOT", "SHALL", "REQUIRED", "SHOULD NOT", "SHOULD", "RECOMMENDED")
 KEY = re.compile(r"\b(MUST|SHALL|SHOULD|REQUIRED|RECOMMENDED)\b")
 HEADING = re.compile(r"^((?:\d+\.)+)  +\S")
-# What ends with a full stop and ends no sentence.
+# Abbreviations whose full stop does not end a sentence.
 SHORT = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|Fig|Sec|No|HB|RTO|Max|Path|Association|Init|Cookie|Min|Initial)\.$")
 
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""The blackout when the path in use is cut, with the papers' constants: simulator, emulator, namespaces.
-Writes its table into docs/failover.md. `make blackout`, as root; standard library only.
+"""Measures the blackout when the path in use is cut: simulator, emulator and namespaces.
+
+Uses the papers' constants and writes its table into docs/failover.md. `make blackout`, as root; standard
+library only.
 """
 
 import argparse
@@ -20,7 +22,7 @@ BEGIN, END = "<!-- make blackout -->\n", "<!-- end -->\n"
 
 
 def measure(arguments: argparse.Namespace, folder: Path) -> str:
-    """The table, and what it was made with."""
+    """The table, with the parameters of its measurement."""
     cells = list(itertools.product(SETTINGS, CUTS))
     simulated = {cell: simulate(cases(*cell, PAPERS, range(arguments.simulated)), folder) for cell in cells}
     runs = [(cell, driver, case) for cell in cells for driver in DRIVERS

@@ -1,10 +1,11 @@
 """Fixtures of the end-to-end tests: real processes of the `polypath` program, and nothing else.
 
-A test that needs what the machine has not says so by `@pytest.mark.needs(...)`. It is skipped there;
-with CI=true a skip is a failure.
+A test that needs features of the machine lists them in `@pytest.mark.needs(...)`. It is skipped on
+machines without them; with CI=true a skip is a failure.
 
-A test that compares clock times is marked `clock`. `make test-clock` runs these alone, one after the other. One that
-fails while the machine was late is repeated; the last attempt allows for the lateness that was measured.
+A test that compares clock times is marked `clock`. `make test-clock` runs these alone, one after the
+other. One that fails while the machine was late is repeated; the last attempt allows for the measured
+lateness.
 """
 
 import functools
@@ -21,14 +22,14 @@ from _pytest.runner import runtestprotocol
 
 from support import lateness, namespaces, program
 
-# How often a test that compares clock times may be tried on a busy machine.
+# Maximum attempts of a test that compares clock times, on a busy machine.
 ATTEMPTS = 4
 
-# Where Debian has ip, tc and ethtool, whoever's path this is.
+# Debian's directories of ip, tc and ethtool.
 os.environ["PATH"] += os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
 
 
-# Nobody's own identity and known hosts; of all workers the same.
+# A temporary directory for identity and known hosts, shared by all workers.
 if "PYTEST_XDIST_WORKER" not in os.environ:
     SETTINGS = tempfile.TemporaryDirectory(prefix="polypath-tests-")
     os.environ["XDG_CONFIG_HOME"] = SETTINGS.name
@@ -58,20 +59,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Clock:
-    """What a test that compares clock times knows of the machine: how late it was since the test began, but only in the
-    last attempt, when there is no better one to wait for."""
+    """How late the machine was since the test began, for a test that compares clock times. Only the last
+    attempt allows for lateness; earlier ones are repeated instead."""
 
     def __init__(self, attempt: int, watch: lateness.Watch | None):
         self.attempt, self.watch, self.began = attempt, watch, time.monotonic()
 
     def late(self) -> lateness.Lateness:
-        """What the comparison has to allow for."""
+        """The lateness to allow for in comparisons."""
         return self.watch.since(self.began) if self.watch else lateness.NONE
 
 
 @functools.cache
 def _watch() -> lateness.Watch:
-    """One for the session; it ends with the process."""
+    """One watch for the session; it ends with the process."""
     return lateness.Watch()
 
 
@@ -80,7 +81,7 @@ CLOCK = pytest.StashKey[Clock]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Repeats what fails while the machine is late, and nothing else."""
+    """Repeat tests that fail while the machine is late, and no others."""
     if item.get_closest_marker("clock") is None:
         return None
     watch = _watch()
@@ -111,7 +112,7 @@ def clock(request) -> Clock:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     group = item.get_closest_marker("xdist_group")
     if group and "PYTEST_XDIST_WORKER" in os.environ:
-        # Such tests must not meet, and pytest-xdist says nothing where it cannot keep them apart.
+        # These tests must not run concurrently, and pytest-xdist ignores groups silently in some modes.
         assert item.nodeid.endswith(f"@{group.args[0]}"), "pytest-xdist does not see groups"
     for mark in item.iter_markers("needs"):
         for what in mark.args:
@@ -131,7 +132,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 
 @pytest.fixture
 def processes(tmp_path):
-    """Starts processes and sees to it that none is left."""
+    """Starts processes and stops them at the end of the test."""
     with program.Processes(tmp_path) as started:
         yield started
 

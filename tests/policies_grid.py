@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The retransmission policies at 3, 5 and 8 % loss between real sockets, beside the simulator: files of
-4 MiB as in Caro et al. 2006, a table in Markdown. `make policies`; standard library only.
+"""Measures the retransmission policies at 3, 5 and 8 % loss between real sockets and in the simulator.
+
+Files of 4 MiB as in Caro et al. 2006, a table in Markdown. `make policies`; standard library only.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from support.policies import Point, Sockets, Took, Transfer, difference, simulat
 
 KIBIBYTES = 4096
 LOSSES = (3, 5, 8)
-# Those of Fig. 6, 8 and 9 at the ends of their axes. AllRtxSame sends nothing over the alternate path.
+# The ends of the axes of Fig. 6, 8 and 9. AllRtxSame sends nothing over the alternate path.
 SERIES = [("AllRtxSame", 0), ("AllRtxSame+MFR", 0), ("AllRtxAlt", 0), ("FrSameRtoAlt", 0), ("AllRtxAlt", 10),
           ("AllRtxAlt+HAR", 10), ("AllRtxAlt+TS", 10), ("FrSameRtoAlt", 10)]
 PAIRS = [(("AllRtxAlt", 0), ("AllRtxSame", 0)), (("AllRtxAlt", 0), ("FrSameRtoAlt", 0)),
@@ -27,12 +28,12 @@ HALF = statistics.NormalDist().inv_cdf(0.95)
 
 
 def run(arguments: argparse.Namespace, folder: Path) -> str:
-    """The table, and what it was made with."""
+    """The table, with the parameters of its measurement."""
     points = [Point(policy, loss, alternate) for loss in LOSSES for policy, alternate in SERIES]
     seeds = range(arguments.seeds)
     simulated = {point: simulate([Transfer(point, seed, KIBIBYTES) for seed in range(arguments.simulated)],
                                  arguments.limit, folder) for point in points}
-    # The long ones first, so that the end is not a wait for one of them.
+    # Start the long ones first, so that the end does not wait for one of them.
     order = sorted(points, key=lambda point: -statistics.mean(simulated[point]))
     transfers = [Transfer(point, seed, KIBIBYTES) for point in order for seed in seeds]
     began = time.monotonic()
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace, folder: Path) -> str:
 
 
 def compare(fast: Point, slow: Point, measured: dict, simulated: dict, runs: int) -> str:
-    """A row about two series: differences of the means as shares of the slower's."""
+    """A row that compares two series: differences of the means as fractions of the slower's mean."""
     def share(first: list[float], second: list[float]) -> str:
         found, whole = difference(first, second), statistics.mean(second) / 100
         return f"{found.mean / whole:+.0f} % ± {HALF * found.error / whole:.0f}"

@@ -1,4 +1,4 @@
-"""A host changes its network while a file is on its way: one address comes, the other one goes."""
+"""A host changes its network during a transfer: one address is added, the other one is removed."""
 
 import time
 
@@ -14,7 +14,7 @@ BRISK = tuning(rto_initial="400ms", rto_min="200ms", rto_max="1s", heartbeat_int
 
 
 class Roaming(TwoHosts):
-    """Host `a` has an address on the second path only when it has moved there."""
+    """Host `a` gets an address on the second path only when it moves there."""
 
     def __init__(self):
         super().__init__(rate="20mbit")
@@ -39,12 +39,12 @@ class Roaming(TwoHosts):
 
 @pytest.fixture
 def hosts():
-    """Host `b` has one address, which both networks lead to."""
+    """Host `b` has one address, which is reachable over both networks."""
     with Roaming() as both:
         both.a.ip("addr", "del", "10.82.0.1/24", "dev", "va2")
         both.b.ip("addr", "add", "10.90.0.2/32", "dev", "lo")
         both.a.ip("route", "add", "10.90.0.2/32", "via", "10.81.0.2")
-        # What leaves from the second address takes the second way, as it would at home.
+        # Packets from the second address take the second path, as in a real network.
         for path in (1, 2):
             both.a.ip("rule", "add", "from", f"10.8{path}.0.1", "lookup", 100 + path)
             both.a.ip("route", "add", f"10.8{path}.0.0/24", "dev", f"va{path}", "table", 100 + path)
@@ -61,8 +61,8 @@ def hosts():
     pytest.param(True, False, True, False, id="ip-receiver-link"),
 ])
 def test_a_host_that_moves_keeps_its_transfer(hosts, tmp_path, raw, sends, link, gap):
-    """The file arrives whole; the side that stays learns the new address and forgets the old one, also where it
-    is without any for a moment. An address that is of no use to the other side is not told, and in nobody's way."""
+    """The file arrives whole. The stationary host learns the new address and drops the old one, even if the
+    moving host has no address for a moment. An address that the peer cannot reach is not announced."""
     sha256 = make_file(tmp_path / "file", LONG)
     below = ["--raw"] if raw else []
     (tmp_path / "there").mkdir()
@@ -104,9 +104,9 @@ def test_a_host_that_moves_keeps_its_transfer(hosts, tmp_path, raw, sends, link,
     pytest.param(-1.0, id="old-network-first"),
 ])
 def test_the_gap_is_that_of_the_simulator(hosts, tmp_path, clock, apart):
-    """scenarios/laptop.toml with what these networks have: 20 Mbit/s, queues of 60 kB, no delay. The receiver's
-    window fits a queue, so that the move alone loses packets: a retransmission that is lost in a full queue costs a
-    second, whenever that is."""
+    """Runs scenarios/laptop.toml with the parameters of these networks: 20 Mbit/s, queues of 60 kB, no delay.
+    The receiver's window fits a queue, so that only the move loses packets: a retransmission lost in a
+    full queue would add a second."""
     window = "48 kB"
     make_file(tmp_path / "file", SIZE)
     (tmp_path / "there").mkdir()
@@ -136,6 +136,6 @@ def test_the_gap_is_that_of_the_simulator(hosts, tmp_path, clock, apart):
     print(f"longest time without new data: {gap:.3f} s in the simulator, {real:.3f} s between processes")
     assert forward["bytes_delivered"] == SIZE
     assert gap == pytest.approx(max(-apart, 0.05), abs=0.1)
-    # ip(8) takes its time: the host may have been without a network for longer than in the simulator.
+    # ip(8) takes time: the host may have been without a network for longer than in the simulator.
     longer = 0.0 if apart > 0 else moved["comes"][1] - moved["goes"][0] + apart
     assert -0.1 < real - gap < longer + 0.5 + clock.late().seconds

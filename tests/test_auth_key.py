@@ -1,4 +1,4 @@
-"""`--auth-key-file`: who has the secret gets through, in clear as well; nobody else does."""
+"""`--auth-key-file`: only peers with the secret are accepted, even in clear."""
 
 import os
 
@@ -50,7 +50,7 @@ def test_the_same_key(transfer, number):
                  "authenticates nothing", id="the-receiver-authenticates-nothing"),
 ])
 def test_not_the_same_key(transfer, tmp_path, sends, receives, words):
-    """The sender says so; nothing is received, and the receiver waits on."""
+    """The sender reports the failure; nothing is received, and the receiver keeps waiting."""
     sender, receiver, _ = transfer(sends, receives)
     sender.wait().complains(LOCAL, words, within=10)
     assert receiver.popen.poll() is None

@@ -1,5 +1,5 @@
-"""The path in use is cut: the transfer stands still as long in the emulator and between namespaces as
-in the simulator, for every failover setting and every kind of cut."""
+"""The path in use is cut: the blackouts in the emulator and between namespaces agree with the simulator, for
+every failover setting and every kind of cut."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from support.agreement import agreement
 from support.blackout import BRIEF, CUTS, DRIVERS, SETTINGS, Sockets, cases, resolution, simulate
 
 RUNS, SIMULATED = 3, 20
-# What fails to agree gets as many runs again, and what is not clear is measured anew, so often.
+# Maximum number of rounds: cells that disagree get as many runs again, unclear ones are measured anew.
 ROUNDS = 4
 CELLS = list(itertools.product(SETTINGS, CUTS, DRIVERS))
 
@@ -22,7 +22,7 @@ def test_simulator_emulator_and_namespaces_agree(tmp_path, clock):
                  for setting, cut in itertools.product(SETTINGS, CUTS)}
     mean = {key: sum(values) / SIMULATED for key, values in simulated.items()}
     for cut in CUTS:
-        # After 1 + 2 + 4 + 8 + 16 + 32 times RTO.Min, and after one (Caro 2006, failover).
+        # After 1 + 2 + 4 + 8 + 16 + 32 times RTO.Min, and after one RTO.Min (Caro 2006, failover).
         assert mean["PMR 5", cut] == pytest.approx(63 * BRIEF.rto_min, rel=0.02)
         for setting in ("PMR 0", "Fig. 13", "RFC 7829"):
             assert mean[setting, cut] == pytest.approx(BRIEF.rto_min, rel=0.2)
@@ -38,14 +38,14 @@ def test_simulator_emulator_and_namespaces_agree(tmp_path, clock):
                                       strict=True):
             measured[cell].append(seconds)
         found = {cell: agreement(values, simulated[cell[:2]]) for cell, values in measured.items()}
-        # One timeout more or less is a factor of two, and must not pass.
+        # A difference of one timeout is a factor of two, and must not pass.
         unclear = [cell for cell in CELLS if found[cell].margin(resolution(cell[0])) > mean[cell[:2]] / 3]
         late = clock.late().worst
         apart = [cell for cell in CELLS if not found[cell].holds(resolution(cell[0]) + late)]
         open_cells = [cell for cell in CELLS if cell in unclear or cell in apart]
         if not open_cells:
             return
-        for cell in unclear:  # a process that got no time would stay in the sample for ever
+        for cell in unclear:  # a process that was not scheduled would stay in the sample for ever
             story.append(f"{cell}: {measured[cell]}")
             measured[cell] = []
     story += [f"{cell}: {found[cell]}, simulator {mean[cell[:2]]}" for cell in open_cells]

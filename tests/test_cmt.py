@@ -1,5 +1,5 @@
-"""Concurrent multipath transfer between real processes: what several clean paths add up to
-(Iyengar 2004, 2006)."""
+"""Concurrent multipath transfer between real processes: the combined goodput of several clean paths (Iyengar
+2004, 2006)."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 from support.program import Processes
 
 MIB_A_PATH = 8
-# Bytes a second of a path: 10 Mbit/s.
+# Rate of a path in bytes a second: 10 Mbit/s.
 RATE = 1_250_000
 EQUAL = ("10 Mbit/s", "45 ms")
 
@@ -22,7 +22,8 @@ def addresses(paths: int, host: int, number: int) -> list[str]:
 
 def goodput(paths: list[tuple[str, str]], number: int, folder: Path, size: int,
             receive_buffer: str = "4MiB") -> float:
-    """Bytes a second of a transfer of `size` bytes over clean paths of such rates and delays one way."""
+    """Goodput in bytes a second of a transfer of `size` bytes over clean paths with these rates and one-way
+    delays."""
     folder.mkdir()
     own, theirs = (addresses(len(paths), host, number) for host in (1, 2))
     path = "".join(f'[[path]]\nrate = "{rate}"\ndelay = "{delay}"\nqueue = "100 packets"\n'
@@ -54,7 +55,7 @@ def test_two_and_three_clean_paths_add_up(tmp_path, clock):
 
     with ThreadPoolExecutor(3) as pool:
         alone, two, three = pool.map(run, (1, 2, 3))
-    # A path alone fills its link, but for headers, the handshake and slow start.
+    # A single path fills its link, apart from headers, the handshake and slow start.
     own = 1 - clock.late().share
     assert alone > 0.85 * RATE * own
     assert two >= 0.97 * 2 * alone * own, f"{two:.0f} bytes/s over two paths, {alone:.0f} over one"
@@ -63,7 +64,7 @@ def test_two_and_three_clean_paths_add_up(tmp_path, clock):
 
 @pytest.mark.clock
 def test_paths_of_unequal_rate_and_delay_add_up(tmp_path, clock):
-    """With a receive buffer of twice the sum of both bandwidth-delay products."""
+    """The receive buffer is twice the sum of both bandwidth-delay products."""
     fast, slow = ("10 Mbit/s", "20 ms"), ("2 Mbit/s", "200 ms")
 
     def run(case: tuple[int, list[tuple[str, str]], int]) -> float:

@@ -1,5 +1,5 @@
-"""CMT and CMT-PF between real processes: the second path is cut in mid-transfer, with a receive buffer of
-64 KB and Path.Max.Retrans 5; goodput until the failure is detected, beside the simulator's
+"""CMT and CMT-PF between real processes: the second path is cut during the transfer, with a receive buffer of
+64 KB and Path.Max.Retrans 5. Compares the goodput until the failure is detected with the simulator's
 (Natarajan 2009, Figure 2)."""
 
 import dataclasses
@@ -28,7 +28,7 @@ CUT_AFTER = 1.5
 SIMULATED_CUTS = [CUT_AFTER + 0.01 * number for number in range(8)]
 # Transfers of each profile between sockets, all at the same time.
 TRANSFERS = 3
-# Two ratios are alike if one is less than so many times the other.
+# Two ratios agree if their quotient is less than this.
 ALIKE = 1.5
 
 
@@ -41,14 +41,14 @@ class Goodput:
 
 
 def scenario(profile: str, number: int, run: str = "") -> str:
-    """For the simulator, and without the fault for the emulator."""
+    """The scenario for the simulator, and without the fault for the emulator."""
     constants = "".join(f"{key} = {json.dumps(value)}\n" for key, value in CONSTANTS.items())
     return (
         f'schema = 1\nname = "{profile}"\n'
         + "".join(f'[[path]]\nname = "{name}"\nrate = "5 Mbit/s"\ndelay = "10 ms"\nqueue = "50 packets"\n'
                   for name in ("first", "second"))
         + f'[transport]\nprofile = "{profile}"\nencapsulation = "udp"\n{constants}'
-        # Messages as `polypath send` has them.
+        # The message size of `polypath send`.
         + f'[workload]\nkind = "bulk"\nsize = "{SIZE} B"\nmessage_size = "64 KiB"\n{run}'
         f"[emulator]\nsenders = {json.dumps(addresses(number, 1))}\n"
         f"receivers = {json.dumps(addresses(number, 2))}\n")
@@ -59,7 +59,7 @@ def addresses(number: int, host: int) -> list[str]:
 
 
 def simulated(profile: str, folder: Path, cut: float) -> Goodput:
-    """Of the simulator: runs that end at the cut and when it is detected."""
+    """Goodput in the simulator, from runs that end at the cut and at its detection."""
     def run(limit: float) -> dict:
         file = folder / f"{profile}-{cut:.3f}-{limit:.6f}.toml"
         fault = f'[[fault]]\nat = "{cut:.3f} s"\npath = "second"\nkind = "down"\n'
@@ -76,7 +76,7 @@ def simulated(profile: str, folder: Path, cut: float) -> Goodput:
 
 
 def between_sockets(profile: str, number: int, folder: Path) -> Goodput:
-    """Of real processes: what the receiver has written."""
+    """Goodput between real processes, from the file that the receiver has written."""
     out = folder / "received"
     out.mkdir(parents=True)
     (folder / "scenario.toml").write_text(scenario(profile, number))
@@ -119,12 +119,12 @@ def test_a_cut_path_stops_cmt_again_and_again_and_cmt_pf_once(tmp_path, clock):
     late = clock.late()
     for one in (*real, *model):
         assert 63 * RTO < one.detected < 2.5 * 63 * RTO + late.seconds, story
-    # CMT-PF goes on over the other path, CMT hardly does: the same order ...
+    # CMT-PF continues over the other path, CMT hardly does: the same order ...
     ratios, theirs = ([failed.value / plain.value for plain, failed in zip(ones[::2], ones[1::2], strict=True)]
                       for ones in (real, model))
     assert min(*ratios, *theirs) > 3 * (1 - late.share), story
-    # ... and a like ratio: the interval of the quotient of the two reaches below ALIKE, and is no wider
-    # than what tells a ratio from the next order.
+    # ... and a similar ratio: the interval of the quotient of the two reaches below ALIKE, and is narrow
+    # enough to distinguish orders of magnitude.
     found = agreement(*([math.log(ratio) for ratio in sample] for sample in (ratios, theirs)))
     print(f"CMT-PF against CMT: {mean(ratios):.1f} times between sockets, {mean(theirs):.1f} in the simulator; "
           f"quotient {math.exp(found.difference):.2f}, from {math.exp(found.difference - found.half):.2f} "

@@ -1,4 +1,4 @@
-"""`make demo`: the main job of the program, seen from outside."""
+"""`make demo`, run as a user would."""
 
 import contextlib
 import json
@@ -14,14 +14,14 @@ from support.program import ROOT, binary, changes, wait_until
 
 DEMO = [sys.executable, str(ROOT / "scripts" / "demo.py")]
 FRONT, BACK = 9900, 9901
-# One demo at a time: its addresses are those of its scenario.
+# One demo at a time: the addresses are those of its scenario.
 one_at_a_time = pytest.mark.xdist_group("demo")
 
 
 @pytest.mark.clock
 @pytest.mark.needs("tshark")
 def test_the_demo_survives_the_cut_and_its_capture_is_sound(processes, tmp_path, clock):
-    """With the capture that the emulator writes: what each link carried."""
+    """Checks the emulator's capture of each link."""
     pcap = tmp_path / "demo.pcapng"
     ended = processes.start(
         *DEMO, "--program", binary(), "--pcap", pcap, "--json").wait(60)
@@ -38,12 +38,12 @@ def test_the_demo_survives_the_cut_and_its_capture_is_sound(processes, tmp_path,
 
 @pytest.mark.needs("namespaces", "tshark", "ethtool")
 def test_what_the_demo_puts_on_the_wire_is_sound(processes, tmp_path):
-    """As tshark captures it from the sockets. On a loopback of its own, without segmentation
-    offload: a capture would show up to 64 KiB as one datagram."""
+    """Checks a capture of the sockets by tshark, on a separate loopback without segmentation offload, which
+    would show up to 64 KiB as one datagram."""
     pcap = tmp_path / "wire.pcapng"
     with Namespace() as host:
         host.whole_datagrams("lo")
-        # Written where tshark may write after it has dropped its privileges: standard output.
+        # Write to standard output: tshark drops its privileges and may not write elsewhere.
         with pcap.open("wb") as out:
             sniffer = subprocess.Popen(
                 [*host.inside, "dumpcap", "-q", "-i", "lo", "-f", "udp portrange 9899-9901",
@@ -56,7 +56,7 @@ def test_what_the_demo_puts_on_the_wire_is_sound(processes, tmp_path):
         finally:
             sniffer.terminate()
             sniffer.wait(10)
-    # Each datagram twice: before the emulated link, and behind it.
+    # Each datagram appears twice: before the emulated link, and after it.
     capture.assert_sound(pcap, (9899, FRONT, BACK), at_least=6000)
 
 
@@ -81,11 +81,11 @@ def test_an_interrupted_demo_leaves_nothing_behind(processes):
 
 
 def children(parent: int) -> list[int]:
-    """Processes that this one has started."""
+    """Child processes of `parent`."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # "pid (name) state parent ...", and names may hold anything.
+            # The format is "pid (name) state parent ...", and names may contain anything.
             pid, rest = stat.parent.name, stat.read_text().rpartition(")")[2].split()
             if int(rest[1]) == parent:
                 found.append(int(pid))

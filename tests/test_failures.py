@@ -1,4 +1,4 @@
-"""What goes wrong is told in one line, ends with an exit code, and leaves no half file behind."""
+"""Failures are reported in one line, end with an exit code, and leave no partial file behind."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import pytest
 
 from support.program import BRISK, binary, make_file, sha256, tuning, wait_until
 
-# Loopback addresses of these tests alone, and of this of the processes that run them.
+# Loopback addresses used only by these tests, and only by this worker.
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 LOCAL, BESIDE = f"127.0.91.{1 + 2 * WORKER}", f"127.0.91.{2 + 2 * WORKER}"
 # Gives up after a few seconds rather than a minute.
@@ -44,13 +44,13 @@ def test_no_such_file(processes, tmp_path):
 
 
 def test_a_sender_that_sends_no_file(processes, a_file):
-    """Its data waits for a path that nobody answers on (RFC 9260 5.4)."""
+    """The sender's data waits for the confirmation of a path without a peer (RFC 9260 5.4)."""
     receiver = processes.polypath(
         "recv", "--bind", LOCAL, "-o", a_file.parent / "out", "--timeout", 1).said("waiting on")
     sender = processes.polypath(
         "send", a_file, LOCAL, "--via", BESIDE, *tuning(path_confirmation="before-data"))
     sender.wait().complains("sends no file", within=5)
-    # It waits on for the next.
+    # The receiver keeps waiting for the next sender.
     assert receiver.said("has connected and sends no file").popen.poll() is None
     assert not any((a_file.parent / "out").iterdir())
 
@@ -74,7 +74,7 @@ def test_a_wrong_setting_names_what_is_allowed(processes, a_file, words, allowed
 
 @pytest.mark.needs("namespaces", "tc", "ethtool")
 class TestBetweenHosts:
-    """Two hosts that can be pulled apart."""
+    """Two hosts whose links can be cut."""
 
     def start(self, processes, hosts, a_file, *words):
         """A transfer over one path; returns receiver and sender once data flows."""
@@ -92,7 +92,7 @@ class TestBetweenHosts:
         ended.complains("10.99.0.1", "no route", within=5)
 
     def test_host_unreachable(self, processes, hosts, a_file):
-        """Nobody has this address: the host's own word comes after three seconds."""
+        """No host has this address: the local host reports it unreachable after three seconds."""
         ended = processes.polypath("send", a_file, "10.81.0.77", inside=hosts.a.inside).wait()
         ended.complains("10.81.0.77", within=17)
 
@@ -121,7 +121,7 @@ class TestBetweenHosts:
         assert list((a_file.parent / "out").iterdir()) == []
 
     def test_the_network_dies(self, processes, hosts, a_file):
-        """Both sides give up by themselves."""
+        """Both sides detect the failure by themselves."""
         receiver, sender = self.start(processes, hosts, a_file)
         hosts.a.ip("link", "set", "va1", "down")
         sender.wait().complains(hosts.address("b", 1), within=30)
@@ -129,7 +129,7 @@ class TestBetweenHosts:
         assert list((a_file.parent / "out").iterdir()) == []
 
     def test_the_receivers_disk_is_full(self, processes, hosts, a_file):
-        """Both sides say so. The small disk is the receiver's alone and goes with it."""
+        """Both sides report it. The small disk is only mounted in the receiver's mount namespace."""
         out = a_file.parent / "out"
         small_disk = ('out=$1 listing=$2; shift 2; mount -t tmpfs -o size=2m none "$out" || exit; '
                       '"$@"; code=$?; ls -A "$out" >"$listing"; exit $code')

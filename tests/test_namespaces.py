@@ -1,4 +1,4 @@
-"""A file between two hosts over two paths; the pair in use is cut, and mended."""
+"""A file between two hosts over two paths; the path in use is cut and restored."""
 
 import subprocess
 
@@ -8,7 +8,7 @@ from support import program
 from support.program import BRISK, changes, make_file, sha256, wait_until
 
 SIZE = 9_000_000
-# A path is given up after four timeouts in a row, 2.4 s: a busy machine may keep a process waiting for two of them.
+# A path fails after four consecutive timeouts, 2.4 s: a busy machine may delay a process by two of them.
 STEADY = [*BRISK, *program.tuning(path_max_retrans=3)]
 
 
@@ -32,7 +32,7 @@ def test_a_transfer_survives_the_path_in_use_and_returns_to_it(tmp_path, process
     )
 
     def passed(path: int, count: int) -> None:
-        """Waits until so many bytes more have left over the path."""
+        """Waits until `count` more bytes have been sent over the path."""
         start = hosts.a.sent(f"va{path}")
         wait_until(lambda: hosts.a.sent(f"va{path}") > start + count, 20,
                    lambda: f"no data over path {path}: {sender.err}", alive=sender.popen)
@@ -41,7 +41,7 @@ def test_a_transfer_survives_the_path_in_use_and_returns_to_it(tmp_path, process
     hosts.a.ip("link", "set", "va1", "down")
     passed(2, 1_500_000)
     hosts.a.ip("link", "set", "va1", "up")
-    if ipv6:  # which "down" has taken away
+    if ipv6:  # "down" has removed it
         hosts.a.ip("addr", "replace", f"{of[0]}/64", "dev", "va1", "nodad")
     passed(1, 1_500_000)
 
@@ -58,7 +58,7 @@ def test_a_transfer_survives_the_path_in_use_and_returns_to_it(tmp_path, process
 
 @pytest.mark.needs("namespaces", "tc", "ethtool")
 def test_a_transfer_waits_while_both_paths_are_cut(tmp_path, processes, hosts):
-    """With both paths down for a while nothing is lost and nothing is given up too early."""
+    """While both paths are down, nothing is lost and the association does not fail."""
     sent = make_file(tmp_path / "file", 3_000_000)
     to = [hosts.address("b", path) for path in (1, 2)]
     patient = [*BRISK, *program.tuning(association_max_retrans=30)]
@@ -82,7 +82,7 @@ def test_a_transfer_waits_while_both_paths_are_cut(tmp_path, processes, hosts):
 
 @pytest.mark.needs("namespaces", "tc", "ethtool")
 def test_the_receivers_answer_comes_over_the_path_that_is_left(tmp_path, processes, hosts):
-    """The receiver, which sends nothing before, still has to find out that its primary path is cut."""
+    """The receiver has sent nothing before and must detect that its primary path is cut."""
     sent = make_file(tmp_path / "file", 3_000_000)
     to = [hosts.address("b", path) for path in (1, 2)]
     slow = program.tuning(rto_initial="6s")

@@ -1,4 +1,4 @@
-"""The handshake of DTLS 1.2 with OpenSSL, in both directions. (OpenSSL 3 has no DTLS 1.3, and no SCTP in it.)"""
+"""DTLS 1.2 handshakes with OpenSSL, in both directions. (OpenSSL 3 has neither DTLS 1.3 nor SCTP over DTLS.)"""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from support.program import Process, wait_until
 
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 LOCAL, PORT = f"127.0.93.{1 + WORKER}", "9899"
-# RFC 7905, and the one that WebRTC asks for (RFC 8827 6.5).
+# RFC 7905, and the suite that WebRTC requires (RFC 8827 6.5).
 SUITES = ("ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-ECDSA-AES128-GCM-SHA256")
 WITHOUT_EXTENDED_MASTER_SECRET = """
 openssl_conf = all
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.needs("openssl")
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory) -> list[str]:
-    """A key and a certificate of OpenSSL's own making, as options of its programs."""
+    """A key and a certificate created by OpenSSL, as options of its programs."""
     folder = tmp_path_factory.mktemp("certificate")
     key, cert = folder / "key.pem", folder / "cert.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
@@ -42,7 +42,7 @@ def fingerprint(certificate: list[str]) -> str:
 
 
 def called(processes, certificate, suite: str, *options: str, env: dict | None = None) -> Process:
-    """OpenSSL calls a receiver of ours."""
+    """OpenSSL connects to a polypath receiver."""
     receiver = processes.polypath("recv", "--bind", LOCAL, "-u", PORT, "-o", processes.folder, *options)
     receiver.said("waiting on")
     return processes.start("openssl", "s_client", "-dtls1_2", "-connect", f"{LOCAL}:{PORT}", *certificate,
@@ -50,7 +50,7 @@ def called(processes, certificate, suite: str, *options: str, env: dict | None =
 
 
 def calls(processes, certificate, suite: str, *options: str) -> tuple[Process, Process]:
-    """A sender of ours calls OpenSSL; returns both."""
+    """A polypath sender connects to OpenSSL; returns both processes."""
     server = processes.start("openssl", "s_server", "-dtls1_2", "-accept", f"{LOCAL}:{PORT}", *certificate,
                              "-cipher", suite, "-Verify", "1", stdin=subprocess.PIPE)
     server.said("ACCEPT")
@@ -65,7 +65,7 @@ def test_openssl_calls(processes, certificate, suite):
                     "--fingerprint", fingerprint(certificate)).said("Extended master secret")
     for line in ("Protocol  : DTLSv1.2", f"Cipher    : {suite}", "Extended master secret: yes"):
         assert line in client.out, client.out
-    # Nobody has closed it.
+    # The connection is still open.
     assert client.popen.poll() is None
 
 
@@ -74,7 +74,7 @@ def test_openssl_is_called(processes, certificate, suite):
     _, server = calls(processes, certificate, suite, "--min-dtls", "1.2",
                       "--fingerprint", fingerprint(certificate))
     server.said(f"CIPHER is {suite}")
-    # The INIT, decrypted, with the SCTP ports of `polypath send`, and what it has to begin with.
+    # The decrypted INIT arrives, with the SCTP ports of `polypath send` at its beginning.
     start = len(server.out_path.read_bytes())
     wait_until(lambda: len(server.out_path.read_bytes()) > start + 20, 10,
                lambda: f"no data: {server.out_path.read_bytes()!r}", alive=server.popen)

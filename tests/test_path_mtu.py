@@ -1,4 +1,4 @@
-"""A real path that becomes narrower: a router whose link to the receiver takes 1280 bytes from then on."""
+"""A real path becomes narrower: a router reduces the MTU of its link to the receiver to 1280 bytes."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def routed():
 @pytest.mark.needs("namespaces", "tc", "ethtool", "nft")
 @pytest.mark.parametrize("silent", [True, False], ids=["black-hole", "told"])
 def test_a_transfer_survives_a_path_that_becomes_narrower(tmp_path, processes, routed, silent):
-    """The router says nothing, or what its link takes."""
+    """The router either sends no ICMP errors, or reports the MTU of its link."""
     a, r, b = routed
     sent = make_file(tmp_path / "file", SIZE)
     to, of = "10.72.0.1", "10.71.0.1"
@@ -55,22 +55,22 @@ def test_a_transfer_survives_a_path_that_becomes_narrower(tmp_path, processes, r
     path = summary["paths"][0]
     receiver.wait().json
     assert sha256(tmp_path / "out") == sent
-    # Until then packets had 1500 bytes; what was cut for these came as fragments, of the router where the
-    # sender's kernel has not been told.
+    # Packets had 1500 bytes before. Chunks sized for these arrive as IP fragments, made by the router if the
+    # sender's kernel was not informed.
     names, numbers = [line.split() for line in r.run("cat", "/proc/net/snmp").splitlines()
                       if line.startswith("Ip: ")]
     counters = dict(zip(names, numbers, strict=True))
     assert int(counters["FragFails"]) > 0, counters
     assert int(counters["FragCreates"]) > 0 or not silent, counters
     assert summary["blackout_s"] < 20
-    # Unless it is told, it may end while larger sizes are still being tried than 1200 bytes, or what of them is
-    # left: SCTP packets have a multiple of four, and what DTLS adds is none. The message shows a record.
+    # Without ICMP errors, the transfer may end while sizes above 1200 bytes are still being probed. The size
+    # of SCTP packets is a multiple of four, and that of DTLS records is not. The message shows a record.
     assert (1200 if silent else 1280) - 3 <= path["mtu"] <= 1280, path
 
 
 @pytest.mark.needs("namespaces", "tc", "ethtool", "nft")
 def test_what_was_cut_for_larger_packets_goes_as_ipv6_fragments(tmp_path, processes, routed):
-    """No router fragments IPv6: the sender's own host does, to what every link carries."""
+    """Routers do not fragment IPv6: the sender's host fragments to the minimum MTU of IPv6 links."""
     a, r, b = routed
     sent = make_file(tmp_path / "file", SIZE)
     options = [*program.BRISK, *program.tuning(path_mtu_discovery="true", path_max_retrans=9)]
@@ -86,5 +86,5 @@ def test_what_was_cut_for_larger_packets_goes_as_ipv6_fragments(tmp_path, proces
     assert sha256(tmp_path / "out") == sent
     counters = dict(line.split() for line in a.run("cat", "/proc/net/snmp6").splitlines())
     assert int(counters["Ip6FragCreates"]) > 0, counters
-    # SCTP packets have a multiple of four bytes, and what DTLS adds is none.
+    # The size of SCTP packets is a multiple of four bytes, and that of DTLS records is not.
     assert 1280 - 3 <= path["mtu"] <= 1280, path

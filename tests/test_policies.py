@@ -1,8 +1,8 @@
-"""The retransmission policies of Caro et al. 2006 and their extensions on real sockets: the order of
-their transfer times is that of the simulator.
+"""The retransmission policies of Caro et al. 2006 and their extensions on real sockets: the order of their
+transfer times is that of the simulator.
 
-All 240 transfers lose packets by the same dice as in the simulator, and most of the time they wait: so
-many at once leave two cores idle enough to keep the links' times.
+All 240 transfers lose packets by the same random numbers as in the simulator, and mostly wait for
+timeouts: 80 at a time leave two cores idle enough to keep the links' timing.
 """
 
 import statistics
@@ -12,21 +12,21 @@ import pytest
 from support.policies import Point, Sockets, Transfer, difference, simulate
 
 KIBIBYTES = 1024
-# A transfer counts for no more than this, seconds, here and there: a timeout at the end of a backed-off
-# path's patience would make the test as long.
+# A transfer counts for at most this many seconds, on sockets and in the simulator: a timeout on a path whose
+# RTO has been backed off many times would otherwise make the test that long.
 LIMIT = 45
-# Of these seeds none takes more than 10 s to confirm the alternate path (18 takes 45).
+# With these seeds, confirming the alternate path never takes more than 10 s (seed 18 takes 45).
 SEEDS, SIMULATED = range(20, 50), range(100)
 AT_ONCE = 80
 
-# AllRtxSame sends nothing over the alternate path: one series stands for all its losses.
+# AllRtxSame sends nothing over the alternate path: one series covers all its loss rates.
 SAME, SAME_MFR = Point("AllRtxSame", 5, 0), Point("AllRtxSame+MFR", 5, 0)
 ALT_0, HYBRID_0 = Point("AllRtxAlt", 5, 0), Point("FrSameRtoAlt", 5, 0)
 ALT_10, HYBRID_10 = Point("AllRtxAlt", 5, 10), Point("FrSameRtoAlt", 5, 10)
 ALT_10_HAR, ALT_10_TS = Point("AllRtxAlt+HAR", 5, 10), Point("AllRtxAlt+TS", 5, 10)
 POINTS = [ALT_10, ALT_10_HAR, ALT_10_TS, HYBRID_10, SAME, HYBRID_0, SAME_MFR, ALT_0]
 
-# The faster first. Of each the simulator's difference is more than 3.5 standard errors of as many runs.
+# The faster policy first. The simulator's difference exceeds 3.5 standard errors of the same number of runs.
 FASTER = [
     (ALT_0, SAME),          # Fig. 6, left end
     (ALT_0, HYBRID_0),
@@ -48,7 +48,7 @@ def test_the_order_of_the_policies_is_the_simulators(tmp_path, clock):
         assert expected.clear() > 3.5, f"{fast} against {slow}: {expected}"
 
     transfers = [Transfer(point, seed, KIBIBYTES) for point in POINTS for seed in SEEDS]
-    # A machine that was too busy for so many gets fewer the next time.
+    # After a failed attempt, run fewer at the same time: the machine was too busy.
     at_once = AT_ONCE if clock.attempt == 1 else AT_ONCE // 2
     took = Sockets(tmp_path, LIMIT, at_once).run(transfers)
     measured = {point: [t.seconds for t, made in zip(took, transfers, strict=True) if made.point == point]

@@ -1,4 +1,4 @@
-"""The commands of README.md, run as they are written there."""
+"""Runs the commands of README.md as written."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ COMMANDS = [shlex.split(line, comments=True) for block in BLOCKS for line in blo
 
 
 def commands(*beginning: str) -> list[list[str]]:
-    """The commands that begin so."""
+    """The commands with this beginning."""
     return [words for words in COMMANDS if tuple(words[:len(beginning)]) == beginning]
 
 
@@ -37,7 +37,7 @@ def test_simulations(processes, tmp_path, words):
 
 @pytest.mark.needs("namespaces")
 def test_a_file_between_two_hosts(processes, tmp_path, hosts):
-    """Two hosts that have the addresses of the README."""
+    """The two hosts have the addresses of the README."""
     (receive,), (send,) = commands("polypath", "recv"), commands("polypath", "send")
     wanted = [send[3], *send[send.index("--via") + 1].split(",")]
     for path, address in enumerate(wanted, start=1):

@@ -1,4 +1,4 @@
-"""`polypath sim`: the same run twice, the papers' first number, and files that are wrong."""
+"""`polypath sim`: reproducible runs, the papers' first number, and invalid files."""
 
 import pytest
 
@@ -9,7 +9,7 @@ DATA, INIT, SACK, HEARTBEAT = "0", "1", "3", "4"
 
 
 def simulate(processes, scenario, *words):
-    """One run to its end."""
+    """Run a scenario to its end."""
     return processes.polypath("sim", scenario, *words).wait()
 
 
@@ -88,12 +88,12 @@ WRONG = {
 
 @pytest.mark.parametrize("text, names", WRONG.values(), ids=WRONG)
 def test_a_wrong_scenario_gets_one_line(processes, tmp_path, text, names):
-    """Which key, and what is allowed."""
+    """The error lists the key and the allowed values."""
     scenario = tmp_path / "wrong.toml"
     scenario.write_text(text)
     ended = simulate(processes, scenario)
     assert ended.code != 0
-    # Whether a wrong file is a wrong command line is the program's choice.
+    # The program may choose whether an invalid file is a usage error.
     line = ended.complains(code=ended.code, within=5)
     whole = line + ended.err
     for name in names:
@@ -112,7 +112,7 @@ def test_a_capture_that_cannot_be_written(processes, tmp_path):
     ended.complains("no space left", within=5)
 
 
-@pytest.mark.xdist_group("demo")  # which has the same addresses
+@pytest.mark.xdist_group("demo")  # the same addresses as in the demo
 def test_the_emulator_refuses_addresses_that_are_taken(processes):
     first = processes.polypath("emulate", SCENARIOS / "demo.toml", stdin=-1)
     wait_until(lambda: first.err or first.out, 10, "emulate says nothing", alive=first.popen)

@@ -1,5 +1,5 @@
-//! Puts a fingerprint of the simulator's and the protocol's sources into `POLYPATH_SOURCES`, so that
-//! results of different engines are told apart although their version number is the same.
+//! Puts a fingerprint of the simulator's and the protocol's sources into `POLYPATH_SOURCES`, which
+//! distinguishes results of different engines with the same version number.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -25,7 +25,7 @@ fn main() -> io::Result<()> {
 fn collect(folder: &Path, sources: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        // Tests say nothing about what the engine does.
+        // Tests do not affect the behavior of the engine.
         if path.is_dir() && path.file_name().is_some_and(|name| name != "tests") {
             collect(&path, sources)?;
         } else if path.extension().is_some_and(|extension| extension == "rs")

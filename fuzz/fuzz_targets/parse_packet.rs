@@ -1,6 +1,6 @@
-//! Parses a datagram down to the last parameter and cause, and writes again all that was sound.
+//! Parses a datagram down to the last parameter and cause, and writes all valid chunks again.
 //!
-//! Nothing may panic, every iteration must end, and what was written must parse to the same.
+//! Nothing may panic, every iteration must end, and the written chunks must parse to the same.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use polypath_proto::wire::{
 };
 
 fuzz_target!(|datagram: &[u8]| {
-    // A fuzzer does not guess checksums; that they can be computed is tried all the same.
+    // A fuzzer cannot guess checksums; computing them is exercised nevertheless.
     let _ = Packet::parse(datagram, Checksum::Verify);
     let _ = CommonHeader::peek(datagram);
     let Ok(packet) = Packet::parse(datagram, Checksum::Ignore) else { return };
@@ -37,7 +37,8 @@ fuzz_target!(|datagram: &[u8]| {
     }
     assert!(count <= datagram.len() / 4);
 
-    // All sound chunks, written one after another, are not longer than the packet they came from.
+    // All valid chunks, written one after another, are not longer than the packet that they came
+    // from.
     let mut buf = vec![0xff; datagram.len()];
     let mut writer = PacketWriter::new(&mut buf, packet.header());
     for chunk in &sound {
@@ -49,7 +50,7 @@ fuzz_target!(|datagram: &[u8]| {
     assert_eq!(again.header(), packet.header());
     assert!(again.chunks().eq(sound.iter().copied().map(Ok)));
 
-    // The same where too little room is.
+    // The same with too small a buffer.
     let mut buf = vec![0xff; datagram.len() / 2];
     let mut writer = PacketWriter::new(&mut buf, packet.header());
     let mut written = 0;
@@ -126,7 +127,7 @@ fn parameters(list: Parameters<'_>) {
                 assert_eq!(types.len(), types.iter().count());
             }
             Ok(Parameter::UnrecognizedParameter(raw)) => {
-                // What is nested is not parsed by the stack: here once, without going deeper.
+                // The stack does not parse nested parameters; this parses one level of them.
                 debug(&Parameters::new(raw));
             }
             Ok(parameter) => {
@@ -162,7 +163,7 @@ fn debug(value: &impl Debug) {
     write!(Sink, "{value:?}").expect("a sink takes all");
 }
 
-/// What is shown to a user never has control characters in it.
+/// Text for users never contains control characters.
 fn display(value: &impl Display) {
     write!(Sink, "{value}").expect("no control characters");
 }

@@ -1,5 +1,6 @@
-//! A conversation about addresses (RFC 5061), authenticated (RFC 4895) or not: ASCONF, ASCONF-ACK, AUTH and HEARTBEAT
-//! chunks, while addresses of the endpoint's host come and go and data is on its way.
+//! A conversation about addresses (RFC 5061), authenticated (RFC 4895) or not: ASCONF, ASCONF-ACK,
+//! AUTH and HEARTBEAT chunks, while addresses of the endpoint's host are added and removed and data
+//! is in flight.
 
 use polypath_proto::wire::chunk_type;
 
@@ -7,7 +8,7 @@ use super::Input;
 use super::conversation::{Conversation, Outcome};
 use super::offers::Offers;
 
-/// What the peer says most.
+/// Types of the peer's chunks; types listed several times are sent more often.
 const KINDS: [u8; 16] = [
     chunk_type::ASCONF,
     chunk_type::ASCONF_ACK,
@@ -27,11 +28,11 @@ const KINDS: [u8; 16] = [
     chunk_type::COOKIE_ECHO,
 ];
 
-/// Has the conversation that the input tells.
+/// Runs the conversation that the input encodes.
 pub fn converse(bytes: &[u8]) -> Outcome {
     let mut input = Input(bytes);
     let (ours, theirs) = (input.word(), input.word());
-    // Both have it; both authenticate it, or neither.
+    // Both sides support dynamic addresses; both authenticate, or neither.
     let ours = Offers(ours | Offers::ADDRESSES);
     let authenticated = ours.0 & Offers::AUTHENTICATION;
     let theirs = Offers(theirs & !Offers::AUTHENTICATION | Offers::ADDRESSES | authenticated);

@@ -1,5 +1,6 @@
-//! Chunks made of the input's bytes. Numbers that have to be near others to mean anything (TSNs, streams, requests),
-//! counts and lengths are moved there, so that what is hostile about a chunk is not always its form.
+//! Chunks made from the input's bytes. Numbers that only have an effect near others (TSNs, streams,
+//! requests), counts and lengths are moved into range, so that a chunk is not hostile by its format
+//! alone.
 
 use std::net::IpAddr;
 
@@ -12,19 +13,19 @@ use super::peer::Peer;
 /// A chunk of the peer: type, flags, value.
 pub type RawChunk = (u8, u8, Vec<u8>);
 
-/// Parameters of ASCONF and ASCONF-ACK (RFC 5061 4.2), and one that nobody knows.
+/// Parameters of ASCONF and ASCONF-ACK (RFC 5061 4.2), and an unknown one.
 const REQUESTS: [u16; 4] =
     [asconf_type::ADD_ADDRESS, asconf_type::DELETE_ADDRESS, asconf_type::SET_PRIMARY, 0xc0ff];
 const ANSWERS: [u16; 3] =
     [asconf_type::SUCCESS, asconf_type::ERROR_CAUSE, asconf_type::ADD_ADDRESS];
 
 impl Peer {
-    /// The next chunk of the input; its kind is one of `kinds`.
+    /// The next chunk of the input; its type is one of `kinds`.
     pub fn chunk(&mut self, kinds: &[u8], input: &mut Input<'_>) -> RawChunk {
         let (kind, flags, len) = (input.byte(), input.byte(), input.byte());
         let ty = kinds[usize::from(kind & 0x7f) % kinds.len()];
         let mut value = input.take(usize::from(len) % 80).to_vec();
-        // As it is, which is too short for the most part.
+        // Otherwise the value stays unchanged, which is too short for most types.
         if kind & 0x80 == 0 {
             self.mend(ty, flags, len, &mut value);
         }
@@ -102,7 +103,7 @@ impl Peer {
                 value[..4].copy_from_slice(&[0, 0, 0, id]);
             }
             chunk_type::TIMESTAMP => {
-                // Of the endpoint's clock: microseconds, and its tag.
+                // A time of the endpoint's clock: microseconds plus its tag.
                 let clock = (self.now.as_nanos() / 1000) as u32;
                 near(&mut value[4..], clock.wrapping_add(self.tag));
             }
@@ -125,10 +126,11 @@ impl Peer {
         }
     }
 
-    /// Counts that fit, gaps that may.
+    /// Sets counts that fit the value's length, and gap ack blocks that may be valid.
     fn mend_sack(&self, ty: u8, value: &mut [u8]) {
         near(value, self.highest);
-        // Gaps, duplicates; gaps, gaps that stay, duplicates, nothing.
+        // Counts of a SACK: gap ack blocks, duplicates. Of an NR-SACK: gap ack blocks, NR gap ack
+        // blocks, duplicates, and a reserved field.
         let (head, counts) = if ty == chunk_type::SACK { (12, 2) } else { (16, 3) };
         let mut left = (value.len() - head) / 4;
         for i in 0..counts {
@@ -143,7 +145,7 @@ impl Peer {
         }
     }
 
-    /// Of requests (13 to 15, 17, 18) and an answer (16), RFC 6525 4.
+    /// Makes a request (13 to 15, 17, 18) or a response (16), RFC 6525 4.
     fn mend_re_config(&mut self, value: &mut [u8]) {
         if value.len() < 8 {
             return;
@@ -176,21 +178,22 @@ impl Peer {
     }
 }
 
-/// Moves the number that stands first near this one, by its first byte; gives how far it is from it.
+/// Moves the number at the beginning of `value` near `base`, depending on its first byte; returns
+/// its distance from `base`.
 fn near(value: &mut [u8], base: u32) -> Option<i32> {
     let number = value.get_mut(..4)?;
     let by = match number[0] {
         0..=191 => 0,
         b @ 192..=223 => i32::from(b % 32) - 8,
         _ if number[1] < 128 => i32::from(number[1]) * 97,
-        // As it is.
+        // The number stays unchanged.
         _ => return None,
     };
     number.copy_from_slice(&base.wrapping_add_signed(by).to_be_bytes());
     Some(by)
 }
 
-/// Makes the number of two bytes that stands there a small one.
+/// Makes the two-byte number at `at` smaller than `below`.
 fn small(value: &mut [u8], at: usize, below: u8) {
     if let Some([high, low]) = value.get_mut(at..at + 2) {
         (*high, *low) = (0, *low % below);

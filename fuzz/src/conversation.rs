@@ -1,9 +1,9 @@
-//! A conversation with an endpoint whose peer is the input: chunks of extensions and others, in any order,
-//! cut off, repeated, out of place, unauthenticated, beside what an application does. Nothing may panic, what
-//! is held stays bounded and consistent, and every answer is a packet.
+//! A conversation with an endpoint whose peer is the input: chunks of all types, in any order, cut
+//! off, repeated, out of place, unauthenticated, while an application acts at random. Nothing may
+//! panic, the endpoint's state stays bounded and consistent, and every answer is a packet.
 //!
-//! The first two bytes say what is offered by the endpoint, the next two what by the peer. Each further step is a byte
-//! for its kind, and what that takes.
+//! The first two bytes select the endpoint's offers, the next two the peer's. Each further step is
+//! a byte for its kind, followed by its arguments.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::offers::Offers;
 use super::packets::{How, OURS, Sign, THEIRS, ip};
 use super::peer::{Peer, Told};
 
-/// What the peer says most.
+/// Types of the peer's chunks.
 const KINDS: [u8; 26] = [
     chunk_type::DATA,
     chunk_type::I_DATA,
@@ -44,18 +44,18 @@ const KINDS: [u8; 26] = [
     chunk_type::SHUTDOWN_ACK,
     chunk_type::SHUTDOWN_COMPLETE,
     chunk_type::ABORT,
-    // Of nobody.
+    // An unknown type.
     201,
 ];
 
-/// What a conversation came to.
+/// The outcome of a conversation.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Kinds of chunks said while the association was established.
+    /// Types of the chunks that the peer sent while the association was established.
     pub said: BTreeSet<u8>,
-    /// Messages, or pieces of them, that the application got.
+    /// Messages, or pieces of them, that the application received.
     pub received: usize,
-    /// Bytes that the endpoint still keeps for its peer.
+    /// Bytes that the peer has not acknowledged at the end of the input.
     pub kept: usize,
     pub told: Told,
 }
@@ -66,7 +66,7 @@ pub struct Conversation {
     outcome: Outcome,
 }
 
-/// Has the conversation that the input tells.
+/// Runs the conversation that the input encodes.
 pub fn converse(bytes: &[u8]) -> Outcome {
     let mut input = Input(bytes);
     let (ours, theirs) = (Offers(input.word()), Offers(input.word()));
@@ -74,7 +74,7 @@ pub fn converse(bytes: &[u8]) -> Outcome {
 }
 
 impl Conversation {
-    /// Goes through the input. The chunks of the peer are of these kinds.
+    /// Runs all steps of the input. The peer's chunks have the types `kinds`.
     pub fn tell(
         ours: Offers,
         theirs: Offers,
@@ -109,7 +109,7 @@ impl Conversation {
                     }
                 });
             }
-            // Once more, as it was, or cut off.
+            // Repeat an earlier packet, unchanged or cut off.
             8 | 9 => {
                 let (which, at) = (input.byte(), usize::from(input.byte()));
                 let Some(last) = self.peer.said.len().checked_sub(1) else { return };
@@ -123,7 +123,7 @@ impl Conversation {
             }
             10 => self.peer.wait(Duration::from_millis(u64::from(input.byte()) * 20)),
             11 => {
-                // All that the endpoint has sent has come.
+                // Acknowledge all that the endpoint has sent.
                 let mut value = self.peer.highest.to_be_bytes().to_vec();
                 value.extend([0, 0, 0x27, 0x10, 0, 0, 0, 0]);
                 self.peer.say(How::GOOD, |w| {
@@ -170,7 +170,7 @@ impl Conversation {
         };
     }
 
-    /// What else the application does, or the endpoint's host, or a peer that begins anew.
+    /// Another action of the application or of the endpoint's host, or a new handshake of the peer.
     fn act(&mut self, input: &mut Input<'_>) {
         let (a, b) = (input.byte(), input.byte());
         if a == 254 {

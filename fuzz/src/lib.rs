@@ -1,5 +1,6 @@
-//! What the fuzz targets of state machines have in common: a peer that says what its input says. The tests of the
-//! protocol run it too, without a fuzzer (`crates/polypath-proto/tests/protocol/conversations.rs`).
+//! Common parts of the fuzz targets for state machines: a peer that sends what the input encodes.
+//! The protocol tests run it too, without a fuzzer
+//! (`crates/polypath-proto/tests/protocol/conversations.rs`).
 
 pub mod addresses;
 mod chunks;
@@ -8,7 +9,7 @@ pub mod offers;
 pub mod packets;
 pub mod peer;
 
-/// What is left of the input; zeros after its end.
+/// The rest of the input; `byte` and `word` return zeros after its end.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
@@ -17,12 +18,12 @@ impl<'a> Input<'a> {
         self.take(1).first().copied().unwrap_or_default()
     }
 
-    /// The next two, the lower one first.
+    /// The next two bytes, the lower one first.
     pub fn word(&mut self) -> u16 {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// So many bytes, fewer at the end.
+    /// The next `n` bytes, fewer at the end.
     pub fn take(&mut self, n: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(n.min(self.0.len()));
         self.0 = rest;

@@ -1,4 +1,4 @@
-//! What both sides offer: how the endpoint is set up, and what the peer's INIT has.
+//! The offers of both sides: the endpoint's configuration, and the parameters of the peer's INIT.
 
 use polypath_proto::policy::{ack, rtt_sampling, scheduler};
 use polypath_proto::wire::{
@@ -8,10 +8,11 @@ use polypath_proto::{ChunkTypes, Config, Encapsulation, EndpointConfig};
 
 use super::packets::{OURS, PORT, THEIRS, ip};
 
-/// Most paths of the endpoint's associations.
+/// Maximum number of paths of the endpoint's associations.
 pub const MOST_PATHS: u8 = 5;
 
-/// What a side offers, a bit each. Some say how the endpoint is set up, or what the peer lists.
+/// Extensions that a side offers, one bit each. Some bits configure the endpoint, or select the
+/// addresses that the peer lists.
 #[derive(Clone, Copy)]
 pub struct Offers(pub u16);
 
@@ -20,7 +21,7 @@ impl Offers {
     pub const PARTIAL_RELIABILITY: u16 = 2;
     pub const RECONFIGURATION: u16 = 4;
     pub const ECN: u16 = 8;
-    /// The endpoint looks for the path MTU.
+    /// The endpoint discovers the path MTU.
     pub const PATH_MTU: u16 = 16;
     /// The endpoint's receive buffer is small.
     pub const SMALL: u16 = 32;
@@ -31,12 +32,12 @@ impl Offers {
     pub const PACKET_COUNT: u16 = 512;
     pub const ZERO_CHECKSUM: u16 = 1024;
     pub const AUTHENTICATION: u16 = 2048;
-    /// The endpoint takes all that can be authenticated only so.
+    /// The endpoint accepts chunks only if they are authenticated, except for types that cannot be.
     pub const DEMANDS: u16 = 4096;
     pub const ADDRESSES: u16 = 8192;
     /// The peer lists both of its addresses.
     pub const LISTED: u16 = 16_384;
-    /// The endpoint needs a checksum in its packets.
+    /// The endpoint verifies the checksums of packets.
     pub const CHECKS: u16 = 32_768;
 
     pub const fn has(self, bits: u16) -> bool {
@@ -81,7 +82,7 @@ impl Offers {
         }
     }
 
-    /// What the peer's INIT has.
+    /// Writes the parameters of the peer's INIT.
     pub fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
         let types = [
             (Self::INTERLEAVING, chunk_type::I_DATA),
@@ -124,13 +125,13 @@ impl Offers {
     }
 }
 
-/// What we say of authentication (RFC 4895 3).
+/// The peer's parameters for authentication (RFC 4895 3).
 const RANDOM: [u8; 32] = [7; 32];
 const ASKED: [u8; 2] = [chunk_type::ASCONF, chunk_type::ASCONF_ACK];
 const HMACS: [u16; 2] = [hmac_id::SHA_256, hmac_id::SHA_1];
 
-/// The association's key, from that and from what the endpoint says, with no secret: the smaller vector first
-/// (RFC 4895 6.1).
+/// The association's key, made from these and the endpoint's parameters without a shared secret:
+/// the smaller vector first (RFC 4895 6.1).
 pub fn key(random: &[u8], asked: Option<&[u8]>, hmacs: &[u16]) -> Vec<u8> {
     let mut vectors = [key_vector(&RANDOM, Some(&ASKED), &HMACS), key_vector(random, asked, hmacs)];
     vectors.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));

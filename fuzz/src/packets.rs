@@ -1,4 +1,4 @@
-//! Packets of the peer: whence they come, with which tag, authenticated or not.
+//! Packets of the peer: their addresses, verification tag and authentication.
 
 use std::net::IpAddr;
 
@@ -9,11 +9,11 @@ use polypath_proto::{Ecn, VerificationTag};
 use super::Input;
 
 pub const PORT: u16 = 5000;
-/// Our addresses, and those of the endpoint.
+/// Last bytes of the peer's addresses, and of the endpoint's.
 pub const OURS: [u8; 2] = [100, 101];
 pub const THEIRS: [u8; 2] = [1, 2];
 
-/// The address that ends so; some are none of a host.
+/// The address with this last byte; some values select special addresses.
 pub fn ip(last: u8) -> IpAddr {
     match last {
         0 => IpAddr::from([0, 0, 0, 0]),
@@ -24,7 +24,7 @@ pub fn ip(last: u8) -> IpAddr {
     }
 }
 
-/// What [`ip`] made the address of.
+/// The argument with which [`ip`] makes this address; the multicast address is not mapped back.
 pub fn last_byte(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(ip) => ip.octets()[3],
@@ -38,30 +38,30 @@ pub fn last_byte(address: IpAddr) -> u8 {
     }
 }
 
-/// Whether a packet of ours is authenticated, where both sides have offered that.
+/// Authentication of a packet of the peer, if both sides have offered it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
     Right,
     Not,
-    /// With a code that is wrong.
+    /// With a wrong code.
     Wrong,
-    /// The AUTH chunk stands behind the first chunk.
+    /// The AUTH chunk follows the first chunk.
     Late,
 }
 
-/// How a packet of ours is said.
+/// How the peer sends a packet.
 #[derive(Clone, Copy)]
 pub struct How {
     pub sign: Sign,
-    /// Which tag it has: the right one, ours, none.
+    /// Verification tag: 0 for the right one, 1 for the peer's own, 2 for zero.
     pub tag: u8,
-    /// The last byte of the address that it goes to, and of that which it comes from.
+    /// The last bytes of the destination address and of the source address.
     pub way: (u8, u8),
     pub ecn: Ecn,
 }
 
 impl How {
-    /// As it should be.
+    /// A valid packet between the first addresses.
     pub const GOOD: Self =
         Self { sign: Sign::Right, tag: 0, way: (THEIRS[0], OURS[0]), ecn: Ecn::NotEct };
 

@@ -1,6 +1,6 @@
-//! An endpoint, and a peer made of packets that are built by hand: it may be as hostile as it likes. It hears what the
-//! endpoint sends, so that it can be hostile well beyond the handshake, and looks after every packet whether
-//! what the endpoint does is as it should be.
+//! An endpoint, and a peer whose packets are built by hand and may be hostile. The peer reads the
+//! endpoint's packets, so that it can be hostile well beyond the handshake, and checks the endpoint
+//! after every packet.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -18,13 +18,13 @@ use super::offers::{MOST_PATHS, Offers, key};
 use super::packets::{How, OURS, Sign, ip, last_byte, packet, sign};
 
 const OUR_TAG: u32 = 0x0bad_cafe;
-/// Comes around soon.
+/// Wraps around soon.
 const OUR_TSN: u32 = 0xffff_ffe0;
-/// What a path that has not been confirmed may get in a packet, if it has not sent more itself: a
-/// HEARTBEAT, or an answer.
+/// Maximum size of a transmission to an unconfirmed path, or twice the last received packet if that
+/// is larger: enough for a HEARTBEAT, or an answer.
 const LITTLE: usize = 200;
 
-/// What an INIT ACK offers.
+/// Contents of an INIT ACK.
 #[derive(Clone, Default)]
 struct Offered {
     tag: u32,
@@ -33,20 +33,20 @@ struct Offered {
     key: Option<Vec<u8>>,
 }
 
-/// What the endpoint has told by events.
+/// Events that the endpoint has reported.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// Messages given up.
+    /// Messages that failed.
     pub given_up: usize,
     /// Resets and additions of streams, performed or refused.
     pub reconfigured: usize,
     /// Paths added.
     pub added: usize,
-    /// Changes of its addresses to which we have agreed.
+    /// Changes of the endpoint's addresses that the peer has granted.
     pub moved: usize,
-    /// There was something to read.
+    /// Whether data was readable.
     pub readable: bool,
-    /// The association is over.
+    /// Whether the association was closed.
     pub closed: bool,
 }
 
@@ -57,32 +57,32 @@ pub struct Peer {
     ours: Offers,
     theirs: Offers,
     offered: Option<Offered>,
-    /// Of the association: the endpoint's tag, the keys.
+    /// Of the association: the endpoint's verification tag, and the key.
     pub tag: u32,
     key: Option<Vec<u8>>,
     /// The endpoint's highest TSN, the numbers of its last request and of its last ASCONF.
     pub highest: u32,
     pub their_request: u32,
     pub their_asconf: u32,
-    /// Of its last HEARTBEAT, and the way back.
+    /// Info of its last HEARTBEAT, and the addresses of the answer.
     pub heartbeat: (Vec<u8>, (u8, u8)),
     pub cookie: Vec<u8>,
-    /// Our next TSN, request, ASCONF.
+    /// Next numbers of the peer: TSN, request, ASCONF.
     pub next: u32,
     pub request: u32,
     pub serial: u32,
-    /// What we have said, and how it came.
+    /// Packets that the peer has sent, and how.
     pub said: Vec<(Vec<u8>, How)>,
-    /// Something was authenticated since the handshake, or there has been another handshake.
+    /// Whether an authenticated packet, or another handshake, followed the first handshake.
     trusted: bool,
-    /// There was something to read before the last handshake.
+    /// Whether data was readable before the last handshake.
     readable_before: bool,
     last_len: usize,
     pub told: Told,
 }
 
 impl Peer {
-    /// An association with both sides' offers; none if they do not come together.
+    /// An established association with both sides' offers; `None` if the handshake fails.
     pub fn meet(ours: Offers, theirs: Offers) -> Option<Self> {
         let mut peer = Self {
             endpoint: Endpoint::new(ours.config(), Seed::from_u64(1)),
@@ -112,7 +112,7 @@ impl Peer {
         peer.id.is_some().then_some(peer)
     }
 
-    /// INIT and COOKIE ECHO, also where there is an association already.
+    /// Sends INIT and COOKIE ECHO, also when an association exists.
     pub fn handshake(&mut self, theirs: Offers, other_tag: u8, how: How) {
         let fields = InitFields {
             initiate_tag: VerificationTag(OUR_TAG ^ u32::from(other_tag)),
@@ -143,7 +143,7 @@ impl Peer {
         self.settle();
     }
 
-    /// A packet from us.
+    /// Sends a packet of the peer.
     pub fn say(&mut self, how: How, chunks: impl FnOnce(&mut PacketWriter<'_>)) {
         let mut bytes = packet([self.tag, OUR_TAG, 0][usize::from(how.tag)], chunks);
         if let Some(key) = &self.key {
@@ -154,7 +154,7 @@ impl Peer {
         self.said.push((bytes, how));
     }
 
-    /// The packet comes as it is, but for its checksum.
+    /// Delivers a packet unchanged, except that its checksum is set if the endpoint needs it.
     pub fn deliver(&mut self, bytes: &[u8], how: How, handshake: bool) {
         let mut bytes = bytes.to_vec();
         let without = self.theirs.has(Offers::ZERO_CHECKSUM) && !handshake;
@@ -169,7 +169,7 @@ impl Peer {
         self.endpoint.handle_datagram(self.now, four_tuple, how.ecn, &bytes);
     }
 
-    /// The association, with the time.
+    /// The association, with the current time.
     pub fn association(&mut self) -> Option<(Time, &mut Association)> {
         let now = self.now;
         self.id.and_then(|id| self.endpoint.association_mut(id)).map(|a| (now, a))
@@ -194,7 +194,7 @@ impl Peer {
         self.now = end;
     }
 
-    /// Takes what the endpoint says and tells, and looks at what it holds.
+    /// Takes the endpoint's packets and events, and checks its state.
     pub fn settle(&mut self) {
         let mut buf = vec![0; 70_000];
         let mut packets = 0;
@@ -237,7 +237,7 @@ impl Peer {
         self.check();
     }
 
-    /// What must hold at any time, whatever the peer has said.
+    /// Checks the invariants that hold whatever the peer has sent.
     fn check(&self) {
         self.endpoint.check_invariants().expect("all is as it should be");
         let association = self.id.and_then(|id| self.endpoint.association(id));
@@ -316,7 +316,7 @@ impl Peer {
         offered
     }
 
-    /// The endpoint has taken the cookie.
+    /// The endpoint has accepted the cookie: use its tag, keys and numbers.
     fn begin(&mut self) {
         let Some(offered) = self.offered.take() else { return };
         (self.tag, self.key) = (offered.tag, offered.key);

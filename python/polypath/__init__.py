@@ -1,8 +1,8 @@
-"""polypath: multipath SCTP in simulation, for researchers who live in Python.
+"""polypath: simulations of multipath SCTP, for research in Python.
 
-A :class:`Scenario` says what the network is like, what the applications do and what breaks when.
-:func:`simulate` runs one, :func:`sweep` runs many of them with many seeds and gives a tidy frame,
-:func:`summary` and :func:`compare` say what follows from it, :func:`plot` shows it.
+A :class:`Scenario` describes the network, the applications and the faults. :func:`simulate` runs
+one scenario, :func:`sweep` runs several with many seeds and returns a tidy frame, :func:`summary`
+and :func:`compare` evaluate the frame, and :func:`plot` draws it.
 
 The same scenario, seed and :data:`engine_version` give the same result on every machine.
 """

@@ -25,10 +25,10 @@ __all__ = [
 ENGINE: str
 
 class ScenarioError(ValueError):
-    """A scenario is wrong: key, what is wrong, what is allowed, in one line."""
+    """An invalid scenario: one line with the key, the error and the allowed values."""
 
 class SimulationError(RuntimeError):
-    """A run gave no outcome: an invariant did not hold, which is a bug in polypath."""
+    """A run without an outcome: an invariant did not hold, which is a bug in polypath."""
 
 @final
 class Scenario:
@@ -142,7 +142,7 @@ class PacketTrace:
 
 @final
 class Outcome:
-    """What a run gave."""
+    """The outcome of a run."""
 
     def to_json(self) -> str: ...
     @property
@@ -152,7 +152,7 @@ class Outcome:
 
 @final
 class BlockingModel:
-    """When fast retransmissions over a second path fill the receive buffer (Qiao 2008, 5).
+    """Receive buffer blocking by fast retransmissions over a second path (Qiao 2008, 5).
 
     Bandwidths are in bytes a second, times in seconds, sizes in bytes.
     """
@@ -208,11 +208,11 @@ def run_many(
 ) -> list[Outcome | Exception]: ...
 def literal(text: str) -> str: ...
 def quantity(text: str) -> float:
-    """A quantity as a scenario has it, in its base unit.
+    """Converts a quantity in a scenario's notation to its base unit.
 
     "10 Mbit/s" is 1e7 (bit/s), "45 ms" is 0.045 (seconds), "64 KiB" is 65536.0 (bytes), "8 %" is
     0.08.
 
     Raises:
-        ValueError: The text is not a quantity; says what is allowed.
+        ValueError: The text is not a quantity; the message lists the allowed forms.
     """

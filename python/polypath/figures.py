@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
     from polypath.result import Result
 
-#: Told apart by the colour-blind (Okabe and Ito, and a dark red).
+#: Distinguishable with colour blindness (Okabe and Ito, and a dark red).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")
-#: States of a path from here on are those of a path that does not work.
+#: The first of the states of a path that does not work.
 _POTENTIALLY_FAILED = 2
 
 
 def plot_run(result: Result, series: Sequence[PathSeries | Ns2Series]) -> Figure:
     """Congestion window (kB), round-trip time and RTO (s) of each path over time (s).
 
-    Grey lines: new data goes to another path.
+    Grey lines: changes of the path for new data.
     Light bands: a path is potentially failed or inactive.
     """
     figure, (windows, times) = _panels(2, height=4.5)

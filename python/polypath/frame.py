@@ -1,4 +1,4 @@
-"""From rows of runs to the tidy frame that a sweep gives."""
+"""Builds the tidy frame of a sweep from the rows of its runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from polypath.metrics import METRICS, rank
 from polypath.scenario import Scenario, Value, labels, varying
 from polypath.store import Row, load_rows
 
-#: In front of the metrics; what is not a result (the time that a run took) stays in the store.
+#: Columns in front of the metrics; columns that are not results (the duration of a run) are only
+#: in the store.
 _FRONT = ("key", "seed", "engine", "status", "reason")
 _NOT_RESULTS = ("wall",)
 
@@ -25,7 +26,7 @@ def frame_of_sweep(
 
     Args:
         scenarios: All scenarios of the sweep.
-        runs: Of each key: its rows.
+        runs: The rows of each scenario, by its key.
     """
     columns = varying(scenarios)
     rows: list[Row] = []
@@ -36,10 +37,10 @@ def frame_of_sweep(
 
 
 def load(folder: str | PathLike[str], engine: str | None = None) -> pd.DataFrame:
-    """All runs that a folder of results holds, of this engine or of all engines.
+    """Loads all runs in a folder of results, of one engine or of all engines.
 
-    The columns are those of :func:`polypath.sweep` but for the scenario's name and the values that
-    differ between scenarios: the folder has them under ``scenario-KEY.toml``.
+    The columns are those of :func:`polypath.sweep` without the scenario's name and the values that
+    differ between scenarios: the folder has these in ``scenario-KEY.toml``.
 
     Raises:
         OSError: There is no such folder, or it cannot be read.

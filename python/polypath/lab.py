@@ -28,7 +28,7 @@ class _UsageError(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The program; returns its exit code."""
+    """Runs the program and returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.action(options))
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def entry() -> NoReturn:
-    """What the installed command calls."""
+    """Entry point of the installed command."""
     sys.exit(main())
 
 
@@ -182,7 +182,7 @@ def _tell(frame: pd.DataFrame, options: argparse.Namespace, level: float) -> int
 
 
 def load_scenario(file: str, settings: Sequence[str]) -> polypath.Scenario:
-    """The scenario of a file, with the values of `--set`."""
+    """Loads the scenario of a file and applies the values of `--set`."""
     scenario = polypath.Scenario.from_file(Path(file))
     return scenario.with_(dict(_setting("--set", text) for text in settings))
 
@@ -202,7 +202,7 @@ def _axis(text: str) -> tuple[str, list[Value]]:
 
 
 def _literal(text: str) -> Value:
-    """As TOML has it; whatever is not TOML is a string without its quotes."""
+    """Parses a TOML value; text that is not TOML is a string without quotes."""
     value: Value = json.loads(_core.literal(text))
     return value
 

@@ -25,7 +25,7 @@ _FAILED = 2
 
 @contextmanager
 def told_warnings() -> Iterator[None]:
-    """Warnings as lines of the program."""
+    """Prints warnings as messages of the program."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         yield

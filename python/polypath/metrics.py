@@ -1,4 +1,4 @@
-"""What a run gave as one flat row of numbers."""
+"""The metrics of a run as one flat row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 Metric: TypeAlias = float | int | bool | str
 
-#: Every metric with what it is and its unit. Where a scenario has several associations, those of
-#: each carry its name ("main.goodput"); those of the back direction, if data went there, "back.".
-#: Associations that one application is striped over are one, with the paths of all of them.
+#: The description and unit of every metric. If a scenario has several associations, the metrics of
+#: each have its name as a prefix ("main.goodput"). Metrics of the back direction, if it carried
+#: data, have the prefix "back.". The associations that an application is striped over count as
+#: one, with the paths of all of them.
 METRICS: Mapping[str, str] = {
     "complete": "every association delivered everything and closed gracefully",
     "end": "why the run ended: closed, idle, time-limit or event-limit",
@@ -43,7 +44,8 @@ METRICS: Mapping[str, str] = {
     "sacks_sent": "SACKs that the other side sent",
 }
 
-#: Of each path ("path.0.packets_sent"), counted from 0 in the order of the sender's addresses.
+#: Metrics of each path ("path.0.packets_sent"); paths count from 0 in the order of the sender's
+#: addresses.
 PATH_METRICS: Mapping[str, str] = {
     "packets_sent": "packets sent over it by the side that opened the association",
     "failures": "times that it became inactive there, until the last byte was delivered",
@@ -79,7 +81,7 @@ _OF_RECEIVER = ("duplicates_received", "sacks_sent")
 
 
 def metrics(outcome: Mapping[str, Any]) -> dict[str, Metric]:
-    """The metrics of an outcome; see :data:`METRICS`. A number that there is not is NaN."""
+    """The metrics of an outcome; see :data:`METRICS`. Missing numbers are NaN."""
     associations = applications(outcome)
     counts = [
         {name: count - link["background"][name] for name, count in link["counts"].items()}
@@ -103,10 +105,10 @@ def metrics(outcome: Mapping[str, Any]) -> dict[str, Metric]:
 
 
 def applications(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What became of each application: of its association, or of those that it is striped over.
+    """The results of each application: of its association, or of all that it is striped over.
 
-    The latter are laid together: what all carried, their paths one after the other, their counters
-    added up.
+    The result of a striped application has the stripe's flows, the paths of all its associations
+    one after the other, and the sums of their counters.
     """
     stripes = {name: one for one in outcome.get("stripes", ()) for name in one["associations"]}
     found: dict[str, Mapping[str, Any]] = {}
@@ -141,7 +143,7 @@ def _together(
 
 
 def rank(metric: str) -> tuple[str, int, str]:
-    """Sorts metrics: those of the run as in :data:`METRICS`, then those of each association."""
+    """Sort key: metrics of the run as in :data:`METRICS`, then those of each association."""
     prefix, _, last = metric.rpartition(".")
     known = list(PATH_METRICS if ".path." in f".{prefix}." else METRICS)
     return prefix, known.index(last) if last in known else len(known), last
@@ -171,7 +173,7 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         (path["remote"], path["local"]): path["counts"]["packets_received"]
         for path in association["receiver"]["paths"]
     }
-    # What a lost SHUTDOWN does to a path says nothing about the transfer.
+    # Ignore failures after the last byte: a lost SHUTDOWN is not part of the transfer.
     end = association["forward"]["last_delivered"]
     failures = Counter(
         change["path"]
@@ -180,7 +182,7 @@ def _paths(association: Mapping[str, Any]) -> dict[str, Metric]:
         and (end is None or change["at"] <= end)
     )
     row: dict[str, Metric] = {}
-    # ns-2's packets tell the sum, but not the parts.
+    # ns-2's packets show the sum of fast and timeout retransmissions only.
     known_sums = association["sender"].get("retransmissions")
     known_data = association["sender"].get("data_sent")
     for path in association["sender"]["paths"]:
@@ -217,7 +219,7 @@ def _flow(flow: Mapping[str, Any], complete: bool) -> dict[str, Metric]:
 
 
 def _over_all(rows: list[dict[str, Metric]]) -> dict[str, Metric]:
-    """Of several associations: sums of counts and goodput, the longest of times."""
+    """Metrics over several associations: the maximum of `longest`, the sum of all others."""
     longest = ("time_from_start", "time_from_first_data", "longest_gap")
     total: dict[str, Metric] = {}
     for metric in METRICS:

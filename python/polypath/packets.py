@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-#: What may become of a packet at a link; "sent" was still under way when the run ended.
+#: Fates of a packet at a link; "sent" was still in transit when the run ended.
 FATES = ("sent", "delivered", "lost", "queue", "down", "mtu")
 
 #: Names of chunk types (RFC 9260 3.2 and the extensions' own), and of the timestamp extension's.
@@ -45,7 +45,7 @@ KINDS = {
 DATA, INIT, INIT_ACK, SACK, HEARTBEAT, HEARTBEAT_ACK, ABORT = range(7)
 COOKIE_ECHO, COOKIE_ACK, TIMESTAMP = 10, 11, 190
 
-#: Every column of :meth:`polypath.Result.packets` with what it is and its unit.
+#: The description and unit of every column of :meth:`polypath.Result.packets`.
 COLUMNS = {
     "time": "when the packet was offered to the link, seconds from the beginning of the run",
     "link": "the link, of this direction, by its name",
@@ -83,27 +83,27 @@ class PacketTrace(Protocol):
 
     @property
     def hop_time(self) -> NDArray[np.float64]:
-        """When the packet was offered to the link, in seconds."""
+        """Time at which the packet was offered to the link, in seconds."""
 
     @property
     def hop_packet(self) -> NDArray[np.uint32]:
-        """Which packet."""
+        """Number of the packet."""
 
     @property
     def hop_link(self) -> NDArray[np.uint32]:
-        """Which link."""
+        """Number of the link."""
 
     @property
     def hop_fate(self) -> NDArray[np.uint8]:
-        """What became of it: a place in `FATES`."""
+        """Fate of the packet at the link: a place in `FATES`."""
 
     @property
     def hop_arrival(self) -> NDArray[np.float64]:
-        """When it reached the far end, in seconds; NaN if it did not."""
+        """Time of arrival at the far end, in seconds; NaN if it did not arrive."""
 
     @property
     def association(self) -> NDArray[np.uint32]:
-        """Which association the packet belongs to."""
+        """Number of the packet's association."""
 
     @property
     def direction(self) -> NDArray[np.uint8]:
@@ -131,7 +131,7 @@ class PacketTrace(Protocol):
 
     @property
     def chunk_retransmission(self) -> NDArray[np.bool_]:
-        """DATA: its TSN was sent before."""
+        """DATA: whether its TSN was sent before."""
 
     @property
     def chunk_a_rwnd(self) -> NDArray[np.uint32]:
@@ -175,15 +175,15 @@ def frame(trace: PacketTrace) -> pd.DataFrame:
 
 
 def data_arrivals(trace: PacketTrace) -> pd.DataFrame:
-    """A row for each DATA chunk at each link of which it reached the far end.
+    """A row for each DATA chunk at each link whose far end it reached.
 
-    Columns as in :data:`COLUMNS`: link, arrival, `tsn`. Quicker than :func:`frame` by far.
+    Columns as in :data:`COLUMNS`: link, arrival, `tsn`. Much faster than :func:`frame`.
     """
     arrived = np.flatnonzero(~np.isnan(trace.hop_arrival))
     firsts = trace.first_chunk.astype(np.int64)
     begins = firsts[trace.hop_packet[arrived]]
     counts = firsts[trace.hop_packet[arrived] + 1] - begins
-    # Each chunk of each of these packets: its hop, and its own row.
+    # The hop and the row of each chunk of these packets.
     hops = np.repeat(arrived, counts)
     within = np.arange(len(hops)) - np.repeat(np.cumsum(counts) - counts, counts)
     rows = np.repeat(begins, counts) + within
@@ -202,7 +202,7 @@ def _named(codes: NDArray[np.integer[Any]], names: Sequence[str]) -> pd.Categori
 
 
 def _contents(trace: PacketTrace) -> dict[str, object]:
-    """The columns that say what is in a packet, with a row for each packet."""
+    """The columns on a packet's content, with a row for each packet."""
     names = trace.associations
     directions = np.array(["forward", "back"], dtype=object)
     chunks, tsns, again, cumulative, gaps, duplicates, windows = [], [], [], [], [], [], []

@@ -1,4 +1,4 @@
-"""How far a sweep is: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a sweep: a bar on a terminal, otherwise a line every 30 seconds."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
-#: Seconds between lines where there is no terminal.
+#: Seconds between lines without a terminal.
 BETWEEN_LINES = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a sweep is."""
+    """The progress of a sweep."""
 
-    #: Runs that finished since it began.
+    #: Runs that finished since the sweep began.
     finished: int
     #: Runs that were in the store already.
     found: int
     #: Runs that failed, of both.
     failed: int
-    #: Runs that will have been needed in the end, as far as one can tell now.
+    #: Estimate of all runs that will be needed.
     expected: int
     #: Runs per second.
     rate: float
-    #: Seconds left; infinite if nobody knows.
+    #: Seconds left; infinite if not known.
     left: float
     #: The widest interval as a share of its mean; NaN without a stopping rule.
     widest: float
-    #: The scenario that has it.
+    #: The scenario with the widest interval.
     widest_of: str
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Progress:
 
 
 class Reporter:
-    """Shows progress on stderr, or hands it to a function."""
+    """Shows progress on stderr, or passes it to a function."""
 
     def __init__(self, wanted: bool | Callable[[Progress], object]) -> None:
         self._call = wanted if callable(wanted) else None
@@ -70,7 +70,7 @@ class Reporter:
         return self
 
     def show(self, progress: Progress) -> None:
-        """What there is to tell now."""
+        """Shows the current progress."""
         if self._call is not None:
             self._call(progress)
         elif self._bar is not None:
@@ -83,7 +83,7 @@ class Reporter:
             print(f"sweep: {progress}", file=sys.stderr, flush=True)
 
     def tell(self, line: str) -> None:
-        """A line for whoever reads."""
+        """Prints a line, if progress is shown."""
         if self._shows:
             self._console.print(line, markup=False, highlight=False)
 

@@ -1,4 +1,4 @@
-"""The queue in front of a link over time, from the packets that went through it."""
+"""The queue in front of a link over time, computed from the packets at the link."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pandas as pd
 from polypath._core import quantity
 from polypath.scenario import Scenario
 
-#: What becomes of packets that were never transmitted.
+#: Fates of packets that were never transmitted.
 _REFUSED = ("lost", "queue", "down", "mtu")
 
 
 def queue(scenario: Scenario, packets: pd.DataFrame, link: str) -> pd.DataFrame:
-    """What waits for its transmission in front of a path's link, a row for each change.
+    """The packets that wait for transmission at a path's link, a row for each change.
 
     Args:
-        scenario: That of the run.
+        scenario: The scenario of the run.
         packets: :meth:`polypath.Result.packets` of the run.
         link: "NAME/forward" or "NAME/back", as in the packets.
 
@@ -42,21 +42,21 @@ def queue(scenario: Scenario, packets: pd.DataFrame, link: str) -> pd.DataFrame:
             "bytes": np.concatenate([size[waits], -size[waits]]).astype(np.int64),
         }
     )
-    # Of one instant, what leaves the queue makes room for what comes.
+    # At one instant, packets that leave the queue make room for those that arrive.
     changes = changes.groupby("time", as_index=False).sum()
     changes[["packets", "bytes"]] = changes[["packets", "bytes"]].cumsum()
     return changes
 
 
 def _starts(offered: np.ndarray, transmission: np.ndarray) -> np.ndarray:
-    """When the transmission of each packet begins: one after the other."""
+    """The start of each packet's transmission, one after the other."""
     starts = np.empty_like(offered)
     free = -np.inf
     for index, (at, takes) in enumerate(zip(offered, transmission, strict=True)):
         starts[index] = max(at, free)
         free = starts[index] + takes
-    # A transmission that ends in the very instant in which another packet comes keeps it from
-    # waiting, whatever the rounding.
+    # A packet that arrives at the very instant when a transmission ends does not wait, whatever
+    # the rounding.
     return np.where(starts - offered < 1e-9, offered, starts)
 
 

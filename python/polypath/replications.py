@@ -1,4 +1,4 @@
-"""How often a scenario is run: seed after seed, until the stopping rule holds."""
+"""Replications of a scenario: seed after seed, until the stopping rule holds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from polypath.store import Row
 
 
 class Replications:
-    """The runs of one scenario: which are there, which are needed, and when there are enough.
+    """The runs of one scenario: those that are finished, and those that are still needed.
 
-    How many count is decided by the first n seeds alone, so that it does not depend on the order in
-    which runs finish. To keep many workers busy, runs may be started that turn out not to be
-    needed: they are kept, but do not count.
+    The first n seeds alone decide how many runs count, so that the number does not depend on the
+    order in which runs finish. To keep many workers busy, runs may be started that turn out not to
+    be needed: they are kept, but do not count.
     """
 
     def __init__(
@@ -26,22 +26,22 @@ class Replications:
         self._seeds = seeds if stop is None else seeds[: stop.at_most]
         self._stop = stop
         self._rows: dict[int, Row] = {}
-        #: Everything before this one is there or under way.
+        #: Index of the next seed to start: the runs of all seeds before it are finished or running.
         self._next = 0
-        #: The first so many seeds have rows.
+        #: Number of seeds at the beginning that all have rows.
         self._prefix = 0
-        #: How many of them count, once that is known.
+        #: Number of runs that count, once it is known.
         self._settled: int | None = None
         self._intervals: list[Interval] = []
         self._advance()
 
     def known(self, rows: Mapping[int, Row]) -> None:
-        """These runs are there already."""
+        """Adds runs that exist already."""
         self._rows |= {seed: rows[seed] for seed in self._seeds if seed in rows}
         self._advance()
 
     def next_seed(self) -> int | None:
-        """The next run to start, which is then under way; `None` if there is none for now."""
+        """The seed of the next run, which then counts as started; `None` if there is none now."""
         if self._settled is not None:
             return None
         expected = self.expected
@@ -53,18 +53,18 @@ class Replications:
         return None
 
     def finished(self, row: Row) -> None:
-        """A run is finished."""
+        """Adds a finished run."""
         self._rows[row["seed"]] = row
         self._advance()
 
     @property
     def settled(self) -> bool:
-        """There are enough runs."""
+        """Whether there are enough runs."""
         return self._settled is not None
 
     @property
     def expected(self) -> int:
-        """How many runs will count, as far as one can tell now."""
+        """Estimate of the number of runs that will count."""
         most = len(self._seeds)
         if self._settled is not None:
             return self._settled
@@ -72,14 +72,14 @@ class Replications:
             return most
         if self._prefix < self._stop.at_least:
             return min(self._stop.at_least, most)
-        # The half-width goes with one over the root of n.
+        # The half-width is proportional to one over the square root of n.
         factor = self.widest / self._stop.within
         needed = math.ceil(self._prefix * factor**2) if math.isfinite(factor) else most
         return min(max(needed, self._prefix + 1), most)
 
     @property
     def missing(self) -> int:
-        """How many of the expected runs are not there yet."""
+        """Number of expected runs that have no row yet."""
         if self._stop is None:
             return len(self._seeds) - len(self._rows)
         return sum(seed not in self._rows for seed in self._seeds[: self.expected])
@@ -93,7 +93,7 @@ class Replications:
         return max(relative, default=math.nan)
 
     def counted(self) -> list[Row]:
-        """The rows that count, in the order of the seeds; as far as they are there."""
+        """The rows so far that count, in the order of the seeds."""
         count = len(self._seeds) if self._settled is None else self._settled
         return [self._rows[seed] for seed in self._seeds[:count] if seed in self._rows]
 

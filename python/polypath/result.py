@@ -1,4 +1,4 @@
-"""What a run gave."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Result:
     def series(self) -> Sequence[PathSeries | Ns2Series]:
         """Samples over time of each path that sent data: read-only numpy arrays, not copied.
 
-        Empty unless the scenario has ``[series]`` or :func:`polypath.simulate` was asked for them.
+        Empty unless the scenario has ``[series]`` or :func:`polypath.simulate` had ``series``.
         """
         return self._outcome.series
 
@@ -143,7 +143,7 @@ class Result:
         return data_arrivals(self._trace())
 
     def queue(self, link: str) -> pd.DataFrame:
-        """What waits for its transmission in front of a path's link, a row for each change.
+        """The packets that wait for transmission at a path's link, a row for each change.
 
         Columns: `time` (seconds), `packets` and `bytes` from then on. The scenario is run once more
         unless the packets were kept.
@@ -168,7 +168,7 @@ class Result:
 
         Raises:
             OSError: The file cannot be written.
-            ValueError: The run was one of ns-2, which has no packets that could be written.
+            ValueError: The run is one of ns-2, whose packets have no bytes to write.
         """
         if isinstance(self._outcome, Ns2Outcome):
             raise ValueError('pcap: packets of backend "ns2" have no bytes; allowed: packets()')

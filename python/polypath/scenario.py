@@ -1,4 +1,4 @@
-"""Scenarios: what a run is like, as data that never changes."""
+"""Scenarios: immutable descriptions of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from polypath import _core, schema
 from polypath._core import ScenarioError
 
-#: A value of a scenario; `None` takes a key away.
+#: A value of a scenario; `None` removes a key.
 Value: TypeAlias = str | int | float | bool | Sequence[Any] | Mapping[str, Any] | None
 
 
@@ -20,11 +20,11 @@ class Scenario:
     """A validated scenario: network, transport, workload, faults and limits of a run.
 
     The keyword arguments are the sections of the TOML files, with the same keys and units: see
-    ``docs/scenarios.md`` and :mod:`polypath.schema`. Equal scenarios are equal and hash alike; they
-    can be pickled.
+    ``docs/scenarios.md`` and :mod:`polypath.schema`. Scenarios with the same content are equal and
+    have the same hash; they can be pickled.
 
     Raises:
-        ScenarioError: One line with the key, what is wrong and what is allowed.
+        ScenarioError: One line with the key, the error and the allowed values.
     """
 
     __slots__ = ("_inner", "_key")
@@ -84,7 +84,7 @@ class Scenario:
         """A scenario from TOML.
 
         Raises:
-            ScenarioError: One line with line number, key, what is wrong and what is allowed.
+            ScenarioError: One line with line number, key, error and allowed values.
         """
         return cls._of(_core.Scenario.from_toml(text))
 
@@ -103,12 +103,12 @@ class Scenario:
         """A scenario from nested dicts and lists of the same shape as the TOML.
 
         Raises:
-            ScenarioError: One line with the key, what is wrong and what is allowed.
+            ScenarioError: One line with the key, the error and the allowed values.
         """
         return cls._of(_validated(table))
 
     def to_toml(self) -> str:
-        """The scenario as TOML, in one form for equal scenarios; what it extends is included."""
+        """The scenario as TOML, in one form for equal scenarios; extended files are included."""
         return self._inner.to_toml()
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What it is called; says nothing about the run."""
+        """Its name, which does not affect the run."""
         return self._inner.name
 
     @property
@@ -127,7 +127,7 @@ class Scenario:
 
     @property
     def key(self) -> str:
-        """What identifies it among results: 16 hex digits that name and seed do not change."""
+        """Identifies it among results: 16 hex digits that do not depend on name and seed."""
         if not hasattr(self, "_key"):
             same = _validated({**self.to_dict(), "name": "", "seed": 1}).to_toml()
             self._key = hashlib.sha256(same.encode()).hexdigest()[:16]
@@ -136,11 +136,11 @@ class Scenario:
     def with_(self, changes: Mapping[str, Value] | None = None, /, **more: Value) -> Scenario:
         """The same scenario with other values: ``with_(**{"transport.rto_min": "500 ms"})``.
 
-        Keys are dotted; elements of arrays go by number, counted from 0, or by name, as in
-        ``"path.0.loss"`` or ``"path.cable.rate"``. A value of `None` takes the key away.
+        Keys are dotted; elements of arrays are selected by number, counted from 0, or by name, as
+        in ``"path.0.loss"`` or ``"path.cable.rate"``. A value of `None` removes the key.
 
         Raises:
-            ScenarioError: One line with the key, what is wrong and what is allowed.
+            ScenarioError: One line with the key, the error and the allowed values.
         """
         every = _plain({**(changes or {}), **more})
         pairs = [(key, _without_none(value)) for key, value in every.items()]
@@ -180,7 +180,7 @@ def varying(scenarios: Sequence[Scenario]) -> dict[str, list[Value]]:
 
 
 def labels(scenarios: Sequence[Scenario]) -> list[str]:
-    """A name for each: their own if these differ, otherwise what is different about them."""
+    """A name for each: its own if all names differ, otherwise the values that differ."""
     names = [scenario.name for scenario in scenarios]
     if len(set(names)) == len(names) and all(names):
         return names
@@ -200,7 +200,7 @@ def _validated(table: Mapping[str, Any]) -> _core.Scenario:
 
 
 def _plain(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy whose seed TOML can hold: its integers have 64 bits with their sign."""
+    """A copy whose seed TOML can represent: its integers have 64 bits including the sign."""
     seed = table.get("seed")
     return {**table, "seed": hex(seed)} if isinstance(seed, int) and seed >= 2**63 else {**table}
 
@@ -213,7 +213,7 @@ def _json(value: Any) -> str:
 
 
 def _without_none(value: Any) -> Any:
-    """A copy as deep as tables and arrays go, without the keys that have no value."""
+    """A deep copy of tables and arrays, without the keys that have no value."""
     if isinstance(value, Mapping):
         return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list | tuple):
@@ -222,14 +222,14 @@ def _without_none(value: Any) -> Any:
 
 
 def _plain_number(value: object) -> object:
-    """Numbers of numpy, tuples in disguise: whatever can say what it is."""
+    """Converts numpy's numbers and arrays, and all other values that have `tolist`."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a value of type {type(value).__name__}")
 
 
 def _flatten(value: Any, at: str = "") -> dict[str, Value]:
-    """Dotted keys and their values; elements of arrays of tables go by name where they have one."""
+    """Dotted keys and their values; elements of arrays of tables have their name or number."""
     if isinstance(value, dict):
         pairs = value.items()
     elif isinstance(value, list) and all(isinstance(element, dict) for element in value):

@@ -1,7 +1,7 @@
 """The sections of a scenario as types, so that editors and type checkers know the keys.
 
-They say nothing about what is allowed at run time: a scenario is validated in one place only, the
-same one for files, the command line and Python. Quantities are strings with units.
+The types do not validate at run time: a scenario is validated in one place only, the same one for
+files, the command line and Python. Quantities are strings with units.
 """
 
 from typing import Literal, TypeAlias, TypedDict
@@ -14,7 +14,7 @@ Direction: TypeAlias = Literal["forward", "back", "both"]
 
 
 class GilbertElliott(TypedDict, total=False):
-    """From the good to the bad state and back, with a loss probability in each."""
+    """Transitions between a good and a bad state, with a loss probability in each."""
 
     good_to_bad: str
     bad_to_good: str
@@ -56,7 +56,7 @@ Loss: TypeAlias = str | float | GilbertElliott | LossScript
 
 
 class Link(TypedDict, total=False):
-    """Parameters of a link, or what is different in one direction of it.
+    """Parameters of a link, or those that differ in one direction of it.
 
     `rate` as "10 Mbit/s", `delay` one way as "45 ms", `queue` as "50 packets", "64 KiB" or
     "unlimited", `mtu` in bytes with the IP header, `loss` as "3 %" or a model.
@@ -74,7 +74,7 @@ class Link(TypedDict, total=False):
 
 
 class Load(TypedDict, total=False):
-    """A mean load: a share of the link's rate ("80 %"), or in its place a rate ("8 Mbit/s")."""
+    """A mean load: a share of the link's rate ("80 %"), or a rate instead ("8 Mbit/s")."""
 
     load: str | float
     rate: str
@@ -84,7 +84,7 @@ class CrossTraffic(Load, total=False):
     """Background traffic over the middle link of a path with edges, in each direction.
 
     It comes from `nodes` single-homed nodes at each end with `sources` on/off sources each, whose
-    bursts and pauses have Pareto distributions; `packet_sizes` go round the sources of a node.
+    bursts and pauses have Pareto distributions; a node's sources use the `packet_sizes` in turn.
     """
 
     forward: Load
@@ -207,7 +207,7 @@ class Transport(Parameters, total=False):
 
 
 class PolicyNames(TypedDict, total=False):
-    """Which answer stands behind each decision of the protocol at one side, by name."""
+    """The policy for each decision of the protocol at one side, by name."""
 
     retransmission: str
     loss: str
@@ -229,7 +229,7 @@ class Policy(PolicyNames, total=False):
 
 
 class Workload(TypedDict, total=False):
-    """`[workload]`: what the applications send and how they read."""
+    """`[workload]`: the data that the applications send, and how they read it."""
 
     kind: Literal["bulk", "periodic", "request-reply"]
     direction: Direction
@@ -267,7 +267,7 @@ Association = TypedDict(
     total=False,
 )
 
-#: `[[fault]]`: something that happens to a link at a time, for good or for a while.
+#: `[[fault]]`: a change of a link at a time, permanent or temporary.
 Fault = TypedDict(
     "Fault",
     {
@@ -285,7 +285,7 @@ Fault = TypedDict(
     total=False,
 )
 
-#: `[[address]]`: an address of a host that comes or goes at a time, for good or for a while.
+#: `[[address]]`: an address that a host gets or loses at a time, permanently or temporarily.
 Address = TypedDict(
     "Address",
     {
@@ -300,7 +300,7 @@ Address = TypedDict(
 
 
 class Run(TypedDict, total=False):
-    """`[run]`: when the run ends at the latest, and what is checked on the way."""
+    """`[run]`: the limits of the run, and the checks during it."""
 
     limit: str
     max_events: int

@@ -1,4 +1,4 @@
-"""Single runs, and many of them at once with everything that they gave."""
+"""Single runs, and many runs at once with their complete results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polypath.scenario import Scenario
 #: Version of the engine with a fingerprint of its sources: the same string, the same results.
 engine_version: str = _core.ENGINE
 
-#: What runs a scenario: our own simulator, or ns-2 with its SCTP module (see ``docs/ns2.md``).
+#: The simulator: our own, or ns-2 with its SCTP module (see ``docs/ns2.md``).
 Backend: TypeAlias = Literal["polypath", "ns2"]
 
 
@@ -30,17 +30,17 @@ def simulate(
     """Runs a scenario to its end.
 
     Args:
-        scenario: What to run.
-        seed: Another root of all randomness than the scenario's, from 0 to 2**64 - 1.
+        scenario: The scenario to run.
+        seed: Replaces the scenario's root of all randomness, from 0 to 2**64 - 1.
         series: `True` samples every path's variables whenever one changes, a span of time such as
-            "50 ms" samples at that interval, `None` does what the scenario says.
+            "50 ms" samples at that interval, `None` follows the scenario.
         packets: Keep every packet for :meth:`Result.packets`, which otherwise runs once more.
-        backend: "polypath", or "ns2" to run the same scenario in ns-2. It gives the same columns,
-            NaN where ns-2 does not tell; series are sampled at every change.
+        backend: "polypath", or "ns2" to run the same scenario in ns-2. Its result has the same
+            columns, NaN for values that ns-2 does not report; series are sampled at every change.
 
     Raises:
         SimulationError: An invariant did not hold: a bug in polypath.
-        ScenarioError: The backend cannot do what the scenario says; one line with the key.
+        ScenarioError: The backend does not support the scenario; one line with the key.
         Ns2Error: ns-2 is not installed, or ended with an error.
     """
     if _is_ns2(backend):
@@ -54,15 +54,15 @@ def simulate(
 
 
 def engine(backend: Backend) -> str:
-    """What a backend's results depend on besides scenario and seed."""
+    """The version of a backend: its results depend on this, scenario and seed only."""
     return f"ns2+{engine_version}" if _is_ns2(backend) else engine_version
 
 
 def prepare(scenarios: Iterable[Scenario], backend: Backend) -> None:
-    """Says before many runs what is wrong with all of them, and warns once.
+    """Checks scenarios before many runs, and warns once.
 
     Raises:
-        ScenarioError: The backend cannot do what a scenario says.
+        ScenarioError: The backend does not support a scenario.
         Ns2Error: ns-2 is not installed.
     """
     if _is_ns2(backend):
@@ -93,13 +93,13 @@ def simulate_many(
 ) -> list[Result | Exception]:
     """Runs scenarios in parallel, in one process; results in the order of the scenarios.
 
-    All results stay in memory: :func:`polypath.sweep` is for more than that.
+    All results stay in memory: use :func:`polypath.sweep` for larger numbers of runs.
 
     Args:
-        scenarios: What to run, each alone or with another seed.
+        scenarios: The scenarios to run, each alone or with another seed.
         series: As in :func:`simulate`.
         threads: Runs at a time; as many as there are cores by default.
-        done: Called after each run with how many are finished and how many there are.
+        done: Called after each run with the number of finished runs and the number of all runs.
 
     Returns:
         A result for each run, or the :class:`SimulationError` of one that failed.

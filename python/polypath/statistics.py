@@ -15,11 +15,11 @@ from scipy.special import ndtri, stdtrit
 #: One number per run.
 Values: TypeAlias = Sequence[float] | NDArray[np.float64]
 
-#: The papers' level.
+#: The papers' confidence level.
 LEVEL = 0.90
-#: The papers' share of the mean.
+#: The papers' largest half-width of an interval, as a share of the mean.
 WITHIN = 0.10
-#: With fewer runs than this, how the values are distributed decides too much about an interval.
+#: With fewer runs than this, an interval depends too much on the distribution of the values.
 TOO_FEW = 10
 
 
@@ -53,7 +53,7 @@ class Interval:
 
     @property
     def too_few(self) -> bool:
-        """Fewer than ten runs: the interval says little."""
+        """Whether there are fewer than ten runs, too few for a reliable interval."""
         return self.n < TOO_FEW
 
 
@@ -79,8 +79,8 @@ def share(part: float, n: float, level: float = LEVEL) -> Share:
     """Wilson's interval of a share of `n` independent runs.
 
     Args:
-        part: How large the share is in these runs, from 0 to 1.
-        n: Number of runs; not a whole one where runs are not independent of each other.
+        part: The share in these runs, from 0 to 1.
+        n: Number of runs; not an integer if runs are not independent of each other.
         level: Confidence level, between 0 and 1.
 
     Raises:
@@ -122,8 +122,8 @@ def interval(values: Iterable[float], level: float = LEVEL) -> Interval:
 def paired(first: Values, second: Values, level: float = LEVEL) -> Interval:
     """Interval of the mean difference ``second - first`` of runs that share their seeds.
 
-    The n-th values of both belong to the same seed: the same packets are lost, so that what is left
-    is the difference between the two. Pairs with a NaN are left out.
+    The n-th values of both belong to the same seed: the same packets are lost, so that only the
+    difference between the two remains. Pairs with a NaN are left out.
 
     Raises:
         ValueError: The two are not equally long.
@@ -155,15 +155,15 @@ def ratio(first: Values, second: Values, level: float = LEVEL) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """When a scenario has been run often enough: the papers' rule.
+    """The papers' rule for stopping the runs of a scenario.
 
-    Runs go on, in the order of the seeds, until there are `at_least` of them and the interval at
-    `level` of the mean of each metric lies within a share `within` of that mean, or until there are
-    `at_most`. The rule looks at the first n seeds only, so it does not matter in which order runs
-    finish, nor how many run at a time.
+    Seeds are run in their order until there are `at_least` runs and the interval at `level` of the
+    mean of each metric is within a share `within` of that mean, or until there are `at_most`. The
+    rule uses the first n seeds only, so it does not depend on the order in which runs finish, nor
+    on how many run at a time.
 
     Raises:
-        ValueError: One line with the argument and what is allowed.
+        ValueError: One line with the argument and the allowed values.
     """
 
     level: float = LEVEL
@@ -186,7 +186,7 @@ class Stop:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that it looks at."""
+        """The metrics of the rule."""
         return (self.metric,) if isinstance(self.metric, str) else tuple(self.metric)
 
 
@@ -236,7 +236,7 @@ def compare(
     baseline: str | None = None,
     level: float = LEVEL,
 ) -> pd.DataFrame:
-    """How each scenario of a sweep differs from one of them, pairing runs of the same seed.
+    """Compares each scenario of a sweep with one of them, pairing runs of the same seed.
 
     Columns: scenario, key, the values that differ, `n` (pairs), `difference` of the means and its
     `low` and `high` (unit of the metric), `relative` (difference as a share of the baseline's mean
@@ -244,7 +244,7 @@ def compare(
     many rows, some intervals exclude 0 by chance.
 
     Args:
-        frame: What :func:`polypath.sweep` gave.
+        frame: The frame of :func:`polypath.sweep`.
         metric: A metric of :data:`polypath.METRICS`.
         baseline: Name (column "scenario") or key of a scenario; the first by default.
         level: Confidence level of each interval.
@@ -282,7 +282,7 @@ def compare(
 
 
 def _identity(frame: pd.DataFrame, runs: pd.DataFrame) -> dict[str, object]:
-    """What tells a scenario from the others: the columns in front of "seed"."""
+    """The values that identify a scenario: the columns in front of "seed"."""
     front = list(frame.columns[: list(frame.columns).index("seed")])
     return {str(column): runs[column].iloc[0] for column in front}
 

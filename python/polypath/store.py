@@ -1,12 +1,12 @@
-"""A folder of results that outlives whoever writes it.
+"""A folder of results that survives the processes that write it.
 
-    runs-ID.parquet    many rows; written under another name, then renamed: whole or not there
-    journal-ID.jsonl   the newest rows, one line each, by a process that is at work or was killed
-    scenario-KEY.toml  what was run under a key
+    runs-ID.parquet    many rows; written under another name, then renamed: complete or absent
+    journal-ID.jsonl   the newest rows, one line each, of a process that is running or was killed
+    scenario-KEY.toml  the scenario of a key
 
-A row goes to the journal as soon as its run ends, so that a killed process loses none. Journals
-become Parquet files every thousand rows, at the end, and, of a process that was killed, when the
-folder is opened the next time. Several processes (shards) may write to one folder.
+A row is written to the journal as soon as its run ends, so that a killed process loses none.
+Journals are converted to Parquet every thousand rows, at the end, and, if a process was killed,
+when the folder is opened the next time. Several processes (shards) may write to one folder.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from polypath.scenario import Scenario
 
 try:
     import fcntl
-except ImportError:  # not on this system: journals of others are read, but left as they are
+except ImportError:  # not on this system: journals of other processes are read, but not converted
     fcntl = None  # type: ignore[assignment]
 
-#: What identifies a run, how it went, and its metrics.
+#: The identity of a run, its status, and its metrics.
 Row: TypeAlias = dict[str, Any]
 
 ROWS_OF_A_JOURNAL = 1000
 
 
 class Store:
-    """A folder of results, open for writing. It is made if it is not there.
+    """A folder of results, open for writing. It is created if it does not exist.
 
     Raises:
-        OSError: The folder cannot be made, read or written.
+        OSError: The folder cannot be created, read or written.
     """
 
     def __init__(self, folder: str | PathLike[str]) -> None:
@@ -51,7 +51,7 @@ class Store:
         self._journal: _Journal | None = None
 
     def add(self, row: Row) -> None:
-        """Keeps a row: what was added is there after the process is killed."""
+        """Stores a row, which then survives a kill of the process."""
         if self._journal is None:
             self._journal = _Journal(self.folder)
         self._journal.add(row)
@@ -59,7 +59,7 @@ class Store:
             self.close()
 
     def keep_scenario(self, scenario: Scenario) -> None:
-        """Keeps the scenario that a key stands for."""
+        """Stores the scenario of a key."""
         path = self.folder / f"scenario-{scenario.key}.toml"
         if not path.exists():
             _write(path, lambda temporary: temporary.write_text(scenario.to_toml()))
@@ -83,7 +83,7 @@ def load_rows(folder: str | PathLike[str], engine: str | None = None) -> list[Ro
 
 
 class _Journal:
-    """Rows of this process that are not in Parquet yet. The lock says that somebody is at work."""
+    """Rows of this process that are not in Parquet yet. The lock shows that it is still running."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / f"journal-{uuid.uuid4().hex[:12]}.jsonl"
@@ -92,7 +92,7 @@ class _Journal:
         _lock(self._file)
 
     def add(self, row: Row) -> None:
-        # One system call: what it has taken outlives the process.
+        # One system call: the data that it has written survives the process.
         os.write(self._file, json.dumps(row).encode() + b"\n")
         self.rows.append(row)
 
@@ -102,11 +102,11 @@ class _Journal:
 
 
 def _adopt(journal: Path) -> None:
-    """Turns the journal of a process that is gone into Parquet."""
+    """Converts the journal of a process that has ended to Parquet."""
     try:
         file = os.open(journal, os.O_RDWR)
     except FileNotFoundError:
-        return  # somebody else was faster
+        return  # another process has converted it
     try:
         if _lock(file) and journal.exists():
             _to_parquet(journal, list(_lines(journal)))
@@ -115,7 +115,7 @@ def _adopt(journal: Path) -> None:
 
 
 def _lock(file: int) -> bool:
-    """Whether nobody else has it; the lock goes with the process."""
+    """Whether the lock was free; it is released when the process ends."""
     if fcntl is None:
         return False
     try:
@@ -126,7 +126,7 @@ def _lock(file: int) -> bool:
 
 
 def _to_parquet(journal: Path, rows: list[Row]) -> None:
-    """First the rows under their new name, then the journal goes: never neither of them."""
+    """Writes the rows under their new name, then deletes the journal: one of them always exists."""
     if rows:
         part = journal.with_name(journal.name.replace("journal-", "runs-")).with_suffix(".parquet")
         _write(part, lambda temporary: pq.write_table(_table(rows), temporary, compression="zstd"))

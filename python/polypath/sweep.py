@@ -1,4 +1,4 @@
-"""Many scenarios, many seeds: as many runs as it takes, on whatever computes."""
+"""Runs many scenarios with many seeds, on any executor."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class EngineMismatchError(RuntimeError):
     """A worker has another version of the engine than the process that started the sweep."""
 
 
-#: Seconds between two looks at the clock while nothing finishes.
+#: Seconds between two progress reports while no run finishes.
 TICK = 0.5
-#: Seconds between two looks for the widest interval.
+#: Least number of seconds between two searches for the widest interval.
 BETWEEN_LOOKS = 0.2
 
 
@@ -52,42 +52,42 @@ def sweep(
     retry_failed: bool = False,
     backend: Backend = "polypath",
 ) -> pd.DataFrame:
-    """Runs scenarios with many seeds and gives a row for each run.
+    """Runs scenarios with many seeds and returns a row for each run.
 
-    All scenarios meet the same seeds, so that differences between them can be taken pair by pair
+    All scenarios have the same seeds, so that differences between them can be taken pair by pair
     (:func:`polypath.compare`). The frame depends on scenarios, seeds, rule and engine alone: not on
-    the executor, nor on what was interrupted.
+    the executor, nor on interruptions.
 
     Args:
-        scenarios: What to run; equal ones are run once.
+        scenarios: The scenarios to run; equal ones are run once.
         seeds: Roots of randomness, from 0 to 2**64 - 1, in the order in which they are used;
             1 to 30 by default, 1 to `stop.at_most` with a rule.
         stop: Run each scenario until its interval is narrow enough; without it, with all seeds.
-        executor: Whatever is like `concurrent.futures.Executor` (processes, Dask's
+        executor: Any object like `concurrent.futures.Executor` (processes, Dask's
             ``Client.get_executor()``, mpi4py's pool). All cores in this process by default.
-        results: A folder that keeps every run as soon as it is finished. What it has is not run
-            again; a changed scenario or another engine runs only what is new. Without it nothing
-            is kept.
-        shard: (3, 16) does the third of sixteen parts; the parts partition the work exactly: by
+        results: A folder that keeps every run as soon as it is finished. Its runs are not
+            repeated; a changed scenario or another engine only runs what is new. Without it
+            nothing is kept.
+        shard: (3, 16) runs the third of sixteen parts; the parts partition the work exactly: by
             runs, or with a rule by scenarios. Give all parts the same `results`, then call without
             `shard` for the whole frame.
-        progress: Whether to show progress on stderr, or a function that gets it after each run.
-        retry_failed: Run again what failed before.
-        backend: What runs them, as in :func:`polypath.simulate`; "ns2" is another engine.
+        progress: Whether to show progress on stderr, or a function that receives it after each run.
+        retry_failed: Repeat runs that failed before.
+        backend: The simulator, as in :func:`polypath.simulate`; "ns2" is another engine.
 
     Returns:
         A row for each run, in the order of scenarios and seeds. Columns: scenario (its name, or
-        what is different about it), key, a column for each value that differs between the
+        the values that differ), key, a column for each value that differs between the
         scenarios, seed, engine, status ("ok" or "failed"), reason, and the metrics
         (:data:`polypath.METRICS`). A run that failed has a row without metrics.
 
     Raises:
-        ValueError: An argument is wrong, in one line.
-        ScenarioError: The backend cannot do what a scenario says.
+        ValueError: An argument is invalid; one line.
+        ScenarioError: The backend does not support a scenario.
         Ns2Error: ns-2 is not installed.
         EngineMismatchError: A worker of the executor has another version of the engine.
         OSError: The folder of results cannot be written.
-        KeyboardInterrupt: After Ctrl-C, once what was running is finished and kept.
+        KeyboardInterrupt: After Ctrl-C, once the runs in progress are finished and kept.
     """
     plans = _unique([scenarios] if isinstance(scenarios, Scenario) else scenarios)
     prepare(plans, backend)
@@ -114,7 +114,7 @@ def sweep(
 
 
 class _Sweep:
-    """A sweep under way: keeps the executor busy, and every row that comes back."""
+    """A sweep in progress: keeps the executor busy, and stores every row."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class _Sweep:
         self._backend = backend
         self._engine = engine(backend)
         self._running: dict[Future[Row], tuple[Replications, int]] = {}
-        #: Those that may have a run to start; the others wait for one to finish.
+        #: Scenarios that may have a run to start; those of `_waiting` wait for a run to finish.
         self._ready = deque(one for one in replications if not one.settled)
         self._waiting: set[Replications] = set()
         self._unsettled = len(self._ready)
@@ -161,7 +161,7 @@ class _Sweep:
             self._drain()
 
     def _fill(self) -> None:
-        """Starts what there is to start: scenarios in turn, so that all get narrower together."""
+        """Starts runs of the scenarios in turn, so that all intervals get narrower together."""
         while self._ready and len(self._running) < self._width:
             one = self._ready.popleft()
             seed = one.next_seed()
@@ -200,7 +200,7 @@ class _Sweep:
             row = future.result()
         except BrokenExecutor:
             raise
-        except Exception as error:  # the worker is gone, or its answer: the run has failed
+        except Exception as error:  # the worker or its result is lost: the run has failed
             identity = {"key": one.scenario.key, "seed": seed, "engine": self._engine}
             return identity | work.failure(error)
         if row["engine"] != self._engine:
@@ -210,13 +210,13 @@ class _Sweep:
         return row
 
     def _drain(self) -> None:
-        """Cancels what waits, and keeps what was running."""
+        """Cancels waiting runs, and stores those that were running."""
         for future in [future for future in self._running if future.cancel()]:
             del self._running[future]
         while self._running:
             done, _ = wait(self._running, return_when=FIRST_COMPLETED)
             for future in done:
-                # What broke was told by the first of them.
+                # The first of these errors has been raised already.
                 with suppress(BrokenExecutor, EngineMismatchError):
                     self._take(future)
 
@@ -269,7 +269,7 @@ def _seeds(seeds: Iterable[int] | None, stop: Stop | None) -> list[int]:
 def _assign(
     plans: list[Scenario], seeds: list[int], stop: Stop | None, shard: tuple[int, int] | None
 ) -> list[Replications]:
-    """What this process does: everything, or its shard."""
+    """The work of this process: everything, or its shard."""
     number, of = shard or (1, 1)
     if not 1 <= number <= of:
         raise ValueError(f"shard: found {number} of {of}; allowed: from 1 to {of}")
@@ -286,7 +286,7 @@ def _assign(
 
 
 def _width(executor: Executor) -> int:
-    """How many runs to have under way: workers never wait, and little is done in vain."""
+    """Number of runs to have in progress: workers never wait, and few runs are unneeded."""
     workers = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
     if workers is None:
         client = getattr(executor, "_client", None)  # Dask
@@ -296,7 +296,7 @@ def _width(executor: Executor) -> int:
 
 
 def _cores() -> int:
-    """Those that this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""What a worker does: one run to one row. Stands alone, so that any process can import it."""
+"""The work of a worker, in a module that any process can import: one run gives one row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polypath.store import Row
 
 
 def run(scenario: Scenario, seed: int, backend: Backend = "polypath") -> Row:
-    """One run as a row. One that fails is a row too, with its reason."""
+    """One run as a row; a run that fails gives a row with the reason."""
     start = time.perf_counter()
     row: Row = {
         "key": scenario.key,
@@ -21,14 +21,14 @@ def run(scenario: Scenario, seed: int, backend: Backend = "polypath") -> Row:
     }
     try:
         row |= execute(scenario, seed, backend).metrics
-    except Exception as error:  # whatever it is: the sweep goes on, and the row tells
+    except Exception as error:  # any error: the sweep continues, and the row has the reason
         row |= failure(error)
     row["wall"] = time.perf_counter() - start
     return row
 
 
 def failure(error: BaseException) -> Row:
-    """What a row says of a run that failed."""
+    """The values in the row of a failed run."""
     text = " ".join(str(error).split())
     kind = type(error).__name__
     return {"status": "failed", "reason": f"{kind}: {text}" if text else kind, "complete": False}

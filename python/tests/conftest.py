@@ -1,4 +1,4 @@
-"""What the tests share: small scenarios, and a backend that needs no display."""
+"""Shared by the tests: small scenarios, and a backend that needs no display."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ mpl.use("Agg")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first: the groups, of which one worker runs one."""
+    """Groups begin first, because they take longest: one worker runs a whole group."""
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
@@ -55,7 +55,7 @@ def failing() -> Scenario:
 
 @pytest.fixture
 def ns() -> None:
-    """ns-2 is there; where it is not, CI does not pass over that."""
+    """Requires ns-2: without it the test is skipped, or fails in CI."""
     if shutil.which("ns") is None:
         missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
         missing("no ns: scripts/setup.sh test installs Debian's package ns2")
@@ -63,7 +63,7 @@ def ns() -> None:
 
 @pytest.fixture
 def binary() -> str:
-    """The program `polypath`, if there is one to compare with."""
+    """The program `polypath` to compare with; without it the test is skipped."""
     path = os.environ.get("POLYPATH_BIN")
     if not path:
         pytest.skip("POLYPATH_BIN names no program to compare with")

@@ -1,4 +1,4 @@
-"""iyengar2004: its points as scenarios, what ns-2 gave, and how its statements are judged."""
+"""iyengar2004: its points as scenarios, ns-2's results, and the judgement of its statements."""
 
 from collections.abc import Callable
 
@@ -84,7 +84,7 @@ def test_names_of_figures() -> None:
     ]
 
 
-#: Of a policy: seconds, timeouts, chunks lost, retransmissions over each path, packets over each.
+#: A policy's seconds, timeouts, lost chunks, retransmissions over each path, packets over each.
 Row = tuple[float, float, float, float, float, float, float]
 PAPERS_ORDER: dict[str, Row] = {
     APP_STRIPE: (36, 8, 100, 40, 60, 4000, 2000),

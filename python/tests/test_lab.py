@@ -1,4 +1,4 @@
-"""The command `polypath-lab`, and the examples as they are written."""
+"""The command `polypath-lab`, and the example of the README."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""CMT-PF (Natarajan 2009): settings, what is read off single runs, the order of the variants."""
+"""CMT-PF (Natarajan 2009): settings, values from single runs, the order of the variants."""
 
 import math
 
@@ -74,11 +74,11 @@ def test_the_goodput_while_a_failure_is_being_detected() -> None:
 @pytest.mark.parametrize(
     ("setting", "seeds"),
     [
-        # What was acknowledged cumulatively: half of what had been received.
+        # Data that was cumulatively acknowledged: half of the data received.
         (Failure("CMT-CWND", 0, RELEASE_35), 20),
         (Failure("CMT-SSTHRESH", 0, RELEASE_35), 20),
         (Failure("CMT-CWND", 4, RELEASE_35), 8),
-        # What was received.
+        # Data that was received.
         (Failure("CMT-CWND", 0), 20),
         (Alone(), 8),
     ],

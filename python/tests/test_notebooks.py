@@ -12,7 +12,7 @@ NOTEBOOKS = sorted((ROOT / "docs").glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.name)
-# Of the kernel's own event loop and sockets.
+# Warnings of the kernel's own event loop and sockets.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_a_notebook_runs(file: Path, tmp_path: Path) -> None:
     notebook = nbformat.reads(file.read_text(), as_version=4)  # type: ignore[no-untyped-call]

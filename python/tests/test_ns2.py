@@ -1,4 +1,4 @@
-"""ns-2 as a backend: the same scenario, the same columns; what it cannot do is refused."""
+"""ns-2 as a backend: the same scenario, the same columns; unsupported features are rejected."""
 
 import math
 from dataclasses import replace
@@ -101,7 +101,7 @@ def test_a_broken_link_loses_what_is_on_it_and_the_other_path_takes_over() -> No
         fault=[{"at": "2 s", "path": "primary", "kind": "down"}],
     )
     for path in ("primary", "alternate"):
-        # So slow that there is always something in the queue and on the wire.
+        # So slow that packets are always in the queue and on the wire.
         scenario = scenario.with_({f"path.{path}.loss": None, f"path.{path}.rate": "2 Mbit/s"})
     result = simulate(scenario, backend="ns2", series=True)
     assert result.metrics["complete"]
@@ -119,7 +119,7 @@ def test_a_broken_link_loses_what_is_on_it_and_the_other_path_takes_over() -> No
 
 @needs_ns
 def test_what_arrives_and_what_fails_is_told_by_path() -> None:
-    # The agent with multiple fast retransmits writes its variables in its own way.
+    # The agent with multiple fast retransmits traces its variables in another format.
     scenario = two_paths(
         transport={"receive_buffer": "64 KiB", "path_max_retrans": 1},
         policy={"retransmission": "hybrid", "loss": "multiple-fast-retransmit"},
@@ -132,7 +132,7 @@ def test_what_arrives_and_what_fails_is_told_by_path() -> None:
     (link,) = (one for one in result.outcome["links"] if one["name"] == "alternate/forward")
     sent, arrived = (int(metrics[f"path.1.packets_{what}"]) for what in ("sent", "arrived"))
     assert 100 < int(metrics["path.0.packets_arrived"]) < int(metrics["path.0.packets_sent"])
-    # What is under way when the last acknowledgement comes.
+    # Packets in transit when the last acknowledgement arrives.
     assert 0 <= sent - arrived - link["counts"]["lost"] <= 3
     assert link["counts"]["lost"] > 5
 
@@ -148,7 +148,7 @@ def test_queues_hold_as_much_in_both() -> None:
             forward = packets[packets["link"] == "path0/forward"]
             dropped = forward[forward["fate"] == "queue"]
             assert len(dropped) > 0
-            # One is being transmitted, four wait: the packet dropped is the sixth under way.
+            # One is being transmitted, four wait: the dropped packet is the sixth.
             first = dropped.iloc[0]
             before = forward[(forward["time"] <= first["time"]) & (forward.index < first.name)]
             waiting = (before["arrival"] - 0.02 > first["time"]).sum()
@@ -353,7 +353,7 @@ def test_cross_traffic_loads_the_core_link_and_is_counted_apart() -> None:
         assert 0 <= own["in_flight"] < 200
     assert links["path0/forward/first"]["background"]["offered"] == 0
     assert links["path0/forward"]["background"]["dropped_queue"] > 0
-    # The frame has the association's packets alone.
+    # The frame only has the association's packets.
     assert len(frame(outcome.packets)) == len(outcome.packets.hop_time)
     assert set(frame(outcome.packets)["association"]) == {"main"}
 

@@ -1,4 +1,4 @@
-"""The differential test's own machinery: what it finds, what it says, what it accepts."""
+"""The differential test itself: the differences that it finds, reports and accepts."""
 
 import math
 import shutil
@@ -94,7 +94,7 @@ def test_a_timer_that_ties_with_an_arrival_is_an_accepted_class() -> None:
     both = [data(0.0, 1, 0.0462), data(0.2, 2, 0.2462)]
     ours, theirs = [*both, sack(0.2462, 2)], [*both, sack(0.2462, 1)]
     assert found(ours, theirs).accepted == "sack-timer-tie"
-    # A timer of another length is none, nor is a SACK that leaves out what had come before.
+    # Neither a timer of another length nor a SACK that omits earlier DATA is in the class.
     later = [data(0.0, 1, 0.0462), data(0.21, 2, 0.2562)]
     assert found([*later, sack(0.2562, 2)], [*later, sack(0.2562, 1)]).accepted is None
     early = [data(0.0, 1, 0.0462), data(0.1, 2, 0.1462)]
@@ -179,7 +179,7 @@ def test_each_combination_is_an_agent_of_ns2() -> None:
     assert agents["same"] == ("Agent/SCTP", {"rtxToAlt_": 0})
     assert agents["alternate+mfr-har"] == ("Agent/SCTP/MfrHbAfterRto", {"rtxToAlt_": 1})
     assert agents["hybrid+ts"] == ("Agent/SCTP/Timestamp", {"rtxToAlt_": 2})
-    # A profile names ns-2's own reading.
+    # A profile has the names of ns-2's variants.
     named = {"loss": "ns2-multiple-fast-retransmit", "rtt_sampling": "ns2"}
     mfr = ("Agent/SCTP/MultipleFastRtx", {"rtxToAlt_": 0})
     assert policies({**standard, **named}, {}) == mfr
@@ -207,7 +207,7 @@ def test_concurrent_multipath_transfer_is_an_agent_of_its_own() -> None:
     with pytest.raises(ScenarioError, match=r"policy\.failover"):
         policies({**standard, **COMBINATIONS["same"], **PF, "scheduler": "primary"}, {})
     made = setup(scenario(1, combination="cmt-pf-cwnd", paths=2))
-    # At a receiver that loses a heartbeat the module would loop for ever.
+    # The module would loop forever at a receiver that loses a heartbeat.
     assert (made.sender["useCmtPF_"], made.receiver["useCmtPF_"]) == (1, 0)
     assert made.sender["cmtPFCwnd_"] == 2
     without = {**CONCURRENT["cmt-same"], "ack": "delayed", "cwnd_update": "standard"}
@@ -223,7 +223,7 @@ def test_each_dormant_behaviour_is_a_dormant_action_of_ns2() -> None:
         return found["dormantAction_"], found["changePrimaryThresh_"]
 
     assert [variables(answer)[0] for answer in FAILOVERS] == [0, 1, 2, 0, 0]
-    # The default of -1 would be 0; only one answer heeds the threshold.
+    # The default of -1 would act as 0; only one policy uses the threshold.
     assert variables("permanent")[1] > 100_000
     assert variables("permanent", 0) == (0, 0)
     assert variables("permanent", 3) == (0, 3)

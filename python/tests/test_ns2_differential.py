@@ -41,7 +41,7 @@ FAILOVERS = ["dormant-hop", "dormant-primary", "dormant-last-dest", "permanent"]
 
 
 def agree(combination: str, paths: int, scripts: int, failover: str | None = None) -> None:
-    """Fails with the seeds that differ, unless they belong to a class."""
+    """Fails with the seeds that differ, unless they belong to an accepted class."""
     jobs = os.cpu_count() or 1
     seeds = range(scripts)
     verdicts = list(
@@ -51,7 +51,7 @@ def agree(combination: str, paths: int, scripts: int, failover: str | None = Non
     bad = [one for one in verdicts if not one.agrees and one.accepted is None]
     lines = [f"seed {one.seed}: {one.text}" for one in bad]
     assert not bad, "\n".join([summary(verdicts), *lines])
-    # The scripts are no walk in the park: most lose something, many time out.
+    # The scripts are demanding: most lose packets, and many have timeouts.
     assert sum(one.packets for one in verdicts) > 100 * scripts
     assert sum(one.agrees for one in verdicts) > 0.7 * scripts
     print(f"{combination}, {paths} path(s): {summary(verdicts)}")
@@ -93,7 +93,7 @@ def test_potentially_failed_paths_that_fail_agree_packet_by_packet(combination: 
 def test_a_failure_of_natarajan2009_agrees_packet_by_packet(variant: str) -> None:
     """Figure 2's transfers, PMR 2, with 1 % of all packets lost by script.
 
-    Path 2 is 3 us longer, since between paths that are alike data comes over both at once.
+    Path 2 is 3 us longer: over equal paths, data would arrive over both at the same instant.
     """
     from polypath.ns2.compare import compare
 
@@ -159,7 +159,7 @@ def test_a_failover_agrees_packet_by_packet() -> None:
 @pytest.mark.usefixtures("ns")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_permanent_failover_after_a_lost_heartbeat_agrees_packet_by_packet(seed: int) -> None:
-    """Change Primary Threshold 1: the first failover whose HEARTBEAT is lost is for good."""
+    """Change Primary Threshold 1: the first failover whose HEARTBEAT is lost is permanent."""
     from polypath.ns2.compare import compare
 
     dice = random.Random(seed)

@@ -1,4 +1,4 @@
-"""The packets of a run: every one at every link, with what is in it and what became of it."""
+"""The packets of a run: each one at every link, with its content and its fate."""
 
 import math
 
@@ -11,7 +11,7 @@ from polypath.packets import COLUMNS
 
 @pytest.fixture
 def scripted() -> Scenario:
-    """Thirty chunks over a path with edges that loses the 8th packet there and the 5th back."""
+    """Thirty chunks over a path with edges, whose core loses the 8th packet and the 5th back."""
     return Scenario(
         path=[
             {

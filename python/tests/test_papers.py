@@ -1,4 +1,4 @@
-"""The papers' figures and statements: what there is, how it is run, drawn and written down."""
+"""The papers' figures and statements: their registry, runs, drawings and reports."""
 
 import base64
 import csv
@@ -61,7 +61,7 @@ TINY = papers.Figure(
 
 @pytest.fixture(scope="module")
 def reproduction() -> papers.Reproduction:
-    """The small grids of everything: what ``docs/claims.md`` is written from."""
+    """The small grids of all papers, from which ``docs/claims.md`` is written."""
     return papers.reproduce(progress=False)
 
 
@@ -169,7 +169,7 @@ def test_points_of_several_figures_are_run_once() -> None:
 
 
 class _Page(HTMLParser):
-    """Collects what a page refers to, and the ids of its elements."""
+    """Collects the references of a page, and the ids of its elements."""
 
     def __init__(self) -> None:
         super().__init__()

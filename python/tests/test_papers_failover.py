@@ -1,4 +1,4 @@
-"""caro2006-failover: its equations, its scenarios in real traces, and how failovers are counted."""
+"""caro2006-failover: its equations, its scenarios in real traces, and its count of failovers."""
 
 import math
 from dataclasses import replace
@@ -76,7 +76,7 @@ def test_what_the_scenarios_lose() -> None:
 
 
 def _events(*texts: str) -> Trace:
-    """A trace with these events, one each 10 ms, as `DESCRIBED` writes them."""
+    """A trace with these events, one every 10 ms, in the notation of `DESCRIBED`."""
     trace = object.__new__(Trace)
     trace.events = [
         Event(
@@ -133,7 +133,7 @@ def test_transfers_that_share_a_seed_count_as_less_than_independent_ones() -> No
 
 
 def runs_of(failures: dict[Setting, list[int]]) -> Runs:
-    """As a sweep would give them: seeds 1 to n, every transfer takes 100 s."""
+    """Runs like those of a sweep: seeds 1 to n, every transfer takes 100 s."""
     frames = {
         setting: pd.DataFrame(
             {
@@ -157,7 +157,7 @@ def _claim(name: str, runs: Runs) -> Verdict:
     [(94, Verdict.HOLDS), (0, Verdict.FAILS), (94 + 10, Verdict.UNDECIDED)],
 )
 def test_shares_of_transfers_are_judged(with_failovers: int, verdict: Verdict) -> None:
-    # Of 200 transfers: 53 % without (94 with), and of those half with two.
+    # Of 200 transfers: 53 % without (94 with), and a third of those with two.
     numbers = [0] * (200 - with_failovers) + [1] * (with_failovers - with_failovers // 3)
     numbers += [2] * (200 - len(numbers))
     assert _claim("F04", runs_of({Transfer(2, 0, 0): numbers})) is verdict
@@ -213,7 +213,7 @@ def test_the_model_is_set_beside_the_best_threshold_of_each_point() -> None:
     assert (row["RTT [ms]"], row["primary"], row["0 %"]) == ("90 / 90", "5 %", "+100 ± 0")
     assert "At 1 of 2 points the model is at most 5 % longer, at 1 surely more" in told.says[1]
     assert "the model +50.0 % (at worst +100 %), CPT 0 +50.0 % (at worst +100 %)" in told.says[2]
-    # Without the thresholds there is nothing to compare with, and nothing is said.
+    # Without the thresholds there is no comparison, and no summary.
     alone, _ = section.draw(Runs({points[0]: frames[points[0]]}, {}, {}), Grid((points[0],), 2))
     assert section.summary(alone).table is None
 

@@ -1,4 +1,4 @@
-"""What is recorded of long runs: written and read back, and not older than the engine."""
+"""The records of long runs: written and read back, and not older than the engine."""
 
 import io
 import itertools

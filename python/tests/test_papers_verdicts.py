@@ -36,7 +36,7 @@ def interval(mean: float, half_width: float, n: int = 20) -> Interval:
 
 
 def runs_of(times: dict[Setting, list[float]], unknown: dict[Setting, str] | None = None) -> Runs:
-    """As a sweep would give them: seeds 1 to n."""
+    """Runs like those of a sweep: seeds 1 to n."""
     frames = {
         setting: pd.DataFrame(
             {"seed": np.arange(1, len(own) + 1), "time_from_start": own, "complete": True}
@@ -69,10 +69,10 @@ def test_a_check_asks_where_the_whole_interval_lies(
 @pytest.mark.parametrize(
     ("mean", "half_width", "n", "runs", "words"),
     [
-        # To the border it is a quarter of the half-width: sixteen times as many.
+        # The limit is a quarter of the half-width away: sixteen times as many.
         (1.9, 0.4, 20, 320, "some 320 runs would decide"),
         (2.1, 0.4, 77, 1232, "some 1300 runs would decide"),
-        # Two runs might do, but say too little.
+        # Nine runs would suffice, but fewer than ten are never enough.
         (1.0, 1.5, 4, 10, "some 10 runs would decide"),
         (1.0, 0.5, 20, None, ""),
         (3.0, 0.5, 20, None, ""),

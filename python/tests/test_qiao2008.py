@@ -139,7 +139,7 @@ def test_one_rule_of_the_sender_separates_paper_and_debians_module(
     module = Transfer("FRtxOnAlt", primary, secondary, DEBIANS_RELEASE)
     theirs = samples()[WITH_THE_PAPERS_CONSTANTS][module].mean
     assert abs(theirs / paper - 1) > 0.12
-    # 30 Mbit/s and 384 kbit/s: packets come and leave a full queue in the same instant.
+    # 30 Mbit/s and 384 kbit/s: packets arrive at and leave a full queue at the same instant.
     assert _time(module) == pytest.approx(theirs, rel=5e-3)
 
 
@@ -181,7 +181,7 @@ def test_a_table_beside_the_papers_and_ns2s(secondary: int, figure: papers.Figur
     known = (frame["primary_rate"] == 25_000) & (secondary == 384)
     assert apart[~known].max() < 0.02
     assert apart.max() < 0.3
-    # Where ties decide, one of their two orders is ns-2's.
+    # If ties matter, one of their two orders is ns-2's.
     module = frame["FRtxOnAlt_module_tied"].fillna(frame["FRtxOnAlt_module"])
     assert frame["FRtxOnAlt_module_tied"].count() == (2 if secondary == 384 else 0)
     for ours, theirs in (
@@ -197,7 +197,7 @@ def test_the_one_time_that_is_not_the_papers_hangs_on_two_microseconds() -> None
     assert _time(replace(A_MOMENT_LATER, primary_delay=50)) == pytest.approx(
         1.0078 * paper, rel=1e-4
     )
-    # One chunk takes the place of another, and that is all.
+    # The only difference: one chunk is queued instead of another.
     lost = []
     for one in (A_MOMENT_LATER, replace(A_MOMENT_LATER, primary_delay=50)):
         packets = polypath.simulate(one.scenario(), packets=True).packets()
@@ -217,7 +217,7 @@ def test_further_links_are_always_the_same() -> None:
 
 
 def test_what_is_recorded_of_the_full_grid_is_what_comes_out() -> None:
-    """All statements are there, those that do not hold say why, and its worst link is as it was."""
+    """All statements are recorded, those that fail have a remark, the worst link is unchanged."""
     found = recorded(qiao2008.PAPER.key, FULL)
     claims = {claim.id: claim for claim in qiao2008.PAPER.claims}
     assert set(found) == set(claims)
@@ -229,7 +229,7 @@ def test_what_is_recorded_of_the_full_grid_is_what_comes_out() -> None:
 
 
 def test_new_data_that_does_not_wait_fills_the_time_that_the_slow_path_takes() -> None:
-    """FRtxOnAlt over 30 Mbit/s: what waits for the window of 36 kbit/s keeps the primary idle."""
+    """FRtxOnAlt over 30 Mbit/s: waiting for the window of 36 kbit/s keeps the primary idle."""
     waits, overtakes = (
         polypath.simulate(Transfer(strategy, 30_000, 36).scenario())
         for strategy in ("FRtxOnAlt", "FRtxOnAlt, decoupled")

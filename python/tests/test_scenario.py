@@ -1,4 +1,4 @@
-"""Scenarios: one schema with the files, the same complaints as the command line."""
+"""Scenarios: the same schema as in files, the same errors as on the command line."""
 
 import pickle
 import re
@@ -22,7 +22,7 @@ rate = "10 Mbit/s"
 size = "1 MB"
 """
 
-#: What is wrong with a file, and what the line about it has to say.
+#: Invalid files, and a pattern of the error line of each.
 WRONG = {
     "unit": (GOOD.replace("10 Mbit/s", "10 Mbps"), r"path\[0\]\.rate: .*such as \"10 Mbit/s\""),
     "misspelt": (GOOD.replace("rate", "raet"), r"path\[0\]\.raet: .*did you mean \"rate\""),
@@ -168,7 +168,7 @@ def test_wrong_changes_are_told(failing: Scenario, key: str, value: Any, line: s
     with pytest.raises(ScenarioError, match=re.escape(line)) as error:
         failing.with_({key: value})
     assert "\n" not in str(error.value)
-    assert " line " not in str(error.value)  # of a text that nobody has seen
+    assert " line " not in str(error.value)  # of an internal text
 
 
 def test_seeds_have_64_bits(lossy: Scenario) -> None:

@@ -1,4 +1,4 @@
-"""Runs: determinism, what they give, arrays without copies, captures, figures."""
+"""Runs: determinism, results, arrays without copies, captures, figures."""
 
 import gc
 import json
@@ -52,7 +52,7 @@ def test_metrics_are_flat_and_described(lossy: Scenario) -> None:
         if direction == "forward":
             number = path.removeprefix("path")
             arrived = int(metrics[f"path.{number}.packets_arrived"])
-            # What arrives last, SHUTDOWN COMPLETE, finds no association that counts it.
+            # SHUTDOWN COMPLETE arrives last, when no association is left to count it.
             missing = (
                 sent[int(number)]
                 - arrived
@@ -234,7 +234,7 @@ def test_python_goes_on_during_a_run(lossy: Scenario) -> None:
     while thread.is_alive():
         time.sleep(0.005)
         ticks += 1
-    # Once before and once after it, if it kept the interpreter to itself.
+    # If the run held the interpreter, there would be one tick before and one after it.
     assert ticks > 5
 
 

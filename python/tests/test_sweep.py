@@ -1,4 +1,4 @@
-"""Sweeps: the same frame however they are computed, nothing lost, nothing twice."""
+"""Sweeps: the same frame from every executor, and no run lost or repeated."""
 
 import multiprocessing
 import os
@@ -161,7 +161,7 @@ def test_a_failed_run_is_a_row(
 
 
 class Immediate(Executor):
-    """Answers at once."""
+    """An executor that runs each job at once."""
 
     def answer(self, scenario: Scenario, seed: int) -> Any:
         return work.run(scenario, seed)
@@ -315,11 +315,11 @@ def test_a_store_survives_a_crash_anywhere(lossy: Scenario, tmp_path: Path) -> N
     (journal,) = tmp_path.glob("journal-*.jsonl")
     before = journal.read_bytes()
     assert load_rows(tmp_path) == rows[:2]
-    # Somebody at work is left alone.
+    # The journal of a running process is not touched.
     other = Store(tmp_path)
     assert journal.exists()
     other.close()
-    # Killed after the rename, before the journal went; and while a line was written.
+    # Killed after the rename, before the journal was deleted; and while a line was written.
     store.close()
     journal.write_bytes(before)
     torn = tmp_path / "journal-torn.jsonl"

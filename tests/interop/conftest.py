@@ -1,4 +1,4 @@
-"""What the interoperability tests share: the networks, the guest and the programs are made once."""
+"""Shared fixtures of the interoperability tests: networks, guest and programs are created once."""
 
 import pytest
 
@@ -15,15 +15,15 @@ NEEDS = {
 }
 
 
-# What the short run has of each peer, if it has one column: IP or not, and whether we connect.
+# The combinations for each peer in a short run with one column: IP or not, and whether polypath connects.
 ONE = {"usrsctp": (True, True), "linux": (False, False), "pion": (False, True)}
 
 
 def cases(*stacks: str, quick: bool = True, once: bool = False,
           feature: str = "") -> pytest.MarkDecorator:
-    """The test for each peer and encapsulation, and for each side that connects. One that is not
-    quick has two of a peer's four in the short run, in which both of either occur; or one, `once`.
-    Where a feature is known not to be, there is none."""
+    """Parametrize a test by peer, encapsulation and the side that connects. In the short run, a test that is
+    not quick gets two of a peer's four combinations, which cover both encapsulations and both directions,
+    or one if `once`. Combinations with a known outcome of the feature are left out."""
     params = []
     for stack in stacks or ("usrsctp", "linux"):
         for raw in table.STACKS[stack][1]:
@@ -40,17 +40,17 @@ def cases(*stacks: str, quick: bool = True, once: bool = False,
     return pytest.mark.parametrize("case", params)
 
 
-# First: pytest-xdist has to see the groups, also where this folder alone is asked for.
+# First: pytest-xdist must see the groups, even if only this folder is run.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """On one worker those with the same peer; the thorough ones only for `make interop`."""
+    """Run the tests of one peer on one worker; run the thorough ones only for `make interop`."""
     long = []
     for item in items:
         if "interop" in item.path.parts:
             case = item.callspec.params.get("case") if hasattr(item, "callspec") else None
             stack = f"-{case.stack}" if case is not None else ""
             item.add_marker(pytest.mark.xdist_group(f"interop{stack}"))
-            # The table that is there is of no interest to a run that writes another.
+            # A run that writes a new table does not check the existing one.
             if item.path.stem == "test_table" if table.WRITES else item.get_closest_marker("thorough"):
                 long.append(item)
     if long:
@@ -64,7 +64,7 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 class Made:
-    """What is made for a stack when it is first needed."""
+    """Creates the objects of a stack when they are first needed."""
 
     def __init__(self, factory):
         self.factory = factory
@@ -83,7 +83,7 @@ class Made:
 
     def guest(self, stack: str) -> Guest | None:
         if stack == "linux" and stack not in self.guests:
-            # A guest that does not boot is not tried again with each test.
+            # Do not boot a guest again for each test after a failure.
             assert stack not in self.failed, self.failed[stack]
             try:
                 self.guests[stack] = Guest(self.network(stack), self.factory.mktemp("guest"))
@@ -108,7 +108,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def pair(made, tmp_path, case):
-    """Our host and a peer's, with nothing running yet."""
+    """Hosts for polypath and for a peer, without running programs."""
     guest = made.guest(case.stack)
     program = made.program(case.stack)
     with Pair(case, made.network(case.stack), tmp_path, program, guest) as both:

@@ -1,7 +1,7 @@
-"""A Linux kernel with SCTP as a process: user-mode Linux, with the host's files for its root.
+"""A Linux kernel with SCTP as a process: user-mode Linux, with the host's files as its root.
 
-It stands on host `b` of a network, behind a bridge on each path, and takes its addresses. Commands
-go over a serial line: a shell takes them, and the program that it starts as long as that runs.
+The guest is attached to host `b` of a network through a bridge on each path, and takes over its addresses.
+Commands are sent over a serial line: a shell reads them, or a program while the shell runs it.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from support.program import wait_until
 
 from interop import xstate
 
-#: How often a guest that ends at once is started.
+#: Maximum number of starts of a guest that exits at once.
 BOOTS = 3
 INIT = Path(__file__).resolve().parent / "guest-init.sh"
 
@@ -39,21 +39,22 @@ class Guest:
             for device in (f"tap{path}", f"br{path}"):
                 host.ip("link", "set", device, "up")
             devices.append(f"vec{path - 1}:transport=tap,ifname=tap{path},depth=128,gro=1")
-        # In a kernel's command line no name may have a space; and the folder may be one where nothing may be run.
+        # The kernel's command line cannot quote spaces in names, and the folder may be mounted without
+        # execution.
         init = shutil.copy(INIT, folder / "init.sh")
         words = [*host.inside, sys.executable, xstate.__file__, "linux.uml", "mem=192M", f"umid={host.name}", f"uml_dir={folder}/",
                  "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "init=/bin/sh",
                  "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet", xstate.ENVIRONMENT, *devices, "--", init]
         for attempt in range(1, BOOTS + 1):
             self.boot(words)
-            # Now and then user-mode Linux aborts before it has printed anything.
+            # Occasionally user-mode Linux aborts before it has printed anything.
             if self.popen.poll() is None or self.text or attempt == BOOTS:
                 break
         wait_until(lambda: "booted" in self.text, 30, self.complaint, alive=self.popen)
         assert "failed" not in self.text, self.text
 
     def boot(self, words: list[str]) -> None:
-        """Start the kernel; return when it prints something, or has ended."""
+        """Start the kernel; return when it prints something, or has exited."""
         with self.out_path.open("wb") as out, self.err_path.open("wb") as err:
             self.popen = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=out, stderr=err)
         wait_until(lambda: self.text or self.popen.poll() is not None, 30, self.complaint)
@@ -70,7 +71,7 @@ class Guest:
         self.popen.stdin.flush()
 
     def run(self, command: str) -> str:
-        """A command, to its end."""
+        """Run a command to its end and return its output."""
         mark = f"done-{next(self.numbers)}"
         start = len(self.text)
         self.say(f"{command}; echo {mark} $?")
@@ -83,7 +84,7 @@ class Guest:
     def start(self, words: list[str], udp_port: int | None) -> "Program":
         port = udp_port or 0
         if port != self.udp_port:
-            # Setting it to what it is would close its socket and open another.
+            # Setting it to the same value would close the kernel's UDP socket and open another.
             self.run(f"sysctl -qw net.sctp.udp_port={port} net.sctp.encap_port={port}")
             self.udp_port = port
         return Program(self, shlex.join(words))
@@ -100,7 +101,7 @@ class Guest:
 
 
 class Program:
-    """A program in the guest; there is one at a time."""
+    """A program in the guest; one runs at a time."""
 
     err = ""
 
@@ -121,7 +122,7 @@ class Program:
         return self.mark in self.guest.text[self.begin:]
 
     def stop(self) -> None:
-        """Ends it, whatever it does."""
+        """End the program, whatever it is doing."""
         if not self.over():
             self.guest.say("leave")
             wait_until(self.over, 10, lambda: f"the guest's program does not end: {self.out}")

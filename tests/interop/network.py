@@ -1,6 +1,6 @@
-"""What happens to the packets between two hosts: cuts, loss, smaller MTUs, captures.
+"""Impairments and captures of the packets between two hosts: cuts, loss, smaller MTUs.
 
-Packets are dropped where they come in: where they leave, the sender would be told.
+Packets are dropped at the ingress: at the egress the sender would get an error.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ UDP_PORT = 9899
 
 
 class Network(TwoHosts):
-    """Two hosts with two paths as fast as the machine; `calm` takes back what was done to them."""
+    """Two hosts with two unshaped paths; `calm` removes all impairments."""
 
     def __init__(self):
         super().__init__(rate=None)
@@ -32,7 +32,7 @@ class Network(TwoHosts):
         return ((self.a, f"va{path}"), (self.b, f"vb{path}"))
 
     def lose(self, path: int, verdict: str = "drop") -> None:
-        """Drops all that comes over a path, or what the rule says."""
+        """Drop all packets received over a path, or apply another rule."""
         for host, device in self._ends(path):
             host.filter(f"add table netdev {device}")
             host.filter(f"add chain netdev {device} in "
@@ -40,19 +40,19 @@ class Network(TwoHosts):
             host.filter(f"add rule netdev {device} in {verdict}")
 
     def dropped(self, path: int) -> int:
-        """Packets that a rule with a counter has dropped."""
+        """Number of packets that rules with counters have dropped."""
         shown = [host.run("nft", "list", "table", "netdev", device) for host, device in self._ends(path)]
         return sum(int(number) for text in shown for number in re.findall(r"packets (\d+)", text))
 
     def shape(self, rate: str) -> None:
-        """Holds both paths to a rate, each way."""
+        """Limit the rate of both paths, each way."""
         for path in (1, 2):
             for host, device in self._ends(path):
                 host.run("tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate,
                          "burst", 20_000, "limit", 200_000)
 
     def narrow(self, path: int, mtu: int) -> None:
-        """Sets the MTU of a path, at both ends."""
+        """Set the MTU of a path, at both ends."""
         for host, device in self._ends(path):
             host.ip("link", "set", device, "mtu", mtu)
 
@@ -70,12 +70,12 @@ class Network(TwoHosts):
                     host.run("tc", "qdisc", "del", "dev", device, "root")
 
     def received(self, path: int) -> int:
-        """Bytes that have come to `a` over a path."""
+        """Bytes received by `a` over a path."""
         return int(self.a.run("cat", f"/sys/class/net/va{path}/statistics/rx_bytes"))
 
     @contextlib.contextmanager
     def watched(self, file: Path) -> Iterator[None]:
-        """Captures what goes over both paths."""
+        """Capture the packets on both paths."""
         with file.open("wb") as out:
             sniffer = subprocess.Popen(
                 [*self.a.inside, "dumpcap", "-q", "-i", "va1", "-i", "va2", "-B", "64",
@@ -91,8 +91,8 @@ class Network(TwoHosts):
 
 
 class Nat:
-    """A host `inside` with an uplink for each path, and host `a` of the network as its NAT: it gives
-    the packets its own addresses, and other ports."""
+    """A host `inside` with an uplink for each path, and host `a` of the network as its NAT, which translates
+    addresses and ports."""
 
     def __init__(self, network: Network):
         self.network, self.inside = network, Namespace()
@@ -117,6 +117,6 @@ class Nat:
         self.network.a.filter("delete table ip nat")
         self.inside.__exit__()
         for path in (1, 2):
-            # Its end inside goes with the namespace, but not at once.
+            # Its other end is removed with the namespace, but not at once.
             subprocess.run([*self.network.a.inside, "ip", "link", "del", f"vn{path}"],
                            capture_output=True, check=False)

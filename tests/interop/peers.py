@@ -1,6 +1,6 @@
-"""Peers: programs on different SCTP stacks that obey the same commands.
+"""Peers: programs on different SCTP stacks that accept the same commands.
 
-`polypath` is crates/polypath/examples/peer; usrsctp and the kernel have peer.c, pion has pion/.
+`polypath` is crates/polypath/examples/peer; usrsctp and the kernel use peer.c, pion uses pion/.
 """
 
 import contextlib
@@ -12,13 +12,13 @@ from pathlib import Path
 from support.program import Process, binary, target, wait_until
 
 HERE = Path(__file__).resolve().parent
-SCTP_PORT = 5000  # pion knows no other
+SCTP_PORT = 5000  # pion supports no other
 UDP_PORT = 9899
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """With whom, over what, and who connects."""
+    """The peer's stack, the encapsulation, and the side that connects."""
 
     stack: str
     raw: bool
@@ -30,13 +30,13 @@ class Case:
 
 
 class Peer:
-    """A peer that runs. `process` has `say(line)`, `out`, `err` and `popen`."""
+    """A running peer. `process` has `say(line)`, `out`, `err` and `popen`."""
 
     def __init__(self, name: str, process):
         self.name, self.process = name, process
 
     def lines(self) -> list[str]:
-        """What it has told; the last line may not be complete yet."""
+        """The complete lines that the peer has printed."""
         return self.process.out.split("\n")[:-1]
 
     def _fields(self, line: str) -> dict[str, str]:
@@ -45,11 +45,11 @@ class Peer:
         return found | ({"words": words} if words else {})
 
     def saw(self, start: str) -> list[dict[str, str]]:
-        """What it has told that begins so, up to now."""
+        """Fields of the lines printed so far that begin with `start`."""
         return [self._fields(line) for line in self.lines() if f"{line} ".startswith(f"{start} ")]
 
     def until(self, start: str, timeout: float = 15, count: int = 1) -> dict[str, str]:
-        """Waits until it has told so for the n-th time."""
+        """Wait for the n-th line that begins with `start`, and return its fields."""
         wait_until(lambda: len(self.saw(start)) >= count, timeout,
                    lambda: f"{self.name} has not told {start!r}: {self.lines()[-8:]} {self.process.err}")
         return self.saw(start)[count - 1]
@@ -62,31 +62,31 @@ class Peer:
                 f"{self.name} has ended: {self.lines()[-5:]} {self.process.err}") from None
 
     def send(self, count: int, size: int, streams: int = 1, kind: str = "ordered", more: str = "") -> None:
-        """`more`: "lifetime=MS" or "retransmissions=N", messages that may be given up; "prompt"."""
+        """`more`: "lifetime=MS" or "retransmissions=N" for messages that may be abandoned; "prompt"."""
         self.tell(f"send {count} {size} {streams} {kind} {more}".rstrip())
 
     def limited(self) -> int:
-        """Messages that have come although they might have been given up."""
+        """Number of messages received that might have been abandoned."""
         count = len(self.saw("limited")) + 1
         self.tell("limited")
         return int(self.until("limited", 10, count)["messages"])
 
     def totals(self) -> tuple[dict[str, str], dict[str, str]]:
-        """What it has sent and received."""
+        """Checksums of the messages sent and received."""
         count = len(self.saw("received")) + 1
         self.tell("totals")
         received = self.until("received", 60, count)
         return self.saw("sent")[count - 1], received
 
     def paths(self) -> dict[str, dict[str, str]]:
-        """Its paths by remote address, as soon as what it was told to send before is taken."""
+        """The peer's paths by remote address, once its earlier `send` commands have been executed."""
         count = len(self.saw("paths")) + 1
         self.tell("paths")
         there = int(self.until("paths", 60, count)["count"])
         return {path["address"]: path for path in self.saw("path")[-there:]} if there else {}
 
     def vanish(self) -> None:
-        """It is gone at once. The kernel's association says ABORT: cut the paths before."""
+        """End the peer without a shutdown. The kernel would send ABORT: cut the paths before."""
         if hasattr(self.process, "guest"):
             self.tell("abort")
             self.process.stop()
@@ -99,12 +99,13 @@ class Peer:
 
 
 def ours() -> str:
-    """The program on our stack."""
+    """The polypath peer."""
     return str(Path(binary()).parent / "examples" / "peer")
 
 
 def compiled(stack: str) -> str:
-    """The program on another stack, built; where programs may run, which is not so of /tmp everywhere."""
+    """The built peer for another stack, in the target directory, because /tmp may be mounted without
+    execution."""
     folder = target() / "peers"
     folder.mkdir(parents=True, exist_ok=True)
     program, new = folder / f"peer-{stack}", folder / f"peer-{stack}-{os.getpid()}"
@@ -120,13 +121,13 @@ def compiled(stack: str) -> str:
     done = subprocess.run(list(map(str, words)), cwd=where, capture_output=True, text=True,
                           timeout=1800, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr
-    # Another worker may be using it.
+    # Replace it atomically: another worker may be using it.
     new.replace(program)
     return str(program)
 
 
 class Pair:
-    """Our peer on host `a` and another one on host `b`, and the associations between them."""
+    """A polypath peer on host `a` and another peer on host `b`, and the associations between them."""
 
     def __init__(self, case: Case, network, folder: Path, program: str, guest=None):
         self.case, self.network, self.folder = case, network, folder
@@ -158,7 +159,7 @@ class Pair:
 
     def start(self, side: str, connects: bool, paths: int = 1, options: tuple[str, ...] = (),
               words: list[str] | None = None, host=None) -> Peer:
-        """Starts ours ("a") or the other one ("b")."""
+        """Start the polypath peer ("a") or the other one ("b")."""
         words = words or self.words(side, connects, paths, options)
         host = host or (self.network.a if side == "a" else self.network.b)
         program = ours() if side == "a" else self.program
@@ -174,7 +175,7 @@ class Pair:
     def join(self, paths: int = 1, options: tuple[str, ...] = (),
              our_options: tuple[str, ...] = (),
              their_options: tuple[str, ...] = ()) -> tuple[Peer, Peer]:
-        """Starts both, the listening one first; returns ours and the other one."""
+        """Start both, the listening one first; return the polypath peer and the other one."""
         first, second = ("b", "a") if self.case.we_connect else ("a", "b")
         peers = {}
         for side, connects in ((first, False), (second, True)):
@@ -188,7 +189,7 @@ class Pair:
 
 
 def assert_all_arrived(sender: Peer, receiver: Peer, messages: int, timeout: float = 30) -> None:
-    """What one has sent is what the other has received: content, streams, order."""
+    """Check that all messages sent by one side arrived at the other: content, streams, order."""
     def both():
         return sender.totals()[0], receiver.totals()[1]
 
@@ -197,7 +198,7 @@ def assert_all_arrived(sender: Peer, receiver: Peer, messages: int, timeout: flo
 
 
 def close(closes: Peer, other: Peer) -> None:
-    """A graceful close, begun by one."""
+    """A graceful shutdown begun by one side."""
     closes.tell("shutdown")
     for peer in (closes, other):
         assert peer.ended()["reason"] in ("graceful", "closed"), peer.lines()

@@ -1,7 +1,7 @@
 """The table in docs/interoperability.md: feature x peer x direction.
 
-Each test tells what it has seen (`tell`). `make interop` runs all of them and writes the file from
-that; otherwise what is told has to be what stands there.
+Each test reports its outcome (`tell`). `make interop` runs all of them and writes the table;
+other runs check the outcomes against the existing table.
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ FEATURES = {
     "ours-offered": "timestamps, retransmission flag and counts of packets (DAC), offered by polypath alone",
     "theirs-offered": "extensions offered by the peer alone",
 }
-# What cannot be asked of a peer.
+# Features that a peer does not support.
 LACKS = {peer: dict.fromkeys(features, "not offered by the peer") for peer, features in {
     "usrsctp": ("dtls", "zero-checksum"),
     "linux": ("nr-sack", "dtls", "zero-checksum"),
@@ -62,7 +62,7 @@ LACKS = {peer: dict.fromkeys(features, "not offered by the peer") for peer, feat
         "reset-ours", "reset-theirs", "auth", "move-ours", "move-theirs", "fragments",
         "prompt-theirs", "ecn-ours", "ecn-theirs", "adaptation", "nr-sack"),
 }.items()}
-# Who is behind a NAT connects, and in UDP: nobody can call it.
+# Only the host behind a NAT can connect, and only over UDP.
 BEHIND_NAT = ("nat", "nat-path")
 STACKS = {
     "usrsctp": ("usrsctp (FreeBSD's stack in user space)", (False, True)),
@@ -101,7 +101,7 @@ def keys(stack: str) -> list[tuple[str, bool, bool, str]]:
 
 
 def read() -> dict[tuple[str, bool, bool, str], str]:
-    """What the document says; it has to have this form exactly."""
+    """Parse the document's table, which must have exactly the form that `write` produces."""
     written = DOCUMENT.read_text().partition(BEGIN)[2].partition(END)[0]
     cells = [cell.strip() for line in written.splitlines() if line.startswith("| ")
              and not line.startswith("| feature") for cell in line.split("|")[2:-1]]
@@ -113,12 +113,12 @@ def read() -> dict[tuple[str, bool, bool, str], str]:
     return found
 
 
-# usrsctp leaves it to the host which address its UDP datagrams are from.
+# usrsctp lets the host choose the source address of its UDP datagrams.
 MOVES = ("move-ours", "move-theirs")
 
 
 def known(stack: str, raw: bool, we_connect: bool, feature: str) -> str | None:
-    """The outcome that needs no test."""
+    """The outcome, if it is known without a test."""
     if feature in MOVES and stack == "usrsctp" and not raw:
         return "-"
     if feature in BEHIND_NAT and (raw or not we_connect):
@@ -131,7 +131,7 @@ told = Results({key: outcome for stack in STACKS for key in keys(stack)
 
 
 def tell(feature: str, case, outcome: str = "works") -> None:
-    """What a test has seen."""
+    """Report the outcome of a test."""
     assert outcome in OUTCOMES, outcome
     key = (case.stack, case.raw, case.we_connect, feature)
     told.cells[key] = outcome
@@ -140,7 +140,7 @@ def tell(feature: str, case, outcome: str = "works") -> None:
 
 
 def write() -> None:
-    """Puts what was told into the document."""
+    """Write the reported outcomes into the document."""
     missing = [key for stack in STACKS for key in keys(stack) if key not in told.cells]
     assert not missing, f"not written, for nothing was told of {missing}"
     before, _, rest = DOCUMENT.read_text().partition(BEGIN)

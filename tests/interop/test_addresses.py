@@ -1,4 +1,4 @@
-"""Authenticated chunks (RFC 4895), and addresses that come and go (RFC 5061)."""
+"""Authenticated chunks (RFC 4895) and dynamic addresses (RFC 5061)."""
 
 from interop.conftest import cases
 from interop.peers import assert_all_arrived, close
@@ -14,7 +14,7 @@ def remotes(peer) -> dict[str, str]:
 
 @cases(once=True)
 def test_data_is_authenticated(pair, result, tmp_path):
-    """Both take DATA only so, with the same secret; without the secret nothing would arrive."""
+    """Both require authenticated DATA and share a key; without the key nothing would arrive."""
     pcap = tmp_path / "auth.pcapng"
     with pair.network.watched(pcap):
         ours, theirs = pair.join(options=("auth",))
@@ -33,7 +33,7 @@ def test_data_is_authenticated(pair, result, tmp_path):
 
 @cases("usrsctp", "linux", "pion", once=True)
 def test_adaptation_layers_are_told(pair, result):
-    """Both sides hear the other's number; a peer without it takes ours for nothing, and data flows."""
+    """Both sides receive the other's indication. A peer without the extension ignores it, and data flows."""
     knows = pair.case.stack != "pion"
     ours, theirs = pair.join(our_options=("adaptation=4000000005",),
                              their_options=("adaptation=305419896",) if knows else ())
@@ -50,7 +50,8 @@ def test_adaptation_layers_are_told(pair, result):
 
 @cases(once=True, feature="move-ours")
 def test_addresses_change_under_load(pair, result):
-    """First ours, then theirs; each comes before the old one goes, and all that is sent arrives."""
+    """First polypath changes its address, then the peer; each adds the new address first, and all data
+    arrives."""
     pair.network.shape("60mbit")
     ours, theirs = pair.join(options=("brisk", "move"))
 
@@ -73,7 +74,7 @@ def test_addresses_change_under_load(pair, result):
     move("b", theirs, ours)
     result("move-theirs")
     if pair.case.stack == "usrsctp":
-        # After a move its shutdown() crashes now and then: docs/interoperability.md.
+        # usrsctp's shutdown() crashes occasionally after an address change: docs/interoperability.md.
         ours.tell("abort")
         ours.ended()
     else:

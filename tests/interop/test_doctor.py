@@ -1,4 +1,4 @@
-"""`polypath doctor` says what is the matter."""
+"""`polypath doctor` reports the cause of problems."""
 
 import sys
 
@@ -27,7 +27,7 @@ def receiver(network, processes, tmp_path):
 
 @pytest.fixture
 def doctor(network, processes):
-    """Runs it on host `a`; returns what it says, and its exit code."""
+    """Run doctor on host `a`; return its output and exit code."""
     def run(*words: str, host=None) -> tuple[str, int]:
         inside = (host or network.a).inside
         ended = processes.polypath("doctor", "--timeout", "3", *words, inside=inside).wait()
@@ -72,7 +72,7 @@ def test_another_sctp_port(receiver, doctor):
 
 
 def test_the_second_path_is_dead(receiver, network, doctor):
-    """It was not given, but the peer lists it."""
+    """The address was not given on the command line, but the peer lists it."""
     network.lose(2)
     said, code = doctor(THERE[0], "--bind", ",".join(HERE))
     assert code == 1 and f"to {THERE[0]}: works" in said, said
@@ -80,7 +80,7 @@ def test_the_second_path_is_dead(receiver, network, doctor):
 
 
 def test_the_second_path_is_refused_by_the_network(receiver, network, doctor):
-    """ICMP says so."""
+    """The network sends ICMP errors."""
     network.b.filter("add table ip shut")
     try:
         network.b.filter("add chain ip shut in { type filter hook input priority 0; }")
@@ -93,7 +93,7 @@ def test_the_second_path_is_refused_by_the_network(receiver, network, doctor):
 
 
 def test_this_host_lets_nothing_out(receiver, network, doctor):
-    """On the second path; then on both."""
+    """The second path is blocked, then both."""
     network.a.filter("add table ip shut")
     try:
         network.a.filter("add chain ip shut out { type filter hook output priority 0; }")
@@ -143,7 +143,7 @@ def test_an_mtu_black_hole(receiver, network, doctor):
 
 
 def test_a_nat_at_the_peers_end_changes_its_port(network, processes, doctor, tmp_path):
-    """In clear: DTLS takes answers only from where its hello went."""
+    """Without encryption: DTLS only accepts replies from the address that its ClientHello was sent to."""
     processes.polypath("recv", "--plain", "--bind", THERE[0], "-o", tmp_path,
                        inside=network.b.inside).said("waiting on")
     network.lose(1, f"udp sport {UDP_PORT} udp sport set 7777")

@@ -1,4 +1,4 @@
-"""DTLS below SCTP (RFC 8261) with a peer of WebRTC, which has DTLS 1.2."""
+"""DTLS below SCTP (RFC 8261) with a WebRTC peer, which has DTLS 1.2."""
 
 import pytest
 
@@ -11,8 +11,8 @@ WRONG = "0123-4567-89ab-cdef" * 4
 
 
 def introduced(pair: Pair, wrong: str = "", more: tuple[str, ...] = ()) -> tuple[Peer, Peer]:
-    """Starts both, theirs with `more` options, and tells each the other's fingerprint; `wrong`, ours or theirs, is
-    told another one."""
+    """Start both peers, the other stack's with `more` options, and exchange their fingerprints. The side
+    named by `wrong` ("ours" or "theirs") gets a wrong one."""
     sides = (("b", "theirs"), ("a", "ours")) if pair.case.we_connect else (("a", "ours"), ("b", "theirs"))
     options = {"ours": ("dtls",), "theirs": ("dtls", *more)}
     peers = {name: pair.start(side, connects, options=options[name])
@@ -28,7 +28,7 @@ def introduced(pair: Pair, wrong: str = "", more: tuple[str, ...] = ()) -> tuple
 
 @cases("pion")
 def test_encrypted(pair, result, tmp_path):
-    """Messages both ways and 15 MB each way; nothing of it in clear, all of it in records of DTLS 1.2."""
+    """Messages both ways and 15 MB each way; everything is in DTLS 1.2 records, nothing in clear."""
     pcap = tmp_path / "encrypted.pcapng"
     with pair.network.watched(pcap):
         ours, theirs = introduced(pair)
@@ -46,12 +46,12 @@ def test_encrypted(pair, result, tmp_path):
     records = capture.fields(pcap, ["dtls.record.version", "dtls.record.content_type"],
                              only="dtls", protocol="dtls")
     assert len(records) > 40
-    # Only the first hello and the request to say it again may have an older number.
+    # Only the first ClientHello and the HelloVerifyRequest may have an older version.
     versions = [row[0].split(",") for row in records]
     assert all(set(row) <= {"0xfefd", "0xfeff"} for row in versions), versions
     assert sum("0xfeff" in row for row in versions) <= 4
     assert sum("23" in row[1].split(",") for row in records) > 30
-    # ECDHE_ECDSA with AES-128-GCM, the one of ours that it has.
+    # ECDHE_ECDSA with AES-128-GCM, the only suite that both sides have.
     chosen = capture.fields(pcap, ["dtls.handshake.ciphersuite"], only="dtls.handshake.type == 2",
                             protocol="dtls")
     assert chosen == [["0xc02b"]]
@@ -60,7 +60,8 @@ def test_encrypted(pair, result, tmp_path):
 
 @cases("pion")
 def test_checksums_are_left_out(pair, result, tmp_path):
-    """RFC 9653: both offer it, and what both send behind the handshake has none. tshark has the secrets."""
+    """RFC 9653: both sides offer it, and packets after the handshake have no checksum. tshark uses the key
+    log."""
     pcap, secrets = tmp_path / "zero.pcapng", tmp_path / "secrets"
     with pair.network.watched(pcap):
         ours, theirs = introduced(pair, more=(f"keylog={secrets}", "zero-checksum"))
@@ -72,7 +73,7 @@ def test_checksums_are_left_out(pair, result, tmp_path):
     close(*((ours, theirs) if pair.case.we_connect else (theirs, ours)))
     for source in ("10.81.0.1", "10.81.0.2"):
         packets = capture.decrypted(pcap, secrets, f"ip.src == {source}")
-        # By the type of the first chunk; INIT and COOKIE ECHO have theirs in any case (RFC 9653 5.2).
+        # By type of the first chunk; INIT and COOKIE ECHO always have a checksum (RFC 9653 5.2).
         sums = [(packet[12], packet[8:12] != bytes(4)) for packet in packets]
         assert all(summed for chunk, summed in sums if chunk in {INIT, COOKIE_ECHO}), sums
         transfer = [summed for chunk, summed in sums if chunk in {DATA, SACK}]
@@ -84,7 +85,8 @@ def test_checksums_are_left_out(pair, result, tmp_path):
 @cases("pion")
 @pytest.mark.parametrize("wrong", ["ours", "theirs"])
 def test_another_fingerprint_is_refused(pair, wrong):
-    """By whoever expects another one; the other side learns of it, and nothing comes up."""
+    """The side that expects another fingerprint refuses; the other side is informed, and no association is
+    set up."""
     ours, theirs = introduced(pair, wrong)
     if pair.case.we_connect:
         words = ours.ended()["words"]

@@ -1,4 +1,4 @@
-"""User message interleaving (RFC 8260) with stacks that have it."""
+"""User message interleaving (RFC 8260) with stacks that support it."""
 
 from interop.conftest import cases
 from interop.peers import assert_all_arrived, close
@@ -10,7 +10,7 @@ DATA, I_DATA = 0, 64
 
 
 def exchanged(pair, tmp_path, *sizes: int) -> set[int]:
-    """Messages of these sizes on four streams, both ways: the kinds of chunks on the wire."""
+    """Send messages of these sizes on four streams, both ways; return the chunk types on the wire."""
     pcap = tmp_path / "interleaved.pcapng"
     with pair.network.watched(pcap):
         ours, theirs = pair.join(options=("brisk", "interleave"))
@@ -20,7 +20,7 @@ def exchanged(pair, tmp_path, *sizes: int) -> set[int]:
         assert_all_arrived(ours, theirs, 12 * len(sizes))
         assert_all_arrived(theirs, ours, 12 * len(sizes))
         close(ours, theirs)
-        # Who captures may be behind.
+        # The capture may lag behind.
         wait_until(lambda: pcap.stat().st_size > 2 * 12 * sum(sizes), 15, "no capture")
     capture.assert_sound(pcap, only="ip.src == 10.81.0.1", at_least=20)
     rows = capture.fields(pcap, ["sctp.chunk_type"], "sctp")
@@ -44,8 +44,8 @@ def test_fragments_are_interleaved(pair, result, tmp_path):
 
 @cases("linux", once=True)
 def test_linux_counts_fragments_from_the_second_one_on(pair, result, tmp_path):
-    """RFC 8260 2.1: the numbers of a message's fragments ascend from 0, that of the first, which its
-    chunk has no room for. Linux gives 0 to the second one, and expects that."""
+    """RFC 8260 2.1: fragments are numbered from 0, and the first one's chunk has no field for its number, 0.
+    Linux numbers the second fragment 0, and expects that."""
     pcap = tmp_path / "fragments.pcapng"
     with pair.network.watched(pcap):
         ours, theirs = pair.join(options=("brisk", "interleave"))

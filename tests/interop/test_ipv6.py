@@ -1,4 +1,4 @@
-"""The same over IPv6."""
+"""Transfers over IPv6."""
 
 from interop.conftest import cases
 from interop.peers import assert_all_arrived, close
@@ -9,7 +9,7 @@ from support import capture
 
 @cases(*STACKS, once=True)
 def test_over_ipv6(pair, result, tmp_path):
-    """Messages of all sorts both ways; where there are two paths, the one in use is cut."""
+    """Messages of all kinds both ways; if there are two paths, the one in use is cut."""
     pair.ipv6 = True
     paths = 1 if pair.case.stack == "pion" else 2
     pcap = tmp_path / "ipv6.pcapng"
@@ -28,7 +28,7 @@ def test_over_ipv6(pair, result, tmp_path):
             assert_all_arrived(ours, theirs, count)
             assert_all_arrived(theirs, ours, count)
         close(*((ours, theirs) if pair.case.we_connect else (theirs, ours)))
-    # Neighbours are asked for as well.
+    # Leave neighbor discovery out.
     capture.assert_sound(pcap, only="(ipv6.src == fd00:81::1 || ipv6.src == fd00:82::1) && !icmpv6",
                          at_least=40)
     assert not capture.fields(pcap, ["ip.src"], "ip")

@@ -1,4 +1,4 @@
-"""Marks of the network in place of losses (RFC 4960 Appendix A, RFC 3168), SACKs that are asked for (RFC 7053)."""
+"""ECN (RFC 4960 Appendix A, RFC 3168), and requested SACKs (RFC 7053)."""
 
 import time
 
@@ -15,8 +15,8 @@ OURS, THEIRS = "ip.src == 10.81.0.1", "ip.src == 10.81.0.2"
 
 @cases(once=True)
 def test_marked_packets(pair, result, tmp_path):
-    """One packet in forty is marked. usrsctp sees no marks over UDP, and takes no ECNE for one that has the length
-    which RFC 4960 gives it; all data arrives whatever the peer makes of it."""
+    """One packet in forty is marked. usrsctp sees no marks over UDP, and does not recognize an ECNE of the
+    length that RFC 4960 specifies; all data arrives in any case."""
     pcap = tmp_path / "marks.pcapng"
     pair.network.lose(1, "ip ecn 2 numgen inc mod 40 == 0 counter ip ecn set 3")
     with pair.network.watched(pcap):
@@ -41,7 +41,7 @@ def test_marked_packets(pair, result, tmp_path):
 @cases(*STACKS, once=True)
 @pytest.mark.parametrize("who", ["ours", "theirs"])
 def test_a_sack_that_is_asked_for(pair, result, tmp_path, who):
-    """A message alone would be acknowledged 200 ms later."""
+    """A single message would otherwise be acknowledged 200 ms later."""
     if pair.case.stack == "pion" and who == "theirs":
         return
     pcap = tmp_path / "prompt.pcapng"

@@ -1,4 +1,4 @@
-"""Establishment, messages, bulk and closing with other stacks."""
+"""Setup, messages, bulk transfers and shutdown with other stacks."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from interop.conftest import cases
 from interop.peers import assert_all_arrived, close
 from interop.table import STACKS
 
-# Around what fits a packet, and what does not fit half a window.
+# Around the size that fits a packet, and more than half a window.
 SIZES = (1, 2, 3, 4, 5, 1000, 1424, 1425, 1452, 1453, 1500, 4096, 65_536, 262_144, 1_000_000)
 
 
@@ -32,7 +32,7 @@ def test_messages_of_all_sizes_both_ways(pair, result):
 @cases(*STACKS, quick=False)
 @pytest.mark.parametrize("sender", ["ours", "theirs"])
 def test_bulk(pair, result, sender):
-    """100 MB one way, with a sum over all of it."""
+    """100 MB one way, with a checksum over all of it."""
     peers = dict(zip(("ours", "theirs"), pair.join(), strict=True))
     source = peers[sender]
     sink = peers["theirs" if sender == "ours" else "ours"]
@@ -46,13 +46,13 @@ def test_bulk(pair, result, sender):
 @cases(*STACKS)
 @pytest.mark.parametrize("aborts", ["ours", "theirs"])
 def test_abort(pair, result, aborts):
-    """The other side learns of it at once, and why."""
+    """The other side receives the ABORT at once, with its reason."""
     ours, theirs = pair.join()
     ours.send(10, 1000)
     assert_all_arrived(ours, theirs, 10)
     (ours if aborts == "ours" else theirs).tell("abort")
     told = (theirs if aborts == "ours" else ours).ended(5)
-    # The kernel gives no words of its own.
+    # The kernel's ABORT contains no text.
     words = "enough of this" if aborts == "ours" or pair.case.stack != "linux" else "aborted by the peer"
     assert told["reason"] == "lost" and words in told["words"], told
     result(f"abort-{aborts}")

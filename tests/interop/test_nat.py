@@ -1,5 +1,5 @@
-"""Behind a NAT. The INIT lists no addresses, for the world sees others; the NAT changes addresses and
-ports."""
+"""Association setup from behind a NAT, which changes addresses and ports. The INIT lists no addresses,
+because the peer sees translated ones."""
 
 import time
 
@@ -23,7 +23,7 @@ def nat(pair):
 
 
 def through(pair, nat, paths: int):
-    """Ours behind the NAT connects to a peer with so many addresses."""
+    """Connect polypath from behind the NAT to a peer with `paths` addresses."""
     theirs = pair.start("b", False, paths, ("brisk",))
     theirs.until("ready")
     words = ["connect", "0.0.0.0", str(SCTP_PORT), pair.network.address("b", 1), str(UDP_PORT),
@@ -43,7 +43,7 @@ def assert_talk(inside, theirs, count: int) -> None:
 
 @pytest.mark.parametrize("case", CONNECTS)
 def test_through_a_nat(pair, nat, result):
-    """One path; both sides know the other by what the NAT shows."""
+    """One path; each side sees the other at the translated address."""
     inside, theirs = through(pair, nat, 1)
     assert_talk(inside, theirs, 20)
     close(inside, theirs)
@@ -52,8 +52,8 @@ def test_through_a_nat(pair, nat, result):
 
 @pytest.mark.parametrize("case", [param for param in CONNECTS if param.values[0].stack != "pion"])
 def test_a_second_path_through_a_nat(pair, nat, result):
-    """The peer lists a second address. Asked from an address that it was not told of, it may answer
-    or not; the association lives on the first path anyway."""
+    """The peer lists a second address. The HEARTBEAT comes from an address that the peer was not informed of,
+    so it may respond or not; the association survives on the first path."""
     inside, theirs = through(pair, nat, 2)
     assert_talk(inside, theirs, 20)
     time.sleep(2)
@@ -65,7 +65,7 @@ def test_a_second_path_through_a_nat(pair, nat, result):
 
 
 class TestBetweenOurselves:
-    """Both sides are polypath: the second path is learnt, confirmed, and used."""
+    """Both sides are polypath: the second path is learned, confirmed, and used."""
 
     @pytest.fixture
     def case(self):

@@ -1,4 +1,4 @@
-"""NR-SACK (draft-natarajan-tsvwg-sctp-nrsack) with FreeBSD's stack, which has it."""
+"""NR-SACK (draft-natarajan-tsvwg-sctp-nrsack) with FreeBSD's stack, which supports it."""
 
 from interop.conftest import cases
 from interop.peers import assert_all_arrived

@@ -1,4 +1,4 @@
-"""Messages that are given up (RFC 3758, RFC 7496), by either side."""
+"""Messages that either side abandons (RFC 3758, RFC 7496)."""
 
 import time
 
@@ -15,8 +15,8 @@ DATA, FORWARD_TSN = "0", "192"
 @cases(*STACKS, once=True)
 @pytest.mark.parametrize("who", ["ours", "theirs"])
 def test_messages_are_given_up(pair, result, tmp_path, who):
-    """By their age, while the path is cut; by the number of retransmissions, while it loses a third
-    of what it carries. What is sent on the same streams afterwards arrives, in order."""
+    """Messages are abandoned by lifetime while the path is cut, and by number of retransmissions while it
+    loses a third of the packets. Later messages on the same streams arrive, in order."""
     network = pair.network
     pcap = tmp_path / "given-up.pcapng"
     with network.watched(pcap):
@@ -26,12 +26,12 @@ def test_messages_are_given_up(pair, result, tmp_path, who):
         assert_all_arrived(speaks, hears, 20)
         network.lose(1)
         speaks.send(12, 3000, 4, "mixed", "lifetime=100")
-        # pion gives up with the second retransmission, and its first timeout may take more than two seconds.
+        # pion abandons messages at the second retransmission, and its first timeout may exceed two seconds.
         time.sleep(4 if pair.case.stack == "pion" else 1.5)
         network.mend(1)
         speaks.send(20, 1000, 4)
         assert_all_arrived(speaks, hears, 40, 40)
-        # Other stacks still send what has never left when its time is over.
+        # Other stacks still send messages that have never been sent when their lifetime expires.
         gone = hears.limited()
         assert gone == 0 if who == "ours" else gone < 12
         network.lose(1, "meta length > 500 numgen random mod 3 == 0 counter drop")

@@ -1,4 +1,4 @@
-"""A path that swallows large packets (RFC 8899): PAD chunks are the peer's to skip."""
+"""A path that drops large packets (RFC 8899): the peer must skip PAD chunks."""
 
 from interop.conftest import cases
 from interop.peers import assert_all_arrived
@@ -11,8 +11,8 @@ PAD = "132"
 
 @cases(*STACKS, quick=False)
 def test_the_path_mtu_is_found(pair, result, tmp_path):
-    """Packets of more than 1280 bytes vanish, without a word. pion drops packets with chunks that it does not
-    know, so that no probe is answered: what every path carries is what is sent."""
+    """Packets of more than 1280 bytes are dropped silently. pion drops packets with unknown chunks, so that
+    no probe is acknowledged and the packet size falls to one that every path supports."""
     pcap = tmp_path / "probes.pcapng"
     pair.network.lose(1, "meta length > 1280 drop")
     with pair.network.watched(pcap):
@@ -25,5 +25,5 @@ def test_the_path_mtu_is_found(pair, result, tmp_path):
         assert_all_arrived(ours, theirs, 50)
     assert PAD in capture.assert_sound(pcap, only="ip.src == 10.81.0.1", at_least=40)
     result("pmtud", "declined" if pair.case.stack == "pion" else "works")
-    # What the peer sends is its own matter.
+    # The peer's own path MTU is not tested.
     ours.tell("abort")

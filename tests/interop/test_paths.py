@@ -22,8 +22,8 @@ def assert_both_confirmed(*peers) -> None:
 
 @cases(quick=False)
 def test_a_path_is_cut_and_mended(pair, result):
-    """Data flows both ways when the path in use is cut, goes on over the other one, and the first
-    is taken back when it is mended."""
+    """Data flows both ways when the path in use is cut, continues over the other one, and returns to the
+    first one when that is restored."""
     ours, theirs = pair.join(paths=2, options=("brisk",))
     assert_both_confirmed(ours, theirs)
     wait_until(lambda: all(int(path["acked"]) > 1 for path in ours.paths().values()), 10,
@@ -52,10 +52,10 @@ def test_a_path_is_cut_and_mended(pair, result):
 
 @cases(*STACKS, quick=False)
 def test_five_percent_loss(pair, result):
-    """Each way, on the only path there is."""
+    """Each way, on the only path."""
     ours, theirs = pair.join(options=("brisk",))
     pair.network.lose(1, "numgen random mod 100 < 5 counter drop")
-    # pion's timeouts last up to a minute.
+    # pion's timeouts take up to a minute.
     count = 30 if pair.case.stack == "pion" else 100
     for peer in (ours, theirs):
         peer.send(count, 10_000, 4, "mixed")
@@ -70,12 +70,12 @@ def test_five_percent_loss(pair, result):
 
 @cases(quick=False)
 def test_unequal_mtus(pair, result):
-    """The second path takes packets of 1280 bytes, the first of 1500, and is cut."""
+    """The second path has an MTU of 1280 bytes, the first one of 1500, and is cut."""
     network = pair.network
     network.narrow(2, 1280)
     if pair.guest:
         pair.guest.run("ip link set vec1 mtu 1280")
-    # usrsctp has to be told, as we have.
+    # usrsctp needs the option, as polypath does.
     told = ("mtu=1280",) if pair.case.stack == "usrsctp" else ()
     ours, theirs = pair.join(paths=2, options=("brisk", *told), our_options=("mtu=1280",))
     assert_both_confirmed(ours, theirs)
@@ -94,14 +94,14 @@ def test_unequal_mtus(pair, result):
 @cases()
 @pytest.mark.parametrize("who", ["ours", "theirs"])
 def test_a_restart(pair, result, who):
-    """One side is gone without a word, and connects again from its address and port: the same
-    association goes on at the other side (RFC 9260 5.2)."""
+    """One side disappears without a shutdown and connects again from its address and port: the association
+    continues at the other side (RFC 9260 5.2)."""
     network = pair.network
     peers = dict(zip(("ours", "theirs"), pair.join(), strict=True))
     goes, stays = peers[who], peers["theirs" if who == "ours" else "ours"]
     goes.send(10, 1000)
     assert_all_arrived(goes, stays, 10)
-    # A delayed SACK that came afterwards would be answered with ABORT.
+    # A delayed SACK after the restart would be answered with ABORT.
     time.sleep(0.5)
     network.lose(1)
     goes.vanish()

@@ -1,4 +1,4 @@
-"""Streams that are reset and added, by either side (RFC 6525)."""
+"""Either side resets and adds streams (RFC 6525)."""
 
 from interop.conftest import cases
 from interop.peers import assert_all_arrived, close
@@ -43,7 +43,7 @@ def test_reset_and_add(pair, result, tmp_path):
             asker.tell("reset association")
             performed("reset-association", before + 1)
             if asker is theirs and pair.case.stack == "usrsctp":
-                # It sends no more than a few messages after that: docs/interoperability.md.
+                # usrsctp sends only a few messages after that: docs/interoperability.md.
                 talk(ours)
                 ours.tell("abort")
             else:

@@ -1,4 +1,4 @@
-"""The document is as `make interop` writes it; what stands in it, the other tests check."""
+"""The document has the form that `make interop` writes; the other tests check its contents."""
 
 from interop import table
 

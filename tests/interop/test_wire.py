@@ -1,4 +1,4 @@
-"""What we put on the wire, as tshark reads it, and what is offered that only one side knows."""
+"""Polypath's packets as tshark decodes them, and extensions that only one side offers."""
 
 from interop.conftest import cases
 from interop.peers import assert_all_arrived, close
@@ -9,13 +9,13 @@ from support import capture
 OURS = "ip.src == 10.81.0.1 || ip.src == 10.82.0.1"
 THEIRS = "ip.src == 10.81.0.2 || ip.src == 10.82.0.2"
 
-# RFC 9260 3.2, but ERROR, of which see below.
+# RFC 9260 3.2, except ERROR, which is checked below.
 BOTH = {"DATA": 0, "SACK": 3, "HEARTBEAT": 4, "ABORT": 6}
-# Whoever accepts has a path to confirm that the other one named, and asks. Whoever opens closes here.
+# The accepting side confirms the path to an address that the INIT lists. The side that opens also closes.
 OPENS = {"INIT": 1, "HEARTBEAT ACK": 5, "SHUTDOWN": 7, "COOKIE ECHO": 10, "SHUTDOWN COMPLETE": 14}
 ACCEPTS = {"INIT ACK": 2, "SHUTDOWN ACK": 8, "COOKIE ACK": 11}
-# Ours (docs/architecture.md): a chunk, and parameters that offer timestamps, the retransmission flag and
-# counts of packets.
+# Polypath's extensions (docs/architecture.md): a chunk, and parameters that offer timestamps, the
+# retransmission flag and counts of packets.
 TIMESTAMP = 190
 OFFERS = {"shutdown": {"0xbe01", "0xbe03"}, "abort": {"0xbe02", "0xbe03"}}
 SAMPLING = {"shutdown": "timestamps", "abort": "retransmission-flag"}
@@ -30,8 +30,8 @@ def values(rows: list[list[str]]) -> set[str]:
 
 @cases(*STACKS, quick=False)
 def test_the_wire(pair, result, tmp_path):
-    """Two associations, one closed and one aborted, over two paths. We offer what is ours alone, which the
-    peer does not know; it offers what we do not know."""
+    """Two associations, one closed and one aborted, over two paths. Polypath offers extensions that the peer
+    does not know, and the peer offers some that polypath does not know."""
     pcap = tmp_path / "wire.pcapng"
     multihomed = pair.case.stack != "pion"
     with pair.network.watched(pcap):
@@ -63,12 +63,12 @@ def test_the_wire(pair, result, tmp_path):
 
     first, second = (1, 2) if pair.case.we_connect else (2, 1)
     ours_offered, theirs_offered = parameters(OURS, first), parameters(THEIRS, second)
-    # In an INIT ACK of ours stands only what both sides offer.
+    # Polypath's INIT ACK contains only extensions that both sides offer.
     alone = OFFERS["shutdown"] | OFFERS["abort"]
     assert ours_offered & alone == (alone if pair.case.we_connect else set())
     assert not theirs_offered & alone
     assert TIMESTAMP not in kinds
-    # Nor are there bits that only a peer of ours knows.
+    # No flags are set that only another polypath knows.
     rows = capture.fields(pcap, ["sctp.chunk_type", "sctp.chunk_flags"], OURS)
     flags = {(int(kind), int(bits, 16)) for row in rows
              for kind, bits in zip(*(cell.split(",") for cell in row), strict=True)}
@@ -77,13 +77,13 @@ def test_the_wire(pair, result, tmp_path):
     result("ours-offered", "declined")
     unknown = theirs_offered - KNOWN
     if pair.case.we_connect and pair.case.stack == "linux":
-        # Its INIT ACK offers no more than the INIT did.
+        # The kernel's INIT ACK offers no more than the INIT did.
         assert not unknown
         result("theirs-offered", "not offered by the peer")
         return
     assert unknown, theirs_offered
-    # RFC 9260 3.2.1: the second bit of the type asks for a report. It goes with the COOKIE ECHO, or
-    # in the INIT ACK.
+    # RFC 9260 3.2.1: the second bit of the type requests a report, which is sent with the COOKIE ECHO or in
+    # the INIT ACK.
     reports = any(int(kind, 16) & 0x4000 for kind in unknown)
     if pair.case.we_connect:
         reported = capture.fields(pcap, ["sctp.chunk_type", "sctp.cause_code"],

@@ -1,4 +1,4 @@
-"""Whether two samples agree: the interval of the difference of their means beside their spread."""
+"""Tests whether two samples agree: compares the difference of their means with their spread."""
 
 import dataclasses
 import math
@@ -7,25 +7,25 @@ import statistics
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """Of a sample with a reference, in their unit."""
+    """Agreement of a sample with a reference, in their unit."""
 
-    # Difference of the means, and half of its interval of 95 % (Welch).
+    # Difference of the means, and half the width of its 95 % interval (Welch).
     difference: float
     half: float
-    # Standard deviation of the difference between a run here and a run there.
+    # Standard deviation of the difference between a run of the sample and a run of the reference.
     spread: float
 
     def holds(self, resolution: float) -> bool:
-        """The difference may be smaller than the spread of single runs and what clocks can tell."""
+        """Whether the difference is within the spread of single runs and the resolution of the clocks."""
         return abs(self.difference) - self.half <= self.spread + resolution
 
     def margin(self, resolution: float) -> float:
-        """The largest difference of the means that would still pass for agreement."""
+        """The largest difference of the means that would still count as agreement."""
         return self.half + self.spread + resolution
 
 
 def agreement(sample: list[float], reference: list[float]) -> Agreement:
-    """At least two values each."""
+    """Compare two samples of at least two values each."""
     means = statistics.mean(sample) - statistics.mean(reference)
     variances = [(statistics.variance(values), len(values)) for values in (sample, reference)]
     error = sum(variance / count for variance, count in variances)
@@ -35,7 +35,7 @@ def agreement(sample: list[float], reference: list[float]) -> Agreement:
 
 
 def t_quantile(freedom: float) -> float:
-    """Of Student's t at 97.5 %, by bisection; degrees of freedom need not be whole."""
+    """Quantile of Student's t distribution at 97.5 %, by bisection; `freedom` need not be an integer."""
     low, high = 0.0, 1000.0
     while high - low > 1e-6:
         middle = (low + high) / 2
@@ -44,8 +44,8 @@ def t_quantile(freedom: float) -> float:
 
 
 def _t_within(bound: float, freedom: float) -> float:
-    """The probability of -bound ... bound. With t = sqrt(freedom) tan x the density is cos x to the
-    power of freedom - 1; by Simpson's rule."""
+    """Probability of -bound ... bound. With t = sqrt(freedom) tan x the density is cos x to the power of
+    freedom - 1; by Simpson's rule."""
     steps, end = 400, math.atan(bound / math.sqrt(freedom))
     values = [math.cos(end * n / steps) ** (freedom - 1) for n in range(steps + 1)]
     area = (values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])) * end / steps / 3

@@ -1,6 +1,6 @@
-"""When data that go on in order arrive, as a capture has it (pcapng with Ethernet, IPv4, UDP, SCTP).
+"""Arrival times of in-order data from a capture (pcapng with Ethernet, IPv4, UDP, SCTP).
 
-tshark would tell the same of one capture in a second; there are many.
+tshark could extract them too, but takes a second for each of many captures.
 """
 
 import dataclasses
@@ -15,15 +15,14 @@ ETHERNET, IPV4, UDP, DATA = 1, 0x0800, 17, 0
 
 @dataclasses.dataclass(frozen=True)
 class Arrival:
-    """When, in seconds, and at which of the receiver's addresses."""
+    """Time in seconds, and the receiver's address that the packet was sent to."""
 
     at: float
     address: str
 
 
 def in_order(capture: bytes) -> list[Arrival]:
-    """The arrivals of TSNs up to which none is missing any more; the first DATA chunk counts as the
-    first of all."""
+    """Arrivals that advance the cumulative TSN; the first DATA chunk counts as the first of all."""
     arrivals: list[Arrival] = []
     waiting: set[int] = set()
     expected = -1
@@ -60,7 +59,7 @@ def _frames(capture: bytes) -> Iterator[tuple[float, bytes]]:
 
 
 def _resolution(options: bytes) -> float:
-    """Of an interface's clock, seconds."""
+    """Resolution of an interface's clock in seconds."""
     at = 0
     while at + 4 <= len(options):
         code, length = struct.unpack_from("<HH", options, at)
@@ -74,7 +73,7 @@ def _resolution(options: bytes) -> float:
 def _tsns(frame: bytes) -> Iterator[int]:
     """The TSNs of the DATA chunks in an Ethernet frame."""
     assert struct.unpack_from(">H", frame, 12)[0] == IPV4 and frame[23] == UDP
-    # Ethernet 14, IP by its own word, UDP 8, SCTP's common header 12.
+    # Ethernet 14, IP header by its length field, UDP 8, SCTP common header 12.
     end = 14 + struct.unpack_from(">H", frame, 16)[0]
     at = 14 + 4 * (frame[14] & 0xF) + 8 + 12
     while at + 4 <= end:

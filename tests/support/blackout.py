@@ -1,9 +1,9 @@
-"""How long a transfer stands still when the path in use is cut: in the simulator, between sockets
-through the emulator, and between two network namespaces. One description drives all three.
+"""Measures the blackout of a transfer when the path in use is cut: in the simulator, between sockets through
+the emulator, and between two network namespaces. One description drives all three.
 
 The blackout is the time without new data at the receiver: the sum of all gaps of at least half of
-RTO.Min between data that go on in order. The simulator tells them; of sockets a capture at the
-receiver does, so that nothing that was measured has said so itself.
+RTO.Min between in-order data. The simulator reports the gaps; between sockets they are measured in a
+capture at the receiver, independently of the program.
 """
 
 import contextlib
@@ -24,56 +24,56 @@ from support.arrivals import in_order
 from support.namespaces import TwoHosts
 from support.program import Process, binary, tuning, wait_until
 
-# The settings that are compared: what --policy and --config say, beside the constants of all.
+# The settings to compare: options for --policy and --config, in addition to the common constants.
 SETTINGS = {
     "PMR 5": {"failover": "standard", "path_max_retrans": 5},
     "PMR 0": {"failover": "standard", "path_max_retrans": 0},
     "Fig. 13": {"failover": "two-phase", "path_max_retrans": 5},
     "RFC 7829": {"failover": "potentially-failed", "path_max_retrans": 5},
 }
-# In namespaces: `ip link set down` at the sender, which hears of it (sends are refused); both ends of the
-# path swallow everything; the sender's end alone does, and answers would still come back.
+# In namespaces: `ip link set down` at the sender, whose sends then fail; both ends of the path drop
+# everything; only the sender's end does, and replies would still arrive.
 CUTS = ("link down", "silent", "one way")
-# Beside the simulator.
+# Measured in addition to the simulator.
 DRIVERS = ("emulator", "namespaces")
 
 RATE, QUEUE = 10_000_000, 150_000  # bit/s, bytes
 SIZE = 1_000_000  # bytes; over one path 0.8 s
-# Seconds of data before the cut, and how much later the next run's is: at other moments between two
-# packets and two acknowledgements.
+# Seconds of data before the cut, and the increment for each run, so that the cuts are at different moments
+# between packets and acknowledgements.
 CUT_AFTER, STEP = 0.3, 0.0037
 FRONT, BACK, PORT = 9900, 9901, 9899
 SENDERS, RECEIVERS = ("127.101.0.1", "127.102.0.1"), ("127.101.0.2", "127.102.0.2")
-# Transfers that send at the same time. Those that stand still do not count.
+# Maximum number of transfers that send at the same time. Those in a blackout do not count.
 BUSY = 3
-# Seconds for each timeout of a blackout: tokio's timers go by milliseconds, and a process waits for its
-# turn on a core.
+# Seconds for each timeout of a blackout: tokio's timers have a resolution of milliseconds, and a process may
+# wait to be scheduled.
 RESOLUTION = 0.005
 ATTEMPTS = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Constants:
-    """Of both sides, seconds. The rest is RFC 9260's."""
+    """Constants of both sides in seconds. The rest is RFC 9260's."""
 
     rto_min: float
     rto_initial: float
     sack_delay: float
 
     def table(self) -> dict[str, str]:
-        # Slow start ends before the queue is full, and the file before congestion avoidance fills it:
-        # the only loss is the cut.
+        # Slow start ends before the queue is full, and the file ends before congestion avoidance fills it:
+        # only the cut loses packets.
         return {"rto_min": f"{self.rto_min * 1000:g}ms", "rto_initial": f"{self.rto_initial * 1000:g}ms",
                 "sack_delay": f"{self.sack_delay * 1000:g}ms", "initial_ssthresh": "32KiB"}
 
 
-# Those of the papers (ns-2's module), and for the impatient.
+# The papers' constants (ns-2's module), and shorter ones.
 PAPERS, BRIEF = Constants(1, 3, 0.2), Constants(0.2, 0.6, 0.02)
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A setting, a cut and when: so long after the first data."""
+    """A setting, a cut, and the time of the cut after the first data."""
 
     setting: str
     cut: str
@@ -81,12 +81,12 @@ class Case:
     after: float
 
     def tuning(self) -> list[str]:
-        """For `polypath send` and `recv`."""
+        """Options for `polypath send` and `recv`."""
         own = dict(SETTINGS[self.setting])
         return ["--policy", f"failover={own.pop('failover')}", *tuning(**self.constants.table(), **own)]
 
     def scenario(self, faults: bool) -> str:
-        """For the simulator, and without the faults for the emulator."""
+        """The scenario for the simulator, and without the faults for the emulator."""
         own = dict(SETTINGS[self.setting])
         failover = own.pop("failover")
         constants = "".join(f"{key} = {json.dumps(value)}\n"
@@ -99,26 +99,26 @@ class Case:
             + "".join(f'[[path]]\nname = "{name}"\nrate = "{RATE} bit/s"\nqueue = "{QUEUE} B"\n'
                       for name in ("first", "second"))
             + f'[transport]\nencapsulation = "udp"\n{constants}[policy]\nfailover = "{failover}"\n'
-            # Packets are what is delivered, so that the gaps are those between packets.
+            # One message per packet, so that the gaps are those between packets.
             f'[workload]\nkind = "bulk"\nsize = "{SIZE} B"\nmessage_size = "1400 B"\n{fault}'
             f'[run]\nblackout = "{self.constants.rto_min / 2} s"\n'
             f"[emulator]\nsenders = {json.dumps(SENDERS)}\nreceivers = {json.dumps(RECEIVERS)}\n"
             f"front_port = {FRONT}\nback_port = {BACK}\nreceiver_port = {PORT}\n")
 
     def patience(self) -> float:
-        """More than the longest blackout: all the timeouts of PMR 5."""
+        """A timeout longer than the longest blackout: all the timeouts of PMR 5."""
         return 63 * self.constants.rto_min + 45
 
 
 def resolution(setting: str) -> float:
-    """What sockets can tell of a setting's blackout, seconds: PMR 5 waits for six timers in a row, the
-    others for one."""
+    """Measurement resolution for a setting in seconds: PMR 5 waits for six consecutive timers, the others for
+    one."""
     own = SETTINGS[setting]
     return RESOLUTION * (own["path_max_retrans"] + 1 if own["failover"] == "standard" else 1)
 
 
 def cases(setting: str, cut: str, constants: Constants, numbers: Iterable[int]) -> list[Case]:
-    """The runs of these numbers."""
+    """The runs with these numbers."""
     return [Case(setting, cut, constants, CUT_AFTER + STEP * number) for number in numbers]
 
 
@@ -138,18 +138,18 @@ def simulate(cases: list[Case], folder: Path) -> list[float]:
 
 
 class Sockets:
-    """Transfers between real processes, so many at once, each between two hosts of its own."""
+    """Transfers between real processes, up to `at_once` at a time, each between its own two hosts."""
 
     def __init__(self, folder: Path, at_once: int):
         self.folder, self.at_once = folder, at_once
         self.free: queue.Queue[TwoHosts] = queue.Queue()
         self.busy = threading.Semaphore(BUSY)
         self.failed = threading.Event()
-        # Runs that were to no purpose (NotInUse).
+        # Number of repeated runs (NotInUse).
         self.repeated = 0
 
     def run(self, cases: list[tuple[str, Case]]) -> list[float]:
-        """The blackouts of cases with their drivers, seconds. The first that fails ends the others."""
+        """The blackouts of cases with their drivers, seconds. The first failure ends the others."""
         with contextlib.ExitStack() as made, ThreadPoolExecutor(self.at_once) as pool:
             for _ in range(min(self.at_once, len(cases))):
                 self.free.put(made.enter_context(TwoHosts(f"{RATE}bit", QUEUE)))
@@ -185,17 +185,18 @@ class Sockets:
 
 
 class NotInUse(Exception):
-    """A timeout has taken the data to the other path before the cut: with RTO.Min 200 ms and PMR 0
-    a sender that gets no time for so long is enough. Or the cut took so long that all had arrived."""
+    """The path to cut was not in use. A timeout had moved the data to the other path before the cut (with
+    RTO.Min 200 ms and PMR 0 a short delay of the sender suffices), or the cut took until all data had
+    arrived."""
 
 
 class _Run:
-    """A transfer between real processes, and what a capture at the receiver says of it."""
+    """A transfer between real processes, measured by a capture at the receiver."""
 
     senders: tuple[str, ...]
     receivers: tuple[str, ...]
     port: int
-    # Where the receiver gets its packets.
+    # Interfaces that receive the packets.
     devices: tuple[str, ...]
 
     def __init__(self, hosts: TwoHosts, case: Case, folder: Path):
@@ -208,13 +209,13 @@ class _Run:
         return process
 
     def blackout(self, busy: threading.Semaphore) -> float:
-        """Of this run, seconds."""
+        """The blackout of this run, seconds."""
         case, out = self.case, self.folder / "received"
         out.mkdir()
         (self.folder / "file").write_bytes(bytes(SIZE))
         with busy:
             self.prepare()
-            # A filter that stands before the interfaces is that of all.
+            # A filter before the interfaces applies to all of them.
             sniffer = self.start("dumpcap", "-q", "-f", f"udp dst port {PORT}",
                                  *(word for device in self.devices for word in ("-i", device)), "-w", "-",
                                  inside=self.receiver_inside())
@@ -232,12 +233,12 @@ class _Run:
             time.sleep(case.after)
             cut_at = time.time()
             self.cut()
-            # ip(8) waits for whoever else is changing a network. What is on its way may still arrive.
+            # ip(8) waits for other changes of the network. Packets in flight may still arrive.
             over = receiver.popen.poll()
             assert over in (None, 0), receiver.err
             if over == 0 or sum(f.stat().st_size for f in out.iterdir()) > SIZE - QUEUE:
                 raise NotInUse
-            # As long as what was on its way may take.
+            # Wait for packets in flight.
             time.sleep(0.1)
         ended = receiver.wait(case.patience()).json
         sender.wait(case.patience()).json
@@ -248,7 +249,7 @@ class _Run:
         if [one.address for one in arrivals if one.at < cut_at][-1] != self.receivers[0]:
             raise NotInUse
         gaps = [late.at - early.at for early, late in itertools.pairwise(arrivals)]
-        # What the program says of itself, every 20 ms if it gets its turn.
+        # The program's own measurement, every 20 ms if it is scheduled in time.
         assert 0.5 < ended["blackout_s"] / max(gaps) < 2, (case, sorted(gaps)[-4:], ended)
         return sum(gap for gap in gaps if gap >= case.constants.rto_min / 2)
 
@@ -259,7 +260,7 @@ class _Run:
                 process.popen.stdin.close()
 
     def prepare(self) -> None:
-        """What has to be there before the receiver."""
+        """Start processes that the receiver needs."""
 
     def receiver_inside(self) -> list[str]:
         raise NotImplementedError
@@ -268,11 +269,11 @@ class _Run:
         raise NotImplementedError
 
     def mend(self) -> None:
-        """The hosts are used again."""
+        """Undo the cut, because the hosts are used again."""
 
 
 class _Emulator(_Run):
-    """Over loopback, through `polypath emulate`."""
+    """A transfer over loopback, through `polypath emulate`."""
 
     senders, receivers, port, devices = SENDERS, RECEIVERS, FRONT, ("lo",)
 
@@ -290,7 +291,7 @@ class _Emulator(_Run):
 
 
 class _Namespaces(_Run):
-    """Between two hosts."""
+    """A transfer between two hosts."""
 
     port, devices = PORT, ("vb1", "vb2")
 

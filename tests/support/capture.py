@@ -1,9 +1,9 @@
-"""Reading captures with tshark, which knows SCTP from elsewhere than we do."""
+"""Reads captures with tshark, an independent implementation of SCTP."""
 
 import subprocess
 from pathlib import Path
 
-# "TRUE" would be taken and verify nothing.
+# "TRUE" would be accepted but verify nothing.
 CHECKSUMS = ["-o", "sctp.checksum:CRC 32c"]
 GOOD = "1"
 WRONG = 'sctp.checksum.status == "Bad" || _ws.malformed || _ws.expert.severity == error'
@@ -19,7 +19,7 @@ def _tshark(file: Path, ports: tuple[int, ...], *words: str, protocol: str = "sc
 
 def fields(file: Path, names: list[str], only: str = "",
            ports: tuple[int, ...] = (9899,), protocol: str = "sctp") -> list[list[str]]:
-    """These fields of each packet that the filter leaves, with this protocol in UDP."""
+    """These fields of each packet that matches the filter, with this protocol in UDP."""
     words = [word for name in names for word in ("-e", name)]
     rows = _tshark(file, ports, "-T", "fields", *words, *(["-Y", only] if only else []),
                    protocol=protocol)
@@ -27,7 +27,7 @@ def fields(file: Path, names: list[str], only: str = "",
 
 
 def decrypted(file: Path, secrets: Path, only: str) -> list[bytes]:
-    """What DTLS has protected, record by record; its secrets are in a file (NSS key log)."""
+    """The plaintexts of DTLS records; `secrets` is an NSS key log."""
     rows = _tshark(file, (9899,), "-o", f"tls.keylog_file:{secrets}", "-d", "dtls.port==9899,data",
                    "-T", "fields", "-e", "data.data", "-Y", f"data && ({only})", protocol="dtls")
     return [bytes.fromhex(record) for row in rows for record in row.split(",")]
@@ -35,9 +35,9 @@ def decrypted(file: Path, secrets: Path, only: str) -> list[bytes]:
 
 def assert_sound(file: Path, ports: tuple[int, ...] = (9899,), at_least: int = 1,
                  only: str = "") -> list[str]:
-    """Every packet (of those that the filter leaves) is SCTP, is well-formed and has the right
-    CRC32c; returns the chunk types. A host's ICMP messages, which quote the beginning of a packet, are left out: one
-    whose raw socket is full says that it has no SCTP."""
+    """Check that every packet (that matches the filter) is well-formed SCTP with the right CRC32c, and return
+    the chunk types. ICMP messages, which quote the beginning of a packet, are left out: a host whose raw
+    socket is full reports that it does not support SCTP."""
     only = f"!icmp && !icmpv6 && ({only})" if only else "!icmp && !icmpv6"
     wrong = _tshark(file, ports, "-Y", f"({WRONG}) && {only}")
     assert not wrong, "\n".join(wrong[:5])

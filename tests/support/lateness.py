@@ -1,8 +1,8 @@
-"""How late the machine is while clock times are compared.
+"""Measures how late the machine is while clock times are compared.
 
-A process of its own for each processor (the first eight), kept on it, sleeps a moment, computes a moment, and
-notes by how much both took longer than on an idle machine. It takes five percent of each processor. Started by `Watch`;
-its clock is `time.monotonic()`, which all processes share.
+A separate process for each processor (the first eight), pinned to it, alternates between sleeping and
+computing for a moment, and records how much longer both took than on an idle machine. It takes five
+percent of each processor. Started by `Watch`; its clock is `time.monotonic()`, which all processes share.
 """
 
 import contextlib
@@ -15,24 +15,24 @@ import tempfile
 import time
 from pathlib import Path
 
-# Seconds of sleep, and of computing, of each turn.
+# Seconds of sleep and of computation in each turn.
 SLEEP, BURST = 0.02, 0.001
-# When a turn ended, and how late it was, seconds.
+# End time of a turn, and its lateness, in seconds.
 TURN = struct.Struct("dd")
-# Later than this, as a share of the time or in one turn (seconds), the machine is busy with other things.
+# With more lateness, as a fraction of the time or in one turn (seconds), the machine is busy.
 BUSY_SHARE, BUSY_TURN = 0.05, 0.03
 
 
 @dataclasses.dataclass(frozen=True)
 class Lateness:
-    """Of a span of time: seconds in all, as a share of that time, and seconds in the worst turn."""
+    """Lateness in a span of time: total seconds, fraction of the span, and seconds in the worst turn."""
 
     seconds: float
     share: float
     worst: float
 
     def busy(self) -> bool:
-        """Whether a comparison of clock times says little."""
+        """Whether a comparison of clock times is unreliable."""
         return self.share > BUSY_SHARE or self.worst > BUSY_TURN
 
     def __str__(self) -> str:
@@ -43,12 +43,12 @@ NONE = Lateness(0.0, 0.0, 0.0)
 
 
 class Watch:
-    """Measures from now on until it is closed."""
+    """Measures from its creation until it is closed."""
 
     def __init__(self):
         self.file = tempfile.TemporaryFile(prefix="polypath-lateness-")
         self.processors = len(_processors())
-        # It ends when its standard input does, so also when this process is killed.
+        # The child exits when its standard input is closed, even if this process is killed.
         self.popen = subprocess.Popen([sys.executable, str(Path(__file__))], stdin=subprocess.PIPE, stdout=self.file)
         while os.fstat(self.file.fileno()).st_size < TURN.size and self.popen.poll() is None:
             time.sleep(SLEEP)
@@ -59,9 +59,9 @@ class Watch:
         self.file.close()
 
     def since(self, begin: float) -> Lateness:
-        """Of the time from `begin`, as of `time.monotonic()`, until now."""
+        """Lateness from `begin`, as of `time.monotonic()`, until now."""
         end = time.monotonic()
-        # A turn that still waits is noted when it is over.
+        # A turn is recorded when it is over: wait for the one in progress.
         time.sleep(5 * SLEEP)
         size = os.fstat(self.file.fileno()).st_size // TURN.size * TURN.size
         turns = TURN.iter_unpack(os.pread(self.file.fileno(), size, 0))
@@ -75,7 +75,7 @@ def _processors() -> list[int]:
 
 
 def _measure(parent: int, processor: int) -> None:
-    """Turns on one processor, as long as the parent lives."""
+    """Measure turns on one processor, as long as the parent lives."""
     os.sched_setaffinity(0, {processor})
     while os.getppid() == parent:
         begin = time.monotonic()

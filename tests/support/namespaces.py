@@ -20,11 +20,11 @@ def _run(*words: object) -> str:
 
 @functools.cache
 def problem() -> str | None:
-    """Why no namespace can be made here."""
+    """Reason why no namespace can be created, if any."""
     if os.geteuid() != 0:
         return "not root"
     try:
-        # What a host that may not load modules of its kernel may lack, and one without IPv6.
+        # Check features that may be missing: kernel modules and IPv6.
         with Namespace() as probe:
             probe.ip("link", "add", "one", "type", "veth", "peer", "name", "other")
             probe.ip("addr", "add", "fd00::1/64", "dev", "one")
@@ -54,28 +54,28 @@ class Namespace:
 
     @property
     def inside(self) -> list[str]:
-        """The words that run a program in here."""
+        """Command prefix that runs a program in the namespace."""
         return ["ip", "netns", "exec", self.name]
 
     def ip(self, *words: object) -> str:
-        """`ip` in here."""
+        """Run `ip` in the namespace."""
         return _run("ip", "-n", self.name, *words)
 
     def run(self, *words: object) -> str:
-        """A program in here, to its end."""
+        """Run a program in the namespace to its end."""
         return _run(*self.inside, *words)
 
     def filter(self, rules: str) -> None:
-        """Rules of nftables in here."""
+        """Apply nftables rules in the namespace."""
         _run(*self.inside, "nft", rules)
 
     def whole_datagrams(self, device: str) -> None:
-        """Switches segmentation offload off: a capture shows what would be on a wire."""
+        """Switch segmentation offload off, so that a capture shows packets as on a wire."""
         self.run("ethtool", "-K", device, "tx-udp-segmentation", "off", "tso", "off", "gso", "off",
                  "gro", "off")
 
     def sent(self, device: str) -> int:
-        """Bytes that have left through a device."""
+        """Bytes sent through a device."""
         shown = json.loads(self.ip("-s", "-j", "link", "show", device))
         return shown[0]["stats64"]["tx"]["bytes"]
 
@@ -83,8 +83,7 @@ class Namespace:
 class TwoHosts:
     """Namespaces `a` and `b`; path n, counted from 1, is va<n> - vb<n>, 10.8<n>.0.1 - 10.8<n>.0.2.
 
-    Each direction is shaped to a rate, and its queue holds so many bytes; without a rate it is as
-    fast as the machine.
+    Each direction is shaped to `rate` with a queue of `queue` bytes; without a rate it is not shaped.
     """
 
     def __init__(self, rate: str | None = "10mbit", queue: int = 60_000):
@@ -121,19 +120,19 @@ class TwoHosts:
                 self.shape(side, path)
 
     def settled(self) -> None:
-        """Waits until every path is up: the kernel tells itself of that a while later, and refuses to send
-        to IPv6 networks till then."""
+        """Wait until every path is up: the kernel updates the state with a delay, and until then refuses to
+        send to IPv6 networks."""
         def up() -> bool:
             shown = [json.loads(host.ip("-j", "link", "show", "type", "veth")) for host in (self.a, self.b)]
             return all(link["operstate"] == "UP" for links in shown for link in links)
         wait_until(up, 10, "the paths stay down")
 
     def shape(self, side: str, path: int) -> None:
-        """A host sends at the rate over a path."""
+        """Shape a host's sending rate over a path."""
         self._queue(side, path, "tbf", "rate", self.rate, "burst", 3000, "limit", self.queue)
 
     def swallow(self, side: str, path: int) -> None:
-        """What a host sends over a path vanishes, also what is queued, and the host does not notice."""
+        """Silently drop all packets that a host sends over a path, including queued ones."""
         self._queue(side, path, "blackhole")
 
     def _queue(self, side: str, path: int, *words: object) -> None:

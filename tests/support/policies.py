@@ -1,6 +1,6 @@
-"""Transfers under the retransmission policies of Caro et al. 2006: in the simulator, and between
-real sockets through the emulator. One description drives both, and with the same seed both lose the
-same packets of a link.
+"""Transfers under the retransmission policies of Caro et al. 2006: in the simulator, and between real sockets
+through the emulator. One description drives both, and with the same seed both lose the same packets of a
+link.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from support.program import Process, Processes, binary
 
-# The paper's names, and ours.
+# The paper's names, and the policies' names.
 POLICIES = {"AllRtxSame": "same", "AllRtxAlt": "alternate", "FrSameRtoAlt": "hybrid"}
 EXTENSIONS = {
     "HAR": ("probing", "after-rto"),
@@ -34,13 +34,13 @@ class Point:
     alternate: float
 
     def answers(self) -> dict[str, str]:
-        """[policy], and --policy."""
+        """Values for [policy] and --policy."""
         name, *extensions = self.policy.split("+")
         return {"retransmission": POLICIES[name]} | dict(EXTENSIONS[e] for e in extensions)
 
     def constants(self) -> dict[str, str]:
-        """[transport] beside the profile, and --config. The paper's runs of AllRtxAlt and FrSameRtoAlt
-        without timestamps confirmed every path before the first DATA."""
+        """Values for [transport] in addition to the profile, and for --config. The paper's runs of AllRtxAlt
+        and FrSameRtoAlt without timestamps confirmed every path before the first DATA."""
         waits = not self.policy.startswith("AllRtxSame") and "TS" not in self.policy
         return {"receive_buffer": "64KiB", "path_confirmation": "before-data" if waits else "off"}
 
@@ -50,14 +50,14 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Transfer:
-    """A file of so many KiB (not random: the seed of its losses is)."""
+    """A file of `kibibytes` KiB; `seed` determines its losses."""
 
     point: Point
     seed: int
     kibibytes: int
 
     def scenario(self, number: int = 0) -> str:
-        """The file for both; addresses follow from the number."""
+        """The scenario for simulator and emulator; addresses follow from the number."""
         def table(values):
             return "".join(f'{key} = "{value}"\n' for key, value in values.items())
         point = self.point
@@ -67,14 +67,14 @@ class Transfer:
             f'[[path]]\nname = "alternate"\nloss = "{point.alternate:g} %"\n'
             f'[transport]\nprofile = "paper-2006"\nencapsulation = "udp"\n{table(point.constants())}'
             f"[policy]\n{table(point.answers())}"
-            # Messages as `polypath send` has them.
+            # The message size of `polypath send`.
             f'[workload]\nkind = "bulk"\nsize = "{self.kibibytes} KiB"\nmessage_size = "64 KiB"\n'
             "[run]\ncheck_content = false\n"
             f"[emulator]\nsenders = {json.dumps(addresses(number, 1))}\n"
             f"receivers = {json.dumps(addresses(number, 2))}\n")
 
     def tuning(self) -> list[str]:
-        """The same for `polypath send` and `recv`."""
+        """The same as options for `polypath send` and `recv`."""
         words = ["--profile", "paper-2006"]
         for key, value in self.point.constants().items():
             words += ["--config", f"{key}={value}"]
@@ -91,11 +91,11 @@ def addresses(number: int, host: int) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Took:
-    """A transfer between sockets. Seconds from the file's name to its end, as the receiver sees it;
-    or until it was given up."""
+    """A transfer between sockets. Seconds from the file's name to its end, as the receiver measures it, or
+    until it was ended."""
 
     seconds: float
-    # How late the emulator handed datagrams over, milliseconds: mean and most.
+    # Mean and maximum delay of datagrams in the emulator beyond their schedule, in milliseconds.
     late_mean: float
     late_most: float
 
@@ -115,14 +115,14 @@ def simulate(transfers: list[Transfer], limit: float, folder: Path) -> list[floa
 
 
 class Sockets:
-    """Transfers between real processes, so many at once; none of their processes is left behind."""
+    """Transfers between real processes, up to `at_once` at a time; all processes are stopped at the end."""
 
     def __init__(self, folder: Path, limit: float, at_once: int):
         self.folder, self.limit, self.at_once = folder, limit, at_once
         self.failed = threading.Event()
 
     def run(self, transfers: list[Transfer]) -> list[Took]:
-        """All of them; the first that fails ends the others."""
+        """Run all of them; the first failure ends the others."""
         with ThreadPoolExecutor(self.at_once) as pool:
             return list(pool.map(self._one, range(len(transfers)), transfers))
 
@@ -154,7 +154,7 @@ class Sockets:
             raise
 
     def _watch(self, transfer: Transfer, receiver: Process, sender: Process, out: Path) -> float:
-        """How long it took; the limit counts from when the file has its name."""
+        """Wait for the end and return the duration; the limit counts from when the file has its name."""
         began = None
         patience = time.monotonic() + 120
         while receiver.popen.poll() is None:
@@ -179,11 +179,11 @@ class Difference:
     error: float
 
     def clear(self) -> float:
-        """By how many standard errors the mean is below zero."""
+        """The number of standard errors by which the mean is below zero."""
         return -self.mean / self.error if self.error else math.inf
 
 
 def difference(first: list[float], second: list[float], runs: int | None = None) -> Difference:
-    """Of the first less the second; the error is that of so many runs, else of those there are."""
+    """The first sample minus the second; the error is that of `runs` runs, or of the existing ones."""
     pairs = [a - b for a, b in zip(first, second, strict=True)]
     return Difference(statistics.mean(pairs), statistics.stdev(pairs) / math.sqrt(runs or len(pairs)))

@@ -1,4 +1,4 @@
-"""The `polypath` program as a process: starting, waiting, ending, what it said."""
+"""Runs the `polypath` program as a process: starting, waiting, ending, output."""
 
 import dataclasses
 import hashlib
@@ -14,12 +14,12 @@ SCENARIOS = ROOT / "scenarios"
 
 
 def target() -> Path:
-    """Where cargo builds."""
+    """Cargo's target directory."""
     return ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
 
 
 def binary() -> str:
-    """The program under test: $POLYPATH, or what `cargo build` has made."""
+    """The program under test: $POLYPATH, or the one that `cargo build` has built."""
     path = Path(os.environ.get("POLYPATH", target() / "debug" / "polypath"))
     assert path.exists(), f"{path} is not there: cargo build"
     return str(path)
@@ -30,24 +30,24 @@ def tuning(**constants: object) -> list[str]:
     return [word for key, value in constants.items() for word in ("--config", f"{key}={value}")]
 
 
-# Failures are noticed within a second, and mended paths as well.
+# Failed and restored paths are detected within a second.
 BRISK = tuning(rto_initial="400ms", rto_min="200ms", rto_max="1s", path_max_retrans=1,
                heartbeat_interval="500ms")
 
 
-# On a busy machine everything takes longer. Limits of waits are for an idle one, times this: who waits for what happens
-# loses nothing by it.
+# Everything takes longer on a busy machine. Timeouts are for an idle one, times this: a wait that succeeds is
+# not delayed by it.
 BUSY = 4
 
 
-# What stands on stderr before anything goes wrong: where it waits, and progress.
+# Lines on stderr that are not errors: addresses, encryption, and progress.
 NEWS = ("waiting on ", "encrypted, ", "connected with ", "in clear", "file: ", "  path ", "* path ")
 IS_NEW = " is new: its fingerprint, "
 
 
 @dataclasses.dataclass
 class Ended:
-    """What a process has left."""
+    """Exit status and output of a process."""
 
     code: int
     out: str
@@ -60,8 +60,9 @@ class Ended:
         return json.loads(self.out)
 
     def complains(self, *words: str, code: int = 1, within: float = 30.0) -> str:
-        """The one line of complaint, checked: not 0, one line and at most a hint, in time (seconds, on an idle machine:
-        longer is a timeout that should not have been waited for)."""
+        """Check that the process failed with one line of error, and at most a hint, in time (seconds, on an
+        idle machine: longer means waiting for a timeout that should not have been needed); return the
+        line."""
         assert self.code == code, f"exit {self.code}, not {code}: {self.out}{self.err}"
         lines = self.err.splitlines()
         while lines and (lines[0].startswith(NEWS) or IS_NEW in lines[0]):
@@ -96,19 +97,19 @@ class Process:
         return self.err_path.read_text()
 
     def said(self, text: str, timeout: float = 15.0) -> "Process":
-        """Waits until the process has written this."""
+        """Wait until the process has written this."""
         wait_until(lambda: text in self.err or text in self.out, timeout,
                    lambda: f"{self.words} has not said {text!r}: {self.out}{self.err}",
                    alive=self.popen)
         return self
 
     def say(self, line: str) -> None:
-        """Writes a line to its standard input."""
+        """Write a line to its standard input."""
         self.popen.stdin.write(line.encode() + b"\n")
         self.popen.stdin.flush()
 
     def wait(self, timeout: float = 60.0) -> Ended:
-        """Waits for its end."""
+        """Wait for its end."""
         try:
             code = self.popen.wait(BUSY * timeout)
         except subprocess.TimeoutExpired:
@@ -119,7 +120,7 @@ class Process:
         return Ended(code, self.out, self.err, time.monotonic() - self.started)
 
     def stop(self) -> None:
-        """Ends it, whatever it does."""
+        """End it, whatever it is doing."""
         if self.popen.stdin:
             self.popen.stdin.close()
         if self.popen.poll() is not None:
@@ -133,7 +134,7 @@ class Process:
 
 
 class Processes:
-    """All processes of a test; none outlives it."""
+    """All processes of a test; all are stopped at its end."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -147,19 +148,20 @@ class Processes:
             process.stop()
 
     def start(self, *words: object, inside: list[str] = (), **kwargs) -> Process:
-        """Starts a program, `inside` of what these words make of it (a namespace)."""
+        """Start a program; `inside` is a command prefix, such as that of a namespace."""
         line = [*inside, *map(str, words)]
         process = Process(line, self.folder, len(self.all), **kwargs)
         self.all.append(process)
         return process
 
     def polypath(self, *words: object, inside: list[str] = (), **kwargs) -> Process:
-        """Starts the program under test."""
+        """Start the program under test."""
         return self.start(binary(), *words, inside=inside, **kwargs)
 
 
 def wait_until(condition, timeout: float, complaint, alive: subprocess.Popen | None = None) -> None:
-    """Waits until the condition holds; fails with the complaint after the timeout (seconds, on an idle machine)."""
+    """Wait until the condition holds; fail with the complaint after the timeout (seconds, on an idle
+    machine)."""
     end = time.monotonic() + BUSY * timeout
     while not condition():
         ended = alive is not None and alive.poll() is not None and not condition()
@@ -169,7 +171,7 @@ def wait_until(condition, timeout: float, complaint, alive: subprocess.Popen | N
 
 
 def make_file(path: Path, size: int, seed: int = 1) -> str:
-    """A file of random bytes; returns its SHA-256."""
+    """Create a file of random bytes; return its SHA-256."""
     content = random.Random(seed).randbytes(size)
     path.write_bytes(content)
     return hashlib.sha256(content).hexdigest()
@@ -181,5 +183,5 @@ def sha256(path: Path) -> str:
 
 
 def changes(summary: dict, path: int) -> list[str]:
-    """What happened to a path, in order, from a summary of `--json`."""
+    """Changes of a path, in order, from a summary of `--json`."""
     return [change["change"] for change in summary["changes"] if change["path"] == path]

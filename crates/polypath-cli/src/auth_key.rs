@@ -1,4 +1,5 @@
-//! The secret that both sides authenticate their chunks with (RFC 4895), on the command line.
+//! The command line's options for the endpoint pair shared key that authenticates chunks (RFC
+//! 4895).
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,14 +8,15 @@ use polypath::{Association, AuthKeys, ChunkTypes, Config};
 
 use crate::failure::Failure;
 
-/// What is taken only authenticated: nobody without the secret gets an association, or data into one.
+/// Chunk types that must be authenticated: a peer without the key can neither open an association
+/// nor send data into one.
 const DEMANDED: &str = "data,sack,cookie-echo,cookie-ack";
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Authentication")]
 pub(crate) struct KeyOptions {
-    /// Take only what is authenticated with this secret, the file's first line (RFC 4895, endpoint pair shared
-    /// key); with --raw and --plain too, where nothing is encrypted
+    /// Require chunks to be authenticated with this secret, the file's first line (RFC 4895,
+    /// endpoint pair shared key); also works with --raw and --plain, which do not encrypt
     #[arg(long, value_name = "FILE")]
     auth_key_file: Option<PathBuf>,
     /// Number of that key, the same at both ends
@@ -23,7 +25,7 @@ pub(crate) struct KeyOptions {
 }
 
 impl KeyOptions {
-    /// The key alone: with another one beside it, such as the empty one, others could do without.
+    /// The key alone: beside another key, such as the empty one, peers would not need this one.
     pub(crate) fn keys(&self) -> Result<AuthKeys, Failure> {
         let mut keys = AuthKeys::default();
         let Some(path) = &self.auth_key_file else { return Ok(keys) };
@@ -41,7 +43,7 @@ impl KeyOptions {
         Ok(keys)
     }
 
-    /// The configuration, with what the key is for.
+    /// The configuration, with authentication required if a key was given.
     pub(crate) fn demand(&self, config: Config) -> Result<Config, Failure> {
         if self.auth_key_file.is_none() {
             return Ok(config);
@@ -52,7 +54,7 @@ impl KeyOptions {
         builder.build().map_err(|error| Failure::usage(error.to_string()))
     }
 
-    /// A side that authenticates nothing can be talked to without noticing: not with a key.
+    /// Fails if a key was given and the peer does not authenticate chunks.
     pub(crate) fn check(&self, host: &str, association: &Association) -> Result<(), Failure> {
         if self.auth_key_file.is_none() || association.auth_chunks().is_some() {
             return Ok(());
@@ -61,7 +63,8 @@ impl KeyOptions {
             .hint("it has authentication turned off, or its SCTP has none"))
     }
 
-    /// `host` has answered the first packet and not the second one: the one with the code.
+    /// The failure when `host` answered the INIT but not the COOKIE ECHO, which is the first
+    /// authenticated chunk.
     pub(crate) fn unanswered(&self, host: &str) -> Failure {
         if self.auth_key_file.is_some() {
             return Failure::new(format!(

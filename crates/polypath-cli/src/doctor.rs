@@ -1,7 +1,8 @@
-//! `polypath doctor`: why an association, or one of its paths, does not come up, in plain words.
+//! `polypath doctor`: explains why an association, or one of its paths, does not come up.
 //!
-//! If several addresses were given, each is asked by itself. Then one association over all of them
-//! shows what the peer lists, which paths are confirmed, and whether full packets pass.
+//! If several addresses were given, each is tried alone. Then one association over all of them
+//! shows the addresses that the peer lists, which paths are confirmed, and whether full-size
+//! packets pass.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -18,12 +19,13 @@ use crate::leave::leave;
 use crate::output::print_line;
 use crate::reach::{Reach, Remote};
 
-/// How long the paths have to be confirmed, and each probe to be answered.
+/// Time for the paths to be confirmed, and for each probe to be answered.
 const CONFIRMATION: Duration = Duration::from_secs(4);
 const ANSWER: Duration = Duration::from_millis(700);
-/// Probes of a size before it counts as lost.
+/// Number of probes of a size before it counts as lost.
 const TRIES: usize = 3;
-/// IP packets in bytes: an Ethernet's, with tunnels, IPv6's least, and what every host takes.
+/// Sizes of IP packets in bytes: Ethernet, common tunnels, the IPv6 minimum, and the size that
+/// every host accepts.
 const SIZES: [u16; 5] = [1500, 1400, 1280, 1000, 576];
 
 #[derive(Clone, Debug, clap::Args)]
@@ -46,7 +48,7 @@ async fn examine(reach: &Reach) -> Result<(), Failure> {
     let nothing = || Failure::new(format!("no association with {} comes up", reach.host));
     let mut order = remotes.clone();
     if remotes.len() > 1 {
-        // Those that answer come first, so that the handshake does not wait for the others.
+        // Reachable addresses first, so that the handshake does not wait for the others.
         let (mut good, mut bad) = (Vec::new(), Vec::new());
         for remote in remotes {
             let asked = ask(reach, &[remote], &config).await;
@@ -78,7 +80,7 @@ async fn examine(reach: &Reach) -> Result<(), Failure> {
     }
 }
 
-/// What has become of an attempt to connect.
+/// Reports the result of an attempt to connect.
 fn tell(remote: Remote, asked: &Result<Asked, String>) -> Result<(), Failure> {
     let address = remote.0.ip();
     match asked {
@@ -94,7 +96,7 @@ fn tell(remote: Remote, asked: &Result<Asked, String>) -> Result<(), Failure> {
     }
 }
 
-/// An association that has come up.
+/// An association that was established.
 struct Asked {
     endpoint: Endpoint,
     association: Association,
@@ -108,7 +110,7 @@ impl Asked {
     }
 }
 
-/// Quick to notice, slow to give up.
+/// Detects failures quickly, but keeps trying for long.
 fn config() -> Result<Config, Failure> {
     let ms = Duration::from_millis;
     Config::builder()
@@ -122,7 +124,7 @@ fn config() -> Result<Config, Failure> {
         .map_err(|error| Failure::new(error.to_string()))
 }
 
-/// An association with these addresses, or why there is none.
+/// Opens an association with these addresses; the error explains the failure.
 async fn ask(reach: &Reach, remotes: &[Remote], config: &Config) -> Result<Asked, String> {
     let endpoint = reach.bind(remotes, config.clone()).map_err(|failure| failure.reason())?;
     let options = ConnectOptions { port: reach.port, remotes: remotes.to_vec(), config: None };
@@ -137,7 +139,7 @@ async fn ask(reach: &Reach, remotes: &[Remote], config: &Config) -> Result<Asked
     }
 }
 
-/// Why there is no association with an address.
+/// Explains a refused connection.
 fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketStats]) -> String {
     match error {
         ConnectError::Closed(CloseReason::NoAnswer) => silence(reach, remote, stats),
@@ -171,7 +173,7 @@ fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketS
     }
 }
 
-/// The system has refused to send.
+/// Whether the operating system refused to send a datagram.
 fn refused(stats: &[SocketStats]) -> bool {
     stats.iter().any(|socket| socket.datagrams_refused > 0)
 }
@@ -194,7 +196,8 @@ fn silence(reach: &Reach, remote: Remote, stats: &[SocketStats]) -> String {
     )
 }
 
-/// Waits for the paths to be confirmed, and says what is the matter with each; how many are not well.
+/// Waits for the paths to be confirmed and reports the problems of each; returns the number of
+/// paths with problems.
 async fn look_at_paths(
     reach: &Reach,
     remotes: &[Remote],
@@ -259,13 +262,13 @@ fn socket_of(endpoint: &Endpoint, local: IpAddr) -> SocketStats {
     found.map(|(_, stats)| stats).unwrap_or_default()
 }
 
-/// The UDP port that was asked: the one given with the address, or that of the first.
+/// The UDP port that was contacted: the one given with the address, or that of the first address.
 fn asked_port(remotes: &[Remote], address: IpAddr) -> u16 {
     let given = remotes.iter().find(|(remote, _)| remote.ip() == address);
     given.unwrap_or(&remotes[0]).0.port()
 }
 
-/// Why a path is not confirmed.
+/// Explains why a path is not confirmed.
 fn unconfirmed(path: &Path, refused: &BTreeSet<PathId>, stats: SocketStats) -> String {
     let sent = path.stats.heartbeats_sent;
     let why = if refused.contains(&path.view.id) {
@@ -291,7 +294,7 @@ const fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Which packets pass; false if not all that the path MTU allows.
+/// Reports which packet sizes pass; false if not all that the path MTU allows do.
 async fn sizes(association: &Association, path: PathId, lines: &mut Vec<String>) -> bool {
     for size in SIZES {
         if !passes(association, path, size).await {
@@ -311,7 +314,7 @@ async fn sizes(association: &Association, path: PathId, lines: &mut Vec<String>)
     false
 }
 
-/// Whether a HEARTBEAT of this size is answered.
+/// Whether a HEARTBEAT of this size is acknowledged.
 async fn passes(association: &Association, path: PathId, size: u16) -> bool {
     let answered = || {
         let paths = association.paths();

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     pcap: Option<PathBuf>,
 }
 
-/// A line of stdin.
+/// A command on stdin.
 #[derive(Clone, Debug, PartialEq)]
 enum Command {
     Change { path: usize, direction: Direction, kind: ChangeKind },
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let mut lines = stdin_lines();
     loop {
         let line = tokio::select! {
-            // Ending by a signal is how it is meant to end.
+            // A signal is the normal way to end the program.
             _ = interrupt.wait() => break,
             Some(line) = lines.recv() => line,
         };
@@ -89,7 +89,7 @@ fn failure(error: &EmulatorError) -> Failure {
     }
 }
 
-/// Lines of stdin, read by a thread which the end of the program does not wait for.
+/// Lines of stdin, read by a thread that the end of the program does not wait for.
 fn stdin_lines() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(16);
     std::thread::spawn(move || {
@@ -102,7 +102,7 @@ fn stdin_lines() -> mpsc::Receiver<String> {
     receiver
 }
 
-/// Reads a command; nothing for an empty line.
+/// Parses a command; `None` for an empty line.
 fn parse(line: &str, handle: &Handle) -> Result<Option<Command>, String> {
     let names: Vec<&str> = handle.paths().iter().map(|path| path.name.as_str()).collect();
     parse_command(line, &names)

@@ -1,14 +1,14 @@
-//! Failures as the user sees them: one line, perhaps a hint, and an exit code.
+//! Failures as reported to the user: one line, optionally a hint, and an exit code.
 
 use std::fmt;
 use std::io;
 
-/// Something went wrong.
+/// Exit code for failures at run time.
 const FAILED: u8 = 1;
-/// The command line was wrong.
+/// Exit code for an invalid command line.
 const USAGE: u8 = 2;
 
-/// Why the program ends without having done its work.
+/// Reason why the program ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     message: String,
@@ -21,7 +21,7 @@ impl Failure {
         Self { message: message.into(), hint: None, code: FAILED }
     }
 
-    /// A wrong command line.
+    /// An invalid command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { code: USAGE, ..Self::new(message) }
     }
@@ -34,7 +34,7 @@ impl Failure {
         Self { code, ..self }
     }
 
-    /// What the other side is told.
+    /// The reason to send to the peer.
     pub(crate) fn reason(&self) -> String {
         one_line(&self.message)
     }
@@ -59,7 +59,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the operating system says, without the number: "no space left on device".
+/// The operating system's error message without the number: "no space left on device".
 pub(crate) fn system_text(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
@@ -70,7 +70,7 @@ pub(crate) fn system_text(error: &io::Error) -> String {
     }
 }
 
-/// Text of others (file names, the peer) may have line breaks and control characters.
+/// Replaces line breaks and control characters, which file names and texts of the peer may contain.
 pub(crate) fn one_line(text: &str) -> String {
     text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

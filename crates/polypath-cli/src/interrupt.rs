@@ -1,4 +1,4 @@
-//! Signals that end the program in order.
+//! Signals that end the program gracefully.
 
 use std::future::pending;
 
@@ -6,8 +6,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::{Failure, system_text};
 
-/// Listens for SIGINT, SIGTERM and SIGHUP from the moment on when it is made, except for those that
-/// the program was started to ignore (in the background of a script, or with nohup).
+/// Listens for SIGINT, SIGTERM and SIGHUP from its creation on, except for those that the process
+/// was started to ignore (in the background of a script, or with nohup).
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     int: Option<Signal>,
@@ -33,7 +33,7 @@ impl Interrupt {
         })
     }
 
-    /// Waits for one of the signals; the exit code is the one that shells give for it.
+    /// Waits for one of the signals; the exit code is the one that shells use for it.
     pub(crate) async fn wait(&mut self) -> Failure {
         let (name, number) = tokio::select! {
             () = next(&mut self.int) => ("interrupted", SignalKind::interrupt()),
@@ -54,7 +54,7 @@ async fn next(signal: &mut Option<Signal>) {
     }
 }
 
-/// The signals that this process ignores, one bit each; none where there is no /proc.
+/// Bit mask of the signals that this process ignores; 0 without /proc.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! This host's end: sockets, ports, and what they may be refused.
+//! The local endpoint: sockets, ports, and errors when binding them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use polypath::{BindError, Endpoint, EndpointOptions};
 
 use crate::failure::{Failure, system_text};
 
-/// Makes the endpoint.
+/// Binds the endpoint.
 pub(crate) fn bind(options: EndpointOptions) -> Result<Endpoint, Failure> {
     Endpoint::bind(options).map_err(|error| failure(&error))
 }

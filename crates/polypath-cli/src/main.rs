@@ -1,8 +1,8 @@
-//! The `polypath` program: sends files over many paths, and shows what the protocol can be set to.
+//! The `polypath` program: sends files over many paths, diagnoses connections and runs simulations.
 //!
-//! Data goes to stdout, everything else to stderr. A failure is one line, perhaps with a hint, and
-//! an exit code: 1 if something went wrong, 2 if the command line was wrong, 128 and the signal's
-//! number if interrupted.
+//! Data is written to stdout, everything else to stderr. A failure is one line, optionally with a
+//! hint, and an exit code: 1 for a failure at run time, 2 for an invalid command line, 128 plus the
+//! signal's number if interrupted.
 
 #![deny(unsafe_code)]
 
@@ -46,7 +46,7 @@ use failure::Failure;
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Log to stderr what the sockets do
+    /// Log the sockets' activity to stderr
     #[arg(short, long, global = true)]
     verbose: bool,
 }
@@ -57,13 +57,13 @@ enum Command {
     Recv(recv::Args),
     /// Send a file: polypath send FILE HOST
     Send(send::Args),
-    /// Say why a connection to a host, or one of its paths, does not come up
+    /// Explain why a connection to a host, or one of its paths, does not come up
     Doctor(doctor::Args),
     /// Run a scenario in the simulator
     Sim(sim::Args),
     /// Run a scenario's paths in real time, between real UDP sockets
     Emulate(emulate::Args),
-    /// List the protocol's decisions and the answers that --policy takes
+    /// List the protocol's policies that --policy takes
     Policies {
         /// Print JSON
         #[arg(long)]
@@ -118,7 +118,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     }
 }
 
-/// One thread for the sockets, one for the file's bytes.
+/// Runs `work` on two threads: one for the sockets, one for the file's bytes.
 fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -128,7 +128,7 @@ fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
         .block_on(work)
 }
 
-/// What the parser of the command line says, in one line and a hint.
+/// Turns an error of the command line parser into one line and a hint.
 fn usage_failure(error: &clap::Error) -> Failure {
     let text = error.to_string();
     let mut paragraphs = text
@@ -137,7 +137,7 @@ fn usage_failure(error: &clap::Error) -> Failure {
         .filter(|paragraph| !paragraph.is_empty());
     let first = paragraphs.next().unwrap_or_default();
     let message = first.strip_prefix("error: ").unwrap_or(&first);
-    // The values that are allowed stand behind the message.
+    // Clap puts the allowed values after the message.
     let (message, allowed) = match message.split_once(" [possible values: ") {
         Some((message, allowed)) => (message, Some(allowed.trim_end_matches(']'))),
         None => (message, None),

@@ -1,5 +1,5 @@
-//! Watches an association while a file travels over it: progress, the longest time without any, and
-//! what happens to the paths.
+//! Watches an association during a file transfer: progress, the longest time without progress, and
+//! events of the paths.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use tokio::time::MissedTickBehavior;
 use crate::progress::Progress;
 use crate::protocol::Role;
 
-/// How exactly the time without progress is measured.
+/// Resolution of the measured time without progress.
 const SAMPLE: Duration = Duration::from_millis(20);
 
 /// A change of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Change {
-    /// Since the transfer began.
+    /// Time since the transfer began.
     pub(crate) at: Duration,
     pub(crate) path: PathId,
     pub(crate) what: What,
 }
 
-/// What changed.
+/// Kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// The path has this state now.
     State(PathState),
-    /// New data goes to the path now.
+    /// New data is now sent on this path.
     Current,
     /// The path is the primary now.
     Primary,
@@ -48,17 +48,17 @@ impl fmt::Display for Change {
     }
 }
 
-/// What was seen of a transfer.
+/// Observations of one transfer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observations {
-    /// From the first to the last byte.
+    /// Time from the first to the last byte.
     pub(crate) duration: Duration,
     /// Longest time without new data (receiver) or new acknowledgements (sender).
     pub(crate) blackout: Duration,
-    /// When it began, since the transfer did.
+    /// Time from the beginning of the transfer to that of the blackout.
     pub(crate) blackout_at: Duration,
     pub(crate) changes: Vec<Change>,
-    /// More happened to the paths than could be kept up with.
+    /// Number of changes that were missed because too many events were queued.
     pub(crate) changes_missed: u64,
     pub(crate) paths: Vec<Path>,
 }
@@ -100,7 +100,7 @@ impl Monitor {
         Self { stop, task: tokio::spawn(watcher.run(stopped)) }
     }
 
-    /// Stops, clears the display and tells what was seen.
+    /// Stops the task, clears the display and returns the observations.
     pub(crate) async fn finish(self) -> Observations {
         // An error means that the task has ended already.
         let _ = self.stop.send(());
@@ -116,9 +116,9 @@ struct Watcher {
     total: u64,
     progress: Progress,
     start: Time,
-    /// When there was progress last.
+    /// Time of the last progress.
     last: Time,
-    /// How much by then, in bytes.
+    /// Progress in bytes at that time.
     done: u64,
     seen: Observations,
 }
@@ -142,7 +142,7 @@ impl Watcher {
         }
         self.sample();
         while !ended {
-            // What is there already.
+            // Take events that are already queued.
             match tokio::time::timeout(Duration::ZERO, events.next()).await {
                 Ok(Ok(event)) => self.event(&event),
                 Ok(Err(EventsError::Lagged { missed })) => self.seen.changes_missed += missed,
@@ -160,12 +160,12 @@ impl Watcher {
         let paths = self.association.paths();
         let counted = self.counter.load(Ordering::Relaxed);
         let (moved, shown) = match self.role {
-            // What is not acknowledged is still in the send buffer.
+            // Unacknowledged data is still in the send buffer.
             Role::Sender => {
                 let acked = counted.saturating_sub(self.association.buffered() as u64);
                 (acked, acked)
             }
-            // New data may arrive and not yet be deliverable.
+            // New data may have arrived but not be deliverable yet.
             Role::Receiver => {
                 (paths.iter().map(|path| path.stats.data_bytes_received).sum(), counted)
             }
@@ -178,7 +178,7 @@ impl Watcher {
         self.progress.update(now, shown, self.total, &paths, self.association.current_path());
     }
 
-    /// There was no progress since the last one until now.
+    /// Records the time since the last progress.
     fn gap(&mut self, now: Time) {
         let gap = now.since(self.last);
         if self.done > 0 && gap > self.seen.blackout {
@@ -189,7 +189,7 @@ impl Watcher {
 
     fn event(&mut self, event: &Event) {
         let (path, at, what) = match *event {
-            // That a path works at the beginning is no news.
+            // The first confirmation of a path is not reported.
             Event::PathState { from: PathState::Unconfirmed, to: PathState::Active, .. } => return,
             Event::PathState { path, to, at, .. } => (path, at, What::State(to)),
             Event::CurrentPath { path, at } => (path, at, What::Current),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use crate::failure::{Failure, system_text};
 
-/// Prints to stdout. A reader that has gone away wants no more: that is not a failure.
+/// Prints to stdout. A reader that has closed the pipe is not a failure.
 pub(crate) fn print(text: impl Display) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match write!(stdout, "{text}").and_then(|()| stdout.flush()) {

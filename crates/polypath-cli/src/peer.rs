@@ -11,9 +11,9 @@ use crate::failure::{Failure, system_text};
 pub(crate) struct PeerAddress {
     /// A name or an IP address.
     host: String,
-    /// UDP port, if it is not the common one.
+    /// UDP port, if not the default one.
     udp_port: Option<u16>,
-    /// The local address that speaks to it.
+    /// Local address to reach it from.
     local: Option<IpAddr>,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for PeerAddress {
     }
 }
 
-/// `HOST`, `HOST:PORT`, `IPV6`, `[IPV6]`, `[IPV6]:PORT`.
+/// Splits `HOST`, `HOST:PORT`, `IPV6`, `[IPV6]` or `[IPV6]:PORT`.
 fn split_port(text: &str) -> (&str, Option<&str>) {
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (host, rest.strip_prefix(':'));
@@ -65,8 +65,8 @@ impl PeerAddress {
         self.local
     }
 
-    /// Looks the name up, and takes its first address that `fits` (one of the family of `local`, or
-    /// of the sockets).
+    /// Resolves the name and returns the first address that `fits` and is of the family of `local`,
+    /// if that is given.
     pub(crate) async fn resolve(
         &self,
         udp_port: u16,

@@ -1,11 +1,12 @@
-//! `polypath policies` and `polypath profiles`: what the protocol's decisions can be answered with.
+//! `polypath policies` and `polypath profiles`: lists of the protocol's policies, profiles and
+//! constants.
 
 use polypath::proto::PROFILES;
 use serde_json::{Map, Value, json};
 
 use crate::tuning;
 
-/// The seams and their answers.
+/// The extension points and their policies.
 pub(crate) fn policies(as_json: bool) -> String {
     let standard = tuning::answers(&polypath::Config::rfc9260());
     let seams = tuning::seams().into_iter().zip(standard);
@@ -39,7 +40,7 @@ pub(crate) fn policies(as_json: bool) -> String {
     text + "* the answer of the profile rfc9260. Choose others with --policy SEAM=NAME.\n"
 }
 
-/// The profiles with their constants and answers.
+/// The profiles with their constants and policies.
 pub(crate) fn profiles(as_json: bool) -> String {
     let seams: Vec<&str> = tuning::seams().iter().map(|(seam, ..)| *seam).collect();
     if as_json {

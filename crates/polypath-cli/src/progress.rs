@@ -10,20 +10,20 @@ use polypath::{Path, PathId, Time};
 use crate::protocol::Role;
 use crate::text;
 
-/// How often the display changes.
+/// Interval of updates on a terminal.
 const REDRAW: Duration = Duration::from_millis(200);
-/// How often a line is written where there is no terminal.
+/// Interval of lines without a terminal.
 const LINE: Duration = Duration::from_secs(5);
-/// Weight of the newest rate in what is shown.
+/// Weight of the newest sample in the displayed rate.
 const SMOOTHING: f64 = 0.3;
 
-/// Where progress is shown.
+/// The progress display.
 #[derive(Debug)]
 pub(crate) struct Progress {
     role: Role,
     name: String,
     kind: Kind,
-    /// When it was shown last.
+    /// Time of the last update.
     shown: Option<Time>,
     rates: Vec<Rate>,
 }
@@ -35,7 +35,7 @@ enum Kind {
     Nothing,
 }
 
-/// Bytes per second over a path.
+/// Smoothed byte rate of a path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
     bytes: u64,
@@ -57,7 +57,7 @@ impl Progress {
         Self { role, name: name.to_owned(), kind, shown: None, rates: Vec::new() }
     }
 
-    /// Shows how far it is; often called, seldom drawn.
+    /// Updates the display, at most once per [`REDRAW`] or [`LINE`].
     pub(crate) fn update(
         &mut self,
         now: Time,
@@ -120,24 +120,24 @@ impl Progress {
         }
     }
 
-    /// Shows what has just happened, above the rest.
+    /// Shows an event above the progress.
     pub(crate) fn tell(&self, news: &impl std::fmt::Display) {
         match &self.kind {
-            // What the terminal does not take is in the summary too.
+            // If the terminal fails, the event is still in the summary.
             Kind::Bars { all, .. } => drop(all.println(news.to_string())),
             Kind::Lines => eprintln!("{}: {news}", self.name),
             Kind::Nothing => {}
         }
     }
 
-    /// Takes the display away.
+    /// Removes the display.
     pub(crate) fn clear(&mut self) {
         if let Kind::Bars { all, bar, paths } = &mut self.kind {
             for line in paths {
                 line.finish_and_clear();
             }
             bar.finish_and_clear();
-            // Nothing is left to be drawn over if this fails.
+            // An error leaves at most an outdated display.
             let _ = all.clear();
         }
     }
@@ -164,7 +164,7 @@ fn path_line(path: &Path, bits_per_second: f64, current: bool) -> String {
 }
 
 fn bar_style() -> ProgressStyle {
-    // https://no-color.org: any value but the empty one.
+    // https://no-color.org: the variable is set and not empty.
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let template = if plain {
         "{msg} [{bar:30}] {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} eta {eta}"

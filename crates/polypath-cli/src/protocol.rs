@@ -1,35 +1,35 @@
-//! How a file travels over an association.
+//! The file transfer protocol.
 //!
-//! Stream 0 carries what the two sides have to say to each other, stream 1 the file: first a
-//! [`Header`] (sender, stream 0), then the bytes as messages of at most [`CHUNK`] bytes, then a
-//! [`Trailer`] with the SHA-256 (both stream 1, in order). The receiver answers once, on stream 0:
-//! with its own digest when the file is complete, or with what went wrong as soon as it does. After
-//! the answer the sender shuts the association down. Messages other than file bytes are JSON; the
-//! payload protocol identifier says what a message is.
+//! Stream 0 carries control messages, stream 1 the file: first a [`Header`] (sender, stream 0),
+//! then the bytes as messages of at most [`CHUNK`] bytes, then a [`Trailer`] with the SHA-256 (both
+//! on stream 1, in order). The receiver sends one answer on stream 0: its own digest when the file
+//! is complete, or an error as soon as one occurs. After the answer the sender shuts the
+//! association down. Messages other than file bytes are JSON; the payload protocol identifier gives
+//! the type of a message.
 
 use bytes::Bytes;
 use polypath::{Message, Ppid, Received, StreamId};
 use serde::{Deserialize, Serialize};
 
-/// Which side of a transfer this is.
+/// Side of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Sender,
     Receiver,
 }
 
-/// What both sides say about themselves.
+/// Stream of the control messages.
 pub(crate) const CONTROL: StreamId = StreamId(0);
-/// The bytes of the file and their digest.
+/// Stream of the file's bytes and their digest.
 pub(crate) const FILE: StreamId = StreamId(1);
 
-/// Bytes of a message with a part of the file.
+/// Maximum bytes of the file in a message.
 pub(crate) const CHUNK: usize = 64 << 10;
 
-/// The only version so far.
+/// Version of this protocol.
 pub(crate) const VERSION: u32 = 1;
 
-/// SCTP port that nobody has to name.
+/// Default SCTP port.
 pub(crate) const SCTP_PORT: u16 = 9260;
 
 const HEADER: Ppid = Ppid(0x7066_0001);
@@ -37,32 +37,32 @@ const BYTES: Ppid = Ppid(0x7066_0002);
 const TRAILER: Ppid = Ppid(0x7066_0003);
 const ANSWER: Ppid = Ppid(0x7066_0004);
 
-/// Announces a file.
+/// Announces a file; sent first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) version: u32,
-    /// Name without folders.
+    /// File name without directories.
     pub(crate) name: String,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub(crate) size: u64,
 }
 
 /// Ends a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Trailer {
-    /// Bytes that were sent.
+    /// Number of bytes that were sent.
     pub(crate) size: u64,
-    /// Their SHA-256 in hexadecimal.
+    /// SHA-256 of the bytes in hexadecimal.
     pub(crate) sha256: String,
 }
 
-/// The receiver's word.
+/// The receiver's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Answer {
-    /// The file is complete, synced to disk and stands under its name; the receiver's SHA-256.
+    /// The file is complete, synced to disk and has its final name; the receiver's SHA-256.
     Ok(String),
-    /// What went wrong.
+    /// The transfer failed; the reason.
     Error(String),
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum Part {
 impl Part {
     pub(crate) fn message(self) -> Message {
         let json = |part: serde_json::Result<Vec<u8>>| {
-            // Strings and numbers only: cannot fail.
+            // Strings and numbers always serialize.
             Bytes::from(part.unwrap_or_default())
         };
         let (stream, ppid, payload) = match self {
@@ -90,13 +90,13 @@ impl Part {
         Message { ppid, ..Message::new(stream, payload) }
     }
 
-    /// Reads a message; the error says what is wrong with it.
+    /// Parses a message; the error describes the problem with it.
     pub(crate) fn read(received: Received) -> Result<Self, String> {
         let Received { stream, ppid, beginning, end, aborted, payload, .. } = received;
         if aborted {
             return Err("the peer has given a message up".to_owned());
         }
-        // Of the file, pieces are as good as whole messages.
+        // File bytes may arrive in pieces of a message, other messages only whole.
         if (stream, ppid) != (FILE, BYTES) && !(beginning && end) {
             return Err("a message is larger than the receive buffer".to_owned());
         }
@@ -121,7 +121,7 @@ impl Part {
     }
 }
 
-/// Why a name is not one that a file may be given by the other side; `None` if it is.
+/// Reason why a file name from the peer is not acceptable; `None` if it is.
 pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() || name == "." || name == ".." {
         Some("it names no file")

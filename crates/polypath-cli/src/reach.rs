@@ -1,4 +1,4 @@
-//! How a peer is reached: the options of the commands that connect.
+//! Reaches a peer: the options of the commands that connect.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::protocol::SCTP_PORT;
 use crate::reason;
 use crate::trust::{self, KnownHosts};
 
-/// An address of the peer, and the local one that speaks to it.
+/// An address of the peer, and the local address to reach it from.
 pub(crate) type Remote = (SocketAddr, Option<IpAddr>);
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Reach {
-    /// Peer: a name or an address, optionally with its UDP port and with the local address that
-    /// speaks to it
+    /// Peer: a name or an address, optionally with its UDP port and with the local address to reach
+    /// it from
     #[arg(value_name = "HOST[:UDPPORT][=LOCAL]")]
     pub(crate) host: PeerAddress,
-    /// More addresses of the peer, a path each
+    /// More addresses of the peer, each a path
     #[arg(long, value_name = "ADDR[:UDPPORT][=LOCAL]", value_delimiter = ',')]
     pub(crate) via: Vec<PeerAddress>,
-    /// Make this address of the peer the primary path; HOST is, otherwise
+    /// Make this address of the peer the primary path [default: HOST]
     #[arg(long, value_name = "ADDR")]
     pub(crate) primary: Option<IpAddr>,
-    /// Local addresses to send from; those that the routes give, otherwise
+    /// Local addresses to send from [default: those of the routes to the peer]
     #[arg(short, long, value_name = "LOCAL", value_delimiter = ',')]
     pub(crate) bind: Vec<IpAddr>,
-    /// Follow this host's addresses: those that come are used too, and the transfer goes on when those in use
-    /// go
+    /// Follow this host's addresses: use new ones as well, and continue the transfer when those in
+    /// use disappear
     #[arg(long)]
     pub(crate) follow_addresses: bool,
     /// SCTP port of the peer
@@ -45,7 +45,7 @@ pub(crate) struct Reach {
     /// UDP port of the peer
     #[arg(short, long, default_value_t = UDP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) udp_port: u16,
-    /// Local UDP port; any free one, otherwise
+    /// Local UDP port [default: any free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     pub(crate) local_udp_port: u16,
     /// Send IP protocol 132 instead of UDP (needs CAP_NET_RAW)
@@ -99,7 +99,7 @@ impl Reach {
         })
     }
 
-    /// Says who a host is that nothing was known of, and keeps it in mind.
+    /// Prints the fingerprint of a host that is not yet known, and stores it.
     fn remember(&self, port: u16, association: &Association) -> Result<(), Failure> {
         let Some(peer) = association.peer().filter(|_| self.encryption.asks_known_hosts(self.raw))
         else {
@@ -114,7 +114,7 @@ impl Reach {
         Ok(())
     }
 
-    /// What to do about another certificate than expected.
+    /// Adds a hint about an unexpected certificate.
     fn whom_instead(&self, failure: Failure) -> Failure {
         if !self.encryption.asks_known_hosts(self.raw) {
             return failure.hint("--fingerprint takes what `polypath recv` shows there");
@@ -131,7 +131,7 @@ impl Reach {
         Duration::from_secs_f64(self.timeout)
     }
 
-    /// An endpoint with the addresses that speak to these.
+    /// An endpoint bound to the local addresses that reach `remotes`.
     pub(crate) fn bind(&self, remotes: &[Remote], config: Config) -> Result<Endpoint, Failure> {
         let encapsulation = if self.raw {
             Encapsulation::RawIp
@@ -160,7 +160,7 @@ impl Reach {
     /// All addresses of the peer, the primary one first.
     pub(crate) async fn remotes(&self) -> Result<Vec<Remote>, Failure> {
         let mut remotes: Vec<Remote> = Vec::new();
-        // A name may have addresses of a family that this host does not have.
+        // A name may resolve to addresses of a family that this host does not have.
         let usable = |address: IpAddr| {
             if self.bind.is_empty() {
                 SystemRoutes::source_towards(address).is_some()
@@ -189,7 +189,8 @@ impl Reach {
         Ok(remotes)
     }
 
-    /// The addresses to bind: those asked for, or those that the routes to the peer begin with.
+    /// The addresses to bind: the requested ones, or the source addresses of the routes to the
+    /// peer.
     fn local_addresses(&self, remotes: &[Remote]) -> Result<Vec<IpAddr>, Failure> {
         let mut addresses = self.bind.clone();
         for (remote, local) in remotes {

@@ -1,10 +1,10 @@
-//! Why an association ended, in the words of the program.
+//! Messages for the reasons why an association ended.
 
 use polypath::{CloseReason, ClosedError, ConnectError, ENCRYPTED_ONLY, Refusal, SendError};
 
 use crate::failure::Failure;
 
-/// A connection to `host` did not come about.
+/// The failure when no connection to `host` was established.
 pub(crate) fn connect(
     host: &str,
     udp_port: Option<u16>,
@@ -50,7 +50,7 @@ pub(crate) fn connect(
     }
 }
 
-/// The two sides do not encrypt with each other.
+/// The failure when no encrypted connection was established.
 fn not_encrypted(host: &str, why: &Refusal) -> Failure {
     match why {
         Refusal::Certificate { found } => Failure::new(format!(
@@ -69,7 +69,7 @@ fn not_encrypted(host: &str, why: &Refusal) -> Failure {
     }
 }
 
-/// The transfer's association with `peer` ended before the transfer did.
+/// The failure when the association with `peer` ended before the transfer did.
 pub(crate) fn lost(peer: &str, reason: &CloseReason) -> Failure {
     match reason {
         CloseReason::Graceful => {
@@ -88,7 +88,7 @@ pub(crate) fn lost(peer: &str, reason: &CloseReason) -> Failure {
     }
 }
 
-/// The transfer's association did not take a message.
+/// The failure when a message could not be sent.
 pub(crate) fn not_sent(peer: &str, error: &SendError) -> Failure {
     match error {
         SendError::Closed(reason) => lost(peer, reason),
@@ -97,7 +97,7 @@ pub(crate) fn not_sent(peer: &str, error: &SendError) -> Failure {
     }
 }
 
-/// The transfer's association ended while it was listened to.
+/// The failure when the association ended while waiting for a message.
 pub(crate) fn not_received(peer: &str, error: &ClosedError) -> Failure {
     lost(peer, &error.0)
 }

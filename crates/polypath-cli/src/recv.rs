@@ -1,4 +1,4 @@
-//! `polypath recv`: a file from another host.
+//! `polypath recv`: receives files from other hosts.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -22,38 +22,39 @@ use crate::target::{Piece, Target, destination};
 use crate::trust;
 use crate::tuning::Tuning;
 
-/// How long the other side may take to end the association after the receiver's word.
+/// Time for the sender to close the association after the answer.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Local addresses to receive on; all of the host's IPv4 addresses, otherwise. Name them to
-    /// have the sender know them all
+    /// Local addresses to receive on [default: all IPv4 addresses of the host]. List them to
+    /// announce them all to the sender
     #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
     bind: Vec<IpAddr>,
-    /// Follow this host's addresses: those that come are told to the sender, those that go as well
+    /// Follow this host's addresses: announce to the sender which ones appear and disappear
     #[arg(long)]
     follow_addresses: bool,
     /// SCTP port
     #[arg(short, long, default_value_t = SCTP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// UDP port; 0 is any free one
+    /// UDP port; 0 picks any free one
     #[arg(short, long, default_value_t = UDP_PORT)]
     udp_port: u16,
     /// Receive IP protocol 132 instead of UDP (needs CAP_NET_RAW)
     #[arg(long)]
     raw: bool,
-    /// Folder to put files into, or name of the file
+    /// Directory to put files into, or name of the file
     #[arg(short, long, value_name = "DIR or FILE", default_value = ".")]
     output: PathBuf,
-    /// Receive one file and end; the default
+    /// Receive one file and exit; the default
     #[arg(long, conflicts_with = "forever")]
     once: bool,
-    /// Receive one file after the other, until interrupted
+    /// Receive files one after the other, until interrupted
     #[arg(long)]
     forever: bool,
-    /// Seconds that a sender may take from the connection to the file. Where data waits for the paths
-    /// (path_confirmation=before-data), bad ones take their time
+    /// Seconds between the connection and the file before a sender is given up. If data waits for
+    /// the paths to be confirmed (path_confirmation=before-data), broken paths use up some of that
+    /// time
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
     timeout: f64,
     /// Print each summary as one JSON object
@@ -70,17 +71,18 @@ pub(crate) struct Args {
     tuning: Tuning,
 }
 
-/// How often is looked who could not even begin, while nothing comes.
+/// Interval of checks for refused senders while no association arrives.
 const GLANCE: Duration = Duration::from_millis(500);
 
-/// How a transfer went wrong.
+/// Outcome of a failed transfer.
 enum Wrong {
-    /// It was none: somebody knocked and had nothing to send.
+    /// No transfer took place: the peer connected and sent no file.
     NoTransfer(Failure),
     Transfer(Failure),
 }
 
-/// Says so when a sender has been refused for its version of DTLS; at the first one, for anybody can send hellos.
+/// Reports that senders were refused for their DTLS version. Reports only the first one, because
+/// anyone can send ClientHellos.
 fn note_outdated(endpoint: &Endpoint, before: &mut u64) {
     let (stats, _) = endpoint.encryption_stats();
     if stats.outdated > 0 && *before == 0 {
@@ -156,7 +158,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// Says where it listens: scripts that ask for any free port need to know.
+/// Prints the addresses and ports in use: scripts that request any free port need them.
 fn announce(endpoint: &Endpoint, args: &Args) {
     if args.quiet {
         return;
@@ -169,14 +171,15 @@ fn announce(endpoint: &Endpoint, args: &Args) {
     };
     eprintln!("waiting on {}, {below}, SCTP port {}", addresses.join(", "), endpoint.port());
     match endpoint.fingerprint() {
-        // Nobody knows this one: it is made for the secret.
+        // The fingerprint is of no use: the certificate is temporary, and the secret proves its
+        // owner.
         Some(_) if args.encryption.has_secret() => eprintln!("encrypted, with the shared secret"),
         Some(fingerprint) => eprintln!("encrypted, fingerprint {}", fingerprint.short()),
         None => eprintln!("in clear"),
     }
 }
 
-/// One association from its first message to its end.
+/// Receives the file of one association.
 async fn receive(
     args: &Args,
     endpoint: &Endpoint,
@@ -224,7 +227,7 @@ async fn receive(
     }
 }
 
-/// The address that the sender is known by.
+/// The peer's primary address, as its name in messages.
 fn peer_name(association: &Association) -> String {
     let paths = association.paths();
     let primary = association.primary();
@@ -250,7 +253,7 @@ async fn next(peer: &str, association: &Association) -> Result<Part, Failure> {
     }
 }
 
-/// Writes what comes. Returns where the file is, and its SHA-256.
+/// Stores the file. Returns its path and its SHA-256.
 async fn store(
     args: &Args,
     peer: &str,
@@ -276,7 +279,7 @@ async fn store(
             };
             let last = matches!(piece, Piece::End(_));
             if pieces.send(piece).await.is_err() || last {
-                // The writer has ended, or is about to; it says how.
+                // The writer has ended or is about to; its result is the reason.
                 return Ok(());
             }
         }
@@ -284,17 +287,17 @@ async fn store(
     .await;
     drop(pieces);
     let written = written.await.map_err(|_| failed())?;
-    // Without the end, the writer only knows that it did not come.
+    // If the connection failed, report that rather than the writer's incomplete file.
     came?;
     Ok((path, written?))
 }
 
-/// Tells the sender, and gives it time to take note and close.
+/// Sends the answer, and gives the sender time to receive it and close.
 ///
-/// The protocol decides how long the telling may take: if the primary path is cut, which this side does
-/// not know until it sends, the answer goes over another one after a timeout.
+/// The protocol limits the time until the answer is acknowledged: if the primary path is cut, which
+/// this side detects only by sending, the answer is retransmitted on another path after a timeout.
 async fn answer(association: &Association, answer: Answer) {
-    // If one of these fails, the sender has gone already.
+    // An error means that the sender has gone already.
     if association.send(Part::Answer(answer).message()).await.is_ok()
         && association.drained().await.is_ok()
     {

@@ -1,4 +1,4 @@
-//! Scenario files, and what the command line changes in them: `--set transport.rto_min="200 ms"`.
+//! Scenario files, and changes to them on the command line: `--set transport.rto_min="200 ms"`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ pub(crate) struct ScenarioArgs {
     /// Scenario (TOML)
     #[arg(value_name = "SCENARIO.toml")]
     file: PathBuf,
-    /// Other value of a key, such as transport.rto_min=200ms or path.first.rate="5 Mbit/s"; may be
+    /// Override a key, such as transport.rto_min=200ms or path.first.rate="5 Mbit/s"; may be
     /// repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Other root of all randomness
+    /// Override the root of all randomness
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }

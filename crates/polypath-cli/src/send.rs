@@ -1,4 +1,4 @@
-//! `polypath send`: a file to another host.
+//! `polypath send`: sends a file to another host.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::summary::Summary;
 use crate::tuning::Tuning;
 
-/// How long the graceful shutdown may take after the file has arrived.
+/// Time for the graceful shutdown after the file has arrived.
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, clap::Args)]
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     match result {
         Ok(sha256) => {
             let summary = Summary { role: Role::Sender, file: name, bytes: size, sha256, seen };
-            // The file is there, whatever happens now.
+            // The file has arrived: errors of the shutdown do not matter.
             let _ = tokio::time::timeout(SHUTDOWN, association.shutdown()).await;
             leave(&endpoint, association).await;
             summary.print(args.json)
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
-/// Sends the file and waits for the receiver's word. Returns the SHA-256.
+/// Sends the file and waits for the receiver's answer. Returns the SHA-256.
 async fn transfer(
     peer: &str,
     association: &Association,
@@ -99,7 +99,7 @@ async fn transfer(
     tokio::pin!(push, answer);
     let trailer = tokio::select! {
         biased;
-        // Before the end, this is bad news, and better put than what the sending side notices.
+        // An answer before the end is an error, and explains more than the failure to send.
         early = &mut answer => {
             return Err(match early? {
                 Answer::Error(error) => Failure::new(format!("{peer}: {error}")),
@@ -108,7 +108,7 @@ async fn transfer(
         }
         pushed = &mut push => match pushed {
             Ok(trailer) => trailer,
-            // Perhaps the receiver has said why.
+            // The receiver may have sent the reason.
             Err(failure) => match tokio::time::timeout(Duration::ZERO, &mut answer).await {
                 Ok(Ok(Answer::Error(error))) => {
                     return Err(Failure::new(format!("{peer}: {error}")));
@@ -131,7 +131,7 @@ async fn send(peer: &str, association: &Association, part: Part) -> Result<(), F
     association.send(part.message()).await.map_err(|error| reason::not_sent(peer, &error))
 }
 
-/// Waits for the receiver's word.
+/// Waits for the receiver's answer.
 async fn answer(peer: &str, association: &Association) -> Result<Answer, Failure> {
     let received = association.recv().await.map_err(|error| reason::not_received(peer, &error))?;
     let Some(received) = received else {

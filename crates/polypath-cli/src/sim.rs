@@ -1,4 +1,4 @@
-//! `polypath sim`: a scenario in simulated time.
+//! `polypath sim`: runs a scenario in simulated time.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -256,7 +256,7 @@ fn describe_flow(text: &mut String, from: &str, to: &str, flow: &FlowOutcome) {
 
 fn describe_change(change: &PathChange) -> Option<String> {
     let what = match (change.what.as_str(), change.from.as_deref(), change.to.as_deref()) {
-        // That a path works at the beginning is no news.
+        // The first confirmation of a path is not reported.
         ("state", Some("unconfirmed"), Some("active")) => return None,
         ("state", _, Some(to)) => format!("path {} is {to}", change.path),
         ("current", ..) => format!("new data goes to path {}", change.path),

@@ -1,4 +1,4 @@
-//! The file to send: read and digested in a thread of its own.
+//! The file to send: read and hashed in a separate thread.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,21 +12,21 @@ use tokio::task::JoinHandle;
 use crate::failure::Failure;
 use crate::protocol::{CHUNK, Trailer, name_problem};
 
-/// Chunks read ahead.
+/// Maximum number of chunks read ahead.
 const AHEAD: usize = 32;
 
-/// A file that can be opened and has a name that can be sent.
+/// An open file with a name that the receiver accepts.
 #[derive(Debug)]
 pub(crate) struct Source {
     path: PathBuf,
     file: File,
     pub(crate) name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
 }
 
 impl Source {
-    /// Opens the file; `name` is how the receiver shall call it, if not by its own name.
+    /// Opens the file; `name` is its name at the receiver, the file's own by default.
     pub(crate) fn open(path: &Path, name: Option<&str>) -> Result<Self, Failure> {
         let fail = |error: io::Error| Failure::file("open", path, &error);
         let file = File::open(path).map_err(fail)?;
@@ -51,7 +51,7 @@ impl Source {
         Ok(Self { path: path.to_owned(), file, name, size: metadata.len() })
     }
 
-    /// Starts to read. The chunks come through the channel, and the end when they are all taken.
+    /// Starts to read. The channel yields the chunks, and the task ends once all of them are taken.
     pub(crate) fn read(self) -> (mpsc::Receiver<Bytes>, JoinHandle<Result<Trailer, Failure>>) {
         let (chunks, receiver) = mpsc::channel(AHEAD);
         (receiver, tokio::task::spawn_blocking(move || self.read_all(&chunks)))
@@ -72,7 +72,7 @@ impl Source {
             size += chunk.len() as u64;
             digest.update(&chunk);
             if chunks.blocking_send(chunk.into()).is_err() {
-                // Nobody wants the rest.
+                // The receiver of the chunks was dropped.
                 break;
             }
         }
@@ -87,7 +87,7 @@ impl Source {
     }
 }
 
-/// Bytes in hexadecimal.
+/// Formats bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {

@@ -1,4 +1,4 @@
-//! What is said on stdout after a transfer.
+//! The summary on stdout after a transfer.
 
 use std::fmt::Write;
 
@@ -30,7 +30,7 @@ impl Summary {
         self.seen.duration.as_secs_f64()
     }
 
-    /// User bytes on each path; those of file and talk together.
+    /// User bytes on each path, of the file and of control messages.
     fn path_bytes(&self) -> Vec<u64> {
         let bytes = |path: &polypath::Path| match self.role {
             Role::Sender => path.stats.data_bytes_sent,

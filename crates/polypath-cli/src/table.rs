@@ -1,9 +1,9 @@
-//! Tables of text.
+//! Plain text tables.
 
 use std::fmt;
 
 /// Rows of cells; columns are as wide as their widest cell. The first column is left-aligned, and
-/// so is every other that has a cell which is not a number.
+/// so is any other with a cell that is not a number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     head: Vec<&'static str>,

@@ -1,5 +1,5 @@
-//! The file to receive: written under a temporary name by a thread of its own, and renamed only
-//! when it is complete.
+//! The file to receive: written under a temporary name by a separate thread, and renamed only when
+//! it is complete.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -16,10 +16,10 @@ use crate::failure::Failure;
 use crate::protocol::{Header, Trailer};
 use crate::source::hex;
 
-/// Chunks that wait to be written.
+/// Maximum number of chunks queued for the writer.
 const WAITING: usize = 32;
 
-/// What the writer is given.
+/// Input of the writer.
 #[derive(Debug)]
 pub(crate) enum Piece {
     Bytes(Bytes),
@@ -27,10 +27,10 @@ pub(crate) enum Piece {
     End(Trailer),
 }
 
-/// A file that is being received. When it is dropped before it is complete, nothing is left of it.
+/// A file that is being received. Dropping it before it is complete removes it.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// Where the file will be.
+    /// Final path of the file.
     path: PathBuf,
     partial: NamedTempFile,
     digest: Sha256,
@@ -38,15 +38,15 @@ pub(crate) struct Target {
     announced: u64,
 }
 
-/// Where a file of this name goes: into `output` if that is a folder, or else to `output` itself.
+/// Path of a received file: in `output` if that is a directory, or else `output` itself.
 pub(crate) fn destination(output: &Path, name: &str) -> PathBuf {
     if output.is_dir() { output.join(name) } else { output.to_owned() }
 }
 
 impl Target {
-    /// Makes the temporary file, `.NAME.partial-XXXXXX`, beside where the file will be.
+    /// Creates the temporary file, `.NAME.partial-XXXXXX`, in the directory of the final file.
     pub(crate) fn create(path: PathBuf, header: &Header) -> Result<Self, Failure> {
-        // What would only be noticed at the end, when the file gets its name.
+        // Otherwise this error would only occur at the end, when the file is renamed.
         if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             return Err(Failure::new(format!("{} is not the name of a file", path.display())));
         }
@@ -55,7 +55,7 @@ impl Target {
             _ => Path::new("."),
         };
         let name = path.file_name().unwrap_or_else(|| header.name.as_ref()).to_string_lossy();
-        // The whole name has at most 255 bytes.
+        // The whole name may have at most 255 bytes.
         let mut prefix = format!(".{name}");
         while prefix.len() > 230 {
             prefix.pop();
@@ -63,15 +63,14 @@ impl Target {
         prefix.push_str(".partial-");
         let partial = tempfile::Builder::new()
             .prefix(&prefix)
-            // As any new file; the umask takes its part.
+            // The permissions of any new file; the umask applies.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)
             .map_err(|error| Failure::file("create", &path, &bare(error)))?;
         Ok(Self { path, partial, digest: Sha256::new(), size: 0, announced: header.size })
     }
 
-    /// Starts the thread that writes. It ends with the SHA-256, when the file stands under its
-    /// name.
+    /// Starts the thread that writes. It ends with the SHA-256, once the file has its final name.
     pub(crate) fn write(self) -> (mpsc::Sender<Piece>, JoinHandle<Result<String, Failure>>) {
         let (sender, pieces) = mpsc::channel(WAITING);
         (sender, tokio::task::spawn_blocking(move || self.write_all(pieces)))
@@ -102,7 +101,7 @@ impl Target {
             .map_err(|error| Failure::file("write", &self.path, &error))
     }
 
-    /// Checks what came, makes it durable, and gives it its name.
+    /// Checks the received bytes, syncs them to disk, and renames the file.
     fn finish(self, trailer: &Trailer) -> Result<String, Failure> {
         let sha256 = hex(&self.digest.finalize());
         if trailer.size != self.size || self.announced != self.size {
@@ -123,14 +122,14 @@ impl Target {
         let folder = self.partial.path().parent().map(Path::to_owned);
         self.partial.persist(&path).map_err(|error| fail(error.error))?;
         if let Some(folder) = folder {
-            // The file is there; whether its name survives a power failure is up to this.
+            // The file is complete; syncing the directory makes its name survive a power failure.
             let _ = File::open(folder).and_then(|folder| folder.sync_all());
         }
         Ok(sha256)
     }
 }
 
-/// Errors of `tempfile` repeat the path.
+/// Removes the path from errors of `tempfile`, which would be printed twice.
 fn bare(error: io::Error) -> io::Error {
     error
         .raw_os_error()

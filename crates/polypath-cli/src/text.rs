@@ -1,20 +1,20 @@
-//! Numbers with units, for people.
+//! Human-readable numbers with units.
 
 use std::time::Duration;
 
 use polypath::PathState;
 
-/// "8.39 MB": powers of 1000.
+/// Formats bytes: "8.39 MB", with powers of 1000.
 pub(crate) fn size(bytes: u64) -> String {
     scaled(bytes as f64, &["B", "kB", "MB", "GB", "TB"])
 }
 
-/// "9.52 Mbit/s".
+/// Formats a bit rate: "9.52 Mbit/s".
 pub(crate) fn rate(bits_per_second: f64) -> String {
     scaled(bits_per_second, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
 }
 
-/// "92.1 ms", "1.53 s".
+/// Formats a duration: "92.1 ms", "1.53 s".
 pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 1.0 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
@@ -35,7 +35,7 @@ fn scaled(mut value: f64, units: &[&str]) -> String {
     format!("{value:.digits$} {}", units[index])
 }
 
-/// A path's state as JSON has it: one word.
+/// The word for a path's state in JSON.
 pub(crate) const fn state_key(state: PathState) -> &'static str {
     match state {
         PathState::Unconfirmed => "unconfirmed",

@@ -1,5 +1,5 @@
-//! Who this host is, and who its peers have to be: the options for encryption, the identity's file, and
-//! the hosts that are known.
+//! Identity of this host and of its peers: the encryption options, the identity file, and the known
+//! hosts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -16,30 +16,31 @@ const HOSTS: &str = "known_hosts";
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Encryption")]
 pub(crate) struct Options {
-    /// Send and take everything in clear; so does --raw
+    /// Send and receive everything in clear; --raw implies it
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Take only a peer with this fingerprint; its short form is enough
+    /// Accept only a peer with this fingerprint; its short form is enough
     #[arg(long, value_name = "FINGERPRINT", conflicts_with = "plain")]
     pub(crate) fingerprint: Option<KnownFingerprint>,
-    /// Take only a peer that has been told the same secret. Other users of this host can see it on the
+    /// Accept only a peer that has the same secret. Other users of this host can see it on the
     /// command line
     #[arg(long, value_name = "SECRET", conflicts_with_all = ["plain", "fingerprint"])]
     pub(crate) psk: Option<String>,
-    /// Take only a peer that has the same secret; it is the file's first line
+    /// Accept only a peer that has the same secret; it is the file's first line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "fingerprint", "psk"])]
     pub(crate) psk_file: Option<PathBuf>,
-    /// This host's private key and certificate in PEM; those in polypath's own folder, otherwise, which
-    /// are made when there are none
+    /// This host's private key and certificate in PEM [default: those in polypath's configuration
+    /// directory, which are created if missing]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "psk", "psk_file"])]
     pub(crate) identity: Option<PathBuf>,
-    /// Oldest version of DTLS to speak, 1.2 or 1.3. Some peers, such as those of WebRTC, have 1.2 alone
+    /// Oldest DTLS version to accept, 1.2 or 1.3. Some peers, such as those of WebRTC, only have
+    /// 1.2
     #[arg(long, value_name = "VERSION", default_value_t = Version::Dtls13, conflicts_with = "plain")]
     pub(crate) min_dtls: Version,
 }
 
 impl Options {
-    /// Key and trust, with `otherwise` if nothing was said about the peer; `None` in clear.
+    /// The identity, and the trust in peers: `otherwise` unless options set it; `None` in clear.
     pub(crate) fn encryption(
         &self,
         raw: bool,
@@ -80,12 +81,12 @@ impl Options {
         Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
     }
 
-    /// Whether a shared secret takes the place of fingerprints.
+    /// Whether a shared secret replaces fingerprints.
     pub(crate) const fn has_secret(&self) -> bool {
         self.psk.is_some() || self.psk_file.is_some()
     }
 
-    /// Whether it is for the known hosts to say who a peer has to be.
+    /// Whether known hosts decide which certificate a peer must have.
     pub(crate) const fn asks_known_hosts(&self, raw: bool) -> bool {
         !(raw || self.plain) && self.fingerprint.is_none() && !self.has_secret()
     }
@@ -96,7 +97,7 @@ fn no_raw() -> Failure {
         .hint("without --raw, packets travel in UDP and are encrypted")
 }
 
-/// Where polypath keeps what it has to remember.
+/// Polypath's configuration directory.
 pub(crate) fn folder() -> Result<PathBuf, Failure> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_CONFIG_HOME")
@@ -109,7 +110,7 @@ pub(crate) fn folder() -> Result<PathBuf, Failure> {
         })
 }
 
-/// The identity in polypath's folder, made if there is none.
+/// The identity in polypath's directory, created if missing.
 fn own_identity(folder: &Path) -> Result<Identity, Failure> {
     let path = folder.join(IDENTITY);
     match fs::symlink_metadata(&path) {
@@ -119,7 +120,7 @@ fn own_identity(folder: &Path) -> Result<Identity, Failure> {
     let identity = Identity::generate().map_err(|error| Failure::new(error.to_string()))?;
     let failed = |error: io::Error| Failure::file("write", &path, &error);
     make_folder(folder)?;
-    // Whole or not at all, and if another process was faster, its own counts.
+    // Create the file atomically; if another process was faster, use its identity.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(identity.to_pem().as_bytes()).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
@@ -153,7 +154,7 @@ fn read_identity(path: &Path) -> Result<Identity, Failure> {
         .map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))
 }
 
-/// The hosts that have been connected to before: a line with name, UDP port and fingerprint for each.
+/// The hosts connected to before: one line per host with name, UDP port and fingerprint.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownHosts {
     path: PathBuf,
@@ -168,7 +169,7 @@ impl KnownHosts {
         &self.path
     }
 
-    /// What is known of a host.
+    /// The known fingerprint of a host.
     pub(crate) fn find(&self, host: &str, port: u16) -> Result<Option<KnownFingerprint>, Failure> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,
@@ -194,7 +195,7 @@ impl KnownHosts {
         Ok(None)
     }
 
-    /// Remembers a host.
+    /// Stores the fingerprint of a host.
     pub(crate) fn add(&self, host: &str, port: u16, peer: Fingerprint) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::file("write", &self.path, &error);
         if let Some(folder) = self.path.parent() {
@@ -206,7 +207,7 @@ impl KnownHosts {
             .mode(0o600)
             .open(&self.path)
             .map_err(failed)?;
-        // In one piece: others may do the same at this moment.
+        // A single write, because other processes may append at the same time.
         file.write_all(format!("{host} {port} {peer}\n").as_bytes()).map_err(failed)
     }
 }

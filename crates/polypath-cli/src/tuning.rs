@@ -1,4 +1,5 @@
-//! Profiles, parameters and policies by name: `--profile NAME --config KEY=VALUE --policy SEAM=NAME`.
+//! Profiles, constants and policies by name:
+//! `--profile NAME --config KEY=VALUE --policy SEAM=NAME`.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -13,41 +14,41 @@ use polypath_sim::units::{Size, Span};
 
 use crate::failure::Failure;
 
-/// How an association behaves.
+/// Options that set the behavior of associations.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Tuning {
     /// Named set of constants and policies to start from; `polypath profiles` lists them
     #[arg(long, value_name = "NAME", default_value = "rfc9260", help_heading = "Protocol")]
     profile: String,
-    /// Send over all paths at a time (concurrent multipath transfer): short for --profile cmt. The
-    /// other side should have it too, for acknowledgements that suit it
+    /// Send over all paths at the same time (concurrent multipath transfer): short for --profile
+    /// cmt. The peer should use it too, so that its acknowledgements fit
     #[arg(long, conflicts_with = "profile", help_heading = "Protocol")]
     cmt: bool,
-    /// The same, and no data to a path that has timed out before it answers again: short for --profile
-    /// cmt-pf
+    /// Like --cmt, but send no data to a path that has timed out until it responds again: short for
+    /// --profile cmt-pf
     #[arg(long, conflicts_with_all = ["profile", "cmt"], help_heading = "Protocol")]
     cmt_pf: bool,
     /// Constant of the protocol, such as rto_min=200ms or path_max_retrans=2; may be repeated.
     /// `polypath profiles` lists them
     #[arg(short, long, value_name = "KEY=VALUE", help_heading = "Protocol")]
     config: Vec<String>,
-    /// Answer to one of the protocol's decisions, such as retransmission=same; may be repeated.
+    /// Policy for an extension point, such as retransmission=same; may be repeated.
     /// `polypath policies` lists them
     #[arg(long, value_name = "SEAM=NAME", help_heading = "Protocol")]
     policy: Vec<String>,
 }
 
-/// The names and summaries of a seam's answers.
+/// The names and summaries of an extension point's policies.
 type Answers = Vec<(&'static str, &'static str)>;
 
-/// Reads a text into a setter of the builder; the error says what is allowed.
+/// Parses a value and sets it in the builder; the error lists the allowed values.
 type Set = fn(ConfigBuilder, &str) -> Result<ConfigBuilder, String>;
-/// Writes a value as [`Set`] reads it.
+/// Formats a value as [`Set`] parses it.
 type Get = fn(&Config) -> String;
 
 macro_rules! constants {
     ($($name:ident $kind:ident $summary:literal),* $(,)?) => {
-        /// Constants that can be set: name, how to set and show it, what it is.
+        /// Constants that can be set: name, setter, getter, summary.
         const CONSTANTS: &[(&str, Set, Get, &str)] = &[$(
             (
                 stringify!($name),
@@ -110,7 +111,7 @@ constants! {
 
 macro_rules! seams {
     ($($seam:ident $what:literal),* $(,)?) => {
-        /// The seams: name, the decision, its answers.
+        /// The extension points: name, the decision to make, its policies.
         pub(crate) fn seams() -> Vec<(&'static str, &'static str, Answers)> {
             vec![$((
                 stringify!($seam),
@@ -137,7 +138,7 @@ macro_rules! seams {
             }
         }
 
-        /// The answers that a configuration has, in the order of [`seams()`].
+        /// Names of a configuration's policies, in the order of [`seams()`].
         pub(crate) fn answers(config: &Config) -> Vec<&'static str> {
             vec![$(config.$seam().name),*]
         }
@@ -166,13 +167,14 @@ impl Tuning {
         }
     }
 
-    /// The configuration asked for.
+    /// The configuration that the options select.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         let profile = Config::profile(self.profile()).ok_or_else(|| {
             unknown("profile", self.profile(), PROFILES.iter().map(|profile| profile.name))
         })?;
         let mut builder = profile.to_builder();
-        // A host that changes its network keeps its transfers; whoever sets one of these sets them all.
+        // By default, transfers survive a change of the host's network. Setting any of these keys
+        // disables that default for all of them.
         let own = ["authentication", "dynamic_addresses", "procedures"];
         if profile.procedures() == Procedures::Rfc9260
             && !self
@@ -199,7 +201,7 @@ impl Tuning {
     }
 }
 
-/// All constants of a configuration: name, value, what it is.
+/// All constants of a configuration: name, value, summary.
 pub(crate) fn constants(config: &Config) -> Vec<(&'static str, String, &'static str)> {
     CONSTANTS.iter().map(|(name, _, get, summary)| (*name, get(config), *summary)).collect()
 }
@@ -262,7 +264,7 @@ mod number {
         value.to_string()
     }
 
-    /// The largest value.
+    /// Maximum value of an integer type.
     pub(super) trait Most {
         const MOST: u64;
     }
@@ -281,7 +283,7 @@ mod bytes {
     use super::Size;
     use super::number::Most;
 
-    /// With a unit or without.
+    /// Parses bytes, with or without a unit.
     pub(super) fn read<T: TryFrom<u64> + Most>(text: &str) -> Result<T, String> {
         let size = text.parse().ok().or_else(|| text.parse().ok().map(|Size(bytes)| bytes));
         let size = size.and_then(|bytes: u64| T::try_from(bytes).ok());
@@ -327,7 +329,7 @@ mod switch {
     }
 }
 
-/// "off" is none.
+/// Parses "off" as `None`.
 fn or_off<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, String> {
     if text == "off" {
         return Ok(None);

@@ -1,7 +1,8 @@
-//! Self-signed certificates (X.509, RFC 5280): writing ours, and reading of a peer's what is needed.
+//! Self-signed certificates (X.509, RFC 5280): writes the local one, and reads the needed parts of
+//! a peer's.
 //!
-//! As in WebRTC (RFC 8827 6.5), nobody but the holder vouches for a certificate: who it is from says its
-//! fingerprint, which is compared with what is known. So names, dates and extensions have no meaning.
+//! As in WebRTC (RFC 8827 6.5), no authority vouches for a certificate: its fingerprint identifies
+//! the owner, and is compared with known ones. So names, dates and extensions have no meaning.
 
 /// `SEQUENCE { OID id-ecPublicKey, OID prime256v1 }` (RFC 5480 2.1.1).
 const P256: &[u8] = &[
@@ -13,7 +14,7 @@ const ECDSA_SHA256: &[u8] =
     &[0x30, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02];
 /// `CN=polypath`.
 const NAME: &[u8] = b"\x30\x13\x31\x11\x30\x0f\x06\x03\x55\x04\x03\x0c\x08polypath";
-/// From 2000 on, without an end (RFC 5280 4.1.2.5).
+/// Valid from 2000 on, without an end (RFC 5280 4.1.2.5).
 const VALIDITY: &[u8] = b"\x30\x20\x17\x0d000101000000Z\x18\x0f99991231235959Z";
 
 const INTEGER: u8 = 0x02;
@@ -21,10 +22,11 @@ const BIT_STRING: u8 = 0x03;
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 
-/// Bytes of a serial number, at most (RFC 5280 4.1.2.2). The first one is 1: positive and not cut.
+/// Maximum number of bytes of a serial number (RFC 5280 4.1.2.2). The first byte is 1: the number
+/// is positive, and its encoding is not shortened.
 pub(crate) const SERIAL: usize = 20;
 
-/// What a certificate says that matters here.
+/// The parts of a certificate that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
     /// Serial number.
@@ -41,13 +43,13 @@ pub(crate) fn to_be_signed(serial: &[u8; SERIAL], point: &[u8]) -> Vec<u8> {
     element(SEQUENCE, &[&version, &serial, ECDSA_SHA256, NAME, VALIDITY, NAME, &key])
 }
 
-/// Joins it with its signature.
+/// Joins the signed part with its signature.
 pub(crate) fn signed(to_be_signed: &[u8], signature: &[u8]) -> Vec<u8> {
     let signature = element(BIT_STRING, &[&[0], signature]);
     element(SEQUENCE, &[to_be_signed, ECDSA_SHA256, &signature])
 }
 
-/// Reads a certificate; `None` if it is none, or has another kind of key than ECDSA with P-256.
+/// Reads a certificate; `None` if it is malformed, or its key is not one for ECDSA with P-256.
 pub(crate) fn read(certificate: &[u8]) -> Option<Parts<'_>> {
     let (body, rest) = take(certificate, SEQUENCE)?;
     if !rest.is_empty() {

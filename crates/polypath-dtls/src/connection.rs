@@ -1,4 +1,4 @@
-//! One connection of DTLS, on one way.
+//! One DTLS connection on one path.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,70 +12,72 @@ use crate::marks::Marks;
 use crate::trust::{Refusal, Trust};
 use crate::version::Version;
 
-/// SCTP packets that wait for the handshake; SCTP sends again what is dropped.
+/// Maximum number of SCTP packets that wait for the handshake; SCTP retransmits dropped ones.
 const WAITING: usize = 8;
-/// `dimpl` has to be told the time before it does something; so often is enough where nothing waits.
+/// Interval at which an established connection passes the time to `dimpl` while it receives
+/// datagrams; during a handshake, every datagram passes it.
 const TICK: Duration = Duration::from_millis(10);
-/// With AES-GCM in DTLS 1.2, a nonce that may have been used is drawn again (`crypto/nonces.rs`): every second one
-/// at the worst, as long as the key may be used.
+/// Maximum number of attempts to draw an unused nonce for AES-GCM in DTLS 1.2 (`crypto/nonces.rs`).
+/// At worst, every second nonce is rejected as long as the key may be used.
 const DRAWS: usize = 64;
-/// Records of a key, at most: 2^24.5 (RFC 9147 4.5.3 for AES-GCM).
+/// Maximum number of records per key: 2^24.5 (RFC 9147 4.5.3 for AES-GCM).
 const MOST: u64 = 23_726_566;
-/// What a record of data begins with in DTLS 1.2.
+/// Content type of a DTLS 1.2 record with application data.
 const APPLICATION_DATA: u8 = 23;
-/// Timeouts beyond it are none.
+/// Longer timeouts count as none.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
 
-/// Where it stands.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// In the handshake.
+    /// The handshake is running.
     Opening,
-    /// Between this host and who has this certificate.
+    /// Established with the peer that has this certificate.
     Open(Fingerprint),
-    /// Of no use any more.
+    /// Closed, refused or failed.
     Over,
 }
 
-/// What has become of it.
+/// A change of a connection's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// Between this host and `peer`; so many packets that waited were for somebody else.
+    /// Established with `peer`; `withheld` waiting packets were for another certificate and not
+    /// sent.
     Opened {
         peer: Fingerprint,
         withheld: u64,
     },
     Refused(Refusal),
-    /// The peer has closed it, or it has failed.
+    /// The peer has closed the connection, or it has failed.
     Ended,
 }
 
 pub(crate) struct Connection {
     dtls: Dtls,
-    /// Whether this side has begun.
+    /// Whether this side started the handshake.
     pub(crate) client: bool,
-    /// The client's random number, which tells attempts apart.
+    /// The client's random number, which distinguishes handshakes.
     pub(crate) random: Option<[u8; 32]>,
     phase: Phase,
     certificate: Vec<u8>,
-    /// Packets, each with whom it is for, if that is known.
+    /// Packets that wait for the handshake, each with the expected certificate if one is known.
     waiting: Vec<(Option<Fingerprint>, Vec<u8>)>,
-    /// When `dimpl` wants to be called.
+    /// When `tick` must be called.
     pub(crate) timeout: Option<Time>,
     told: Time,
-    /// When something went or came last that was encrypted.
+    /// When a packet was last sent or received.
     pub(crate) used: Time,
-    /// Records that were sent with packets.
+    /// Number of packets encrypted by `seal`.
     pub(crate) sealed: u64,
     pub(crate) marks: Marks,
-    /// Since when packets have gone and none has come.
+    /// When the first packet was sent after the last received one.
     unanswered: Option<Time>,
-    /// Something has come from the peer; something that was encrypted for SCTP.
+    /// Whether `dimpl` has accepted a datagram; `received`: whether a packet has been decrypted.
     pub(crate) heard: bool,
     received: bool,
 }
 
-/// What connections share: where they read and write, and whom they trust.
+/// Context of a call: the time, the path, and the state that a layer's connections share.
 pub(crate) struct Surroundings<'a> {
     pub(crate) now: Time,
     pub(crate) origin: Instant,
@@ -92,7 +94,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// Takes what SCTP gets: packets, and whom they are from.
+/// Receives each decrypted packet with the fingerprint of its sender.
 pub(crate) type Deliver<'a> = dyn FnMut(Fingerprint, &[u8]) + 'a;
 
 impl Connection {
@@ -123,7 +125,7 @@ impl Connection {
         matches!(self.phase, Phase::Open(_))
     }
 
-    /// The version that both speak, once that is known.
+    /// The negotiated version, once it is known.
     pub(crate) fn version(&self) -> Option<Version> {
         match self.dtls.protocol_version()? {
             ProtocolVersion::DTLS1_2 => Some(Version::Dtls12),
@@ -131,7 +133,7 @@ impl Connection {
         }
     }
 
-    /// Tells the time, which makes a client begin.
+    /// Passes the time to `dimpl`; the first call makes a client send its ClientHello.
     pub(crate) fn tick(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -144,8 +146,8 @@ impl Connection {
         self.poll(around, deliver)
     }
 
-    /// A datagram that may be for this connection. What is not, or is damaged or repeated, leaves no
-    /// trace (RFC 9147 4.5.1, 4.5.2).
+    /// Handles a datagram that may be for this connection. One that is not, or is damaged or
+    /// repeated, changes nothing (RFC 9147 4.5.1, 4.5.2).
     pub(crate) fn receive(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -153,7 +155,7 @@ impl Connection {
         deliver: &mut Deliver<'_>,
     ) -> Option<News> {
         if !self.is_open() {
-            // Of the connection that this one may replace.
+            // A DTLS 1.2 record of the connection that this one may replace.
             if datagram.first() == Some(&APPLICATION_DATA) {
                 return None;
             }
@@ -173,7 +175,7 @@ impl Connection {
         }
         match self.dtls.handle_packet(datagram) {
             Ok(()) => self.heard = true,
-            // Not an answer to the hello that is for both versions.
+            // Not an answer to a ClientHello that offers both versions.
             Err(_) if self.version().is_none() => return None,
             Err(Error::SecurityError(SecurityError::FatalAlert { description }))
                 if !self.is_open() =>
@@ -186,7 +188,7 @@ impl Connection {
         self.poll(around, deliver)
     }
 
-    /// Encrypts a packet into a record of its own, behind what `out` holds; false if that failed.
+    /// Encrypts a packet into its own record and appends it to `out`; returns false if that fails.
     pub(crate) fn seal(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -199,7 +201,7 @@ impl Connection {
         {
             return false;
         }
-        // Everything else has been polled: the first one is this one's.
+        // All earlier output has been polled, so the first datagram is this record.
         let Output::Packet(record) = self.dtls.poll_output(around.scratch) else { return false };
         out.extend_from_slice(record);
         self.marks.note(record);
@@ -209,20 +211,20 @@ impl Connection {
         self.poll(around, &mut |_, _| {}).is_none()
     }
 
-    /// An ICMP message that quotes this was caused by a record of this connection: a large record of
-    /// data, or the client's hello.
+    /// Whether an ICMP message that quotes these bytes was caused by this connection: by a large
+    /// record with data, or by its ClientHello.
     pub(crate) fn has_sent(&self, quoted: &[u8]) -> bool {
         let hello =
             self.client && self.random.is_some() && hello::quoted_random(quoted) == self.random;
         hello || self.marks.know(quoted)
     }
 
-    /// Packets have gone for so long, and none has come.
+    /// Whether packets were sent for at least `time` and none was received.
     pub(crate) fn is_mute(&self, now: Time, time: Duration) -> bool {
         self.unanswered.is_some_and(|since| now.since(since) >= time)
     }
 
-    /// Keeps a packet until the handshake is over; false if there are too many.
+    /// Keeps a packet until the handshake is over; returns false if too many wait.
     pub(crate) fn wait(&mut self, expected: Option<Fingerprint>, packet: &[u8]) -> bool {
         let room = self.waiting.len() < WAITING;
         if room {
@@ -231,13 +233,13 @@ impl Connection {
         room
     }
 
-    /// Takes over what waits for another one.
+    /// Takes over the packets that wait in another connection.
     pub(crate) fn inherit(&mut self, other: &mut Self) {
         self.waiting.append(&mut other.waiting);
         self.waiting.truncate(WAITING);
     }
 
-    /// Says goodbye (close_notify).
+    /// Sends close_notify if the connection is established, and ends it.
     pub(crate) fn close(&mut self, around: &mut Surroundings<'_>) {
         if self.is_open() && draws(|| self.dtls.close().is_ok()) {
             self.poll(around, &mut |_, _| {});
@@ -250,7 +252,7 @@ impl Connection {
         Some(News::Ended)
     }
 
-    /// Passes on all that `dimpl` has to say.
+    /// Handles all pending output of `dimpl`.
     fn poll(&mut self, around: &mut Surroundings<'_>, deliver: &mut Deliver<'_>) -> Option<News> {
         let mut news = None;
         loop {
@@ -281,7 +283,7 @@ impl Connection {
                     self.timeout = (wait < NEVER).then(|| around.now + wait);
                     return news;
                 }
-                // The buffer holds whatever a datagram can have.
+                // The buffer is large enough for any datagram.
                 Output::BufferTooSmall { .. } => return self.fail(),
                 _ => {}
             }
@@ -296,7 +298,8 @@ impl Connection {
                 let mut withheld = 0;
                 for (expected, packet) in std::mem::take(&mut self.waiting) {
                     if expected.is_none_or(|expected| expected == peer) {
-                        // If it fails, the connection does, and is found out with the next packet.
+                        // If this fails, sending the next packet fails too and closes the
+                        // connection.
                         draws(|| self.dtls.send_application_data(&packet).is_ok());
                     } else {
                         withheld += 1;
@@ -305,7 +308,7 @@ impl Connection {
                 News::Opened { peer, withheld }
             }
             Err(refusal) => {
-                // The peer learns of it.
+                // Notify the peer by close_notify.
                 let _ = self.dtls.close();
                 self.phase = Phase::Over;
                 News::Refused(refusal)
@@ -314,7 +317,7 @@ impl Connection {
     }
 }
 
-/// Tries to make a record, until its nonce is a new one.
+/// Tries to make a record until its nonce is unused, at most `DRAWS` times.
 fn draws(mut made: impl FnMut() -> bool) -> bool {
     (0..DRAWS).any(|_| made())
 }

@@ -1,9 +1,10 @@
-//! Cookies: the proof that a client is where it says, without anything being kept of it.
+//! Cookies: proof of a client's address without keeping state for the client.
 //!
-//! `dimpl` makes them for one connection each, from a secret of that connection and the client's random
-//! number. Here they are made from a secret of the whole layer, the hello, the addresses and the time, so
-//! that they outlive the object that wrote the request. `dimpl` asks its provider for the MAC, which finds
-//! the key in [`with`]'s keeping.
+//! `dimpl` makes cookies for one connection each, from a secret of that connection and the client's
+//! random number. Here, a cookie's key is derived from a secret of the whole layer, the
+//! ClientHello, the addresses and the time, so that cookies outlive the object that wrote the
+//! cookie request. `dimpl` requests the MAC from its provider, which uses the key that [`with`] has
+//! set.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -13,15 +14,15 @@ use ring::hmac;
 
 use crate::hello::ClientHello;
 
-/// How long a cookie is good for, at least; twice as long at most.
+/// Minimum lifetime of a cookie; the maximum is twice as long.
 const LIFE: Duration = Duration::from_secs(60);
 
 thread_local! {
-    /// The key of the cookie that is being made or tried.
+    /// Key of the cookie that is being made or verified.
     static KEY: RefCell<Option<hmac::Key>> = const { RefCell::new(None) };
 }
 
-/// The MAC that `dimpl` asks for as a cookie.
+/// The MAC that `dimpl` uses as a cookie.
 pub(crate) fn mac(key: &[u8], data: &[u8]) -> hmac::Tag {
     KEY.with_borrow(|ours| match ours {
         Some(ours) => hmac::sign(ours, data),
@@ -29,11 +30,11 @@ pub(crate) fn mac(key: &[u8], data: &[u8]) -> hmac::Tag {
     })
 }
 
-/// What all cookies of a layer are made with.
+/// The layer's secret, from which all cookie keys are derived.
 #[derive(Clone, Debug)]
 pub(crate) struct Baker(hmac::Key);
 
-/// What the cookies of one client are made with, for a while.
+/// The cookie key of one client, for a limited time.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe(hmac::Key);
 
@@ -42,12 +43,12 @@ impl Baker {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// What who says this at the other end of this way gets.
+    /// Cookie key for a client that sends this ClientHello on this path.
     pub(crate) fn recipe(&self, now: Time, way: &FourTuple, hello: &ClientHello<'_>) -> Recipe {
         self.of(now.as_nanos() / LIFE.as_nanos() as u64, way, hello.bound())
     }
 
-    /// The recipe that the cookie of a second hello was made by, if it is fresh; and the first hello.
+    /// The cookie key of a second ClientHello with a valid cookie, and the first ClientHello.
     pub(crate) fn recognise(
         &self,
         now: Time,
@@ -76,7 +77,7 @@ impl Baker {
     }
 }
 
-/// Has cookies made by this recipe while `f` runs.
+/// Makes cookies with this key while `f` runs.
 pub(crate) fn with<R>(recipe: &Recipe, f: impl FnOnce() -> R) -> R {
     KEY.set(Some(recipe.0.clone()));
     let result = f();

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use ring::digest::{SHA256, digest};
 use thiserror::Error;
 
-/// Bytes of the short form: to find another certificate that has the same takes 2^80 attempts.
+/// Bytes of the short form: it takes 2^80 attempts to find another certificate with the same one.
 const SHORT: usize = 10;
 
 /// SHA-256 of a certificate.
@@ -14,7 +14,7 @@ const SHORT: usize = 10;
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Of a certificate in DER.
+    /// Fingerprint of a certificate in DER.
     pub fn of(certificate: &[u8]) -> Self {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, certificate).as_ref());
@@ -48,17 +48,17 @@ fn grouped(bytes: &[u8]) -> String {
     groups.join("-")
 }
 
-/// A fingerprint as a person has it: all of it, or at least its short form.
+/// A fingerprint that a person has entered: all of it, or at least its short form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KnownFingerprint(Vec<u8>);
 
-/// Why a text is no fingerprint.
+/// Error: the text is not a fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("a fingerprint has 20 to 64 hexadecimal digits, like 0123-4567-89ab-cdef-0123")]
 pub struct NotAFingerprint;
 
 impl KnownFingerprint {
-    /// Whether this is its beginning.
+    /// Whether `found` begins with the known bytes.
     pub fn matches(&self, found: &Fingerprint) -> bool {
         found.0.starts_with(&self.0)
     }

@@ -1,10 +1,11 @@
-//! ClientHellos in clear: the only records that a stranger is answered.
+//! ClientHellos in clear: the only records of unknown hosts that are answered.
 //!
-//! What a client says first is answered without keeping anything of it: the answer has a cookie, and
-//! only who repeats the hello with that cookie is there at all (RFC 9147 5.1, RFC 6347 4.2.1). The second
-//! hello is the first with the cookie put in, and perhaps with as much padding less (RFC 8446 4.1.2). So the
-//! first is made again by taking it out. In DTLS 1.3, where the first one is a part of what is signed, the
-//! cookie was made for all of it, which shows that it is the same.
+//! The first ClientHello is answered without keeping state: the answer has a cookie, and only a
+//! client that repeats the ClientHello with that cookie gets a connection (RFC 9147 5.1,
+//! RFC 6347 4.2.1). The second ClientHello is the first one with the cookie inserted, and perhaps
+//! with as many bytes of padding removed (RFC 8446 4.1.2). So the first one is rebuilt by removing
+//! the cookie. In DTLS 1.3, where the first one is part of the signed transcript, the cookie
+//! depends on all of it, which proves that the rebuilt one is the same.
 
 use crate::trust::Refusal;
 use crate::version::Version;
@@ -13,15 +14,15 @@ use crate::version::Version;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientHello<'a> {
     datagram: &'a [u8],
-    /// What makes this attempt different from all others.
+    /// The client's random number, different in each handshake.
     pub(crate) random: [u8; 32],
     /// The newest version that it offers.
     pub(crate) version: Version,
-    /// The cookie of DTLS 1.2, behind its length.
+    /// The cookie of DTLS 1.2, without its length.
     legacy_cookie: Span,
-    /// Where the length of all extensions is.
+    /// Offset of the length of all extensions.
     extensions: usize,
-    /// The extensions with a cookie and with padding, with their headers.
+    /// The extensions with the cookie and the padding, including their headers.
     cookie: Option<Span>,
     padding: Option<Span>,
 }
@@ -42,21 +43,22 @@ const PADDING: usize = 21;
 /// Bytes of a record's header, and of a handshake message's.
 const RECORD: usize = 13;
 const MESSAGE: usize = 12;
-/// DTLS 1.2, which version 1.3 goes as; and 1.0, as which some send their first record.
+/// Versions in a record's header: DTLS 1.2, which 1.3 uses as well, and 1.0, which some stacks use
+/// for their first record.
 const VERSIONS: [[u8; 2]; 2] = [[0xfe, 0xfd], [0xfe, 0xff]];
-/// DTLS 1.3, in the extension with the versions (RFC 9147 5.3).
+/// DTLS 1.3, in the supported_versions extension (RFC 9147 5.3).
 const DTLS_13: [u8; 2] = [0xfe, 0xfc];
 
-/// The client's random number in the beginning of a ClientHello, as an ICMP message quotes it.
+/// The client's random number in the beginning of a ClientHello that an ICMP message quotes.
 pub(crate) fn quoted_random(quoted: &[u8]) -> Option<[u8; 32]> {
     let hello = quoted.first() == Some(&HANDSHAKE) && quoted.get(RECORD) == Some(&CLIENT_HELLO);
-    // Behind the version.
+    // After the version.
     let random = quoted.get(RECORD + MESSAGE + 2..)?.first_chunk()?;
     hello.then_some(*random)
 }
 
 impl<'a> ClientHello<'a> {
-    /// Reads a datagram; `None` if it is something else.
+    /// Parses a datagram; `None` if it is not a ClientHello.
     pub(crate) fn parse(datagram: &'a [u8]) -> Option<Self> {
         let header = datagram.get(..RECORD + MESSAGE)?;
         let message = datagram.len() - RECORD - MESSAGE;
@@ -98,7 +100,7 @@ impl<'a> ClientHello<'a> {
             reader.vector_u16()?;
             let place = match kind {
                 SUPPORTED_VERSIONS => {
-                    // Behind the extension's header, a list with a length of one byte.
+                    // After the extension's header, a list with a length of one byte.
                     let versions = datagram[start + 4..reader.at].get(1..).unwrap_or_default();
                     if versions.chunks_exact(2).any(|version| version == DTLS_13) {
                         version = Version::Dtls13;
@@ -116,21 +118,22 @@ impl<'a> ClientHello<'a> {
         Some(Self { datagram, random, version, legacy_cookie, extensions, cookie, padding })
     }
 
-    /// What it answers a request of ours to say it again with.
+    /// The cookie that the client repeats, if there is one.
     pub(crate) fn cookie(&self) -> Option<&'a [u8]> {
         if self.version == Version::Dtls12 {
             let Span { start, end } = self.legacy_cookie;
             return Some(&self.datagram[start..end]).filter(|cookie| !cookie.is_empty());
         }
         let Span { start, end } = self.cookie?;
-        // Behind the extension's header, with a length of its own (RFC 8446 4.2.2).
+        // After the extension's header, with its own length (RFC 8446 4.2.2).
         let cookie = &self.datagram[start + 4..end];
         let len = usize::from(u16::from_be_bytes([*cookie.first()?, *cookie.get(1)?]));
         cookie.get(2..).filter(|cookie| cookie.len() == len)
     }
 
-    /// What a cookie is made for: the message without the record that it came in. In DTLS 1.2 the first one
-    /// is no part of what is signed, and the number that nobody else has chosen stands for it.
+    /// The bytes that a cookie is made for. In DTLS 1.3, the message without its record header. In
+    /// DTLS 1.2, the client's random number alone, because the first ClientHello is not part of the
+    /// signed transcript.
     pub(crate) fn bound(&self) -> &'a [u8] {
         match self.version {
             Version::Dtls13 => &self.datagram[RECORD..],
@@ -138,9 +141,9 @@ impl<'a> ClientHello<'a> {
         }
     }
 
-    /// The answer if its version is not spoken here (protocol_version), or nothing else of it
-    /// (insufficient_security): a fatal alert. It has the hello's own number, which comes after those of
-    /// all answers before.
+    /// The answer to a ClientHello that offers no allowed version (protocol_version) or nothing
+    /// else that is supported (insufficient_security): a fatal alert. It has the record number of
+    /// the ClientHello, which is larger than that of any earlier answer.
     pub(crate) fn refused(&self, minimum: Version) -> Vec<u8> {
         let outdated = self.version < minimum;
         let mut answer =
@@ -149,7 +152,7 @@ impl<'a> ClientHello<'a> {
         answer
     }
 
-    /// The datagrams that may have been the hello that it repeats.
+    /// Candidates for the first ClientHello that this one repeats.
     pub(crate) fn firsts(&self) -> Vec<Vec<u8>> {
         if self.version == Version::Dtls12 {
             let Span { start, end } = self.legacy_cookie;
@@ -178,11 +181,12 @@ impl<'a> ClientHello<'a> {
         firsts
     }
 
-    /// Sets all lengths of a datagram that has other extensions, and makes it the first one.
+    /// Sets all lengths of a datagram with changed extensions, and the numbers of the first
+    /// ClientHello.
     fn first(&self, mut datagram: Vec<u8>, extensions: usize) -> Vec<u8> {
         let len = datagram.len();
         set(&mut datagram, 11, len - RECORD);
-        // The lower bytes of three: a datagram is shorter than 2^16.
+        // The lower two bytes of three: a datagram is shorter than 2^16.
         set(&mut datagram, 15, len - RECORD - MESSAGE);
         set(&mut datagram, 23, len - RECORD - MESSAGE);
         set(&mut datagram, extensions, len - extensions - 2);
@@ -197,15 +201,15 @@ fn set(datagram: &mut [u8], at: usize, value: usize) {
     datagram[at..at + 2].copy_from_slice(&(value as u16).to_be_bytes());
 }
 
-/// Whether a datagram is a DTLS client's first word, whoever it is meant for.
+/// Whether a datagram is a DTLS ClientHello.
 #[inline]
 pub fn is_client_hello(datagram: &[u8]) -> bool {
-    // Asked for every packet of a host that does not encrypt.
+    // A host that does not encrypt calls this for every packet.
     datagram.first() == Some(&HANDSHAKE) && ClientHello::parse(datagram).is_some()
 }
 
-/// What a host that does not encrypt answers to a ClientHello: a fatal alert (handshake_failure). It is
-/// shorter than the hello.
+/// The answer to a ClientHello by a host that does not encrypt: a fatal alert (handshake_failure).
+/// It is shorter than the ClientHello.
 pub const REFUSAL: [u8; 15] = alert(HANDSHAKE_FAILURE);
 
 const HANDSHAKE_FAILURE: u8 = 40;
@@ -216,19 +220,20 @@ const fn alert(description: u8) -> [u8; 15] {
     [ALERT, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, description]
 }
 
-/// What the first answer to a hello says if nothing can come of it; `minimum` is what is spoken here.
+/// The refusal in the first answer to a ClientHello, if it is one; `minimum` is the oldest allowed
+/// version.
 pub(crate) fn refusal(datagram: &[u8], minimum: Version) -> Option<Refusal> {
     let header = datagram.get(..RECORD + 1)?;
     let clear = header[1] == 0xfe && header[3..5] == [0, 0];
     match header[0] {
-        // In clear, a fatal alert.
+        // A fatal alert in clear.
         ALERT if clear && datagram.len() == REFUSAL.len() && datagram[11..14] == [0, 2, 2] => {
             match datagram[14] {
                 HANDSHAKE_FAILURE => Some(Refusal::Plain),
                 description => Some(alerted(description, minimum)),
             }
         }
-        // DTLS 1.3 has none (RFC 9147 5.1).
+        // DTLS 1.3 has no HelloVerifyRequest (RFC 9147 5.1).
         HANDSHAKE if clear && header[RECORD] == HELLO_VERIFY_REQUEST => {
             (minimum == Version::Dtls13).then_some(Refusal::Version)
         }
@@ -236,13 +241,13 @@ pub(crate) fn refusal(datagram: &[u8], minimum: Version) -> Option<Refusal> {
     }
 }
 
-/// What a fatal alert (RFC 8446 6.2) in a handshake means.
+/// The refusal that a fatal alert (RFC 8446 6.2) in a handshake reports.
 pub(crate) const fn alerted(description: u8, minimum: Version) -> Refusal {
     match description {
         PROTOCOL_VERSION | INSUFFICIENT_SECURITY if matches!(minimum, Version::Dtls13) => {
             Refusal::Version
         }
-        // bad_certificate to unknown_ca, access_denied.
+        // bad_certificate to certificate_unknown, unknown_ca, access_denied.
         42..=46 | 48 | 49 => Refusal::ByPeer,
         alert => Refusal::Alert { alert },
     }
@@ -286,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// A hello with these extensions.
+    /// A ClientHello with these extensions.
     fn hello(record: u8, extensions: &[u8]) -> Vec<u8> {
         let mut body = vec![0xfe, 0xfd];
         body.extend([7; 32]);
@@ -362,7 +367,7 @@ mod tests {
         let parsed = ClientHello::parse(&first).unwrap();
         assert_eq!((parsed.version, parsed.cookie()), (Version::Dtls12, None));
         assert_eq!((parsed.bound(), parsed.firsts()), (&[7; 32][..], Vec::new()));
-        // Behind the header, version, random number and an empty session.
+        // After the header, version, random number and an empty session.
         let mut second = hello(1, &AFTER);
         let at = RECORD + MESSAGE + 2 + 32 + 1;
         second.splice(at..=at, [3, 1, 2, 3]);
@@ -384,7 +389,7 @@ mod tests {
             datagram.truncate(end);
             if let Some(hello) = ClientHello::parse(&datagram) {
                 let _ = hello.cookie();
-                // What is made of it are hellos again, without a cookie.
+                // The candidates are ClientHellos without a cookie.
                 for first in hello.firsts() {
                     prop_assert!(ClientHello::parse(&first).unwrap().cookie().is_none());
                 }

@@ -1,4 +1,4 @@
-//! Who a host is: a private key and the certificate for it.
+//! The identity of a host: a private key and the certificate for it.
 
 use std::fmt;
 
@@ -23,20 +23,20 @@ pub struct Identity {
     pub(crate) certificate: Vec<u8>,
 }
 
-/// Why there is no identity.
+/// Why an identity cannot be created or read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IdentityError {
-    /// The operating system gives no randomness.
+    /// The operating system provides no random bytes.
     #[error("the operating system gives no random bytes")]
     Randomness,
-    /// The text has not one private key and one certificate.
+    /// The text does not have exactly one private key and one certificate.
     #[error("it has not one private key and one certificate in PEM")]
     NotPem,
-    /// The private key is of another kind, or broken.
+    /// The private key is malformed, or not one for ECDSA with P-256 in PKCS #8.
     #[error("its private key is not one for ECDSA with P-256 in PKCS #8")]
     Key,
-    /// The certificate is of another kind, or broken.
+    /// The certificate is malformed, or not one for ECDSA with P-256.
     #[error("its certificate is not one for ECDSA with P-256")]
     Certificate,
     /// The private key belongs to another certificate.
@@ -45,22 +45,22 @@ pub enum IdentityError {
 }
 
 impl Identity {
-    /// A new one.
+    /// Creates a new identity.
     ///
     /// # Errors
     ///
-    /// The operating system gives no randomness.
+    /// The operating system provides no random bytes.
     pub fn generate() -> Result<Self, IdentityError> {
         let mut serial = [0; SERIAL];
         SystemRandom::new().fill(&mut serial).map_err(|_| IdentityError::Randomness)?;
         Self::with_serial(|_| serial)
     }
 
-    /// A new one that proves to know a secret, for as long as it is used.
+    /// Creates a new identity whose certificate proves knowledge of a secret.
     ///
     /// # Errors
     ///
-    /// The operating system gives no randomness.
+    /// The operating system provides no random bytes.
     pub fn with_secret(secret: &SharedSecret) -> Result<Self, IdentityError> {
         Self::with_serial(|point| secret.proof(point))
     }
@@ -81,21 +81,22 @@ impl Identity {
         Ok(Self { key: pkcs8.as_ref().to_vec(), certificate })
     }
 
-    /// What others know it by.
+    /// Fingerprint of the certificate.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.certificate)
     }
 
-    /// As text, to be kept where nobody else reads it.
+    /// The identity in PEM. The text contains the private key: keep it where others cannot read it.
     pub fn to_pem(&self) -> String {
         pem::write(KEY, &self.key) + &pem::write(CERTIFICATE, &self.certificate)
     }
 
-    /// From text: a private key and a certificate, whoever made them.
+    /// Reads a private key and a certificate in PEM, which other programs may have made.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The text does not have one key and one certificate, one of them is malformed or not for
+    /// ECDSA with P-256, or they do not belong together.
     pub fn from_pem(text: &str) -> Result<Self, IdentityError> {
         let key = pem::read(text, KEY).ok_or(IdentityError::NotPem)?;
         let certificate = pem::read(text, CERTIFICATE).ok_or(IdentityError::NotPem)?;

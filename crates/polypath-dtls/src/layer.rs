@@ -1,4 +1,4 @@
-//! All connections of an endpoint: who is a datagram for, and which connection is a packet for?
+//! All connections of an endpoint: assigns datagrams and packets to connections.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -20,61 +20,66 @@ use crate::slots::{Key, Slot, Slots};
 use crate::trust::{Refusal, Trust};
 use crate::version::Version;
 
-/// Handshakes that others have begun and not completed, at most.
+/// Maximum number of connections whose handshake a peer has started and not completed.
 const MOST_OPENING: usize = 256;
-/// Connections over which nothing has gone for so long are closed.
+/// Connections without packets for this long are closed.
 const IDLE: Duration = Duration::from_secs(600);
-/// If nothing comes back for so long, the peer may have lost its connection, or know this side by another
-/// address (a NAT has changed it): a new handshake is tried, and again after a while. It is less than SCTP's
-/// RTO.Min of 1 s (RFC 9260 16), so that the first retransmission begins one: the host may have restarted.
+/// A connection is mute if packets were sent and none was received for this long. The peer may have
+/// lost its connection, or a NAT may have changed this side's address: a new handshake is started,
+/// at most one every `AGAIN`. The time is less than SCTP's RTO.Min of 1 s (RFC 9260 16), so that
+/// the first retransmission starts a handshake: the host may have restarted.
 const MUTE: Duration = Duration::from_millis(900);
 const AGAIN: Duration = Duration::from_secs(10);
-/// What the peer has sent over a connection before it knew of the next is taken for so long.
+/// After a connection was replaced, records that the peer still sends over it are accepted for this
+/// long.
 const LINGER: Duration = Duration::from_secs(3);
-/// `dimpl` changes keys by KeyUpdate after so many records: never, for if both sides do so at the same time,
-/// some of what follows cannot be read. A new connection has new keys as well.
+/// Number of records after which `dimpl` changes keys by KeyUpdate. It is never reached: if both
+/// sides update their keys at the same time, some of the following records cannot be read. A new
+/// connection has new keys as well.
 const KEY_UPDATE: u64 = 1 << 60;
-/// Flights are repeated after 1, 2 and 4 s (RFC 9147 5.8.2); so a way that comes to life again is not
-/// waited for much longer than by SCTP's own timers.
+/// Flights are retransmitted after 1, 2 and 4 s (RFC 9147 5.8.2), so that a handshake notices a
+/// path that works again not much later than SCTP's own timers.
 const RETRIES: usize = 3;
 const HANDSHAKE: Duration = Duration::from_secs(20);
-/// Bytes of a datagram of the handshake, which knows nothing of the path's MTU.
+/// Maximum size of a handshake datagram in bytes; the handshake does not know the path MTU.
 const HANDSHAKE_DATAGRAM: usize = 1150;
-/// Room for whatever a datagram has.
+/// Bytes of the buffer for `dimpl`'s output: enough for any datagram.
 const SCRATCH: usize = 1 << 16;
-/// Datagrams of handshakes that wait to be sent; what is more is lost.
+/// Answers to unknown hosts are dropped while this many datagrams wait to be sent.
 const OUTGOING: usize = 1024;
 
 /// Bytes that a record adds to a packet: header, type and tag (RFC 9147 4).
 pub const OVERHEAD: usize = 5 + 1 + 16;
 /// Bytes that a record of DTLS 1.2 adds, at most: header, nonce and tag (RFC 6347 4.1, RFC 5288 3).
 pub const OVERHEAD_12: usize = 13 + 8 + 16;
-/// Packets after which a connection of DTLS 1.2 is replaced, at most. With AES-GCM it ends after 2^22.
+/// Upper limit of [`Options::rekey_after`] for DTLS 1.2, where an AES-GCM key is used for at most
+/// 2^22 records.
 const REKEY_12: u64 = 1 << 20;
 
-/// What a layer is made from.
+/// Configuration of a [`Layer`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Who this host is.
+    /// Private key and certificate of this host.
     pub identity: Identity,
-    /// Whose certificates are taken.
+    /// Which certificates of peers are accepted.
     pub trust: Trust,
-    /// Packets after which a connection is replaced by a new one, with new keys. Default: 2^23, some 10 GB; in
-    /// DTLS 1.2 at most 2^20.
+    /// Number of packets after which a connection is replaced by a new one with new keys. Default:
+    /// 2^23, about 10 GB; at most 2^20 in DTLS 1.2.
     pub rekey_after: u64,
-    /// Connections at a time. When there are so many, one that the layer above does not use is closed
-    /// for the next; if it uses them all, others' handshakes are refused. Default: 4096.
+    /// Maximum number of connections. When it is reached, a connection that the layer above does
+    /// not use is closed to make room; if all are in use, handshakes started by peers are refused.
+    /// Default: 4096.
     pub max_connections: usize,
     minimum: Version,
 }
 
 /// The layer above, which sends and receives the packets.
 pub trait Upper {
-    /// Takes a packet from the owner of this certificate.
+    /// Receives a packet from the peer with this certificate.
     fn deliver(&mut self, peer: Fingerprint, packet: &[u8]);
 
-    /// The remote addresses that it has to do with, each with the certificate that it expects: their
-    /// connections are kept. Asked only when there are as many connections as allowed.
+    /// Remote addresses in use, each with the expected certificate: their connections are kept.
+    /// Called only when the maximum number of connections is reached.
     fn in_use(&self) -> BTreeSet<(SocketAddr, Fingerprint)> {
         BTreeSet::new()
     }
@@ -86,7 +91,7 @@ impl<F: FnMut(Fingerprint, &[u8])> Upper for F {
     }
 }
 
-/// Why DTLS 1.2 cannot be allowed.
+/// Error: DTLS 1.2 cannot be combined with a shared secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "a shared secret needs DTLS 1.3: certificates of 1.2 travel in clear, and whoever sees one could try secrets \
@@ -95,7 +100,7 @@ impl<F: FnMut(Fingerprint, &[u8])> Upper for F {
 pub struct SecretInClear;
 
 impl Options {
-    /// With the defaults for the rest; DTLS 1.3 only.
+    /// Options with defaults for the other fields; DTLS 1.3 only.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
         Self {
             identity,
@@ -106,12 +111,13 @@ impl Options {
         }
     }
 
-    /// The oldest version of DTLS that is spoken, the newest that both have is. Whoever is on the way can make
-    /// two hosts that allow 1.2 speak 1.2.
+    /// Sets the oldest version of DTLS that is allowed. Two hosts use the newest version that both
+    /// allow; an attacker on the path can force two hosts that allow 1.2 to use 1.2.
     ///
     /// # Errors
     ///
-    /// Certificates prove a shared secret, and it would be 1.2.
+    /// DTLS 1.2 cannot be allowed with [`Trust::Secret`]: certificates then prove the secret, and
+    /// 1.2 sends them in clear.
     pub fn at_least(self, minimum: Version) -> Result<Self, SecretInClear> {
         match (minimum, &self.trust) {
             (Version::Dtls12, Trust::Secret(_)) => Err(SecretInClear),
@@ -120,51 +126,52 @@ impl Options {
     }
 }
 
-/// What has become of a connection.
+/// A change of a connection's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// It encrypts from now on.
+    /// The connection is established and encrypts packets.
     Opened {
-        /// Where.
+        /// Addresses of the connection's path.
         way: FourTuple,
         /// The peer's certificate.
         peer: Fingerprint,
     },
-    /// It was refused, by this side or by the peer.
+    /// The connection was refused, by this side or by the peer.
     Refused {
-        /// Where.
+        /// Addresses of the connection's path.
         way: FourTuple,
-        /// Why.
+        /// Reason for the refusal.
         why: Refusal,
     },
 }
 
-/// Counters.
+/// Counters of a [`Layer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Connections that came about.
+    /// Connections established.
     pub opened: u64,
-    /// Handshakes that led to a refusal, by this side or by the peer.
+    /// Connections refused, by this side or by the peer.
     pub refused: u64,
-    /// Handshakes and connections that failed: no answer, or what the peer said broke the protocol.
+    /// Handshakes and connections that failed (no answer, a protocol violation), and established
+    /// connections that the peer closed after it had sent packets.
     pub failed: u64,
-    /// First hellos that were answered with a cookie.
+    /// First ClientHellos answered with a cookie.
     pub cookies: u64,
-    /// Hellos with a cookie that is not ours, stale, or of another address.
+    /// ClientHellos whose cookie is not from this layer, expired, or for another address.
     pub bad_cookies: u64,
-    /// Datagrams that belong to no connection, and SCTP packets in clear.
+    /// Datagrams that belong to no connection, such as SCTP packets in clear.
     pub strangers: u64,
-    /// Packets that were not sent because who is at the other end has another certificate.
+    /// Packets not sent because the peer has another certificate than expected.
     pub other_certificate: u64,
-    /// Packets that were not sent because too many wait for a handshake, or it failed.
+    /// Packets not sent because too many already waited for the handshake.
     pub dropped: u64,
-    /// Connections given up to make room.
+    /// Connections closed to make room for another one.
     pub evicted: u64,
-    /// Handshakes of others that were refused because every connection is in use.
+    /// Handshakes of peers refused because every connection is in use.
     pub turned_away: u64,
-    /// First hellos without a version that is spoken here.
+    /// ClientHellos that offer no allowed version of DTLS.
     pub outdated: u64,
 }
 
@@ -178,7 +185,7 @@ pub struct Layer {
     max_connections: usize,
     fingerprint: Fingerprint,
     baker: Baker,
-    /// An instant that means nothing: `dimpl` counts from instants.
+    /// Arbitrary `Instant` for [`Time::ZERO`]: `dimpl` takes `Instant`s.
     origin: Instant,
     slots: Slots,
     outgoing: VecDeque<(FourTuple, Vec<u8>)>,
@@ -195,7 +202,7 @@ impl fmt::Debug for Layer {
 }
 
 impl Layer {
-    /// A layer without connections; `secret` is what its cookies are made with.
+    /// Creates a layer without connections; `secret` is the key of its cookies.
     pub fn new(options: Options, secret: &[u8; 32]) -> Self {
         let mut config = Config::builder()
             .with_crypto_provider(crypto::provider())
@@ -206,7 +213,8 @@ impl Layer {
         if options.minimum == Version::Dtls13 {
             config = config.dtls12_cipher_suites(&[]);
         }
-        // Tested: it depends on nothing that is not written here.
+        // The configuration depends only on constants and the minimum version; the tests cover both
+        // versions.
         #[expect(clippy::expect_used, reason = "all of it is constant")]
         let config = Arc::new(config.build().expect("a provider that computes what it should"));
         let fingerprint = options.identity.fingerprint();
@@ -230,27 +238,27 @@ impl Layer {
         }
     }
 
-    /// Bytes that a record adds to a packet, at most.
+    /// Maximum number of bytes that a record adds to a packet.
     pub fn overhead(&self) -> usize {
         if self.minimum == Version::Dtls12 { OVERHEAD_12 } else { OVERHEAD }
     }
 
-    /// What others know this host by.
+    /// Fingerprint of this host's certificate.
     pub const fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// Counters.
+    /// Counters of all connections since the layer was created.
     pub const fn stats(&self) -> Stats {
         self.stats
     }
 
-    /// Ways with a connection, complete or not.
+    /// Number of paths with a connection, established or not.
     pub fn ways(&self) -> usize {
         self.slots.len()
     }
 
-    /// Who is at the other end of a way, if it encrypts.
+    /// Fingerprint of the peer's certificate, if the path's connection is established.
     pub fn peer(&self, way: FourTuple) -> Option<Fingerprint> {
         match self.slots.get(&self.slots.find(way))?.current.phase() {
             Phase::Open(peer) => Some(peer),
@@ -258,8 +266,9 @@ impl Layer {
         }
     }
 
-    /// Whether an ICMP message quotes a record that went to `remote`: 59 bytes of the hello of a
-    /// handshake, or 21 bytes of one of the last thousand large records. Others cannot forge either.
+    /// Whether an ICMP message quotes a datagram that was sent to `remote`: at least 59 bytes of
+    /// the ClientHello of a handshake, or 21 bytes of one of a connection's last 1024 large
+    /// records. A host that has not seen the datagram cannot forge either.
     pub fn has_sent(&self, remote: SocketAddr, quoted: &[u8]) -> bool {
         self.slots.to(remote).any(|slot| {
             let connections = [slot.old.as_ref(), Some(&slot.current), slot.next.as_ref()];
@@ -267,7 +276,7 @@ impl Layer {
         })
     }
 
-    /// A datagram has come; the packets in it go to the layer above.
+    /// Handles a received datagram and delivers the packets in it to the layer above.
     pub fn handle_datagram(
         &mut self,
         now: Time,
@@ -304,8 +313,9 @@ impl Layer {
         }
     }
 
-    /// Encrypts a packet behind what `out` holds, and says over which way it goes; `None` if it has to
-    /// wait, or must not go. With `expected`, nobody else gets it.
+    /// Encrypts a packet, appends the record to `out`, and returns the path to send it on. Returns
+    /// `None` if the packet waits for the handshake or is dropped. With `expected`, only a peer
+    /// with that certificate receives the packet.
     pub fn seal(
         &mut self,
         now: Time,
@@ -338,7 +348,7 @@ impl Layer {
                 };
                 if !slot.current.seal(&mut around, packet, out) {
                     self.stats.failed += 1;
-                    // The peer learns of it, if it can be told; the next packet begins another one.
+                    // Send close_notify if possible; the next packet starts a new connection.
                     self.close_way(now, key);
                     return None;
                 }
@@ -346,7 +356,8 @@ impl Layer {
                 let last = slot.begun.max(slot.replaced);
                 let due = last.is_none_or(|last| now.since(last) >= AGAIN);
                 if (mute || slot.current.sealed >= slot.rekey) && slot.next.is_none() && due {
-                    // What a mute peer has not answered goes over the new connection as well.
+                    // A mute peer may not have received the packet: send it over the new connection
+                    // as well.
                     self.renew(now, key, mute.then_some((peer, packet)));
                 } else if slot.wants() != slot.timeout {
                     self.slots.index(key);
@@ -362,23 +373,25 @@ impl Layer {
         }
     }
 
-    /// The next datagram of a handshake. Call it until it gives `None`, after every other call.
+    /// Returns the next datagram to send: a handshake message, an alert, or a packet that waited
+    /// for the handshake. Call it until it returns `None`, after every other call.
     pub fn poll_transmit(&mut self) -> Option<(FourTuple, Vec<u8>)> {
         self.outgoing.pop_front()
     }
 
-    /// What has become of connections. Call it until it gives `None`, after every other call.
+    /// Returns the next event. Call it until it returns `None`, after every other call.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// When [`handle_timeout`](Self::handle_timeout) must be called.
     pub fn poll_timeout(&self) -> Option<Time> {
         let sweep = (self.slots.len() > 0).then(|| self.swept + IDLE);
         [self.slots.timeout(), sweep].into_iter().flatten().min()
     }
 
-    /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
+    /// Handles expired timers. Call it at the time that `poll_timeout` returned; earlier calls do
+    /// no harm.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(key) = self.slots.due(now) {
             self.with_slot(now, key, |slot, around| {
@@ -403,7 +416,7 @@ impl Layer {
         }
     }
 
-    /// Closes all connections: their peers are told (close_notify).
+    /// Closes all connections and sends close_notify to their peers.
     pub fn close(&mut self, now: Time) {
         let keys: Vec<Key> = self.slots.iter().map(|(key, _)| *key).collect();
         for key in keys {
@@ -419,7 +432,7 @@ impl Layer {
         });
     }
 
-    /// A client's hello. Only one with a cookie leaves a trace.
+    /// Handles a ClientHello. Only one with a cookie can change connections.
     fn handle_hello(
         &mut self,
         now: Time,
@@ -457,7 +470,8 @@ impl Layer {
                 });
                 return;
             }
-            // Both have begun at once: the larger number is the client.
+            // Both sides have started a handshake: the one with the larger random number is the
+            // client.
             if slot.attempt().is_some_and(|ours| ours.random > Some(hello.random)) {
                 return;
             }
@@ -475,14 +489,14 @@ impl Layer {
         self.accept(now, way, key, connection, upper);
     }
 
-    /// Sends a stranger something, unless too much waits already.
+    /// Queues an answer to an unknown host, unless too many datagrams already wait.
     fn answer(&mut self, way: FourTuple, datagram: Vec<u8>) {
         if self.outgoing.len() < OUTGOING {
             self.outgoing.push_back((way, datagram));
         }
     }
 
-    /// The answer to a client's first hello: say it again, with this cookie.
+    /// The answer to a client's first ClientHello: a request to repeat it with this cookie.
     fn ask_again(
         &mut self,
         now: Time,
@@ -498,7 +512,7 @@ impl Layer {
         }
     }
 
-    /// An object of `dimpl` that waits for a client.
+    /// Creates a `dimpl` server that waits for a ClientHello.
     fn server(&self, now: Time, version: Version) -> Option<Dtls> {
         let instant = self.origin + now.since(Time::ZERO);
         let new = match version {
@@ -510,7 +524,7 @@ impl Layer {
         Some(dtls)
     }
 
-    /// An object that knows all that one knew that is no more, and goes on from there.
+    /// Rebuilds the server that sent the cookie request and passes it the second ClientHello.
     fn served(
         &self,
         now: Time,
@@ -522,7 +536,7 @@ impl Layer {
         let mut dtls = self.server(now, version)?;
         cookie::with(recipe, || {
             dtls.handle_packet(first).ok()?;
-            // The request for a cookie.
+            // Discard the cookie request: the client has already received it.
             let mut scratch = [0; HANDSHAKE_DATAGRAM];
             while let Output::Packet(_) = dtls.poll_output(&mut scratch) {}
             dtls.handle_packet(second).ok()
@@ -530,7 +544,7 @@ impl Layer {
         Some(dtls)
     }
 
-    /// A client that is where it says.
+    /// Accepts a client whose cookie has proved its address.
     fn accept(
         &mut self,
         now: Time,
@@ -540,7 +554,7 @@ impl Layer {
         upper: &dyn Upper,
     ) {
         match self.slots.get_mut(&key) {
-            // Until it is complete, what there is stays.
+            // The established connection stays in use until the handshake completes.
             Some(slot) if slot.current.is_open() => slot.next = Some(connection),
             Some(slot) => {
                 connection.inherit(&mut slot.current);
@@ -557,7 +571,7 @@ impl Layer {
         self.tick(now, key);
     }
 
-    /// Begins a handshake, for a packet.
+    /// Starts a handshake to send a packet.
     fn open(
         &mut self,
         now: Time,
@@ -566,7 +580,7 @@ impl Layer {
         expected: Option<Fingerprint>,
         packet: &[u8],
     ) {
-        // What the layer above sends is bounded by what it has to do: it may exceed the limit.
+        // Connections for local packets may exceed the limit: the layer above bounds their number.
         self.make_room(now, None);
         let mut current = self.client(now);
         current.wait(expected, packet);
@@ -574,8 +588,8 @@ impl Layer {
         self.tick(now, key);
     }
 
-    /// Begins a handshake beside a connection that may be of no use any more. The packet is sent to this peer
-    /// when the handshake is over.
+    /// Starts a handshake to replace a connection that is mute or whose keys are old. The packet is
+    /// sent when the handshake completes, if the peer has the given certificate.
     fn renew(&mut self, now: Time, key: Key, packet: Option<(Fingerprint, &[u8])>) {
         let mut next = self.client(now);
         if let Some((peer, packet)) = packet {
@@ -590,7 +604,7 @@ impl Layer {
 
     fn client(&self, now: Time) -> Connection {
         let instant = self.origin + now.since(Time::ZERO);
-        // The hello of one that may speak both is for both.
+        // If both versions are allowed, the ClientHello offers both.
         let new = match self.minimum {
             Version::Dtls12 => Dtls::new_auto,
             Version::Dtls13 => Dtls::new_13,
@@ -610,9 +624,9 @@ impl Layer {
         });
     }
 
-    /// Makes room for one more connection: the oldest handshake that others have begun is given up, or
-    /// else the connection that has been silent for the longest time of those that are not in use. False
-    /// if there is none.
+    /// Makes room for one more connection: gives up the oldest handshake that a peer has started,
+    /// or else closes the connection that has been silent longest among those that are not in use.
+    /// Returns false if there is none.
     fn make_room(&mut self, now: Time, upper: Option<&dyn Upper>) -> bool {
         let opening = || self.slots.iter().filter(|(_, slot)| slot.is_opening());
         let full = self.slots.len() >= self.max_connections;
@@ -635,7 +649,8 @@ impl Layer {
         true
     }
 
-    /// Does something with a way's connections, and what follows from it; false if there are none.
+    /// Calls `f` with a path's connections and handles the outcome; returns false if the path has
+    /// none.
     fn with_slot(
         &mut self,
         now: Time,

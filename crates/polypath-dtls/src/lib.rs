@@ -1,13 +1,16 @@
 //! DTLS below SCTP (RFC 8261), over many paths, without sockets and without a clock.
 //!
-//! A [`Layer`] stands between SCTP packets and UDP datagrams. Each way (a pair of an own and a peer's
-//! address with their UDP ports) has a connection of DTLS 1.3 (RFC 9147) of its own, or of 1.2 (RFC 6347) where
-//! that is allowed and the peer has no other, begun by whoever has a packet for it; each SCTP packet is one record. What makes many connections one peer is its
-//! certificate: [`Layer::seal`] takes the fingerprint that the association has, and [`Layer::handle_datagram`]
-//! tells that of each packet, so that nobody else can take part over a further path.
+//! A [`Layer`] sits between SCTP packets and UDP datagrams. Each path (a local and a remote address
+//! with their UDP ports) has its own DTLS 1.3 connection (RFC 9147), or a DTLS 1.2 connection
+//! (RFC 6347) if that is allowed and the peer does not support 1.3. The side that first has a
+//! packet for the path starts the handshake. Each SCTP packet is one record. The certificate
+//! identifies the peer across its connections: [`Layer::seal`] takes the fingerprint that the
+//! association expects, and [`Layer::handle_datagram`] reports the fingerprint with each packet, so
+//! that no other host can take part over a further path.
 //!
-//! A stranger costs nothing: the first hello is answered with a cookie and forgotten; what has no
-//! connection is dropped and counted. `docs/security.md` has the reasons.
+//! An unknown host costs no memory before it has proved its address: its first ClientHello is
+//! answered with a cookie, and datagrams that belong to no connection are dropped and counted.
+//! `docs/security.md` has the reasons.
 //!
 //! ```
 //! use polypath_dtls::{Identity, Layer, Options, Trust};

@@ -1,16 +1,16 @@
-//! What was sent, so that a message about it can be believed.
+//! Bytes of sent records, to verify ICMP messages about them.
 //!
-//! An ICMP message about a datagram that is too large shows its beginning. Who has not seen the datagram knows
-//! nothing of what is encrypted in it (RFC 8899 4.6.1): a few bytes of the ciphertext are as good as a
-//! verification tag in clear. That of the last records is kept.
+//! An ICMP message about a datagram that is too large quotes its beginning. A host that has not
+//! seen the datagram does not know its ciphertext (RFC 8899 4.6.1): a few bytes of the ciphertext
+//! prove as much as a verification tag in clear. Those of the last records are kept.
 
 use std::collections::VecDeque;
 
-/// Records; more than are on their way over most paths.
+/// Number of records; more than are in flight on most paths.
 const KEPT: usize = 1024;
-/// Every path carries records of so many bytes: nobody calls them too large.
+/// Every path carries records of this many bytes, so that none is reported as too large.
 const SMALL: usize = 512;
-/// Behind the longest header, where every version has ciphertext, or a nonce that was drawn.
+/// Offset after the longest header, where every version has ciphertext or a random nonce.
 const AT: usize = 13;
 
 /// Eight bytes of each of the last large records.
@@ -28,7 +28,7 @@ impl Marks {
         self.0.extend(mark(record));
     }
 
-    /// Whether what begins so was one of them.
+    /// Whether the quoted bytes are the beginning of one of the records.
     pub(crate) fn know(&self, quoted: &[u8]) -> bool {
         mark(quoted).is_some_and(|mark| self.0.contains(&mark))
     }

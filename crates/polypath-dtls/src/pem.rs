@@ -2,7 +2,7 @@
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// One block.
+/// Writes one block.
 pub(crate) fn write(label: &str, bytes: &[u8]) -> String {
     let mut text = format!("-----BEGIN {label}-----\n");
     for line in bytes.chunks(48) {
@@ -20,7 +20,7 @@ pub(crate) fn write(label: &str, bytes: &[u8]) -> String {
     text + &format!("-----END {label}-----\n")
 }
 
-/// The block with this label, if the text has one and no other.
+/// Reads the block with this label, if the text has exactly one.
 pub(crate) fn read(text: &str, label: &str) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once(&format!("-----BEGIN {label}-----"))?;
     let (body, rest) = rest.split_once(&format!("-----END {label}-----"))?;

@@ -1,9 +1,9 @@
-//! A secret that both hosts have been told, in the place of known fingerprints.
+//! A secret that both hosts share, instead of known fingerprints.
 //!
-//! TLS's own pre-shared keys are not in `dimpl`'s DTLS 1.3. So each host makes a certificate for the
-//! occasion whose serial number is the HMAC of its public key under the secret: who does not know the
-//! secret cannot make one, and who has seen one cannot use it, for the handshake is signed with the
-//! private key that belongs to it.
+//! `dimpl` has no pre-shared keys for DTLS 1.3. So each host makes a certificate whose serial
+//! number is the HMAC of its public key under the secret. A host without the secret cannot make
+//! one; a host that has seen one cannot use it, because the handshake is signed with the private
+//! key that belongs to it.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -13,10 +13,10 @@ use thiserror::Error;
 
 use crate::certificate::{Parts, SERIAL};
 
-/// Whoever takes part in a handshake can try secrets at home, one after the other: each attempt costs
-/// as much as this.
+/// Iterations of PBKDF2. Any host that takes part in a handshake can guess secrets offline, and
+/// each guess costs this many iterations.
 const ROUNDS: NonZeroU32 = NonZeroU32::new(200_000).unwrap();
-/// Bytes that a secret has at least.
+/// Minimum number of bytes of a secret.
 const LEAST: usize = 8;
 
 /// A secret that both hosts know.
@@ -29,11 +29,11 @@ pub struct SharedSecret(hmac::Key);
 pub struct TooShort;
 
 impl SharedSecret {
-    /// From what people have agreed on. Takes some 50 ms.
+    /// Derives the key from a text that people have agreed on. Takes about 50 ms.
     ///
     /// # Errors
     ///
-    /// It is shorter than eight bytes.
+    /// The text is shorter than eight bytes.
     pub fn new(text: &str) -> Result<Self, TooShort> {
         if text.len() < LEAST {
             return Err(TooShort);
@@ -51,10 +51,10 @@ impl SharedSecret {
         serial
     }
 
-    /// Whether a certificate was made by somebody who knows the secret.
+    /// Whether the host that made a certificate knows the secret.
     pub(crate) fn is_proven_by(&self, parts: &Parts<'_>) -> bool {
         let proof = self.proof(parts.point);
-        // In constant time: what differs must not show in how long it takes.
+        // In constant time: the duration must not show which bytes differ.
         parts.serial.len() == SERIAL
             && proof.iter().zip(parts.serial).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
     }

@@ -1,4 +1,4 @@
-//! The connections of all ways, and when they want to be called.
+//! The connections of all paths, and when their timers expire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,22 +10,22 @@ use crate::fingerprint::Fingerprint;
 
 pub(crate) type Key = (SocketAddr, IpAddr);
 
-/// The connections of one way: the one in use, and one that a peer that has begun anew is about to
-/// replace it with (RFC 9147 5.11), or this side because the other is mute or its keys are old; and the one
-/// that was replaced, as long as something may be on its way.
+/// The connections of one path: `current`, which is in use; `next`, which may replace it because
+/// the peer has started again (RFC 9147 5.11), or because this side found the peer mute or the keys
+/// old; and `old`, which was replaced and is kept while its records may be in flight.
 pub(crate) struct Slot {
     pub(crate) way: FourTuple,
     pub(crate) current: Connection,
     pub(crate) next: Option<Connection>,
     pub(crate) old: Option<Connection>,
-    /// When this side last began another one, and when the one in use replaced the old one.
+    /// When this side last started a replacement; `replaced`: when `current` replaced `old`.
     pub(crate) begun: Option<Time>,
     pub(crate) replaced: Option<Time>,
-    /// Packets have been sent to its peer by whoever expects this certificate.
+    /// Whether packets were sent that only the peer with this certificate may receive.
     pub(crate) expected: bool,
-    /// Packets after which the one in use is replaced.
+    /// Number of packets after which `current` is replaced.
     pub(crate) rekey: u64,
-    /// As indexed.
+    /// The timer's time in the index of [`Slots`].
     pub(crate) timeout: Option<Time>,
 }
 
@@ -49,15 +49,15 @@ impl Slot {
         [self.current.timeout, next].into_iter().flatten().min()
     }
 
-    /// A handshake of this side that is not over.
+    /// The handshake of this side that is not over, if there is one.
     pub(crate) fn attempt(&self) -> Option<&Connection> {
         let attempt = |c: &&Connection| c.client && c.phase() == Phase::Opening;
         self.next.as_ref().into_iter().chain([&self.current]).find(attempt)
     }
 
-    /// The connection in use was mute, and its peer has answered after all: a handshake that this side has
-    /// begun meanwhile is given up, unless the peer has answered that as well (it may have completed it, and
-    /// use it already), or the keys are old.
+    /// The connection in use was mute, and its peer has answered: gives up a handshake that this
+    /// side has started meanwhile, unless the peer has answered it too (the peer may have completed
+    /// it and use it already), or the keys are old.
     pub(crate) fn give_up_probe(&mut self) {
         if self.current.sealed < self.rekey {
             self.next.take_if(|next| next.client && !next.heard);
@@ -69,7 +69,7 @@ impl Slot {
     }
 }
 
-/// All of them.
+/// The connections of all paths, with an index of their timers.
 #[derive(Default)]
 pub(crate) struct Slots {
     all: BTreeMap<Key, Slot>,
@@ -93,7 +93,7 @@ impl Slots {
         self.all.iter()
     }
 
-    /// The remote addresses and peers that packets were sent to by whoever expects them.
+    /// Remote addresses and peers of the established connections that the layer above expects.
     pub(crate) fn expected(&self) -> BTreeSet<(SocketAddr, Fingerprint)> {
         let expected = self.all.values().filter(|slot| slot.expected);
         expected
@@ -109,7 +109,7 @@ impl Slots {
         self.all.range(first..).take_while(move |((to, _), _)| *to == remote)
     }
 
-    /// Those of all ways to an address.
+    /// The connections of all paths to an address.
     pub(crate) fn to(&self, remote: SocketAddr) -> impl Iterator<Item = &Slot> {
         self.range(remote).map(|(_, slot)| slot)
     }
@@ -126,12 +126,12 @@ impl Slots {
         }
     }
 
-    /// When the first of them wants to be called.
+    /// When the first timer expires.
     pub(crate) fn timeout(&self) -> Option<Time> {
         self.timeouts.first().map(|(time, _)| *time)
     }
 
-    /// One that wants to be called by now; it is not named again until it is indexed.
+    /// A path whose timer has expired; it is not returned again until it is indexed again.
     pub(crate) fn due(&mut self, now: Time) -> Option<Key> {
         let (_, key) = *self.timeouts.first().filter(|(time, _)| *time <= now)?;
         self.timeouts.pop_first();
@@ -141,7 +141,7 @@ impl Slots {
         Some(key)
     }
 
-    /// Notes when it wants to be called.
+    /// Updates a path's timer in the index.
     pub(crate) fn index(&mut self, key: Key) {
         let Some(slot) = self.all.get_mut(&key) else { return };
         let wants = slot.wants();
@@ -156,8 +156,8 @@ impl Slots {
         }
     }
 
-    /// The connection that a packet goes over. If it does not matter from which address, the one that
-    /// was used last.
+    /// The connection that sends a packet. If the local address is unspecified, the one that was
+    /// used last.
     pub(crate) fn find(&self, way: FourTuple) -> Key {
         let key = (way.remote, way.local.ip());
         if !way.local.ip().is_unspecified() {
@@ -167,8 +167,8 @@ impl Slots {
         all.max_by_key(|(_, slot)| slot.current.used).map_or(key, |(key, _)| *key)
     }
 
-    /// The connection that a datagram comes over. One that was begun from any address gets the one that
-    /// the answer came to.
+    /// The connection that a datagram is for. One that was started from an unspecified local
+    /// address gets the address that received the answer.
     pub(crate) fn adopt(&mut self, way: FourTuple) -> Key {
         let key = (way.remote, way.local.ip());
         let any = if way.local.is_ipv4() {

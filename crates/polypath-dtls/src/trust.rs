@@ -1,4 +1,4 @@
-//! Whose certificates are taken.
+//! Which certificates are accepted.
 
 use thiserror::Error;
 
@@ -6,49 +6,52 @@ use crate::certificate;
 use crate::fingerprint::{Fingerprint, KnownFingerprint};
 use crate::secret::SharedSecret;
 
-/// Whose certificates are taken.
+/// Which certificates are accepted.
 #[derive(Clone, Debug)]
 pub enum Trust {
-    /// Anybody's: who it is stands in [`Event::Opened`](crate::Event::Opened), for others to judge.
+    /// Any certificate; [`Event::Opened`](crate::Event::Opened) reports its fingerprint, for the
+    /// caller to check.
     Anyone,
-    /// Those with these fingerprints.
+    /// Certificates with these fingerprints.
     Known(Vec<KnownFingerprint>),
-    /// Those made by somebody who knows the secret.
+    /// Certificates made by a host that knows the secret.
     Secret(SharedSecret),
 }
 
-/// Why a connection of DTLS did not come about, or is not used.
+/// Why a DTLS connection was not established, or is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The peer has another certificate than it should have.
+    /// The peer's certificate is not an expected one.
     #[error("the peer's certificate is another one than expected: {}", found.short())]
     Certificate {
-        /// The one that it has.
+        /// Fingerprint of the peer's certificate.
         found: Fingerprint,
     },
     /// The peer does not know the shared secret.
     #[error("the peer does not know the shared secret")]
     Secret,
-    /// The peer has taken part in the handshake, and closed then.
+    /// The peer rejected this host's certificate by an alert, or closed the connection before it
+    /// sent a packet.
     #[error("the peer does not trust this host's certificate")]
     ByPeer,
     /// The peer does not encrypt.
     #[error("the peer does not encrypt")]
     Plain,
-    /// The peer has no DTLS 1.3, and DTLS 1.2 was not allowed ([`Options::at_least`](crate::Options::at_least)).
+    /// The peer does not support DTLS 1.3, and DTLS 1.2 is not allowed
+    /// ([`Options::at_least`](crate::Options::at_least)).
     #[error("the peer has no DTLS 1.3, and DTLS 1.2 is not allowed here")]
     Version,
-    /// The peer has given the handshake up.
+    /// The peer has aborted the handshake.
     #[error("the peer has given the handshake up (TLS alert {alert})")]
     Alert {
-        /// Its reason (RFC 8446 6.2).
+        /// Description of the alert (RFC 8446 6.2).
         alert: u8,
     },
 }
 
 impl Trust {
-    /// Judges a certificate.
+    /// Accepts or rejects a certificate.
     pub(crate) fn judge(&self, certificate: &[u8]) -> Result<Fingerprint, Refusal> {
         let found = Fingerprint::of(certificate);
         match self {

@@ -8,14 +8,14 @@ use thiserror::Error;
 /// A version of DTLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// RFC 6347, with the extended master secret (RFC 7627) and authenticated encryption only. Certificates
-    /// travel in clear.
+    /// RFC 6347, with the extended master secret (RFC 7627) and authenticated encryption only.
+    /// Certificates are sent in clear.
     Dtls12,
     /// RFC 9147.
     Dtls13,
 }
 
-/// Why a text is no version.
+/// Error: the text is not a version.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("versions of DTLS are 1.2 and 1.3")]
 pub struct NotAVersion;

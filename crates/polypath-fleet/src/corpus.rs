@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use crate::judge::{self, Failure};
 
-/// Where the scenarios are.
+/// Folder of the scenarios.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
@@ -19,7 +19,7 @@ pub fn folder() -> PathBuf {
 pub struct Entry {
     /// Name of its file, without ".toml".
     pub name: String,
-    /// Where it is.
+    /// Path of its file.
     pub path: PathBuf,
 }
 
@@ -43,7 +43,7 @@ pub fn entries() -> io::Result<Vec<Entry>> {
 /// Runs a scenario of the corpus.
 ///
 /// # Errors
-/// What is wrong with the run.
+/// The failure of the run.
 pub fn run(entry: &Entry) -> Result<(), Failure> {
     let scenario = Scenario::from_file(&entry.path).map_err(|error| Failure {
         class: "the scenario is wrong".to_owned(),
@@ -52,8 +52,8 @@ pub fn run(entry: &Entry) -> Result<(), Failure> {
     judge::run(&scenario).map(drop)
 }
 
-/// Writes a scenario into a folder, which is made if it is not there. The file is named by the number
-/// of the case, and a comment says what was seen.
+/// Writes a scenario into a folder, which is created if it does not exist. The file is named after
+/// the number of the case, and a comment in it describes the failure.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -70,7 +70,7 @@ pub fn add(
     Ok(path)
 }
 
-/// A scenario as a file has it: what is as by default in `[run]` is left out, and an empty name.
+/// The text of a scenario file, without default values in `[run]` and without an empty name.
 pub fn text(scenario: &Scenario) -> String {
     // Nothing in the schema fails to serialize: keys are strings, numbers fit.
     let [mut table, default] = [scenario, &Scenario::new("")]

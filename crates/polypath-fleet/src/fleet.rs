@@ -1,4 +1,4 @@
-//! Many cases on all processors.
+//! Runs many cases on all processors.
 
 mod seen;
 
@@ -13,52 +13,52 @@ pub use seen::Seen;
 use crate::case;
 use crate::judge::{self, Failure};
 
-/// Which cases to run.
+/// The cases to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Fleet {
-    /// Where they begin: the n-th case has the number that follows from `first + n`.
+    /// Selects the cases: the number of the n-th case is derived from `first + n`.
     pub first: u64,
-    /// How many.
+    /// Number of cases.
     pub cases: u64,
-    /// Only cases of the ns-2 profiles.
+    /// Whether to run only cases of the ns-2 profiles.
     pub ns2: bool,
-    /// Threads.
+    /// Number of threads.
     pub workers: usize,
 }
 
 /// A case that failed.
 #[derive(Clone, Debug)]
 pub struct Failed {
-    /// Its number.
+    /// Number of the case.
     pub number: u64,
-    /// What is wrong.
+    /// The failure.
     pub failure: Failure,
 }
 
-/// How far a fleet is.
+/// Progress of a fleet.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Cases that have run.
+    /// Number of cases that have run.
     pub cases: u64,
-    /// Of these, those that failed.
+    /// Number of these that failed.
     pub failures: u64,
     /// Time since the beginning.
     pub elapsed: Duration,
 }
 
-/// What a fleet has found.
+/// Results of a fleet.
 #[derive(Debug)]
 pub struct Summary {
     /// Failed cases, in the order of their numbers.
     pub failed: Vec<Failed>,
-    /// What happened in how many cases.
+    /// Numbers of cases in which events happened.
     pub seen: Seen,
-    /// How long it took.
+    /// Time that the fleet took.
     pub elapsed: Duration,
 }
 
 impl Fleet {
-    /// As many threads as there are processors.
+    /// A fleet with as many threads as there are processors.
     pub fn new(first: u64, cases: u64) -> Self {
         let workers = std::thread::available_parallelism().map_or(2, usize::from);
         Self { first, cases, ns2: false, workers }
@@ -70,9 +70,8 @@ impl Fleet {
         if self.ns2 { case::with_ns2_profile(number) } else { number }
     }
 
-    /// Runs all cases. `failed` is called for each failure as soon as it is found, by one of the
-    /// threads, and
-    /// `progress` every ten seconds or so.
+    /// Runs all cases. One of the threads calls `failed` for each failure as soon as it is found,
+    /// and `progress` about every ten seconds.
     pub fn run(
         &self,
         failed: &(dyn Fn(&Failed) + Sync),
@@ -112,7 +111,7 @@ impl Fleet {
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..self.workers.max(1)).map(|_| scope.spawn(work)).collect();
             for worker in workers {
-                // A panic of a case has been caught: one that arrives here is of the fleet itself.
+                // Panics of cases have been caught: a panic here is one of the fleet itself.
                 match worker.join() {
                     Ok(one) => seen.merge(&one),
                     Err(panic) => std::panic::resume_unwind(panic),
@@ -125,7 +124,7 @@ impl Fleet {
     }
 }
 
-/// The list is consistent whatever happened to a thread that held it.
+/// Locks a mutex, even if a thread has panicked with the lock: the data is consistent in any case.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -10,12 +10,12 @@ use polypath_sim::{RunOptions, Scenario, SimError};
 
 use crate::terms::Terms;
 
-/// What is wrong with a run.
+/// Failure of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The kind of failure: what a minimised scenario has to keep.
+    /// Kind of failure, which a minimised scenario has to keep.
     pub class: String,
-    /// What was seen in this run.
+    /// Description of this run.
     pub story: String,
 }
 
@@ -24,7 +24,7 @@ impl Failure {
         Self { class: what.to_owned(), story: format!("{what}: {story}") }
     }
 
-    /// One that is told apart by its text, without its numbers and addresses.
+    /// A failure whose class is its text without numbers and addresses.
     fn of_text(what: &str, text: &str) -> Self {
         Self {
             class: format!("{what}: {}", without_numbers(text)),
@@ -42,17 +42,18 @@ impl fmt::Display for Failure {
 /// Runs a scenario and judges it.
 ///
 /// # Errors
-/// What is wrong with the run.
+/// The failure of the run.
 pub fn run(scenario: &Scenario) -> Result<Outcome, Failure> {
     let (outcome, terms) = outcome(scenario)?;
     judge(&terms, &outcome)?;
     Ok(outcome)
 }
 
-/// Runs a scenario, without a judgement on what became of its associations.
+/// Runs a scenario without judging the outcome of its associations.
 ///
 /// # Errors
-/// The run broke off: a panic, or an invariant that did not hold.
+/// The scenario is invalid, or the run was broken off by a panic or by an invariant that did not
+/// hold.
 pub fn outcome(scenario: &Scenario) -> Result<(Outcome, Terms), Failure> {
     let wrong =
         |error: &dyn fmt::Display| Failure::of_text("the scenario is wrong", &error.to_string());
@@ -77,7 +78,7 @@ pub fn outcome(scenario: &Scenario) -> Result<(Outcome, Terms), Failure> {
 /// Judges the outcome of a scenario with these terms.
 ///
 /// # Errors
-/// What no network justifies.
+/// The outcome is one that no network justifies.
 pub fn judge(terms: &Terms, outcome: &Outcome) -> Result<(), Failure> {
     outcome.associations.iter().try_for_each(|one| association(terms, outcome, one))
 }
@@ -88,7 +89,7 @@ const ALLOWED: [&str; 5] = [
     "peer-unreachable",
     "no-answer",
     "shutdown-timeout",
-    // The other side gave up and said so.
+    // The other side has given up and sent an ABORT.
     "peer-abort",
 ];
 
@@ -121,14 +122,15 @@ fn association(
     if let Some(what) = stuck(terms, outcome.end, association) {
         return Err(Failure::new(what, &story));
     }
-    // A handshake that is not complete may depend on a single address of the side that began it.
+    // A handshake that is not complete may depend on a single address of the side that started it.
     let unopened = closed(sender, "no-answer") && terms.may_lose_its_address;
-    // T5-shutdown-guard is five times RTO.Max (RFC 9260 9.2): where that is a second, losses in a
-    // row are enough.
+    // T5-shutdown-guard is five times RTO.Max (RFC 9260 9.2): if that is a second, successive
+    // losses can outlast the guard.
     let guard =
         everything && [sender, receiver].iter().any(|side| closed(side, "shutdown-timeout"));
-    // The SHUTDOWN COMPLETE is lost, and then the address of the side that sent it goes: nothing
-    // answers the SHUTDOWN ACKs, which Association.Max.Retrans limits (RFC 9260 9.2).
+    // The SHUTDOWN COMPLETE is lost, and then the address of the side that sent it is removed:
+    // nothing answers the SHUTDOWN ACKs, whose number Association.Max.Retrans limits (RFC 9260
+    // 9.2).
     let ends = [sender, receiver];
     let unanswered = everything
         && terms.addresses_change
@@ -145,9 +147,8 @@ fn association(
     Ok(())
 }
 
-/// A peer that gave up gives no cause, or its user's; any other cause blames this side for
-/// something that no
-/// network does.
+/// Whether a close reason blames this side for something that no network does. A peer that gave up
+/// reports no cause, or that of its user.
 fn blames(side: &SideOutcome) -> bool {
     let reason = side.close_reason.as_deref().unwrap_or_default();
     ["the protocol was violated", "was restarted with new addresses"]
@@ -155,11 +156,11 @@ fn blames(side: &SideOutcome) -> bool {
         .any(|blame| reason.contains(blame))
 }
 
-/// How a run failed that did not end by itself, if it may not go on like this.
+/// The failure of a run that did not end by itself, if the association may not continue like this.
 fn stuck(terms: &Terms, end: End, association: &AssociationOutcome) -> Option<&'static str> {
     let (sender, receiver) = (&association.sender, &association.receiver);
-    // RFC 9260 8.3: one side has ended, and the other, which has nothing to send, notices it by
-    // heartbeats only. Probes of paths' MTUs and of unconfirmed addresses (5.4) may go on.
+    // RFC 9260 8.3: one side has ended, and the other, which has nothing to send, detects that only
+    // by HEARTBEATs. Probes of path MTUs and of unconfirmed addresses (5.4) may continue.
     let unnoticed = |ended: &SideOutcome, open: &SideOutcome, flow: &FlowOutcome, side: usize| {
         let gone = ended.close.is_some() && open.close.is_none();
         gone && all_arrived(flow) && !terms.heartbeats[side]
@@ -203,7 +204,7 @@ fn story(outcome: &Outcome, association: &AssociationOutcome) -> String {
     )
 }
 
-/// A text with "#" for each number and address.
+/// The text with "#" for each number and address.
 fn without_numbers(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

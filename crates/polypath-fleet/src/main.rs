@@ -27,7 +27,7 @@ struct Arguments {
     /// Draw cases of the ns-2 profiles only.
     #[arg(long)]
     ns2: bool,
-    /// Cases that run at a time [default: the number of processors].
+    /// Number of cases to run at a time [default: the number of processors].
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     /// Keep failures in this folder instead of the corpus.
@@ -44,7 +44,7 @@ struct One {
     /// Run one case: a number that was printed (0x...), or a scenario file.
     #[arg(long, value_name = "CASE", value_parser = named)]
     replay: Option<Scenario>,
-    /// Make a case small, if it fails, and print its scenario.
+    /// Minimise a case that fails, and print its scenario.
     #[arg(long, value_name = "CASE", value_parser = named)]
     minimise: Option<Scenario>,
     /// Print the scenario of a case.
@@ -52,7 +52,7 @@ struct One {
     print: Option<Scenario>,
 }
 
-/// Of failures of one class, so many are minimised: they often have one cause.
+/// Maximum number of failures of one class to minimise: they often have one cause.
 const MINIMISED: usize = 3;
 
 fn main() -> ExitCode {
@@ -116,7 +116,7 @@ fn minimised(scenario: &Scenario) -> ExitCode {
 }
 
 fn run(fleet: &Fleet, folder: &Path) -> ExitCode {
-    // A panic of a case is one of its failures, and printed as such.
+    // A panic of a case is one of its failures, and reported as such.
     std::panic::set_hook(Box::new(|_| {}));
     let kept = match replay_corpus() {
         Ok(failures) => failures,
@@ -145,7 +145,7 @@ fn run(fleet: &Fleet, folder: &Path) -> ExitCode {
     if failures + kept == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs the corpus; how many of its scenarios fail.
+/// Runs the corpus; returns the number of scenarios that fail.
 fn replay_corpus() -> std::io::Result<usize> {
     let mut failures = 0;
     for entry in corpus::entries()? {

@@ -1,10 +1,8 @@
-//! Makes a failing scenario small: delta debugging (Zeller and Hildebrandt 2002) on its TOML.
+//! Reduces a failing scenario: delta debugging (Zeller and Hildebrandt 2002) on its TOML.
 //!
-//! Faults, address events, traffic, associations, interfaces and paths are left out, then keys
-//! (their
-//! defaults hold then), then messages and numbers become smaller and rounder. A step is kept if the
-//! run
-//! fails in the same way.
+//! Faults, address events, traffic, associations, interfaces and paths are removed, then keys
+//! (whose defaults then apply); then messages and numbers become smaller and rounder. A step is
+//! kept if the run fails in the same way.
 
 mod network;
 mod numbers;
@@ -14,18 +12,18 @@ use toml::{Table, Value};
 
 use crate::judge;
 
-/// Runs that one minimisation takes at most.
+/// Maximum number of runs of one minimisation.
 pub const RUNS: u32 = 600;
-/// Seeds that are tried for each step besides the scenario's own: other packets may be lost.
+/// Seeds to try for each step in addition to the scenario's own: other packets may be lost.
 const SEEDS: [i64; 2] = [1, 2];
-/// Events of one run at most.
+/// Maximum number of events of one run.
 const EVENTS: u64 = 500_000;
-/// Lists of which the elements do not depend on each other.
+/// Lists whose elements do not depend on each other.
 const LISTS: [&str; 4] = ["fault", "address", "traffic", "association"];
-/// Keys that limit the run, or that no scenario lacks.
+/// Keys that limit the run, or that every scenario has.
 const KEPT: [&str; 3] = ["run", "schema", "seed"];
 
-/// The smallest scenario found that fails as this one does.
+/// The smallest scenario found that fails in this class.
 pub fn minimise(scenario: &Scenario, class: &str, runs: u32) -> Scenario {
     let mut table = Table::try_from(scenario).unwrap_or_default();
     table.remove("name");
@@ -54,7 +52,7 @@ fn fails(table: &Table, class: &str, left: &mut u32) -> Option<Table> {
     None
 }
 
-/// Tries steps until none succeeds any more. `fails` returns the table of a step that still fails.
+/// Tries steps until none succeeds. `fails` returns the table of a step that still fails.
 fn reduce(mut table: Table, fails: &mut dyn FnMut(&Table) -> Option<Table>) -> Table {
     loop {
         let before = table.clone();
@@ -70,8 +68,7 @@ fn reduce(mut table: Table, fails: &mut dyn FnMut(&Table) -> Option<Table>) -> T
     }
 }
 
-/// Leaves out elements of a list: first all, then halves of it, then smaller parts, then single
-/// ones.
+/// Removes elements of a list: first all, then halves of it, then smaller parts, then single ones.
 fn without_elements(
     mut table: Table,
     list: &str,
@@ -99,7 +96,7 @@ fn without_elements(
     table
 }
 
-/// A step from a table to an inner one: a key, or a place in a list.
+/// A step from a table to an inner one: a key, or an index of a list.
 #[derive(Clone, Debug)]
 enum Step {
     Key(String),
@@ -115,7 +112,7 @@ fn at<'a>(table: &'a mut Table, place: &[Step]) -> Option<&'a mut Value> {
     })
 }
 
-/// The places of the values directly in the one at `place`, or in the table itself.
+/// The places of the values directly inside the one at `place`, or inside the table itself.
 fn inside(table: &mut Table, place: &[Step]) -> Vec<Vec<Step>> {
     let with = |step: Step| place.iter().cloned().chain([step]).collect();
     let keys = |table: &Table| table.keys().cloned().map(Step::Key).map(with).collect();
@@ -129,7 +126,7 @@ fn inside(table: &mut Table, place: &[Step]) -> Vec<Vec<Step>> {
     }
 }
 
-/// Leaves out keys, a table before the keys in it.
+/// Removes keys, a table before the keys in it.
 fn without_keys(
     mut table: Table,
     place: &[Step],
@@ -166,7 +163,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Reduces by a predicate; how often it was asked.
+    /// Reduces by a predicate; also returns how often it was called.
     fn reduced(text: &str, fails: impl Fn(&Scenario) -> bool) -> (Scenario, u32) {
         let mut asked = 0;
         let smallest = reduce(table(text), &mut |table| {
@@ -201,8 +198,8 @@ mod tests {
 
     #[test]
     fn only_what_the_failure_needs_is_left() {
-        // It needs the link that breaks on the last path, an rto_min below 100 ms and twenty
-        // messages.
+        // The failure needs the link that breaks on the last path, an rto_min below 100 ms and
+        // twenty messages.
         let (smallest, asked) = reduced(LARGE, |scenario| {
             let last = scenario.paths.len() - 1;
             let breaks = scenario.faults.iter().any(|fault| {

@@ -1,10 +1,10 @@
-//! Where a run of the fleet begins: at a number that follows from the commit, so that each commit
-//! meets networks that none before it has met, and a run of the same commit is the same run.
+//! The first number of a fleet's run: it is derived from the commit, so that each commit runs
+//! networks that no earlier one has run, and runs of the same commit are the same.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The first number where there is no commit, such as in an unpacked archive.
+/// The first number if there is no commit, such as in an unpacked archive.
 pub const WITHOUT_A_COMMIT: u64 = 0;
 
 /// The first 64 bits of the commit that is checked out, or [`WITHOUT_A_COMMIT`].
@@ -20,7 +20,7 @@ fn first_bits(commit: &str) -> Option<u64> {
     u64::from_str_radix(commit.get(..16)?, 16).ok()
 }
 
-/// A number as people write it: decimal, or hexadecimal after "0x".
+/// Parses a number: decimal, or hexadecimal after "0x".
 pub fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),

@@ -1,6 +1,5 @@
-//! What can be asked of a scenario: whether its association has to survive, and how long it may
-//! make
-//! no progress.
+//! Requirements on the outcome of a scenario: whether its association must survive, and how long it
+//! may make no progress.
 
 use polypath_proto::Procedures;
 use polypath_sim::link::LossModel;
@@ -11,43 +10,43 @@ use polypath_sim::scenario::{
 use polypath_sim::units::{Rate, Size, Span};
 use polypath_sim::{Scenario, ScenarioError};
 
-/// Rarer than this does not happen in a thousand million attempts.
+/// Probability below which an event is assumed never to happen.
 const NEVER: f64 = 1e-9;
-/// Attempts that a link without room for more packets, or one that loses nearly all, is given.
+/// Maximum number of attempts, for links that are overloaded or lose nearly all packets.
 const MOST_ATTEMPTS: f64 = 500.0;
-/// Of links that transmit in no time.
+/// Rate of links that transmit in no time.
 const UNKNOWN_RATE: Rate = Rate(u64::MAX);
 
-/// What can be asked of a scenario.
+/// Requirements on the outcome of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terms {
-    /// Nothing in the scenario can justify that an association fails.
+    /// Whether nothing in the scenario can justify that an association fails.
     pub survives: bool,
-    /// When an association that survives has to be complete at the latest.
+    /// Time by which an association that survives must be complete.
     pub deadline: Span,
-    /// By RFC 9260, an association that achieves nothing for this long after the last change of the
-    /// network has ended, or will never achieve anything.
+    /// Longest time without progress: by RFC 9260, an association that makes no progress for this
+    /// long after the last change of the network has ended, or will never make any.
     pub patience: Span,
-    /// Background traffic alone takes half of the slowest link or more: bursts of it may leave
-    /// nothing, and
-    /// a queue without a limit may grow for ever.
+    /// Whether background traffic alone takes more than half of the slowest link: its bursts may
+    /// leave nothing, and a queue without a limit may grow forever.
     pub overloaded: bool,
-    /// It runs by ns-2's procedures, by which an association need not end.
+    /// Whether it uses ns-2's procedures, by which an association need not end.
     pub ns2: bool,
-    /// The side that opens the association and the other one send heartbeats, so that each notices
-    /// when its peer is gone although it has nothing to send.
+    /// Whether the side that opens the association and the other one send HEARTBEATs, so that each
+    /// detects the loss of its peer although it has nothing to send.
     pub heartbeats: [bool; 2],
-    /// An address of the side that opens the association may go before it is established.
+    /// Whether an address of the side that opens the association may be removed before it is
+    /// established.
     pub may_lose_its_address: bool,
-    /// Addresses come or go.
+    /// Whether addresses are added or removed.
     pub addresses_change: bool,
 }
 
 impl Terms {
-    /// Those of a scenario.
+    /// The requirements of a scenario.
     ///
     /// # Errors
-    /// The scenario is wrong.
+    /// The scenario is invalid.
     pub fn of(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let sides = [scenario.effective(Side::Sender)?, scenario.effective(Side::Receiver)?];
         let sides = sides.map(|Effective { transport, .. }| transport);
@@ -70,14 +69,11 @@ impl Terms {
 /// The longest time without progress.
 ///
 /// RFC 9260 8.1 counts an error for every timeout, and each acknowledgement sets the count to zero:
-/// an
-/// association ends after Association.Max.Retrans + 1 timeouts in a row (a handshake after
-/// Max.Init.Retransmits + 1, section 5.1), each of at most RTO.Max (6.3.3, E2), or one that is idle
-/// after as many heartbeats, one each RTO + 1.5 HB.interval at most (8.3). Where acknowledgements
-/// get
-/// through now and then, so that it does not end, as many attempts have to fail in a row as fail
-/// with a
-/// probability of 10^-9. So:
+/// an association ends after Association.Max.Retrans + 1 timeouts in a row (a handshake after
+/// Max.Init.Retransmits + 1, section 5.1), each of at most RTO.Max (6.3.3, E2), and an idle
+/// association after as many HEARTBEATs, one each RTO + 1.5 HB.interval at most (8.3). If
+/// occasional acknowledgements keep it from ending, at most as many attempts fail in a row as fail
+/// with a probability of 10^-9. So:
 ///
 /// patience = (max(Association.Max.Retrans, Max.Init.Retransmits, attempts) + 2)
 ///            * (RTO.Max + 1.5 HB.interval)
@@ -92,12 +88,12 @@ fn is_ns2(side: &TransportParameters) -> bool {
     side.procedures == Some(Choice(Procedures::Ns2))
 }
 
-/// In nanoseconds, as the next one.
+/// RTO.Max in nanoseconds.
 fn rto_max(side: &TransportParameters) -> u64 {
     side.rto_max.unwrap_or(Span::secs(60)).0
 }
 
-/// 1.5 HB.interval, or nothing without heartbeats.
+/// 1.5 HB.interval in nanoseconds, or 0 without HEARTBEATs.
 fn heartbeat_period(side: &TransportParameters) -> u64 {
     match side.heartbeat_interval {
         Some(Switch::On(interval)) => interval.0 + interval.0 / 2,
@@ -105,13 +101,13 @@ fn heartbeat_period(side: &TransportParameters) -> u64 {
     }
 }
 
-/// Timeouts that an association which survives may spend waiting: of a thousand drawn ones, the one
-/// that spends the most spends 130.
+/// Timeouts that an association which survives may spend waiting. Among a thousand drawn cases the
+/// maximum is 130.
 const CRAWLS: u64 = 500;
 
-/// The last change of the scenario, what applications and links need, and 500 timeouts: one that
-/// needs longer crawls. With ns-2's procedures a timeout may make a path inactive, and CMT-PF sends
-/// no data on it until a heartbeat was answered.
+/// The time of the last change, plus the time that applications and links need, plus 500 timeouts:
+/// an association that needs longer crawls. With ns-2's procedures a timeout may make a path
+/// inactive, and CMT-PF sends no data on it until a HEARTBEAT was acknowledged.
 fn deadline(scenario: &Scenario, sides: &[TransportParameters; 2], network: &NetworkTerms) -> Span {
     let changes =
         scenario.faults.iter().map(|fault| fault.at.0 + fault.lasts.unwrap_or_default().0);
@@ -130,16 +126,15 @@ fn deadline(scenario: &Scenario, sides: &[TransportParameters; 2], network: &Net
     Span(last.saturating_add(needed).saturating_add(each.saturating_mul(CRAWLS)))
 }
 
-/// Nanoseconds that a workload takes where nothing is lost: twice its bytes over the slowest link,
-/// read at the
-/// application's rate, and for each message its interval, a round trip and two delayed SACKs.
+/// Nanoseconds that a workload takes without loss: twice its bytes over the slowest link, read at
+/// the application's rate, and for each message its interval, a round trip and two delayed SACKs.
 fn needed(workload: &Workload, network: &NetworkTerms) -> u64 {
     let largest = |range: Option<SizeRange>| range.map_or(1500, |range| range.max.0);
     let size = largest(workload.message_size).max(largest(workload.reply_size));
     let messages = workload
         .messages
         .unwrap_or_else(|| workload.size.map_or(1, |bytes| bytes.0.div_ceil(size.max(1))));
-    // Both directions, each message with headers.
+    // Count both directions, and each message with headers.
     let bytes = messages.saturating_mul(2 * (size + size / 4 + 200));
     let slowest = [Some(network.slowest), workload.read_rate].into_iter().flatten().min();
     let carried = slowest.map_or(0, |rate| rate.time_for(bytes).as_nanos() as u64);
@@ -164,9 +159,8 @@ fn survives(scenario: &Scenario, sides: &[TransportParameters; 2], network: &Net
         && addresses_allow_it(scenario, sides)
 }
 
-/// One address at each side stays all the time, and both sides have agreed on how to announce that
-/// others
-/// go: otherwise a path fails.
+/// Whether one address at each side stays all the time, and both sides have agreed on how to
+/// announce the removal of others: otherwise a path fails.
 fn addresses_allow_it(scenario: &Scenario, sides: &[TransportParameters; 2]) -> bool {
     let goes = |event: &polypath_sim::scenario::AddressEvent| {
         event.kind == AddressKind::Goes || event.lasts.is_some()
@@ -192,18 +186,17 @@ fn addresses_allow_it(scenario: &Scenario, sides: &[TransportParameters; 2]) -> 
     }
 }
 
-/// What a network does to packets at worst.
+/// Worst-case properties of a network.
 #[derive(Clone, Copy, Debug)]
 struct NetworkTerms {
-    /// Probability that a packet is lost on a link, given that the one before was, on the worst
-    /// link.
+    /// Probability, on the worst link, that a packet is lost given that the one before was.
     loss: f64,
-    /// Packets that the longest loss script takes.
+    /// Number of packets in the longest loss script.
     scripted: usize,
-    /// Links that a packet and its answer cross.
+    /// Number of links that a packet and its reply cross.
     links: i32,
     slowest: Rate,
-    /// The longest propagation delay, with what reordering adds.
+    /// The longest propagation delay, including the delay that reordering adds.
     delay: Span,
     /// Background traffic of all sources together, in bits per second.
     background: f64,
@@ -257,7 +250,7 @@ impl NetworkTerms {
         }
     }
 
-    /// A link, which has what `over` does not say from `whole`.
+    /// Adds a link; parameters that `over` does not set come from `whole`.
     fn add(&mut self, over: &LinkSpec, whole: &LinkSpec) {
         let (loss, scripted) = in_a_row(over.loss.as_ref().or(whole.loss.as_ref()));
         let corrupt = over.corrupt.or(whole.corrupt).map_or(0.0, |p| p.get());
@@ -283,12 +276,12 @@ impl NetworkTerms {
         self.least_mtu = [self.least_mtu, mtu].into_iter().flatten().min();
     }
 
-    /// Background traffic alone takes half of the slowest link.
+    /// Whether background traffic alone takes more than half of the slowest link.
     fn is_overloaded(&self) -> bool {
         self.background * 2.0 > self.slowest.0 as f64
     }
 
-    /// Attempts in a row of which one succeeds: all fail with a probability of 10^-9.
+    /// Number of attempts that all fail with a probability of at most 10^-9.
     fn attempts(&self) -> f64 {
         let fails = 1.0 - (1.0 - self.loss).powi(self.links);
         let attempts = match fails {
@@ -300,7 +293,7 @@ impl NetworkTerms {
     }
 }
 
-/// Probability that a loss is followed by another, and the packets that a script takes.
+/// Probability that a loss is followed by another, and the number of packets in a script.
 fn in_a_row(loss: Option<&LossModel>) -> (f64, usize) {
     match loss {
         None | Some(LossModel::None) => (0.0, 0),

@@ -1,5 +1,5 @@
-//! Every packet of a broad set of runs, compared with the digests on record: a change of structure
-//! changes none of them.
+//! Compares every packet of a broad set of runs with the digests on record: a change of structure
+//! must change none of them.
 //!
 //! `packet_digests.tsv` has one line for each policy of each decision and for each profile, over
 //! [`SEEDS`] seeds, and one line for each [`BATCH`] random networks, which use every extension. A
@@ -49,7 +49,7 @@ enum Run {
     Case(u64),
 }
 
-/// Computes the digest of what is written to it.
+/// Computes the digest of the bytes written to it.
 struct Hash(Digest);
 
 impl Write for Hash {
@@ -82,7 +82,7 @@ impl Run {
     }
 }
 
-/// The first scenario that the engine accepts: some policies need another one, or a profile.
+/// The first scenario that the engine accepts: some policies need another workload or profile.
 fn accepted(changes: &str) -> Option<(&'static str, Scenario)> {
     let profiles = PROFILES.iter().map(|profile| profile.name);
     for profile in profiles {

@@ -1,9 +1,10 @@
 //! Random messages through random networks with random configurations: every message arrives
-//! exactly once, intact, ordered streams in order; the association ends closed, or says why.
+//! exactly once and intact, ordered streams in order; the association ends closed, or reports a
+//! reason.
 //!
-//! Each case follows from one number. A failure prints a line that runs it again. `POLYPATH_CASES`
-//! sets how many cases run, `POLYPATH_FIRST` where they begin: by default at a number that follows
-//! from the commit. `make fleet` runs more of them, faster.
+//! Each case is derived from one number. A failure prints a line that runs it again.
+//! `POLYPATH_CASES` sets the number of cases, `POLYPATH_FIRST` the number of the first one, which
+//! by default is derived from the commit. `make fleet` runs more of them, faster.
 
 use polypath_fleet::fleet::Fleet;
 use polypath_fleet::{case, corpus, judge, seed};
@@ -11,7 +12,7 @@ use polypath_fleet::{case, corpus, judge, seed};
 /// Enough for a CI run of well under a minute on two cores.
 const CASES: u64 = 20_000;
 
-/// A number from the environment: how a person replays a case.
+/// A number from an environment variable, with which a person replays a case.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(seed::number(&text).unwrap_or_else(|| panic!("{name}={text} is not a number")))

@@ -1,49 +1,50 @@
-//! What an association may hold, and how much work a packet may cause, whoever sends it.
+//! Limits on the memory of an association and on the work that one packet may cause.
 //!
-//! **Memory.** Windows and buffers count payload and chunk headers, so that they agree with what a peer
-//! counts (RFC 9260 6.2.1). Small messages take more memory than that: bookkeeping, and what the allocator
-//! adds. The account here counts both, in bytes that are allocated, spare capacity included, and nothing is taken
-//! beyond [`receive_limit`] and [`send_limit`]. With messages of a packet's size neither is ever
-//! reached before the buffer is full. What one step may take beyond (a container that grows, a message that is
-//! cut into chunks) keeps the whole below twice the buffers; see [`most_memory`].
+//! **Memory.** Windows and buffers count payload and chunk headers, so that both sides count alike
+//! (RFC 9260 6.2.1). Small messages take more memory than that, for bookkeeping and allocator
+//! overhead. This module accounts for allocated bytes, spare capacity included; data beyond
+//! [`receive_limit`] and [`send_limit`] is not accepted. With messages of packet size, the buffer
+//! is full before either limit is reached. One step may exceed the limits (a container grows, a
+//! message is cut into chunks), but the total stays below twice the buffers; see [`most_memory`].
 //!
-//! **Work.** An operation is a look at something that is held and stays held: a chunk, a run of fragments, a
-//! gap block. What takes a thing away for good was paid for when it came, and is not counted; neither is
-//! finding it in a sorted structure. See [`most_work`].
+//! **Work.** An operation is an access to stored state that remains stored: a chunk, a run of
+//! fragments, a gap ack block. Removals are not counted, since each was paid for by an insertion;
+//! nor are searches in a sorted structure. See [`most_work`].
 
 use crate::Config;
 use crate::receive::BLOCK;
 
-/// Bytes for each entry of a B-tree: a node has room for eleven and holds five at least, and above each six
-/// leaves stands another node.
+/// Bytes for each entry of a B-tree: a node has room for eleven entries and holds at least five,
+/// and every six leaves add an inner node.
 pub(crate) const fn tree(entry: usize) -> usize {
     entry * 13 / 5 + 8
 }
 
-/// What the allocator adds to a small piece of memory, at most.
+/// Upper bound of the allocator's overhead for a small allocation.
 const ALLOCATION: usize = 32;
 
-/// Memory of a payload of its own. One that was joined may have spare capacity.
+/// Memory of a separately allocated payload. A joined payload may have spare capacity.
 pub(crate) const fn payload(len: usize) -> usize {
     if len < BLOCK / 16 { len + ALLOCATION } else { len + len / 4 }
 }
 
 /// A run of TSNs above a gap.
 pub(crate) const GAP_RUN: usize = tree(16);
-/// A run of fragments: its place, its fields, the header of its payload.
+/// A run of fragments: its tree entry, its fields and the header of its payload.
 pub(crate) const RUN: usize = tree(8 + crate::receive::RUN_SIZE) + 2 * ALLOCATION;
-/// A message that came too early, in both of its indices.
+/// A message received ahead of its turn, in both of its indices.
 pub(crate) const EARLY: usize = tree(16 + crate::receive::PIECE_SIZE) + tree(24);
-/// A message of I-DATA chunks of which something is missing.
+/// An incomplete message of I-DATA chunks.
 pub(crate) const INCOMPLETE: usize = tree(8 + 72);
-/// The first node of the tree of its fragments, and its place among the messages that can be handed over in part.
+/// The first node of an incomplete message's fragment tree, and its entry among the messages
+/// eligible for partial delivery.
 pub(crate) const FRAGMENTS: usize = 11 * 48 + ALLOCATION + tree(16);
-/// One of its fragments, known above a gap.
+/// A fragment of an incomplete message, also recorded above a gap.
 pub(crate) const FRAGMENT: usize = tree(48) + tree(24) + ALLOCATION;
-/// Messages for which there is spare memory in the queue of those that are ready.
+/// Number of messages for which the ready queue keeps spare memory.
 pub(crate) const SPARE_SLOTS: usize = 1024;
 
-/// Blocks of payload: as many as the receive buffer fills, with what is wasted at their ends.
+/// Number of payload blocks that fill the receive buffer, including the space wasted at their ends.
 pub(crate) const fn blocks(receive_buffer: usize) -> usize {
     let most = receive_buffer * 3 / 2 / BLOCK;
     if most > 16 {
@@ -55,45 +56,46 @@ pub(crate) const fn blocks(receive_buffer: usize) -> usize {
     }
 }
 
-/// A message that waits to be sent, with its place in the scheduler's order.
+/// A message waiting to be sent, with its entry in the scheduler's order.
 pub(crate) const QUEUED: usize = 2 * crate::send::QUEUED_SIZE + 2 * 16 + ALLOCATION;
-/// A chunk that is not cumulatively acknowledged: in the ring, among what its path has sent, among what is
-/// lost, and in the lists of what a SACK acknowledges and finds missing.
+/// A chunk not yet cumulatively acknowledged: in the ring, in the list of its path, among the lost
+/// chunks, and in the lists of chunks that a SACK acknowledges and reports missing.
 pub(crate) const OUTSTANDING: usize = 2 * crate::send::OUTSTANDING_SIZE + 2 * 8 + tree(8) + 96;
-/// What both need more if the message may be given up.
+/// Additional memory for each of these two if the message may be abandoned.
 pub(crate) const PARTIAL: usize = crate::send::PARTIAL_SIZE + ALLOCATION + tree(24);
-/// A ring of so many chunks keeps its memory.
+/// A ring for up to this number of chunks keeps its memory.
 pub(crate) const SPARE_CHUNKS: usize = 1024;
-/// An event that waits to be taken, the first ones aside.
+/// A queued event, apart from the first ones.
 pub(crate) const EVENT: usize = 2 * size_of::<crate::Event>();
-/// Events that the peer can cause without end: no more than this wait.
+/// Maximum number of queued events among those that the peer can cause without limit.
 pub(crate) const MOST_EVENTS: usize = 256;
 
-/// What the smallest buffers need beside it.
+/// Additional memory that even the smallest buffers need.
 pub(crate) const LEAST: usize = 16 * 1024;
 
-/// What the next chunk in sequence may take beyond [`receive_limit`] where the receiver has promised to keep what
-/// came above it: otherwise promises that fill the memory would keep that chunk out for ever.
+/// Memory beyond [`receive_limit`] for the next chunk in sequence if the receiver has promised not
+/// to renege on chunks above it: otherwise promises that fill the memory would exclude that chunk
+/// for ever.
 pub(crate) const BEYOND_PROMISES: usize = 4 * LEAST;
 
-/// Memory of what is received, up to which more is taken.
+/// Limit on the memory of received data, up to which further data is accepted.
 pub(crate) const fn receive_limit(receive_buffer: usize) -> usize {
     receive_buffer + receive_buffer / 4 * 3 + LEAST
 }
 
-/// Memory of gaps, up to which there may be more of them.
+/// Limit on the memory of gaps, up to which new gaps are accepted.
 pub(crate) const fn gaps(receive_buffer: usize) -> usize {
     receive_buffer / 4 + LEAST
 }
 
-/// Memory of what is to be sent, up to which messages are taken.
+/// Limit on the memory of data to send, up to which messages are accepted.
 pub(crate) const fn send_limit(send_buffer: usize) -> usize {
     send_buffer + send_buffer / 2 + LEAST
 }
 
-/// Memory that an association may hold at any time: twice its buffers and the message that was taken as a
-/// whole, what its streams' numbers and a message begun on each of them take, and 512 KiB for all that does not
-/// grow: the last datagram, control chunks and events that wait, spare memory of queues.
+/// Maximum memory of an association: twice its buffers and its largest message, the sequence
+/// numbers of its streams and one incomplete message on each, and 512 KiB for the parts of bounded
+/// size: the last datagram, queued control chunks and events, spare memory of queues.
 pub(crate) fn most_memory(config: &Config, largest_message: usize) -> usize {
     let buffers = config.receive_buffer() as usize + config.send_buffer() as usize;
     let streams = (160 + INCOMPLETE) * usize::from(config.inbound_streams())
@@ -101,9 +103,9 @@ pub(crate) fn most_memory(config: &Config, largest_message: usize) -> usize {
     2 * (buffers + largest_message) + streams + (512 << 10)
 }
 
-/// Operations that a packet of so many bytes may cause while so many chunks are outstanding: a few for each
-/// chunk that has room in it; and one SACK, which RFC 9260 6.2.1 and 7.2.4 want compared with everything
-/// that is outstanding.
+/// Maximum number of operations for a packet of `packet` bytes while `outstanding` chunks are
+/// outstanding: a few for each chunk that fits the packet, and one SACK, which RFC 9260 6.2.1 and
+/// 7.2.4 require to be compared with every outstanding chunk.
 pub(crate) const fn most_work(packet: usize, outstanding: usize) -> u64 {
     256 + 4 * packet as u64 + 4 * outstanding as u64
 }

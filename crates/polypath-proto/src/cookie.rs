@@ -1,5 +1,5 @@
-//! The state cookie: all that a listening endpoint must remember of an INIT, signed and handed to
-//! the peer for safekeeping (RFC 9260 5.1.3, 5.1.5).
+//! The state cookie: the data that a listening endpoint needs from an INIT, signed and sent to the
+//! peer, which returns it (RFC 9260 5.1.3, 5.1.5).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -13,18 +13,18 @@ const MAC_LEN: usize = 32;
 /// RFC 9260 5.1.3: "The secret key SHOULD be changed reasonably frequently (e.g., hourly)".
 const KEY_PERIOD: Duration = Duration::from_secs(3600);
 
-/// Where an address would begin with 4 or 6.
+/// Tags of the optional fields; an address starts with 4 or 6 instead.
 const OFFER: u8 = 8;
 const ADAPTATION: u8 = 9;
 
-/// What the cookie holds.
+/// The contents of a cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StateCookie {
     pub(crate) created: Time,
     pub(crate) life: Duration,
     pub(crate) local_tag: VerificationTag,
     pub(crate) peer_tag: VerificationTag,
-    /// Tags of the association that existed when the INIT came, or 0 (RFC 9260 5.2.2).
+    /// Tags of the association that existed when the INIT arrived, or 0 (RFC 9260 5.2.2).
     pub(crate) local_tie: VerificationTag,
     pub(crate) peer_tie: VerificationTag,
     pub(crate) local_initial_tsn: Tsn,
@@ -33,36 +33,37 @@ pub(crate) struct StateCookie {
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
     pub(crate) peer_port: u16,
-    /// Where the INIT arrived, and where it came from.
+    /// Destination and source address of the INIT.
     pub(crate) local: IpAddr,
     pub(crate) remote: SocketAddr,
-    /// The peer's addresses in its own order, `remote` among them.
+    /// The peer's addresses in its own order, including `remote`.
     pub(crate) addresses: Vec<IpAddr>,
-    /// What both sides offer beyond RFC 9260.
+    /// Extensions that both sides offer.
     pub(crate) extensions: Extensions,
-    /// What the peer says of authentication; what we say follows from tag and TSN (RFC 4895 6.1).
+    /// The peer's authentication parameters; the local ones follow from tag and TSN (RFC 4895 6.1).
     pub(crate) authentication: Option<AuthOffer>,
-    /// What the peer says of the layer above it (RFC 5061 4.2.6).
+    /// The peer's Adaptation Layer Indication (RFC 5061 4.2.6).
     pub(crate) adaptation_layer: Option<u32>,
 }
 
-/// Why a cookie is refused.
+/// Why a cookie is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CookieError {
-    /// Not signed by this endpoint, changed on its way, or signed with a key that is no longer in use.
+    /// Not signed by this endpoint, modified in transit, or signed with a key that is no longer in
+    /// use.
     Forged,
-    /// The cookie, and by how much it has outlived its lifespan.
+    /// The cookie, and the time since its lifespan ended.
     Stale(Box<StateCookie>, Duration),
 }
 
 impl StateCookie {
-    /// The lifespan of a cookie whose peer asks for `increment` more: at most twice the configured one
-    /// (RFC 9260 3.3.2.1.3).
+    /// The lifespan of a cookie if the peer requests `increment` more: at most twice the configured
+    /// one (RFC 9260 3.3.2.1.3).
     pub(crate) fn life(config: &Config, increment: Duration) -> Duration {
         config.cookie_life() + increment.min(config.cookie_life())
     }
 
-    /// The cookie as bytes, signed with the key that `secret` gives for the time of its creation.
+    /// The cookie as bytes, signed with the key that `secret` yields for its time of creation.
     pub(crate) fn sign(&self, secret: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(160);
         out.extend(self.created.as_nanos().to_be_bytes());
@@ -102,7 +103,8 @@ impl StateCookie {
         out
     }
 
-    /// The cookie in `bytes`, if it was signed with a key that `secret` gives and has not expired.
+    /// The cookie in `bytes`, if it was signed with a key derived from `secret` and has not
+    /// expired.
     pub(crate) fn verify(
         bytes: &[u8],
         secret: &[u8],
@@ -112,8 +114,8 @@ impl StateCookie {
         let at = bytes.len().checked_sub(MAC_LEN).ok_or(CookieError::Forged)?;
         let (body, mac) = bytes.split_at(at);
         // RFC 9260 5.1.5 (1): "The timestamp in the State Cookie MAY be used to determine which
-        // secret key to use. If [...] the secret key to use is not available anymore, the packet [...]
-        // MUST be silently discarded."
+        // secret key to use. If [...] the secret key to use is not available anymore, the packet
+        // [...] MUST be silently discarded."
         let (created, _) = body.split_first_chunk().ok_or(CookieError::Forged)?;
         let created = Time::from_nanos(u64::from_be_bytes(*created));
         if !key_is_in_use(created, config, now) {
@@ -148,7 +150,7 @@ impl StateCookie {
             inbound_streams: take(b).map(u16::from_be_bytes)?,
             peer_port: take(b).map(u16::from_be_bytes)?,
             remote: {
-                // The port stands with the other numbers, the address with the other addresses.
+                // The port is stored with the other numbers, the address with the other addresses.
                 let port = take(b).map(u16::from_be_bytes)?;
                 let mut ahead = *b;
                 take_ip(&mut ahead)?;
@@ -161,7 +163,7 @@ impl StateCookie {
             },
             addresses: {
                 let mut addresses = Vec::new();
-                // So few bytes are no address.
+                // The remaining `Extensions::LEN` bytes are not an address.
                 while b.len() > Extensions::LEN && !matches!(b[0], OFFER | ADAPTATION) {
                     addresses.push(take_ip(b)?);
                 }
@@ -189,15 +191,15 @@ impl StateCookie {
     }
 }
 
-/// The key that signs cookies made at `created`. The secret gives one for each period, so that no
-/// earlier key has to be stored.
+/// The key for cookies created at `created`. The secret yields one key for each period, so that no
+/// earlier key must be stored.
 fn key_of(secret: &[u8], created: Time) -> [u8; 32] {
     let period = created.as_nanos() / KEY_PERIOD.as_nanos() as u64;
     hmac(secret, &[b"state cookie", &period.to_be_bytes()])
 }
 
-/// Whether the key of a cookie made at `created` still verifies it: for the longest lifespan, and for one
-/// period more, in which the cookie is reported as stale.
+/// Whether the key of a cookie created at `created` is still in use: for the longest lifespan, and
+/// for one more period in which the cookie is reported as stale.
 fn key_is_in_use(created: Time, config: &Config, now: Time) -> bool {
     let longest = StateCookie::life(config, Duration::MAX);
     created <= now && now.since(created) <= longest + KEY_PERIOD
@@ -263,8 +265,8 @@ mod tests {
         StateCookie::verify(bytes, secret, &Config::rfc9260(), Time::from_secs(seconds))
     }
 
-    /// RFC 9260 5.1.3, 5.1.5 (1): another key each hour; the one before is kept for the cookies that it
-    /// has signed.
+    /// RFC 9260 5.1.3, 5.1.5 (1): the key changes each hour; the previous one remains valid for the
+    /// cookies signed with it.
     #[test]
     fn the_key_changes_every_hour() {
         let made_at = |seconds| StateCookie { created: Time::from_secs(seconds), ..cookie() };
@@ -275,12 +277,12 @@ mod tests {
         assert_eq!(verify(&late.sign(b"key"), b"key", 3640), Ok(late.clone()));
         let stale = verify(&late.sign(b"key"), b"key", 3700);
         assert!(matches!(stale, Err(CookieError::Stale(_, by)) if by == Duration::from_secs(50)));
-        // A cookie of an old key is worth nothing, whatever lifespan it claims.
+        // A cookie with an old key is rejected, even with a lifespan that has not ended.
         let forever = StateCookie { life: Duration::from_secs(1 << 30), ..made_at(10) };
         let bytes = forever.sign(b"key");
         assert_eq!(verify(&bytes, b"key", 3600), Ok(forever));
         assert_eq!(verify(&bytes, b"key", 10 + 3600 + 121), Err(CookieError::Forged));
-        // Nor one from the future.
+        // A cookie from the future is rejected too.
         assert_eq!(verify(&bytes, b"key", 9), Err(CookieError::Forged));
     }
 

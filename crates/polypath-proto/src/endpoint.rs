@@ -1,4 +1,4 @@
-//! An endpoint: who is a packet for? Stateless replies, cookies, and the associations.
+//! An endpoint: finds the association of each packet, sends stateless replies, checks cookies.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -19,15 +19,15 @@ use crate::{
 #[derive(Debug)]
 struct Entry {
     association: Association,
-    /// As indexed in `by_tag`, `by_peer` and `timeouts`; tag 0 and no path once it is closed: packets
-    /// for it are out of the blue then, and its peer may open another one.
+    /// The tag indexed in `by_tag`; 0 once the association is closed: then its packets are out of
+    /// the blue, and its peer may open another one.
     tag: VerificationTag,
-    /// Changes of the paths up to the index; `u64::MAX` if nothing is there.
+    /// Number of path changes at the last indexing; `u64::MAX` if no path is indexed.
     paths: u64,
     peers: Vec<IpAddr>,
     timeout: Option<Time>,
     released: bool,
-    /// In the queues below.
+    /// Whether the association is in the queues `transmitting`, `telling` and `stale`.
     transmits: bool,
     tells: bool,
     stale: bool,
@@ -44,7 +44,8 @@ pub struct Endpoint {
     by_tag: BTreeMap<u32, AssociationId>,
     by_peer: BTreeMap<(IpAddr, u16), AssociationId>,
     timeouts: BTreeSet<(Time, AssociationId)>,
-    /// Associations that may have something to send, to tell, or another timeout than is indexed.
+    /// Associations that may have a packet to send, an event, or a timeout other than the indexed
+    /// one.
     transmitting: VecDeque<AssociationId>,
     telling: VecDeque<AssociationId>,
     stale: Vec<AssociationId>,
@@ -52,11 +53,11 @@ pub struct Endpoint {
     stats: EndpointStats,
 }
 
-/// Stateless replies that wait; more are dropped.
+/// Limit on queued stateless replies; further ones are dropped.
 const MOST_REPLIES: usize = 256;
 
 impl Endpoint {
-    /// An endpoint; all its randomness comes from `seed`.
+    /// An endpoint that derives all its randomness from `seed`.
     pub fn new(config: EndpointConfig, seed: Seed) -> Self {
         let mut secret = Secret::new(&seed, "polypath endpoint");
         let shared = Shared { secret: secret.next_bytes(), config };
@@ -77,7 +78,7 @@ impl Endpoint {
         }
     }
 
-    /// What it was made from.
+    /// The configuration.
     pub fn config(&self) -> &EndpointConfig {
         &self.shared.config
     }
@@ -87,13 +88,13 @@ impl Endpoint {
         self.stats
     }
 
-    /// Lets peers open associations, or no longer.
+    /// Sets whether peers may open associations.
     pub const fn set_listening(&mut self, listening: bool) {
         self.listening = listening;
     }
 
-    /// Opens an association with the SCTP port `peer_port` at these addresses; the first one is the
-    /// primary. Data may be sent at once and waits for the handshake.
+    /// Opens an association with SCTP port `peer_port` at the addresses `remotes`, the first of
+    /// which is the primary. The application may send data at once; it waits for the handshake.
     ///
     /// # Errors
     ///
@@ -107,7 +108,8 @@ impl Endpoint {
         self.connect_with(now, peer_port, remotes, self.shared.config.association.clone())
     }
 
-    /// As [`connect`](Self::connect), with other constants and policies than the endpoint's.
+    /// Like [`connect`](Self::connect), with constants and policies that differ from the
+    /// endpoint's.
     ///
     /// # Errors
     ///
@@ -151,32 +153,33 @@ impl Endpoint {
         Ok(id)
     }
 
-    /// This host has another address, on which the driver receives and from which it sends: associations
-    /// whose sides have agreed on it tell their peers (RFC 5061; `sctp_bindx` of RFC 6458 9.1,
-    /// `SCTP_AUTO_ASCONF` of 8.1.23). New associations use it at any rate.
+    /// Adds a local address on which the driver receives and from which it sends. Associations with
+    /// dynamic addresses announce it to their peers (RFC 5061; `sctp_bindx` of RFC 6458 9.1,
+    /// `SCTP_AUTO_ASCONF` of 8.1.23). New associations use it in any case.
     pub fn add_local_address(&mut self, now: Time, ip: IpAddr) {
         if !self.shared.config.addresses.contains(&ip) {
             self.change_addresses(now, |config| config.addresses.push(ip));
         }
     }
 
-    /// This host has an address no more, or should not use it. The last address of an association stays
-    /// until there is another one (RFC 5061 5.3 F5).
+    /// Removes a local address that the host has lost or should not use. An association keeps its
+    /// last address until it has another one (RFC 5061 5.3 F5).
     pub fn remove_local_address(&mut self, now: Time, ip: IpAddr) {
         if self.shared.config.addresses.contains(&ip) {
             self.change_addresses(now, |config| config.addresses.retain(|known| *known != ip));
         }
     }
 
-    /// This host has these addresses, or routes to others have changed; for an endpoint that is bound to an
-    /// unspecified address. Associations whose sides have agreed on it tell their peers of an address that goes if
-    /// they use it, and of one that comes if it is the one that the routes take towards the peer: others, such as
-    /// those of bridges to containers, are nothing to the peer.
+    /// Sets the host's addresses after they or the routes have changed, for an endpoint bound to an
+    /// unspecified address. Associations with dynamic addresses announce the deletion of an address
+    /// that they use, and the addition of an address that the routes choose as source towards the
+    /// peer: the peer has no use for others, such as those of container bridges.
     pub fn set_host_addresses(&mut self, now: Time, there: Vec<IpAddr>) {
         self.change_addresses(now, |config| config.host_addresses = Some(there));
     }
 
-    /// Of the host's addresses, the routes take this one towards the peer of some association.
+    /// Whether the routes choose `local`, of the host's addresses `there`, as source towards the
+    /// peer of an association.
     pub fn is_routed(&self, local: IpAddr, there: &[IpAddr]) -> bool {
         let mut open = self.entries.values().filter(|e| !e.association.is_closed());
         open.any(|entry| entry.association.is_routed(local, there))
@@ -195,7 +198,7 @@ impl Endpoint {
         }
     }
 
-    /// A datagram has arrived.
+    /// Processes a received datagram.
     pub fn handle_datagram(&mut self, now: Time, from: FourTuple, ecn: Ecn, datagram: &[u8]) {
         self.stats.datagrams_received += 1;
         self.reindex();
@@ -214,7 +217,7 @@ impl Endpoint {
             },
         };
         let header = packet.header();
-        // RFC 9260 3.1: "Source Port Number 0 MUST NOT be used", and so the destination's.
+        // RFC 9260 3.1: "Source Port Number 0 MUST NOT be used", and likewise the destination's.
         if header.source_port == 0 || header.destination_port == 0 {
             self.stats.malformed += 1;
             return;
@@ -232,7 +235,7 @@ impl Endpoint {
         }
         let peer = (from.remote.ip(), header.source_port);
         let by_peer = self.by_peer.get(&peer).copied();
-        // RFC 4895 6.3: the cookie may stand behind an AUTH chunk.
+        // RFC 4895 6.3: the COOKIE ECHO may follow an AUTH chunk.
         let mut chunks = packet.chunks();
         let mut first = chunks.next();
         let behind = matches!(first, Some(Ok(Chunk::Auth(_))));
@@ -240,12 +243,12 @@ impl Endpoint {
             first = chunks.next();
         }
         let done = 1 + usize::from(behind);
-        // RFC 9260 8.4 (2), 8.5.1 B: with another tag than the association's, an ABORT has the whole packet
-        // discarded.
+        // RFC 9260 8.4 (2), 8.5.1 B: a packet with an ABORT and a tag other than the association's
+        // is discarded.
         let aborts = || packet.chunks().any(|c| matches!(c, Ok(Chunk::Abort(_))));
         match (first, by_peer) {
             (Some(Ok(Chunk::Init(init))), _) if header.verification_tag.0 == 0 => {
-                // RFC 9260 6.10: an INIT travels alone.
+                // RFC 9260 6.10: an INIT must be the only chunk of its packet.
                 if packet.chunks().count() == 1 {
                     let existing = by_peer.or_else(|| self.listed(&init, header.source_port));
                     self.handle_init(now, from, header, &init, existing);
@@ -259,7 +262,7 @@ impl Endpoint {
                 if entry.association.trusts_cookie_echo(now, &packet)
                     && entry.association.handle_cookie_echo(now, tag, echo.cookie, from)
                 {
-                    // What follows the cookie in the packet is the new association's already.
+                    // The chunks after the cookie already belong to the new association.
                     entry.association.handle_packet(now, from, ecn, &packet, done);
                 }
                 self.touch(id);
@@ -267,7 +270,8 @@ impl Endpoint {
             (Some(Ok(Chunk::CookieEcho(echo))), None) if !aborts() => {
                 self.handle_cookie_echo(now, from, ecn, &packet, (echo.cookie, done));
             }
-            // RFC 9260 8.5.1 E, 9.2: the peer still ends an older association while this side opens one.
+            // RFC 9260 8.5.1 E, 9.2: the peer is still ending an older association while this side
+            // opens one.
             (_, Some(id))
                 if self.entries.get(&id).is_some_and(|e| e.association.is_opening())
                     && packet.chunks().any(|c| c == Ok(Chunk::ShutdownAck)) =>
@@ -279,7 +283,7 @@ impl Endpoint {
                 if entry.association.handle_reflected(&from, &packet) {
                     self.touch(id);
                 } else {
-                    // RFC 9260 8.5: the tag is wrong: silently discarded.
+                    // RFC 9260 8.5: a packet with a wrong tag is silently discarded.
                     self.stats.bad_tag += 1;
                 }
             }
@@ -287,8 +291,8 @@ impl Endpoint {
         }
     }
 
-    /// The association that a datagram is for, or that has the peer that it comes from; `None` if there is
-    /// none yet, and for what is no packet.
+    /// The association with the verification tag of a datagram, or else with its sender as peer;
+    /// `None` if there is none, or if the datagram is not an SCTP packet.
     pub fn owner(&mut self, from: &FourTuple, datagram: &[u8]) -> Option<AssociationId> {
         self.reindex();
         let header = CommonHeader::peek(datagram)?;
@@ -299,10 +303,11 @@ impl Endpoint {
         by_tag.or_else(|| self.by_peer.get(&(from.remote.ip(), header.source_port)).copied())
     }
 
-    /// A packet that may do without a checksum (RFC 9653 5.2, 5.3): one of an association in which this
-    /// side has offered that, its INIT ACK included, or one of no association. RFC 9653 5.3 leaves it open
-    /// whether out of the blue packets without checksum are processed: the answer shows a peer at once that
-    /// this host has restarted. Packets with INIT and COOKIE ECHO always have a checksum.
+    /// Parses a packet that may lack a checksum (RFC 9653 5.2, 5.3): one of an association in which
+    /// this side has offered that, including its INIT ACK, or one of no association. RFC 9653 5.3
+    /// leaves open whether out of the blue packets without a checksum are processed: the reply
+    /// shows the peer at once that this host has restarted. Packets with INIT and COOKIE ECHO
+    /// always have a checksum.
     fn without_checksum<'a>(&self, datagram: &'a [u8]) -> Option<Packet<'a>> {
         if !self.shared.config.zero_checksum || datagram.get(8..12) != Some(&[0; 4]) {
             return None;
@@ -315,7 +320,7 @@ impl Endpoint {
         (accepted && !packet.chunks().any(handshake)).then_some(packet)
     }
 
-    /// The association whose peer has one of the addresses that an INIT lists: a stranger must not
+    /// The association whose peer has one of the addresses listed in an INIT: another host must not
     /// take them over (RFC 9260 5.2.2).
     fn listed(&self, init: &Init<'_>, port: u16) -> Option<AssociationId> {
         let mut addresses = init.parameters.iter().filter_map(|p| p.ok()?.address());
@@ -344,7 +349,7 @@ impl Endpoint {
             verification_tag: init.initiate_tag,
         };
         if !self.listening {
-            // RFC 9260 8.4 (3): an INIT that cannot be taken is answered by an ABORT.
+            // RFC 9260 8.4 (3): an INIT that cannot be accepted is answered with an ABORT.
             self.stats.refused += 1;
             let packet = reply::abort_packet(reply_header, false, &self.shared, |_| Ok(()));
             return self.reply(from, packet);
@@ -367,7 +372,7 @@ impl Endpoint {
                 ties: Default::default(),
             }
             .packet(now, &self.shared, config),
-            // Without a tag there is nobody to answer (RFC 9260 3.3.2).
+            // Without an Initiate Tag there is no tag for a reply (RFC 9260 3.3.2).
             Err(_) if init.initiate_tag.0 == 0 => return,
             Err(error) => {
                 reply::abort_packet(reply_header, false, &self.shared, |c| error.write(c))
@@ -376,7 +381,7 @@ impl Endpoint {
         self.reply(from, packet);
     }
 
-    /// RFC 9260 5.1 D, 5.1.5: a peer without an association brings a cookie.
+    /// RFC 9260 5.1 D, 5.1.5: a COOKIE ECHO from a peer without an association.
     fn handle_cookie_echo(
         &mut self,
         now: Time,
@@ -409,11 +414,12 @@ impl Endpoint {
             self.stats.bad_cookies += 1;
             return;
         }
-        // RFC 9260 5.1.5 (3): ports and tag must be those of the cookie.
+        // RFC 9260 5.1.5 (3): ports and tag must match those of the cookie.
         if cookie.local_tag != header.verification_tag
             || cookie.peer_port != header.source_port
             || self.by_tag.contains_key(&cookie.local_tag.0)
-            // RFC 9260 5.2.2, as in `listed`: since the INIT, an association may have taken them.
+            // RFC 9260 5.2.2, as in `listed`: an association may have taken the addresses since the
+            // INIT.
             || cookie.addresses.iter().any(|ip| self.by_peer.contains_key(&(*ip, cookie.peer_port)))
         {
             self.stats.bad_cookies += 1;
@@ -458,9 +464,9 @@ impl Endpoint {
             destination_port: header.source_port,
             verification_tag: header.verification_tag,
         };
-        // RFC 4895 6.3: as if there were no AUTH chunk.
+        // RFC 4895 6.3: the packet is processed as if it had no AUTH chunk.
         let first = packet.chunks().find(|chunk| !matches!(chunk, Ok(Chunk::Auth(_))));
-        // RFC 9260 8.5.1 A: tag 0 is for an INIT alone.
+        // RFC 9260 8.5.1 A: only an INIT has tag 0.
         if header.verification_tag.0 == 0 && !matches!(first, Some(Ok(Chunk::Init(_)))) {
             return;
         }
@@ -479,7 +485,7 @@ impl Endpoint {
             _ => false,
         };
         let packet = match first {
-            // (3) with a port that no endpoint has: nobody listens there.
+            // (3) for a port without an endpoint: no listener.
             Some(Ok(Chunk::Init(init))) if header.verification_tag.0 == 0 => {
                 if init.initiate_tag.0 == 0 {
                     return;
@@ -493,7 +499,7 @@ impl Endpoint {
                 reply::shutdown_complete_packet(reply_header, &self.shared)
             }
             Some(Ok(_)) if packet.chunks().any(discarded) => return,
-            // (8), also for an INIT with another tag than 0.
+            // (8), also for an INIT with a tag other than 0.
             Some(Ok(_)) => reply::abort_packet(reply_header, true, &self.shared, |_| Ok(())),
         };
         self.reply(from, packet);
@@ -507,10 +513,10 @@ impl Endpoint {
         }
     }
 
-    /// The network could not deliver a datagram to `four_tuple.remote` (RFC 9260 10). `quoted` is the
-    /// packet that the ICMP message quotes; `None` if this host itself reports it, or if a layer
-    /// below has recognised what was quoted as its own. A message that quotes too little to be
-    /// recognised must not be passed on (RFC 6951 5.5).
+    /// The network could not deliver a datagram to `four_tuple.remote` (RFC 9260 10). `quoted` is
+    /// the packet that the ICMP message quotes; `None` if this host itself reports the error, or if
+    /// a lower layer has recognised the quoted packet as its own. A message whose quotation is too
+    /// short to be recognised must not be passed on (RFC 6951 5.5).
     pub fn handle_unreachable(
         &mut self,
         now: Time,
@@ -537,13 +543,14 @@ impl Endpoint {
         self.by_peer.range((remote, 0)..=(remote, u16::MAX)).map(|(_, id)| *id).collect()
     }
 
-    /// The instant at which [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// The instant at which to call [`handle_timeout`](Self::handle_timeout).
     pub fn poll_timeout(&mut self) -> Option<Time> {
         self.settle();
         self.timeouts.first().map(|(time, _)| *time)
     }
 
-    /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
+    /// Processes expired timers. Call it at the instant returned by `poll_timeout`; earlier calls
+    /// are harmless.
     pub fn handle_timeout(&mut self, now: Time) {
         self.settle();
         while let Some(&(time, id)) = self.timeouts.first() {
@@ -559,10 +566,11 @@ impl Endpoint {
         }
     }
 
-    /// Writes the next datagram, or several of one size for one path if the buffer has room for them,
-    /// and says where they go. Call it until it gives `None`, after every other call.
+    /// Writes the next datagram, or several of equal size for one path if the buffer has room for
+    /// them, and returns their addresses and size. Call it after every other call until it returns
+    /// `None`.
     ///
-    /// `buf` holds one packet of the largest path MTU at least; 64 KiB allow for batches.
+    /// `buf` must hold at least one packet of the largest path MTU; 64 KiB permit batches.
     pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8]) -> Option<Transmit> {
         if let Some(reply) = self.replies.pop_front() {
             return Some(reply::write_reply(&reply, buf));
@@ -570,7 +578,7 @@ impl Endpoint {
         while let Some(&id) = self.transmitting.front() {
             if let Some(entry) = self.entries.get_mut(&id) {
                 let transmit = entry.association.poll_transmit(now, buf);
-                // It may have given up messages.
+                // It may have abandoned messages.
                 let tells = entry.association.has_events();
                 if tells && !std::mem::replace(&mut entry.tells, true) {
                     self.telling.push_back(id);
@@ -590,7 +598,7 @@ impl Endpoint {
         None
     }
 
-    /// The next event of an association. Call it until it gives `None`, after every other call.
+    /// The next event of an association. Call it after every other call until it returns `None`.
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
         while let Some(&id) = self.telling.front() {
             if let Some(entry) = self.entries.get_mut(&id) {
@@ -612,23 +620,23 @@ impl Endpoint {
         !self.telling.is_empty()
     }
 
-    /// An association, to look at.
+    /// Shared access to an association.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
         self.entries.get(&id).filter(|e| !e.released).map(|e| &e.association)
     }
 
-    /// An association, to use.
+    /// Exclusive access to an association.
     pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
         self.touch(id);
         self.entries.get_mut(&id).filter(|e| !e.released).map(|e| &mut e.association)
     }
 
-    /// Every association that has not been released, closed ones included.
+    /// Every association not yet released, including closed ones.
     pub fn associations(&self) -> impl Iterator<Item = AssociationId> + '_ {
         self.entries.iter().filter(|(_, e)| !e.released).map(|(id, _)| *id)
     }
 
-    /// Nobody wants anything more of this association. One that is not closed is aborted.
+    /// Drops an association that the application no longer needs. An open association is aborted.
     pub fn release(&mut self, now: Time, id: AssociationId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.association.abort(now, b"");
@@ -641,7 +649,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// What does not hold, in words.
+    /// A description of the first inconsistency.
     pub fn check_invariants(&self) -> Result<(), String> {
         for (id, entry) in &self.entries {
             let found = entry.association.check_invariants();
@@ -655,7 +663,7 @@ impl Endpoint {
         AssociationId(self.next_id)
     }
 
-    /// A verification tag that no association has, and an initial TSN (RFC 9260 5.3.1).
+    /// A verification tag that no association uses, and an initial TSN (RFC 9260 5.3.1).
     fn fresh_tags(&mut self) -> (VerificationTag, Tsn) {
         loop {
             let tag = self.secret.next_u32();
@@ -683,13 +691,14 @@ impl Endpoint {
         self.touch(id);
     }
 
-    /// Brings the indices up to date with an association's tag and addresses.
+    /// Updates the indices with an association's tag and addresses.
     fn index(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let a = &entry.association;
         let paths = if a.is_closed() { u64::MAX } else { a.path_changes() };
-        // Until its last words have left, what arrives for it is no stranger's: the answer to that, an
-        // ABORT without a cause, would overtake the ABORT with the reason.
+        // A closed association keeps its tag until its last packets have been sent: otherwise the
+        // reply to an out of the blue packet, an ABORT without a cause, would overtake the ABORT
+        // with the reason.
         let tag =
             if a.is_closed() && !a.has_last_words() { VerificationTag(0) } else { a.local_tag() };
         if entry.tag != tag {
@@ -716,14 +725,15 @@ impl Endpoint {
         }
     }
 
-    /// The application may have closed associations since they were last touched.
+    /// Updates the indices: the application may have closed associations since they were last
+    /// touched.
     fn reindex(&mut self) {
         for i in 0..self.stale.len() {
             self.index(self.stale[i]);
         }
     }
 
-    /// Something may have changed in an association.
+    /// Queues an association whose state may have changed.
     fn touch(&mut self, id: AssociationId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         if !std::mem::replace(&mut entry.transmits, true) {
@@ -738,7 +748,7 @@ impl Endpoint {
         self.index(id);
     }
 
-    /// Brings the timeouts up to date, and drops associations that nobody wants any more.
+    /// Updates the timeouts, and removes released associations that are closed.
     fn settle(&mut self) {
         self.reindex();
         while let Some(id) = self.stale.pop() {

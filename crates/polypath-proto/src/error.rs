@@ -1,14 +1,14 @@
-//! One error for each operation that the application starts.
+//! Errors of the operations that the application starts.
 
 use thiserror::Error;
 
 use crate::{ConfigError, PathId, StreamId};
 
-/// Why a message was not taken.
+/// Why a message was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The send buffer is full; [`Event::Writable`](crate::Event::Writable) tells when to try again.
+    /// The send buffer is full; try again after [`Event::Writable`](crate::Event::Writable).
     #[error("the send buffer is full")]
     WouldBlock,
     /// Messages have at least one byte (RFC 9260 3.3.1).
@@ -22,12 +22,12 @@ pub enum SendError {
         /// The limit.
         max: usize,
     },
-    /// The peer takes fewer streams.
+    /// The peer allows fewer streams.
     #[error("stream {stream} does not exist, the association has {streams} outgoing streams")]
     NoSuchStream {
-        /// The stream asked for.
+        /// The requested stream.
         stream: StreamId,
-        /// How many there are.
+        /// Number of outgoing streams.
         streams: u16,
     },
     /// The association is shutting down or closed.
@@ -39,51 +39,51 @@ pub enum SendError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReconfigError {
-    /// One side has not offered it (`stream_reconfiguration`).
+    /// One side has not offered stream reconfiguration (`stream_reconfiguration`).
     #[error("the two sides have not agreed on stream reconfiguration")]
     NotAgreed,
     /// The association is not established, or is shutting down.
     #[error("the association is not established")]
     NotEstablished,
-    /// A request is on its way, of this side or one that answers the peer's; RFC 6525 5.1.1 allows no
-    /// second one. Its event tells when it has ended.
+    /// A local request, or one that answers the peer's, is outstanding; RFC 6525 5.1.1 allows only
+    /// one. An event reports its result.
     #[error("another request is in progress")]
     InProgress,
     /// There is no such stream in that direction.
     #[error("stream {stream} does not exist, there are {streams}")]
     NoSuchStream {
-        /// The stream asked for.
+        /// The requested stream.
         stream: StreamId,
-        /// How many there are.
+        /// Number of streams in that direction.
         streams: u16,
     },
-    /// The list does not fit a packet; an empty one stands for all.
+    /// The list does not fit a packet; an empty list selects all streams.
     #[error("{listed} streams are listed, at most {max} fit a request; an empty list is all")]
     TooMany {
-        /// How many are listed.
+        /// Number of listed streams.
         listed: usize,
         /// The limit.
         max: usize,
     },
-    /// No stream would be added, or there would be more than 65535.
+    /// No stream would be added, or the total would exceed 65535.
     #[error("{added} streams cannot be added to {streams}")]
     NotSoMany {
-        /// Streams to be added.
+        /// Requested number of additional streams.
         added: u16,
-        /// Streams that there are.
+        /// Current number of streams.
         streams: u16,
     },
 }
 
-/// Why a change of addresses was not asked for.
+/// Why a change of addresses was not requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// The two sides have not agreed on addresses that come and go (`dynamic_addresses`), or the peer
-    /// turned out not to understand this.
+    /// The two sides have not agreed on dynamic addresses (`dynamic_addresses`), or the peer has
+    /// turned out not to support this change.
     #[error("the two sides have not agreed on addresses that come and go")]
     NotAgreed,
-    /// It is none of this host's addresses, as far as the endpoint has been told.
+    /// Not a known local address.
     #[error("{0} is no local address of the association")]
     NoSuchAddress(std::net::IpAddr),
 }
@@ -125,7 +125,7 @@ pub enum PathError {
     /// The association is not established.
     #[error("the association is not established")]
     NotEstablished,
-    /// The failover mechanism has no use for such thresholds.
+    /// The failover policy cannot use these thresholds.
     #[error(transparent)]
     Thresholds(#[from] ConfigError),
 }

@@ -1,4 +1,4 @@
-//! What the association tells its user.
+//! Events that an association reports to the application, and messages.
 
 use std::fmt;
 
@@ -6,69 +6,70 @@ use bytes::Bytes;
 
 use crate::{Mid, PathId, PathState, Ppid, Reliability, StreamId, Time};
 
-/// Something that the application may want to know.
+/// An event for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The association can carry data in both directions.
+    /// The handshake is complete: data can flow in both directions.
     Established {
-        /// The peer asked for it.
+        /// The peer opened the association.
         inbound: bool,
     },
-    /// [`recv`](crate::Association::recv) has something new. One event may stand for many messages,
-    /// but none becomes ready after the last event was taken without another one.
+    /// [`recv`](crate::Association::recv) has a new message. One event may announce several
+    /// messages, but a message that becomes ready after the last event was taken causes another
+    /// event.
     Readable,
     /// The send buffer has room again after a send was refused.
     Writable,
-    /// Everything that was given to `send` has been acknowledged by the peer's SCTP.
+    /// The peer's SCTP has acknowledged all data given to `send`.
     Drained,
-    /// A message will not be sent, or not again (SCTP_SEND_FAILED_EVENT, RFC 6458 6.1.11): it was given
-    /// up as its [`Reliability`] says, or it was given to `send` before the association was
-    /// established, on a stream that the peer turned out not to have.
+    /// A message will not be sent, or not retransmitted (SCTP_SEND_FAILED_EVENT, RFC 6458 6.1.11):
+    /// it was abandoned according to its [`Reliability`], or it was given to `send` before the
+    /// association was established, for a stream that the peer does not allow.
     SendFailed {
-        /// Its stream.
+        /// Stream of the message.
         stream: StreamId,
-        /// Its mark.
+        /// Payload protocol identifier.
         ppid: Ppid,
-        /// What the application gave with it.
+        /// [`Message::context`].
         context: u32,
-        /// It was to be delivered in no order.
+        /// Whether the message was unordered.
         unordered: bool,
-        /// Its payload bytes.
+        /// Payload size in bytes.
         bytes: usize,
-        /// A part of it, or all, has been sent (SCTP_DATA_SENT): the peer may have it.
+        /// The message was sent at least in part (SCTP_DATA_SENT): the peer may have it.
         sent: bool,
     },
-    /// A path became known.
+    /// The association has a new path.
     PathAdded {
         /// The new path.
         path: PathId,
     },
-    /// The peer has answered what it was told of a local address (RFC 5061).
+    /// The peer has answered the ASCONF for a local address (RFC 5061).
     LocalAddress {
         /// The address.
         address: std::net::IpAddr,
-        /// What was to become of it.
+        /// The requested change.
         change: AddressChange,
-        /// The peer has agreed.
+        /// Whether the peer granted it.
         granted: bool,
     },
     /// A path changed its state.
     PathState {
         /// The path.
         path: PathId,
-        /// Its state before.
+        /// The previous state.
         from: PathState,
-        /// Its state now.
+        /// The new state.
         to: PathState,
-        /// When it changed.
+        /// Time of the change.
         at: Time,
     },
-    /// New data goes to another path from now on.
+    /// New data uses another path from now on.
     CurrentPath {
-        /// The path that takes new data.
+        /// The path for new data.
         path: PathId,
-        /// When it changed.
+        /// Time of the change.
         at: Time,
     },
     /// Another path became the primary.
@@ -76,61 +77,61 @@ pub enum Event {
         /// The new primary.
         path: PathId,
     },
-    /// The peer has answered a heartbeat of an unconfirmed path with an ABORT: it does not know the
-    /// address that it sees us with there (behind a NAT, or not listed). The association goes on.
+    /// The peer has answered a HEARTBEAT on an unconfirmed path with an ABORT: it does not know the
+    /// source address that it sees (behind a NAT, or not listed). The association remains up.
     PathRefused {
         /// The path.
         path: PathId,
     },
-    /// The peer restarted (RFC 9260 5.2): what was not acknowledged before is lost.
+    /// The peer restarted (RFC 9260 5.2): data that it had not acknowledged is lost.
     Restarted,
-    /// The sequence numbers of streams begin anew, or this side's request for that was refused
-    /// (RFC 6525 6.1.1, `SCTP_STREAM_RESET_EVENT`).
+    /// The sequence numbers of streams restart, or the local request for that failed (RFC 6525
+    /// 6.1.1, `SCTP_STREAM_RESET_EVENT`).
     StreamsReset {
-        /// Streams of the peer, not of this side.
+        /// Whether these are the peer's streams instead of the local ones.
         incoming: bool,
-        /// The streams; all if there is none.
+        /// The streams; empty for all.
         streams: Vec<StreamId>,
-        /// What became of it.
+        /// Result of the request.
         outcome: Reconfigured,
     },
-    /// All sequence numbers begin anew in both directions, TSNs included, or this side's request for
-    /// that was refused (RFC 6525 6.1.2, `SCTP_ASSOC_RESET_EVENT`).
+    /// All sequence numbers restart in both directions, TSNs included, or the local request for
+    /// that failed (RFC 6525 6.1.2, `SCTP_ASSOC_RESET_EVENT`).
     AssociationReset {
-        /// What became of it.
+        /// Result of the request.
         outcome: Reconfigured,
     },
-    /// There are more streams, or this side's request for that was refused (RFC 6525 6.1.3,
+    /// Streams were added, or the local request for that failed (RFC 6525 6.1.3,
     /// `SCTP_STREAM_CHANGE_EVENT`).
     StreamsAdded {
-        /// Streams of the peer, not of this side.
+        /// Whether these are the peer's streams instead of the local ones.
         incoming: bool,
-        /// How many there are of them now.
+        /// The new number of streams.
         streams: u16,
-        /// What became of it.
+        /// Result of the request.
         outcome: Reconfigured,
     },
-    /// The peer reported an error and the association goes on.
+    /// The peer reported an error that does not end the association.
     PeerError {
         /// The error in words.
         cause: String,
     },
-    /// The peer sends nothing new any more and waits for what is outstanding (RFC 9260 9.2).
+    /// The peer has started the shutdown: it sends no new data (RFC 9260 9.2).
     PeerShutdown,
-    /// The association is over. The last event.
+    /// The association has ended. This is its last event.
     Closed(CloseReason),
 }
 
-/// What became of a request to reset or add streams.
+/// Result of a request to reset or add streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reconfigured {
-    /// It was done.
+    /// The peer performed it.
     Performed,
-    /// The peer does not want it.
+    /// The peer denied it.
     Denied,
-    /// The peer could not, as it is in the middle of another one or for another reason; it may be tried
-    /// again.
+    /// The peer could not perform it, because another request is in progress or for another reason;
+    /// the application may try again.
     Failed,
 }
 
@@ -138,35 +139,35 @@ pub enum Reconfigured {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// Both sides agreed; all data was delivered (RFC 9260 9.2).
+    /// Orderly shutdown: all data was delivered (RFC 9260 9.2).
     Graceful,
     /// This side aborted.
     LocalAbort,
-    /// The peer aborted, with its reason in words.
+    /// The peer aborted.
     PeerAbort {
         /// The error causes in words; empty if the peer gave none.
         cause: String,
     },
     /// No answer to INIT or COOKIE ECHO (RFC 9260 4, 5.1).
     NoAnswer,
-    /// Too many errors in a row over all paths (RFC 9260 8.1).
+    /// Too many consecutive errors over all paths (RFC 9260 8.1).
     PeerUnreachable,
     /// The peer did not finish the shutdown in time (RFC 9260 9.2, T5-shutdown-guard).
     ShutdownTimeout,
-    /// The peer broke the protocol.
+    /// The peer violated the protocol.
     ProtocolViolation {
-        /// What it did.
+        /// The violation.
         what: &'static str,
     },
-    /// The network says that nothing speaks SCTP there (ICMP unreachable, RFC 9260 10).
+    /// The network reports that the peer does not support SCTP (ICMP unreachable, RFC 9260 10).
     Unreachable {
-        /// What the network said.
+        /// The ICMP error.
         what: &'static str,
     },
 }
 
 impl CloseReason {
-    /// All that was given to `send` has reached the peer's SCTP.
+    /// Whether all data given to `send` has reached the peer's SCTP.
     pub const fn is_graceful(&self) -> bool {
         matches!(self, Self::Graceful)
     }
@@ -190,14 +191,14 @@ impl fmt::Display for CloseReason {
     }
 }
 
-/// What becomes of a local address at the peer (RFC 5061).
+/// A change of a local address at the peer (RFC 5061).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressChange {
-    /// The peer knows it.
+    /// The peer has added the address.
     Added,
-    /// The peer forgets it.
+    /// The peer has deleted the address.
     Deleted,
-    /// The peer sends to it, as long as it works.
+    /// The peer sends to the address as long as it works.
     Primary,
 }
 
@@ -206,17 +207,17 @@ pub enum AddressChange {
 pub struct Message {
     /// Stream to send on.
     pub stream: StreamId,
-    /// The application's mark.
+    /// Payload protocol identifier.
     pub ppid: Ppid,
-    /// Deliver as soon as complete, in no order (RFC 9260 6.6).
+    /// Deliver the message as soon as it is complete, unordered (RFC 9260 6.6).
     pub unordered: bool,
-    /// How long it is worth sending.
+    /// Limit on the effort to deliver the message.
     pub reliability: Reliability,
-    /// The application's note, which [`Event::SendFailed`] repeats (snd_context, RFC 6458 5.3.4).
+    /// Application context, which [`Event::SendFailed`] repeats (snd_context, RFC 6458 5.3.4).
     pub context: u32,
-    /// Ask the peer to acknowledge it without delay (SCTP_SACK_IMMEDIATELY, RFC 7053 5).
+    /// Request an acknowledgement without delay (SCTP_SACK_IMMEDIATELY, RFC 7053 5).
     pub sack_immediately: bool,
-    /// The bytes; at least one.
+    /// The payload; at least one byte.
     pub payload: Bytes,
 }
 
@@ -235,28 +236,30 @@ impl Message {
     }
 }
 
-/// A message received, or a piece of one that takes more than half the receive buffer
-/// (partial delivery, RFC 9260 6.9).
+/// A received message, or a piece of a message larger than half the receive buffer (partial
+/// delivery, RFC 9260 6.9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Stream that it came on.
+    /// Stream of the message.
     pub stream: StreamId,
-    /// The sender's mark.
+    /// Payload protocol identifier.
     pub ppid: Ppid,
     /// It was sent unordered.
     pub unordered: bool,
-    /// Its number among the ordered or among the unordered messages of its stream: the message identifier
-    /// (RFC 8260 2.1), or the stream sequence number (rcv_ssn, RFC 6458 5.3.5; 0 if unordered). Pieces
-    /// of one message agree in it; where messages are interleaved, those of several may come by turns, and whole
-    /// unordered ones may always come between.
+    /// Its number among the ordered or among the unordered messages of its stream: the message
+    /// identifier (RFC 8260 2.1), or the stream sequence number (rcv_ssn, RFC 6458 5.3.5; 0 if
+    /// unordered). All pieces of a message have the same number. With interleaving, pieces of
+    /// several messages may alternate; complete unordered messages may always be delivered between
+    /// pieces.
     pub mid: Mid,
     /// The message starts with this piece.
     pub beginning: bool,
     /// The message ends with this piece; `beginning && end` is a whole message.
     pub end: bool,
-    /// The sender has given the message up: what came of it is void, and nothing more will come
-    /// (SCTP_PARTIAL_DELIVERY_ABORTED, RFC 6458 6.1.7). The piece is empty and no `end`.
+    /// The sender has abandoned the message: its earlier pieces are void, and no further piece
+    /// follows (SCTP_PARTIAL_DELIVERY_ABORTED, RFC 6458 6.1.7). This piece is empty, and its `end`
+    /// is false.
     pub aborted: bool,
-    /// The bytes.
+    /// The payload.
     pub payload: Bytes,
 }

@@ -1,12 +1,13 @@
-//! What two endpoints can agree on in their handshake beyond RFC 9260.
+//! Extensions of RFC 9260 that two endpoints agree on in their handshake.
 //!
-//! Each side offers, by parameters of its INIT or INIT ACK, what its policies need of the peer. What
-//! both offer is used; where a policy lacks what it needs, the standard's answer takes its place. The
-//! types of the parameters make a peer that does not know them skip them silently (RFC 9260 3.2.1).
+//! Each side offers, with parameters of its INIT or INIT ACK, the extensions that its policies need
+//! from the peer. Extensions offered by both sides are used; a policy whose extension was not
+//! agreed on is replaced by the standard's policy. A peer that does not know these parameter types
+//! skips them silently (RFC 9260 3.2.1).
 //!
-//! What consists of chunks of its own is offered by their types in one parameter, Supported Extensions
-//! (RFC 5061 4.2.7). FORWARD TSN has a parameter of its own besides, which is older (RFC 3758 3.1);
-//! either will do.
+//! Extensions with chunk types of their own are offered by listing these in the Supported
+//! Extensions parameter (RFC 5061 4.2.7). FORWARD TSN also has an older parameter of its own
+//! (RFC 3758 3.1); either one suffices.
 
 use std::fmt;
 
@@ -15,36 +16,37 @@ use crate::wire::{
 };
 use crate::{Config, EndpointConfig};
 
-/// Something that both sides have to know.
+/// An extension that both sides must support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Extension {
     /// A TIMESTAMP chunk in every packet with DATA or SACK
     /// (Caro 2006, retransmission policies, 4.2).
     Timestamps,
-    /// The R bit of DATA and SACK: a retransmission, caused by a retransmission (there).
+    /// The R bit of DATA and SACK: a retransmission, caused by a retransmission (Caro 2006, as
+    /// above).
     RetransmissionFlag,
     /// The count of packets in the flags of a SACK: delayed acknowledgements for CMT
     /// (Iyengar 2006, DAC).
     PacketCount,
-    /// RE-CONFIG chunks: streams are reset and added (RFC 6525).
+    /// RE-CONFIG chunks: streams can be reset and added (RFC 6525).
     StreamReconfiguration,
-    /// Marks of routers instead of losses (RFC 4960 Appendix A).
+    /// Congestion marks by routers instead of losses (RFC 4960 Appendix A).
     Ecn,
-    /// Packets without checksum, where the layer below finds errors (RFC 9653).
+    /// Packets without a checksum, if the layer below detects errors (RFC 9653).
     ZeroChecksum,
-    /// FORWARD TSN chunks: messages may be given up (RFC 3758).
+    /// FORWARD TSN chunks: messages may be abandoned (RFC 3758).
     PartialReliability,
     /// User message interleaving: I-DATA chunks (RFC 8260 2).
     Interleaving,
-    /// Partial reliability where messages are interleaved: I-FORWARD-TSN chunks (RFC 8260 2.3).
+    /// Partial reliability for interleaved messages: I-FORWARD-TSN chunks (RFC 8260 2.3).
     InterleavedForwardTsn,
-    /// NR-SACK chunks: the receiver says what it will not drop again
+    /// NR-SACK chunks: the receiver reports the data that it will not renege on
     /// (draft-natarajan-tsvwg-sctp-nrsack).
     NrSack,
-    /// AUTH chunks: others are authenticated (RFC 4895).
+    /// AUTH chunks, which authenticate other chunks (RFC 4895).
     Authentication,
-    /// ASCONF chunks: addresses come and go (RFC 5061).
+    /// ASCONF chunks: addresses can be added and deleted (RFC 5061).
     DynamicAddresses,
 }
 
@@ -64,7 +66,7 @@ impl Extension {
         Self::DynamicAddresses,
     ];
 
-    /// What a parameter of its own offers.
+    /// The extension that `parameter` itself offers.
     const fn of_parameter(parameter: &Parameter<'_>) -> Option<Self> {
         match parameter {
             Parameter::Timestamps => Some(Self::Timestamps),
@@ -77,11 +79,11 @@ impl Extension {
         }
     }
 
-    /// The chunk types that stand in Supported Extensions for it.
+    /// The chunk types that offer the extension in Supported Extensions.
     const fn chunk_types(self) -> &'static [u8] {
         match self {
             Self::StreamReconfiguration => &[chunk_type::RE_CONFIG],
-            // Beside its parameter: pion looks for it here alone.
+            // In addition to its parameter: pion looks for it only in Supported Extensions.
             Self::PartialReliability => &[chunk_type::FORWARD_TSN],
             Self::Interleaving => &[chunk_type::I_DATA],
             Self::InterleavedForwardTsn => &[chunk_type::I_FORWARD_TSN],
@@ -96,7 +98,7 @@ impl Extension {
         }
     }
 
-    /// Writes the parameter that offers it, if it has one of its own.
+    /// Writes the parameter of the extension, if it has its own.
     fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
         match self {
             Self::Timestamps => p.timestamps(),
@@ -105,7 +107,7 @@ impl Extension {
             Self::Ecn => p.ecn_capable(),
             Self::ZeroChecksum => p.zero_checksum_acceptable(SCTP_OVER_DTLS),
             Self::PartialReliability => p.forward_tsn_supported(),
-            // By Supported Extensions alone; what AUTH needs beside, the association writes.
+            // Offered in Supported Extensions only; the association writes the parameters of AUTH.
             Self::StreamReconfiguration
             | Self::Interleaving
             | Self::InterleavedForwardTsn
@@ -115,7 +117,7 @@ impl Extension {
         }
     }
 
-    /// Bytes that it takes in a packet with DATA.
+    /// Bytes that the extension adds to a packet with DATA.
     const fn overhead(self) -> usize {
         match self {
             Self::Timestamps => TIMESTAMP_LEN,
@@ -138,15 +140,15 @@ impl Extension {
     }
 }
 
-/// A set of extensions: what one side offers, or what both do.
+/// A set of extensions: those that one side offers, or those agreed on.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Extensions(u16);
 
 impl Extensions {
-    /// Bytes that they take in a state cookie.
+    /// Bytes of the set in a state cookie.
     pub(crate) const LEN: usize = 2;
 
-    /// What an endpoint with this configuration offers.
+    /// The extensions that an endpoint with this configuration offers.
     pub(crate) fn offered(config: &Config, endpoint: &EndpointConfig) -> Self {
         let mut all = Self::default();
         let needs =
@@ -173,17 +175,17 @@ impl Extensions {
         all
     }
 
-    /// This one is in it.
+    /// Whether the set contains `extension`.
     pub const fn contains(self, extension: Extension) -> bool {
         self.0 & extension.bit() != 0
     }
 
-    /// There is nothing in it.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Its members.
+    /// The members of the set.
     pub fn iter(self) -> impl Iterator<Item = Extension> {
         Extension::ALL.into_iter().filter(move |&e| self.contains(e))
     }
@@ -192,13 +194,13 @@ impl Extensions {
         self.0 |= extension.bit();
     }
 
-    /// Adds what a parameter of the peer offers.
+    /// Adds the extensions that a parameter of the peer offers.
     pub(crate) fn learn(&mut self, parameter: &Parameter<'_>) {
         if let Some(extension) = Extension::of_parameter(parameter) {
             self.insert(extension);
         }
         if let Parameter::SupportedExtensions(types) = parameter {
-            // Who has AUTH shows it by its parameters (RFC 4895 3).
+            // AUTH is offered by its own parameters (RFC 4895 3).
             for extension in Extension::ALL.into_iter().filter(|e| *e != Extension::Authentication)
             {
                 let needs = extension.chunk_types();
@@ -209,9 +211,9 @@ impl Extensions {
         }
     }
 
-    /// What both sides offer, and so use. RFC 8260 2.3.1: "Only if both end points support the I-DATA chunk
-    /// and the I-FORWARD-TSN chunk, the partial reliability extension can be used in combination with
-    /// user message interleaving."
+    /// The extensions that both sides offer and therefore use. RFC 8260 2.3.1: "Only if both end
+    /// points support the I-DATA chunk and the I-FORWARD-TSN chunk, the partial reliability
+    /// extension can be used in combination with user message interleaving."
     pub(crate) const fn agreed(self, other: Self) -> Self {
         let mut both = Self(self.0 & other.0);
         let forward = both.contains(Extension::InterleavedForwardTsn);
@@ -227,24 +229,24 @@ impl Extensions {
         self.0 &= !extension.bit();
     }
 
-    /// Writes the parameters that offer them.
+    /// Writes the parameters that offer the extensions.
     pub(crate) fn write(self, p: &mut ParameterWriter<'_>) -> Result<(), DoesNotFit> {
         self.iter().try_for_each(|e| e.write(p))?;
         let types: Vec<u8> = self.iter().flat_map(Extension::chunk_types).copied().collect();
         if types.is_empty() { Ok(()) } else { p.supported_extensions(&types) }
     }
 
-    /// Bytes that they take in a packet with DATA.
+    /// Bytes that the extensions add to a packet with DATA.
     pub(crate) fn overhead(self) -> usize {
         self.iter().map(Extension::overhead).sum()
     }
 
-    /// As the state cookie keeps it; nothing if there is none.
+    /// Representation in the state cookie; `None` for an empty set.
     pub(crate) fn to_bytes(self) -> Option<[u8; Self::LEN]> {
         (!self.is_empty()).then_some(self.0.to_be_bytes())
     }
 
-    /// What [`to_bytes`](Self::to_bytes) wrote.
+    /// Inverse of [`to_bytes`](Self::to_bytes).
     pub(crate) fn from_bytes(bytes: [u8; Self::LEN]) -> Option<Self> {
         let known = Extension::ALL.iter().fold(0, |all, e| all | e.bit());
         let bits = u16::from_be_bytes(bytes);
@@ -276,7 +278,8 @@ mod tests {
         assert_eq!(Extensions::from_bytes([1 << 7, 0]), None);
     }
 
-    /// One parameter lists them all, and who knows but a part of an extension's chunks has it not.
+    /// One parameter lists all chunk types; an extension is offered only if all its types are
+    /// listed.
     #[test]
     fn chunk_types_are_offered_in_supported_extensions() {
         let mut set = Extensions::default();

@@ -1,4 +1,4 @@
-//! Newtypes for the numbers of the protocol, so that none is taken for another.
+//! Newtypes for the numbers of the protocol, so that they cannot be confused.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -29,12 +29,12 @@ macro_rules! serial {
                 Self(self.0.wrapping_sub(1))
             }
 
-            /// How many numbers lie between `base` and this one, counted upwards from `base`.
+            /// The distance from `base` up to this number, wrapping.
             pub const fn offset_from(self, base: Self) -> $int {
                 self.0.wrapping_sub(base.0)
             }
 
-            /// Serial comparison: `Less` if `other` lies within the half circle above this one.
+            /// Serial comparison: `Less` if `other` is in the half circle above this number.
             pub fn serial_cmp(self, other: Self) -> Ordering {
                 (self.0.wrapping_sub(other.0) as $signed).cmp(&0)
             }
@@ -98,7 +98,7 @@ number!(
     StreamId, u16
 );
 number!(
-    /// Payload protocol identifier: the application's own mark on a message, carried untouched.
+    /// Payload protocol identifier: set by the application and delivered unchanged.
     Ppid, u32
 );
 number!(
@@ -106,17 +106,17 @@ number!(
     VerificationTag, u32
 );
 number!(
-    /// A path of an association: a pair of local and remote address, counted from 0 in the order
-    /// in which the paths became known. The number stays valid as long as the association.
+    /// A path of an association: a pair of local and remote address, counted from 0 in the order in
+    /// which the paths were added. The number remains valid for the lifetime of the association.
     PathId, u8
 );
 number!(
-    /// An association of an `Endpoint`. Never used again after the association has gone.
+    /// An association of an `Endpoint`. The number is not reused after the association has ended.
     AssociationId, u64
 );
 
 impl PathId {
-    /// The path's place in a list of all paths.
+    /// The path's index in a list of all paths.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

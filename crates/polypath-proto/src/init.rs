@@ -11,42 +11,42 @@ use crate::wire::{
 };
 use crate::{Config, Extension, Extensions, FourTuple, Time, Tsn, VerificationTag};
 
-/// Addresses of a peer that are recorded at least, besides the source of its packet; more if there may be
-/// more paths. A COOKIE ECHO with all of them still fits a packet.
+/// Limit on the recorded addresses of a peer, apart from the source of its packet; `max_paths` if
+/// that is larger. A COOKIE ECHO with all of them still fits a packet.
 const MOST_ADDRESSES: usize = 32;
 
-/// What an INIT or INIT ACK says beyond its fixed fields.
+/// The parameters of an INIT or INIT ACK.
 #[derive(Debug, Default)]
 pub(crate) struct PeerParameters {
-    /// Usable addresses in the peer's order, the source among them.
+    /// Usable addresses in the peer's order, including the source.
     pub(crate) addresses: Vec<IpAddr>,
-    /// Whether it has listed any.
+    /// Whether the peer has listed any address.
     pub(crate) lists_addresses: bool,
     pub(crate) cookie: Option<Vec<u8>>,
-    /// Parameters that are to be reported as not recognised: whole, padded, end to end.
+    /// Parameters to report as unrecognized: complete, padded, concatenated.
     pub(crate) unrecognized: Vec<u8>,
-    /// Milliseconds by which the cookie should live longer.
+    /// Requested extension of the cookie's life, in milliseconds.
     pub(crate) preservative: u32,
-    /// What the peer offers beyond RFC 9260.
+    /// Extensions that the peer offers.
     pub(crate) offered: Extensions,
-    /// What it says of authentication.
+    /// The peer's authentication parameters.
     pub(crate) authentication: Option<AuthOffer>,
-    /// What it says of the layer above it.
+    /// The peer's Adaptation Layer Indication.
     pub(crate) adaptation_layer: Option<u32>,
 }
 
-/// Why an INIT or INIT ACK is answered by an ABORT.
+/// Why an INIT or INIT ACK is answered with an ABORT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InitError {
-    /// RFC 9260 3.3.2: zero streams or no initiate tag, or a parameter of the wrong length.
+    /// RFC 9260 3.3.2: zero streams, no Initiate Tag, or a parameter with a wrong length.
     InvalidMandatoryParameter,
-    /// RFC 9260 3.3.2.1.4: host names are refused.
+    /// RFC 9260 3.3.2.1.4: host names are rejected.
     HostName(Vec<u8>),
     /// RFC 9260 3.3.3: the state cookie is missing.
     MissingCookie,
     /// RFC 9260 3.3.2: a_rwnd below 1500 bytes.
     SmallWindow,
-    /// RFC 4895 6.1: a Random parameter that has not 32 bytes.
+    /// RFC 4895 6.1: a Random parameter that is not 32 bytes long.
     RandomLength,
     /// RFC 5061 6: ASCONF is offered without AUTH.
     AsconfWithoutAuth,
@@ -79,7 +79,7 @@ impl InitError {
     }
 }
 
-/// Checks the fixed fields and reads the parameters. `source` is where the packet came from: it is
+/// Checks the fixed fields and reads the parameters. `source`, the source address of the packet, is
 /// one of the peer's addresses, listed or not (RFC 9260 5.1.2 A to C).
 pub(crate) fn read(
     init: &Init<'_>,
@@ -87,7 +87,8 @@ pub(crate) fn read(
     config: &Config,
     ack: bool,
 ) -> Result<PeerParameters, InitError> {
-    // RFC 9260 3.3.2: "If the value of the Initiate Tag is found to be 0", "number of streams of 0".
+    // RFC 9260 3.3.2: "If the value of the Initiate Tag is found to be 0", "number of streams of
+    // 0".
     if init.initiate_tag.0 == 0 || init.outbound_streams == 0 || init.inbound_streams == 0 {
         return Err(InitError::InvalidMandatoryParameter);
     }
@@ -114,18 +115,19 @@ pub(crate) fn read(
                 }
             }
             Err(ParameterError::Length) => return Err(InitError::InvalidMandatoryParameter),
-            // An offer, or what says nothing to us.
+            // An offer, or a parameter that is ignored.
             Ok(parameter) => {
                 p.offered.learn(&parameter);
                 if config.authentication() {
                     auth.learn(&parameter);
                 }
-                // RFC 3758 3.3.2: who does not use it acts as if it did not know it.
+                // RFC 3758 3.3.2: an endpoint that does not use the extension reports it as
+                // unrecognized.
                 if parameter == Parameter::ForwardTsnSupported && !config.partial_reliability() {
                     p.report(&[0xc0, 0, 0, 4]);
                 }
             }
-            // Of a known type, but the wrong length.
+            // A known type with a wrong length.
             Err(_) => {}
         }
     }
@@ -139,13 +141,13 @@ pub(crate) fn read(
     if ack && p.cookie.is_none() {
         return Err(InitError::MissingCookie);
     }
-    // RFC 5061 6: an INIT "that indicates that the peer supports the ASCONF extension but does NOT support
-    // the [RFC4895] extension" is aborted, an INIT ACK opens no association.
+    // RFC 5061 6: an INIT "that indicates that the peer supports the ASCONF extension but does NOT
+    // support the [RFC4895] extension" is answered with an ABORT; an INIT ACK opens no association.
     let insists = config.dynamic_addresses() && !config.unauthenticated_addresses();
     if insists && p.offered.contains(Extension::DynamicAddresses) && p.authentication.is_none() {
         return Err(InitError::AsconfWithoutAuth);
     }
-    // RFC 9260 5.1.2 C: recorded are also those for which there is no path.
+    // RFC 9260 5.1.2 C: addresses without a path are recorded too.
     p.lists_addresses = !p.addresses.is_empty();
     p.addresses.truncate(MOST_ADDRESSES.max(config.max_paths().into()));
     if !p.addresses.contains(&source) {
@@ -155,10 +157,10 @@ pub(crate) fn read(
 }
 
 impl PeerParameters {
-    /// What this endpoint offers too.
+    /// Extensions that both sides offer.
     pub(crate) fn agreed(&self, config: &Config, shared: &Shared) -> Extensions {
         let mut agreed = Extensions::offered(config, &shared.config).agreed(self.offered);
-        // RFC 5061 4.1: ASCONF has to be authenticated.
+        // RFC 5061 4.1: ASCONF must be authenticated.
         if !agreed.contains(Extension::Authentication) && !config.unauthenticated_addresses() {
             agreed.remove(Extension::DynamicAddresses);
         }
@@ -173,35 +175,35 @@ impl PeerParameters {
     }
 
     fn add(&mut self, ip: IpAddr, source: IpAddr) {
-        // `read` applies the limit of the configuration; this bounds the work before.
+        // `read` applies the configured limit; this one bounds the work before.
         if can_pair(ip, source) && !self.addresses.contains(&ip) && self.addresses.len() < 64 {
             self.addresses.push(ip);
         }
     }
 }
 
-/// Whether one side of an association can have the address `ip` if the other one has `other`.
+/// Whether one side of an association can use the address `ip` if the other side uses `other`.
 pub(crate) fn can_pair(ip: IpAddr, other: IpAddr) -> bool {
     let unusable = ip.is_unspecified()
         || ip.is_multicast()
         || matches!(ip, IpAddr::V4(ip) if ip.is_broadcast())
-        // RFC 9260 5.1.2, notes on scope: a loopback address means this host's own loopback.
+        // RFC 9260 5.1.2, notes on scope: a loopback address is valid only on its own host.
         || (ip.is_loopback() && !other.is_loopback());
     !unusable
 }
 
-/// This host's addresses that a peer there may know.
+/// The local addresses that may be announced to a peer at `destination`.
 pub(crate) fn usable(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
     shared.config.addresses.iter().filter(move |ip| can_pair(**ip, destination))
 }
 
-/// The addresses to list: none if there is but one (RFC 9260 5.1.2 A).
+/// The addresses to list: none if there is only one (RFC 9260 5.1.2 A).
 pub(crate) fn listed(shared: &Shared, destination: IpAddr) -> impl Iterator<Item = &IpAddr> {
     let several = usable(shared, destination).nth(1).is_some();
     usable(shared, destination).filter(move |_| several)
 }
 
-/// Writes the addresses of this endpoint, which every INIT and INIT ACK of ours has.
+/// Writes the local addresses for an INIT or INIT ACK.
 pub(crate) fn write_addresses(
     p: &mut ParameterWriter<'_>,
     shared: &Shared,
@@ -210,7 +212,7 @@ pub(crate) fn write_addresses(
     listed(shared, destination).try_for_each(|ip| p.address(*ip))
 }
 
-/// Writes what stands above this endpoint, if it is to be told (RFC 5061 4.2.6).
+/// Writes the Adaptation Layer Indication, if one is configured (RFC 5061 4.2.6).
 pub(crate) fn write_adaptation_layer(
     p: &mut ParameterWriter<'_>,
     config: &Config,
@@ -218,9 +220,9 @@ pub(crate) fn write_adaptation_layer(
     config.adaptation_layer.map_or(Ok(()), |indication| p.adaptation_layer(indication))
 }
 
-/// The types of addresses that this endpoint can use (RFC 9260 3.3.2.1.5); only in an INIT, and only
-/// beside a list of addresses. The parameter is optional, and pion, which has one address, does not
-/// answer an INIT that has it.
+/// Writes the supported address types (RFC 9260 3.3.2.1.5), only in an INIT that lists addresses.
+/// The parameter is optional, and pion, which has one address, does not answer an INIT that
+/// contains it.
 pub(crate) fn write_supported_types(
     p: &mut ParameterWriter<'_>,
     shared: &Shared,
@@ -238,7 +240,7 @@ pub(crate) fn write_supported_types(
     }
 }
 
-/// An INIT ACK, and all that its cookie remembers.
+/// An INIT ACK and the data of its cookie.
 #[derive(Debug)]
 pub(crate) struct InitAck<'a> {
     pub(crate) init: &'a Init<'a>,
@@ -247,12 +249,12 @@ pub(crate) struct InitAck<'a> {
     pub(crate) four_tuple: FourTuple,
     pub(crate) local_tag: VerificationTag,
     pub(crate) local_initial_tsn: Tsn,
-    /// Tags of the association that exists already (RFC 9260 5.2.2); 0 if there is none.
+    /// Tags of the existing association (RFC 9260 5.2.2); 0 if there is none.
     pub(crate) ties: (VerificationTag, VerificationTag),
 }
 
 impl InitAck<'_> {
-    /// The packet.
+    /// The complete packet.
     pub(crate) fn packet(&self, now: Time, shared: &Shared, config: &Config) -> Vec<u8> {
         let increment = std::time::Duration::from_millis(self.parameters.preservative.into());
         let cookie = StateCookie {
@@ -265,7 +267,7 @@ impl InitAck<'_> {
             local_initial_tsn: self.local_initial_tsn,
             peer_initial_tsn: self.init.initial_tsn,
             peer_rwnd: self.init.a_rwnd,
-            // RFC 9260 5.1.1: the lesser of what one side asks for and the other allows.
+            // RFC 9260 5.1.1: the lesser of the requested and the allowed number.
             outbound_streams: config.outbound_streams().min(self.init.inbound_streams),
             inbound_streams: config.inbound_streams().min(self.init.outbound_streams),
             peer_port: self.peer_port,

@@ -1,22 +1,23 @@
 //! SCTP (RFC 9260) over many paths, as a state machine: bytes in, bytes out, deadlines and events.
 //!
-//! There is no socket, no clock, no thread and no global state in here. A driver hands in datagrams
+//! The crate has no sockets, no clock, no threads and no global state. A driver hands in datagrams
 //! and the time, and takes datagrams, deadlines and events; the simulator, the emulator and the
-//! sockets of polypath are three drivers of this one core. All randomness comes from a [`Seed`]: the
-//! same calls give the same bytes.
+//! sockets of polypath are three drivers of this one core. All randomness derives from a [`Seed`]:
+//! the same calls produce the same bytes.
 //!
-//! Two objects: an [`Endpoint`] knows who a packet is for and answers strangers without keeping
-//! state; an [`Association`] is the connection with one peer over all [paths](PathView).
+//! There are two main types: an [`Endpoint`] finds the association of each packet and answers
+//! packets without one statelessly; an [`Association`] is the connection with one peer over all
+//! [paths](PathView).
 //!
-//! What the multihoming literature disagrees about stands in [`policy`]: one seam for each decision,
-//! one file for each answer. Constants and choices of policy are in [`Config`].
+//! The module [`policy`] has one trait for each decision on which the multihoming literature
+//! disagrees, and one file for each policy. [`Config`] selects the policies and sets the constants.
 //!
 //! # Driving an endpoint
 //!
-//! After any of [`handle_datagram`](Endpoint::handle_datagram),
-//! [`handle_timeout`](Endpoint::handle_timeout) or a call of the application: call
+//! After [`handle_datagram`](Endpoint::handle_datagram),
+//! [`handle_timeout`](Endpoint::handle_timeout) and any call of the application, call
 //! [`poll_transmit`](Endpoint::poll_transmit) and [`poll_event`](Endpoint::poll_event) until they
-//! give `None`, then set one timer to [`poll_timeout`](Endpoint::poll_timeout).
+//! return `None`, then set one timer to [`poll_timeout`](Endpoint::poll_timeout).
 //!
 //! ```
 //! use polypath_proto::*;

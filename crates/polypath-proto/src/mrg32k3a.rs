@@ -1,15 +1,16 @@
-//! The generator that ns-2 decides ties with, so that a run here and one there choose alike.
+//! The generator that ns-2 breaks ties with, so that both make the same choices.
 //!
-//! MRG32k3a: P. L'Ecuyer, "Good parameters and implementations for combined multiple recursive random number
-//! generators", Operations Research 47(1), 1999. Two recurrences of order three, combined.
+//! MRG32k3a: P. L'Ecuyer, "Good parameters and implementations for combined multiple recursive
+//! random number generators", Operations Research 47(1), 1999. It combines two recurrences of order
+//! three.
 
 const M1: u64 = 4_294_967_087;
 const M2: u64 = 4_294_944_443;
 
-/// Largest number that it can be seeded with: its state lies below the smaller modulus.
+/// Largest valid seed: the state must be below the smaller modulus.
 pub(crate) const LARGEST_SEED: u32 = (M2 - 1) as u32;
 
-/// 1 / (M1 + 1), as ns-2 writes it.
+/// 1 / (M1 + 1), as written in ns-2.
 const NORM: f64 = 2.328_306_549_295_728e-10;
 
 /// See the [module](self).
@@ -20,14 +21,14 @@ pub(crate) struct Mrg32k3a {
 }
 
 impl Mrg32k3a {
-    /// All six words of the state are `seed`, from 1 to [`LARGEST_SEED`].
+    /// Sets all six words of the state to `seed`, from 1 to [`LARGEST_SEED`].
     pub(crate) const fn new(seed: u32) -> Self {
         Self { first: [seed as u64; 3], second: [seed as u64; 3] }
     }
 
     /// Uniform in 0 .. 2^31. ns-2: `Random::random`, `ns-random`.
     pub(crate) fn next_u31(&mut self) -> u32 {
-        // Subtractions as additions of the negative factor, so that nothing leaves the unsigned numbers.
+        // Subtractions are written as additions of the negated factor, to stay in unsigned numbers.
         let [a, b, c] = self.first;
         let p1 = (1_403_580 * b + (M1 - 810_728) * a % M1) % M1;
         self.first = [b, c, p1];
@@ -43,8 +44,8 @@ impl Mrg32k3a {
 mod tests {
     use super::*;
 
-    /// L'Ecuyer's generator from its usual seed begins with 0.127011, 0.318528, 0.309186, 0.825847; the
-    /// whole numbers are those that `ns-random` gives after `$defaultRNG seed`.
+    /// L'Ecuyer's generator with its usual seed starts with 0.127011, 0.318528, 0.309186, 0.825847;
+    /// the integers are the output of `ns-random` after `$defaultRNG seed`.
     #[test]
     fn its_numbers_are_those_that_are_known() {
         let mut dice = Mrg32k3a::new(12345);

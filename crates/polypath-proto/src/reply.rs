@@ -1,5 +1,5 @@
-//! Whole packets that belong to no path: answers to strangers, and those with a tag that is not the
-//! association's (RFC 9260 5.1, 5.2, 8.4).
+//! Complete packets without a path: replies to peers without an association, and packets with a tag
+//! that is not the association's (RFC 9260 5.1, 5.2, 8.4).
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::shared::Shared;
 use crate::wire::{CauseWriter, Causes, CommonHeader, DoesNotFit, PacketWriter};
 use crate::{Ecn, FourTuple, Fragmentation, Transmit};
 
-/// A whole packet that waits to be sent, with a tag or address that is not a path's.
+/// A complete packet waiting to be sent, whose tag or address is not that of a path.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) four_tuple: FourTuple,
     pub(crate) packet: Vec<u8>,
 }
 
-/// A whole packet that was written before.
+/// Copies a reply to `buf`.
 pub(crate) fn write_reply(reply: &Reply, buf: &mut [u8]) -> Transmit {
     let size = reply.packet.len().min(buf.len());
     buf[..size].copy_from_slice(&reply.packet[..size]);
@@ -39,7 +39,7 @@ pub(crate) fn abort_packet(
     let mut buf = vec![0; 1400];
     let mut w = PacketWriter::new(&mut buf, header);
     if w.abort(t_bit, causes).is_err() {
-        // A cause that does not fit is left out.
+        // A cause that does not fit is omitted.
         let _ = w.abort(t_bit, |_| Ok(()));
     }
     let len = w.finish(shared.config.checksum);
@@ -47,7 +47,7 @@ pub(crate) fn abort_packet(
     buf
 }
 
-/// A packet with an ERROR that tells how stale a cookie is (RFC 9260 5.1.5 (4)).
+/// A packet with an ERROR that reports the staleness of a cookie (RFC 9260 5.1.5 (4)).
 pub(crate) fn stale_cookie_packet(header: CommonHeader, by: Duration, shared: &Shared) -> Vec<u8> {
     let mut buf = vec![0; 64];
     let mut w = PacketWriter::new(&mut buf, header);
@@ -70,7 +70,7 @@ pub(crate) fn shutdown_complete_packet(header: CommonHeader, shared: &Shared) ->
     buf
 }
 
-/// Error causes of an ABORT or ERROR in words, as far as they fit so many bytes.
+/// The error causes of an ABORT or ERROR as text, of limited length.
 pub(crate) fn words(causes: Causes<'_>) -> String {
     const MOST: usize = 512;
     let mut words = String::new();

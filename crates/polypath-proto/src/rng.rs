@@ -1,4 +1,4 @@
-//! Randomness that is handed in: a seed, what must not be guessed, and what only has to be fair.
+//! Randomness from a given seed: unpredictable numbers, and numbers that only need to be uniform.
 
 use hmac::{Hmac, KeyInit, Mac};
 use rand_core::Rng as _;
@@ -7,9 +7,10 @@ use sha2::Sha256;
 
 use crate::mrg32k3a::Mrg32k3a;
 
-/// Where all randomness of an endpoint comes from. Same seed, same run.
+/// The source of all randomness of an endpoint: equal seeds produce equal runs.
 ///
-/// Drivers on real networks take it from the operating system; simulations from a number.
+/// Drivers on real networks take the seed from the operating system; simulations derive it from a
+/// number.
 #[derive(Clone)]
 pub struct Seed(pub [u8; 32]);
 
@@ -28,8 +29,8 @@ impl std::fmt::Debug for Seed {
     }
 }
 
-/// Numbers that a stranger must not guess (verification tags, initial TSNs, heartbeat nonces,
-/// cookie keys): HMAC-SHA-256 of a counter under the seed (RFC 9260 5.3.1, RFC 4086).
+/// Numbers that an attacker must not guess (verification tags, initial TSNs, heartbeat nonces,
+/// cookie keys): HMAC-SHA-256 of a counter keyed with the seed (RFC 9260 5.3.1, RFC 4086).
 #[derive(Clone)]
 pub(crate) struct Secret {
     key: [u8; 32],
@@ -51,7 +52,7 @@ impl Secret {
         u32::from_le_bytes([b[0], b[1], b[2], b[3]])
     }
 
-    /// A seed for something that draws by itself from now on.
+    /// A seed for an independent generator.
     pub(crate) fn fork(&mut self) -> Seed {
         Seed(self.next_bytes())
     }
@@ -68,12 +69,12 @@ pub(crate) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac(key, parts).finalize().into_bytes().into()
 }
 
-/// `tag` is the HMAC-SHA-256 of `parts`; takes the same time whether it is or not.
+/// Whether `tag` is the HMAC-SHA-256 of `parts`, in constant time.
 pub(crate) fn hmac_verify(key: &[u8], parts: &[&[u8]], tag: &[u8]) -> bool {
     mac(key, parts).verify_slice(tag).is_ok()
 }
 
-/// `tag` is the beginning of the HMAC-SHA-256 of `parts`, 8 bytes at least.
+/// Whether `tag` is a prefix, of at least 8 bytes, of the HMAC-SHA-256 of `parts`.
 pub(crate) fn hmac_verify_truncated(key: &[u8], parts: &[&[u8]], tag: &[u8]) -> bool {
     tag.len() >= 8 && mac(key, parts).verify_truncated_left(tag).is_ok()
 }
@@ -86,24 +87,24 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
     mac
 }
 
-/// Fair dice for jitter and for ties. Predictable from its output: not for tags.
+/// Uniform generator for jitter and ties. Its output is predictable: do not use it for tags.
 #[derive(Clone, Debug)]
 pub struct Rng {
     dice: Pcg64,
-    /// What decides ties in its place.
+    /// Breaks ties instead of `dice`, if set.
     ns2: Option<Mrg32k3a>,
 }
 
 impl Rng {
-    /// Dice from a seed.
+    /// A generator with this seed.
     pub fn new(seed: &Seed) -> Self {
         let (a, b) = seed.0.split_at(16);
         let word = |b: &[u8]| u128::from_le_bytes(b.try_into().expect("16 bytes"));
         Self { dice: Pcg64::new(word(a), word(b)), ns2: None }
     }
 
-    /// With ties decided as in ns-2 after `$defaultRNG seed` with this number. The jitter of the first HEARTBEAT of
-    /// either side takes two draws before any tie.
+    /// Breaks ties as ns-2 does after `$defaultRNG seed` with this number. The jitter of both
+    /// sides' first HEARTBEATs consumes two draws before any tie.
     pub(crate) fn with_ties(self, seed: Option<u32>) -> Self {
         let ns2 = seed.map(|seed| {
             let mut generator = Mrg32k3a::new(seed);
@@ -114,15 +115,15 @@ impl Rng {
         Self { ns2, ..self }
     }
 
-    /// Uniform in `0..n`; 0 if `n` is 0. The sampling is our own, so that runs can be repeated
-    /// whatever a library's next version does: the high half of a 64 x 64 bit product.
+    /// Uniform in `0..n`; 0 if `n` is 0. It does not depend on a library's sampling, whose next
+    /// version could change all runs: it is the high half of a 64 x 64 bit product.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.dice.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Whether the `n`-th of equals, from 2 on, takes the place of the one chosen so far: with a chance of
-    /// one in `n`, so that all are equally likely. ns-2 takes it, whatever `n`, by the lowest bit of a number
-    /// that is drawn: if this is `bit`.
+    /// Whether the `n`-th of several equal candidates, from 2 on, replaces the one chosen so far:
+    /// with probability 1/`n`, so that all are equally likely. ns-2 draws a number for any `n`, and
+    /// replaces the candidate if the lowest bit is `bit`.
     pub fn takes_over(&mut self, n: u64, bit: u32) -> bool {
         match &mut self.ns2 {
             Some(generator) => generator.next_u31() & 1 == bit,
@@ -160,7 +161,7 @@ mod tests {
             chosen[if third { 2 } else { usize::from(second) }] += 1;
         }
         assert!(chosen.iter().all(|n| (900..1100).contains(n)), "{chosen:?}");
-        // 663971912 and what follows, after two draws for heartbeats: an odd number only now and then.
+        // 663971912 and its successors, after two draws for HEARTBEATs: even and odd numbers.
         let bits = [663_971_912u32, 1_773_492_633, 475_946_620].map(|n| n & 1 == 1);
         let mut dice = Rng::new(&Seed::from_u64(7)).with_ties(Some(12345));
         assert_eq!([1, 1, 1].map(|bit| dice.takes_over(2, bit)), bits);

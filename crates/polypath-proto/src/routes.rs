@@ -1,23 +1,23 @@
-//! Which local address goes with which remote one.
+//! Pairs local addresses with remote ones.
 
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-/// Pairs addresses into paths. Drivers on real hosts ask the operating system's routes.
+/// Pairs addresses into paths. Drivers on real hosts query the operating system's routes.
 pub trait RouteTable: Send + Sync + Debug {
-    /// The local address, one of `locals`, from which `remote` is reached. `index` is the place of
-    /// `remote` in the peer's list of addresses. `None` if no local address will do.
+    /// The local address, one of `locals`, from which `remote` is reached; `None` if no local
+    /// address is suitable. `index` is the position of `remote` in the peer's list of addresses.
     fn local_for(&self, remote: IpAddr, index: usize, locals: &[IpAddr]) -> Option<IpAddr>;
 
-    /// The one of `locals` that the routes take towards `remote`, and no other that might do. `None` without a
-    /// route.
+    /// The address among `locals` that the routes choose as source towards `remote`, never just a
+    /// suitable one. `None` without a route.
     fn source_for(&self, remote: IpAddr, locals: &[IpAddr]) -> Option<IpAddr> {
         self.local_for(remote, 0, locals)
     }
 }
 
-/// Pairs by the longest common prefix, as hosts on common networks are; of several that are equally
-/// close, the one with the remote's place in the list.
+/// Pairs by the longest common prefix, which suits hosts on common networks; of several equally
+/// close local addresses, it takes the one at the remote address's position in the list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrefixRoutes;
 
@@ -35,7 +35,7 @@ impl RouteTable for PrefixRoutes {
     }
 }
 
-/// Bits that two addresses of one family share at their heads; 0 for an unspecified one.
+/// Length in bits of the common prefix of two addresses of one family; 0 for an unspecified one.
 fn common_prefix(a: IpAddr, b: IpAddr) -> u32 {
     match (a, b) {
         _ if a.is_unspecified() => 0,

@@ -1,4 +1,4 @@
-//! What an endpoint is made from, and what its associations share with it.
+//! The configuration of an endpoint, and the data that it shares with its associations.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -6,46 +6,47 @@ use std::sync::Arc;
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, CommonHeader, chunk_type};
 use crate::{AuthKeys, Config, PrefixRoutes, RouteTable, VerificationTag};
 
-/// How SCTP packets travel.
+/// How SCTP packets are transported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encapsulation {
     /// In UDP datagrams (RFC 6951).
     Udp {
-        /// This side's UDP port.
+        /// Local UDP port.
         port: u16,
     },
     /// Directly in IP, as protocol 132.
     RawIp,
 }
 
-/// What an endpoint is made from.
+/// Configuration of an endpoint.
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     /// SCTP port.
     pub port: u16,
-    /// Local addresses; an unspecified one leaves the choice to the operating system.
+    /// Local addresses; an unspecified address leaves the choice to the operating system.
     pub addresses: Vec<IpAddr>,
-    /// Where the endpoint is bound to an unspecified address: those that the host has, if they are followed.
+    /// The host's addresses, if the endpoint is bound to an unspecified address and the driver
+    /// follows address changes.
     pub host_addresses: Option<Vec<IpAddr>>,
-    /// How packets travel.
+    /// How packets are transported.
     pub encapsulation: Encapsulation,
-    /// Associations may be opened by peers.
+    /// Whether peers may open associations.
     pub listen: bool,
-    /// Most associations at a time; more are refused.
+    /// Maximum number of associations; further ones are refused.
     pub max_associations: usize,
-    /// Constants and policies of associations that peers open, and the default for our own.
+    /// Constants and policies of associations that peers open, and the default for local ones.
     pub association: Config,
-    /// Pairs local with remote addresses.
+    /// Pairs local addresses with remote addresses.
     pub routes: Arc<dyn RouteTable>,
-    /// The layer below finds errors as CRC32c does, as DTLS (RFC 8261): packets without checksum are taken,
-    /// and sent to who takes them (RFC 9653).
+    /// The layer below detects errors as well as CRC32c does, e.g. DTLS (RFC 8261): packets without
+    /// a checksum are accepted, and sent to peers that accept them (RFC 9653).
     pub zero_checksum: bool,
-    /// Secrets that both sides of an association have, to authenticate chunks (RFC 4895 6.1). Where there is
-    /// but the empty one, who has seen the handshake can make chunks that pass.
+    /// Endpoint pair shared keys for authenticating chunks (RFC 4895 6.1). With only the empty key,
+    /// an attacker who has observed the handshake can forge authenticated chunks.
     pub auth_keys: AuthKeys,
-    /// Bytes that the layer below adds to each packet, besides IP and UDP.
+    /// Bytes that the layer below adds to each packet, apart from IP and UDP.
     pub overhead: usize,
-    /// Whether packets carry and need a CRC32c; without it only where nothing damages them.
+    /// Whether packets carry and require a CRC32c; turn it off only if no packet can be corrupted.
     pub checksum: Checksum,
 }
 
@@ -74,31 +75,31 @@ impl EndpointConfig {
 pub struct Remote {
     /// IP address and UDP encapsulation port (0 on raw IP).
     pub address: SocketAddr,
-    /// The local address to reach it from; `None` leaves it to the route table.
+    /// The local address to use; `None` leaves it to the route table.
     pub local: Option<IpAddr>,
 }
 
-/// What the network reported about a datagram of ours (ICMP; RFC 9260 10).
+/// Error that the network reported for a sent datagram (ICMP; RFC 9260 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unreachable {
     /// Nothing listens on the UDP port.
     Port,
-    /// The host does not know protocol 132.
+    /// The host does not support protocol 132.
     Protocol,
-    /// The host does not answer.
+    /// The host does not respond.
     Host,
     /// There is no route.
     Network,
-    /// The datagram was larger than a link of the path takes.
+    /// The datagram exceeded the MTU of a link on the path.
     TooBig {
-        /// What the link takes, in bytes.
+        /// The MTU of the link, in bytes.
         mtu: u16,
     },
 }
 
-/// The beginning of an SCTP packet, as an ICMP message quotes it. It shows that the message comes
-/// from somebody who has seen the packet (RFC 9260 10, ICMP6).
+/// The start of an SCTP packet as quoted by an ICMP message. It shows that the sender of the
+/// message has seen the packet (RFC 9260 10, ICMP6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted {
     /// The common header, without the checksum.
@@ -108,10 +109,10 @@ pub struct Quoted {
 }
 
 impl Quoted {
-    /// Reads the beginning of a packet; `None` if it has fewer than 8 bytes.
+    /// Parses the start of a packet; `None` if it has fewer than 8 bytes.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let header = CommonHeader::peek(bytes)?;
-        // RFC 9260 3.3.2: the Initiate Tag follows the header of the chunk.
+        // RFC 9260 3.3.2: the Initiate Tag follows the chunk header.
         let init = (bytes.get(COMMON_HEADER_LEN) == Some(&chunk_type::INIT))
             .then(|| bytes.get(COMMON_HEADER_LEN + CHUNK_HEADER_LEN..)?.first_chunk().copied())
             .flatten();
@@ -119,10 +120,10 @@ impl Quoted {
     }
 }
 
-/// What an endpoint and its associations have in common.
+/// Data shared by an endpoint and its associations.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: EndpointConfig,
-    /// Gives the keys of state cookies (RFC 9260 5.1.3), and the Random parameters (RFC 4895 6.1).
+    /// Derives the keys of state cookies (RFC 9260 5.1.3) and the Random parameters (RFC 4895 6.1).
     pub(crate) secret: [u8; 32],
 }

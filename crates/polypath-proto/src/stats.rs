@@ -1,4 +1,4 @@
-//! Counters; they only rise.
+//! Counters, which never decrease.
 
 /// Counters of one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,27 +26,27 @@ pub struct PathStats {
     pub timeout_retransmissions: u64,
     /// Expirations of T3-rtx.
     pub timeouts: u64,
-    /// Of these, the second in a row: without a sign of life of the path in between.
+    /// Of these, the second consecutive expiry, with no answer from the path in between.
     pub second_timeouts: u64,
-    /// The third in a row.
+    /// The third consecutive expiry.
     pub third_timeouts: u64,
-    /// The fourth in a row.
+    /// The fourth consecutive expiry.
     pub fourth_timeouts: u64,
-    /// The fifth in a row.
+    /// The fifth consecutive expiry.
     pub fifth_timeouts: u64,
     /// HEARTBEATs sent.
     pub heartbeats_sent: u64,
-    /// HEARTBEAT ACKs received that answered one of ours.
+    /// HEARTBEAT ACKs received for HEARTBEATs of this endpoint.
     pub heartbeats_acked: u64,
-    /// HEARTBEATs that were not answered within the RTO.
+    /// HEARTBEATs not acknowledged within the RTO.
     pub heartbeats_lost: u64,
-    /// Times that the path became inactive.
+    /// Number of times that the path became inactive.
     pub failures: u64,
     /// Samples of the round-trip time.
     pub rtt_samples: u64,
-    /// Packets with data received that came marked with congestion experienced, if ECN was agreed on.
+    /// Received packets with data that were marked "congestion experienced", if ECN was agreed on.
     pub congestion_experienced: u64,
-    /// Reductions of the window because a packet was marked (ECNE).
+    /// Window reductions because of a marked packet (ECNE).
     pub congestion_notified: u64,
 }
 
@@ -54,32 +54,34 @@ pub struct PathStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssociationStats {
-    /// Messages that `send` took.
+    /// Messages accepted by `send`.
     pub messages_sent: u64,
-    /// Messages handed to the application.
+    /// Messages delivered to the application.
     pub messages_received: u64,
-    /// User bytes handed to the application.
+    /// User bytes delivered to the application.
     pub bytes_received: u64,
-    /// DATA chunks that arrived a second time.
+    /// DATA chunks received more than once.
     pub duplicates_received: u64,
     /// SACKs sent.
     pub sacks_sent: u64,
     /// SACKs received.
     pub sacks_received: u64,
-    /// Packets or chunks dropped because they were wrong, old or out of place.
+    /// Packets or chunks dropped as invalid, outdated or misplaced.
     pub dropped: u64,
-    /// Chunks that had been gap-acknowledged and no longer were (RFC 9260 6.2.1).
+    /// Chunks that the peer reneged on: gap-acknowledged, then no longer (RFC 9260 6.2.1).
     pub reneged: u64,
-    /// Nanoseconds for which new data waited for the peer's receive buffer and nothing was outstanding on
-    /// an active path (receive-buffer blocking).
+    /// Nanoseconds in which new data waited for the peer's receive buffer while an active path had
+    /// nothing outstanding (receive-buffer blocking).
     pub nanoseconds_blocked: u64,
     /// DATA chunks dropped because the receive buffer was full.
     pub dropped_no_buffer: u64,
-    /// Chunks dropped because they were not authenticated, as this side had asked (RFC 4895 6.3).
+    /// Chunks dropped because they lacked the authentication that this side requires (RFC 4895
+    /// 6.3).
     pub unauthenticated: u64,
-    /// Packets of which what follows the AUTH chunk was dropped, for its key was unknown or its code wrong.
+    /// Packets whose chunks after AUTH were dropped because its key is unknown or its HMAC is
+    /// wrong.
     pub bad_auth: u64,
-    /// Echoes of timestamps at which nothing can have been sent: of the future, or before the first.
+    /// Echoed timestamps at which no packet can have been sent: in the future, or before the first.
     pub bad_echoes: u64,
 }
 
@@ -89,22 +91,22 @@ pub struct AssociationStats {
 pub struct EndpointStats {
     /// Datagrams received.
     pub datagrams_received: u64,
-    /// Datagrams too short or otherwise not SCTP.
+    /// Datagrams too short for SCTP, or otherwise malformed.
     pub malformed: u64,
     /// Packets with a wrong CRC32c (RFC 9260 6.8).
     pub bad_checksum: u64,
     /// Packets that belong to no association (RFC 9260 8.4).
     pub out_of_the_blue: u64,
-    /// Packets with a verification tag that is not ours (RFC 9260 8.5).
+    /// Packets with a wrong verification tag (RFC 9260 8.5).
     pub bad_tag: u64,
-    /// State cookies with a wrong signature.
+    /// State cookies with a wrong MAC.
     pub bad_cookies: u64,
-    /// State cookies that came too late.
+    /// Expired state cookies.
     pub stale_cookies: u64,
-    /// Associations refused because the endpoint was full or not listening.
+    /// Associations refused because the endpoint was full or was not listening.
     pub refused: u64,
     /// Associations established.
     pub established: u64,
-    /// Stateless replies not sent because too many were waiting.
+    /// Stateless replies dropped because too many were queued.
     pub replies_dropped: u64,
 }

@@ -1,4 +1,4 @@
-//! The clock that the core does not have: instants are handed in by the driver.
+//! Instants: the core has no clock, the driver hands in the time.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// An instant in nanoseconds since an origin that the driver chooses (simulated or real).
 ///
-/// Only differences mean something. 2^64 ns are 584 years, so sums saturate in practice never.
+/// Only differences are meaningful. 2^64 ns are 584 years, so sums never saturate in practice.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -36,12 +36,13 @@ impl Time {
         self.0
     }
 
-    /// Seconds since the origin, for people and plots.
+    /// Seconds since the origin, for output and plots.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The first of these; a timer that is set to [`FAR_FUTURE`](Self::FAR_FUTURE) does not run.
+    /// The earliest of these instants; a timer set to [`FAR_FUTURE`](Self::FAR_FUTURE) does not
+    /// run.
     pub(crate) fn earliest(timers: &[Option<Self>]) -> Option<Self> {
         let first =
             timers.iter().fold(Self::FAR_FUTURE, |first, &at| at.unwrap_or(first).min(first));

@@ -1,4 +1,4 @@
-//! What the driver is told about bytes to send and tells about bytes received.
+//! Metadata of datagrams that the driver sends and receives.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,20 +19,20 @@ pub enum Ecn {
     Ce = 0b11,
 }
 
-/// What IP may do with a datagram that is larger than a link takes.
+/// Whether IP may fragment a datagram that exceeds the MTU of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fragmentation {
-    /// As the operating system does where nobody asks.
+    /// The operating system's default.
     #[default]
     System,
-    /// It must not be fragmented, nor held back for its size: what is too large gets lost
-    /// (RFC 8899 3 (3)).
+    /// IP must neither fragment the datagram nor hold it back for its size: if it is too large, it
+    /// is lost (RFC 8899 3 (3)).
     Never,
-    /// It may be: it holds a chunk that was cut for larger packets (RFC 9260 6.9).
+    /// IP may fragment the datagram: it contains a chunk cut for a larger PMTU (RFC 9260 6.9).
     Allowed,
 }
 
-/// Where a datagram came from and where it arrived.
+/// Local and remote address of a datagram.
 ///
 /// The ports are those of the UDP encapsulation (RFC 6951); on raw IP both are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub struct FourTuple {
     pub remote: SocketAddr,
 }
 
-/// One or more datagrams that [`poll_transmit`](crate::Endpoint::poll_transmit) wrote into the
-/// driver's buffer, all for the same path.
+/// One or more datagrams for one path that [`poll_transmit`](crate::Endpoint::poll_transmit) has
+/// written to the driver's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The association and its path; `None` for stateless replies.
@@ -59,6 +59,6 @@ pub struct Transmit {
     pub size: usize,
     /// Whether IP may fragment it.
     pub fragmentation: Fragmentation,
-    /// If the buffer holds several datagrams: the size of each but the last, in bytes.
+    /// If the buffer holds several datagrams: the size of each but the last one, in bytes.
     pub segment_size: Option<usize>,
 }

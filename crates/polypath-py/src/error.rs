@@ -1,4 +1,4 @@
-//! What goes wrong, as Python's exceptions. Each has one line of text.
+//! Converts errors to Python exceptions, each with one line of text.
 
 use polypath_sim::{ScenarioError as Wrong, SimError};
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -18,7 +18,7 @@ pyo3::create_exception!(
     "A run gave no outcome: an invariant did not hold, which is a bug in polypath."
 );
 
-/// A scenario with a place in a text or file that the user knows.
+/// Converts the error of a scenario that has a text or file, with its place.
 pub(crate) fn scenario(error: Wrong) -> PyErr {
     match error {
         Wrong::Read { path, source } => file(&path, &source),
@@ -26,7 +26,7 @@ pub(crate) fn scenario(error: Wrong) -> PyErr {
     }
 }
 
-/// A scenario that has no text: its line numbers would say nothing.
+/// Converts the error of a scenario that was not read from a text: line numbers would mean nothing.
 pub(crate) fn without_place(error: Wrong) -> PyErr {
     match error {
         Wrong::Key { key, problem, .. } => ScenarioError::new_err(format!("{key}: {problem}")),
@@ -47,7 +47,7 @@ pub(crate) fn file(path: &std::path::Path, error: &std::io::Error) -> PyErr {
     }
 }
 
-/// Why a run failed, before Python is asked for an exception: threads of a batch have no lock.
+/// Reason of a failed run, before conversion to an exception: worker threads do not hold the GIL.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Scenario(Wrong),

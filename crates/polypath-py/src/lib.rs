@@ -1,7 +1,7 @@
 //! `polypath._core`: the simulator for Python.
 //!
-//! Thin on purpose: scenarios are validated and runs are made here, with the interpreter's lock
-//! released; what is convenient is made of it in Python (`python/polypath`). An outcome crosses as
+//! A thin layer: this module validates scenarios and runs them with the interpreter's lock
+//! released; the convenient interface is Python code (`python/polypath`). An outcome is passed as
 //! JSON, its samples over time as numpy arrays that own the memory the simulator filled.
 
 mod error;
@@ -16,7 +16,7 @@ mod units;
 
 use pyo3::prelude::*;
 
-/// Version of the engine, with a fingerprint of its sources: the same string means the same results.
+/// Version of the engine, with a fingerprint of its sources: equal strings mean equal results.
 const ENGINE: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("POLYPATH_SOURCES"));
 
 #[pymodule]

@@ -1,4 +1,5 @@
-//! Many runs in one call: as many at a time as there are threads, results in the order asked for.
+//! Many runs in one call: parallel up to the number of threads, with the results in the requested
+//! order.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,12 +15,12 @@ use crate::outcome::Outcome;
 use crate::run::{one, wanted_series};
 use crate::scenario::Scenario;
 
-/// How long a Ctrl-C may go unnoticed.
+/// Interval of checks for Ctrl-C.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(100);
 
 /// Runs scenarios in parallel and returns an outcome or an exception for each, in the order of
 /// `jobs`. `done(index, result)` is called after each, in the calling thread. If it raises, or on
-/// Ctrl-C, nothing more is started, what runs is awaited, and the exception goes on.
+/// Ctrl-C, no more runs are started, running ones are awaited, and the exception is raised.
 #[pyfunction]
 #[pyo3(signature = (jobs, series=None, threads=None, done=None))]
 pub(crate) fn run_many(
@@ -48,7 +49,7 @@ pub(crate) fn run_many(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// Calls `finished` in this thread for each run, as they end.
+/// Calls `finished` in this thread as each run ends.
 fn in_parallel(
     py: Python<'_>,
     plans: &[(&Plan, RunOptions)],

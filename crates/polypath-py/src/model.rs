@@ -1,12 +1,12 @@
-//! The receive-buffer model of Qiao 2008, as the core has it.
+//! The receive-buffer model of Qiao 2008, as implemented in Rust.
 
 use polypath_sim::BlockingModel as Inner;
 use pyo3::prelude::*;
 
 macro_rules! equations {
     ($( $(#[$doc:meta])* $name:ident: $ty:ty, )*) => {
-        /// When fast retransmissions over a second path fill the receive buffer (Qiao 2008, 5).
-        /// Bandwidths are in bytes a second, times in seconds, sizes in bytes.
+        /// Conditions under which fast retransmissions over a second path fill the receive buffer
+        /// (Qiao 2008, 5). Bandwidths are in bytes a second, times in seconds, sizes in bytes.
         #[pyclass(frozen, module = "polypath._core")]
         #[derive(Debug)]
         pub(crate) struct BlockingModel(Inner);

@@ -1,4 +1,4 @@
-//! What a run gave.
+//! The outcome of a run.
 
 use polypath_sim::Outcome as Inner;
 use pyo3::prelude::*;
@@ -7,7 +7,7 @@ use crate::error::SimulationError;
 use crate::packets::PacketTrace;
 use crate::series::PathSeries;
 
-/// What a run gave: everything but the samples as JSON, the samples as arrays.
+/// The outcome of a run: samples over time as arrays, the rest as JSON.
 #[pyclass(frozen, module = "polypath._core")]
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -39,7 +39,7 @@ impl Outcome {
         self.series.iter().map(|one| one.clone_ref(py)).collect()
     }
 
-    /// Every packet at every link, if they were wanted.
+    /// Every packet at every link, if they were requested.
     #[getter]
     fn packets(&self, py: Python<'_>) -> Option<Py<PacketTrace>> {
         self.packets.as_ref().map(|trace| trace.clone_ref(py))

@@ -37,19 +37,19 @@ macro_rules! columns {
 columns! {
     /// When the packet was offered to the link, in seconds.
     hop_time: f64 = hops.time,
-    /// Which packet.
+    /// Row of the packet.
     hop_packet: u32 = hops.packet,
-    /// Which link.
+    /// Index of the link in `links`.
     hop_link: u32 = hops.link,
-    /// What became of it: a place in `FATES`.
+    /// Fate of the packet: an index into `FATES`.
     hop_fate: u8 = hops.fate,
     /// When it reached the far end, in seconds; NaN if it did not.
     hop_arrival: f64 = hops.arrival,
-    /// Which association the packet belongs to.
+    /// Index of the packet's association in `associations`.
     association: u32 = packets.association,
-    /// 0 from the side that opened the association, 1 to it.
+    /// 0 from the side that opened the association, 1 towards it.
     direction: u8 = packets.direction,
-    /// Number of the address of the accepting side that it goes to or comes from.
+    /// Index of the accepting side's address that the packet is sent to or from.
     path: u8 = packets.path,
     /// Bytes on the wire, IP header included.
     size: u32 = packets.size,
@@ -59,9 +59,9 @@ columns! {
     chunk_kind: u8 = chunks.kind,
     /// DATA: TSN, counted from 1; SACK: cumulative TSN ack; otherwise 0.
     chunk_tsn: u32 = chunks.tsn,
-    /// DATA: its TSN was sent before.
+    /// DATA: whether its TSN was sent before.
     chunk_retransmission: bool = chunks.retransmission,
-    /// SACK, INIT, INIT ACK: the window announced, in bytes.
+    /// SACK, INIT, INIT ACK: the announced window in bytes.
     chunk_a_rwnd: u32 = chunks.a_rwnd,
     /// Row of the chunk's first gap ack block, and one more element for the end.
     first_gap: u32 = chunks.first_gap,
@@ -77,7 +77,7 @@ columns! {
 
 #[pymethods]
 impl PacketTrace {
-    /// What may become of a packet at a link.
+    /// Possible fates of a packet at a link.
     #[classattr]
     const FATES: [&'static str; FATES.len()] = FATES;
 }

@@ -1,4 +1,4 @@
-//! One run.
+//! A single run.
 
 use std::any::Any;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::error::{Failure, ScenarioError};
 use crate::outcome::Outcome;
 use crate::scenario::Scenario;
 
-/// Runs a scenario to its end, without Python's lock.
+/// Runs a scenario to its end, with Python's lock released.
 #[pyfunction]
 #[pyo3(signature = (scenario, seed=None, series=None, pcap=None, packets=false))]
 pub(crate) fn run(
@@ -33,7 +33,8 @@ pub(crate) fn run(
     Outcome::new(py, outcome)
 }
 
-/// "changes": a sample at every change; a span of time: a sample each; `None`: as the scenario says.
+/// Parses the sampling: "changes" samples at every change, a time span at that interval; `None`
+/// keeps the scenario's setting.
 pub(crate) fn wanted_series(series: Option<&str>) -> PyResult<Option<Series>> {
     match series {
         None => Ok(None),
@@ -51,13 +52,13 @@ pub(crate) fn wanted_series(series: Option<&str>) -> PyResult<Option<Series>> {
     }
 }
 
-/// A run that a bug cannot take the process down with.
+/// Runs a scenario; a panic is reported as an error instead of ending the process.
 pub(crate) fn one(
     plan: &Plan,
     options: &RunOptions,
     pcap: Option<&Path>,
 ) -> Result<Inner, Failure> {
-    // Nothing of a run outlives it.
+    // Unwind safe: no state of a run outlives it.
     catch_unwind(AssertUnwindSafe(|| match pcap {
         None => plan.run(options).map_err(Failure::from),
         Some(path) => captured(plan, options, path),

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// A validated scenario. It never changes.
+/// A validated scenario; immutable.
 #[pyclass(frozen, module = "polypath._core")]
 #[derive(Debug)]
 pub(crate) struct Scenario {
@@ -17,21 +17,21 @@ pub(crate) struct Scenario {
 
 #[pymethods]
 impl Scenario {
-    /// From TOML.
+    /// Parses TOML.
     #[staticmethod]
     fn from_toml(text: &str) -> PyResult<Self> {
         let inner = Inner::from_toml(text).map_err(error::scenario)?;
         Ok(Self { inner })
     }
 
-    /// From a file of TOML and the files that it extends.
+    /// Reads a TOML file and the files that it extends.
     #[staticmethod]
     fn from_file(path: PathBuf) -> PyResult<Self> {
         let inner = Inner::from_file(path).map_err(error::scenario)?;
         Ok(Self { inner })
     }
 
-    /// From JSON of the same shape. Errors have keys, but no line numbers.
+    /// Parses JSON of the same structure. Errors report keys, but no line numbers.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
         let table = serde_json::from_str::<toml::Table>(text)
@@ -41,8 +41,8 @@ impl Scenario {
         Ok(Self { inner })
     }
 
-    /// The same scenario with other values: `changes` is JSON of pairs of a dotted key and its value,
-    /// null to take it away.
+    /// The scenario with other values: `changes` is a JSON list of pairs of a dotted key and its
+    /// value, or null to remove the key.
     fn with_json(&self, changes: &str) -> PyResult<Self> {
         let changes: Vec<(String, Option<toml::Value>)> =
             serde_json::from_str(changes).map_err(|error| not_a_scenario(&error.to_string()))?;
@@ -50,19 +50,19 @@ impl Scenario {
         Ok(Self { inner })
     }
 
-    /// As TOML in the one form that equal scenarios share.
+    /// The scenario as TOML in canonical form: equal scenarios have the same text.
     fn to_toml(&self) -> String {
         self.inner.to_toml()
     }
 
-    /// As JSON of the same shape.
+    /// The scenario as JSON of the same structure.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.inner)
             .map_err(|error| error::ScenarioError::new_err(error.to_string()))
     }
 
-    /// All parameters and policies that hold for the side that opens the association ("sender") and
-    /// for the other ("receiver"), as JSON in the scenario's own form.
+    /// All parameters and policies in effect for the side that opens the association ("sender") and
+    /// for the other ("receiver"), as JSON in the form of the scenario.
     fn effective(&self) -> PyResult<String> {
         let side = |side| self.inner.effective(side).map_err(error::without_place);
         let sides = [("sender", side(Side::Sender)?), ("receiver", side(Side::Receiver)?)];
@@ -76,20 +76,22 @@ impl Scenario {
         self.inner.seed
     }
 
-    /// What it is called.
+    /// Name of the scenario.
     #[getter]
     fn name(&self) -> &str {
         &self.inner.name
     }
 }
 
-/// JSON that holds what TOML cannot. Where in the JSON it stands is nothing that anybody has seen.
+/// The error for JSON that TOML cannot represent. The position is removed: users have not seen the
+/// JSON.
 fn not_a_scenario(error: &str) -> PyErr {
     let what = error.split(" at line").next().unwrap_or_default();
     error::ScenarioError::new_err(format!("not a scenario: {what}"))
 }
 
-/// A value as somebody types it, as JSON: as TOML has it, or else a string without its quotes.
+/// Parses a value as typed on a command line and returns it as JSON: a TOML value, or else a string
+/// without quotes.
 #[pyfunction]
 pub(crate) fn literal(text: &str) -> PyResult<String> {
     let value = polypath_sim::scenario::literal(text);

@@ -69,7 +69,7 @@ columns! {
     error_count: u64,
 }
 
-/// The array takes the vector as it is and frees it in the end.
+/// Wraps a vector in a read-only array without copying; the array frees it.
 pub(crate) fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> Py<PyArray1<T>> {
     let array = PyArray1::from_vec(py, values);
     array.readwrite().make_nonwriteable();

@@ -4,7 +4,8 @@ use polypath_sim::units::{Probability, Rate, Size, Span};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// A quantity as a scenario has it, in its base unit: bit/s, seconds, bytes, or a share from 0 to 1.
+/// Parses a quantity as written in scenarios, in its base unit: bit/s, seconds, bytes, or a
+/// fraction from 0 to 1.
 #[pyfunction]
 pub(crate) fn quantity(text: &str) -> PyResult<f64> {
     let rate = text.parse::<Rate>().map(|rate| rate.0 as f64).ok();

@@ -1,8 +1,9 @@
-//! What several paths at a time add up to with a bounded receive buffer: the tables of docs/cmt.md.
+//! Goodput of concurrent multipath transfer with a bounded receive buffer: prints the tables of
+//! docs/cmt.md.
 
 use polypath_sim::{RunOptions, Scenario};
 
-/// Rate in kbit/s, delay one way in ms.
+/// Rate in kbit/s and one-way delay in ms of each path.
 type Paths = &'static [(u32, u32)];
 
 const SETS: &[(&str, Paths)] = &[
@@ -18,7 +19,7 @@ const SETS: &[(&str, Paths)] = &[
 const BYTES: u64 = 30_000_000;
 const SCHEDULERS: [&str; 2] = ["concurrent", "delay-aware"];
 
-/// Bytes a second at the receiver.
+/// Goodput in bytes per second with a receive buffer of `buffer` bytes.
 fn goodput(paths: &[(u32, u32)], buffer: u64, scheduler: &str, bytes: u64) -> f64 {
     run(
         paths,
@@ -48,7 +49,7 @@ fn main() {
     println!("|---|---|---|---|---|---|---|---|---|");
     for (name, paths) in SETS {
         let total: u32 = paths.iter().map(|p| p.0).sum();
-        // Bandwidth times round trip, of all paths: kbit/s times ms are bits.
+        // Sum of rate times round-trip time in bytes; kbit/s times ms are bits.
         let products: u64 = paths.iter().map(|&(rate, delay)| u64::from(rate * delay) / 4).sum();
         for scheduler in SCHEDULERS {
             let mut row = format!("| {name} | {} kB | {scheduler} |", products / 1000);

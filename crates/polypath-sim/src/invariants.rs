@@ -1,4 +1,4 @@
-//! What must hold at any time, whatever the network does. Checked in release builds too.
+//! Invariants that hold at any time, whatever the network does; checked in release builds too.
 
 use polypath_proto::Association;
 
@@ -6,18 +6,18 @@ use crate::network::Network;
 use crate::scenario::CheckEvery;
 use crate::stack::Stack;
 
-/// Decides when to check.
+/// Decides after which events to check.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
     every: CheckEvery,
     events: u64,
 }
 
-/// What is to be checked now.
+/// Scope of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
-    /// What the last event touched.
+    /// The parts that the last event touched.
     Touched,
     Everything,
 }
@@ -27,7 +27,7 @@ impl Schedule {
         Self { every, events: 0 }
     }
 
-    /// An event has been handled.
+    /// Counts a handled event and returns the check that is due.
     #[inline]
     pub(crate) fn after_event(&mut self) -> Due {
         self.events += 1;
@@ -42,19 +42,19 @@ impl Schedule {
     }
 }
 
-/// Packets are conserved on every link.
+/// Checks that packets are conserved on every link.
 pub(crate) fn check_links(network: &Network<'_>) -> Result<(), String> {
     for (link, plan) in network.links.iter().zip(&network.topology.links) {
         let here = |what| format!("link {}: {what}", plan.name);
         link.counters().check().map_err(here)?;
-        // Of the background packets too, and so of the associations' own.
+        // If this holds for the background packets, it holds for the associations' packets too.
         link.background().check().map_err(here)?;
     }
     Ok(())
 }
 
-/// Every packet buffer in use is on a link, or was lost on one that went down and waits for its
-/// event.
+/// Checks that every packet buffer in use is on a link, or was on one that went down and its
+/// arrival event is still queued.
 pub(crate) fn check_buffers(network: &Network<'_>) -> Result<(), String> {
     let (used, queued) = (network.packets.in_use(), network.events.len());
     if used > queued + 1 {
@@ -63,7 +63,7 @@ pub(crate) fn check_buffers(network: &Network<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The core's own accounting, and its buffers as the configuration bounds them.
+/// Checks the core's accounting and that the send buffers stay within their configured bound.
 pub(crate) fn check_stack(stack: &Stack) -> Result<(), String> {
     stack.endpoint.check_invariants()?;
     for member in &stack.associations {
@@ -76,7 +76,7 @@ pub(crate) fn check_stack(stack: &Stack) -> Result<(), String> {
 
 fn check_buffer(association: &Association) -> Result<(), String> {
     let config = association.config();
-    // A message is taken as a whole, so one may stand out.
+    // A message is accepted whole, so a single one may exceed the send buffer.
     let bound = config.send_buffer().max(config.max_message_size()) as usize;
     let buffered = association.buffered();
     if buffered > bound {
@@ -87,7 +87,8 @@ fn check_buffer(association: &Association) -> Result<(), String> {
     Ok(())
 }
 
-/// Data that waits has a deadline: otherwise it waits for ever.
+/// Checks that an endpoint with buffered data has a deadline: without one the data would wait
+/// forever.
 #[inline]
 pub(crate) fn check_deadline(stack: &mut Stack) -> Result<(), String> {
     if stack.endpoint.poll_timeout().is_some() {

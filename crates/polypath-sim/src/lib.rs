@@ -1,10 +1,10 @@
 //! A discrete-event network that runs the protocol core unchanged, for research and for tests.
 //!
-//! A [`Scenario`] says what the network is like, what the applications do and what breaks when;
-//! [`Scenario::run`] gives an [`Outcome`]. The same scenario and seed give the same outcome and
-//! the same capture, byte for byte, on every machine: time is counted in nanoseconds, nothing reads
-//! a clock, and every component throws its own dice ([`random`]). While a run goes on, its
-//! invariants are checked, in release builds too.
+//! A [`Scenario`] describes the network, the applications and the faults; [`Scenario::run`] returns
+//! an [`Outcome`]. The same scenario and seed give the same outcome and the same capture, byte for
+//! byte, on every machine: time is counted in nanoseconds, nothing reads a clock, and every
+//! component has its own random stream ([`random`]). A run checks its invariants as it proceeds, in
+//! release builds too.
 //!
 //! ```
 //! use polypath_sim::scenario::{Fault, PathSpec, Workload};

@@ -1,11 +1,12 @@
-//! The oracle of RTX-LOSSRATE: what a sender could not know, how much each path loses (Iyengar 2004, II).
+//! The oracle of RTX-LOSSRATE: the loss rate of each path, which a sender cannot know (Iyengar
+//! 2004, II).
 
 use polypath_proto::policy::retransmission::LOSS_RATE;
 use polypath_proto::{Association, PathView};
 
 use crate::network::Network;
 
-/// Tells an association that asks for it what each of its paths loses as things stand, on the way to the peer.
+/// Sets the current loss rate towards the peer of each path, if the association uses RTX-LOSSRATE.
 pub(crate) fn tell(network: &Network<'_>, association: &mut Association) {
     if association.config().retransmission().name != LOSS_RATE.name {
         return;
@@ -18,8 +19,8 @@ pub(crate) fn tell(network: &Network<'_>, association: &mut Association) {
     }
 }
 
-/// Of what is offered to the first link of the path's way, the share that its links lose; what a script
-/// takes is nothing that could be known.
+/// Share of the packets offered to the first link of the path's route that its links lose. Losses
+/// of a script do not count, because they cannot be predicted.
 fn share(network: &Network<'_>, path: &PathView) -> f64 {
     let topology = &network.topology;
     let ends = (topology.interface(path.local), topology.interface(path.remote));

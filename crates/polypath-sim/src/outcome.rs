@@ -1,4 +1,4 @@
-//! What a run gave, as data. Everything in it follows from scenario and seed alone.
+//! Results of a run, as data. They depend on the scenario and the seed alone.
 
 use polypath_proto::{AssociationStats, CloseReason, EndpointStats, PathStats, PathView, Time};
 use serde::{Deserialize, Serialize};
@@ -19,22 +19,22 @@ pub struct Outcome {
     pub end: End,
     /// When the run ended.
     pub ended_at: f64,
-    /// Events that were handled.
+    /// Number of events handled.
     pub events: u64,
-    /// Packets that could not be routed, or whose source or destination its host did not have at the time.
+    /// Packets without a route, or whose source or destination address no host had at the time.
     pub unroutable_packets: u64,
     /// Every association, in the order of the scenario.
     pub associations: Vec<AssociationOutcome>,
-    /// Every application that was striped over several of them, likewise.
+    /// Every application that was striped over several associations, in the order of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stripes: Vec<StripeOutcome>,
     /// Every direction of every link.
     pub links: Vec<LinkOutcome>,
     /// Every endpoint.
     pub endpoints: Vec<EndpointOutcome>,
-    /// Samples over time, if they were wanted.
+    /// Samples over time, if requested.
     pub series: Vec<PathSeries>,
-    /// Every packet, if they were wanted; too many for a file.
+    /// Every packet, if requested. Not serialized, because there are too many for a file.
     #[serde(skip)]
     pub packets: Option<PacketTrace>,
 }
@@ -45,28 +45,28 @@ pub struct Outcome {
 pub enum End {
     /// Every association was closed on both sides.
     Closed,
-    /// Nothing was left that could happen, although an association was still open on one side.
+    /// No event was left, although an association was still open on one side.
     Idle,
-    /// The time limit of the scenario.
+    /// The time limit of the scenario was reached.
     TimeLimit,
-    /// The limit of events of the scenario.
+    /// The event limit of the scenario was reached.
     EventLimit,
     /// No association made progress for [`RunOptions::patience`](crate::RunOptions::patience).
     Stalled,
 }
 
-/// What became of an association.
+/// Outcome of an association.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AssociationOutcome {
-    /// Its name.
+    /// Name of the association.
     pub name: String,
-    /// Everything that was to be sent was delivered, and both sides closed gracefully.
+    /// Whether all data that was to be sent was delivered and both sides closed gracefully.
     pub complete: bool,
-    /// When it was opened.
+    /// Time at which it was opened.
     pub started_at: f64,
-    /// From the side that opened it to the other.
+    /// Data from the side that opened it to the other.
     pub forward: FlowOutcome,
-    /// The other direction.
+    /// Data in the other direction.
     pub back: FlowOutcome,
     /// The side that opened it.
     pub sender: SideOutcome,
@@ -76,20 +76,20 @@ pub struct AssociationOutcome {
     pub changes: Vec<PathChange>,
 }
 
-/// What became of an application that was striped over several associations.
+/// Outcome of an application that was striped over several associations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StripeOutcome {
-    /// Its name.
+    /// Name of the application.
     pub name: String,
-    /// Names of its associations.
+    /// Names of the associations that carry it.
     pub associations: Vec<String>,
-    /// Everything that was to be sent was delivered by one of them.
+    /// Whether all data that was to be sent was delivered by one of them.
     pub complete: bool,
-    /// When they were opened.
+    /// Time at which they were opened.
     pub started_at: f64,
-    /// What they carried together from the side that opened them to the other.
+    /// Data that they carried together from the side that opened them to the other.
     pub forward: FlowOutcome,
-    /// The other direction.
+    /// Data in the other direction.
     pub back: FlowOutcome,
 }
 
@@ -98,21 +98,21 @@ pub struct StripeOutcome {
 pub struct FlowOutcome {
     /// Messages that the application sent.
     pub messages_sent: u64,
-    /// Their bytes.
+    /// Bytes of the messages sent.
     pub bytes_sent: u64,
-    /// Messages that were delivered to the other application.
+    /// Messages delivered to the other application.
     pub messages_delivered: u64,
-    /// Their bytes, and those of messages delivered in part.
+    /// Bytes delivered, including those of messages delivered in part.
     pub bytes_delivered: u64,
-    /// Messages that the sender gave up and that were not delivered.
+    /// Messages that the sender abandoned and that were not delivered.
     pub messages_abandoned: u64,
-    /// When the application sent first.
+    /// Time of the application's first send.
     pub first_send: Option<f64>,
-    /// When the first DATA chunk left.
+    /// Time at which the first DATA chunk was sent.
     pub first_data: Option<f64>,
-    /// When the first byte was delivered.
+    /// Time at which the first byte was delivered.
     pub first_delivered: Option<f64>,
-    /// When the last byte was delivered.
+    /// Time at which the last byte was delivered.
     pub last_delivered: Option<f64>,
     /// Seconds from the opening of the association to the last byte delivered.
     pub time_from_start: Option<f64>,
@@ -129,24 +129,24 @@ pub struct FlowOutcome {
 /// A time without newly delivered data, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Blackout {
-    /// When it began.
+    /// Time at which it began.
     pub start: f64,
-    /// How long it was.
+    /// Length of the time.
     pub length: f64,
 }
 
 /// One side of an association.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SideOutcome {
-    /// The host.
+    /// Name of the host.
     pub host: String,
-    /// When the association was established here.
+    /// Time at which the association was established on this side.
     pub established_at: Option<f64>,
-    /// When it was closed here.
+    /// Time at which it was closed on this side.
     pub closed_at: Option<f64>,
-    /// Why, as a name: "graceful", "peer-unreachable", ...
+    /// Reason of the close, as a name: "graceful", "peer-unreachable", ...
     pub close: Option<String>,
-    /// Why, in words.
+    /// Reason of the close, in words.
     pub close_reason: Option<String>,
     /// Counters.
     pub counts: AssociationCounts,
@@ -157,13 +157,13 @@ pub struct SideOutcome {
 /// A path of an association, seen from one side, at the end of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathOutcome {
-    /// Its number.
+    /// Path number.
     pub path: u8,
     /// Local address.
     pub local: String,
     /// Remote address.
     pub remote: String,
-    /// "unconfirmed", "active", "potentially failed" or "inactive".
+    /// "unconfirmed", "active", "potentially failed", "inactive" or "removed".
     pub state: String,
     /// Congestion window in bytes.
     pub cwnd: u32,
@@ -173,13 +173,14 @@ pub struct PathOutcome {
     pub rto: f64,
     /// Smoothed round-trip time in seconds, if there was a sample.
     pub srtt: Option<f64>,
-    /// Bandwidth by its acknowledgements in bytes a second, if there were some.
+    /// Bandwidth estimated from acknowledgements, in bytes per second, if there were any.
     pub bandwidth: Option<f64>,
-    /// Bandwidth by pairs of HEARTBEATs in bytes a second, if the association sent such.
+    /// Bandwidth estimated from pairs of HEARTBEATs, in bytes per second, if the association sent
+    /// any.
     pub pair_bandwidth: Option<f64>,
-    /// Shortest and longest round-trip time in seconds, if there was a sample.
+    /// Shortest round-trip time in seconds, if there was a sample.
     pub rtt_min: Option<f64>,
-    /// See `rtt_min`.
+    /// Longest round-trip time in seconds, if there was a sample.
     pub rtt_max: Option<f64>,
     /// Consecutive errors.
     pub error_count: u32,
@@ -190,35 +191,35 @@ pub struct PathOutcome {
 /// A change of a path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathChange {
-    /// When.
+    /// Time of the change.
     pub at: f64,
-    /// "sender" or "receiver": who saw it.
+    /// Side on which it happened: "sender" or "receiver".
     pub side: String,
-    /// The path.
+    /// Path number.
     pub path: u8,
-    /// "state", "current" (takes new data from now on) or "primary".
+    /// Kind of change: "state", "current" (used for new data from now on) or "primary".
     pub what: String,
-    /// Of a change of state: the state before.
+    /// The previous state, for a change of state.
     pub from: Option<String>,
-    /// Of a change of state: the state now.
+    /// The new state, for a change of state.
     pub to: Option<String>,
 }
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkOutcome {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
     /// Counters of all packets.
     pub counts: LinkCounters,
-    /// The part of them that background packets have.
+    /// Counters of background packets alone, which `counts` includes.
     pub background: LinkCounters,
 }
 
 /// An endpoint of the protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndpointOutcome {
-    /// The host.
+    /// Name of the host.
     pub host: String,
     /// SCTP port.
     pub port: u16,
@@ -226,7 +227,7 @@ pub struct EndpointOutcome {
     pub counts: EndpointCounts,
 }
 
-/// Counters of the core, in a form that serializes.
+/// Declares a copy of a counter struct of the core that serializes.
 macro_rules! counts {
     ($(#[$doc:meta])* $name:ident from $stats:ty { $( $(#[$field_doc:meta])* $field:ident, )* }) => {
         $(#[$doc])*
@@ -268,21 +269,21 @@ counts! {
         timeout_retransmissions,
         /// Expirations of T3-rtx.
         timeouts,
-        /// Of these, the second in a row.
+        /// Expirations of T3-rtx that were the second in a row.
         second_timeouts,
-        /// The third in a row.
+        /// Expirations of T3-rtx that were the third in a row.
         third_timeouts,
-        /// The fourth in a row.
+        /// Expirations of T3-rtx that were the fourth in a row.
         fourth_timeouts,
-        /// The fifth in a row.
+        /// Expirations of T3-rtx that were the fifth in a row.
         fifth_timeouts,
         /// HEARTBEATs sent.
         heartbeats_sent,
         /// HEARTBEAT ACKs received.
         heartbeats_acked,
-        /// HEARTBEATs not answered in time.
+        /// HEARTBEATs not acknowledged in time.
         heartbeats_lost,
-        /// Times that the path became inactive.
+        /// Number of times that the path became inactive.
         failures,
         /// Samples of the round-trip time.
         rtt_samples,
@@ -304,15 +305,16 @@ counts! {
         sacks_sent,
         /// SACKs received.
         sacks_received,
-        /// Packets or chunks dropped because they were wrong, old or out of place.
+        /// Packets or chunks dropped because they were wrong, old or unexpected.
         dropped,
-        /// Chunks whose gap acknowledgement was taken back.
+        /// Chunks that the peer reneged: gap-acknowledged, then no longer.
         reneged,
-        /// Nanoseconds for which the peer's receive buffer held up new data and a path stood still.
+        /// Nanoseconds during which new data waited for the peer's receive buffer and an active
+        /// path had no outstanding data.
         nanoseconds_blocked,
         /// DATA chunks dropped because the receive buffer was full.
         dropped_no_buffer,
-        /// Echoes of timestamps at which nothing can have been sent.
+        /// Echoed timestamps at which nothing can have been sent.
         bad_echoes,
     }
 }
@@ -332,7 +334,7 @@ counts! {
         bad_tag,
         /// State cookies with a wrong signature.
         bad_cookies,
-        /// State cookies that came too late.
+        /// State cookies that arrived too late.
         stale_cookies,
         /// Associations refused.
         refused,
@@ -343,7 +345,7 @@ counts! {
     }
 }
 
-/// The short name of a reason.
+/// Short name of a close reason.
 pub(crate) const fn close_name(reason: &CloseReason) -> &'static str {
     match reason {
         CloseReason::Graceful => "graceful",

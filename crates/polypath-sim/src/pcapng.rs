@@ -1,5 +1,6 @@
 //! A small writer of pcapng files (draft-ietf-opsawg-pcapng): one section, one interface for each
-//! link direction, nanosecond time stamps, nothing in it that depends on clock or machine.
+//! link direction, nanosecond time stamps, and no contents that depend on a clock or on the
+//! machine.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 
-/// Writes a capture to any [`Write`]; give it a buffered one.
+/// Writes a capture to any [`Write`]; pass a buffered one.
 #[derive(Debug)]
 pub struct PcapNg<W> {
     out: W,
@@ -36,7 +37,7 @@ impl<W: Write> PcapNg<W> {
     /// Begins a capture.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer fails.
     pub fn new(out: W) -> io::Result<Self> {
         let mut this = Self { out, block: Vec::with_capacity(2048), interfaces: 0 };
         this.begin(SECTION_HEADER);
@@ -50,10 +51,10 @@ impl<W: Write> PcapNg<W> {
         Ok(this)
     }
 
-    /// Another interface, for one direction of a link.
+    /// Adds an interface, for one direction of a link.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer fails.
     pub fn interface(&mut self, name: &str) -> io::Result<InterfaceId> {
         self.begin(INTERFACE_DESCRIPTION);
         self.block.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
@@ -67,11 +68,11 @@ impl<W: Write> PcapNg<W> {
         Ok(InterfaceId(self.interfaces - 1))
     }
 
-    /// A packet: IP header, UDP header if the ports are not 0, and the SCTP packet; with a comment
-    /// if it is not empty.
+    /// Writes a packet: IP header, UDP header if the ports are not 0, and SCTP packet; with
+    /// `comment` if that is not empty.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer fails.
     #[allow(clippy::too_many_arguments)] // one record of the file, field by field
     pub fn packet(
         &mut self,
@@ -103,10 +104,10 @@ impl<W: Write> PcapNg<W> {
         self.finish()
     }
 
-    /// Hands what was written to where it goes.
+    /// Flushes the writer.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The writer fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -114,7 +115,7 @@ impl<W: Write> PcapNg<W> {
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.u32(kind);
-        self.u32(0); // the length, known at the end
+        self.u32(0); // length, filled in at the end
     }
 
     fn u32(&mut self, value: u32) {

@@ -1,12 +1,13 @@
 //! Random streams, one for each named component.
 //!
-//! Every component that throws dice owns a stream whose seed is derived from the run's root seed
-//! and the component's name ("link:path0/forward/loss"). So two runs that differ in one policy see
-//! the same weather (common random numbers), and adding a path shifts nobody else's dice.
+//! Every component that draws random numbers owns a stream whose seed is derived from the run's
+//! root seed and the component's name ("link:path0/forward/loss"). So two runs that differ in one
+//! policy use the same random numbers for the network (common random numbers), and adding a path
+//! does not change the draws of any other component.
 //!
-//! The derivation is part of what makes a run reproducible and does not change: FNV-1a (64 bit)
-//! over the name, xor the root seed, then four outputs of SplitMix64 from there fill the state and
-//! the stream selector of a PCG64 (XSL RR 128/64).
+//! The derivation is fixed, because reproducible runs depend on it: FNV-1a (64 bit) over the name,
+//! xor the root seed, one output of SplitMix64 from there ([`derive`]); then four outputs of
+//! SplitMix64 from that value fill the state and the stream selector of a PCG64 (XSL RR 128/64).
 
 use rand_core::Rng;
 use rand_pcg::Pcg64;
@@ -57,16 +58,16 @@ impl Random {
         low + self.below((high - low).saturating_add(1))
     }
 
-    /// One of the elements.
+    /// A random element.
     ///
     /// # Panics
-    /// If there are none.
+    /// If `from` is empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
     }
 }
 
-/// The seed of the component `name`, for generators that are not a [`Random`].
+/// The seed of the component `name`, for generators other than [`Random`].
 pub fn derive(root: u64, name: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in name.bytes() {
@@ -76,7 +77,7 @@ pub fn derive(root: u64, name: &str) -> u64 {
     split_mix(&mut state)
 }
 
-/// SplitMix64: the next output, and the state moves on.
+/// SplitMix64: advances the state and returns the next output.
 pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

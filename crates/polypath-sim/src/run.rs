@@ -14,13 +14,14 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// How often the invariants are checked.
     pub check_every: Option<CheckEvery>,
-    /// Which samples are taken over time.
+    /// Samples to take over time.
     pub series: Option<Series>,
     /// Whether the outcome contains every packet at every link.
     pub packets: bool,
-    /// End the run as [`Stalled`](crate::outcome::End::Stalled) once no association has made progress for
-    /// this long after the last scheduled change of the network. Progress is a message that was sent,
-    /// delivered or given up, a byte that was acknowledged, or a handshake or a shutdown that has gone on.
+    /// End the run as [`Stalled`](crate::outcome::End::Stalled) once no association has made
+    /// progress for this long after the last scheduled change of the network. An association makes
+    /// progress when a message is sent, delivered or abandoned, when a byte is acknowledged, or
+    /// when its handshake or shutdown advances.
     pub patience: Option<Span>,
 }
 
@@ -28,7 +29,7 @@ impl Scenario {
     /// Runs the scenario to its end.
     ///
     /// # Errors
-    /// The scenario is wrong, or an invariant did not hold.
+    /// The scenario is invalid, or an invariant did not hold.
     pub fn run(&self, options: &RunOptions) -> Result<Outcome, SimError> {
         self.simulation(options)?.run()
     }

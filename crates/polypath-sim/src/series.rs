@@ -27,13 +27,13 @@ pub struct PathSeries {
     pub srtt: Vec<f64>,
     /// Receive window of the peer in bytes, of the whole association.
     pub peer_rwnd: Vec<u64>,
-    /// 0 unconfirmed, 1 active, 2 potentially failed, 3 inactive.
+    /// 0 unconfirmed, 1 active, 2 potentially failed, 3 inactive, 4 removed.
     pub state: Vec<u64>,
     /// Consecutive errors.
     pub error_count: Vec<u64>,
 }
 
-/// What a sample consists of.
+/// Values of a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sample {
     cwnd: u32,
@@ -67,15 +67,15 @@ impl Sample {
     }
 }
 
-/// Takes samples.
+/// Records samples of all paths.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    /// With the conversation and side that it belongs to, and its last sample.
+    /// Conversation, side, series and last sample of each path.
     series: Vec<(usize, usize, PathSeries, Sample)>,
 }
 
 impl Recorder {
-    /// Samples every path of an association; with `always` also those that have not changed.
+    /// Samples every path of an association, or without `always` only the paths that have changed.
     pub(crate) fn sample(
         &mut self,
         now: Time,

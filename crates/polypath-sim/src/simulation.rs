@@ -1,4 +1,4 @@
-//! A run: events in the order of their time, until every association is closed.
+//! A run: handles events in the order of their times, until every association is closed.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -27,11 +27,11 @@ use crate::stack::{HostRoutes, Membership, Stack};
 use crate::watch::Watch;
 use crate::workload::{Application, Conversation};
 
-/// Why a run gave no outcome.
+/// Reason why a run gave no outcome.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SimError {
-    /// The scenario is wrong.
+    /// The scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// An invariant did not hold: a bug in polypath.
@@ -39,9 +39,9 @@ pub enum SimError {
     Violation {
         /// Root seed of the run.
         seed: u64,
-        /// When in the run.
+        /// Time in the run.
         at: Time,
-        /// What did not hold.
+        /// The invariant that did not hold.
         what: String,
     },
     /// The capture cannot be written.
@@ -58,22 +58,22 @@ pub(crate) struct Simulation<'w> {
     network: Network<'w>,
     stacks: Vec<Stack>,
     conversations: Vec<Conversation>,
-    /// What the associations carry.
+    /// Applications whose data the associations carry.
     applications: Vec<Application>,
     changes: Vec<Change>,
-    /// Addresses that come and go.
+    /// Changes of addresses.
     moves: Vec<Move>,
     run: Run,
-    /// Of the side that opens each association.
+    /// Configuration of the side that opens each association.
     configs: Vec<Config>,
     schedule: Schedule,
     recorder: Option<Recorder>,
-    /// Time between samples; without it every change is one.
+    /// Time between samples; without it, a sample is taken at every change.
     interval: Option<std::time::Duration>,
     events: u64,
-    /// Conversations that are over.
+    /// Whether each conversation is over.
     over: Vec<bool>,
-    /// The stack that the event at hand touched.
+    /// The stack that the current event touched.
     touched: Option<usize>,
     /// Ends a run that makes no progress.
     watch: Option<Watch>,
@@ -149,8 +149,8 @@ impl<'w> Simulation<'w> {
         })
     }
 
-    /// Ends the run once nothing has made progress for `patience` after the last scheduled change of the
-    /// network, of an address or of a workload.
+    /// Ends the run once nothing has made progress for `patience` after the last scheduled change
+    /// of the network or of an address, and after the start of the last workload.
     pub(crate) fn watch(&mut self, patience: std::time::Duration) {
         let changes = self.changes.iter().map(|change| change.at);
         let moves = self.moves.iter().map(|one| one.noticed().max(one.at));
@@ -164,7 +164,7 @@ impl<'w> Simulation<'w> {
         self.network.capture(out)
     }
 
-    /// Keeps what every packet was and what became of it.
+    /// Records every packet and its fate.
     pub(crate) fn trace(&mut self) {
         let traced = self.conversations.iter().map(|talk| Traced {
             name: talk.name.clone(),
@@ -191,7 +191,8 @@ impl<'w> Simulation<'w> {
         for (index, one) in (0u32..).zip(&self.moves) {
             self.network.events.schedule(one.at, Event::Move { index });
         }
-        // What happens at one instant is seen together.
+        // Schedule notices after all changes, so that the endpoints learn of all changes of one
+        // instant together.
         for (index, one) in (0u32..).zip(&self.moves) {
             self.network.events.schedule(one.noticed(), Event::Notice { index });
         }
@@ -237,7 +238,8 @@ impl<'w> Simulation<'w> {
         Ok(end)
     }
 
-    /// The next event is at `next`, and nothing has made progress for longer than the watch allows.
+    /// Whether nothing has made progress for longer than the watch allows; `next` is the time of
+    /// the next event.
     #[inline]
     fn has_stalled(&mut self, next: Time) -> bool {
         let Some(due) = self.watch.as_ref().and_then(|watch| watch.due(next)) else { return false };
@@ -295,7 +297,7 @@ impl<'w> Simulation<'w> {
             Event::Notice { index } => self.addresses_changed(self.moves[index as usize].node),
             Event::Sample => {
                 self.sample_all();
-                // If nothing else is left to happen, more samples would show nothing new.
+                // If no other event is left, more samples would show nothing new.
                 if let Some(interval) = self.interval.filter(|_| !self.network.is_idle()) {
                     self.network.events.schedule(self.now + interval, Event::Sample);
                 }
@@ -304,7 +306,7 @@ impl<'w> Simulation<'w> {
         }
     }
 
-    /// A packet is at a node.
+    /// Handles the arrival of a packet at a node.
     fn arrived(&mut self, node: NodeId, packet: PacketId) -> Result<(), String> {
         if self.network.packets.get(packet).to != node {
             self.network.forward(self.now, node, packet);
@@ -320,7 +322,7 @@ impl<'w> Simulation<'w> {
         }
         let received = self.network.packets.get(packet);
         let stack = self.stack_for(host, received.bytes());
-        // One that has not heard yet that the address is there has no socket for it.
+        // A stack that has not been notified of the address yet has no socket for it.
         let deaf = |&stack: &usize| {
             !self.moves.is_empty() && !self.stacks[stack].is_bound(received.destination.ip())
         };
@@ -337,7 +339,7 @@ impl<'w> Simulation<'w> {
         stack.map_or(Ok(()), |stack| self.service(stack))
     }
 
-    /// The operating system tells a host's endpoints that its addresses have changed.
+    /// Notifies a host's endpoints that its addresses have changed.
     fn addresses_changed(&mut self, node: NodeId) -> Result<(), String> {
         let NodeKind::Interface { host, .. } = self.network.topology.nodes[node.index()] else {
             return Ok(());
@@ -351,8 +353,8 @@ impl<'w> Simulation<'w> {
         Ok(())
     }
 
-    /// The stack of a host that has the packet's destination port; another one of the host if
-    /// there is none, which knows what to do with a stray packet.
+    /// The stack of a host that has the packet's destination port; otherwise any stack of the host,
+    /// which handles the packet as out of the blue.
     fn stack_for(&self, host: HostId, packet: &[u8]) -> Option<usize> {
         let port = packet.get(2..4).map(|port| u16::from_be_bytes([port[0], port[1]]));
         let of_host = |stack: &Stack| stack.host == host;
@@ -394,7 +396,7 @@ impl<'w> Simulation<'w> {
         Ok(())
     }
 
-    /// Lets an application act.
+    /// Lets an application read, send and shut down.
     fn act(&mut self, conversation: usize, side: usize) -> Result<(), String> {
         let talk = &mut self.conversations[conversation];
         let endpoint = &mut self.stacks[talk.stacks[side]].endpoint;
@@ -421,8 +423,8 @@ impl<'w> Simulation<'w> {
         Ok(())
     }
 
-    /// Striped applications give more to the associations of a stack that have room. True if it may
-    /// leave at once.
+    /// Lets striped applications send more over the associations of a stack that have room. Returns
+    /// true if an association without unsent data has got new data.
     fn feed(&mut self, index: usize) -> Result<bool, String> {
         let mut dry = false;
         for place in 0..self.stacks[index].associations.len() {
@@ -442,14 +444,14 @@ impl<'w> Simulation<'w> {
         Ok(dry)
     }
 
-    /// After anything that may have changed an endpoint: tell the applications, send what there is
-    /// to send, arm the timer.
+    /// Brings the simulation up to date after an endpoint may have changed: passes its events to
+    /// the applications, sends its packets, arms its timer.
     fn service(&mut self, index: usize) -> Result<(), String> {
         self.touched = Some(index);
         loop {
             let noticed = self.take_notices(index)?;
             self.transmit(index)?;
-            // Messages may have been abandoned instead of being sent: their events have not been read yet.
+            // Building packets may have abandoned messages, whose events have not been read yet.
             let more = self.stacks[index].endpoint.has_events();
             if !self.feed(index)? && !noticed && !more {
                 break;
@@ -465,7 +467,7 @@ impl<'w> Simulation<'w> {
         Ok(())
     }
 
-    /// Tells the applications all that the endpoint reports; true if it reported anything.
+    /// Passes all events of the endpoint to the applications; true if there were any.
     fn take_notices(&mut self, index: usize) -> Result<bool, String> {
         let mut any = false;
         while let Some((id, notice)) = self.stacks[index].endpoint.poll_event() {
@@ -493,7 +495,7 @@ impl<'w> Simulation<'w> {
             oracle::tell(&self.network, association);
         }
         if matches!(notice, Notice::SendFailed { .. }) && member.side == 1 {
-            // The other side shuts down when all has come that will come.
+            // Side 0 shuts down once no more data can arrive: let it check that again.
             let association = member.conversation as u32;
             self.network.events.schedule(self.now, Event::Application { association, side: 0 });
         }
@@ -503,7 +505,7 @@ impl<'w> Simulation<'w> {
         self.act(member.conversation, member.side)
     }
 
-    /// A link has changed.
+    /// Updates the loss rates of all associations after a link has changed.
     fn tell_loss_rates(&mut self) {
         for stack in &mut self.stacks {
             for member in &stack.associations {
@@ -514,7 +516,8 @@ impl<'w> Simulation<'w> {
         }
     }
 
-    /// An association has come in: it is the one that the peer's host opened to this stack.
+    /// Assigns an accepted association to the conversation that the peer's host opened to this
+    /// stack.
     fn accept(&mut self, index: usize, id: AssociationId) {
         let stack = &self.stacks[index];
         let remote =
@@ -531,13 +534,14 @@ impl<'w> Simulation<'w> {
                 self.conversations[conversation].parties[1].id = Some(id);
                 stack.associations.push(Membership { id, conversation, side: 1 });
             }
-            // A COOKIE ECHO that came so late that the association is over already, or nobody's.
+            // The COOKIE ECHO arrived after the association was over, or belongs to no
+            // conversation.
             (None, Some(association)) => association.abort(self.now, b"nobody waits for this"),
             (None, None) => {}
         }
     }
 
-    /// Sends all that the endpoint has to send.
+    /// Sends all packets that the endpoint has to send.
     fn transmit(&mut self, index: usize) -> Result<(), String> {
         loop {
             let stack = &mut self.stacks[index];
@@ -567,7 +571,7 @@ impl<'w> Simulation<'w> {
         }
     }
 
-    /// Several datagrams were written one behind the other.
+    /// Sends the datagrams of a buffer that holds several.
     fn send_segments(&mut self, whole: PacketId, segment: usize) {
         let size = self.network.packets.get(whole).len;
         for start in (0..size).step_by(segment) {
@@ -578,7 +582,7 @@ impl<'w> Simulation<'w> {
         self.network.packets.give_back(whole);
     }
 
-    /// Notes when the first DATA chunk of a direction leaves.
+    /// Records the time at which the first DATA chunk of a direction was sent.
     fn note_data(&mut self, stack: usize, id: AssociationId, path: PathId) {
         let Some(member) = self.stacks[stack].membership(id) else { return };
         let talk = &mut self.conversations[member.conversation];
@@ -605,7 +609,7 @@ impl<'w> Simulation<'w> {
         let stack = &self.stacks[index];
         for &Membership { id, conversation, side } in &stack.associations {
             let talk = &self.conversations[conversation];
-            // A side that never sends data has nothing to show.
+            // A side that never sends data needs no series.
             if let Some(association) = stack.endpoint.association(id)
                 && (side == 0 || talk.sends(1, &self.applications[talk.application]))
             {

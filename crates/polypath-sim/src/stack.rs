@@ -7,27 +7,27 @@ use polypath_proto::{AssociationId, Endpoint, RouteTable, Time};
 use crate::network::{HostId, Network};
 use crate::scenario::StackPlan;
 
-/// An endpoint of the protocol core, unchanged, with what drives it.
+/// An endpoint of the protocol core, unchanged, and its driver.
 #[derive(Debug)]
 pub(crate) struct Stack {
     pub(crate) endpoint: Endpoint,
     pub(crate) host: HostId,
     pub(crate) port: u16,
-    /// Of the host's addresses those that it uses, the primary's first.
+    /// The host's addresses that it uses, the primary's first.
     pub(crate) addresses: Vec<IpAddr>,
     /// UDP port of the encapsulation; 0 on raw IP.
     pub(crate) udp_port: u16,
-    /// Its associations: which conversation they belong to, and which side of it they are.
+    /// Its associations, with their conversations and sides.
     pub(crate) associations: Vec<Membership>,
-    /// Times of the timer events that are in the queue, the earliest last. A new one is scheduled
-    /// only if it is earlier than all of these, so there are few of them.
+    /// Times of its timer events in the queue, the earliest last. A new event is scheduled only if
+    /// it is earlier than all of these, so there are few.
     timers: Vec<Time>,
     instant: Time,
     timeouts_at_instant: u32,
     packets_at_instant: u32,
 }
 
-/// An association's place in the run.
+/// The conversation and side that an association belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Membership {
     pub(crate) id: AssociationId,
@@ -35,9 +35,10 @@ pub(crate) struct Membership {
     pub(crate) side: usize,
 }
 
-/// More timeouts than this at one instant are a storm: a deadline that does not go away.
+/// Maximum number of timeouts at one instant: more are a timer storm, from a deadline that is never
+/// cleared.
 const MOST_TIMEOUTS: u32 = 1_000;
-/// More packets than this at one instant are a storm: no window is that large.
+/// Maximum number of packets at one instant: more are a busy loop, because no window is that large.
 const MOST_PACKETS: u32 = 200_000;
 
 impl Stack {
@@ -60,8 +61,8 @@ impl Stack {
         self.associations.iter().find(|m| m.id == id).copied()
     }
 
-    /// The host's addresses have changed: as on a real one, all are looked at anew, and what comes is heard of
-    /// before what goes.
+    /// Follows a change of the host's addresses: as on a real host, all addresses are checked
+    /// again, and additions are reported before removals.
     pub(crate) fn follow_addresses(&mut self, now: Time, network: &Network<'_>) {
         for &ip in self.addresses.iter().filter(|ip| network.has(**ip)) {
             self.endpoint.add_local_address(now, ip);
@@ -71,12 +72,12 @@ impl Stack {
         }
     }
 
-    /// It has a socket with this address.
+    /// Whether the endpoint has a socket with this address.
     pub(crate) fn is_bound(&self, ip: IpAddr) -> bool {
         self.endpoint.config().addresses.contains(&ip)
     }
 
-    /// The time of the timer event to schedule, if one is needed.
+    /// Time of the timer event to schedule, if one is needed.
     #[inline]
     pub(crate) fn arm(&mut self, now: Time) -> Option<Time> {
         let due = self.endpoint.poll_timeout()?.max(now);
@@ -87,9 +88,9 @@ impl Stack {
         Some(due)
     }
 
-    /// A timer event has come: true if a deadline has.
+    /// Handles a timer event: true if a deadline of the endpoint has expired.
     pub(crate) fn fire(&mut self, now: Time) -> bool {
-        // Events come in the order of their time, and the earliest is the last.
+        // Events are handled in the order of their times, and the earliest is last.
         let armed = self.timers.pop();
         debug_assert_eq!(armed, Some(now), "timer events and their record differ");
         self.endpoint.poll_timeout().is_some_and(|due| due <= now)
@@ -98,7 +99,7 @@ impl Stack {
     /// Counts a timeout.
     ///
     /// # Errors
-    /// There are too many at this instant.
+    /// There were too many at this instant.
     pub(crate) fn count_timeout(&mut self, now: Time) -> Result<(), String> {
         self.at_instant(now);
         self.timeouts_at_instant += 1;
@@ -111,7 +112,7 @@ impl Stack {
     /// Counts a packet sent.
     ///
     /// # Errors
-    /// There are too many at this instant.
+    /// There were too many at this instant.
     #[inline]
     pub(crate) fn count_packet(&mut self, now: Time) -> Result<(), String> {
         self.at_instant(now);
@@ -129,10 +130,12 @@ impl Stack {
     }
 }
 
-/// Which interface a host uses to an address: of those that it has, one with the shortest way to it.
+/// Selects the local address for a destination: among the host's addresses, one with a shortest
+/// route.
 #[derive(Debug)]
 pub(crate) struct HostRoutes {
-    /// For each address of another host: own addresses from which a way leads there, with its links.
+    /// For each address of another host: the number of links and the local address of each route to
+    /// it.
     ways: Vec<(IpAddr, Vec<(u32, IpAddr)>)>,
 }
 
@@ -156,7 +159,7 @@ impl RouteTable for HostRoutes {
         let best: Vec<IpAddr> =
             there().filter(|(hops, _)| hops == shortest).map(|(_, local)| *local).collect();
         let usable: Vec<IpAddr> = locals.iter().filter(|a| best.contains(a)).copied().collect();
-        // Of several interfaces that are as near, successive addresses of the peer take turns.
+        // Among equally near interfaces, successive addresses of the peer use each in turn.
         (!usable.is_empty()).then(|| usable[index % usable.len()])
     }
 }

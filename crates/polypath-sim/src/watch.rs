@@ -1,38 +1,38 @@
-//! Notices that nothing makes progress.
+//! Detects that a run makes no progress.
 
 use std::time::Duration;
 
 use polypath_proto::Time;
 
-/// Compares what the associations have achieved at moments that are `patience` apart: if two comparisons
-/// find the same, nothing has made progress in between.
+/// Compares the progress of the associations at times that are at least `patience` apart: if two
+/// successive comparisons find the same marks, nothing has made progress in between.
 #[derive(Debug)]
 pub(crate) struct Watch {
     patience: Duration,
-    /// The next comparison.
+    /// Time of the next comparison.
     due: Time,
     marks: Vec<u64>,
 }
 
 impl Watch {
-    /// Begins at `from`: what stands still before that may have a cause that is still to go.
+    /// Starts at `from`: before that, an association may still be waiting for a scheduled change.
     pub(crate) const fn new(from: Time, patience: Duration) -> Self {
         Self { patience, due: from, marks: Vec::new() }
     }
 
-    /// When the comparison is due that has to be made before an event at `next`.
+    /// Time of the comparison that is due before an event at `next`, if any.
     #[inline]
     pub(crate) fn due(&self, next: Time) -> Option<Time> {
         (next > self.due).then_some(self.due)
     }
 
-    /// Makes it: false if the marks are those of the last one.
+    /// Makes the comparison: false if the marks are those of the last one.
     pub(crate) fn progressed(&mut self, next: Time, marks: Vec<u64>) -> bool {
         if self.marks == marks {
             return false;
         }
         self.marks = marks;
-        // Nothing happens before the next event: a comparison before that would see nothing new.
+        // Nothing changes before the next event: a comparison before it would find the same marks.
         self.due = next + self.patience;
         true
     }

@@ -18,8 +18,8 @@ pub(crate) const fn ip_header_size(address: IpAddr) -> u32 {
     }
 }
 
-/// Writes the IP header, and a UDP header if the ports are not 0, of a packet with this payload
-/// behind `out`.
+/// Appends to `out` the IP header of a packet with this payload, and a UDP header if the ports are
+/// not 0.
 pub(crate) fn write_headers(
     out: &mut Vec<u8>,
     source: SocketAddr,

@@ -1,4 +1,4 @@
-//! How fast one association moves messages between two processes, and what it costs.
+//! Measures message throughput and CPU time of one association between two processes.
 //!
 //! ```text
 //! loopback pair --size 65536 --seconds 5      # both sides, the receiver in a process of its own
@@ -52,7 +52,7 @@ enum Side {
     Recv {
         #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
         bind: IpAddr,
-        /// 0 is any; the one taken is told on stderr.
+        /// 0 picks any free port; the port is printed on stderr.
         #[arg(long, default_value_t = polypath::UDP_PORT)]
         udp_port: u16,
     },
@@ -62,7 +62,7 @@ enum Side {
         #[command(flatten)]
         load: Load,
     },
-    /// Both, the receiver as a process of its own.
+    /// Both, with the receiver as a separate process.
     Pair {
         #[command(flatten)]
         load: Load,
@@ -146,7 +146,7 @@ async fn send(cli: &Cli, to: SocketAddr, load: Load) -> Result<Value, Failure> {
     let end = meter.start + Duration::from_secs_f64(load.seconds);
     let mut messages = 0;
     while Instant::now() < end {
-        // Reading the clock costs, too, where messages are small.
+        // Small messages: reading the clock for each one would take a noticeable share of the time.
         for _ in 0..16 {
             let message =
                 Message { unordered: load.unordered, ..Message::new(StreamId(0), payload.clone()) };

@@ -17,20 +17,19 @@ use crate::events::{self, Events};
 use crate::shared::{Entry, Shared, State, Wakes};
 use crate::stream::Stream;
 
-/// Part of the receive buffer that the application may take before the driver is woken to tell the
-/// peer: one eighth. Sooner if the application has taken everything.
+/// Fraction of the receive buffer that the application may take before the driver is woken to send
+/// a window update: one eighth. The driver is woken earlier once everything has been taken.
 const WINDOW_UPDATE_SHARE: usize = 8;
 
-/// Why an association can be found.
+/// Reason why the lookup of an association cannot fail.
 const KEPT: &str = "an association is only forgotten after its last handle has gone";
 
 /// An association with a peer: messages on many streams, over many paths.
 ///
 /// Clones are handles of the same association, and several tasks may use them at the same time.
-/// When the last handle (of this type or a [`Stream`]) is dropped while the association is open, the
-/// association is aborted, and what was not yet delivered is lost; call
-/// [`shutdown`](Self::shutdown) first to have everything delivered. A shutdown that has begun goes
-/// on in the background.
+/// When the last handle (of this type or a [`Stream`]) is dropped while the association is open,
+/// the association is aborted, and undelivered data is lost; call [`shutdown`](Self::shutdown)
+/// first to have everything delivered. A shutdown that has begun continues in the background.
 #[derive(Clone, Debug)]
 pub struct Association(Arc<Handle>);
 
@@ -47,15 +46,15 @@ impl Drop for Handle {
     }
 }
 
-/// A path of an association as it stands, with its counters.
+/// A snapshot of one path of an association, with its counters.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Path {
-    /// Addresses, state, window, round-trip time.
+    /// Addresses, state, congestion window and round-trip time.
     pub view: PathView,
     /// Counters.
     pub stats: PathStats,
-    /// The largest packet that it carries, as far as is known.
+    /// Largest packet known to fit the path.
     pub mtu: PathMtu,
 }
 
@@ -93,16 +92,16 @@ impl Association {
 
     /// Sends a message; waits while the send buffer is full.
     ///
-    /// Ready when the message is in the send buffer, not when it is delivered
-    /// ([`drained`](Self::drained) tells that). Cancellation-safe: if the future is dropped before
-    /// it is ready, the message is not sent, and not in part either.
+    /// Ready when the message is in the send buffer, not when it is delivered; wait for
+    /// [`drained`](Self::drained) for that. Cancellation-safe: if the future is dropped before it
+    /// is ready, no part of the message is sent.
     pub async fn send(&self, message: Message) -> Result<(), SendError> {
         match self.try_send(message.clone()) {
             Err(SendError::WouldBlock) => {}
             done => return done,
         }
         loop {
-            // Made before the attempt, so that no wake-up falls between the two.
+            // Registered before the attempt, so that a wake-up between the two is not missed.
             let writable = self.wakes().writable.notified();
             match self.try_send(message.clone()) {
                 Err(SendError::WouldBlock) => writable.await,
@@ -136,12 +135,12 @@ impl Association {
         })
     }
 
-    /// Bytes that are in the send buffer: not yet sent, or sent and not yet acknowledged.
+    /// Bytes in the send buffer: not yet sent, or sent and not yet acknowledged.
     pub fn buffered(&self) -> usize {
         self.read(polypath_proto::Association::buffered)
     }
 
-    /// Waits until the peer's SCTP has acknowledged everything that was sent and not given up.
+    /// Waits until the peer's SCTP has acknowledged all data that was not abandoned.
     /// Cancellation-safe.
     pub async fn drained(&self) -> Result<(), ClosedError> {
         self.wait_state(|state, this| {
@@ -155,21 +154,22 @@ impl Association {
 
     /// Waits for the next message, on any stream.
     ///
-    /// `Ok(None)` is the end: the association was shut down gracefully, and everything that came
-    /// has been received. If it ended in another way, what had come is received first, too, and then
-    /// the reason is the error. A message that is larger than the receive buffer comes in pieces
-    /// ([`Received::end`]). Cancellation-safe: if the future is dropped, no message is lost.
+    /// `Ok(None)` is the end: the association was shut down gracefully, and everything that arrived
+    /// has been received. If it ended in any other way, messages that had arrived are still
+    /// returned, and then the error gives the reason. A message larger than the receive buffer
+    /// arrives in pieces ([`Received::end`]). Cancellation-safe: if the future is dropped, no
+    /// message is lost.
     pub async fn recv(&self) -> Result<Option<Received>, ClosedError> {
         self.recv_with(polypath_proto::Association::recv).await
     }
 
-    /// The next message, if there is one.
+    /// The next message, if one has arrived.
     pub fn try_recv(&self) -> Option<Received> {
         self.take(&mut polypath_proto::Association::recv).ok().flatten()
     }
 
     /// Waits for the next message on one stream, as [`recv`](Self::recv) does for all. Messages on
-    /// other streams stay where they are, and count against the receive buffer.
+    /// other streams stay queued and count against the receive buffer.
     pub async fn recv_from(&self, stream: StreamId) -> Result<Option<Received>, ClosedError> {
         self.recv_with(|association, now| association.stream(stream).recv(now)).await
     }
@@ -189,7 +189,7 @@ impl Association {
         }
     }
 
-    /// Takes what `take` finds; an error once there is nothing and never will be.
+    /// Returns the message that `take` finds, or the close reason once no more can arrive.
     pub(crate) fn take(
         &self,
         take: &mut impl FnMut(&mut polypath_proto::Association, Time) -> Option<Received>,
@@ -224,22 +224,22 @@ impl Association {
         })
     }
 
-    /// The events from now on. At most 256 wait for a slow receiver, which is told when it misses
-    /// some.
+    /// The association's events from now on. At most 256 are queued for a slow receiver, which gets
+    /// [`EventsError::Lagged`](crate::EventsError::Lagged) when it misses some.
     pub fn events(&self) -> Events {
         let mut state = self.0.shared.lock();
         let entry = self.entry(&mut state);
         if entry.closed.is_some() {
-            // Without a sender: ends at once.
+            // A channel without a sender ends at once.
             return Events(broadcast::channel(1).1);
         }
         let sender = entry.events.get_or_insert_with(|| broadcast::channel(events::CAPACITY).0);
         Events(sender.subscribe())
     }
 
-    /// Changes the secrets with which chunks are authenticated (RFC 6458 8.3.3 to 8.3.5, `SCTP_AUTH_KEY`,
-    /// `SCTP_AUTH_ACTIVE_KEY`, `SCTP_AUTH_DELETE_KEY`). The other side has to have a key before this one
-    /// uses it.
+    /// Changes the keys that authenticate chunks (RFC 6458 8.3.3 to 8.3.5, `SCTP_AUTH_KEY`,
+    /// `SCTP_AUTH_ACTIVE_KEY`, `SCTP_AUTH_DELETE_KEY`). The peer needs a key before this side uses
+    /// it.
     pub fn change_auth_keys(
         &self,
         change: impl FnOnce(&mut AuthKeys) -> Result<(), KeyError>,
@@ -247,39 +247,41 @@ impl Association {
         self.with(|association, _| association.change_auth_keys(change))
     }
 
-    /// What this side and the peer take only authenticated; `None` if they have not agreed on that.
+    /// Chunk types that this side and the peer accept only authenticated; `None` if the two have
+    /// not negotiated authentication.
     pub fn auth_chunks(&self) -> Option<(ChunkTypes, ChunkTypes)> {
         self.read(|association| association.local_auth_chunks().zip(association.peer_auth_chunks()))
     }
 
-    /// Local addresses that the peer knows, or is being told.
+    /// Local addresses that the peer knows, or that are being announced to it.
     pub fn local_addresses(&self) -> Vec<IpAddr> {
         self.read(polypath_proto::Association::local_addresses)
     }
 
-    /// Asks the peer to send to this local address as long as it works (RFC 6458 8.3.6,
+    /// Asks the peer to use this local address as its primary destination (RFC 6458 8.3.6,
     /// `SCTP_SET_PEER_PRIMARY_ADDR`).
     pub fn set_peer_primary(&self, local: IpAddr) -> Result<(), AddressError> {
         self.with(|association, now| association.set_peer_primary(now, local))
     }
 
-    /// Counters.
+    /// Counters of the association.
     pub fn stats(&self) -> AssociationStats {
         self.read(polypath_proto::Association::stats)
     }
 
-    /// Messages that were given up, on one stream or on all (RFC 7496 4.3, 4.4); each was told of by
-    /// [`Event::SendFailed`](crate::Event::SendFailed).
+    /// Messages that were abandoned, on one stream or on all (RFC 7496 4.3, 4.4). Each was reported
+    /// by [`Event::SendFailed`](crate::Event::SendFailed).
     pub fn abandoned(&self, stream: Option<StreamId>) -> Abandoned {
         self.read(|association| association.abandoned(stream))
     }
 
-    /// Which stream's message leaves next, from now on (SCTP_STREAM_SCHEDULER, RFC 8260 4.3.2).
+    /// Sets the scheduler that picks the next stream to send from (SCTP_STREAM_SCHEDULER, RFC 8260
+    /// 4.3.2).
     pub fn set_stream_scheduler(&self, answer: &'static Answer<dyn StreamScheduler>) {
         self.with(|association, _| association.set_stream_scheduler(answer));
     }
 
-    /// A stream's priority, where a smaller number comes first, or its weight, as the scheduler takes it
+    /// Sets a stream's priority (smaller numbers first) or weight, depending on the scheduler
     /// (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 4.3.3).
     pub fn set_stream_value(&self, stream: StreamId, value: u16) -> Result<(), SendError> {
         self.with(|association, _| association.set_stream_value(stream, value)).map_err(|error| {
@@ -287,13 +289,13 @@ impl Association {
                 Refused::NoSuchStream { stream, streams } => {
                     SendError::NoSuchStream { stream, streams }
                 }
-                // Nothing else is wrong with a value.
+                // A value has no other error.
                 _ => SendError::ShuttingDown,
             }
         })
     }
 
-    /// All paths as they stand, in the order of their numbers.
+    /// Snapshots of all paths, ordered by path id.
     pub fn paths(&self) -> Vec<Path> {
         self.read(|association| {
             association
@@ -312,7 +314,7 @@ impl Association {
         self.read(polypath_proto::Association::primary)
     }
 
-    /// The path that takes new data at the moment.
+    /// The path that new data is sent on at the moment.
     pub fn current_path(&self) -> PathId {
         self.read(polypath_proto::Association::current_path)
     }
@@ -322,8 +324,9 @@ impl Association {
         self.with(|association, now| association.set_primary(now, path))
     }
 
-    /// Sets how many errors in a row make a path potentially failed or inactive, and end its time as
-    /// the primary: of one path, or of all there are and will be. It holds from the next error on.
+    /// Sets the path's error thresholds: the numbers of consecutive errors after which it becomes
+    /// potentially failed, becomes inactive or stops being the primary. `None` sets those of all
+    /// present and future paths. They apply from the next error on.
     pub fn set_thresholds(
         &self,
         path: Option<PathId>,
@@ -332,25 +335,25 @@ impl Association {
         self.with(|association, _| association.set_thresholds(path, thresholds))
     }
 
-    /// Sets how many errors in a row, over all paths, the association survives (RFC 9260 8.1).
+    /// Sets the association's error threshold: consecutive errors over all paths (RFC 9260 8.1).
     pub fn set_association_max_retrans(&self, errors: u32) {
         self.with(|association, _| association.set_association_max_retrans(errors));
     }
 
-    /// Sends a HEARTBEAT on a path now (RFC 9260 11.1.10): a look whether it works.
+    /// Sends a HEARTBEAT on a path now (RFC 9260 11.1.10), to check whether it works.
     pub fn request_heartbeat(&self, path: PathId) -> Result<(), PathError> {
         self.with(|association, now| association.request_heartbeat(now, path))
     }
 
-    /// Sends a HEARTBEAT in an IP packet of so many bytes: whether packets of this size get through
-    /// ([`PathStats::heartbeats_acked`]).
+    /// Sends a HEARTBEAT in an IP packet of `packet` bytes, to check whether packets of this size
+    /// get through ([`PathStats::heartbeats_acked`]).
     pub fn probe(&self, path: PathId, packet: u16) -> Result<(), PathError> {
         self.with(|association, now| association.probe(now, path, packet))
     }
 
-    /// Lets the sequence numbers of streams begin anew, all of them if none is listed (RFC 6525 6.3.2,
-    /// `SCTP_RESET_STREAMS`). What is sent on them meanwhile waits. [`Event::StreamsReset`](polypath_proto::Event::StreamsReset) tells what
-    /// became of it.
+    /// Resets the sequence numbers of the listed streams, or of all streams if none is listed (RFC
+    /// 6525 6.3.2, `SCTP_RESET_STREAMS`). Data sent on them meanwhile is queued.
+    /// [`Event::StreamsReset`](polypath_proto::Event::StreamsReset) reports the result.
     pub fn reset_streams(
         &self,
         reset: StreamReset,
@@ -359,34 +362,34 @@ impl Association {
         self.with(|association, now| association.reset_streams(now, reset, streams))
     }
 
-    /// Lets all sequence numbers begin anew in both directions, TSNs included, once everything sent has
-    /// been acknowledged (RFC 6525 6.3.3, `SCTP_RESET_ASSOC`). [`Event::AssociationReset`](polypath_proto::Event::AssociationReset) tells what
-    /// became of it.
+    /// Resets all sequence numbers in both directions, including TSNs, once everything sent has
+    /// been acknowledged (RFC 6525 6.3.3, `SCTP_RESET_ASSOC`).
+    /// [`Event::AssociationReset`](polypath_proto::Event::AssociationReset) reports the result.
     pub fn reset_association(&self) -> Result<(), ReconfigError> {
         self.with(|association, now| association.reset_association(now))
     }
 
-    /// Adds so many streams in each direction (RFC 6525 6.3.4, `SCTP_ADD_STREAMS`).
-    /// [`Event::StreamsAdded`](polypath_proto::Event::StreamsAdded) tells what became of it.
+    /// Adds streams in each direction (RFC 6525 6.3.4, `SCTP_ADD_STREAMS`).
+    /// [`Event::StreamsAdded`](polypath_proto::Event::StreamsAdded) reports the result.
     pub fn add_streams(&self, outgoing: u16, incoming: u16) -> Result<(), ReconfigError> {
         self.with(|association, now| association.add_streams(now, outgoing, incoming))
     }
 
-    /// Which of the peer's requests to reset or add streams are granted from now on (RFC 6525 6.3.1,
-    /// `SCTP_ENABLE_STREAM_RESET`); all of them at the beginning.
+    /// Sets which of the peer's requests to reset or add streams are granted from now on (RFC 6525
+    /// 6.3.1, `SCTP_ENABLE_STREAM_RESET`). Initially all are.
     pub fn accept_requests(&self, accepted: AcceptedRequests) -> Result<(), ReconfigError> {
         self.with(|association, _| association.accept_requests(accepted))
     }
 
-    /// How many streams this side may send on, and the peer.
+    /// Numbers of outgoing and incoming streams.
     pub fn streams(&self) -> (u16, u16) {
         self.read(|association| (association.outbound_streams(), association.inbound_streams()))
     }
 
-    /// The number by which the peer named the layer above it in the handshake; `None` if it named none, or
-    /// before the handshake (RFC 5061 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). This side's is
-    /// [`adaptation_layer`](polypath_proto::ConfigBuilder::adaptation_layer). After [`Event::Restarted`](crate::Event::Restarted) it
-    /// may be another.
+    /// The peer's adaptation layer indication; `None` if the peer sent none, or before the
+    /// handshake (RFC 5061 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). The local one is
+    /// [`adaptation_layer`](polypath_proto::ConfigBuilder::adaptation_layer). It may change at
+    /// [`Event::Restarted`](crate::Event::Restarted).
     pub fn peer_adaptation_layer(&self) -> Option<u32> {
         self.read(|association| association.peer_adaptation_layer())
     }
@@ -396,11 +399,11 @@ impl Association {
         Stream::new(self.clone(), id)
     }
 
-    /// Shuts the association down gracefully: takes no more messages, delivers those that were
-    /// sent, and then closes. Ready when it is closed; an error if it ended in another way.
+    /// Shuts the association down gracefully: accepts no more messages, delivers those already
+    /// sent, and then closes. Ready when it is closed; an error if it ended in any other way.
     ///
-    /// What the peer sends meanwhile can still be received. The shutdown begins when the future is
-    /// first polled, and dropping it does not take that back.
+    /// Messages that the peer sends meanwhile can still be received. The shutdown begins when the
+    /// future is first polled, and dropping the future does not cancel it.
     pub async fn shutdown(&self) -> Result<(), ClosedError> {
         let shared = &self.0.shared;
         let now = shared.now();
@@ -418,25 +421,24 @@ impl Association {
         }
     }
 
-    /// Ends the association at once. The peer is told, with the reason; what was not yet delivered
-    /// is lost.
+    /// Aborts the association at once. The peer receives the reason; undelivered data is lost.
     pub fn abort(&self, reason: impl AsRef<[u8]>) {
         let shared = &self.0.shared;
         let now = shared.now();
         shared.with(|state| {
             self.protocol(state).abort(now, reason.as_ref());
-            // It is over at once.
+            // The association is closed now: report it without waiting for the driver.
             state.dispatch_events(shared);
             state.poke();
         });
     }
 
-    /// Waits until the association is over, and says why. Cancellation-safe.
+    /// Waits until the association is over, and returns the reason. Cancellation-safe.
     pub async fn closed(&self) -> CloseReason {
         self.wait_state(|state, this| this.entry(state).closed.clone()).await
     }
 
-    /// The certificate of the peer, on whichever path; `None` without encryption.
+    /// The certificate fingerprint of the peer, the same on every path; `None` without encryption.
     pub fn peer(&self) -> Option<Fingerprint> {
         self.entry(&mut self.0.shared.lock()).peer
     }
@@ -445,7 +447,7 @@ impl Association {
         self.entry(&mut self.0.shared.lock()).refused
     }
 
-    /// Why the association ended; `None` while it has not.
+    /// Reason why the association ended; `None` while it is open.
     pub fn close_reason(&self) -> Option<CloseReason> {
         self.entry(&mut self.0.shared.lock()).closed.clone()
     }
@@ -461,7 +463,7 @@ impl Association {
         .await
     }
 
-    /// Waits until `look` finds something.
+    /// Waits until `look` returns a value.
     async fn wait_state<R>(&self, mut look: impl FnMut(&mut State, &Self) -> Option<R>) -> R {
         loop {
             let changed = self.wakes().state.notified();

@@ -16,23 +16,25 @@ use crate::secure::{self, Secure};
 use crate::shared::Shared;
 use crate::socket::{MAX_TRANSMIT, NetworkError, Outgoing, ReceiveBuffers, Socket};
 
-/// Transmits (each up to [`MAX_TRANSMIT`] bytes) per wake-up, so that acknowledgements are read while
-/// data is sent, and the tasks of the application get their turn on the same thread.
+/// Maximum number of transmits (each up to [`MAX_TRANSMIT`] bytes) per wake-up, so that
+/// acknowledgements are read while data is sent, and the application's tasks run in between on the
+/// same thread.
 const TRANSMITS: usize = 16;
 
-/// A future that ends when the endpoint is closed or dropped, and nothing is open any more.
+/// A future that ends when the endpoint is closed or dropped, and no association is open any more.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     locals: Locals,
     secure: Option<Secure>,
-    /// What is answered in clear, besides the protocol.
+    /// Datagrams to send in clear that do not come from the protocol: refusals of DTLS handshakes
+    /// or of unencrypted INITs.
     answers: Vec<(FourTuple, Vec<u8>)>,
     receive: ReceiveBuffers,
     transmit: Box<[u8]>,
     timer: Pin<Box<Sleep>>,
-    /// What the timer is set to.
+    /// Deadline that the timer is set to.
     deadline: Option<Time>,
-    /// The runtime has no other thread: what an application does stands behind this task.
+    /// The runtime is single-threaded: the application's tasks run only when this one yields.
     one_thread: bool,
 }
 
@@ -57,7 +59,7 @@ impl Driver {
         }
     }
 
-    /// One system call per socket, and all of it to the protocol.
+    /// Receives with one system call per socket and passes all datagrams to the protocol.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let mut received = false;
         for socket in &mut self.locals.sockets {
@@ -65,7 +67,7 @@ impl Driver {
                 Poll::Pending => continue,
                 Poll::Ready(Ok(())) => received = true,
                 Poll::Ready(Err(error)) => {
-                    // The report of an ICMP error (which the error queue tells better) or of an
+                    // Either an ICMP error, which the error queue reports in more detail, or an
                     // interface that went down: the socket stays usable.
                     tracing::debug!("{}: {error}", socket.local());
                     received = true;
@@ -74,7 +76,7 @@ impl Driver {
             }
             let now = self.shared.now();
             for (four_tuple, ecn, datagrams) in self.receive.iter() {
-                // One lock for each train of datagrams: handles get in between.
+                // Lock once per train of datagrams, so that handles get the lock in between.
                 let mut state = self.shared.lock();
                 for datagram in datagrams {
                     let answer = match &mut self.secure {
@@ -91,15 +93,15 @@ impl Driver {
         received
     }
 
-    /// What the network said about our datagrams.
+    /// Passes errors that the network reported about our datagrams to the protocol.
     fn errors(&mut self, cx: &mut Context<'_>) -> bool {
         let mut news = false;
         for socket in &mut self.locals.sockets {
             let local = socket.local();
             news |= socket.poll_errors(cx, &mut |NetworkError { destination, what, quoted }| {
                 tracing::debug!("{local} to {destination}: {what:?} unreachable");
-                // RFC 6951 5.5, RFC 8899 4.6.1: what is quoted must be a packet of an association, or
-                // a record of DTLS that was sent.
+                // RFC 6951 5.5, RFC 8899 4.6.1: the quoted datagram must be a packet of an
+                // association, or a DTLS record that was sent.
                 let quoted = match (quoted, &self.secure) {
                     (None, _) => None,
                     (Some(quoted), Some(secure)) => {
@@ -135,7 +137,7 @@ impl Driver {
             let (transmit, peer) = {
                 let mut state = self.shared.lock();
                 let transmit = state.proto.poll_transmit(now, &mut self.transmit);
-                // Who the association is with is asked where that is encrypted.
+                // Only encryption needs the peer of the association.
                 let association = transmit.filter(|_| self.secure.is_some()).and_then(|t| t.path);
                 let entry = association.and_then(|(id, _)| state.entries.get(&id));
                 (transmit, entry.and_then(|entry| entry.peer))
@@ -172,13 +174,14 @@ impl Driver {
         let local = SocketAddr::new(source, socket.local().port());
         let way = FourTuple { local, remote: destination };
         let Some((way, segment)) = secure.seal(now, way, transmit, peer, packets) else { return };
-        // A little more than before: no longer one datagram, perhaps.
+        // Encryption makes packets larger: they may no longer fit one transmit.
         for contents in secure.records.chunks((MAX_TRANSMIT / segment).max(1) * segment) {
             socket.send(cx, way.local.ip(), &Outgoing { contents, segment, ..outgoing });
         }
     }
 
-    /// Sends what does not come from the protocol: handshakes, and what is answered in clear.
+    /// Sends the datagrams of the DTLS layer itself, such as handshake messages, and replies in
+    /// clear.
     fn send_others(&mut self, cx: &mut Context<'_>) {
         let handshakes = self.secure.iter_mut();
         let handshakes =
@@ -199,15 +202,15 @@ impl Driver {
         }
     }
 
-    /// Arms the timer for the protocol's next deadline; true if it has passed and the protocol has
-    /// been told.
+    /// Arms the timer for the protocol's next deadline; true if it has expired and the protocol has
+    /// handled it.
     fn time(&mut self, cx: &mut Context<'_>, deadline: Option<Time>) -> bool {
         let Some(deadline) = deadline else {
             self.deadline = None;
             return false;
         };
         if self.deadline != Some(deadline) {
-            // A deadline beyond the clock's end never comes.
+            // A deadline beyond the range of the clock never expires.
             let Some(instant) = self.shared.instant(deadline) else { return false };
             self.timer.as_mut().reset(Instant::from_std(instant));
             self.deadline = Some(deadline);
@@ -234,7 +237,7 @@ impl Future for Driver {
             let now = this.shared.now();
             let mut state = this.shared.lock();
             state.begin_round();
-            // A new socket has to be polled before it can wake the task.
+            // A new socket must be polled before it can wake the task.
             this.locals.update(cx, now, &mut state)
         };
         busy |= this.receive(cx);
@@ -260,16 +263,17 @@ impl Future for Driver {
                 if !this.secure.as_mut().is_some_and(|secure| secure.close(now)) {
                     return Poll::Ready(());
                 }
-                // The goodbyes have to leave.
+                // DTLS close alerts have to be sent first.
                 busy = true;
             }
             deadline
         };
         busy |= this.time(cx, deadline);
         if busy || !this.shared.lock().sleep(cx.waker()) {
-            // After the others.
+            // Yield to the other tasks first.
             if self.one_thread {
-                // A task that wakes itself comes before the runtime's own future dozens of times.
+                // A task that wakes itself is polled dozens of times before the runtime's own
+                // future is.
                 let _ = pin!(tokio::task::yield_now()).poll(cx);
             } else {
                 cx.waker().wake_by_ref();
@@ -281,14 +285,14 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The sockets are closed before anybody who waits for that is told.
+        // Close the sockets before waking tasks that wait for the end.
         self.locals.sockets.clear();
         self.shared.lock().end(&self.shared);
     }
 }
 
-/// The socket of a source address; for an unspecified one, the first that speaks the destination's
-/// protocol.
+/// The socket bound to a source address; for an unspecified one, the first socket of the
+/// destination's address family.
 fn socket_for(
     sockets: &mut [Socket],
     source: IpAddr,

@@ -15,11 +15,10 @@ use crate::secure::Secure;
 use crate::shared::{Entry, HandleState, Leaving, Shared};
 use crate::socket::{self, SocketStats};
 
-/// A set of local addresses with one SCTP port, from which associations are made and on which they
-/// are accepted.
+/// A set of local addresses with one SCTP port, which opens and accepts associations.
 ///
 /// Clones are handles of the same endpoint. When the last one is dropped, the endpoint accepts no
-/// more associations and aborts those that nobody has accepted; it lives on for those that are open.
+/// more associations and aborts those not yet accepted; it keeps serving those that are open.
 #[derive(Clone, Debug)]
 pub struct Endpoint(Arc<Handle>);
 
@@ -34,8 +33,8 @@ struct Handle {
 }
 
 impl Endpoint {
-    /// Binds the sockets and starts the task that drives them, in the current tokio runtime, which
-    /// has to have I/O and time enabled.
+    /// Binds the sockets and starts the task that drives them in the current tokio runtime, which
+    /// must have I/O and time enabled.
     pub fn bind(options: EndpointOptions) -> Result<Self, BindError> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| BindError::NoRuntime)?;
         let buffer = options.socket_bytes();
@@ -75,7 +74,7 @@ impl Endpoint {
             routes: options.routes,
             checksum: options.checksum,
             auth_keys: options.auth_keys,
-            // DTLS finds errors, and takes its share of each packet.
+            // DTLS detects corruption and adds overhead to each packet.
             zero_checksum: layer.is_some(),
             overhead: layer.as_ref().map_or(0, Layer::overhead),
             ..EndpointConfig::new(port, addresses, encapsulation)
@@ -107,9 +106,9 @@ impl Endpoint {
         })))
     }
 
-    /// Makes an association and waits until it is established.
+    /// Opens an association and waits until it is established.
     ///
-    /// Dropping the future gives the attempt up.
+    /// Dropping the future aborts the attempt.
     pub async fn connect(&self, options: ConnectOptions) -> Result<Association, ConnectError> {
         let association = self.start(&options)?;
         association.established().await.map_err(|reason| match association.refused() {
@@ -152,10 +151,10 @@ impl Endpoint {
         })
     }
 
-    /// Waits for the next association of another host; `None` once the endpoint is closed.
+    /// Waits for the next association opened by a peer; `None` once the endpoint is closed.
     ///
-    /// Only established associations are handed out, and also those that are already over again:
-    /// what they brought can still be received. Cancellation-safe.
+    /// Returns established associations, including those that have closed since then: messages that
+    /// they received can still be read. Cancellation-safe.
     pub async fn accept(&self) -> Option<Association> {
         let shared = &self.0.shared;
         loop {
@@ -177,12 +176,12 @@ impl Endpoint {
         }
     }
 
-    /// Closes the endpoint: no new associations in either direction, those that wait to be accepted
+    /// Closes the endpoint: no more associations in either direction. Associations not yet accepted
     /// are aborted, and every open one is shut down gracefully. Ready when all of them are over and
     /// the sockets are closed.
     ///
-    /// A graceful shutdown first delivers what was sent. To have it faster, abort the associations
-    /// first. Dropping the future does not take the closing back.
+    /// A graceful shutdown first delivers data already sent. To close faster, abort the
+    /// associations first. Dropping the future does not cancel the closing.
     pub async fn close(&self) {
         let shared = &self.0.shared;
         let now = shared.now();
@@ -207,13 +206,13 @@ impl Endpoint {
         }
     }
 
-    /// Local addresses with their UDP ports (0 on raw IP), in the order in which they were given or came.
+    /// Local addresses with their UDP ports (0 on raw IP), in the order of binding.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
         self.0.shared.lock().locals.clone()
     }
 
-    /// Binds one more address of this host, with the same UDP port (`sctp_bindx` of RFC 6458 9.1). New
-    /// associations use it, and those whose sides have agreed on addresses that come and go
+    /// Binds one more address of this host, with the same UDP port (`sctp_bindx` of RFC 6458 9.1).
+    /// New associations use it, and so do those that have negotiated dynamic addresses
     /// ([`Config::dynamic_addresses`]).
     ///
     /// [`Config::dynamic_addresses`]: crate::Config::dynamic_addresses
@@ -235,8 +234,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Uses an address no more (`sctp_bindx` with `SCTP_BINDX_REM_ADDR`). Its socket is closed a second after the
-    /// last peer has been told; the last address of an association stays until there is another one.
+    /// Stops using an address (`sctp_bindx` with `SCTP_BINDX_REM_ADDR`). Its socket is closed a
+    /// second after the last peer has acknowledged the change; the last address of an association
+    /// stays until it has another one.
     pub fn remove_local_address(&self, address: IpAddr) {
         let shared = &self.0.shared;
         let now = shared.now();
@@ -254,7 +254,7 @@ impl Endpoint {
         self.0.port
     }
 
-    /// Takes associations of others from now on, or no longer.
+    /// Sets whether the endpoint accepts associations from now on.
     pub fn set_listening(&self, listen: bool) {
         self.0.shared.with(|state| {
             if !state.closing {
@@ -273,24 +273,24 @@ impl Endpoint {
         self.0.shared.lock().sockets.clone()
     }
 
-    /// What peers know this side by; `None` if it does not encrypt.
+    /// Certificate fingerprint by which peers identify this side; `None` without encryption.
     pub fn fingerprint(&self) -> Option<Fingerprint> {
         self.0.fingerprint
     }
 
-    /// Counters of the layer that encrypts, and packets for an association that somebody else than its
-    /// peer has encrypted; all 0 without encryption.
+    /// Counters of the DTLS layer, and the number of packets for an association that were encrypted
+    /// with a certificate other than its peer's; all 0 without encryption.
     pub fn encryption_stats(&self) -> (dtls::Stats, u64) {
         let state = self.0.shared.lock();
         (state.dtls, state.intruders)
     }
 
-    /// Why an address does not encrypt with this side, if that has come up.
+    /// Reason why no encrypted connection with an address was made, if one was refused.
     pub fn refusal(&self, remote: IpAddr) -> Option<Refusal> {
         self.0.shared.lock().refusals.get(&remote).copied()
     }
 
-    /// The time since the endpoint was made: the clock of [`Event`](crate::Event)s.
+    /// Time since the endpoint was created: the clock of [`Event`](crate::Event)s.
     pub fn now(&self) -> Time {
         self.0.shared.now()
     }

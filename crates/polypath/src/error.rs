@@ -1,4 +1,4 @@
-//! One error for each operation.
+//! The error type of each operation.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -7,7 +7,7 @@ use polypath_dtls::{Refusal, SecretInClear};
 use polypath_proto::{CloseReason, StreamId};
 use thiserror::Error;
 
-/// Why an endpoint could not be made.
+/// Reason why an endpoint was not created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
@@ -26,7 +26,7 @@ pub enum BindError {
         /// The local address and UDP port (0 on raw IP).
         address: SocketAddr,
     },
-    /// Raw IP sockets are for privileged processes.
+    /// Raw IP sockets require privileges.
     #[error("raw IP sockets need the capability CAP_NET_RAW")]
     RawNotPermitted,
     /// Raw IP sockets are only supported on Linux.
@@ -35,45 +35,45 @@ pub enum BindError {
     /// No UDP port is free on all of the addresses.
     #[error("found no UDP port that is free on all local addresses")]
     NoCommonPort,
-    /// DTLS 1.2 was allowed, and a shared secret is to be proven.
+    /// DTLS 1.2 was enabled together with a shared secret.
     #[error(transparent)]
     SecretInClear(#[from] SecretInClear),
-    /// DTLS needs UDP.
+    /// DTLS is only supported over UDP.
     #[error("IP protocol 132 carries no DTLS")]
     RawNotEncrypted,
-    /// Something else about a socket.
+    /// Any other socket error.
     #[error("cannot use {address}: {source}")]
     Socket {
         /// The local address and UDP port (0 on raw IP).
         address: SocketAddr,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The operating system gave no random bytes.
+    /// The operating system provided no random bytes.
     #[error("no randomness from the operating system: {0}")]
     Randomness(getrandom::Error),
-    /// Endpoints live in a tokio runtime.
+    /// An endpoint needs a tokio runtime.
     #[error("an endpoint can only be made inside of a tokio runtime")]
     NoRuntime,
 }
 
-/// Why a connection did not come about.
+/// Reason why a connection was not established.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// It could not be started.
+    /// The attempt could not be started.
     #[error(transparent)]
     Start(#[from] polypath_proto::ConnectError),
-    /// A remote address was to be reached from a local one that the endpoint does not have.
+    /// A remote address was paired with a local address that the endpoint does not have.
     #[error("{local} is not among the endpoint's local addresses")]
     NotBound {
-        /// The local address asked for.
+        /// The requested local address.
         local: IpAddr,
     },
-    /// It was started, and failed.
+    /// The attempt was started and failed.
     #[error("{0}")]
     Closed(CloseReason),
-    /// It was started, and this side and the peer do not encrypt with each other.
+    /// The attempt was started, and no encrypted connection with the peer was established.
     #[error("{0}")]
     Refused(Refusal),
     /// [`close`](crate::Endpoint::close) has been called, or the runtime has ended.
@@ -81,17 +81,17 @@ pub enum ConnectError {
     EndpointClosed,
 }
 
-/// Why a message was not taken.
+/// Reason why a message was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SendError {
-    /// The send buffer is full. Only from [`try_send`](crate::Association::try_send).
+    /// The send buffer is full. Returned by [`try_send`](crate::Association::try_send) only.
     #[error("the send buffer is full")]
     WouldBlock,
     /// Messages have at least one byte (RFC 9260 3.3.1).
     #[error("a message has at least one byte")]
     Empty,
-    /// Larger than `max_message_size`.
+    /// The message is larger than `max_message_size`.
     #[error("the message has {size} bytes, but at most {max} are allowed")]
     TooLarge {
         /// Bytes of the message.
@@ -99,15 +99,15 @@ pub enum SendError {
         /// The limit in bytes.
         max: usize,
     },
-    /// The peer takes fewer streams.
+    /// The association has fewer outgoing streams.
     #[error("stream {stream} does not exist, the association has {streams} outgoing streams")]
     NoSuchStream {
-        /// The stream asked for.
+        /// The requested stream.
         stream: StreamId,
-        /// How many there are.
+        /// Number of outgoing streams.
         streams: u16,
     },
-    /// One of the sides has begun the graceful shutdown.
+    /// One of the sides has begun a graceful shutdown.
     #[error("the association is shutting down")]
     ShuttingDown,
     /// The association is over.
@@ -115,11 +115,11 @@ pub enum SendError {
     Closed(CloseReason),
 }
 
-/// The association is over, and not because both sides wanted it.
+/// The association is over, and was not shut down gracefully.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct ClosedError(
-    /// Why.
+    /// The reason.
     pub CloseReason,
 );
 

@@ -1,33 +1,33 @@
-//! What an association tells besides its messages.
+//! The events of an association.
 
 use polypath_proto::Event;
 use thiserror::Error;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
-/// How many events may wait for a receiver of [`Events`] that does not keep up.
+/// Maximum number of events queued for a slow receiver of [`Events`].
 pub(crate) const CAPACITY: usize = 256;
 
-/// The events of an association from the moment on when it was made, by
+/// The events of an association since this was created by
 /// [`Association::events`](crate::Association::events).
 ///
-/// It ends after [`Event::Closed`]. What `recv` and `send` wait for anyway
-/// ([`Event::Readable`], [`Event::Writable`], [`Event::Drained`]) is left out.
+/// The last one is [`Event::Closed`]. Events that `recv` and `send` wait for anyway
+/// ([`Event::Readable`], [`Event::Writable`], [`Event::Drained`]) are left out.
 #[derive(Debug)]
 pub struct Events(pub(crate) broadcast::Receiver<Event>);
 
-/// Why there is no next event.
+/// Reason why there is no next event.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EventsError {
-    /// The receiver was too slow: more than 256 events waited and the oldest were dropped. The next
-    /// call goes on with what is left.
+    /// The receiver was too slow: more than 256 events were queued, and the oldest were dropped.
+    /// The next call returns the oldest that is left.
     #[error("{missed} events were missed")]
     Lagged {
-        /// How many were dropped.
+        /// Number of events dropped.
         missed: u64,
     },
-    /// The association is over; no more events.
+    /// The association is over; there are no more events.
     #[error("the association has no more events")]
     Ended,
 }
@@ -42,7 +42,7 @@ impl Events {
     }
 }
 
-/// Whether receivers of [`Events`] see it.
+/// Whether receivers of [`Events`] get this event.
 pub(crate) const fn is_public(event: &Event) -> bool {
     !matches!(event, Event::Readable | Event::Writable | Event::Drained)
 }

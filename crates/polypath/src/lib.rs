@@ -1,9 +1,9 @@
 //! SCTP (RFC 9260) over many paths for [tokio](https://tokio.rs), in user space.
 //!
-//! An [`Endpoint`] binds any number of local addresses, as UDP sockets (RFC 6951, the default) or as
-//! raw IP sockets of protocol 132. It connects to peers that have any number of addresses, and
-//! accepts associations of others. An [`Association`] carries messages on many streams; when the
-//! path in use fails, the next one takes over and no message is lost.
+//! An [`Endpoint`] binds any number of local addresses, as UDP sockets (RFC 6951, the default) or
+//! as raw IP sockets of protocol 132. It connects to peers that have any number of addresses, and
+//! accepts associations. An [`Association`] carries messages on many streams; when the path in use
+//! fails, another one takes over and no message is lost.
 //!
 //! ```no_run
 //! use polypath::{ConnectOptions, Endpoint, EndpointOptions, Message, StreamId};
@@ -25,19 +25,20 @@
 //! # }
 //! ```
 //!
-//! With [`EndpointOptions::encryption`], each path is a connection of DTLS (RFC 8261), and all of them
-//! have the same peer by its certificate; [`polypath_dtls`] has it, without sockets as well.
+//! With [`EndpointOptions::encryption`], each path runs over a DTLS connection (RFC 8261). The peer
+//! must present the same certificate on all of them. [`polypath_dtls`] implements DTLS without
+//! sockets.
 //!
-//! The protocol itself is [`polypath_proto`], which has no sockets and no clock. Here, one task per
-//! endpoint (the driver) moves bytes between it and the sockets; the handles lock it for the moment
-//! of a call. All futures are cancellation-safe: dropping one before it is ready leaves no trace
-//! (nothing half sent, nothing received and lost), except where its documentation says that the
-//! operation goes on.
+//! [`polypath_proto`] implements the protocol without sockets and without a clock. In this crate,
+//! one task per endpoint (the driver) moves bytes between the protocol and the sockets; handles
+//! lock the shared state only during a call. All futures are cancellation-safe: dropping one before
+//! it is ready leaves nothing half-sent and loses nothing received, except where its documentation
+//! states that the operation continues.
 //!
 //! # Limits
-//! IPv6 link-local addresses need a zone, which an SCTP address does not have: they are not
-//! supported. Which interface a packet leaves by is the operating system's routing decision; where
-//! it depends on the source address, routing rules have to say so.
+//! IPv6 link-local addresses are not supported: they need a zone, which an SCTP address does not
+//! have. The operating system's routing chooses the outgoing interface of a packet; if the choice
+//! depends on the source address, the host needs routing rules for that.
 
 #![deny(unsafe_code)]
 

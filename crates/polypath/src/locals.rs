@@ -1,4 +1,4 @@
-//! The endpoint's sockets, of which some come and go with the host's addresses.
+//! The endpoint's sockets. Some are opened and closed as the host's addresses change.
 
 use std::net::{IpAddr, SocketAddr};
 use std::task::Context;
@@ -12,14 +12,15 @@ use crate::shared::State;
 use crate::socket::{self, Socket};
 use crate::watch::{self, Watch};
 
-/// How long a socket stays open once no peer sends to its address any more: what was on its way still comes.
-/// RFC 5061 5.3 asks for that only until the peer has acknowledged the change.
+/// Time that a socket stays open after the last peer has stopped sending to its address, to receive
+/// packets already in flight. RFC 5061 5.3 requires it only until the peer has acknowledged the
+/// change.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What every socket of an endpoint is made with.
+/// Options shared by all sockets of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opener {
-    /// With the UDP port that was bound.
+    /// Contains the UDP port that was bound.
     pub(crate) encapsulation: Encapsulation,
     pub(crate) port: u16,
     pub(crate) buffer: usize,
@@ -36,7 +37,7 @@ impl Opener {
 pub(crate) struct Locals {
     pub(crate) sockets: Vec<Socket>,
     opener: Opener,
-    /// The host's addresses are followed.
+    /// Present if the endpoint follows the host's addresses.
     watch: Option<Watch>,
 }
 
@@ -45,7 +46,8 @@ impl Locals {
         Self { sockets, opener, watch: follow.then(Watch::new) }
     }
 
-    /// Does what the handles have asked for, and follows the host's addresses. True if a socket is new.
+    /// Adds and closes sockets as the handles requested, and follows the host's addresses. True if
+    /// a socket is new.
     pub(crate) fn update(&mut self, cx: &mut Context<'_>, now: Time, state: &mut State) -> bool {
         let before = self.sockets.len();
         let mut news = !state.opened.is_empty();
@@ -68,8 +70,8 @@ impl Locals {
         news
     }
 
-    /// A socket whose address was given up stays open while a peer may still send there (RFC 5061 5.3 F4), and
-    /// a little longer.
+    /// Closes the sockets of removed addresses. Each stays open while a peer may still send to its
+    /// address (RFC 5061 5.3 F4), and for [`LINGER`] after that.
     fn close_unneeded(&mut self, now: Time, state: &mut State) {
         let proto = &state.proto;
         let needed = |ip: &IpAddr| {
@@ -104,11 +106,11 @@ impl Locals {
         };
         let (anyway, there_too): (Vec<IpAddr>, Vec<IpAddr>) = there.iter().partition(|ip| all(ip));
         if self.sockets.iter().any(|socket| socket.local().ip().is_unspecified()) {
-            // Its socket has them all.
+            // The wildcard socket receives for all of them.
             state.proto.set_host_addresses(now, anyway);
         }
-        // One that is of no use to any peer, such as that of a bridge to containers, is not told; without a peer,
-        // one is as good as the other if those that were bound have gone.
+        // An address that no peer can be reached from, such as that of a container bridge, is not
+        // announced. Without any association, and with all bound addresses gone, use any address.
         let bare = state.proto.associations().next().is_none()
             && !there_too.iter().any(|ip| state.proto.config().addresses.contains(ip));
         for ip in &there_too {

@@ -1,4 +1,4 @@
-//! What an endpoint is made with, and what a connection is started with.
+//! Options of an endpoint and of a connection.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -9,88 +9,92 @@ use polypath_proto::{AuthKeys, Config, Remote, RouteTable, Seed};
 
 use crate::routes::SystemRoutes;
 
-/// What carries the SCTP packets.
+/// Encapsulation of SCTP packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Encapsulation {
     /// UDP (RFC 6951).
     Udp {
-        /// UDP port to bind on every local address; 0 is any free port, the same on all of them.
+        /// UDP port to bind on every local address; 0 picks any free port, the same on all of them.
         port: u16,
     },
-    /// IP protocol 132 without anything between; needs CAP_NET_RAW, Linux only.
+    /// IP protocol 132 without encapsulation; needs CAP_NET_RAW, Linux only.
     ///
     /// The kernel's own SCTP must not be in use on the same addresses: it would answer the peer's
     /// packets with ABORT.
     RawIp,
 }
 
-/// Who an endpoint is to its peers, and who they have to be.
+/// The endpoint's identity, and the identities it accepts.
 #[derive(Clone, Debug)]
 pub struct Encryption {
     /// This side's key and certificate.
     pub identity: Identity,
-    /// Whose certificates are taken.
+    /// Which certificates are accepted.
     pub trust: Trust,
-    /// The oldest version of DTLS that is spoken; the newest that both sides have is. Peers of WebRTC often have 1.2
-    /// alone. Where 1.2 is allowed, packets have 15 bytes less, and whoever is on the way can make two hosts
-    /// that have 1.3 speak 1.2.
+    /// Oldest DTLS version to accept; the newest one that both sides have is used. WebRTC peers
+    /// often have only 1.2. If 1.2 is allowed, the payload of each packet shrinks by 15 bytes, and
+    /// an attacker on the path can downgrade two hosts that have 1.3 to 1.2.
     pub minimum: Version,
-    /// Connections at a time; each path of an association has one. When there are so many, one without
-    /// an open association is closed for the next; if there is none, peers that are new are refused.
-    /// Default: 4096.
+    /// Maximum number of DTLS connections; each path of an association uses one. At the limit, a
+    /// new connection replaces one without an open association; if there is none, new peers are
+    /// refused. Default: 4096.
     pub max_connections: usize,
 }
 
 impl Encryption {
-    /// DTLS 1.3 only.
+    /// Requires DTLS 1.3.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
         Self { identity, trust, minimum: Version::Dtls13, max_connections: 4096 }
     }
 }
 
-/// How to make an [`Endpoint`](crate::Endpoint). Fields that are not set keep their defaults:
+/// Options of [`Endpoint::bind`](crate::Endpoint::bind). Fields that are not set keep their
+/// defaults:
 /// `EndpointOptions { listen: true, ..EndpointOptions::default() }`.
 #[derive(Clone, Debug)]
 pub struct EndpointOptions {
-    /// Local addresses, one socket each. An unspecified address (`0.0.0.0`, `::`) stands for all of
-    /// the host's addresses of its family. Default: `0.0.0.0`.
+    /// Local addresses, one socket each. An unspecified address (`0.0.0.0`, `::`) means all of the
+    /// host's addresses of its family. Default: `0.0.0.0`.
     pub addresses: Vec<IpAddr>,
-    /// SCTP port. 0 draws one from 49152 to 65535, which is enough for an endpoint that only
-    /// connects. Default: 0.
+    /// SCTP port. 0 picks a random one from 49152 to 65535, which is enough for an endpoint that
+    /// only connects. Default: 0.
     pub port: u16,
-    /// What carries the packets. Default: UDP on any free port.
+    /// Encapsulation of the packets. Default: UDP on any free port.
     pub encapsulation: Encapsulation,
-    /// Take associations of others; [`accept`](crate::Endpoint::accept) hands them out.
+    /// Whether to accept associations; [`accept`](crate::Endpoint::accept) returns them.
     /// Default: no.
     pub listen: bool,
-    /// Associations at a time; those that are closed count until their last handle is dropped.
+    /// Maximum number of associations; closed ones count until their last handle is dropped.
     /// Default: 1024.
     pub max_associations: usize,
-    /// Constants and policies of associations, unless [`ConnectOptions`] has its own.
+    /// Constants and policies of associations, unless [`ConnectOptions`] overrides them.
     /// Default: the profile `rfc9260`.
     pub config: Config,
-    /// Which local address speaks to which remote one. Default: as the operating system routes,
-    /// see [`SystemRoutes`].
+    /// Chooses the local address for each remote one. Default: the operating system's routes, see
+    /// [`SystemRoutes`].
     pub routes: Arc<dyn RouteTable>,
-    /// DTLS below SCTP (RFC 8261), on UDP only. Packets in clear are refused then. Default: none.
+    /// DTLS below SCTP (RFC 8261), on UDP only. Unencrypted packets are then refused. Default:
+    /// none.
     pub encryption: Option<Encryption>,
-    /// What to do with packets that have a wrong CRC32c. Default: drop them.
+    /// Handling of packets with a wrong CRC32c. Default: drop them.
     pub checksum: Checksum,
-    /// Bytes to ask of the operating system for each socket's buffers, per direction. The operating
-    /// system may grant less (Linux: `net.core.rmem_max` and `wmem_max`, unless the process is
-    /// privileged). Default: `None`, twice [`Config::receive_buffer`], but at least 4 MiB: what a peer may send has
-    /// to fit even while this side is busy, and a system counts up to twice a datagram's bytes.
+    /// Bytes to request from the operating system for each socket's buffers, per direction. The
+    /// operating system may grant less (Linux: `net.core.rmem_max` and `wmem_max`, unless the
+    /// process is privileged). Default: `None`, twice [`Config::receive_buffer`], but at least 4
+    /// MiB: a full window must fit even while this side is busy, and some systems count up to twice
+    /// a datagram's bytes.
     pub socket_buffer: Option<usize>,
-    /// Secrets that both sides have, to authenticate chunks ([`Config::authentication`]). Default: none, so
-    /// that who has seen the handshake could make chunks that pass.
+    /// Shared keys that authenticate chunks ([`Config::authentication`]). Default: none; an
+    /// attacker who has seen the handshake could then forge authenticated chunks.
     pub auth_keys: AuthKeys,
-    /// Follow the host's addresses: those that come are bound, those that go are given up, as the operating
-    /// system tells (`SCTP_AUTO_ASCONF` of RFC 6458 8.1.23), loopback and link-local ones excepted. What
-    /// this means to associations, [`Config::dynamic_addresses`] says. Default: no.
+    /// Whether to follow the host's addresses: bind addresses that the host gains and stop using
+    /// those that it loses, as the operating system reports them (`SCTP_AUTO_ASCONF` of RFC 6458
+    /// 8.1.23), except loopback and link-local ones. [`Config::dynamic_addresses`] describes the
+    /// effect on associations. Default: no.
     pub follow_addresses: bool,
-    /// Where verification tags, initial TSNs and cookie secrets come from. Default: `None`, the
-    /// operating system's randomness. Anything else is for tests.
+    /// Source of verification tags, initial TSNs and cookie secrets. Default: `None`, the operating
+    /// system's randomness. Set it only in tests.
     pub seed: Option<Seed>,
 }
 
@@ -115,7 +119,7 @@ impl Default for EndpointOptions {
 }
 
 impl EndpointOptions {
-    /// See [`socket_buffer`](Self::socket_buffer).
+    /// The size of [`socket_buffer`](Self::socket_buffer) with its default applied.
     pub(crate) fn socket_bytes(&self) -> usize {
         const LEAST: usize = 4 << 20;
         let window = self.config.receive_buffer() as usize;
@@ -123,21 +127,21 @@ impl EndpointOptions {
     }
 }
 
-/// Whom to connect to, and how.
+/// The peer to connect to, and options of the association.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
     /// SCTP port of the peer.
     pub port: u16,
     /// Addresses of the peer with their UDP encapsulation ports (ignored on raw IP), the primary
-    /// one first; each with the local address (one of the endpoint's) that speaks to it, or `None` to
-    /// choose by route. More addresses may be learnt from the peer.
+    /// one first; each with the local address of the endpoint to reach it from, or `None` to choose
+    /// by route. The peer may announce more addresses.
     pub remotes: Vec<(SocketAddr, Option<IpAddr>)>,
     /// Constants and policies of this association. Default: those of the endpoint.
     pub config: Option<Config>,
 }
 
 impl ConnectOptions {
-    /// Connects to the SCTP port `port` of a peer that has these addresses, the primary one first.
+    /// Connects to SCTP port `port` of a peer that has these addresses, the primary one first.
     pub fn new(port: u16, remotes: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self {
             port,

@@ -1,12 +1,12 @@
-//! Which local address speaks to which remote one: as the operating system routes.
+//! Chooses local addresses by the operating system's routing table.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use polypath_proto::{PrefixRoutes, RouteTable};
 
 /// The operating system's routing table: the source address that it would use towards the remote
-/// address, if that is among the local ones, or else the local address that has the longest prefix
-/// in common with the remote one ([`PrefixRoutes`]).
+/// address, if that is among the local ones, or else the local address that shares the longest
+/// prefix with the remote one ([`PrefixRoutes`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemRoutes;
 

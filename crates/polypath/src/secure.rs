@@ -1,7 +1,8 @@
 //! DTLS between the protocol and the sockets (RFC 8261).
 //!
-//! An association belongs to whoever has the certificate that its first packet came from: nobody else's
-//! packets reach it, and its packets go to nobody else, over whichever path.
+//! An association belongs to the certificate that its first packet came from: on every path,
+//! packets from other certificates are dropped, and its own packets are only sent to that
+//! certificate.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -12,16 +13,16 @@ use polypath_proto::{Ecn, FourTuple, Time, Transmit};
 
 use crate::shared::{Shared, State};
 
-/// Refusals that are kept for whoever asks.
+/// Maximum number of refusals kept for [`Endpoint::refusal`](crate::Endpoint::refusal).
 const REFUSALS: usize = 64;
 
-/// The cause of the ABORT that answers an INIT in clear where everything has to be encrypted.
+/// Cause in the ABORT that answers an unencrypted INIT on an endpoint that requires encryption.
 pub const ENCRYPTED_ONLY: &str = "this side takes nothing that is not encrypted";
 
-/// The layer, and where it writes to.
+/// The DTLS layer and its output buffer.
 pub(crate) struct Secure {
     layer: Layer,
-    /// Records for the sockets, each as large as the one before.
+    /// Records to send, all of the same size except the last.
     pub(crate) records: Vec<u8>,
     closed: bool,
 }
@@ -31,7 +32,7 @@ impl Secure {
         Self { layer, records: Vec::new(), closed: false }
     }
 
-    /// A datagram: decrypts it and passes it on. Returns what is to be answered in clear.
+    /// Decrypts a datagram and passes it on. Returns a reply to send in clear, if one is due.
     pub(crate) fn receive(
         &mut self,
         state: &mut State,
@@ -47,8 +48,8 @@ impl Secure {
         None
     }
 
-    /// Encrypts what the protocol has written: [`records`](Self::records) are to be sent then, over the way
-    /// that is returned, each in a datagram of so many bytes but the last.
+    /// Encrypts the protocol's packets into [`records`](Self::records). Returns the connection to
+    /// send them on, and the size in bytes of each datagram except the last.
     pub(crate) fn seal(
         &mut self,
         now: Time,
@@ -68,7 +69,7 @@ impl Secure {
         sealed
     }
 
-    /// The next datagram of a handshake.
+    /// The next datagram of the DTLS layer itself, such as a handshake message.
     pub(crate) fn poll_transmit(&mut self) -> Option<(FourTuple, Vec<u8>)> {
         self.layer.poll_transmit()
     }
@@ -81,12 +82,12 @@ impl Secure {
         self.layer.handle_timeout(now);
     }
 
-    /// Whether a message of the network shows a record of ours.
+    /// Whether a datagram quoted in an ICMP error is a record that this side sent.
     pub(crate) fn has_sent(&self, remote: SocketAddr, quoted: &[u8]) -> bool {
         self.layer.has_sent(remote, quoted)
     }
 
-    /// Tells the handles what has become of connections.
+    /// Reports events of DTLS connections to the handles.
     pub(crate) fn tell(&mut self, shared: &Shared) {
         let mut state = None;
         while let Some(event) = self.layer.poll_event() {
@@ -107,7 +108,7 @@ impl Secure {
         self.layer.stats()
     }
 
-    /// Says goodbye, once; true if that is new.
+    /// Sends close alerts on all connections, once; true at the first call.
     pub(crate) fn close(&mut self, now: Time) -> bool {
         let new = !std::mem::replace(&mut self.closed, true);
         if new {
@@ -117,7 +118,7 @@ impl Secure {
     }
 }
 
-/// The associations, which the packets of one datagram are for.
+/// The receiver of decrypted packets, with the context of their datagram.
 struct Above<'a> {
     state: &'a mut State,
     now: Time,
@@ -143,7 +144,7 @@ impl dtls::Upper for Above<'_> {
 }
 
 impl State {
-    /// A packet from who has this certificate.
+    /// Passes a packet that came from this certificate to its association.
     fn deliver(&mut self, now: Time, way: FourTuple, ecn: Ecn, from: Fingerprint, packet: &[u8]) {
         let owner = self.proto.owner(&way, packet);
         let known = owner.and_then(|id| self.entries.get(&id)).and_then(|entry| entry.peer);
@@ -159,7 +160,8 @@ impl State {
         }
     }
 
-    /// There is no connection of DTLS with this address: associations that wait for it wait no longer.
+    /// Reports that there is no DTLS connection with this address, and ends the associations that
+    /// wait for one.
     fn refuse(&mut self, shared: &Shared, remote: IpAddr, why: Refusal) {
         if self.refusals.len() < REFUSALS || self.refusals.contains_key(&remote) {
             self.refusals.insert(remote, why);
@@ -186,10 +188,11 @@ impl State {
     }
 }
 
-/// What a host that encrypts answers to an INIT in clear: an ABORT that says so. Everything else in clear
-/// is silently dropped.
+/// Reply of an endpoint that requires encryption to an unencrypted INIT: an ABORT that gives this
+/// reason. Everything else in clear is silently dropped.
 fn answer_in_clear(datagram: &[u8]) -> Option<Vec<u8>> {
-    // Tag 0, and an INIT: no record begins so that would pass the checksum as well.
+    // Verification tag 0 and an INIT chunk: no DTLS record that begins with these bytes passes the
+    // checksum.
     if datagram.get(4..8) != Some(&[0; 4]) || datagram.get(12) != Some(&1) {
         return None;
     }
@@ -212,7 +215,7 @@ fn answer_in_clear(datagram: &[u8]) -> Option<Vec<u8>> {
     Some(answer)
 }
 
-/// What a host that does not encrypt answers to the beginning of a handshake of DTLS.
+/// Reply of an endpoint without encryption to a DTLS ClientHello.
 pub(crate) fn answer_hello(datagram: &[u8]) -> Option<Vec<u8>> {
     dtls::is_client_hello(datagram).then(|| dtls::REFUSAL.to_vec())
 }

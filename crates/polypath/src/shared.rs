@@ -1,4 +1,4 @@
-//! What the handles and the driver share: the protocol behind a lock, and who waits for what.
+//! State shared by the handles and the driver: the protocol behind a lock, and the tasks that wait.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -18,52 +18,52 @@ use crate::socket::{Socket, SocketStats};
 pub(crate) struct Shared {
     state: Mutex<State>,
     origin: Instant,
-    /// Somebody waits in `accept`.
+    /// Wakes tasks that wait in `accept`.
     pub(crate) incoming: Notify,
-    /// Somebody waits for the end of the driver.
+    /// Wakes tasks that wait for the end of the driver.
     pub(crate) ended: Notify,
 }
 
-/// What the lock protects.
+/// State protected by the lock.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) proto: proto::Endpoint,
     pub(crate) entries: BTreeMap<AssociationId, Entry>,
-    /// Established associations that nobody has accepted yet.
+    /// Established associations that are not yet accepted.
     pub(crate) incoming: VecDeque<AssociationId>,
-    /// The endpoint takes and makes no associations any more.
+    /// The endpoint neither accepts nor opens associations any more.
     pub(crate) closing: bool,
-    /// The driver has ended; nothing moves any more.
+    /// The driver has ended: packets are no longer sent or received.
     pub(crate) driver_gone: bool,
-    /// One for each local address.
+    /// Socket counters, one for each local address.
     pub(crate) sockets: Vec<SocketStats>,
     /// The local addresses with their UDP ports.
     pub(crate) locals: Vec<SocketAddr>,
-    /// Sockets that a handle has opened, for the driver.
+    /// Sockets that a handle has opened, not yet taken by the driver.
     pub(crate) opened: Vec<Socket>,
-    /// Addresses that were given up, while something may still come there.
+    /// Removed addresses that peers may still send to.
     pub(crate) leaving: Vec<Leaving>,
-    /// Of the layer that encrypts.
+    /// Counters of the DTLS layer.
     pub(crate) dtls: dtls::Stats,
-    /// Packets for an association that somebody else has encrypted.
+    /// Packets for an association that came from another certificate than its peer's.
     pub(crate) intruders: u64,
-    /// Addresses that do not encrypt with this side, and why.
+    /// Addresses to which no encrypted connection was made, with the reasons.
     pub(crate) refusals: BTreeMap<IpAddr, Refusal>,
-    /// Set while the driver sleeps.
+    /// Waker of the driver while it sleeps.
     driver: Option<Waker>,
-    /// A handle has done something that the driver has to follow up.
+    /// A handle has left work for the driver.
     work: bool,
 }
 
-/// An address that was given up.
+/// A removed local address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
     pub(crate) address: IpAddr,
-    /// Its socket is closed then: no peer sends there any more.
+    /// Time to close its socket, set once no peer sends to it any more.
     pub(crate) until: Option<Time>,
 }
 
-/// One association as the handles see it.
+/// The handles' view of one association.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) wakes: Arc<Wakes>,
@@ -72,28 +72,28 @@ pub(crate) struct Entry {
     pub(crate) established: bool,
     /// This side has begun the graceful shutdown.
     pub(crate) shutting_down: bool,
-    /// Set by [`Event::Closed`], the last one.
+    /// Set by [`Event::Closed`], the last event.
     pub(crate) closed: Option<CloseReason>,
-    /// Whom it belongs to.
+    /// Certificate of the peer.
     pub(crate) peer: Option<Fingerprint>,
-    /// Why it has ended before it was established.
+    /// Reason why encryption was refused before the association was established.
     pub(crate) refused: Option<Refusal>,
-    /// Bytes that the application has taken since the driver last looked.
+    /// Bytes that the application has received since the driver was last woken for a window update.
     pub(crate) consumed: usize,
 }
 
-/// Whether the application has the association in its hands.
+/// Whether the application holds a handle of the association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandleState {
-    /// Not yet: it waits to be accepted.
+    /// Not yet accepted.
     Waiting,
-    /// Yes.
+    /// At least one handle exists.
     Held,
-    /// No more.
+    /// The last handle was dropped.
     Dropped,
 }
 
-/// Who waits for something of an association. Several tasks may wait; all are woken and look again.
+/// Wakes tasks that wait for an association. Several tasks may wait; all are woken and check again.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
     pub(crate) readable: Arc<Notify>,
@@ -151,19 +151,18 @@ impl Shared {
         }
     }
 
-    /// The protocol's clock: time since the endpoint was made.
+    /// The protocol's clock: time since the endpoint was created.
     pub(crate) fn now(&self) -> Time {
         Time::ZERO + self.origin.elapsed()
     }
 
-    /// The real clock's instant for one of the protocol's; `None` if it is beyond what the clock
-    /// can say.
+    /// Converts the protocol's time to an instant; `None` if it is beyond the range of the clock.
     pub(crate) fn instant(&self, time: Time) -> Option<Instant> {
         self.origin.checked_add(time.since(Time::ZERO))
     }
 
     /// Locks the state. A panic while it was locked ends the driver, which is reported as the end
-    /// of every association; so the poison says nothing new.
+    /// of every association, so a poisoned lock needs no report of its own.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -183,18 +182,19 @@ impl Shared {
 }
 
 impl State {
-    /// The driver has to look: after every call that may lead to packets, events or timers.
+    /// Marks work for the driver; called after everything that may lead to packets, events or
+    /// timers.
     pub(crate) const fn poke(&mut self) {
         self.work = true;
     }
 
-    /// The driver is awake and looks at everything.
+    /// The driver is awake and is about to check everything.
     pub(crate) fn begin_round(&mut self) {
         self.work = false;
         self.driver = None;
     }
 
-    /// The driver wants to sleep; false if there is work.
+    /// Registers the driver's waker before it sleeps; false if there is work.
     pub(crate) fn sleep(&mut self, waker: &Waker) -> bool {
         if self.work {
             return false;
@@ -203,12 +203,12 @@ impl State {
         true
     }
 
-    /// An association as the handles see it, whether they have heard of it or not.
+    /// The handles' view of an association, created if it does not exist yet.
     pub(crate) fn entry(&mut self, id: AssociationId) -> &mut Entry {
         self.entries.entry(id).or_insert_with(|| Entry::new(HandleState::Waiting))
     }
 
-    /// Passes on what the protocol has to tell.
+    /// Passes the protocol's events on to the handles.
     pub(crate) fn dispatch_events(&mut self, shared: &Shared) {
         let now = shared.now();
         while let Some((id, event)) = self.proto.poll_event() {
@@ -235,7 +235,7 @@ impl State {
             if let Some(events) = &entry.events
                 && events::is_public(&event)
             {
-                // An error means that nobody listens at the moment.
+                // An error means that there is no receiver at the moment.
                 let _ = events.send(event);
             }
             if entry.closed.is_some() {
@@ -249,7 +249,7 @@ impl State {
         }
     }
 
-    /// The last handle of an association has gone (or will never be taken).
+    /// Marks that the last handle of an association was dropped (or that none will ever be taken).
     pub(crate) fn let_go(&mut self, id: AssociationId, shared: &Shared) {
         let now = shared.now();
         let Some(entry) = self.entries.get_mut(&id) else { return };
@@ -260,13 +260,13 @@ impl State {
         {
             association.abort(now, b"the application has dropped the association");
         }
-        // An aborted association is over already, and no longer in the way of a new one.
+        // An aborted association is closed already and no longer blocks a new one.
         self.dispatch_events(shared);
         self.forget_if_done(id, now);
         self.poke();
     }
 
-    /// Releases an association that is over and that nobody holds.
+    /// Releases an association that is over and has no handle.
     fn forget_if_done(&mut self, id: AssociationId, now: Time) {
         if let Some(entry) = self.entries.get(&id)
             && entry.closed.is_some()
@@ -277,7 +277,7 @@ impl State {
         }
     }
 
-    /// Takes and makes no more associations; those that wait to be accepted are aborted.
+    /// Stops accepting and opening associations, and aborts those not yet accepted.
     pub(crate) fn close(&mut self, shared: &Shared) {
         self.closing = true;
         self.proto.set_listening(false);
@@ -287,12 +287,12 @@ impl State {
         self.poke();
     }
 
-    /// Nothing will happen any more: the endpoint takes no new associations and has no open ones.
+    /// Whether the endpoint is closing and has no open association.
     pub(crate) fn is_done(&self) -> bool {
         self.closing && self.entries.values().all(|entry| entry.closed.is_some())
     }
 
-    /// The driver ends, whether in order or because its runtime does.
+    /// Marks the end of the driver, whether it finished or its runtime was dropped.
     pub(crate) fn end(&mut self, shared: &Shared) {
         self.driver_gone = true;
         self.closing = true;

@@ -15,39 +15,40 @@ use tokio::sync::futures::OwnedNotified;
 use crate::association::Association;
 use crate::error::{ClosedError, SendError};
 
-/// Payload protocol identifier of the message (of one byte, which means nothing) that ends a
-/// [`Stream`]: "end" in ASCII.
+/// Payload protocol identifier of the message that ends a [`Stream`]: "end" in ASCII. Its payload
+/// is one byte without a meaning.
 ///
-/// SCTP has no half-close of its own, and no empty messages.
+/// SCTP has neither a half-close nor empty messages.
 pub const STREAM_END: Ppid = Ppid(0x0065_6e64);
 
-/// Bytes of the largest message that a write makes, unless set otherwise.
+/// Default maximum size in bytes of the messages that writes send.
 const WRITE_SIZE: usize = 64 << 10;
 
 /// One stream of an association, both directions, as a sequence of bytes:
 /// [`AsyncRead`] and [`AsyncWrite`].
 ///
 /// Each write becomes one ordered message of at most 64 KiB
-/// ([`set_write_size`](Self::set_write_size)). Reads give the bytes of the messages one after the
-/// other, without their boundaries.
+/// ([`set_write_size`](Self::set_write_size)). Reads return the bytes of consecutive messages
+/// without their boundaries.
 ///
-/// [`shutdown`](tokio::io::AsyncWriteExt::shutdown) ends this direction of the stream, and of no
-/// other: it sends a last message with the payload protocol identifier [`STREAM_END`], at which the
-/// peer's `Stream` reads end-of-file. So both sides should use the stream through this type. A
-/// graceful shutdown of the association is an end-of-file, too; any other end is an error.
-/// Dropping a `Stream` ends nothing.
+/// [`shutdown`](tokio::io::AsyncWriteExt::shutdown) ends this direction of this stream only: it
+/// sends a last message with the payload protocol identifier [`STREAM_END`], at which the peer's
+/// `Stream` reads end-of-file. Both sides should therefore use the stream through this type. A
+/// graceful shutdown of the association is also an end-of-file; any other end is an error. Dropping
+/// a `Stream` ends nothing.
 ///
-/// Flushing does nothing: written bytes are on their way. All operations are cancellation-safe as
-/// tokio describes it for its own types (`read`, `write`; not `read_exact`, `write_all`).
+/// Flushing does nothing: written bytes are already queued for sending. Operations are
+/// cancellation-safe in the sense of tokio's own types (`read`, `write`; not `read_exact`,
+/// `write_all`).
 ///
-/// Several `Stream`s of the same number, or [`Association::recv`], take messages from each other.
+/// Several `Stream`s of the same number, or [`Association::recv`], compete for messages.
 #[derive(Debug)]
 pub struct Stream {
     association: Association,
     id: StreamId,
     ppid: Ppid,
     write_size: usize,
-    /// What is left of the last message.
+    /// Unread rest of the last message.
     unread: Bytes,
     ended: bool,
     finished: bool,
@@ -55,17 +56,17 @@ pub struct Stream {
     writing: Waiting,
 }
 
-/// Waits for a notification across polls.
+/// A registered notification that is kept across polls.
 #[derive(Debug, Default)]
 struct Waiting(Option<Pin<Box<OwnedNotified>>>);
 
 impl Waiting {
-    /// Notifications count from this call on.
+    /// Registers for notifications from now on.
     fn begin(&mut self, notify: &Arc<Notify>) {
         self.0.get_or_insert_with(|| Box::pin(notify.clone().notified_owned()));
     }
 
-    /// Ready when notified since [`begin`](Self::begin), which then has to be called anew.
+    /// Ready when notified since [`begin`](Self::begin), which must then be called again.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(notified) = &mut self.0 {
             ready!(notified.as_mut().poll(cx));
@@ -95,23 +96,24 @@ impl Stream {
         self.id
     }
 
-    /// The association that it belongs to.
+    /// The association of the stream.
     pub const fn association(&self) -> &Association {
         &self.association
     }
 
-    /// Bytes of the largest message that a write makes; at least 1. Default: 64 KiB.
+    /// Sets the maximum size in bytes of the messages that writes send; at least 1. Default: 64
+    /// KiB.
     pub const fn set_write_size(&mut self, bytes: usize) {
         self.write_size = if bytes == 0 { 1 } else { bytes };
     }
 
-    /// Payload protocol identifier of messages written from now on; not [`STREAM_END`].
+    /// Sets the payload protocol identifier of messages written from now on; not [`STREAM_END`].
     /// Default: 0.
     pub const fn set_ppid(&mut self, ppid: Ppid) {
         self.ppid = ppid;
     }
 
-    /// Makes sure that there is something unread, or that the stream has ended.
+    /// Ready when unread bytes are available or the stream has ended.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let id = self.id;
         let mut waited = false;
@@ -128,7 +130,7 @@ impl Stream {
                     waited = false;
                 }
                 Ok(None) => {
-                    // Look once more after this: something may have come in between.
+                    // Check once more after registering: a message may have arrived in between.
                     self.reading.begin(&self.association.wakes().readable);
                     waited = true;
                 }

@@ -1,7 +1,7 @@
-//! The host's addresses, and when they change.
+//! The host's addresses, and notices of their changes.
 //!
-//! On Linux the kernel says that something has changed (rtnetlink, groups for links, addresses and routes); what there
-//! is now, `getifaddrs` tells. Where there are no such notices, it is asked every other second.
+//! On Linux, rtnetlink announces that links, addresses or routes have changed, and `getifaddrs`
+//! lists the addresses. Without notices, the addresses are read every two seconds.
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-/// How often the addresses are read where nobody tells that they change.
+/// Interval of reading the addresses on systems without notices of changes.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// An address that cannot be used yet, such as one that is being checked for duplicates, is tried again after
-/// this.
+/// Time after which binding an address is retried, for example because duplicate address detection
+/// was still running.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Watches the addresses.
+/// Watches for changes of the host's addresses.
 pub(crate) struct Watch {
     #[cfg(target_os = "linux")]
     notices: Option<notices::Notices>,
@@ -26,7 +26,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// In the current tokio runtime.
+    /// Must be called in a tokio runtime.
     pub(crate) fn new() -> Self {
         Self {
             #[cfg(target_os = "linux")]
@@ -37,14 +37,14 @@ impl Watch {
         }
     }
 
-    /// Ready when the addresses may have changed, and the first time.
+    /// Ready at the first call, and when the addresses may have changed.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut ready = self.next.as_mut().poll(cx).is_ready();
         #[cfg(target_os = "linux")]
         if let Some(notices) = &mut self.notices {
             ready |= notices.poll(cx).is_ready();
             if ready {
-                // The next one comes by notice.
+                // From now on the notices wake the task.
                 self.wake_in(cx, Duration::from_secs(3600));
             }
         } else if ready {
@@ -57,24 +57,24 @@ impl Watch {
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Something could not be done yet.
+    /// Schedules another attempt after [`AGAIN`].
     pub(crate) fn try_again(&mut self, cx: &mut Context<'_>) {
         self.wake_in(cx, AGAIN);
     }
 
     fn wake_in(&mut self, cx: &mut Context<'_>, time: Duration) {
         self.next.as_mut().reset(Instant::now() + time);
-        // It has to be polled to wake.
+        // The timer must be polled to wake the task.
         let _ = self.next.as_mut().poll(cx);
     }
 }
 
-/// The host's addresses: those of interfaces that are up and have a link, without loopback and link-local ones,
-/// which reach nobody elsewhere or need a zone.
+/// The host's addresses: those of interfaces that are up and have a link. Loopback addresses are
+/// left out because other hosts cannot reach them, link-local ones because they need a zone.
 ///
 /// # Errors
 ///
-/// What the operating system says; where there is no `getifaddrs`, [`Unsupported`](std::io::ErrorKind).
+/// The error of the operating system; [`Unsupported`](std::io::ErrorKind) without `getifaddrs`.
 #[cfg(unix)]
 pub fn addresses() -> std::io::Result<Vec<IpAddr>> {
     use nix::net::if_::InterfaceFlags;
@@ -101,7 +101,7 @@ pub fn addresses() -> std::io::Result<Vec<IpAddr>> {
     Ok(found)
 }
 
-/// The host's addresses, which cannot be read here.
+/// The host's addresses, which cannot be read on this system.
 ///
 /// # Errors
 ///
@@ -124,8 +124,8 @@ mod notices {
     use tokio::io::Interest;
     use tokio::net::UdpSocket;
 
-    /// A socket on which the kernel tells of links, addresses and routes (rtnetlink(7)). It goes as a UDP socket:
-    /// tokio only waits for it.
+    /// An rtnetlink(7) socket on which the kernel announces changes of links, addresses and routes.
+    /// It is wrapped in a `UdpSocket` so that tokio can wait for it.
     pub(super) struct Notices(UdpSocket);
 
     impl Notices {
@@ -139,11 +139,11 @@ mod notices {
             Ok(Self(UdpSocket::from_std(socket.into())?))
         }
 
-        /// Ready if there was one.
+        /// Ready if there was a notice.
         pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
             let mut any = false;
             while self.0.poll_recv_ready(cx).is_ready() {
-                // What it says in particular does not matter: all is read anew.
+                // The contents of a notice do not matter: all addresses are read again.
                 let mut buf = [0; 8192];
                 let received = self.0.try_io(Interest::READABLE, || {
                     Ok(recv(self.0.as_raw_fd(), &mut buf, MsgFlags::MSG_DONTWAIT)?)
@@ -151,7 +151,7 @@ mod notices {
                 match received {
                     Ok(_) => any = true,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    // Some were missed.
+                    // The kernel has dropped notices.
                     Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => any = true,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(_) => break,

@@ -16,7 +16,7 @@ from polypath.scenario import Scenario
 
 #: Seconds by which times may differ: ns-2 writes microseconds, and its clock is a double.
 TOLERANCE = 5e-6
-#: Seconds of processor time that ns-2 may take: a script takes one, 80 MiB take ten.
+#: Limit of ns-2's processor time in seconds: a script takes one, 80 MiB take ten.
 PATIENCE = 60
 #: Packets shown before and after the first that differs.
 _BEFORE, _AFTER = 8, 5
@@ -25,7 +25,7 @@ _WIDTH = 56
 
 @dataclass(frozen=True)
 class Difference:
-    """The first packet that differs: at a link, with what each side has there, if anything."""
+    """The first packet that differs: its link, and the packet on each side, if any."""
 
     link: str
     ours: Hop | None
@@ -34,7 +34,7 @@ class Difference:
 
     @property
     def time(self) -> float:
-        """When it was, in seconds from the first DATA."""
+        """Time of the earlier packet, in seconds from the first DATA."""
         return min(hop.time for hop in (self.ours, self.theirs) if hop is not None)
 
 
@@ -45,16 +45,16 @@ class Comparison:
     scenario: Scenario
     ours: View
     theirs: View
-    #: Packets that agree, the largest difference in time among them in seconds.
+    #: Number of packets that agree, and the largest time difference among them in seconds.
     packets: int
     largest: float
     difference: Difference | None
-    #: The accepted class that the difference belongs to, if one.
+    #: Name of the accepted class of the difference, if any.
     accepted: str | None
 
     @property
     def agrees(self) -> bool:
-        """Nothing differs."""
+        """Whether no packet differs."""
         return self.difference is None
 
     def __str__(self) -> str:
@@ -73,14 +73,14 @@ class Comparison:
         )
 
     def report(self) -> str:
-        """What is there to see around the first packet that differs."""
+        """The packets and path states around the first packet that differs."""
         if self.difference is None:
             return str(self)
         lines = [str(self), "", *self._packets(), "", *self._states()]
         return "\n".join(lines)
 
     def _packets(self) -> list[str]:
-        """Packets as they left, side by side; `*` marks the lines that differ."""
+        """Sent packets, side by side; `*` marks the lines that differ."""
         assert self.difference is not None
         ours, theirs = (sorted(v.sent, key=_order) for v in (self.ours, self.theirs))
         time = self.difference.time
@@ -92,7 +92,7 @@ class Comparison:
             ),
             min(len(ours), len(theirs)),
         )
-        # A packet may leave alike and fare differently behind its first link.
+        # Packets that are sent alike may differ after their first link.
         at = min(at, next((i for i, hop in enumerate(ours) if hop.time > time), len(ours)))
         rows = [f"  {'polypath':{_WIDTH}} ns-2"]
         for index in range(max(at - _BEFORE, 0), at + _AFTER + 1):
@@ -128,17 +128,17 @@ def _order(hop: Hop) -> tuple[float, str]:
 
 
 def compare(scenario: Scenario, seed: int | None = None, *, patience: int = PATIENCE) -> Comparison:
-    """Runs a scenario in both and finds the first packet that differs.
+    """Runs a scenario in polypath and in ns-2 and finds the first packet that differs.
 
     Args:
-        scenario: What to run.
-        seed: In place of the scenario's.
-        patience: Seconds of processor time that ns-2 may take.
+        scenario: The scenario to run.
+        seed: Replaces the scenario's seed.
+        patience: Limit of ns-2's processor time, in seconds.
 
     Raises:
-        ScenarioError: ns-2 cannot do what the scenario says.
+        ScenarioError: ns-2 does not support the scenario.
         Ns2Error: ns-2 is not installed, or ended with an error.
-        NoAnswerError: ns-2 took too long.
+        NoAnswerError: ns-2 exceeded the limit.
     """
     plan = setup(scenario, seed)
     for warning in plan.warnings:
@@ -194,7 +194,7 @@ def _first_difference(
         if what:
             return Difference(link, a, b, what)
     shorter = min(len(here), len(there))
-    # What one side has still to send when the other has ended says nothing.
+    # Ignore packets that one side sends after the other side's end.
     for more in (here, there):
         if len(more) > shorter and more[shorter].time < end - TOLERANCE:
             ours, theirs = (more[shorter], None) if more is here else (None, more[shorter])
@@ -203,7 +203,7 @@ def _first_difference(
 
 
 def _differ(ours: Hop, theirs: Hop) -> str:
-    """What is different about a packet; empty if nothing is."""
+    """Describes how two packets differ; empty if they do not."""
     if ours.content != theirs.content:
         return "another packet"
     if abs(ours.time - theirs.time) > TOLERANCE:

@@ -1,7 +1,8 @@
-"""`cross_traffic` of a path: single-homed nodes at both ends of its middle link, as ns-2 has them.
+"""`cross_traffic` of a path: single-homed nodes at both ends of its middle link, as in ns-2.
 
 Each node has Pareto sources that send to the node opposite, in both directions
-(caro2006-retransmission 2.1, natarajan2009 3). Sources begin with a pause; ours as the odds are.
+(caro2006-retransmission 2.1, natarajan2009 3). ns-2's sources begin with a pause; in our simulator
+a source is on at its beginning with the probability with which it is on later.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from polypath._core import quantity
 from polypath.ns2.network import Link, refuse
 
-#: As in our simulator: what the papers give, and what they leave open.
+#: The defaults of our simulator: the papers' values, and values that the papers leave open.
 _LOAD, _NODES, _SOURCES = "80 %", 4, 8
 _SIZES = ("44 B", "44 B", "576 B", "1500 B")
 _SHAPE, _ON, _OFF, _DELAY = 1.5, "500 ms", "500 ms", "5 ms .. 20 ms"
@@ -27,10 +28,10 @@ class CrossTraffic:
     path: str
     #: The routers at the sender's and at the receiver's end, by number.
     routers: tuple[int, int]
-    #: Links of the nodes to the routers, as an edge link; seconds of each at both ends.
+    #: Template of the nodes' links to the routers, and their delays in seconds at both ends.
     edge: Link
     delays: tuple[tuple[float, ...], tuple[float, ...]]
-    #: Of each direction: packet size in bytes and rate in bursts in bit/s of a node's sources.
+    #: Sources of a node, by direction: packet size in bytes, and rate during bursts in bit/s.
     sources: tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]
     shape: float
     #: Mean length of bursts and of pauses, seconds.
@@ -53,7 +54,7 @@ def cross_traffic(
             rate = quantity(load["rate"])
         else:
             rate = quantity(str(load.get("load", _LOAD))) * link.rate
-        # All sources send as many packets, and only while they are on.
+        # All sources send the same number of packets, and only while they are on.
         burst = rate / nodes / sum(own) * (on + off) / on
         directions.append(tuple((size, size * burst) for size in own if rate > 0))
     low, _, high = str(spec.get("delay", _DELAY)).partition("..")
@@ -74,13 +75,13 @@ def cross_traffic(
 
 
 def check_no_traffic(traffic: list[Any]) -> None:
-    """Refuses `[[traffic]]`, whose nodes may be anywhere."""
+    """Rejects `[[traffic]]`: its nodes may be anywhere in the network."""
     if traffic:
         raise refuse("[[traffic]]", len(traffic), "cross_traffic of a [[path]]")
 
 
 def random_seed(name: str) -> int:
-    """A seed of ns-2's generator for each component: another one shifts nobody's dice."""
+    """A seed of ns-2's generator for each component: a new component changes no other's numbers."""
     digest = hashlib.sha256(name.encode()).digest()
     return 1 + int.from_bytes(digest[:4]) % (2**31 - 2)
 
@@ -91,7 +92,7 @@ def _uniform(span: tuple[float, float], name: str) -> float:
 
 
 def nodes_and_sources(traffic: CrossTraffic, seed: int) -> list[str]:
-    """Tcl for the nodes, their links, and their sources, which begin at once."""
+    """Tcl for the nodes, their links, and their sources, which start at once."""
     lines = []
     for n, delays in enumerate(zip(*traffic.delays, strict=True)):
         for end, router, delay in zip(("near", "far"), traffic.routers, delays, strict=True):

@@ -1,7 +1,7 @@
 """Accepted classes of differences between polypath and ns-2, as predicates over the two traces.
 
-Each is explained in ``docs/ns2-differences.md`` under the same name. A class is decided from what
-the traces show at the first packet that differs, never by which scenario it was.
+Each is explained in ``docs/ns2-differences.md`` under the same name. The class follows from the
+traces at the first packet that differs, never from the scenario's identity.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polypath.ns2.compare import Comparison
 
 
-#: Seconds within which two events are simultaneous: ns-2's traces have microseconds.
+#: Seconds within which two events are simultaneous: ns-2's traces have a resolution of 1 us.
 _INSTANT = 2e-6
 
 
@@ -32,7 +32,7 @@ class Accepted:
 
 
 def _heartbeat_jitter(plan: Setup, comparison: Comparison) -> bool:
-    """An idle path's heartbeat, which the other side sends at most an RTO earlier or later."""
+    """An idle path's HEARTBEAT, which the other side sends earlier or later by at most RTO.Max."""
     found = comparison.difference
     assert found is not None
     for hop, own, other in (
@@ -41,7 +41,7 @@ def _heartbeat_jitter(plan: Setup, comparison: Comparison) -> bool:
     ):
         if hop is None or hop.time > found.time + _INSTANT or hop.content.kinds != (HEARTBEAT,):
             continue
-        # One that a timeout or a failure sends leaves together with the retransmission.
+        # A HEARTBEAT after a timeout or a failure leaves together with the retransmission.
         if any(
             one.leaves and DATA in one.content.kinds and abs(one.time - hop.time) <= _INSTANT
             for one in own.hops
@@ -58,7 +58,7 @@ def _heartbeat_jitter(plan: Setup, comparison: Comparison) -> bool:
 
 
 def _sack_timer_tie(plan: Setup, comparison: Comparison) -> bool:
-    """A delayed SACK is due in the instant in which DATA arrives: one has taken it in, one not."""
+    """A delayed SACK is due at the instant when DATA arrives: only one side's SACK covers it."""
     found = comparison.difference
     assert found is not None
     if found.ours is None or found.theirs is None:
@@ -77,7 +77,7 @@ def _sack_timer_tie(plan: Setup, comparison: Comparison) -> bool:
 
 
 def _arrival_tie(plan: Setup, comparison: Comparison) -> bool:
-    """DATA comes to the receiver over two paths in the same instant, and that is answered."""
+    """DATA arrives over two paths at the same instant, and the SACKs for it differ."""
     found = comparison.difference
     assert found is not None
     hops = [hop for hop in (found.ours, found.theirs) if hop is not None]
@@ -100,7 +100,7 @@ def _arrived(comparison: Comparison, time: float) -> set[int]:
 
 
 def _t3_tie(_plan: Setup, comparison: Comparison) -> bool:
-    """T3-rtx expires in the instant in which a SACK arrives: one sender has that SACK, one not."""
+    """T3-rtx expires at the instant when a SACK arrives: only one sender has processed the SACK."""
     found = comparison.difference
     assert found is not None
     if found.ours is None or found.theirs is None:
@@ -131,7 +131,7 @@ def _same(time: float, other: float) -> bool:
 
 
 def _sack_of_nothing(_plan: Setup, comparison: Comparison) -> bool:
-    """The module's sender sends a SACK, although nothing was sent to it."""
+    """The module's sender sends a SACK although it received no DATA."""
     found = comparison.difference
     assert found is not None
     hop = found.theirs
@@ -177,5 +177,5 @@ CLASSES = (
 
 
 def accepted(plan: Setup, comparison: Comparison) -> str | None:
-    """Name of the class that the first difference belongs to, if one."""
+    """Name of the class of the first difference, if any."""
     return next((one.name for one in CLASSES if one.holds(plan, comparison)), None)

@@ -1,7 +1,7 @@
-"""Scripts that lose the n-th packet of a kind, where ns-2 only counts packets.
+"""Scripts that drop the n-th packet of a kind, although ns-2 only counts packets.
 
-Which number the n-th DATA packet of a link has depends on what else crosses it: a first guess is
-tried, and corrected from the trace until the packets that were lost are those of the script.
+The number of the n-th DATA packet on a link depends on the other packets there: the first run uses
+a guess, which is corrected from the trace until exactly the packets of the script are lost.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from polypath.ns2.mapping import Setup
 from polypath.ns2.network import SCRIPTED
 from polypath.ns2.trace import Trace
 
-#: Of a link: the packets that it loses, counted from 1.
+#: The packets that each link drops, by its name; packets count from 1.
 Drops: TypeAlias = Mapping[str, tuple[int, ...]]
 
 #: Packets before the first DATA and the first SACK: INIT, COOKIE ECHO and HEARTBEAT, or their
@@ -24,7 +24,7 @@ _OPENING = (3, 1)
 
 
 def first_guess(plan: Setup) -> Drops:
-    """As if on each link nothing came between packets of the kinds that its script names."""
+    """Assumes that each link only carries packets of the kinds in its script, after the opening."""
     drops = {}
     for number, path in enumerate(plan.paths):
         before = _OPENING[min(number, 1)]
@@ -41,10 +41,10 @@ def first_guess(plan: Setup) -> Drops:
 
 
 def corrected(plan: Setup, trace: Trace, drops: Drops) -> Drops:
-    """Better drops, after a run with `drops`; the same if these are right.
+    """Corrects `drops` after a run with them; returns the same if they were right.
 
-    They are what the script takes of the packets of this run. Up to the first packet whose fate was
-    wrong it was the run that it should be, so each correction makes it right for longer.
+    The result is the script applied to the packets of this run. The run was right up to the first
+    packet with a wrong fate, so each correction extends the part that is right.
     """
     kinds = _kinds(trace)
     better = dict(drops)
@@ -54,26 +54,26 @@ def corrected(plan: Setup, trace: Trace, drops: Drops) -> Drops:
         packets = trace.hop_packet[trace.hop_link == number].tolist()
         own = tuple(sorted(_taken(dict(link.script), [kinds[packet] for packet in packets])))
         given = drops.get(link.name, ())
-        # What nobody has sent was not lost, whatever was guessed for it.
+        # A guess beyond the last packet that was sent had no effect.
         if any((n in own) != (n in given) for n in range(1, len(packets) + 1)):
             better[link.name] = own
     return better
 
 
 def _taken(script: Mapping[str, tuple[int, ...]], packets: list[list[str]]) -> Iterator[int]:
-    """Numbers of the packets that a script takes, given the kinds of each packet in turn."""
+    """Numbers of the packets that a script drops, given the kinds of each packet in turn."""
     counts: Counter[str] = Counter()
     for number, kinds in enumerate(packets, 1):
         counts.update(["packets", *kinds])
         if any(counts[kind] in script.get(kind, ()) for kind in ("packets", *kinds)):
             yield number
-    # Of what was not seen: as if only packets of its kind were still to come.
+    # Beyond the trace: assume that only packets of the same kind follow.
     for kind, numbers in script.items():
         yield from (len(packets) + n - counts[kind] for n in numbers if n > counts[kind])
 
 
 def _kinds(trace: Trace) -> list[list[str]]:
-    """Of each packet: the names by which scripts count it, but for "packets"."""
+    """The kinds by which scripts count each packet, except "packets"."""
     names = {kind: name for name, kind in SCRIPTED.items() if kind is not None}
     firsts, kinds = trace.first_chunk.tolist(), trace.chunk_kind.tolist()
     return [

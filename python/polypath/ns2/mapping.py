@@ -1,4 +1,4 @@
-"""From a scenario to what ns-2 is set to, and what ns-2 cannot do."""
+"""Converts a scenario to the settings of ns-2 and rejects what ns-2 does not support."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TIMESTAMP = 12
 
 @dataclass(frozen=True)
 class Setup:
-    """All that ns-2 has to know of a scenario."""
+    """The settings of ns-2 for a scenario."""
 
     scenario: str
     seed: int
@@ -40,32 +40,32 @@ class Setup:
     agent: str
     sender: Mapping[str, float]
     receiver: Mapping[str, float]
-    #: What ns-2's default generator, which decides ties, begins with; None: as ever.
+    #: Seed of ns-2's default generator, which breaks ties; None leaves it at its default.
     tie_seed: int | None
     #: Whether DATA packets and SACKs carry a timestamp chunk.
     timestamps: bool
-    #: When the application begins, seconds, and the bytes of each message.
+    #: Start of the application in seconds, and the bytes of each message.
     start: float
     messages: tuple[int, ...]
     #: Seconds between two messages; 0 sends all at once.
     interval: float
-    #: When the run ends in any case, seconds.
+    #: Time limit of the run, seconds.
     limit: float
-    #: A time without delivered data of at least this many seconds is a blackout.
+    #: Least time without delivered data that counts as a blackout, seconds.
     blackout: float
     warnings: tuple[str, ...] = field(default=())
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """All links: of each path forward, then back."""
+        """The links of all paths; of each path forward, then back."""
         return tuple(link for path in self.paths for link in (*path.forward, *path.back))
 
 
 def setup(scenario: Scenario, seed: int | None = None) -> Setup:
-    """What ns-2 has to know of a scenario.
+    """Converts a scenario to the settings of ns-2.
 
     Raises:
-        ScenarioError: ns-2 cannot do what it asks for; one line with the key and what is allowed.
+        ScenarioError: ns-2 does not support it; one line with the key and the allowed values.
     """
     table = scenario.to_dict()
     for key, why in {"node": "[[path]]", "link": "[[path]]", "association": "[workload]"}.items():
@@ -83,7 +83,7 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     sides = {side: agent_variables(effective[side]["transport"], side) for side in effective}
     sides["sender"].update(answers)
     if "useCmtDelAck_" in answers:
-        # At a receiver, potentially failed paths would loop for ever when a heartbeat is lost.
+        # A receiver with potentially failed paths would loop forever when a heartbeat is lost.
         sides["receiver"].update({"useCmtDelAck_": answers["useCmtDelAck_"], "useCmtPF_": 0})
         cwnd = effective["sender"]["transport"]["potentially_failed_cwnd"]
         sides["sender"]["cmtPFCwnd_"] = cwnd

@@ -1,4 +1,4 @@
-"""The network of a scenario as ns-2 has it: nodes, links, and what happens to them."""
+"""The network of a scenario in ns-2: nodes, links, and changes of the links."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from polypath import packets
 from polypath._core import ScenarioError, quantity
 
-#: What a link without a limit may hold, in packets.
+#: Queue limit of an unlimited link, in packets.
 _UNLIMITED = 1_000_000_000
 
-#: What scripts of losses may count: packets of any kind, or those with such a chunk.
+#: Kinds that loss scripts may count: all packets, or those with a chunk of this type.
 SCRIPTED = {
     "packets": None,
     "data": packets.DATA,
@@ -28,7 +28,7 @@ SCRIPTED = {
 
 
 def refuse(key: str, found: object, allowed: str) -> ScenarioError:
-    """The error for what ns-2 cannot do, in one line."""
+    """The error for a value that ns-2 does not support, in one line."""
     return ScenarioError(f'{key}: found {found}; allowed with backend "ns2": {allowed}')
 
 
@@ -38,21 +38,21 @@ class Link:
 
     name: str
     ends: tuple[int, int]
-    #: bit/s and seconds.
+    #: Rate in bit/s, delay in seconds.
     rate: float
     delay: float
-    #: What may wait: packets or bytes, or neither.
+    #: Queue limit in packets or in bytes; None for both: no limit.
     packets: int | None
     bytes: int | None
-    #: Probability of loss, or exactly these packets: of each kind by number, counted from 1.
+    #: Probability of loss; or the numbers of the lost packets of each kind, counted from 1.
     loss: float = 0.0
     script: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def tcl(self, start: str, goal: str) -> list[str]:
-        """What makes this link between two nodes."""
+        """Tcl that makes this link between two nodes."""
         ends = f"{start} {goal}"
         lines = [f"$ns simplex-link {ends} {self.rate!r} {self.delay!r} DropTail"]
-        # ns-2's DropTail refuses what would fill its limit, ours what would exceed it.
+        # ns-2's DropTail drops packets that would fill its limit, our queues those above the limit.
         if self.bytes is None:
             limit = _UNLIMITED if self.packets is None else self.packets + 1
             return [*lines, f"$ns queue-limit {ends} {limit}"]
@@ -74,11 +74,11 @@ class Path:
     receiver: int
     forward: tuple[Link, ...]
     back: tuple[Link, ...]
-    #: Which of them the path's own parameters and faults belong to.
+    #: Index of the link with the path's own parameters and faults.
     middle: int
 
     def loss_rate(self, middle: float | None = None) -> float:
-        """The share of packets lost on the way forward, scripts apart; with this middle link."""
+        """Loss rate of the forward direction, without scripts; `middle` is the middle link's."""
         own = [link.loss for link in self.forward]
         if middle is not None:
             own[self.middle] = middle
@@ -87,7 +87,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Change:
-    """A link breaks, works again, or loses another share, at a time in seconds."""
+    """A link goes down, comes up, or gets another loss rate, at a time in seconds."""
 
     at: float
     path: int
@@ -100,12 +100,12 @@ def network_paths(specs: list[dict[str, Any]]) -> tuple[Path, ...]:
     """The paths of a scenario.
 
     Raises:
-        ScenarioError: One has what ns-2 has not.
+        ScenarioError: A path has a feature that ns-2 lacks.
     """
     paths: list[Path] = []
     for index, spec in enumerate(specs):
         key, name = f"path.{index}", spec.get("name", f"path{index}")
-        # Nodes are numbered as the script makes them: two interfaces a path, then its routers.
+        # Nodes have the numbers of the script: two interfaces for each path, then its routers.
         sender, receiver = 4 * index, 4 * index + 1
         near, far = 4 * index + 2, 4 * index + 3
         if "shares" in spec:
@@ -168,15 +168,15 @@ def _loss(loss: Any, key: str) -> tuple[float, tuple[tuple[str, tuple[int, ...]]
 
 
 def share(value: str | float) -> float:
-    """A probability as scenarios write it."""
+    """Converts a probability in a scenario's notation."""
     return float(value) if isinstance(value, int | float) else quantity(value)
 
 
 def network_changes(faults: list[dict[str, Any]], paths: tuple[Path, ...]) -> tuple[Change, ...]:
-    """What happens to the middle links of paths, in the order of time.
+    """The changes of the paths' middle links, in the order of time.
 
     Raises:
-        ScenarioError: Something happens that does not in ns-2.
+        ScenarioError: ns-2 does not support a fault.
     """
     changes = []
     for index, fault in enumerate(faults):

@@ -1,6 +1,6 @@
-"""What ns-2's packets say about a run, in the form of the simulator's outcome.
+"""Derives a run's outcome from ns-2's packets, in the form of the simulator's outcome.
 
-What cannot be told from them is NaN (a number) or None. ns-2 has no shutdown: "closed" means here
+Values that the packets do not show are NaN (numbers) or None. ns-2 has no shutdown: "closed" means
 that everything was acknowledged.
 """
 
@@ -40,9 +40,9 @@ def table(
     series: list[PathSeries],
     timeouts: list[list[int]] | None = None,
 ) -> dict[str, Any]:
-    """The outcome of a run as nested dicts and lists, as of `Result.outcome`.
+    """The outcome of a run as nested dicts and lists, as in `Result.outcome`.
 
-    `timeouts` has, for each path, each expiry of T3-rtx: which one it was in a row.
+    `timeouts` has a list for each path: of each expiry of T3-rtx, its position in a row.
     """
     complete = trace.acknowledged
     forward = _flow(setup, trace)
@@ -74,7 +74,7 @@ def table(
 
 
 def _delivered(trace: Trace) -> NDArray[np.float64]:
-    """When each message was delivered in order, as far as that is known."""
+    """The times of in-order delivery, up to the first message that is missing."""
     missing = np.isnan(trace.received)
     known = int(missing.argmax()) if missing.any() else len(missing)
     return np.maximum.accumulate(trace.received[:known])
@@ -120,7 +120,7 @@ def _flow(setup: Setup, trace: Trace) -> dict[str, Any]:
 
 
 def _nothing() -> dict[str, Any]:
-    """Nothing is sent back."""
+    """The flow of the back direction, which carries no data."""
     numbers = (
         "messages_sent",
         "bytes_sent",
@@ -145,7 +145,7 @@ def _first_data(trace: Trace) -> float | None:
 
 
 def _chunk_packets(trace: Trace) -> NDArray[np.int64]:
-    """Of each chunk: its packet."""
+    """The packet of each chunk."""
     firsts = trace.first_chunk.astype(np.int64)
     return np.repeat(np.arange(len(firsts) - 1), firsts[1:] - firsts[:-1])
 
@@ -193,7 +193,7 @@ def _side(
             "dropped_no_buffer": nan,
             "nanoseconds_blocked": nan,
         },
-        # Of each path; why they were sent again the packets do not tell.
+        # For each path; the packets do not show the cause of a retransmission.
         "retransmissions": [_again(trace, direction, number) for number in range(len(setup.paths))],
         "data_sent": [_data_sent(trace, direction, number) for number in range(len(setup.paths))],
         "paths": [
@@ -204,13 +204,13 @@ def _side(
 
 
 def _again(trace: Trace, direction: int, path: int) -> int:
-    """DATA chunks that a side sent over a path, and before over whichever."""
+    """DATA chunks that a side retransmitted over a path, first sent over any path."""
     own = ((trace.direction == direction) & (trace.path == path))[_chunk_packets(trace)]
     return int((own & trace.chunk_retransmission).sum())
 
 
 def _data_sent(trace: Trace, direction: int, path: int) -> int:
-    """DATA chunks that a side sent over a path, retransmissions too."""
+    """DATA chunks that a side sent over a path, retransmissions included."""
     own = ((trace.direction == direction) & (trace.path == path))[_chunk_packets(trace)]
     return int((own & (trace.chunk_kind == DATA)).sum())
 
@@ -271,7 +271,7 @@ def _path(
 
 
 def _received(setup: Setup, trace: Trace, direction: int, path: int) -> NDArray[np.int64]:
-    """Packets that arrived at a side over a path, to the end of it."""
+    """Packets that a side received over a path."""
     own = setup.paths[path]
     last = trace.links.index((own.back if direction == 0 else own.forward)[-1].name)
     over = np.zeros(len(trace.direction), dtype=bool)
@@ -280,7 +280,7 @@ def _received(setup: Setup, trace: Trace, direction: int, path: int) -> NDArray[
 
 
 def _timeouts(series: PathSeries | None, in_a_row: list[int] | None) -> dict[str, float]:
-    """Expirations of T3-rtx, and how many of them in a row; else those of HEARTBEATs count too."""
+    """Expirations of T3-rtx, in total and in a row; without `in_a_row` HEARTBEATs count too."""
     names = ("second_timeouts", "third_timeouts", "fourth_timeouts", "fifth_timeouts")
     if in_a_row is None:
         known = int(series.timeouts[-1]) if series else math.nan

@@ -17,17 +17,17 @@ from polypath.ns2.transport import PROFILE
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one script."""
+    """The result of one script."""
 
     seed: int
     agrees: bool
     packets: int
     #: Largest difference in time among packets that agree, in seconds.
     largest: float
-    #: The accepted class of the first difference, if one; and the difference in one line.
+    #: The accepted class of the first difference, if any, and the difference in one line.
     accepted: str | None
     text: str
-    #: ns-2 came to an end within the time that it was given.
+    #: Whether ns-2 finished within its limit of processor time.
     answered: bool = True
 
 
@@ -40,7 +40,7 @@ def judge(
     failover: str | None = None,
     patience: int = PATIENCE,
 ) -> Verdict:
-    """Runs one script in both; ns-2 may take `patience` seconds of processor time."""
+    """Runs one script in both simulators; `patience` limits ns-2's processor time in seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -66,7 +66,7 @@ def judge_many(
     failover: str | None = None,
     patience: int = PATIENCE,
 ) -> Iterator[Verdict]:
-    """Runs scripts in parallel; verdicts in the order of the seeds."""
+    """Runs scripts in parallel and yields their verdicts in the order of the seeds."""
     one = partial(
         judge,
         combination=combination,
@@ -83,7 +83,7 @@ def judge_many(
 
 
 def summary(verdicts: list[Verdict]) -> str:
-    """How many agree, belong to which accepted class, differ, and got no answer from ns-2."""
+    """Counts scripts that agree, are of an accepted class, differ, or have no answer from ns-2."""
     agree = sum(verdict.agrees for verdict in verdicts)
     classes = Counter(v.accepted for v in verdicts if v.accepted is not None)
     named = "".join(f", {count} {name}" for name, count in sorted(classes.items()))

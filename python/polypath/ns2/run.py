@@ -18,15 +18,15 @@ from polypath.ns2.trace import Reader, Trace
 
 
 class Ns2Error(RuntimeError):
-    """ns-2 is not there, or ended with an error."""
+    """ns-2 is not installed, or ended with an error."""
 
 
 class NoAnswerError(Ns2Error):
-    """ns-2 took more processor time than it was given: some transfers make its module loop."""
+    """ns-2 exceeded its limit of processor time: some transfers make its module loop."""
 
 
 class Ns2Outcome:
-    """What a run in ns-2 gave, in the form of the simulator's outcome."""
+    """The outcome of a run in ns-2, in the form of the simulator's outcome."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Ns2Outcome:
         self._timeouts = timeouts
         #: Every packet at every link.
         self.packets = trace
-        #: The sender's variables over time, if they were wanted.
+        #: The sender's variables over time, if requested.
         self.series = sampled if wanted else []
 
     @cached_property
@@ -55,10 +55,10 @@ class Ns2Outcome:
 
 
 def program() -> str:
-    """Where ns-2 is.
+    """The path of ns-2's program.
 
     Raises:
-        Ns2Error: Nowhere.
+        Ns2Error: ns-2 is not installed.
     """
     found = shutil.which("ns")
     if found is None:
@@ -70,16 +70,16 @@ def program() -> str:
 
 
 def run(plan: Setup, *, series: bool = False, patience: int | None = None) -> Ns2Outcome:
-    """Runs what a scenario was mapped to, until everything is acknowledged.
+    """Runs a converted scenario in ns-2 until everything is acknowledged.
 
     Args:
-        plan: What to run.
+        plan: The converted scenario.
         series: Keep the sender's variables over time.
-        patience: Seconds of processor time that ns-2 may take; any by default.
+        patience: Limit of ns-2's processor time in seconds; none by default.
 
     Raises:
-        Ns2Error: ns-2 is not there, or ended with an error.
-        NoAnswerError: It took too long.
+        Ns2Error: ns-2 is not installed, or ended with an error.
+        NoAnswerError: ns-2 exceeded the limit.
     """
     drops = losses.first_guess(plan)
     while True:
@@ -106,14 +106,14 @@ def _run(plan: Setup, drops: losses.Drops, series: bool, patience: int | None) -
                 encoding="latin-1",
             )
         if patience is not None:
-            # Of processor time, so that a busy machine changes nothing.
+            # A limit on processor time does not depend on how busy the machine is.
             resource.prlimit(process.pid, resource.RLIMIT_CPU, (patience, patience + 1))
         with process:
             assert process.stdout is not None
             try:
                 finished = reader.read(process.stdout)
             finally:
-                # Behind the last acknowledgement there are only heartbeats.
+                # After the last acknowledgement there are only heartbeats.
                 process.kill()
         if not finished and process.returncode == -signal.SIGXCPU:
             raise NoAnswerError(f"no answer from ns-2 within {patience} s")

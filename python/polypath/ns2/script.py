@@ -17,9 +17,9 @@ def tcl(
     """The script of a run.
 
     Args:
-        setup: What to run.
-        variables: The file that the sender's variables go to; packets are traced to stdout.
-        drops: Of a link: numbers of the packets that its script takes, counted from 1.
+        setup: The converted scenario.
+        variables: File for the sender's variables; packets are traced to stdout.
+        drops: Numbers of the packets that each link drops by its script, counted from 1.
         series: Whether all variables are traced, or only errors and timeouts.
     """
     lines = [
@@ -48,7 +48,7 @@ def tcl(
         "fconfigure $variables -buffering line",
         "$sender set trace_all_ 1",
     ]
-    # Before connect: behind it the agent has no target any more.
+    # These come before `connect`, after which the agent has no target.
     traced = ("cwnd_", "rto_", "errorCount_") if series else ("timeoutCount_", "errorCount_")
     lines += [f"$sender trace {name}" for name in traced]
     lines += ["$sender attach $variables", "$ns connect $sender $receiver"]
@@ -110,7 +110,7 @@ def _loss(setup: Setup, number: int, link: Link, drops: Sequence[int]) -> list[s
 
 
 def _asks_oracle(setup: Setup) -> bool:
-    """RTX-LOSSRATE has to be told what each path loses."""
+    """Whether the sender needs the paths' loss rates, as RTX-LOSSRATE does."""
     return setup.sender.get("eCmtRtxPolicy_") == LOSS_RATE
 
 
@@ -163,7 +163,7 @@ def _application(setup: Setup) -> list[str]:
     for size, same in groupby(setup.messages):
         count = len(list(same))
         if size == full:
-            # The agent cuts what it is given into full chunks.
+            # The agent splits the data of one `send` into full chunks.
             lines.append(f'$ns at {setup.start!r} "$ftp send {count * size}"')
         else:
             loop = f"for {{set i 0}} {{$i < {count}}} {{incr i}} {{$ftp send {size}}}"

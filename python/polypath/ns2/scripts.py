@@ -29,7 +29,7 @@ COMBINATIONS: Mapping[str, Mapping[str, str]] = {
     policy + ("" if extension == "none" else f"+{extension}"): {"retransmission": policy, **more}
     for policy in ("same", "alternate", "hybrid")
     for extension, more in _EXTENSIONS.items()
-    # The heartbeat after a timeout asks the path that the retransmission leaves.
+    # A heartbeat after a timeout probes the path from which the retransmission moves away.
     if policy != "same" or "probing" not in more
 }
 
@@ -48,13 +48,13 @@ CONCURRENT: Mapping[str, Mapping[str, str]] = {
     for policy in ("cwnd", "ssthresh")
 }
 
-#: Failover mechanisms that ns-2 has, by the name of the answer.
+#: Values of `policy.failover` that ns-2 has.
 FAILOVERS = (
     "dormant-hop",
     "dormant-primary",
     "dormant-last-dest",
     "permanent",
-    # With the combinations "cmt-pf-...", which have it anyway.
+    # Only with the combinations "cmt-pf-...", which set it anyway.
     "cmt-potentially-failed",
 )
 
@@ -69,8 +69,8 @@ def scenario(
 ) -> Scenario:
     """A transfer of 40 to 400 chunks with its own losses of DATA and SACKs.
 
-    With ``failover`` thresholds are low, and on each path a stretch of packets is lost, on an
-    alternate path the first ones that it gets: paths fail, and the dormant state is reached.
+    With ``failover`` the error thresholds are low and each path loses a run of packets, which an
+    alternate path begins with one of its first three: paths fail, and the dormant state is reached.
 
     Raises:
         ScenarioError: The profile or a policy is not known.
@@ -83,13 +83,13 @@ def scenario(
     transport: Transport = {
         "profile": profile,
         "receive_buffer": dice.choice(["64 KiB", "64 KiB", "1 MB"]),
-        # Their jitter is each side's own: without them nothing is left to chance.
+        # The two simulators draw different heartbeat jitter: without heartbeats nothing is random.
         "heartbeat_interval": "3600 s",
     }
     if policy.get("scheduler") == "concurrent":
-        # The module's RTX-SAME loops for ever once all paths are inactive.
+        # The module's RTX-SAME loops forever once all paths are inactive.
         transport["path_max_retrans"] = transport["association_max_retrans"] = 1000
-        # Ties by another sequence each time, the same in both.
+        # Each script breaks ties by another sequence, which is the same in both simulators.
         transport["tie_seed"] = seed + 1
         if policy["retransmission"] == "loss-rate":
             _loss_rates(dice, network)
@@ -116,13 +116,13 @@ def scenario(
 
 
 def _path(dice: random.Random, number: int, messages: int) -> Path:
-    # Round numbers make a timer expire in the very instant in which a packet arrives.
+    # Round numbers would make timers expire at the very instant when a packet arrives.
     rate = dice.choice([1_000, 10_000, 10_000, 100_000]) + dice.randint(1, 997)
     delay = dice.choice([5_000, 45_000, 45_000, 170_000]) + dice.randint(1, 4999)
     path: Path = {"rate": f"{rate} kbit/s", "delay": f"{delay} us", "queue": "1000 packets"}
     if dice.random() < 0.25:
         path["edge"] = {"rate": "100 Mbit/s", "delay": "10 ms", "queue": "1000 packets"}
-    # Retransmissions are packets too; an alternate path carries few.
+    # Retransmissions count as packets too; an alternate path carries few.
     last = messages * 3 // 2 if number == 0 else max(messages // 3, 20)
     opening = _OPENING[min(number, 1)]
     data = _losses(dice, last, dice.choice([0.0, 0.005, 0.01, 0.03, 0.05, 0.08, 0.15]))
@@ -135,7 +135,7 @@ def _path(dice: random.Random, number: int, messages: int) -> Path:
 
 
 def _loss_rates(dice: random.Random, network: list[Path]) -> None:
-    """Lets the oracle tell loss rates, often equal ones, of one packet in some billions."""
+    """Sets loss rates for the oracle, often equal ones, of at most two packets per billion."""
     for path in network:
         rate = dice.choice([0, 0, 1, 2])
         path["edge"] = {
@@ -147,7 +147,7 @@ def _loss_rates(dice: random.Random, network: list[Path]) -> None:
 
 
 def _outage(dice: random.Random, path: Path, opening: int, latest: int) -> None:
-    """Loses a stretch of packets too, which begins with one of the first ``latest``."""
+    """Adds a run of lost packets that begins with one of the first ``latest``."""
     loss: Any = path.get("forward", {}).get("loss", {"packets": []})
     start = opening + dice.randint(1, latest)
     stretch = range(start, start + dice.randint(5, 40))
@@ -155,7 +155,7 @@ def _outage(dice: random.Random, path: Path, opening: int, latest: int) -> None:
 
 
 def _losses(dice: random.Random, last: int, density: float) -> list[int]:
-    """Numbers from 1 of what is lost: single ones, and runs of up to twelve."""
+    """Numbers of the lost packets, counted from 1: single ones, and runs of up to twelve."""
     lost = {n for n in range(1, last + 1) if dice.random() < density}
     for _ in range(dice.choice([0, 0, 1, 2])):
         start = dice.randint(1, last)

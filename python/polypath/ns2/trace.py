@@ -1,9 +1,9 @@
-"""ns-2's packet trace, line by line, as the columns that our simulator gives.
+"""Converts ns-2's packet trace, line by line, to the columns of our simulator.
 
 With ``show_sctphdr_`` each event of a packet (enqueued ``+``, dropped ``d``, received ``r``) has a
-line for each chunk with its TSN, or the cumulative ack of a SACK. Gap ack blocks and duplicate TSNs
-are not written: they follow from the DATA that had reached the receiver before the SACK left, and
-their number is checked against the size of the packet.
+line for each chunk with its TSN, or the cumulative ack of a SACK. The trace lacks gap ack blocks
+and duplicate TSNs: they are derived from the DATA that reached the receiver before it sent the
+SACK, and their number is checked against the size of the packet.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from polypath.packets import (
     SACK,
 )
 
-#: Bytes of a SACK without blocks with IP, and of a block; of a chunk with a timestamp.
+#: Bytes of a SACK without blocks (IP included), of a block, and of a timestamp chunk.
 _BARE_SACK, _BLOCK, _TIMESTAMP = 48, 4, 12
 _FATE = {name: number for number, name in enumerate(FATES)}
 #: The chunk of the timestamp extension has no type in RFC 9260.
@@ -40,12 +40,12 @@ _Number = TypeVar("_Number", np.uint8, np.uint32)
 
 
 class TraceError(RuntimeError):
-    """ns-2's trace says something that cannot be."""
+    """ns-2's trace is inconsistent or has an unknown chunk."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The columns of :class:`polypath.packets.PacketTrace`, and what the receiver had when."""
+    """The columns of :class:`polypath.packets.PacketTrace`, and the arrivals at the receiver."""
 
     associations: list[str]
     links: list[str]
@@ -68,20 +68,20 @@ class Trace:
     gap_last: NDArray[np.uint32]
     first_duplicate: NDArray[np.uint32]
     duplicate: NDArray[np.uint32]
-    #: When each TSN reached the receiver first, in seconds, from TSN 1.
+    #: First arrival of each TSN at the receiver in seconds, from TSN 1.
     received: NDArray[np.float64]
     #: DATA chunks that reached the receiver again.
     duplicates: int
-    #: Of each link: counters of background packets.
+    #: Counters of background packets, by link.
     background: list[Counter[str]]
-    #: Whether the sender had the acknowledgement of everything, and when the trace ends.
+    #: Whether the sender received the acknowledgement of everything; the trace's end in seconds.
     acknowledged: bool
     end: float
 
 
 @dataclass
 class _Receiver:
-    """What has reached the receiver."""
+    """The TSNs that have reached the receiver."""
 
     cumulative: int = 0
     above: set[int] = field(default_factory=set)
@@ -116,12 +116,12 @@ class _Receiver:
 
 
 class Reader:
-    """Reads lines until the sender has had the acknowledgement of all messages."""
+    """Reads lines until the sender has received the acknowledgement of all messages."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._links = {link.ends: number for number, link in enumerate(setup.links)}
-        # Of each link: its direction, its path, and whether a packet leaves its host there.
+        # The direction and the path of each link.
         self._where = [
             (direction, number)
             for number, path in enumerate(setup.paths)
@@ -150,7 +150,7 @@ class Reader:
         self._stray = False
 
     def read(self, lines: Iterable[str]) -> bool:
-        """Takes lines; true as soon as everything is acknowledged."""
+        """Reads lines; returns true as soon as everything is acknowledged."""
         chunks: list[tuple[str, int]] = []
         for line in lines:
             fields = line.split()
@@ -227,7 +227,7 @@ class Reader:
         for letter, tsn in chunks:
             kind = _KINDS.get(letter)
             if letter == "I":
-                # Of the four packets of the handshake the trace says no more than that they are.
+                # The trace has the same letter for all four packets of the handshake.
                 first, then = ((INIT, COOKIE_ECHO), (INIT_ACK, COOKIE_ACK))[direction]
                 kind = then if self._is_second(direction, size) else first
             if kind is None:
@@ -239,13 +239,13 @@ class Reader:
             elif kind == SACK and direction == 1:
                 self._sack(packet, at, size, tsn)
             elif kind == SACK:
-                # A timestamp agent's sender: the receiver then reports duplicates of its own.
+                # The sender of a timestamp agent: the receiver then reports more duplicates.
                 self._stray = True
             own.append((kind, tsn if kind in (DATA, SACK) else 0))
         self._chunks.append(own)
 
     def _is_second(self, direction: int, size: int) -> bool:
-        """A COOKIE ECHO or COOKIE ACK: smaller than the INIT of its direction."""
+        """Whether this is a COOKIE ECHO or COOKIE ACK: smaller than the INIT of its direction."""
         first = next((s for d, _, s in self._heads if d == direction), size)
         return size < first
 
@@ -270,7 +270,7 @@ class Reader:
                 self._finished = True
 
     def _down(self, at: float, link: int) -> bool:
-        """Whether the link is down, or just was broken."""
+        """Whether the link is down, or went down at this time."""
         _, path = self._where[link]
         setup = self._setup
         middle = setup.paths[path].middle
@@ -283,7 +283,7 @@ class Reader:
         return bool(own) and own[-1].kind == "down"
 
     def finish(self) -> Trace:
-        """All that was read."""
+        """The trace of all lines that were read."""
         chunks = [
             (packet, index, kind, tsn)
             for packet, own in enumerate(self._chunks)

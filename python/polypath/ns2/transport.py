@@ -12,7 +12,7 @@ from polypath.ns2.network import refuse
 #: The profile that follows Debian's release of the module.
 PROFILE = "ns2-2.35"
 
-#: The core's parameters that ns-2 has a variable for, and those that make no difference there.
+#: Parameters with a variable in ns-2, and parameters that make no difference there.
 _MAPPED = {
     "rto_initial",
     "rto_min",
@@ -44,7 +44,7 @@ _WITHOUT_EFFECT = {
     "adaptation_layer",
 }
 
-#: Parameters that the module has no variable for, with what it does.
+#: Parameters without a variable in the module, with the value that matches its behaviour.
 _FIXED = {
     "encapsulation": "ip",
     "full_mesh": False,
@@ -68,19 +68,19 @@ _FIXED = {
     "potentially_failed_max_retrans": 0,
 }
 
-#: More errors than there will be.
+#: A threshold that no error count reaches.
 _NEVER = 1_000_000
 
-#: Answers that the module has, each as (keys of `[policy]`) -> what stands for it.
+#: rtxToAlt_ of each retransmission policy.
 _RTX_TO_ALT = {"same": 0, "alternate": 1, "hybrid": 2}
-#: dormantAction_; "standard" is what any other profile has.
+#: dormantAction_ of each failover policy; "standard" is the default of all other profiles.
 _DORMANT_ACTION = {
     "standard": 0,
     "dormant-hop": 0,
     "dormant-primary": 1,
     "dormant-last-dest": 2,
     "permanent": 0,
-    # Of CMT's agent alone; useCmtPF_ stands for it.
+    # Only CMT's agent has it, as useCmtPF_.
     "cmt-potentially-failed": 0,
 }
 _AGENTS = {
@@ -92,7 +92,7 @@ _AGENTS = {
     ("multiple-fast-retransmit", "karn", "after-rto"): "Agent/SCTP/MfrHbAfterRto",
     ("multiple-fast-retransmit", "timestamps", "idle"): "Agent/SCTP/MfrTimestamp",
 }
-#: Answers that ns-2's own rules stand for.
+#: Policies that match ns-2's fixed rules.
 _STANDARD = {
     "congestion": "rfc9260",
     "cwnd_update": "standard",
@@ -100,12 +100,12 @@ _STANDARD = {
     "stream_scheduler": "first-come",
     "ack": "delayed",
 }
-#: Concurrent multipath transfer: its agent, and what the answers are called there.
+#: Agent for concurrent multipath transfer.
 _CMT_AGENT = "Agent/SCTP/CMT"
-#: The one of them that asks an oracle.
+#: eCmtRtxPolicy_ of the retransmission policy that uses an oracle.
 LOSS_RATE = 3
 _CMT_RTX_POLICY = {"asap": 0, "same": 1, "ssthresh": 2, "loss-rate": LOSS_RATE, "cwnd": 4}
-#: Potentially failed paths, which the module has with these retransmission policies only.
+#: Potentially failed paths: the module has them with these retransmission policies only.
 _CMT_PF, _CMT_PF_POLICIES = "cmt-potentially-failed", ("cwnd", "ssthresh")
 _CMT_SWITCHES = {
     "loss": ("useCmtReordering_", "split-fast-retransmit", "standard"),
@@ -115,7 +115,7 @@ _CMT_SWITCHES = {
 
 
 def check_given(transport: Mapping[str, Any]) -> None:
-    """Refuses parameters that ns-2 has nothing for; those of a profile are the profile's."""
+    """Rejects parameters that ns-2 lacks; parameters that a profile sets are not checked."""
     given = {
         **{key: ("transport." + key, value) for key, value in transport.items()},
         **{
@@ -173,7 +173,7 @@ def agent_variables(parameters: Mapping[str, Any], side: str) -> dict[str, float
 
 
 def policies(effective: Mapping[str, str], given: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
-    """Class of the agents and the variables that stand for answers."""
+    """The class of the agents, and the variables that select the policies."""
     for side in ("sender", "receiver"):
         if given.get(side):
             raise refuse(f"policy.{side}", json.dumps(given[side]), "the same for both sides")
@@ -227,7 +227,7 @@ def _concurrent(effective: Mapping[str, str]) -> dict[str, int]:
 
 
 def tie_seed(agent: str, parameters: Mapping[str, Any]) -> int | None:
-    """What the generator that decides ties begins with; the agents of one path know no ties."""
+    """Seed of the generator that breaks ties; None for agents other than CMT's, which have none."""
     seed = parameters["tie_seed"]
     return None if agent != _CMT_AGENT or seed == "off" else int(seed)
 
@@ -241,11 +241,11 @@ def failover(policy: Mapping[str, str], parameters: Mapping[str, Any]) -> dict[s
     never = answer != "permanent" or threshold == "off"
     return {
         "dormantAction_": _DORMANT_ACTION[answer],
-        # The default -1 behaves as 0: a comparison of signed with unsigned.
+        # The module's default -1 acts as 0: it compares signed with unsigned.
         "changePrimaryThresh_": _NEVER if never else threshold,
     }
 
 
 def _plain(answer: str, default: str) -> str:
-    """The name without what marks ns-2's own reading: there is no other in ns-2."""
+    """The policy without the prefix "ns2-", which marks ns-2's variant: ns-2 has no other."""
     return default if answer == "ns2" else answer.removeprefix("ns2-")

@@ -1,4 +1,4 @@
-"""What ns-2 traces of an agent's variables, as the series that our simulator gives."""
+"""Converts ns-2's traces of an agent's variables to the series of our simulator."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from polypath.ns2.mapping import Setup
 
-#: What the trace says of one destination, in the order of the line.
-# The agent for concurrent multipath transfer leaves out rwnd and isPrimary; those with multiple
-# fast retransmit count these too.
+#: The trace of one destination's variables.
+# The agent for concurrent multipath transfer leaves out rwnd and isPrimary; agents with multiple
+# fast retransmit add mfrCount.
 _LINE = re.compile(
     r"time: (?P<time>[\d.]+)\s+saddr: \d+\s+sport: \d+\s+daddr: (?P<to>\d+)\s+dport: \d+\s+"
     r"cwnd: (?P<cwnd>\d+) pba: \d+ out: (?P<out>\d+) ssthresh: (?P<ssthresh>\d+) "
@@ -21,11 +21,11 @@ _LINE = re.compile(
     r"rttvar: [\d.]+\s+assocErrors: \d+ pathErrors: (?P<errors>\d+) dstatus: (?P<state>\w+) "
     r"(?:isPrimary: \w+ )?frCount: \d+ (?:mfrCount: \d+ )?timeoutCount: (?P<timeouts>\d+)"
 )
-#: States as numbers, and as our simulator names them.
+#: States as numbers, and their names in our simulator.
 _ACTIVE, _INACTIVE = 1, 3
 _STATES = {"UNCONFIRMED": 0, "ACTIVE": _ACTIVE, "PF": 2, "INACTIVE": _INACTIVE}
 STATES = ("unconfirmed", "active", "potentially failed", "inactive", "removed")
-#: T3-rtx has expired, with so many errors before; CMT's agent alone says so.
+#: An expiry of T3-rtx with the error count before it; only CMT's agent writes this line.
 _TIMEOUT = re.compile(
     r"time: (?P<time>[\d.]+)\s+saddr: \d+\s+sport: \d+\s+daddr: (?P<to>\d+)\s+dport: \d+\s+"
     r"DataTimeout, peerRwnd: \d+ rto: [\d.]+\s+errCnt: (?P<errors>\d+)"
@@ -34,7 +34,7 @@ _TIMEOUT = re.compile(
 
 @dataclass(frozen=True)
 class PathSeries:
-    """The variables of one path over time, as :class:`polypath._core.PathSeries` has them.
+    """The variables of one path over time, as in :class:`polypath._core.PathSeries`.
 
     Times have ns-2's resolution of 10 microseconds, rto and srtt that of a millisecond.
     """
@@ -62,7 +62,7 @@ class PathSeries:
     peer_rwnd: NDArray[np.uint64]
     state: NDArray[np.uint64]
     error_count: NDArray[np.uint64]
-    #: Expirations of T3-rtx until then.
+    #: Timeouts so far, those of HEARTBEATs included.
     timeouts: NDArray[np.uint64]
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ def read(setup: Setup, text: str, end: float) -> list[PathSeries]:
         if path is None or time > end:
             continue
         state = _STATES[found["state"]]
-        # A SACK clears the errors, which writes a line, before it makes the path active.
+        # A SACK first clears the errors, which writes a line, and then makes the path active.
         if state == _INACTIVE and int(found["errors"]) == 0:
             state = _ACTIVE
         names = ("cwnd", "ssthresh", "out", "rto", "srtt", "peer")
@@ -91,11 +91,11 @@ def read(setup: Setup, text: str, end: float) -> list[PathSeries]:
 
 
 def timeouts_in_a_row(setup: Setup, text: str, end: float) -> list[list[int]] | None:
-    """Of each path, until `end`: for each expiry of T3-rtx, which in a row it was.
+    """The position in a row of each expiry of T3-rtx, by path, until `end`.
 
-    In a row are those without an answer in between.
+    Expirations are in a row if no answer arrived in between.
 
-    None if the agent does not tell.
+    None if the agent does not trace them.
     """
     if "CMT" not in setup.agent:
         return None

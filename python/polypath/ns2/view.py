@@ -1,4 +1,4 @@
-"""A run as what the differential test compares.
+"""The part of a run that the differential test compares.
 
 Packets at links from the first DATA to the last acknowledgement; times count from the first DATA.
 """
@@ -25,13 +25,13 @@ from polypath.packets import (
     gap_blocks,
 )
 
-#: Packets that are compared consist of these chunks; what opens and closes an association differs.
+#: Packets with one of these chunks are compared; setup and shutdown of an association differ.
 _COMPARED = {DATA, SACK, HEARTBEAT, HEARTBEAT_ACK}
 
 
 @dataclass(frozen=True)
 class Content:
-    """What is in a packet, as far as both sides tell."""
+    """The content of a packet that both traces show."""
 
     direction: int
     path: int
@@ -65,7 +65,7 @@ class Hop:
     content: Content
     fate: str
     arrival: float
-    #: It is offered to a link for the first time.
+    #: Whether this is the packet's first link.
     leaves: bool
 
     def __str__(self) -> str:
@@ -88,23 +88,23 @@ class State:
 
 @dataclass(frozen=True)
 class View:
-    """What of a run is compared."""
+    """The part of a run that is compared."""
 
     hops: list[Hop]
-    #: When the last acknowledgement arrived, or the trace ended.
+    #: Arrival of the last acknowledgement, or the end of the trace.
     end: float
-    #: When the first DATA left, in seconds from the beginning of the run.
+    #: Time of the first DATA, in seconds from the beginning of the run.
     start: float
     complete: bool
     series: Sequence[PathSeries | Ns2Series]
 
     @property
     def sent(self) -> list[Hop]:
-        """Packets as they left their host."""
+        """The packets at their first link."""
         return [hop for hop in self.hops if hop.leaves]
 
     def state(self, time: float, *, after: bool) -> list[State]:
-        """The variables before a time, or after what happened at it."""
+        """The variables just before a time, or just after it."""
         at = time + self.start + (1e-4 if after else -2e-5)
         states = []
         for one in self.series:
@@ -132,7 +132,7 @@ def view(
     messages: int,
     ended_at: float,
 ) -> View:
-    """What of a trace is compared; `messages` is the highest TSN."""
+    """The part of a trace that is compared; `messages` is the highest TSN."""
     contents = _contents(trace)
     times, arrivals = trace.hop_time.tolist(), trace.hop_arrival.tolist()
     packets, fates = trace.hop_packet.tolist(), trace.hop_fate.tolist()
@@ -145,7 +145,7 @@ def view(
     }
     for index, packet in enumerate(packets):
         if ABORT in contents[packet].kinds:
-            # The sender gave up; ns-2's does so without telling the receiver.
+            # The sender gave up; ns-2's sender does so without a packet to the receiver.
             end = times[index]
             break
         cumulative = contents[packet].cumulative
@@ -163,7 +163,7 @@ def view(
         if not start <= time < end or not _COMPARED.intersection(content.kinds):
             continue
         if FATES[fates[index]] == "down":
-            # ns-2's trace does not show what is offered to a link that is down.
+            # ns-2's trace does not show packets that are offered to a link that is down.
             continue
         arrival = arrivals[index]
         hops.append(

@@ -1,11 +1,12 @@
-"""The papers' figures and what becomes of their statements.
+"""The papers' figures and the verdicts on their statements.
 
     frame, figure = polypath.papers.caro2006_retransmission.figure_6()
 
-runs a small grid of Figure 6 and gives its points and a matplotlib figure in the paper's layout;
+runs a small grid of Figure 6 and returns its points and a matplotlib figure in the paper's layout;
 ``figure_6(full=True)`` takes the paper's own grid. :func:`reproduce` does that for whole papers and
 judges their statements; ``polypath-lab reproduce`` is the same from the command line.
-:func:`reference` gives what the papers' own simulator gave, :func:`agreement` compares.
+:func:`reference` returns the results of the papers' own simulator, and :func:`agreement` compares
+them with polypath's.
 """
 
 from polypath.papers import (

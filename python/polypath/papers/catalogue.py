@@ -1,4 +1,4 @@
-"""Which papers there are."""
+"""The list of papers."""
 
 from polypath.papers import (
     caro2006_failover,
@@ -9,7 +9,7 @@ from polypath.papers import (
 )
 from polypath.papers.registry import Paper, find_paper
 
-#: In the order of ``claims.csv``.
+#: The papers in the order of ``claims.csv``.
 PAPERS: tuple[Paper, ...] = (
     caro2006_retransmission.PAPER,
     caro2006_failover.PAPER,
@@ -23,6 +23,6 @@ def find(paper: str) -> Paper:
     """The paper of this name, as on the command line.
 
     Raises:
-        NoSuchError: There is none; with a suggestion.
+        NoSuchError: There is none; the message has a suggestion.
     """
     return find_paper(paper, PAPERS)

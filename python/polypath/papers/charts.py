@@ -1,4 +1,4 @@
-"""How the papers draw: panels side by side or above each other, one curve a policy, intervals."""
+"""Charts in the papers' style: panels side by side, one curve per policy, intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: The papers' axes of loss rates, percent.
 LOSSES = (0.0, 10.0)
-#: Told apart without colours, too.
+#: Markers, so that curves also differ without colours.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
@@ -28,7 +28,7 @@ class Curve:
 
     label: str
     where: dict[str, object]
-    #: Drawn as a level line: the horizontal axis says nothing about it.
+    #: Whether it is drawn as a level line, because it does not depend on the horizontal axis.
     level: bool = False
 
 
@@ -52,7 +52,7 @@ def transfer_times(
 ) -> Chart:
     """Means over a loss rate, with 90 % intervals as bars, ns-2's means as open marks.
 
-    Columns of the frame: those that panels and curves look at, `x`, `mean`, `half_width` and, where
+    Columns of the frame: those by which panels and curves select, `x`, `mean`, `half_width` and, if
     ns-2 has the point, `ns2` (all in seconds).
     """
     figure, graphs = blank(len(panels), title)
@@ -122,7 +122,7 @@ def _curve(axes: Axes, own: pd.DataFrame, curve: Curve, index: int, x: str) -> N
 
 
 def _finite(half_widths: pd.Series) -> NDArray[np.float64]:
-    """The interval of a single run has no end: it is not drawn."""
+    """The interval of a single run is infinite: it is not drawn."""
     values = half_widths.to_numpy(dtype=np.float64)
     return np.where(np.isfinite(values), values, 0.0)
 
@@ -152,7 +152,7 @@ def legend(figure: Chart, axes: Axes, order: Sequence[str], note: str = "") -> N
 
 
 def blank(panels: int, title: str, *, height: float = 3.6) -> tuple[Chart, list[Axes]]:
-    """A figure with panels beside each other, each with its own vertical axis as in the papers."""
+    """A figure with panels side by side, each with its own vertical axis as in the papers."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(max(5.2, 3.3 * panels), height + 0.6), layout="constrained")

@@ -14,7 +14,7 @@ from polypath.simulate import Backend
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    """Adds them to the program."""
+    """Adds both commands to the program."""
     keys = ", ".join(paper.key for paper in PAPERS)
     one = commands.add_parser(
         "reproduce", help="figures of the papers, and what becomes of their statements"
@@ -48,10 +48,10 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _positive(text: str) -> int:
-    """A number of runs.
+    """Parses a number of runs.
 
     Raises:
-        argparse.ArgumentTypeError: It is none, or smaller than 1.
+        argparse.ArgumentTypeError: The text is not a number, or it is less than 1.
     """
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f'a number of runs, at least 1, not "{text}"')

@@ -2,7 +2,7 @@
 
 Two hosts with two or three paths between them, each: interface - 100 Mbit/s, 10 ms - router -
 10 Mbit/s, 25 ms or more - router - 100 Mbit/s, 10 ms - interface; uniform loss on the middle link,
-each way (caro2006-retransmission, Figures 2, 5 and 11; caro2006-failover, Figure 2).
+in each direction (caro2006-retransmission, Figures 2, 5 and 11; caro2006-failover, Figure 2).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from polypath.result import Result
 from polypath.scenario import Scenario
 from polypath.statistics import Interval, interval
 
-#: The papers' names of the retransmission policies, and ours.
+#: The papers' names of the retransmission policies, and polypath's.
 POLICIES = {"AllRtxAlt": "alternate", "AllRtxSame": "same", "FrSameRtoAlt": "hybrid"}
 #: The papers' extensions: heartbeat after RTO, timestamps, multiple fast retransmit.
 EXTENSIONS = {
     "HAR": {"probing": "after-rto"},
     "TS": {"rtt_sampling": "timestamps"},
     "MFR": {"loss": "multiple-fast-retransmit"},
-    #: What Section 4.2 of caro2006-retransmission leaves to others: flags instead of timestamps.
+    #: Future work of Section 4.2 of caro2006-retransmission: flags instead of timestamps.
     "flag": {"rtt_sampling": "retransmission-flag"},
 }
 #: SFR, CUCv2 and DAC: the module's CMT.
@@ -34,13 +34,13 @@ CMT = {
     "cwnd_update": "cuc-v2",
     "ack": "delayed-cmt",
 }
-#: What the reference results are called in a report.
+#: Name of the reference results in a report.
 WITH_THE_PAPERS_CONSTANTS = "ns-2, the papers' constants"
 #: User data of a full packet, bytes: timestamps take 12 of them.
 CHUNK, CHUNK_WITH_TIMESTAMPS = 1452, 1440
 #: Round trip of a path whose middle link has 25 ms, milliseconds.
 RTT = 90
-#: What the 100 Mbit/s links at both ends of a path take of it, milliseconds.
+#: Part of a round trip on the 100 Mbit/s links at both ends of a path, milliseconds.
 _EDGES = 40
 _NAMES = ("primary", "alternate", "second-alternate")
 #: The engine's names of these networks, by their number of paths.
@@ -50,7 +50,7 @@ _NETWORKS = {2: "two-paths", 3: "three-paths"}
 def uniform_loss(
     *losses: float, alternate_rtt: float = RTT, primary_rtt: float = RTT
 ) -> dict[str, Any]:
-    """The network whose paths lose so much each way (percent), the primary's first.
+    """The network with these loss rates of its paths (percent, in each direction), primary first.
 
     Round trips of the alternates and of the primary are in milliseconds.
     """
@@ -67,9 +67,9 @@ def one_way(rtt: float) -> float:
 
 
 def cross_traffic(*loads: float) -> dict[str, Any]:
-    """The dual dumbbell with so much cross-traffic each way on its paths (Mbit/s).
+    """The dual dumbbell with these loads of cross-traffic on its paths, each direction (Mbit/s).
 
-    Nothing is lost but what falls out of full queues.
+    Only full queues drop packets.
     """
     paths = [
         {"name": name, "cross_traffic": {"rate": f"{load:g} Mbit/s"}}
@@ -79,7 +79,7 @@ def cross_traffic(*loads: float) -> dict[str, Any]:
 
 
 def broken(path: str, at: float, lasts: float | None = None) -> dict[str, str]:
-    """A `[[fault]]`: the path goes down, for so long or for good (seconds)."""
+    """A `[[fault]]`: the path goes down, for `lasts` seconds or for good."""
     fault = {"at": f"{at:g} s", "path": path, "kind": "down"}
     return fault if lasts is None else {**fault, "for": f"{lasts:g} s"}
 
@@ -101,12 +101,12 @@ def transfer(
     start: float = 0,
     **sections: Any,
 ) -> Scenario:
-    """A file of so many MB (2**20 bytes) over a network, with the papers' constants.
+    """A transfer of a file of `megabytes` (of 2**20 bytes), with the papers' constants.
 
     It begins `start` seconds after the cross-traffic.
 
     Raises:
-        ScenarioError: The engine does not know the network, the profile or a policy.
+        ScenarioError: The engine has no such network, profile or policy.
     """
     stamped = policy.get("rtt_sampling") == "timestamps"
     table = {
@@ -134,7 +134,7 @@ def counts(result: Result) -> list[dict[str, int]]:
 def average_rto(results: Sequence[Result], path: int) -> Interval:
     """The sender's RTO on a path, averaged over the time from the first data to the last, seconds.
 
-    A path that no sample speaks of has its RTO unchanged all the time: it is left out.
+    A path without samples, whose RTO never changes, is left out.
     """
     return interval([_average_rto(result, path) for result in results])
 
@@ -142,7 +142,7 @@ def average_rto(results: Sequence[Result], path: int) -> Interval:
 def _average_rto(result: Result, path: int) -> float:
     for series in result.series:
         if series.side == "sender" and series.path == path:
-            # From sample to sample the RTO stays what it was.
+            # The RTO is constant from one sample to the next.
             spans = np.diff(series.time)
             return float(np.average(series.rto[:-1], weights=spans)) if spans.sum() else math.nan
     return math.nan
@@ -169,7 +169,7 @@ def _detection_time(result: Result) -> float:
     for series in result.series:
         if series.side == "sender" and series.path == 0 and len(inactive):
             first = int(np.argmax(series.error_count > 0))
-            # The first timeout came one RTO, as it was before it, after the timer was started.
+            # The first timeout is one RTO (its value before it) after the start of the timer.
             before = max(int(np.searchsorted(series.time, series.time[first])) - 1, 0)
             started = series.time[first] - series.rto[before]
             return float(inactive.iloc[0] - started)

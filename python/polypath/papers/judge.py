@@ -1,4 +1,4 @@
-"""Each statement with what the paper says, what ns-2 gave and what our runs gave."""
+"""Judges each statement, with the paper's value, ns-2's results and polypath's results."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from polypath.papers.registry import Claim, Judge, Paper, Row
 from polypath.papers.runs import NotImplementedYetError, NotThereError, Runs, Source
 from polypath.papers.verdict import Finding, Verdict
 
-#: What Debian's module is called in a report.
+#: Name of Debian's module in a report.
 AS_DEBIAN_SHIPS_IT = "ns-2 as Debian ships it"
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A statement and what became of it."""
+    """A statement and its verdict."""
 
     row: Row
     verdict: Verdict
-    #: What our runs say; None if the engine or the lab cannot do it yet.
+    #: Finding of polypath's runs; None if the engine or the lab does not support it yet.
     ours: Finding | None
-    #: Why there is nothing of ours.
+    #: Reason why `ours` is None.
     reason: str
-    #: What ns-2's results say, by variant; None where they have nothing to say.
+    #: Findings of ns-2's results, by variant; None without results for the statement.
     ns2: Mapping[str, Finding | None]
-    #: What the paper's own grid gave when it was run last; None if it is not recorded.
+    #: Finding of the last recorded run of the paper's own grid; None if it is not recorded.
     full: Finding | None = None
-    #: Why it does not hold, or why paper, ns-2 and polypath differ.
+    #: Reason why it does not hold, or why paper, ns-2 and polypath differ.
     remark: str = ""
 
     @property
     def decided(self) -> Verdict:
-        """That of the paper's own grid, where it is recorded."""
+        """The verdict of the paper's own grid if it is recorded, else that of these runs."""
         return self.full.verdict if self.full else self.verdict
 
 
 def judge(paper: Paper, claim: Claim, runs: Runs) -> Judged:
-    """Judges a statement: by our runs, and by ns-2's results in the very same way.
+    """Judges a statement by polypath's runs, and by ns-2's results in the same way.
 
     Raises:
         NotThereError: The runs lack points that the claim needs (another figure's).
@@ -53,7 +53,7 @@ def judge(paper: Paper, claim: Claim, runs: Runs) -> Judged:
     if claim.judge is None:
         reason = "the lab does not measure it yet"
         return Judged(claim.row, Verdict.MISSING, None, reason, ns2, full, claim.remark)
-    # Notes belong to one statement, runs to many.
+    # Copy the runs, because notes belong to one statement.
     own = Runs(runs.frames, runs.unknown, runs.traces)
     try:
         finding = _with_notes(claim.judge, own)

@@ -1,4 +1,4 @@
-"""``docs/claims.md``: every statement, what becomes of it, and what a figure adds to that."""
+"""Writes ``docs/claims.md``: every statement with its verdict, and summaries of figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ own, with more seeds than theirs, and stand here as they were
 
 
 def markdown(reproduction: Reproduction) -> str:
-    """The page. It says nothing of engine builds, so that it changes only when a result does."""
+    """The page. It does not mention engine builds, so it only changes when a result does."""
     seeds = max(
         (shown.grid.seeds for paper in reproduction.papers for shown in paper.figures), default=0
     )
@@ -69,13 +69,13 @@ def _verdicts(one: Judged) -> list[str]:
 
 
 def _measured(one: Judged) -> list[str]:
-    """What each source gave for a statement."""
+    """The results of each source for a statement."""
     if one.ours is None:
         return []
     ours = {"polypath, small grid": one.ours, "polypath, full grid": one.full}
     rows = [("the paper", one.row.expected, "")]
     for title, finding in {**one.ns2, **ours}.items():
-        # Where another point stands in, ns-2's numbers show where things lie, but judge nothing.
+        # If another point replaces the statement's in ns-2's results, show them without a verdict.
         judges = finding and (title in (*ours, AS_DEBIAN_SHIPS_IT) or not finding.notes)
         text = _finding(finding, plan=finding is one.full)
         rows.append((title, text, str(finding.verdict) if finding and judges else ""))
@@ -84,7 +84,7 @@ def _measured(one: Judged) -> list[str]:
 
 
 def _finding(finding: Finding | None, *, plan: bool = False) -> str:
-    """The checks; with `plan`, how many runs an open statement would take."""
+    """The checks; with `plan`, also the number of runs that would decide an open statement."""
     if finding is None:
         return "no runs"
     plan &= finding.verdict is Verdict.UNDECIDED
@@ -96,7 +96,7 @@ def _finding(finding: Finding | None, *, plan: bool = False) -> str:
 
 
 def _summary(paper: Paper, figure: Figure) -> list[str]:
-    """What the recorded run of a figure says beyond the statements."""
+    """The summary of a figure's recorded run."""
     frame = recorded_frame(paper.key, FULL, f"{figure.file}.csv")
     if frame is None:
         return []

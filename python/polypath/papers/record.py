@@ -1,7 +1,7 @@
-"""What long runs and ns-2 gave, kept as CSV beside the package's data.
+"""Recorded results of long runs and of ns-2, as CSV files in the package's data.
 
 ``polypath/data/recorded/PAPER/full`` comes from the papers' own grids, ``.../ns2`` from the small
-grids in Debian's ns-2. Both are what ``polypath-lab reproduce`` writes; the README there says how.
+grids in Debian's ns-2. Both were written by ``polypath-lab reproduce``; see the README there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from polypath.statistics import LEVEL, Interval, Share
 #: The papers' own grids, and the small ones in Debian's ns-2.
 FULL, NS2 = "full", "ns2"
 CLAIMS = "claims.csv"
-#: Between the notes of a statement.
+#: Separator of the notes of a statement.
 _BETWEEN = " | "
 _CHECKS = (
     *("label", "mean", "half_width", "lower", "upper", "n"),
@@ -32,9 +32,9 @@ _CHECKS = (
 def claims_frame(findings: Iterable[tuple[str, Finding]], engine: str) -> pd.DataFrame:
     """A row for each check of each statement.
 
-    Columns: `id`, `label`; `mean`, `half_width` (90 %) and `n` of what was measured, `lower` and
-    `upper` end of the interval of a share, which is not symmetric; `low` and `high` of what is
-    allowed, in `unit` (% is a share: -0.21); `exact`, `verdict` of this check; `notes`, those of
+    Columns: `id`, `label`; `mean`, `half_width` (90 %) and `n` of the measurement, `lower` and
+    `upper` end of the interval of a share, which is not symmetric; `low` and `high` of the allowed
+    range, in `unit` (% is a share: -0.21); `exact`, `verdict` of this check; `notes`, those of
     the statement; `engine`.
     """
     rows = []
@@ -55,7 +55,7 @@ def claims_frame(findings: Iterable[tuple[str, Finding]], engine: str) -> pd.Dat
 
 
 def findings_of(frame: pd.DataFrame) -> dict[str, Finding]:
-    """The findings that :func:`claims_frame` made a frame of, by statement."""
+    """Rebuilds the findings from a frame of :func:`claims_frame`, by statement."""
     found = {}
     for id_, rows in frame.groupby("id", sort=False):
         records = rows.to_dict("records")
@@ -69,7 +69,7 @@ def _check(row: dict[Any, Any]) -> Check:
     mean, half_width, low, high = (
         float(row[name]) for name in ("mean", "half_width", "low", "high")
     )
-    # Tables in which there is no share may lack its ends.
+    # Tables without a share may lack these columns.
     lower, upper = (float(row.get(name, math.nan)) for name in ("lower", "upper"))
     known = (mean, half_width, LEVEL, int(row["n"]))
     measured = Interval(*known) if math.isnan(lower) else Share(*known, lower, upper)
@@ -79,7 +79,7 @@ def _check(row: dict[Any, Any]) -> Check:
 
 @cache
 def recorded(paper: str, kind: str) -> Mapping[str, Finding]:
-    """What became of each statement of a paper, by its number; empty if nothing is recorded."""
+    """The recorded finding of each statement of a paper, by its id; empty if there is none."""
     found: dict[str, Finding] = {}
     folder = _folder(paper, kind)
     names = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
@@ -91,7 +91,7 @@ def recorded(paper: str, kind: str) -> Mapping[str, Finding]:
 
 
 def recorded_frame(paper: str, kind: str, file: str) -> pd.DataFrame | None:
-    """A table as it was written; None if there is none."""
+    """A recorded table; None if there is none."""
     place = _folder(paper, kind) / file
     if not place.is_file():
         return None

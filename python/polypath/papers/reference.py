@@ -1,4 +1,4 @@
-"""What ns-2 gave (``polypath/data/ns2``), and whether our runs agree with it."""
+"""ns-2's results (``polypath/data/ns2``), and whether polypath's runs agree with them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ CLOSE = 0.05
 def reference(paper: str | None = None) -> pd.DataFrame:
     """Results of the papers' own simulator, a row for each point.
 
-    ``polypath/data/ns2/README.md`` says what the columns and variants are. Times are seconds from
+    ``polypath/data/ns2/README.md`` describes the columns and variants. Times are seconds from
     the application's send to the last byte delivered (`mean`, `sd`, and `half_width` of the 90 %
     interval); a parameter that a paper does not vary is NaN.
 
     Args:
         paper: One of "caro2006-retransmission", "caro2006-failover", "iyengar2004",
-            "natarajan2009", "qiao2008"; all by default, told apart by the column "paper".
+            "natarajan2009", "qiao2008"; all by default, with their names in the column "paper".
 
     Raises:
         ValueError: There is no such paper.
@@ -65,12 +65,12 @@ def _of_paper(paper: str) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A mean of which only this is known."""
+    """A mean that is known with its number of runs and standard deviation only."""
 
     n: int
     mean: float
     sd: float
-    #: Runs with a failover of the primary, and runs of which that is known.
+    #: Runs with a failover of the primary, and all runs for which this is known.
     failed_over: tuple[int, int] = (0, 0)
 
     def interval(self, level: float = LEVEL) -> Interval:
@@ -82,7 +82,7 @@ class Sample:
 
 
 def pooled(samples: Iterable[Sample]) -> Sample:
-    """Independent samples of the same thing as one."""
+    """Pools independent samples of the same point."""
     samples = [sample for sample in samples if sample.n]
     n = sum(sample.n for sample in samples)
     mean = math.fsum(sample.n * sample.mean for sample in samples) / n
@@ -116,7 +116,7 @@ def sample_of(values: pd.Series) -> Sample:
     return Sample(len(known), float(known.mean()), float(known.std(ddof=1)))
 
 
-#: Of the points that there are: the one to take for a setting, and what has to be said about it.
+#: Chooses one of the known points for a setting, and describes how it differs.
 Nearest = Callable[[Setting, Collection[Setting]], tuple[Setting, str] | None]
 
 
@@ -130,11 +130,11 @@ class Ns2(Source):
 
     @property
     def settings(self) -> Collection[Setting]:
-        """The points that there are."""
+        """The points with results."""
         return self._samples.keys()
 
     def sample(self, setting: Setting) -> Sample:
-        """What is known of a point, or of the nearest one that is told in the notes.
+        """The sample of a point, or of the nearest one, which the notes then mention.
 
         Raises:
             NotThereError: There is none.
@@ -149,17 +149,17 @@ class Ns2(Source):
         return self._samples[found[0]]
 
     def mean(self, setting: Setting, metric: str = TRANSFER_TIME) -> Interval:
-        """Mean transfer time at a point, or of what is compared there."""
+        """Mean transfer time at a point, or mean of the point's own metric."""
         if metric != metric_of(setting):
             raise NotThereError(f"not among the reference results: {metric}")
         return self.sample(setting).interval()
 
     def ratio(self, base: Setting, setting: Setting) -> Interval:
-        """Of two means as if their runs were independent: the pairs are not known."""
+        """The ratio of two means as if their runs were independent: the pairs are not known."""
         return quotient(self.sample(base), self.sample(setting))
 
     def failed_over(self, setting: Setting) -> tuple[int, int]:
-        """Runs of a point in which the primary path became inactive, of those that tell it."""
+        """Runs of a point in which the primary path became inactive, and all with this record."""
         failed_over = self.sample(setting).failed_over
         if failed_over[1] == 0:
             raise NotThereError(f"failovers are not among the reference results: {setting}")
@@ -169,7 +169,7 @@ class Ns2(Source):
 def agreement(
     runs: Runs, samples: Mapping[Setting, Sample], *, close: float = CLOSE, level: float = LEVEL
 ) -> pd.DataFrame:
-    """Our means beside those of ns-2, at the points that both have.
+    """Compares polypath's means with those of ns-2, at the points that both have.
 
     A point agrees if the means differ by less than a share `close` of ns-2's, or by no more than
     the interval of their difference (Welch).
@@ -178,7 +178,7 @@ def agreement(
         Columns: `setting` (the point itself), those of the point, `ours`, `ours_n`, `ns2`, `ns2_n`
         (seconds, or the unit of the point's metric), `difference` (share of ns-2's mean),
         `allowed` (half-width of the interval of the difference, as a share) and `agrees`. Points
-        that the engine does not know are left out.
+        that the engine does not support are left out.
     """
     rows = []
     for setting, theirs in samples.items():

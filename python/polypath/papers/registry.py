@@ -1,4 +1,4 @@
-"""Papers, their figures and their statements: what there is, and how to find it."""
+"""The registry of papers, their figures and their statements."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _T = TypeVar("_T")
 
 
 class NoSuchError(ValueError):
-    """A paper, figure or claim that there is not; says which there are."""
+    """There is no such paper, figure or claim; the message lists the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A statement of a paper, as ``polypath/data/claims.csv`` has it."""
+    """A statement of a paper: a row of ``polypath/data/claims.csv``."""
 
     id: str
     paper: str
@@ -51,30 +51,30 @@ def rows() -> tuple[Row, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a reader of a figure should know, computed from its frame."""
+    """Sentences and a table beneath a figure, computed from its frame."""
 
-    #: Sentences.
+    #: The sentences, in order.
     says: tuple[str, ...] = ()
-    #: Shown open, as it is, with words for its columns.
+    #: The table, always visible, with readable heads of its columns.
     table: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure, table or result of a paper: what to run, and how it is drawn.
+    """A figure, table or result of a paper: its runs and how it is drawn.
 
-    Called, it runs its grid and gives a frame and a figure in the paper's layout.
+    A call runs its grid and returns a frame and a figure in the paper's layout.
     """
 
-    #: As the paper numbers it: "6", "2a", "table-1", or "5.4" ("section-1") for a section whose
-    #: results it does not show; "further-1" for what goes beyond it.
+    #: The paper's number: "6", "2a", "table-1", or "5.4" ("section-1") for a section whose results
+    #: have no figure; "further-1" for results beyond the paper.
     id: str
     title: str
-    #: What to run; with True the paper's own grid, with False a small one.
+    #: The grid: with True the paper's own, with False a small one.
     grid: Callable[[bool], Grid]
-    #: From runs and what was asked for to a tidy frame and the figure.
+    #: Makes a tidy frame and the figure from runs and the requested grid.
     draw: Callable[[Runs, Grid], tuple[pd.DataFrame, Chart]]
-    #: From the frame to what is written beneath the figure.
+    #: Makes the text beneath the figure from its frame.
     summary: Callable[[pd.DataFrame], Summary] = lambda _frame: Summary()
 
     def __call__(
@@ -95,24 +95,24 @@ class Figure:
             A tidy frame with a row for each point (times in seconds), and the figure.
 
         Raises:
-            NotImplementedYetError: The engine knows no point of it yet.
+            NotImplementedYetError: The engine supports none of its points yet.
         """
         grid = self.grid(full)
         return self.draw(measure([grid], results=results, progress=progress), grid)
 
     @property
     def name(self) -> str:
-        """What to call it in a heading."""
+        """Its name in a heading."""
         return figure_name(self.id)
 
     @property
     def file(self) -> str:
-        """Its files are called so: "figure-6"."""
+        """Name of its files, without suffix: "figure-6"."""
         return self.name.lower().replace(" ", "-")
 
 
 def figure_name(id: str) -> str:  # noqa: A002 - what it is called
-    """What to call a figure, table or result in a heading."""
+    """Name of a figure, table or result in a heading."""
     if id.startswith("table-"):
         return f"Table {id.removeprefix('table-')}"
     if id.startswith("section-"):
@@ -122,18 +122,18 @@ def figure_name(id: str) -> str:  # noqa: A002 - what it is called
     return f"Figure {id}" if re.fullmatch(r"\d+[a-z]?", id) else f"Section {id}"
 
 
-#: From a source to what it says about a statement.
+#: Judges a statement by the results of a source.
 Judge = Callable[[Source], Finding]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """How a statement is judged: from which figures, and by which function; None: not yet."""
+    """The judgement of a statement: the figures that it needs, and a function (None: not yet)."""
 
     id: str
     figures: tuple[str, ...] = ()
     judge: Judge | None = None
-    #: Why it does not hold, or why paper, ns-2 and polypath differ; from traces.
+    #: Reason why it does not hold, or why paper, ns-2 and polypath differ; from traces.
     remark: str = ""
 
     @property
@@ -146,9 +146,9 @@ class Claim:
 class Paper:
     """A paper with its figures and its statements."""
 
-    #: As on the command line.
+    #: Name on the command line.
     key: str
-    #: As in ``claims.csv``.
+    #: Name in ``claims.csv``.
     source: str
     title: str
     figures: tuple[Figure, ...]
@@ -156,24 +156,24 @@ class Paper:
     #: ns-2's results by variant, named as in a heading.
     samples: Callable[[], Mapping[str, Mapping[Setting, Sample]]] = dict
     nearest: Nearest = field(default=lambda _setting, _known: None)
-    #: Why our mean and that of ns-2 differ at a point, for those where they do.
+    #: Explains the difference between polypath's and ns-2's mean at a point.
     cause: Callable[[Setting], str] = lambda _setting: ""
 
     def figure(self, name: str) -> Figure:
         """The figure of this name.
 
         Raises:
-            NoSuchError: There is none; with a suggestion.
+            NoSuchError: There is none; the message has a suggestion.
         """
         return _find(name, {figure.id: figure for figure in self.figures}, f"figure of {self.key}")
 
     def references(self) -> dict[str, Ns2]:
-        """ns-2's results as sources for claims; made anew, as each keeps notes."""
+        """ns-2's results as sources for claims; new ones for each call, as they collect notes."""
         return {title: Ns2(own, self.nearest) for title, own in self.samples().items()}
 
 
 def not_yet(ids: Sequence[str]) -> tuple[Claim, ...]:
-    """Statements that nothing here can judge yet."""
+    """Statements that cannot be judged yet."""
     return tuple(Claim(id) for id in ids)  # noqa: A001 - what it is called everywhere
 
 
@@ -181,7 +181,7 @@ def find_paper(name: str, papers: Sequence[Paper]) -> Paper:
     """The paper of this name.
 
     Raises:
-        NoSuchError: There is none; with a suggestion.
+        NoSuchError: There is none; the message has a suggestion.
     """
     return _find(name, {paper.key: paper for paper in papers}, "paper")
 

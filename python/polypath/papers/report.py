@@ -1,4 +1,4 @@
-"""``report.html``: every statement and every figure in one file that needs nothing else."""
+"""``report.html``: every statement and every figure in one self-contained file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CLASSES = {
 
 
 def html(reproduction: Reproduction) -> str:
-    """The report. The same runs give the same text: it has no date and no path of this machine."""
+    """The report. The same runs give the same text: it has no date and no local path."""
     style = (resources.files("polypath") / "papers" / "report.css").read_text(encoding="utf-8")
     papers = "\n".join(_paper(paper, reproduction) for paper in reproduction.papers)
     scale = "the papers' own grids" if reproduction.full else "small grids (quick)"
@@ -67,7 +67,7 @@ def _counts(claims: tuple[Judged, ...]) -> str:
 
 
 def _contents(reproduction: Reproduction) -> str:
-    """Each statement and figure with a way to it."""
+    """Links to each statement and figure."""
     items = []
     for paper in reproduction.papers:
         rows = " ".join(
@@ -134,7 +134,7 @@ def _finding(finding: Finding, *, with_allowed: bool = False) -> str:
             )
         items.append(f"<li>{text}</li>")
     notes = "".join(f'<p class="soft">{escape(note)}</p>' for note in finding.notes)
-    # Where another point stands in, the numbers show where things lie, but judge nothing.
+    # If another point replaces the statement's, show the numbers without a verdict.
     silent = with_allowed or finding.notes
     said = "" if silent else f'<p class="soft">judged alike: {finding.verdict}</p>'
     return f"<ul>{''.join(items)}</ul>{notes}{said}"

@@ -1,4 +1,4 @@
-"""Runs what papers need, draws their figures, judges their statements, writes it all down."""
+"""Runs the grids of papers, draws figures, judges statements, and writes the results."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ AGREEMENT = "agreement.csv"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A figure that was drawn, or why it could not be."""
+    """A drawn figure, or the reason why it could not be drawn."""
 
     figure: Figure
     grid: Grid
     frame: pd.DataFrame | None
     chart: Chart | None
-    #: Why the engine cannot do it yet; empty if it can.
+    #: Reason why the engine does not support it yet; empty if it does.
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
-    """A paper, as far as it was asked for."""
+    """The requested part of a paper."""
 
     paper: Paper
     figures: tuple[Shown, ...]
     claims: tuple[Judged, ...]
-    #: Our means beside those of ns-2 with the same constants; see :func:`agreement`.
+    #: polypath's means compared with ns-2's with the same constants; see :func:`agreement`.
     agreement: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """Everything that was reproduced, and how."""
+    """The results of a reproduction, and its settings."""
 
     papers: tuple[Reproduced, ...]
     full: bool
-    #: The command that does the same again.
+    #: The command that repeats it.
     command: str
     backend: Backend | None
 
@@ -78,16 +78,16 @@ def reproduce(
     """Reproduces papers, or some figures of one paper.
 
     Args:
-        papers: Which; all by default.
-        figures: Only these of the one paper, and the statements that need nothing else.
+        papers: The papers; all by default.
+        figures: Only these of the one paper, and the statements that need no other figure.
         full: The papers' own grids instead of small ones.
-        seeds: No more than so many runs of a point.
-        results: A folder that keeps every run: what was interrupted goes on from there.
+        seeds: Upper limit of the runs of a point.
+        results: A folder that keeps every run, so that an interrupted reproduction can go on.
         backend: Another simulator, as in :func:`polypath.sweep`.
         progress: As in :func:`polypath.sweep`.
 
     Raises:
-        NoSuchError: There is no such figure; with a suggestion.
+        NoSuchError: There is no such figure; the message has a suggestion.
         RuntimeError: A run failed.
     """
     papers = PAPERS if papers is None else papers
@@ -111,7 +111,7 @@ def _at_most(grid: Grid, seeds: int | None) -> Grid:
 
 
 def _grids_of_reference(paper: Paper) -> list[Grid]:
-    """Every point that ns-2's results with the paper's constants have."""
+    """All points of ns-2's results with the paper's constants."""
     return [
         Grid(tuple(samples), max(sample.n for sample in samples.values()))
         for samples in list(paper.samples().values())[:1]
@@ -132,7 +132,7 @@ def _reproduced(paper: Paper, figures: Mapping[Figure, Grid], runs: Runs) -> Rep
 
 
 def _with_causes(frame: pd.DataFrame, paper: Paper) -> pd.DataFrame:
-    """Why a point does not agree, in words, instead of the point as an object."""
+    """Replaces each point's object by the cause of its disagreement, if any."""
     if frame.empty:
         return frame
     causes = [
@@ -168,13 +168,13 @@ def _command(
 
 
 def write(reproduction: Reproduction, folder: str | PathLike[str]) -> Path:
-    """Writes what was reproduced, and `report.html`, which needs nothing else.
+    """Writes all results, and a self-contained `report.html`.
 
     A folder for each paper: CSV, PNG and SVG of each figure, every check of the statements
-    (`claims.csv`), the points beside those of ns-2 (`agreement.csv`).
+    (`claims.csv`), the comparison with ns-2's points (`agreement.csv`).
 
     Returns:
-        The report.
+        The path of the report.
 
     Raises:
         OSError: The folder cannot be written.

@@ -1,4 +1,4 @@
-"""Measured runs: what a grid asks for, what the engine knows, where claims look things up."""
+"""Runs of grids, and the sources from which claims take their numbers."""
 
 from __future__ import annotations
 
@@ -27,79 +27,79 @@ TRANSFER_TIME = "time_from_start"
 
 
 class Setting(Protocol):
-    """What a paper varies, as a frozen dataclass: one point of its figures."""
+    """One point of a paper's figures: the parameters that it varies, as a frozen dataclass."""
 
     def scenario(self) -> Scenario:
         """The scenario of this point.
 
         Raises:
-            ScenarioError: The engine does not know a policy, profile or key of it yet.
+            ScenarioError: The engine does not support a policy, profile or key of it yet.
         """
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
 
 
 def metric_of(setting: Setting) -> str:
-    """What is compared at a point: its `metric`, or the transfer time."""
+    """The metric that is compared at a point: its `metric`, or the transfer time."""
     return str(getattr(setting, "metric", TRANSFER_TIME))
 
 
 @runtime_checkable
 class Observed(Protocol):
-    """A point with numbers of its own, which the metrics of a run do not have."""
+    """A point with numbers of its own, in addition to the metrics of a run."""
 
     def scenario(self) -> Scenario:
-        """As of :class:`Setting`."""
+        """As in :class:`Setting`."""
 
     def labels(self) -> dict[str, Any]:
-        """As of :class:`Setting`."""
+        """As in :class:`Setting`."""
 
     def observe(self, result: Result) -> dict[str, float]:
-        """These numbers of a run, of which the packets are kept."""
+        """The point's own numbers, from a run whose packets are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What has to be run: points, each with the seeds 1 to `seeds`."""
+    """The runs of a figure: points, each with the seeds 1 to `seeds`."""
 
     settings: tuple[Setting, ...]
     seeds: int
-    #: Points of which every run is kept with its samples over time.
+    #: Points whose runs are all kept with their samples over time.
     traced: tuple[Setting, ...] = ()
-    #: Points that a statement hangs on, each with seeds of its own: from the interval that the
-    #: grid's number gave follows how many it takes (`Check.runs_to_decide`, which twice as many
-    #: reach if the mean stays near). So many are run, whatever they say on the way: a rule that
-    #: stops once the interval is on one side would need a wider one.
+    #: Points that decide a statement, each with its own number of seeds, which follows from the
+    #: interval of the grid's runs (`Check.runs_to_decide`; twice as many suffice if the mean stays
+    #: near). All of them are run, whatever the results in between: a rule that stops once the
+    #: interval is on one side would need a wider interval.
     more: tuple[tuple[Setting, int], ...] = ()
 
 
 class NotImplementedYetError(LookupError):
-    """The engine refuses a scenario: it does not know what it needs."""
+    """The engine rejects a scenario, because it does not support a part of it."""
 
 
 class NotThereError(LookupError):
-    """There are no runs of this point here."""
+    """There are no runs of this point."""
 
 
 class Source(ABC):
-    """Where a claim takes its numbers from: our runs, or those of ns-2."""
+    """The source of a claim's numbers: polypath's runs, or ns-2's results."""
 
     def __init__(self) -> None:
-        #: What has to be known about the numbers that were taken; told with the finding.
+        #: Notes on the numbers that were used, which are shown with the finding.
         self.notes: list[str] = []
 
     @property
     @abstractmethod
     def settings(self) -> Collection[Setting]:
-        """The points that there are."""
+        """The points of this source."""
 
     @abstractmethod
     def mean(self, setting: Setting, metric: str = TRANSFER_TIME) -> Interval:
         """Mean of a metric at a point.
 
         Raises:
-            NotImplementedYetError: The engine does not know what the point needs.
+            NotImplementedYetError: The engine does not support the point.
             NotThereError: There is no such point or metric.
         """
 
@@ -108,7 +108,7 @@ class Source(ABC):
         """Mean transfer time of `setting` as a multiple of that of `base`.
 
         Raises:
-            NotImplementedYetError: The engine does not know what a point needs.
+            NotImplementedYetError: The engine does not support a point.
             NotThereError: There is no such point.
         """
 
@@ -117,31 +117,31 @@ class Source(ABC):
         """Runs of a point in which the primary path became inactive, and all runs.
 
         Raises:
-            NotImplementedYetError: The engine does not know what the point needs.
-            NotThereError: There are none of which that is known.
+            NotImplementedYetError: The engine does not support the point.
+            NotThereError: It is not known for any run.
         """
 
     def results(self, setting: Setting) -> Sequence[Result]:
-        """Every run of a point with its samples over time; only our own runs have that.
+        """Every run of a point with its samples over time; only :class:`Runs` has these.
 
         Raises:
-            NotImplementedYetError: The engine does not know what the point needs.
+            NotImplementedYetError: The engine does not support the point.
             NotThereError: There are none.
         """
         raise NotThereError(f"no traces of {setting}")
 
     def frame(self, setting: Setting) -> pd.DataFrame:
-        """A row for each run of a point; only our own runs have that.
+        """A row for each run of a point; only :class:`Runs` has these.
 
         Raises:
-            NotImplementedYetError: The engine does not know what the point needs.
+            NotImplementedYetError: The engine does not support the point.
             NotThereError: There are none.
         """
         raise NotThereError(f"no single runs of {setting}")
 
 
 class Runs(Source):
-    """Our own runs."""
+    """Runs that :func:`measure` has made."""
 
     def __init__(
         self,
@@ -151,13 +151,13 @@ class Runs(Source):
     ) -> None:
         super().__init__()
         self.frames = frames
-        #: Points that the engine refuses, each with its reason.
+        #: Points that the engine rejects, each with the reason.
         self.unknown = unknown
         self.traces = traces
 
     @property
     def settings(self) -> Collection[Setting]:
-        """The points that were asked for, those that the engine does not know among them."""
+        """The requested points, including those that the engine does not support."""
         return [*self.frames, *self.unknown]
 
     def frame(self, setting: Setting) -> pd.DataFrame:
@@ -171,7 +171,7 @@ class Runs(Source):
         return interval(frame[metric].astype(float))
 
     def ratio(self, base: Setting, setting: Setting) -> Interval:
-        """Of runs with the same seeds, so that both met the same losses."""
+        """The ratio over runs with the same seeds, which have the same losses."""
         below, above = self.frame(base), self.frame(setting)
         for one, frame in ((base, below), (setting, above)):
             self._tell_of_missing(one, frame)
@@ -213,16 +213,16 @@ def measure(
     progress: bool | Callable[[Progress], object] = True,
     backend: Backend | None = None,
 ) -> Runs:
-    """Runs what the grids ask for; a point that several ask for is run once.
+    """Runs the grids; a point of several grids is run once.
 
     Args:
-        grids: What is wanted.
-        results: A folder that keeps every run: what was interrupted goes on from there.
+        grids: The grids to run.
+        results: A folder that keeps every run, so that interrupted work can go on.
         progress: As in :func:`polypath.sweep`.
         backend: Another simulator, as in :func:`polypath.sweep`.
 
     Returns:
-        The runs, and the points that the engine refuses.
+        The runs, and the points that the engine rejects.
 
     Raises:
         RuntimeError: A run failed, or there is no program `ns`.
@@ -251,7 +251,7 @@ def measure(
                 progress=progress,
                 backend=backend or "polypath",
             )
-        except ScenarioError as error:  # another simulator refuses the one scenario of this batch
+        except ScenarioError as error:  # another simulator rejects the one scenario of this batch
             unknown[settings[0]] = _short(error)
             continue
         _check(frame)
@@ -267,7 +267,7 @@ def _observe(
     unknown: dict[Setting, str],
     backend: Backend | None,
 ) -> dict[Setting, pd.DataFrame]:
-    """Of the points that have numbers of their own: a row for each run."""
+    """A row for each run of the points that have numbers of their own."""
     frames: dict[Setting, pd.DataFrame] = {}
     for setting, count in seeds.items():
         if setting not in scenarios or not isinstance(setting, Observed):
@@ -289,7 +289,7 @@ def _observe(
 def _batches(
     seeds: Mapping[Setting, int], scenarios: Mapping[Setting, Scenario], backend: Backend | None
 ) -> Iterator[tuple[int, list[Setting]]]:
-    """Points with the same number of seeds; one by one for a simulator that may refuse some."""
+    """Points with the same number of seeds; one by one for a simulator that may reject some."""
     by_count: defaultdict[int, list[Setting]] = defaultdict(list)
     for setting, count in seeds.items():
         if setting in scenarios and not isinstance(setting, Observed):
@@ -302,9 +302,9 @@ def _batches(
 
 
 def _as_run(scenario: Scenario, backend: Backend | None) -> Scenario:
-    """The scenario for a simulator: Debian's ns-2 has one release of the module, the last.
+    """Adapts a scenario to a backend: Debian's ns-2 has one release of the module, the last.
 
-    Of the papers' constants, only the four missing reports can be set there.
+    Of the papers' constants, only the four missing reports can be set in it.
     """
     if backend != "ns2":
         return scenario
@@ -318,7 +318,7 @@ def _as_run(scenario: Scenario, backend: Backend | None) -> Scenario:
 
 
 def _short(error: Exception) -> str:
-    """What is wrong, without everything that is allowed."""
+    """The error without the list of allowed values."""
     return str(error).partition("; allowed")[0]
 
 

@@ -1,4 +1,4 @@
-"""From runs to the tidy frame behind a figure."""
+"""Builds the tidy frame behind a figure from runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def points_frame(
 
     Columns: those of the point; `n` (runs with a value), `unfinished` (runs without), `mean`,
     `half_width`, `low` and `high` of the 90 % interval (unit of the metric); `ns2` and `ns2_n`, the
-    mean of the reference results at the very same point; `reason`, why the engine refuses it.
+    mean of the reference results at the very same point; `reason`, why the engine rejects it.
 
     Raises:
-        NotImplementedYetError: The engine refuses every point.
+        NotImplementedYetError: The engine rejects every point.
     """
     rows = []
     for setting in settings:

@@ -1,8 +1,8 @@
-"""What a measurement says about a statement: it holds, it does not, or there are too few runs.
+"""Verdicts on statements: a measurement confirms it, refutes it, or has too few runs.
 
-A statement is one or several checks. Each asks where a mean lies, and is answered by its whole
-interval: inside of what the statement allows, outside of it, or across the border. More runs move
-an interval off the border, so that "undecided" always means: too few runs.
+A statement has one or several checks. Each compares the whole interval of a mean with the range
+that the statement allows: inside, outside, or across a limit. More runs move an interval off the
+limit, so that "undecided" always means: too few runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from polypath.statistics import TOO_FEW, Interval, interval
 
 
 class Verdict(Enum):
-    """What is said of a claim."""
+    """The verdict on a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 
 class Unit(Enum):
-    """How a value is written."""
+    """The unit in which a value is written."""
 
     SECONDS = "s"
     #: A share, written as percent with its sign: a change.
@@ -45,19 +45,19 @@ class Unit(Enum):
 class Check:
     """One quantity with its interval, and the range that the statement allows for it."""
 
-    #: What is measured: "5 % primary, 0 % alternate".
+    #: Name of the measured quantity: "5 % primary, 0 % alternate".
     label: str
     measured: Interval
     #: The range that is allowed, in the unit of the interval.
     low: float = -math.inf
     high: float = math.inf
     unit: Unit = Unit.CHANGE
-    #: The scenario has no randomness: one run says everything.
+    #: The scenario has no randomness: one run is enough.
     exact: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        """Where the interval lies: inside, outside, or across a border."""
+        """The position of the interval: inside, outside, or across a limit."""
         estimate = self.measured
         if self.exact:
             inside = self.low <= estimate.mean <= self.high
@@ -72,9 +72,10 @@ class Check:
 
     @property
     def runs_to_decide(self) -> int | None:
-        """With how many runs the interval ends on the border, if the mean stays where it is.
+        """Number of runs with which the interval ends on the limit, if the mean does not change.
 
-        It narrows with the root of their number. None if the check is decided or nothing is known.
+        The interval narrows with the square root of their number. None if the check is decided or
+        nothing is known.
         """
         estimate = self.measured
         apart = min(abs(estimate.mean - border) for border in (self.low, self.high))
@@ -86,7 +87,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was measured for a claim: its checks, and what has to be known about them."""
+    """The measurements for a claim: its checks, and notes on them."""
 
     checks: tuple[Check, ...]
     notes: tuple[str, ...] = field(default=())
@@ -98,7 +99,7 @@ class Finding:
 
 
 def combined(verdicts: Sequence[Verdict]) -> Verdict:
-    """Of several checks: one that fails decides, then one that is undecided."""
+    """Combines verdicts: fails if one fails, otherwise undecided if one is undecided."""
     if not verdicts:
         return Verdict.UNDECIDED
     for decisive in (Verdict.FAILS, Verdict.UNDECIDED):
@@ -107,7 +108,7 @@ def combined(verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict.HOLDS
 
 
-#: The papers know each mean within 10 % (at 90 %), the quotient of two therefore within 14 %.
+#: Each mean of the papers is known within 10 % (at 90 %), so a quotient of two within 14 %.
 OF_A_QUOTIENT = math.hypot(0.10, 0.10)
 #: The papers' acceptable error of a mean.
 OF_A_MEAN = 0.10
@@ -119,7 +120,7 @@ SIMILAR = 0.05
 def change(label: str, quotient: Interval, stated: float, *, exact: bool = False) -> Check:
     """The change of a mean against a stated one, with its sign (-0.21: 21 % shorter).
 
-    Allowed is what the papers' own error allows for the quotient, but never the other sign.
+    The range follows from the papers' own error of the quotient, but never includes the other sign.
     """
     error = OF_A_QUOTIENT * (1 + stated)
     low, high = stated - error, stated + error
@@ -128,17 +129,17 @@ def change(label: str, quotient: Interval, stated: float, *, exact: bool = False
 
 
 def similar(label: str, quotient: Interval, within: float = SIMILAR) -> Check:
-    """The two differ by less than `within`."""
+    """Checks that the two differ by less than `within`."""
     return Check(label, minus_one(quotient), -within, within)
 
 
 def faster(label: str, quotient: Interval) -> Check:
-    """The transfer takes less time than what it is compared with."""
+    """Checks that the transfer takes less time than the base."""
     return Check(label, minus_one(quotient), high=0.0)
 
 
 def slower(label: str, quotient: Interval) -> Check:
-    """The transfer takes more time than what it is compared with."""
+    """Checks that the transfer takes more time than the base."""
     return Check(label, minus_one(quotient), low=0.0)
 
 
@@ -168,7 +169,7 @@ def at_most(label: str, quotient: Interval, stated: float, *, error: float | Non
 
 
 def typical(label: str, values: Sequence[float], stated: float, unit: Unit) -> Check:
-    """A single run of the paper could be one of ours: 90 % of runs lie that close to their mean."""
+    """Checks that the paper's single run could be one of these, 90 % of which are so close."""
     own = interval(values)
     spread = math.sqrt(own.n + 1) * own.half_width  # from the mean's interval to that of one run
     return Check(label, own, stated - spread, stated + spread, unit)

@@ -29,7 +29,7 @@ def value(check: Check) -> str:
 
 
 def allowed(check: Check) -> str:
-    """What the statement allows: "-36.2 % … -6.8 %"."""
+    """The range that the statement allows: "-36.2 % … -6.8 %"."""
     low, high = (number(end, check.unit, exact=check.exact) for end in (check.low, check.high))
     if check.low == check.high:
         return low
@@ -39,9 +39,9 @@ def allowed(check: Check) -> str:
 
 
 def still_open(check: Check) -> str:
-    """How many runs it would take to decide a check that is open: "some 900 runs would decide".
+    """The number of runs that would decide an open check: "some 900 runs would decide".
 
-    Two digits: what the runs so far say of it is not known any better.
+    It has two digits, because the runs so far do not determine it any better.
     """
     runs = check.runs_to_decide
     if runs is None:
@@ -74,17 +74,17 @@ def _significant(amount: float, digits: int = 2) -> str:
 
 
 def tally(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """How many statements have which verdict, all verdicts in their order."""
+    """The number of statements with each verdict, in the order of the verdicts."""
     counts = Counter(verdicts)
     return {str(verdict): counts[verdict] for verdict in Verdict}
 
 
-#: When a point agrees with ns-2, and in what the means of such a table are.
+#: Condition under which a point agrees with ns-2, and units of the means in such a table.
 AGREES = (
     "the means differ by less than 5 %, or by no more than the 90 % interval of their difference"
 )
 UNITS = "transfer times in seconds, goodputs in bytes a second"
-#: What the columns of tables are called, with their unit.
+#: Heads of the columns of tables, with their units.
 _HEADS = {
     "primary_loss": "primary loss [%]",
     "alternate_loss": "alternate loss [%]",
@@ -106,7 +106,7 @@ _SHARES = frozenset({"difference", "allowed"})
 
 
 def columns(frame: pd.DataFrame) -> list[str]:
-    """The heads of a table for a reader."""
+    """The readable heads of a table."""
     return [_HEADS.get(str(column), str(column).replace("_", " ")) for column in frame]
 
 

@@ -1,16 +1,16 @@
-//! Encryption between processes: who is taken for whom, and what is said about it.
+//! Encryption between processes: accepted and refused peers, and the messages about them.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::setup::{BINARY, Ended, Files, Process, start};
 
-/// A host's folder for identity and known hosts.
+/// Starts the program with a separate configuration directory, as on a separate host.
 fn host(files: &Files, name: &str, words: &[&str]) -> Process {
     start(Command::new(BINARY).args(words).env("XDG_CONFIG_HOME", files.path(name)))
 }
 
-/// A receiver that goes on; its UDP port and its fingerprint.
+/// A receiver with `--forever`, its UDP port and its fingerprint.
 fn receiver(files: &Files, name: &str, port: &str, words: &[&str]) -> (Process, String, String) {
     let out = files.text("out");
     let mut args = vec!["recv", "--bind", "127.0.0.1", "-u", port, "-o", &out, "--forever"];
@@ -49,17 +49,17 @@ fn a_host_is_known_after_the_first_time_and_a_changed_one_is_refused() {
     let second = send(&files, &port, &[]);
     assert_eq!((second.status.code(), second.err.as_str()), (Some(0), ""));
     drop(process);
-    // Its identity is kept.
+    // A restarted receiver keeps its identity.
     let (process, _, same) = receiver(&files, "there", &port, &[]);
     assert_eq!(same, fingerprint);
     assert!(send(&files, &port, &[]).status.success());
     drop(process);
-    // Somebody else at the same address.
+    // Another host at the same address.
     let (_process, _, other) = receiver(&files, "elsewhere", &port, &[]);
     assert_ne!(other, fingerprint);
     let refused = send(&files, &port, &[]);
     fails(&refused, &["is not who it should be", &other, "known_hosts"]);
-    // Whoever knows better may say so.
+    // `--fingerprint` overrides the known hosts.
     assert!(send(&files, &port, &["--fingerprint", &other]).status.success());
     fails(&send(&files, &port, &["--fingerprint", &fingerprint]), &["is not who it should be"]);
 }
@@ -88,7 +88,7 @@ fn a_shared_secret_takes_the_place_of_fingerprints() {
     fails(&send(&files, &port, &[]), &["does not trust this host"]);
     let short = send(&files, &port, &["--psk", "short"]);
     assert_eq!(short.status.code(), Some(2), "{short:?}");
-    // Nobody's identity was needed for it, nor made.
+    // No identity was needed for it, and none was created.
     assert!(!Path::new(&files.path("there").join("polypath/identity.pem")).exists());
 }
 
@@ -110,7 +110,7 @@ fn plain_and_encrypted_say_what_is_the_matter() {
 fn the_older_version_is_a_choice_that_a_secret_does_not_leave() {
     let files = Files::new(100_000);
     let (_process, port, _) = receiver(&files, "there", "0", &["--min-dtls", "1.2"]);
-    // Either side may have it alone: both have the newer one.
+    // Either side may use this option alone: both have the newer version.
     for words in [&["--min-dtls", "1.2"][..], &[]] {
         let ended = send(&files, &port, words);
         assert!(ended.status.success(), "{ended:?}");

@@ -1,4 +1,4 @@
-//! What goes wrong: one clear line on each side, an exit code, and nothing under the final name.
+//! Failures: one clear line on each side, an exit code, and no file under the final name.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -101,7 +101,7 @@ fn folders_that_are_not_there() {
     recv.wait().complains(1, &["cannot create", "no such file or directory"]);
 }
 
-/// As on a full disk, writing fails somewhere in the middle.
+/// Writing fails in the middle of a file, as on a full disk.
 #[test]
 fn writing_fails() {
     let files = Files::new(5_000_000);
@@ -123,7 +123,7 @@ fn writing_fails() {
     assert_eq!(files.received(), [""; 0]);
 }
 
-/// A transfer at 10 Mbit/s that is under way.
+/// A transfer in progress at 10 Mbit/s.
 fn slow(files: &Files, net: u8) -> (Emulator, Process, Process) {
     let emulator = Emulator::new(net, 1);
     let out = files.text("out");
@@ -155,7 +155,7 @@ fn the_receiver_is_killed() {
     recv.kill();
     recv.wait();
     send.wait().complains(1, &["lost 127.83.12.2", "can no longer be reached"]);
-    // What a killed process leaves does not have the name.
+    // A killed process leaves only temporary files.
     assert!(files.received().iter().all(|name| name.starts_with(".file.partial-")));
 }
 
@@ -192,7 +192,7 @@ fn interrupted_while_waiting() {
     ended.complains(130, &["polypath: interrupted"]);
 }
 
-/// Somebody who connects and goes away, or speaks another protocol, does not end the receiver.
+/// A peer that connects and disconnects, or uses another protocol, does not end the receiver.
 #[test]
 fn strangers_do_not_end_the_receiver() {
     let files = Files::new(1000);

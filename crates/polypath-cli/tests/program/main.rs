@@ -1,4 +1,4 @@
-//! The program as a user has it: real processes, exit codes, one line of complaint, files.
+//! The program as users run it: real processes, exit codes, one line of error, files.
 
 #![expect(clippy::disallowed_methods, reason = "no runtime here: a test waits for processes")]
 

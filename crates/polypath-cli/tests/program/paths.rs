@@ -1,4 +1,4 @@
-//! Two paths through the emulator: one is cut, and mended.
+//! Two paths through the emulator: one is cut and restored.
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -38,12 +38,12 @@ impl Emulator {
         Self { process, _folder: folder, receivers, joined }
     }
 
-    /// What the receiver binds.
+    /// The receiver's addresses, for `--bind`.
     pub(crate) fn receivers(&self) -> &str {
         &self.joined
     }
 
-    /// What the sender connects to, on the n-th path.
+    /// The receiver's address on the n-th path, for the sender.
     pub(crate) fn host(&self, n: usize) -> String {
         let receiver = &self.receivers[n];
         let (net, host) = receiver.rsplit_once('.').unwrap();

@@ -1,4 +1,4 @@
-//! Processes of the program, files and folders.
+//! Helpers that run the program and create files and folders.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_polypath");
 
-/// Longer than anything takes that a test waits for.
+/// Longer than any condition in a test takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is said of a host that nothing was known of.
+/// Message about a host that was not known yet.
 pub(crate) const IS_NEW: &str = " is new: its fingerprint, ";
 
-/// Failures are noticed within a second or two, and mended paths as well.
+/// Detects failed and restored paths within a second or two.
 pub(crate) const BRISK: &[&str] = &[
     "--config",
     "rto_initial=300ms",
@@ -66,12 +66,12 @@ impl Files {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Waits until so many bytes have been received, of a file that is not complete.
+    /// Waits until this many bytes of an incomplete file have been received.
     pub(crate) fn wait_for(&self, bytes: u64) {
         let end = Instant::now() + PATIENCE;
         let size = || -> u64 {
             let entries = std::fs::read_dir(self.path("out")).unwrap();
-            // It gets its name when it is complete.
+            // The file gets its final name when it is complete.
             entries.map(|entry| entry.unwrap().metadata().map_or(0, |about| about.len())).sum()
         };
         while size() < bytes {
@@ -80,7 +80,7 @@ impl Files {
         }
     }
 
-    /// Names of what was received.
+    /// Names of the received files.
     pub(crate) fn received(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.path("out")).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -106,7 +106,7 @@ pub(crate) struct Process {
     started: Instant,
 }
 
-/// What a process has left.
+/// Exit status and output of a process.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -115,15 +115,15 @@ pub(crate) struct Ended {
     pub(crate) seconds: f64,
 }
 
-/// Where the tests themselves run with SIGINT ignored, as jobs in the background do, the program shall
-/// hear it all the same.
+/// Runs the program with default signal handling: the tests themselves may run with SIGINT ignored,
+/// as background jobs do.
 pub(crate) fn polypath(args: &[&str]) -> Process {
     start(Command::new("env").args(["--default-signal=INT,TERM,HUP", BINARY]).args(args))
 }
 
 pub(crate) fn start(command: &mut Command) -> Process {
     if command.get_envs().all(|(name, _)| name != "XDG_CONFIG_HOME") {
-        // Where the processes of all tests have their identity.
+        // The processes of all tests share this identity.
         command.env("XDG_CONFIG_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/settings"));
     }
     let mut child = command
@@ -156,7 +156,7 @@ impl Process {
         self.child.id() as i32
     }
 
-    /// Waits for a text on stdout or stderr, and returns the line that it stands in.
+    /// Waits for a text on stdout or stderr, and returns the line that contains it.
     pub(crate) fn said(&mut self, text: &str) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -177,7 +177,7 @@ impl Process {
         }
     }
 
-    /// Writes a line to its stdin.
+    /// Writes a line to the process's stdin.
     pub(crate) fn say(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -227,7 +227,8 @@ impl Ended {
         serde_json::from_str(&self.out).unwrap()
     }
 
-    /// Ended with this code and one line (and perhaps a hint) with these words; returns the line.
+    /// Checks that the process ended with this code and one line (and perhaps a hint) that contains
+    /// these words; returns the line.
     pub(crate) fn complains(&self, code: i32, words: &[&str]) -> String {
         assert_eq!(self.status.code(), Some(code), "{}{}", self.out, self.err);
         assert_eq!(self.out, "");
@@ -260,7 +261,7 @@ impl Ended {
     }
 }
 
-/// A receiver at a UDP port of its own, which is returned.
+/// A receiver on a free UDP port, and that port.
 pub(crate) fn receiver(address: &str, out: &Path, more: &[&str]) -> (Process, String) {
     let mut args = vec!["recv", "--bind", address, "-u", "0", "-o", out.to_str().unwrap()];
     args.extend(more);

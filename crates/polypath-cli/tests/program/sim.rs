@@ -1,4 +1,4 @@
-//! Simulated scenarios, and what can be chosen.
+//! Simulated scenarios, and the lists of policies and profiles.
 
 use serde_json::Value;
 

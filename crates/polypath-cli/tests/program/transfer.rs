@@ -1,4 +1,4 @@
-//! Files arrive.
+//! Successful transfers.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -27,7 +27,7 @@ fn a_file_into_a_folder() {
     assert_eq!(mode & 0o600, 0o600);
 }
 
-/// What only one side has, is not used; the file arrives all the same.
+/// The file arrives even if only one side has an extension, which is then not used.
 #[test]
 fn a_file_with_extensions_on_both_sides_or_one() {
     for sampling in ["timestamps", "retransmission-flag"] {
@@ -125,7 +125,7 @@ fn one_after_the_other() {
     let mut names = files.received();
     names.sort();
     assert_eq!(names, ["a", "b", "c"]);
-    // Until interrupted.
+    // The receiver runs until it is interrupted.
     nix::sys::signal::kill(
         nix::unistd::Pid::from_raw(recv.id()),
         nix::sys::signal::Signal::SIGTERM,

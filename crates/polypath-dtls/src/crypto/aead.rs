@@ -1,4 +1,4 @@
-//! Ciphers of records.
+//! Record ciphers.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use ring::aead::{self, AES_128_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, U
 use super::mask;
 use super::nonces::Nonces;
 
-/// In the order in which they are offered: first the one whose nonces are the numbers of records.
+/// In the order in which they are offered: first the suite whose nonces are record numbers.
 pub(super) static SUITES_12: &[&dyn SupportedDtls12CipherSuite] =
     &[&CHACHA20_POLY1305_SHA256, &AES_128_GCM_SHA256];
 static AES_FIRST: &[&dyn SupportedDtls13CipherSuite] =
@@ -20,9 +20,9 @@ static AES_FIRST: &[&dyn SupportedDtls13CipherSuite] =
 static CHACHA20_FIRST: &[&dyn SupportedDtls13CipherSuite] =
     &[&CHACHA20_POLY1305_SHA256, &AES_128_GCM_SHA256];
 
-/// In the order in which they are preferred.
+/// In order of preference.
 pub(super) fn suites_13() -> &'static [&'static dyn SupportedDtls13CipherSuite] {
-    // Without instructions for it, AES is the slower one by far.
+    // Without instructions for it, AES is by far the slower one.
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     let has_aes = is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq");
     #[cfg(target_arch = "aarch64")]
@@ -34,7 +34,7 @@ pub(super) fn suites_13() -> &'static [&'static dyn SupportedDtls13CipherSuite] 
 
 struct Sealing {
     key: LessSafeKey,
-    /// If nonces are drawn: those that were used.
+    /// The used nonces, if nonces are drawn at random.
     drawn: Option<Nonces>,
 }
 
@@ -90,15 +90,15 @@ impl Cipher for Sealing {
     }
 }
 
-/// A cipher of both versions. All have SHA-256, nonces of 12 bytes and tags of 16.
+/// A cipher suite of both versions. All use SHA-256, nonces of 12 bytes and tags of 16.
 #[derive(Debug)]
 struct Suite {
     algorithm: &'static Algorithm,
     in_12: Dtls12CipherSuite,
     in_13: Dtls13CipherSuite,
-    /// Bytes of the nonce that are drawn for each record of DTLS 1.2, and go with it.
+    /// Bytes of the nonce that are drawn for each record of DTLS 1.2, and sent with it.
     drawn: usize,
-    /// What hides the number of a record in DTLS 1.3 (RFC 9147 4.2.3).
+    /// Computes the mask that hides the number of a record in DTLS 1.3 (RFC 9147 4.2.3).
     mask: fn(&[u8], &[u8; 16]) -> [u8; 16],
 }
 
@@ -114,7 +114,8 @@ static CHACHA20_POLY1305_SHA256: Suite = Suite {
     mask: mask::chacha20,
 };
 
-/// In DTLS 1.2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5289), which everybody in WebRTC has (RFC 8827 6.5).
+/// In DTLS 1.2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5289), which every WebRTC
+/// implementation has (RFC 8827 6.5).
 static AES_128_GCM_SHA256: Suite = Suite {
     algorithm: &AES_128_GCM,
     in_12: Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256,
@@ -198,7 +199,7 @@ mod tests {
         assert!(encrypt(&mut *cipher, 1).is_ok());
         assert!(encrypt(&mut *cipher, 1).is_err());
         assert!(encrypt(&mut *cipher, 2).is_ok());
-        // Of another key, it is another one.
+        // With another key, the nonce is unused.
         let mut cipher = suite.create_cipher(&[8; 16]).unwrap();
         assert!(encrypt(&mut *cipher, 1).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Hashes, and MACs by them.
+//! Hashes, and MACs based on them.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(super) struct Hashes;
 
 impl HashProvider for Hashes {
     fn create_hash(&self, algorithm: HashAlgorithm) -> Box<dyn HashContext> {
-        // The suites have SHA-256 only; SHA-384 is the other one that TLS has.
+        // The suites use SHA-256 only; TLS also defines SHA-384.
         let algorithm = match algorithm {
             HashAlgorithm::SHA384 => &digest::SHA384,
             _ => &digest::SHA256,
@@ -45,7 +45,7 @@ impl HashContext for Hash {
 pub(super) struct Hmacs;
 
 impl HmacProvider for Hmacs {
-    /// Of cookies, and nothing else.
+    /// `dimpl` uses it for cookies only.
     fn hmac_sha256(&self, key: &[u8], data: &[u8]) -> Result<[u8; 32], CryptoError> {
         let mut out = [0; 32];
         out.copy_from_slice(cookie::mac(key, data).as_ref());

@@ -18,7 +18,8 @@ pub(super) fn chacha20(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
     mask
 }
 
-/// The mask for AES: one encrypted block. `ring` returns five bytes of it only, and `dimpl` checks all 16.
+/// The mask for AES: one encrypted block. `ring` returns only five bytes of it, and `dimpl` checks
+/// all 16.
 pub(super) fn aes(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
     let Ok(key) = key.try_into() else { return *sample };
     EXPANDED.with_borrow_mut(|keys| keys.encrypt(key, *sample))
@@ -30,7 +31,8 @@ thread_local! {
 
 /// Key schedules of the two keys used last, one for each direction of a connection.
 ///
-/// `dimpl` passes the raw key with every record, and expanding a key takes longer than encrypting a block.
+/// `dimpl` passes the raw key with every record, and expanding a key takes longer than encrypting a
+/// block.
 struct Expanded([Option<([u8; 16], Aes128)>; 2]);
 
 impl Expanded {

@@ -1,8 +1,8 @@
-//! What `dimpl` computes with: the algorithms of `ring`.
+//! The cryptographic provider for `dimpl`: the algorithms of `ring`.
 //!
-//! X25519 or P-256, ECDSA with P-256 and SHA-256; AES-128-GCM where the processor has instructions for it, else
-//! ChaCha20-Poly1305. More is not needed between two hosts of one program; `dimpl`'s own providers bring all that
-//! there is, by an order of magnitude more code to compile.
+//! X25519 or P-256, ECDSA with P-256 and SHA-256; AES-128-GCM where the processor has instructions
+//! for it, otherwise ChaCha20-Poly1305. Two hosts that run this program need no more; `dimpl`'s own
+//! providers include all algorithms, with an order of magnitude more code to compile.
 
 mod aead;
 mod agreement;
@@ -15,7 +15,7 @@ use dimpl::crypto::{CryptoProvider, SecureRandom};
 use dimpl::{CryptoError, CryptoOperation};
 use ring::rand::SystemRandom;
 
-/// The provider.
+/// Creates the provider.
 pub(crate) fn provider() -> CryptoProvider {
     CryptoProvider {
         kx_groups: agreement::GROUPS,

@@ -1,17 +1,19 @@
-//! Nonces that are drawn at random, and yet used once.
+//! Nonces that are drawn at random and used only once.
 //!
-//! In DTLS 1.2, a record with AES-GCM has eight bytes of its nonce with it, and whoever sends it chooses them
-//! (RFC 5288 3). `dimpl` draws them. Where the same is drawn twice for one key, everything encrypted with that key
-//! could be forged; by chance alone, 2^20 records have two the same once in 2^25 keys. So what was used is kept
-//! here, and a nonce that may be among it is refused; whoever sends draws another one.
+//! In DTLS 1.2, a record with AES-GCM carries eight bytes of its nonce, which the sender chooses
+//! (RFC 5288 3). `dimpl` draws them at random. If one is used twice with a key, everything
+//! encrypted with that key can be forged; by chance alone, 2^20 records contain a duplicate for one
+//! in 2^25 keys. So used nonces are kept here, and a nonce that may be among them is rejected; the
+//! sender draws another one.
 
 use std::collections::HashSet;
 
-/// Bits of a nonce that name its place, once there are many.
+/// Number of bits of a nonce that select its bit in the table, once there are many nonces.
 const BITS: u32 = 23;
-/// So many are kept as they are: a connection that says little needs little memory.
+/// Number of nonces that are kept as they are: a connection with little traffic needs little
+/// memory.
 const FEW: usize = 1 << 12;
-/// Records of a key. Then every second place is taken: two draws for a record.
+/// Maximum number of records per key. At this number every second bit is set: two draws per record.
 const MOST: u32 = 1 << 22;
 
 /// The nonces that a key has been used with.
@@ -24,7 +26,7 @@ pub(super) struct Nonces {
 #[derive(Debug)]
 enum Seen {
     Few(HashSet<u64>),
-    /// A bit for all nonces with the same lower bits: of those, only one is used.
+    /// One bit for all nonces with the same lower bits; only one of those nonces is used.
     Many(Box<[u64]>),
 }
 
@@ -33,7 +35,7 @@ impl Nonces {
         Self { seen: Seen::Few(HashSet::new()), used: 0 }
     }
 
-    /// Whether this one was not used before, which it is then; false also for some that were not.
+    /// Marks a nonce as used, and returns whether it was unused; also false for some unused ones.
     pub(super) fn take(&mut self, nonce: [u8; 8]) -> bool {
         if self.used >= MOST {
             return false;
@@ -72,7 +74,7 @@ const fn place(nonce: u64) -> (usize, u64) {
 mod tests {
     use super::*;
 
-    /// Numbers that look random (`SplitMix64`).
+    /// Pseudo-random numbers (`SplitMix64`).
     fn drawn(mut state: u64) -> impl Iterator<Item = [u8; 8]> {
         std::iter::repeat_with(move || {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -87,7 +89,7 @@ mod tests {
         let mut nonces = Nonces::new();
         let some: Vec<_> = drawn(1).take(3 * FEW).collect();
         let taken: Vec<_> = some.iter().filter(|nonce| nonces.take(**nonce)).collect();
-        // The more there are, the more look alike; still only a few.
+        // The more nonces are used, the more are rejected; they are still few.
         assert!(taken.len() > 3 * FEW - 20, "{}", taken.len());
         assert!(!some.iter().any(|nonce| nonces.take(*nonce)));
     }

@@ -17,8 +17,8 @@ use crate::certificate;
 pub(super) struct Keys;
 
 impl KeyProvider for Keys {
-    /// The key is read when it signs: a connection that gets no further than its first message costs
-    /// no arithmetic of curves.
+    /// The key is parsed when it signs: a connection that ends after its first message costs no
+    /// arithmetic on curves.
     fn load_private_key(&self, key: &[u8]) -> Result<Box<dyn SigningKey>, CryptoError> {
         Ok(Box::new(Key { pkcs8: key.to_vec() }))
     }
@@ -85,7 +85,7 @@ impl SignatureVerifier for Verifier {
         }
         let wrong =
             || CryptoError::SignatureVerificationFailed { signature: algorithm, hash, group };
-        // Keys of another curve are refused here.
+        // Keys of other curves are rejected here.
         let parts = certificate::read(certificate).ok_or_else(wrong)?;
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, parts.point)
             .verify(data, signature)

@@ -1,4 +1,4 @@
-//! Who only wants to do harm.
+//! Attacks: replayed, damaged and unsolicited datagrams.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::{Host, Pair, back, way};
 
-/// Making a key takes long in a build without optimisation.
+/// Generates a key only once: this takes long in a build without optimisation.
 fn host() -> Host {
     host_at_least(Version::Dtls13)
 }
@@ -67,7 +67,7 @@ fn hellos_from_anywhere_cost_nothing_and_gain_nothing() {
         assert!(answer.len() < hello.len(), "{} for {}", answer.len(), hello.len());
         assert_eq!(server.layer.poll_transmit(), None);
     }
-    // Nobody takes the answers: there is an end to them as well.
+    // The answers are not polled: their number is bounded as well.
     for port in 1..=2000 {
         let from = FourTuple { remote: ([198, 51, 100, 8], port).into(), ..way(2, 1) };
         server.takes(now, from, &hello);
@@ -96,7 +96,7 @@ fn a_cookie_is_for_one_address_and_for_a_while() {
     server.takes(pair.now + Duration::from_secs(121), way(2, 1), &second);
     assert_eq!(server.layer.stats().bad_cookies, 3);
     assert_eq!(server.layer.ways(), 0);
-    // It is the cookie that was the matter.
+    // From the right address and in time, the same ClientHello is accepted.
     server.takes(pair.now, way(2, 1), &second);
     assert_eq!(server.layer.ways(), 1);
 }
@@ -120,7 +120,7 @@ fn half_a_handshake_does_not_fill_the_memory() {
     }
     assert_eq!(server.layer.ways(), 256);
     assert_eq!(server.layer.stats().evicted, 24);
-    // And what does not go on is forgotten.
+    // Handshakes that do not continue are dropped.
     server.layer.handle_timeout(now + Duration::from_secs(30));
     for seconds in 31..60 {
         server.layer.handle_timeout(now + Duration::from_secs(seconds));
@@ -128,7 +128,7 @@ fn half_a_handshake_does_not_fill_the_memory() {
     assert_eq!(server.layer.ways(), 0);
 }
 
-/// A stranger may have a certificate as well, and any number of ports.
+/// An unknown host may have a certificate as well, and any number of addresses.
 #[test]
 fn strangers_close_no_connection_that_is_in_use() {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
@@ -159,7 +159,7 @@ fn strangers_close_no_connection_that_is_in_use() {
         server.in_use.insert((way.remote, peer));
     };
     peers.iter().for_each(|way| keep(&mut server, *way));
-    // The peers are silent; the strangers come one after the other.
+    // The peers are silent; the unknown hosts connect one after the other.
     let mut last = None;
     for second in 1..20 {
         let stranger = connect(&mut server, second);
@@ -182,7 +182,8 @@ fn strangers_close_no_connection_that_is_in_use() {
     assert!(peers[1..].iter().all(|way| server.layer.peer(*way).is_some()));
 }
 
-/// A datagram of a pair's handshake or data, as it is or damaged.
+/// Noise, or a datagram of a pair's handshake or data that is changed, cut off or joined with
+/// another one.
 #[derive(Clone, Debug)]
 enum Harm {
     Noise(Vec<u8>),
@@ -227,7 +228,8 @@ fn done(harm: &Harm, carried: &[(FourTuple, Vec<u8>)]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// Nothing that was not sent is delivered, and what is sent goes on, whatever else comes.
+    /// Only sent packets are delivered, and the connection keeps working, whatever else is
+    /// received.
     #[test]
     fn an_open_connection_bears_everything(
         harms in prop::collection::vec(harm(), 1..40),
@@ -251,7 +253,7 @@ proptest! {
         prop_assert_eq!(pair.there.packets(), [b"third"]);
     }
 
-    /// A stranger gets nothing through, and leaves at most one way behind.
+    /// Datagrams of another connection deliver no packets, and open at most one connection.
     #[test]
     fn a_stranger_gets_nowhere(
         harms in prop::collection::vec(harm(), 1..40),

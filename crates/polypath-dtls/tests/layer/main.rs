@@ -1,4 +1,4 @@
-//! Two layers and what lies between them.
+//! Two layers and the network between them.
 
 mod hostile;
 mod older;
@@ -14,7 +14,7 @@ use polypath_dtls::{
 };
 use polypath_proto::{FourTuple, Time};
 
-/// A layer and what it has received.
+/// A layer, with the packets and events that it has delivered.
 pub(crate) struct Host {
     pub(crate) layer: Layer,
     pub(crate) received: Vec<(Fingerprint, Vec<u8>)>,
@@ -48,7 +48,7 @@ impl Host {
         Self { layer, received: Vec::new(), events: Vec::new(), in_use: BTreeSet::new() }
     }
 
-    /// With a new connection after 40 packets.
+    /// A host that replaces a connection after 40 packets.
     pub(crate) fn often_rekeyed() -> Self {
         let mut options = Options::new(Identity::generate().unwrap(), Trust::Anyone);
         options.rekey_after = 40;
@@ -68,7 +68,8 @@ impl Host {
     }
 }
 
-/// A way from one side, with these last numbers of the addresses; the other side's is `back`.
+/// The path between the addresses with these last bytes, seen from one side; `back` is the other
+/// side's view.
 pub(crate) fn way(from: u8, to: u8) -> FourTuple {
     FourTuple { local: ([192, 0, 2, from], 9899).into(), remote: ([192, 0, 2, to], 9899).into() }
 }
@@ -82,11 +83,11 @@ pub(crate) struct Pair {
     pub(crate) now: Time,
     pub(crate) here: Host,
     pub(crate) there: Host,
-    /// Datagrams that have been carried, with their sender's way.
+    /// Datagrams that have been delivered, with their sender's path.
     pub(crate) carried: Vec<(FourTuple, Vec<u8>)>,
-    /// Of the next datagrams, these get lost.
+    /// Numbers of the datagrams that get lost, counted from the first one.
     pub(crate) lose: std::ops::Range<usize>,
-    /// Somebody on the way hides that hellos offer DTLS 1.3.
+    /// Whether an attacker on the path hides that ClientHellos offer DTLS 1.3.
     pub(crate) hide: bool,
     number: usize,
     on_the_way: VecDeque<(bool, FourTuple, Vec<u8>)>,
@@ -110,7 +111,7 @@ impl Pair {
         Self::new(Host::new(Trust::Anyone), Host::new(Trust::Anyone))
     }
 
-    /// One of them sends a packet.
+    /// Sends a packet from one of the hosts.
     pub(crate) fn send(&mut self, from_here: bool, way: FourTuple, packet: &[u8]) -> bool {
         self.send_to(from_here, way, None, packet)
     }
@@ -131,7 +132,7 @@ impl Pair {
         sealed.is_some()
     }
 
-    /// Until nobody says anything any more.
+    /// Delivers datagrams until both hosts are silent.
     pub(crate) fn settle(&mut self) {
         loop {
             for (from_here, host) in [(true, &mut self.here), (false, &mut self.there)] {
@@ -153,7 +154,7 @@ impl Pair {
         }
     }
 
-    /// Time passes.
+    /// Lets time pass, and handles timeouts.
     pub(crate) fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -203,7 +204,7 @@ fn what_gets_lost_of_the_handshake_comes_again(make: fn() -> Pair) {
         pair.send(true, way(1, 2), b"first");
         pair.pass(Duration::from_secs(12));
         assert_eq!(pair.here.layer.stats().opened, 1, "{lost:?} lost");
-        // It may have gone with the last flight, which nobody repeats once SCTP has it.
+        // The first packet may have been lost with the last flight; only SCTP would retransmit it.
         pair.send(true, way(1, 2), b"second");
         pair.settle();
         assert_eq!(pair.there.packets().last(), Some(&&b"second"[..]), "{lost:?} lost");
@@ -248,7 +249,7 @@ pub(crate) fn rekeys(pair: &mut Pair) {
     let stats = (pair.here.layer.stats(), pair.there.layer.stats());
     assert_eq!(pair.here.received.len(), 500, "{stats:?}");
     assert_eq!(pair.there.received.len(), 501, "{stats:?}");
-    // Every ten seconds at the earliest.
+    // At most one replacement every ten seconds.
     assert!((4..=6).contains(&stats.0.opened), "{stats:?}");
     assert_eq!(stats.0.opened, stats.1.opened);
     assert_eq!((stats.0.failed, stats.1.failed), (0, 0));
@@ -264,7 +265,7 @@ fn goodbye_is_said_and_taken() {
     pair.here.layer.close(pair.now);
     pair.settle();
     assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (0, 0));
-    // And another hello.
+    // A new handshake follows.
     pair.send(false, way(2, 1), b"again");
     pair.settle();
     assert_eq!(pair.here.packets(), [&b"answer"[..], b"again"]);

@@ -1,5 +1,6 @@
-//! DTLS 1.2, where it is allowed. Two layers speak 1.3 with each other unless somebody on the way hides that
-//! they offer it; DTLS 1.2 has no means against that, so the tests have one of 1.2.
+//! DTLS 1.2, where it is allowed. Two layers use 1.3 with each other unless an attacker on the path
+//! hides that they offer it. DTLS 1.2 has no protection against that, so the tests do the same to
+//! get it.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use polypath_dtls::{
 
 use crate::{Host, Pair, rekeys, way, what_gets_lost_of_the_handshake_comes_again};
 
-/// Makes an extension with versions another one that nobody knows.
+/// Changes the type of the supported_versions extension to an unknown one.
 pub(crate) fn hide(datagram: &mut [u8]) {
     // The length of the list, DTLS 1.3, and 1.2 if it is offered.
     for versions in [&[0, 43, 0, 5, 4, 0xfe, 0xfc, 0xfe, 0xfd][..], &[0, 43, 0, 3, 2, 0xfe, 0xfc]] {
@@ -26,7 +27,7 @@ fn host(minimum: Version) -> Host {
     Host::with(options.at_least(minimum).unwrap())
 }
 
-/// Two that speak DTLS 1.2.
+/// Two hosts that use DTLS 1.2 with each other.
 pub(crate) fn pair() -> Pair {
     let mut pair = Pair::new(host(Version::Dtls12), host(Version::Dtls12));
     pair.hide = true;
@@ -39,7 +40,7 @@ fn refused(host: &Host, why: Refusal) -> bool {
         .any(|event| matches!(event, Event::Refused { why: found, .. } if *found == why))
 }
 
-/// The first byte of a record with data: 23 in DTLS 1.2, which 1.3 hides (RFC 9147 4).
+/// The first byte of a record with data: 23 in DTLS 1.2; DTLS 1.3 hides that type (RFC 9147 4).
 fn data_begins_with(pair: &mut Pair) -> u8 {
     assert!(pair.send(true, way(1, 2), b"data"));
     pair.settle();
@@ -56,7 +57,7 @@ fn packets_go_both_ways_each_in_a_record() {
         assert!(pair.send(true, way(1, 2), &vec![8; len]));
         pair.settle();
         for (_, datagram) in &pair.carried[pair.carried.len() - 2..] {
-            // No nonce goes with ChaCha20-Poly1305 (RFC 7905 2).
+            // ChaCha20-Poly1305 sends no nonce (RFC 7905 2).
             assert_eq!(datagram.len(), len + OVERHEAD_12 - 8);
             assert_eq!(datagram[0], 23);
         }
@@ -90,7 +91,7 @@ fn the_newest_that_both_have_is_spoken() {
 
 #[test]
 fn without_leave_the_older_version_is_refused_by_either_side() {
-    // Who is called says so, and keeps nothing.
+    // A server that requires 1.3 refuses, and keeps no state.
     let mut pair = Pair::new(host(Version::Dtls13), host(Version::Dtls13));
     pair.hide = true;
     pair.send(true, way(1, 2), b"first");
@@ -98,14 +99,14 @@ fn without_leave_the_older_version_is_refused_by_either_side() {
     assert!(refused(&pair.here, Refusal::Version), "{:?}", pair.here.events);
     assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (0, 0));
     assert_eq!(pair.there.layer.stats().outdated, 1);
-    // Who can do nothing with such a hello says so as well.
+    // A server that supports nothing in such a ClientHello refuses as well.
     let mut pair = Pair::new(host(Version::Dtls13), host(Version::Dtls12));
     pair.hide = true;
     pair.send(true, way(1, 2), b"first");
     pair.settle();
     assert!(refused(&pair.here, Refusal::Version), "{:?}", pair.here.events);
     assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (0, 0));
-    // And who is asked for a cookie as DTLS 1.2 does it.
+    // A client that requires 1.3 refuses a cookie request of DTLS 1.2.
     let mut older = self::pair();
     older.send(true, way(1, 2), b"first");
     older.settle();

@@ -1,4 +1,4 @@
-//! Who is taken for whom.
+//! Which peers are accepted.
 
 use polypath_dtls::{
     Event, Identity, KnownFingerprint, Options, REFUSAL, Refusal, SharedSecret, Trust,
@@ -34,7 +34,7 @@ fn a_known_certificate_is_taken_and_another_is_not() {
         } else {
             assert_eq!(pair.there.packets(), [] as [&[u8]; 0]);
             assert_eq!(refusals(&pair.here), [Refusal::Certificate { found }]);
-            // Both let go of it.
+            // Both have dropped the connection.
             assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (0, 0));
         }
     }
@@ -71,7 +71,7 @@ fn the_same_secret_lets_in_and_another_does_not() {
         assert_eq!(pair.there.packets(), [] as [&[u8]; 0]);
         assert_eq!(refusals(&pair.here), [Refusal::Secret]);
     }
-    // Who proves nothing, neither.
+    // A host that proves nothing is refused as well.
     let mut pair = Pair::new(Host::new(Trust::Anyone), host("correct horse"));
     pair.send(true, way(1, 2), b"secret");
     pair.settle();
@@ -106,7 +106,7 @@ fn who_does_not_encrypt_says_so() {
     assert!(REFUSAL.len() < hello.len());
     host.takes(pair.now, way(1, 2), &REFUSAL);
     assert_eq!(refusals(&host), [Refusal::Plain]);
-    // Said when there is a connection, it means nothing.
+    // On an established connection, the refusal has no effect.
     pair.send(true, way(1, 2), b"first");
     pair.settle();
     for (host, way) in [(&mut pair.here, way(1, 2)), (&mut pair.there, back(way(1, 2)))] {

@@ -1,4 +1,4 @@
-//! Several ways; both beginning; one beginning anew.
+//! Several paths, simultaneous handshakes, and hosts that start again.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -61,12 +61,12 @@ fn who_begins_anew_replaces_what_was_once_it_is_complete() {
     let old = std::mem::replace(&mut pair.here, Host::new(Trust::Anyone));
     let hello = pair.carried[0].1.clone();
     let second = pair.carried[2].1.clone();
-    // What was said once, said again by somebody else, changes nothing.
+    // Replayed ClientHellos change nothing.
     pair.there.takes(pair.now, way(2, 1), &hello);
     pair.there.takes(pair.now, way(2, 1), &second);
     while pair.there.layer.poll_transmit().is_some() {}
     assert_eq!(pair.there.layer.peer(way(2, 1)), Some(old.layer.fingerprint()));
-    // Another one.
+    // A new handshake by another host does.
     pair.send(true, way(1, 2), b"second");
     pair.settle();
     assert_eq!(pair.there.packets(), [&b"first"[..], b"second"]);
@@ -80,7 +80,7 @@ fn an_address_left_to_the_system_becomes_the_one_that_is_answered() {
     let any = FourTuple { local: (Ipv4Addr::UNSPECIFIED, 9899).into(), ..way(1, 2) };
     let mut out = Vec::new();
     assert_eq!(pair.here.layer.seal(pair.now, any, None, b"first", &mut out), None);
-    // What the system makes of it.
+    // The system fills in the local address.
     let (sent, hello) = pair.here.layer.poll_transmit().unwrap();
     assert_eq!(sent, any);
     pair.there.takes(pair.now, way(2, 1), &hello);
@@ -120,8 +120,8 @@ fn what_was_sent_is_known_by_its_beginning() {
     }
 }
 
-/// An ICMP message about the first datagram of a handshake: the random number of the hello shows that
-/// it was sent.
+/// An ICMP message about the first datagram of a handshake: the random number of the ClientHello
+/// shows that it was sent.
 #[test]
 fn a_hello_is_known_by_its_random_number() {
     for mut pair in [Pair::of_strangers(), older::pair()] {
@@ -141,7 +141,7 @@ fn a_hello_is_known_by_its_random_number() {
     }
 }
 
-/// One of them sends every half second, until what it sends arrives.
+/// Sends a packet every half second until one arrives, and returns the number of seconds.
 fn seconds_until_heard(pair: &mut Pair) -> u64 {
     for half in 0..60 {
         pair.send(true, way(1, 2), b"anybody?");
@@ -174,7 +174,7 @@ fn silence_alone_changes_nothing() {
     pair.settle();
     let carried = pair.carried.len();
     pair.there.received.clear();
-    // All that is said within a minute is lost, then some of it arrives.
+    // All datagrams of a minute are lost; then one arrives.
     pair.lose = 0..usize::MAX;
     for _ in 0..60 {
         assert!(pair.send(true, way(1, 2), b"anybody?"));
@@ -191,7 +191,8 @@ fn silence_alone_changes_nothing() {
     assert_eq!(packets, [b"still here"]);
 }
 
-/// The handshake that was begun in the silence is given up when the peer answers over what there is.
+/// The handshake that was started in the silence is given up when the peer answers over the old
+/// connection.
 #[test]
 fn a_connection_that_is_heard_again_is_kept() {
     let mut pair = Pair::of_strangers();
@@ -202,7 +203,7 @@ fn a_connection_that_is_heard_again_is_kept() {
     pair.lose = 0..usize::MAX;
     for _ in 0..2 {
         pair.send(true, way(1, 2), b"anybody?");
-        // The second one begins a handshake, whose hello comes again 1 s later.
+        // The second packet starts a handshake, whose ClientHello is retransmitted 1 s later.
         pair.pass(Duration::from_millis(950));
     }
     pair.lose = 0..0;

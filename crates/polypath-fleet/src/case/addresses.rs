@@ -1,4 +1,4 @@
-//! Addresses that come and go in some cases.
+//! Addresses that are added and removed in some cases.
 
 use polypath_sim::Scenario;
 use polypath_sim::random::Random;
@@ -7,7 +7,7 @@ use polypath_sim::units::Span;
 
 use super::{Dice, Harshness};
 
-/// Draws them.
+/// Draws changes of addresses.
 pub(super) fn draw(scenario: &mut Scenario, number: u64, harshness: Harshness) {
     if scenario.transport.profile.is_some() || !(number % 16 == 1 || matches!(number % 8, 4 | 5)) {
         return;
@@ -17,7 +17,7 @@ pub(super) fn draw(scenario: &mut Scenario, number: u64, harshness: Harshness) {
     let authenticated = transport.authentication == Some(true);
     let agreed = authenticated || !dice.one_in(4);
     transport.dynamic_addresses = agreed.then_some(true);
-    // Both ways at once: who insists on codes gets them.
+    // Sometimes allow both: ASCONFs are then authenticated if the peer supports it.
     transport.unauthenticated_addresses =
         (agreed && (!authenticated || dice.one_in(4))).then_some(true);
     if dice.one_in(8) {
@@ -31,7 +31,7 @@ pub(super) fn draw(scenario: &mut Scenario, number: u64, harshness: Harshness) {
         0 => [0, 1].map(|host| scenario.nodes[host].addresses.len() as u64),
         paths => [paths as u64; 2],
     };
-    // What stays, if anything has to.
+    // One address of each host stays, if the association has to survive.
     let stays = match scenario.paths.len() {
         0 => counts.map(|count| dice.0.below(count)),
         paths => [dice.0.below(paths as u64); 2],
@@ -54,6 +54,6 @@ pub(super) fn draw(scenario: &mut Scenario, number: u64, harshness: Harshness) {
         }
         scenario.addresses.push(event);
     }
-    // An association that nobody can open is none.
+    // Remove events until the association can be opened.
     while scenario.validate().is_err() && scenario.addresses.pop().is_some() {}
 }

@@ -39,14 +39,14 @@ pub(super) fn faults(scenario: &mut Scenario, dice: &mut Dice, harshness: Harshn
     for _ in 0..dice.between(1, 4) {
         let path = dice.0.below(links as u64) as usize;
         let mut fault = Fault::down(path, Span::millis(dice.spread(1, 20_000)));
-        // Some are for ever, where that may be.
+        // With `Harshness::Anything`, some outages are permanent.
         if harshness == Harshness::Outages || !dice.one_in(4) {
             fault = fault.lasting(Span::millis(dice.spread(1, 30_000)));
         }
         let fault = target(scenario, dice, fault);
         scenario.faults.push(fault);
     }
-    // Every path for a while.
+    // Sometimes all paths are down for a while.
     if !scenario.paths.is_empty() && dice.one_in(3) {
         let at = Span::millis(dice.spread(1, 10_000));
         for path in 0..links {

@@ -1,8 +1,7 @@
 //! A random network, configuration and workload, all from one number.
 //!
-//! A number keeps its meaning: whatever is drawn in addition has dice of its own, or follows from
-//! the
-//! number's lowest bits.
+//! A number must keep its meaning: additional draws use a random stream of their own, or depend on
+//! the number's lowest bits.
 
 mod addresses;
 mod faults;
@@ -35,7 +34,7 @@ pub fn scenario(number: u64) -> Scenario {
         network::background(&mut scenario, dice, harshness);
     }
     let mut workload = workload::workload(&mut dice, &scenario.transport);
-    // Alone in some cases, and together with resets in others.
+    // Partial reliability alone in some cases, and together with resets in others.
     if number % 8 == 2 || number % 16 == 6 {
         let dice = &mut Dice(Random::named(number, "reliability"));
         transport::partial_reliability(&mut scenario, &mut workload, dice);
@@ -53,13 +52,13 @@ pub fn scenario(number: u64) -> Scenario {
     addresses::draw(&mut scenario, number, harshness);
     faults::faults(&mut scenario, &mut dice, harshness);
     scenario.run.check_every = CheckEvery::Events(1);
-    // Background traffic goes on through outages of hours.
+    // Background traffic continues through outages of hours.
     scenario.run.max_events = if traffic { 30_000_000 } else { 3_000_000 };
     forget_refused_threshold(&mut scenario);
     scenario
 }
 
-/// The profile of ns-2's procedures that the case of a number has, if any.
+/// The profile with ns-2's procedures in the case of a number, if any.
 pub const fn ns2_profile(number: u64) -> Option<&'static str> {
     match number % 16 {
         3 => Some("ns2-2.35"),
@@ -68,7 +67,7 @@ pub const fn ns2_profile(number: u64) -> Option<&'static str> {
     }
 }
 
-/// The case of the ns-2 profiles next to a number.
+/// The number of a case with an ns-2 profile, next to a number.
 pub const fn with_ns2_profile(number: u64) -> u64 {
     number & !7 | 3
 }
@@ -84,7 +83,7 @@ impl Dice {
         self.0.between(low, high)
     }
 
-    /// Every order of magnitude (in bits) is as likely.
+    /// Draws a number from a range; every order of magnitude (in bits) is equally likely.
     fn spread(&mut self, low: u64, high: u64) -> u64 {
         let bits = |n: u64| u64::from(64 - n.leading_zeros());
         let bits = self.between(bits(low), bits(high));
@@ -97,7 +96,7 @@ impl Dice {
     }
 }
 
-/// Only some answers heed a Change Primary Threshold, and not every one.
+/// Removes a Change Primary Threshold that the failover policy rejects.
 fn forget_refused_threshold(scenario: &mut Scenario) {
     let transport = &mut scenario.transport;
     let least = transport.potentially_failed_max_retrans.unwrap_or(0);
@@ -114,9 +113,9 @@ fn forget_refused_threshold(scenario: &mut Scenario) {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Harshness {
-    /// Some loss and disorder: everything must arrive and close gracefully.
+    /// Some loss and reordering: everything must arrive, and the association must close gracefully.
     Gentle,
-    /// Outages too, but constants that wait for their end.
+    /// Outages too, but with constants that outlast them.
     Outages,
     /// Anything.
     Anything,
@@ -140,8 +139,8 @@ impl Harshness {
         let gentle = self == Self::Gentle;
         match dice.between(0, 5) {
             0 | 1 => LossModel::None,
-            // The states change with packets, not with time: a bad one that lasts is an outage for
-            // whoever sends little, such as a SHUTDOWN now and then.
+            // The states change with packets, not with time: a long bad state is an outage for a
+            // side that sends few packets, such as a SHUTDOWN now and then.
             2 => LossModel::GilbertElliott {
                 good_to_bad: Probability::percent(dice.between(1, 3) as u8),
                 bad_to_good: Probability::percent(

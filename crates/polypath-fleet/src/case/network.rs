@@ -50,7 +50,7 @@ pub(super) fn network(scenario: &mut Scenario, dice: &mut Dice, harshness: Harsh
         }
         return;
     }
-    // Every interface has a link of its own to one router: each address reaches each other.
+    // Every interface has its own link to one router, so each address reaches every other.
     let mut hosts = Vec::new();
     for (host, name) in ["sender", "receiver"].into_iter().enumerate() {
         let addresses = (0..dice.between(1, 3)).map(|n| address(n, host as u64 + 1)).collect();
@@ -70,9 +70,8 @@ pub(super) fn network(scenario: &mut Scenario, dice: &mut Dice, harshness: Harsh
     scenario.nodes.push(NodeSpec { name: "router".to_owned(), addresses: Vec::new() });
 }
 
-/// Background traffic. Where associations have to survive, all of it together is less than half of
-/// the
-/// slowest link: otherwise a queue without limit grows for ever.
+/// Draws background traffic. Where associations must survive, its total rate is less than half that
+/// of the slowest link: otherwise a queue without a limit grows forever.
 pub(super) fn background(scenario: &mut Scenario, dice: &mut Dice, harshness: Harshness) {
     let most = if harshness == Harshness::Anything { 200_000 } else { 10_000 };
     let ends = |dice: &mut Dice, scenario: &Scenario| match scenario.paths.len() {

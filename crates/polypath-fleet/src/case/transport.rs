@@ -53,7 +53,7 @@ pub(super) fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
     transport
 }
 
-/// Any answer to each decision, in any combination that is allowed.
+/// Draws a policy for each decision, in any combination that is allowed.
 pub(super) fn policies(dice: &mut Dice) -> Policy {
     macro_rules! draw {
         ($($seam:ident),*) => {{
@@ -86,7 +86,7 @@ pub(super) fn policies(dice: &mut Dice) -> Policy {
     }
 }
 
-/// How many unconfirmed addresses are probed at a time.
+/// Draws the number of unconfirmed addresses that are probed at a time.
 pub(super) fn verification(scenario: &mut Scenario, number: u64) {
     let mut dice = Dice(Random::named(number, "verification"));
     if scenario.transport.profile.is_none() && dice.one_in(4) {
@@ -94,7 +94,8 @@ pub(super) fn verification(scenario: &mut Scenario, number: u64) {
     }
 }
 
-/// Links that drop large packets, or mark packets before they drop them.
+/// Enables extensions in some cases: interleaving, path MTU discovery with links that drop large
+/// packets, and ECN with links that mark packets before they drop them.
 pub(super) fn extensions(scenario: &mut Scenario, number: u64) {
     if scenario.transport.profile.is_some() {
         return;
@@ -128,7 +129,7 @@ pub(super) fn extensions(scenario: &mut Scenario, number: u64) {
     }
 }
 
-/// Chunks are authenticated in some cases.
+/// Enables authenticated chunks in some cases.
 pub(super) fn authenticates(scenario: &mut Scenario, number: u64) {
     if scenario.transport.profile.is_some() || number % 8 != 5 {
         return;
@@ -141,7 +142,7 @@ pub(super) fn authenticates(scenario: &mut Scenario, number: u64) {
     scenario.transport.authenticated_chunks = Some(Choice(ChunkTypes::authenticated(&types)));
 }
 
-/// Streams and associations are reset in some cases.
+/// Enables resets of streams and associations in some cases.
 pub(super) fn resets(scenario: &mut Scenario, number: u64) {
     if scenario.transport.profile.is_some() || number % 8 != 6 {
         return;
@@ -160,7 +161,7 @@ pub(super) fn resets(scenario: &mut Scenario, number: u64) {
     }
 }
 
-/// Messages that may be given up, where both sides offer it.
+/// Lets messages be abandoned, where both sides offer that.
 pub(super) fn partial_reliability(
     scenario: &mut Scenario,
     workload: &mut Workload,
@@ -178,7 +179,7 @@ pub(super) fn partial_reliability(
     workload.unreliable = dice.one_in(2).then(|| dice.percent(100));
 }
 
-/// NR-SACK at one side or both, and split buffers.
+/// Enables NR-SACK at one side or both, and split buffers, in some cases.
 pub(super) fn bounded_buffers(scenario: &mut Scenario, number: u64) {
     if scenario.transport.profile.is_some() || number % 4 != 2 {
         return;

@@ -1,4 +1,4 @@
-//! What the applications send.
+//! Workloads of the applications.
 
 use polypath_sim::scenario::{Direction, SizeRange, Transport, Workload, WorkloadKind};
 use polypath_sim::units::{Probability, Rate, Size, Span};
@@ -15,7 +15,7 @@ pub(super) fn workload(dice: &mut Dice, transport: &Transport) -> Workload {
     let largest = dice.spread(1, if small { 20_000 } else { 200_000 });
     let range =
         |dice: &mut Dice| SizeRange { min: Size(dice.spread(1, largest)), max: Size(largest) };
-    // Few bytes in all: thousands of cases have to run.
+    // Few bytes in total: thousands of cases have to run.
     let total = dice.spread(1_000, if small { 60_000 } else { 300_000 });
     let messages = (total / (largest / 2 + 1)).clamp(1, 300);
     let direction = *dice.0.pick(&[Direction::Forward, Direction::Both, Direction::Back]);

@@ -1,18 +1,18 @@
-//! What happened in how many cases.
+//! Counts the cases in which events happened.
 
 use polypath_sim::link::LinkCounters;
 use polypath_sim::outcome::{Outcome, PathChange, PathCounts, SideOutcome};
 
 macro_rules! counters {
     ($( $(#[$doc:meta])* $name:ident, )*) => {
-        /// In how many cases something happened at least once.
+        /// Number of cases in which each event happened at least once.
         #[derive(Clone, Copy, Debug, Default)]
         pub struct Seen {
             $( $(#[$doc])* pub $name: u64, )*
         }
 
         impl Seen {
-            /// Adds what another has counted.
+            /// Adds the counts of another.
             pub const fn merge(&mut self, other: &Self) {
                 $( self.$name += other.$name; )*
             }
@@ -43,13 +43,13 @@ counters! {
     bad_checksums,
     /// A full queue.
     full_queues,
-    /// A packet that was overtaken.
+    /// A reordered packet.
     reordered,
     /// A full receive buffer.
     no_buffer,
-    /// A side gives up its peer.
+    /// A side closes because its peer is unreachable.
     unreachable,
-    /// A handshake without an answer.
+    /// A handshake without a reply.
     no_answer,
     /// A time without newly delivered data.
     blackouts,
@@ -57,16 +57,16 @@ counters! {
     background,
     /// Background traffic that a full queue drops.
     background_dropped,
-    /// A message that was given up.
+    /// An abandoned message.
     abandoned,
-    /// An address that goes.
+    /// An address that is removed.
     addresses_gone,
-    /// An address that comes back.
+    /// An address that is added again.
     addresses_back,
 }
 
 impl Seen {
-    /// Counts what happened in a case.
+    /// Counts the events of a case.
     pub fn add(&mut self, outcome: &Outcome) {
         let Some(association) = outcome.associations.first() else { return };
         let sides = [&association.sender, &association.receiver];
@@ -99,7 +99,7 @@ impl Seen {
         self.abandoned += u64::from(flows.iter().any(|flow| flow.messages_abandoned > 0));
         let removed = |change: &&PathChange| change.to.as_deref() == Some("removed");
         self.addresses_gone += u64::from(association.changes.iter().any(|c| removed(&c)));
-        // Its number is a new path's.
+        // A new path has the number of the removed one.
         let back = |n: usize| {
             let gone = &association.changes[n];
             let after = &association.changes[n..];
@@ -116,12 +116,13 @@ impl Seen {
         self.blackouts += u64::from(!association.forward.blackouts.is_empty());
     }
 
-    /// A test that never meets a failing path says nothing about failing paths.
+    /// Checks that events were frequent enough: a test without failing paths shows nothing about
+    /// failing paths.
     ///
     /// # Errors
-    /// What happened in too few of this many cases.
+    /// The event that happened in too few of `cases` cases.
     pub fn check(&self, cases: u64) -> Result<(), String> {
-        // Outages that nothing survives are a part of the game, but not the whole of it.
+        // Some outages cannot be survived, but most cases must complete.
         if self.complete * 10 < cases * 8 {
             return Err(format!("too few complete: {self:?}"));
         }

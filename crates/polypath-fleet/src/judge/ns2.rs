@@ -1,8 +1,8 @@
-//! What ns-2's procedures allow besides: docs/ns2-differences.md, "What does not end".
+//! Further outcomes that ns-2's procedures allow: docs/ns2-differences.md, "What does not end".
 
 use polypath_sim::outcome::{AssociationOutcome, SideOutcome};
 
-/// By ns-2's procedures this association may go on for ever.
+/// Whether ns-2's procedures allow this association to continue forever.
 pub(super) fn may_go_on(association: &AssociationOutcome) -> bool {
     let (sender, receiver) = (&association.sender, &association.receiver);
     dormant(sender)
@@ -11,14 +11,13 @@ pub(super) fn may_go_on(association: &AssociationOutcome) -> bool {
         || abandoned(receiver, sender)
 }
 
-/// An association whose paths have all failed never ends.
+/// Whether a side is open without an active path: such an association never ends.
 fn dormant(side: &SideOutcome) -> bool {
     side.close.is_none() && side.paths.iter().all(|path| path.state != "active")
 }
 
-/// `gone` has given up, and `open` probes a path that does not answer: a lost heartbeat to a path
-/// that is
-/// not active is repeated for ever, and counts as no error of the association.
+/// Whether `gone` has given up while `open` probes a path that does not respond: a lost HEARTBEAT
+/// on a path that is not active is repeated forever, and is no error of the association.
 fn abandoned(open: &SideOutcome, gone: &SideOutcome) -> bool {
     let failed = open.paths.iter().any(|path| path.state != "active");
     open.close.is_none() && failed && gone.close.as_deref() == Some("peer-unreachable")

@@ -1,6 +1,5 @@
-//! Leaves out paths, and interfaces of a general graph: what speaks of them goes too, and those
-//! behind
-//! them get other numbers.
+//! Removes paths, and interfaces of a general graph, with everything that refers to them, and
+//! renumbers the later ones.
 
 use toml::{Table, Value};
 
@@ -80,7 +79,8 @@ fn without_interface(table: &Table, host: &str, n: usize) -> Table {
     table
 }
 
-/// The n-th interface of a host is gone: from what happens to addresses, and from traffic.
+/// Removes the n-th interface of a host from address events and traffic, and renumbers the later
+/// ones.
 fn renumber(table: &mut Table, host: &str, n: usize) {
     for (list, keys) in [("address", &["node"][..]), ("traffic", &["from", "to"][..])] {
         retain(table, list, &mut |element| {

@@ -1,10 +1,10 @@
-//! Makes numbers smaller and rounder, and ranges to single values.
+//! Makes numbers smaller and rounder, and reduces ranges to single values.
 
 use toml::{Table, Value};
 
 use super::{KEPT, Step, at, inside};
 
-/// Less of it makes the network busier.
+/// Keys whose smaller values make the network busier.
 const BUSY: [&str; 1] = ["heartbeat_interval"];
 
 pub(super) fn reduce(mut table: Table, fails: &mut dyn FnMut(&Table) -> Option<Table>) -> Table {
@@ -26,7 +26,7 @@ pub(super) fn reduce(mut table: Table, fails: &mut dyn FnMut(&Table) -> Option<T
     table
 }
 
-/// The table with the first simpler value at a place that still fails.
+/// The table with the first simpler value at `place` with which it still fails.
 fn simpler(
     table: &mut Table,
     place: &[Step],
@@ -44,7 +44,7 @@ fn simpler(
     })
 }
 
-/// Smaller ones, those that change the most first.
+/// Smaller values, those with the largest change first.
 fn integers(n: i64) -> Vec<i64> {
     let mut smaller = vec![0, 1, n / 16, n / 2, n - n / 4, n - 1];
     smaller.extend(rounded(n.unsigned_abs()).map(|n| n as i64));
@@ -53,7 +53,7 @@ fn integers(n: i64) -> Vec<i64> {
     smaller
 }
 
-/// With one significant digit, and with two, if that is fewer.
+/// The number rounded down to one significant digit, and to two, where that changes it.
 fn rounded(n: u64) -> impl Iterator<Item = u64> {
     let digits = n.checked_ilog10().unwrap_or(0) + 1;
     let round = move |left: u32| {
@@ -63,7 +63,7 @@ fn rounded(n: u64) -> impl Iterator<Item = u64> {
     [1, 2].into_iter().map(round).filter(move |&m| m < n)
 }
 
-/// A range as its upper end, a quantity as nothing, or with fewer digits.
+/// The upper end of a range; a quantity as zero, or with fewer digits.
 fn texts(text: &str) -> Vec<String> {
     if let Some((_, upper)) = text.split_once(" .. ") {
         return vec![upper.to_owned()];

@@ -1,4 +1,4 @@
-//! Giving messages up: the sender's side of partial reliability (RFC 3758 3.5, 4.1; RFC 7496 3).
+//! Abandoning messages: the sender's side of partial reliability (RFC 3758 3.5, 4.1; RFC 7496 3).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,18 +13,19 @@ use crate::send::{Fate, Limit, NewChunk, Outstanding, Partial};
 use crate::{Extension, PathId, StreamId, Time, Tsn};
 
 impl Association {
-    /// Messages that were given up: on one stream (SCTP_PR_STREAM_STATUS) or on all
+    /// Counts of abandoned messages: on one stream (SCTP_PR_STREAM_STATUS) or on all
     /// (SCTP_PR_ASSOC_STATUS; RFC 7496 4.3, 4.4).
     pub fn abandoned(&self, stream: Option<StreamId>) -> Abandoned {
         self.sender.abandonments.of(stream)
     }
 
-    /// Some message may be given up, and the peer can be told.
+    /// Whether messages may be abandoned: one was sent with a limit, and the peer supports FORWARD
+    /// TSN.
     pub(super) fn may_abandon(&self) -> bool {
         self.sender.unreliable && self.extensions.contains(Extension::PartialReliability)
     }
 
-    /// When the next message is to be given up that waits.
+    /// When the next queued message expires.
     pub(super) fn next_abandonment(&self) -> Option<Time> {
         if !self.may_abandon() || !self.state.may_send_data() {
             return None;
@@ -32,10 +33,10 @@ impl Association {
         self.sender.queue.next_expiry()
     }
 
-    /// Gives up what waits and has outlived its time, and what was lost and is not to be sent again;
-    /// then tells the peer what it is not to wait for. What is in flight has its chance.
+    /// Abandons queued messages that have expired, and messages of lost chunks that must not be
+    /// retransmitted; then sends a FORWARD TSN. Chunks in flight are not abandoned.
     pub(super) fn abandon_hopeless(&mut self, now: Time) {
-        // Asked for every packet, and nearly always there is nothing to give up.
+        // This runs for every packet, and there is nearly always nothing to abandon.
         if self.may_abandon() && self.state.may_send_data() {
             self.abandon_all_hopeless(now);
         }
@@ -69,8 +70,8 @@ impl Association {
         }
     }
 
-    /// RFC 7496 3.2: what has a lower priority gives way to a message of `size` bytes, first what has
-    /// not been sent.
+    /// RFC 7496 3.2: abandons messages with a lower priority to make room for a message of `size`
+    /// bytes, unsent ones first.
     pub(super) fn make_send_room(&mut self, now: Time, size: usize, priority: u32) {
         while self.send_room() < size {
             let Some(message) = self.sender.queue.below(priority) else { break };
@@ -97,13 +98,14 @@ impl Association {
         self.forward(now);
     }
 
-    /// RFC 3758 3.5 A2, A3: treats all of a message as finally acknowledged. `lost` is a chunk of it.
+    /// RFC 3758 3.5 A2, A3: treats all of a message as finally acknowledged. `lost` is one of its
+    /// chunks.
     fn abandon(&mut self, now: Time, message: &Partial, lost: Option<Tsn>) {
         let was_done = self.sender.is_done();
         let interleaves = self.extensions.contains(Extension::Interleaving);
         let (mut out, mut sent, mut paths) = (0, false, 0u64);
         let removed = self.sender.queue.remove(message);
-        // Nothing of it has a TSN if all of it waits.
+        // No part of the message has a TSN if all of it is queued.
         let begun = removed.as_ref().is_none_or(|removed| removed.begun.is_some());
         let mut each = |tsn, chunk: &Outstanding, fate| {
             sent = true;

@@ -1,5 +1,5 @@
-//! SACKs that arrive: what they acknowledge, what they report missing, and what follows
-//! (RFC 9260 6.2.1, 6.3, 7.2).
+//! Received SACKs: acknowledged and missing chunks, and the consequences (RFC 9260 6.2.1, 6.3,
+//! 7.2).
 
 use super::Association;
 use crate::config::BurstRule;
@@ -16,26 +16,27 @@ use crate::send::{Fate, Outstanding};
 use crate::wire::{COMMON_HEADER_LEN, GapBlock, Sack};
 use crate::{Extension, PathId, Time, Tsn};
 
-/// What a SACK did to one path.
+/// Effects of a SACK on one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathTally {
     pub(super) acked: u32,
     pub(super) acked_by_gaps: u32,
-    /// Of these, what may count towards partial_bytes_acked (CMT by ns-2's procedures).
+    /// Newly acknowledged bytes that may count towards partial_bytes_acked (CMT by ns-2's
+    /// procedures).
     pub(super) counted: u32,
     pub(super) in_flight_before: u32,
     newly_acked: NewlyAckedOn,
-    /// Of what was in flight, the cumulative ack acknowledges some.
+    /// The cumulative ack acknowledges data that was in flight.
     earliest: bool,
     /// Losses were found by missing reports.
     lost: bool,
-    /// The path has shown that it works.
+    /// An acknowledgement has shown that the path works.
     answered: bool,
-    /// By ns-2's procedures, T3-rtx stops for what was acknowledged.
+    /// By ns-2's procedures, T3-rtx stops for a chunk that was acknowledged.
     pub(super) stops_t3: bool,
 }
 
-/// Memory for one SACK's tally, kept from one to the next.
+/// Memory for one SACK's tally, reused for the next.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     paths: Vec<PathTally>,
@@ -47,26 +48,26 @@ pub(super) struct Tally {
 struct NewlyAcked {
     cumulatively: Option<Tsn>,
     by_gaps: Option<Tsn>,
-    /// The cumulative ack took a chunk that had been fast retransmitted.
+    /// The cumulative ack acknowledges a chunk that had been fast retransmitted.
     fast_retransmitted: bool,
 }
 
 impl NewlyAcked {
     fn highest(self) -> Option<Tsn> {
-        // Gap blocks lie above the cumulative TSN ack.
+        // Gap ack blocks are above the cumulative TSN ack.
         self.by_gaps.or(self.cumulatively)
     }
 }
 
 impl Association {
-    /// RFC 9260 6.2.1. True if it was heeded.
+    /// Processes a SACK (RFC 9260 6.2.1). False if it was discarded or ended the association.
     pub(super) fn handle_sack(&mut self, now: Time, sack: &Sack<'_>) -> bool {
         self.stats.sacks_received += 1;
         self.ns2_allow_new_data();
         let cumulative = sack.cumulative_tsn_ack;
         let outstanding = self.sender.flight.next_tsn().offset_from(cumulative);
-        // RFC 9260 6.2.1 (D i): "If Cumulative TSN Ack is less than the Cumulative TSN Ack Point, then
-        // drop the SACK chunk": it came late.
+        // RFC 9260 6.2.1 (D i): "If Cumulative TSN Ack is less than the Cumulative TSN Ack Point,
+        // then drop the SACK chunk": it is late.
         if cumulative.is_before(self.sender.flight.ack_point()) {
             self.stats.dropped += 1;
             return false;
@@ -81,7 +82,7 @@ impl Association {
             || sack.all_gaps().any(|g| g.is_sound() && unsent(g))
         {
             if self.is_renumbered() {
-                // It may have left before the reset, and be late.
+                // It may have been sent before the reset, and be late.
                 self.stats.dropped += 1;
             } else {
                 self.violation("it acknowledged data that was never sent");
@@ -90,8 +91,9 @@ impl Association {
         }
         let counted = self.extensions.contains(Extension::PacketCount);
         let packets = counted.then(|| sack.packets());
-        // By ns-2's procedures a SACK without gap blocks takes back nothing that others acknowledged. Its
-        // receiver never drops data again; one that has, shows it by a cumulative TSN ack below that data.
+        // By ns-2's procedures a SACK without gap ack blocks revokes nothing that earlier ones
+        // acknowledged. The module's receiver never drops data again; a receiver that did shows it
+        // by a cumulative TSN ack just below that data.
         let silent = self.is_ns2()
             && !self.is_ns2_cmt()
             && sack.all_gaps().next().is_none()
@@ -114,8 +116,8 @@ impl Association {
         !self.is_closed()
     }
 
-    /// A window that has opened had no room for the probe: waiting for T3-rtx would be in vain. Not a
-    /// sign of congestion, so no window is cut.
+    /// Retransmits a window probe once the window has opened, which had no room for it: waiting for
+    /// T3-rtx would be in vain. The loss is not a sign of congestion, so no window is cut.
     fn resend_refused_probe(&mut self) {
         let Some(tsn) = self.sender.refused_probe() else { return };
         let Some((path, size)) = self.sender.flight.get(tsn).map(|c| (c.path, c.size())) else {
@@ -137,8 +139,9 @@ impl Association {
         }
     }
 
-    /// A SHUTDOWN's cumulative TSN ack: it says nothing of gaps (RFC 9260 9.2). One of what was never
-    /// sent acknowledges nothing: pion up to 1.8 puts its own ack point there.
+    /// Processes a SHUTDOWN's cumulative TSN ack, which comes without gap ack blocks (RFC 9260
+    /// 9.2). A TSN that was never sent acknowledges nothing: pion up to 1.8 puts its own ack point
+    /// there.
     pub(super) fn handle_shutdown_ack_point(&mut self, now: Time, cumulative: Tsn) {
         let flight = &self.sender.flight;
         if cumulative.is_before(flight.ack_point())
@@ -151,7 +154,7 @@ impl Association {
         self.acknowledge(now, cumulative, None::<std::iter::Empty<GapBlock>>, None);
     }
 
-    /// `packets` is how many packets with DATA the SACK answers, if it tells.
+    /// `packets` is the number of packets with DATA that the SACK answers, if it reports that.
     fn acknowledge(
         &mut self,
         now: Time,
@@ -202,22 +205,22 @@ impl Association {
                 self.ns2_after_sack(found);
             }
         } else {
-            // RFC 9260 7.2.4: "if the received SACK chunk also acknowledges new DATA chunks and advances
-            // the Cumulative TSN Ack Point, the cwnd adjustment rules defined in Sections 7.2.1 and
-            // 7.2.2 MUST be applied first."
+            // RFC 9260 7.2.4: "if the received SACK chunk also acknowledges new DATA chunks and
+            // advances the Cumulative TSN Ack Point, the cwnd adjustment rules defined in Sections
+            // 7.2.1 and 7.2.2 MUST be applied first."
             self.update_windows(&view, &tally.paths);
             self.count_missing_reports(now, &view, &mut tally.paths);
         }
         for i in 0..self.paths.len() {
             if cmt {
-                // Done with the windows.
+                // Updated together with the windows.
             } else if ns2 {
                 self.ns2_update_t3(now, PathId(i as u8), tally.paths[i].stops_t3);
             } else {
                 self.update_t3(now, PathId(i as u8));
                 if tally.paths[i].earliest {
-                    // RFC 9260 6.3.2 (R3): "the DATA chunk with the earliest outstanding TSN for that
-                    // address" is acknowledged, since all below is as well.
+                    // RFC 9260 6.3.2 (R3): "the DATA chunk with the earliest outstanding TSN for
+                    // that address" is acknowledged, because all below it are as well.
                     self.paths[i].restart_t3(now);
                 }
             }
@@ -247,7 +250,7 @@ impl Association {
         self.tell_if_drained(was_done);
     }
 
-    /// Takes what is acknowledged out of flight; the highest TSNs acknowledged for the first time.
+    /// Removes acknowledged chunks from flight; returns the highest newly acknowledged TSNs.
     fn take_acknowledged(
         &mut self,
         now: Time,
@@ -274,7 +277,7 @@ impl Association {
             }
             t.acked += chunk.size();
             t.acked_by_gaps += if by_gaps { chunk.size() } else { 0 };
-            // RFC 9260 8.2 leaves open which path an answer credits.
+            // RFC 9260 8.2 leaves open which path an acknowledgement credits.
             let given_up = fate == Fate::Lost(LossCause::Timeout);
             t.answered |= if ns2 {
                 Self::ns2_believes(config, path, chunk, fate, by_gaps)
@@ -282,8 +285,8 @@ impl Association {
                 failover.believes(Doubts { wandered: chunk.wandered, given_up, dormant })
             };
             t.newly_acked.note(tsn, by_gaps);
-            // RFC 8985 6.2 (2): an answer that comes sooner than the shortest round trip is one to an
-            // earlier transmission.
+            // RFC 8985 6.2 (2): an acknowledgement that arrives sooner than the shortest round trip
+            // is for an earlier transmission.
             let age = now.since(chunk.sent);
             if chunk.transmissions == 1 || path.shortest_rtt().is_some_and(|rtt| age >= rtt) {
                 t.newly_acked.note_sent(chunk.sent);
@@ -323,7 +326,8 @@ impl Association {
             if fate != Fate::Acked {
                 update.on_cumulatively_acked(chunk.path);
             }
-            // RFC 3758 3.5 A2: what was given up counted as acknowledged at once, and not for the window.
+            // RFC 3758 3.5 A2: an abandoned chunk was counted as acknowledged at once, and not for
+            // the window.
             if !matches!(fate, Fate::Acked | Fate::Abandoned) {
                 result.cumulatively = Some(tsn);
                 newly(paths, tsn, &chunk, fate, false);
@@ -375,11 +379,12 @@ impl Association {
                     }
                 });
             }
-            // RFC 9260 6.2.1 (D iii): what was acknowledged before and no longer is, is outstanding
-            // again; T3-rtx runs for it (R4).
+            // RFC 9260 6.2.1 (D iii): a chunk that is no longer acknowledged is outstanding again;
+            // T3-rtx runs for it (R4).
             for (tsn, path, transmissions, size) in reneged {
                 stats.reneged += 1;
-                // "Count one miss indication towards Fast Retransmit", unless this SACK reports it anyway.
+                // "Count one miss indication towards Fast Retransmit", unless this SACK reports it
+                // anyway.
                 if !ns2
                     && result.highest().is_none_or(|highest| !tsn.is_before(highest))
                     && let Some(chunk) = sender.flight.get_mut(tsn)
@@ -397,7 +402,7 @@ impl Association {
         result
     }
 
-    /// RFC 9260 6.3.1: what the SACK at hand measures.
+    /// Takes the round-trip samples of the current SACK (RFC 9260 6.3.1).
     fn sample_round_trips(&mut self, now: Time) {
         let Self { policies, cause, acked, samples, .. } = self;
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
@@ -407,8 +412,8 @@ impl Association {
         }
     }
 
-    /// RFC 9260 7.2.4: missing reports, and fast retransmission of what they find lost.
-    /// True if there is any.
+    /// Counts missing reports, and marks the chunks that they find lost for fast retransmission
+    /// (RFC 9260 7.2.4). True if there are any.
     fn count_missing_reports(
         &mut self,
         now: Time,
@@ -436,7 +441,7 @@ impl Association {
             chunk.reports = c.reports;
             if policies.loss.is_lost(&c) {
                 if ns2 {
-                    // Already, for it may be marked again before it leaves.
+                    // Set it now, because the chunk may be marked again before it is sent.
                     chunk.own_recover = Some(highest);
                 }
                 missing.push((tsn, chunk.path, chunk.size()));
@@ -459,11 +464,11 @@ impl Association {
                 continue;
             }
             p.drop_rtt_probe(tsn);
-            // RFC 3758 3.5 F5: "the appropriate congestion adjustment MUST be made" for a chunk that was
-            // abandoned in flight as well.
+            // RFC 3758 3.5 F5: "the appropriate congestion adjustment MUST be made" for a chunk
+            // that was abandoned in flight as well.
             //
-            // What had left before T3-rtx expired is of the flight that the timeout has cut the window
-            // for (RFC 6675 5.1: no new recovery for it).
+            // A chunk sent before T3-rtx expired belongs to the flight for which the timeout has
+            // cut the window (RFC 6675 5.1: no new recovery for it).
             let cut_for = p.last_timeout().is_some_and(|timeout| sent < timeout);
             if !tally[path.index()].lost && !cut_for {
                 tally[path.index()].lost = true;
@@ -472,7 +477,7 @@ impl Association {
                 let exit = own.unwrap_or(highest);
                 let cut = self.policies.cwnd_update.on_fast_retransmit(path, tsn, exit);
                 if cut {
-                    // RFC 9260 7.2.4 (2): the windows of those paths are cut once a window.
+                    // RFC 9260 7.2.4 (2): the windows of those paths are cut once per window.
                     let view = PathsView {
                         paths: &self.paths,
                         primary: self.primary,
@@ -480,7 +485,7 @@ impl Association {
                     };
                     let w = self.policies.congestion.on_fast_retransmit(&view.path(path), view);
                     self.paths[path.index()].set_window(w);
-                    // RFC 9260 7.2.4 (3): the first packet leaves whatever the window.
+                    // RFC 9260 7.2.4 (3): the first packet is sent regardless of the window.
                     self.grant_allowance(path);
                 }
             }
@@ -492,7 +497,7 @@ impl Association {
         true
     }
 
-    /// RFC 9260 7.2.1, 7.2.2.
+    /// Grows the windows of paths with acknowledged data (RFC 9260 7.2.1, 7.2.2).
     fn update_windows(&mut self, view: &SackView<'_>, tally: &[PathTally]) {
         for (i, t) in tally.iter().enumerate() {
             if t.acked == 0 {
@@ -514,8 +519,9 @@ impl Association {
         }
     }
 
-    /// RFC 9260 6.3.2: R2 stops the timer when nothing is outstanding on the path; as by R3, it restarts
-    /// when the chunk that was outstanding for the longest time no longer is, whatever its TSN.
+    /// RFC 9260 6.3.2: R2 stops T3-rtx when nothing is outstanding on the path. In the spirit of
+    /// R3, T3-rtx restarts when the chunk that was outstanding for the longest time no longer is,
+    /// whatever its TSN.
     pub(super) fn update_t3(&mut self, now: Time, path: PathId) {
         let flight = &self.sender.flight;
         let p = &mut self.paths[path.index()];

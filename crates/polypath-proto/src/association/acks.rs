@@ -1,25 +1,25 @@
-//! The SACK that this side owes the peer (RFC 9260 6.2).
+//! The pending SACK (RFC 9260 6.2).
 
 use crate::policy::ack::{AckTime, Arrival};
 use crate::{PathId, Time};
 
-/// When it leaves, and where to.
+/// Time and path of the pending SACK.
 #[derive(Debug)]
 pub(super) struct PendingAck {
     /// Packets with DATA since the last SACK.
     packets: u32,
-    /// At the latest then.
+    /// The SACK is sent at this time at the latest.
     deadline: Option<Time>,
     due: bool,
-    /// The SACK that is due leaves the count and the deadline as they are.
+    /// The SACK that is due resets neither the count nor the deadline.
     keep: bool,
-    /// It leaves the deadline as it is.
+    /// The SACK that is due does not reset the deadline.
     keep_deadline: bool,
-    /// Where the last DATA came from.
+    /// The path of the last DATA.
     pub(super) last_path: PathId,
     /// The timestamp of the first packet with DATA since the last SACK.
     pub(super) echo: Option<u32>,
-    /// A retransmission has come since the last SACK.
+    /// A retransmission has arrived since the last SACK.
     pub(super) retransmission: bool,
 }
 
@@ -37,7 +37,7 @@ impl PendingAck {
         }
     }
 
-    /// Counts a packet with DATA: how many there are now.
+    /// Counts a packet with DATA; returns the number since the last SACK.
     pub(super) const fn count(&mut self, path: PathId) -> u32 {
         self.last_path = path;
         self.packets += 1;
@@ -74,12 +74,12 @@ impl PendingAck {
         }
     }
 
-    /// The timer has expired, and by the module's rules for CMT nothing is counted any more.
+    /// Resets the count when the timer has expired, by the rules of ns-2's module for CMT.
     pub(super) const fn forget_count(&mut self) {
         self.packets = 0;
     }
 
-    /// It is due, and answers all that waits.
+    /// Makes a SACK due that resets the count and the deadline.
     pub(super) const fn demand(&mut self) {
         self.due = true;
         self.keep = false;
@@ -95,7 +95,7 @@ impl PendingAck {
         self.packets
     }
 
-    /// A packet that leaves anyway should carry it.
+    /// Whether a packet that is sent anyway should carry the SACK.
     pub(super) const fn is_pending(&self) -> bool {
         self.due || self.packets > 0
     }
@@ -104,7 +104,7 @@ impl PendingAck {
         if self.due && !self.keep && !self.keep_deadline { None } else { self.deadline }
     }
 
-    /// The SACK has left.
+    /// The SACK has been sent.
     pub(super) const fn sent(&mut self) {
         if !self.keep {
             self.packets = 0;

@@ -1,4 +1,5 @@
-//! Chunks that are authenticated (RFC 4895): which, with what, and what becomes of those that are not.
+//! Chunk authentication (RFC 4895): which chunks need it, the keys, and the handling of
+//! unauthenticated chunks.
 
 use super::Association;
 use super::control::{Control, OwnedCause};
@@ -14,12 +15,13 @@ impl Association {
         &self.auth_keys
     }
 
-    /// Changes the endpoint pair shared keys (RFC 6458 8.1.20, 8.3.3, 8.3.4: `SCTP_AUTH_ACTIVE_KEY`,
-    /// `SCTP_AUTH_KEY`, `SCTP_AUTH_DELETE_KEY`). The other side has to have a key before this one uses it.
+    /// Changes the endpoint pair shared keys (RFC 6458 8.1.20, 8.3.3, 8.3.4:
+    /// `SCTP_AUTH_ACTIVE_KEY`, `SCTP_AUTH_KEY`, `SCTP_AUTH_DELETE_KEY`). The peer must have a key
+    /// before this side uses it.
     ///
     /// # Errors
     ///
-    /// What `change` says; nothing was changed then.
+    /// The error that `change` returns; nothing is changed then.
     pub fn change_auth_keys(
         &mut self,
         change: impl FnOnce(&mut AuthKeys) -> Result<(), KeyError>,
@@ -33,25 +35,25 @@ impl Association {
         Ok(())
     }
 
-    /// Chunk types that this side takes only authenticated (`SCTP_LOCAL_AUTH_CHUNKS`); `None` if the two
-    /// sides have not agreed on that.
+    /// Chunk types that this side accepts only authenticated (`SCTP_LOCAL_AUTH_CHUNKS`); `None` if
+    /// the two sides have not agreed on authentication.
     pub fn local_auth_chunks(&self) -> Option<ChunkTypes> {
         self.auth.as_ref().map(|_| demanded(&self.config))
     }
 
-    /// What the peer takes only authenticated (`SCTP_PEER_AUTH_CHUNKS`).
+    /// Chunk types that the peer accepts only authenticated (`SCTP_PEER_AUTH_CHUNKS`).
     pub fn peer_auth_chunks(&self) -> Option<ChunkTypes> {
         let auth = self.auth.as_ref()?;
         let listed: Vec<u8> = (0..=u8::MAX).filter(|ty| auth.wants(*ty)).collect();
         Some(ChunkTypes::authenticated(&listed))
     }
 
-    /// What this side says in its INIT.
+    /// Authentication parameters in this side's INIT or INIT ACK.
     pub(super) fn auth_offer(&self) -> AuthOffer {
         AuthOffer::ours(&self.config, &self.shared.secret, self.local_tag, self.local_initial_tsn)
     }
 
-    /// Both sides' parameters are known, and what they have agreed on.
+    /// Derives the keys from both sides' parameters, if both have agreed on authentication.
     pub(super) fn start_authentication(&mut self, theirs: Option<&AuthOffer>) {
         let agreed = self.extensions.contains(Extension::Authentication);
         self.auth = theirs.filter(|_| agreed).map(|theirs| {
@@ -59,7 +61,7 @@ impl Association {
         });
     }
 
-    /// Bytes that every packet with DATA needs beside it.
+    /// Bytes that every packet with DATA needs besides DATA.
     pub(super) fn overhead(&self) -> usize {
         let auth = self.auth.as_ref().filter(|auth| auth.wants_more());
         self.extensions.overhead() + auth.map_or(0, |auth| auth.chunk_len())
@@ -69,7 +71,7 @@ impl Association {
     pub(super) fn auth_room(&self, purpose: Purpose) -> usize {
         let Some(auth) = &self.auth else { return 0 };
         let wanted = match self.control.front() {
-            // It has the size that it has to have.
+            // The packet's size is fixed: reserve room only if its own chunks need it.
             Some((_, Control::MtuProbe(size, _))) => {
                 auth.is_demanded(chunk_type::HEARTBEAT)
                     || (size.is_some() && auth.is_demanded(chunk_type::PAD))
@@ -81,19 +83,20 @@ impl Association {
         if wanted { auth.chunk_len() } else { 0 }
     }
 
-    /// Puts the AUTH chunk into a packet of `len` bytes; its length then.
+    /// Adds the AUTH chunk to a packet of `len` bytes; returns the new length.
     pub(super) fn authenticate(&self, buf: &mut [u8], len: usize) -> usize {
         self.auth.as_ref().map_or(len, |auth| auth.authenticate(buf, len))
     }
 
-    /// This side takes such a chunk only authenticated.
+    /// Whether this side accepts such a chunk only authenticated.
     pub(super) fn demands_auth(&self, ty: u8) -> bool {
         self.auth.as_ref().is_some_and(|auth| auth.demands(ty))
     }
 
-    /// Whether what follows an AUTH chunk is to be looked at; `rest` is the packet from it on.
+    /// Whether the chunks after an AUTH chunk are to be processed; `rest` is the packet from the
+    /// AUTH chunk on.
     pub(super) fn verify(&mut self, path: Option<PathId>, auth: &Auth<'_>, rest: &[u8]) -> bool {
-        // Without a key, RFC 9260 3.2 would have it stop at an unknown chunk of this type.
+        // Without keys this is an unknown chunk, at which processing stops (RFC 9260 3.2).
         let Some(keys) = &self.auth else { return false };
         match keys.verify(auth, rest) {
             Ok(()) => return true,
@@ -108,17 +111,17 @@ impl Association {
         false
     }
 
-    /// The packet's second chunk is a COOKIE ECHO, and there are no keys yet: both sides have opened the
-    /// association at once.
+    /// Whether the packet's second chunk is a COOKIE ECHO while there are no keys yet: both sides
+    /// have opened the association at once.
     pub(super) fn awaits_cookie_behind(&self, packet: &Packet<'_>) -> bool {
         self.auth.is_none()
             && self.is_opening()
             && matches!(packet.chunks().nth(1), Some(Ok(Chunk::CookieEcho(_))))
     }
 
-    /// A COOKIE ECHO of the peer, the first chunk of a packet or behind an AUTH chunk: whether it is
-    /// authenticated as it has to be (RFC 4895 6.3). Where the association has no keys yet, the cookie
-    /// has what they are made of.
+    /// Whether a COOKIE ECHO of the peer, the first chunk of a packet or after an AUTH chunk, is
+    /// authenticated as required (RFC 4895 6.3). If the association has no keys yet, they are
+    /// derived from the cookie.
     #[inline(never)]
     pub(crate) fn trusts_cookie_echo(&mut self, now: Time, packet: &Packet<'_>) -> bool {
         let trusted = if let Some(auth) = &self.auth {
@@ -130,7 +133,7 @@ impl Association {
                 Some(Ok(cookie)) => {
                     trusts_stranger(&cookie, &self.config, secret, &self.auth_keys, packet)
                 }
-                // It is refused for what it is.
+                // An invalid cookie is rejected later.
                 _ => true,
             }
         };
@@ -139,7 +142,7 @@ impl Association {
     }
 }
 
-/// The cookie in a COOKIE ECHO at the head of a packet, behind an AUTH chunk or not.
+/// The cookie of a COOKIE ECHO at the head of a packet, after an AUTH chunk or not.
 fn cookie_of<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
     packet.chunks().take(2).find_map(|chunk| match chunk {
         Ok(Chunk::CookieEcho(echo)) => Some(echo.cookie),
@@ -155,7 +158,8 @@ fn trusts(auth: &Authentication, packet: &Packet<'_>) -> bool {
     }
 }
 
-/// The same for a peer without an association. Who has to authenticate its cookie and cannot gets none.
+/// Like `trusts`, for a peer without an association. A COOKIE ECHO that must be authenticated and
+/// is not is rejected.
 pub(crate) fn trusts_stranger(
     cookie: &StateCookie,
     config: &crate::Config,

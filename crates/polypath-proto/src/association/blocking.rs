@@ -1,15 +1,16 @@
-//! How long the peer's receive buffer holds up the sender: receive-buffer blocking.
+//! Measures how long the peer's receive buffer holds up the sender: receive-buffer blocking.
 //!
-//! Natarajan 2009, 1: "Even though the congestion window would allow new data transmission, rbuf blocking
-//! (i.e., flow control) stalls the sender". A window that is smaller than the paths' bandwidth-delay product
-//! holds up every transfer, for parts of a round trip; what counts here is that a path stands still.
+//! Natarajan 2009, 1: "Even though the congestion window would allow new data transmission, rbuf
+//! blocking (i.e., flow control) stalls the sender". A window that is smaller than the paths'
+//! bandwidth-delay product holds up every transfer, for parts of a round trip; this counts only the
+//! time in which a path is idle.
 
 use super::Association;
 use crate::Time;
 use crate::policy::PathState;
 
 impl Association {
-    /// All that may leave now has left.
+    /// Called when everything that may be sent now has been sent.
     pub(super) fn note_blocking(&mut self, now: Time) {
         match (self.blocked_since, self.is_blocked()) {
             (None, true) => self.blocked_since = Some(now),

@@ -1,15 +1,16 @@
-//! Buffers split between the paths (`buffer_splitting`): a path that stalls does not take all of them.
+//! Splits the buffers between the paths (`buffer_splitting`), so that a path that stalls does not
+//! take all of them.
 //!
-//! Dreibholz, Becke, Rathgeb, Tuexen, "On the Use of Concurrent Multipath Transfer over Asymmetric Paths"
-//! (2010), and draft-tuexen-tsvwg-sctp-multipath: with n paths, new data leaves on one while less than an
-//! n-th part of the buffer is outstanding there. usrsctp: sctp_buffer_splitting.
+//! Dreibholz, Becke, Rathgeb, Tuexen, "On the Use of Concurrent Multipath Transfer over Asymmetric
+//! Paths" (2010), and draft-tuexen-tsvwg-sctp-multipath: with n paths, new data is sent on one
+//! while less than an n-th part of the buffer is outstanding there. usrsctp: sctp_buffer_splitting.
 
 use super::Association;
 use crate::config::BufferSplitting;
 use crate::policy::PathState;
 
 impl Association {
-    /// New data leaves on a path that has less than this outstanding.
+    /// New data is sent on a path only if fewer bytes than this are outstanding there.
     pub(super) fn path_share(&self) -> u32 {
         let splitting = self.config.buffer_splitting();
         if splitting == BufferSplitting::Off || !self.policies.scheduler.is_concurrent() {

@@ -1,5 +1,5 @@
-//! INIT and COOKIE ECHO for an association that exists: both sides opened at once, chunks came
-//! twice, or the peer restarted (RFC 9260 5.2).
+//! INIT and COOKIE ECHO for an existing association: simultaneous opening, duplicated chunks, or a
+//! restart of the peer (RFC 9260 5.2).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,8 +17,8 @@ use crate::wire::{CauseWriter, CommonHeader, DoesNotFit, Init};
 use crate::{FourTuple, PathId, Time, Tsn, VerificationTag};
 
 impl Association {
-    /// An INIT from an address of this association's peer, or that lists one (RFC 9260 5.1.2 D, 5.2.1,
-    /// 5.2.2). `fresh` holds a tag and TSN that nobody has used.
+    /// Processes an INIT from an address of this association's peer, or one that lists such an
+    /// address (RFC 9260 5.1.2 D, 5.2.1, 5.2.2). `fresh` holds an unused tag and TSN.
     pub(crate) fn handle_init(
         &mut self,
         now: Time,
@@ -41,7 +41,8 @@ impl Association {
                 };
                 (to, own, Default::default())
             }
-            // RFC 9260 9.2: in SHUTDOWN-ACK-SENT the INIT is discarded and the SHUTDOWN ACK repeated.
+            // RFC 9260 9.2: in SHUTDOWN-ACK-SENT the INIT is discarded and the SHUTDOWN ACK
+            // repeated.
             State::ShutdownAckSent(timers) => {
                 let path = timers.path;
                 self.control.push(path, Control::ShutdownAck);
@@ -49,8 +50,9 @@ impl Association {
             }
             // RFC 9260 5.2.1, 5.2.2: neither a collision nor a restart may bring new addresses.
             _ if !known => return self.refuse_new_addresses(init, from, &parameters.addresses),
-            // RFC 9260 5.2.1. The INIT ACK shows this side's tag, so that it goes to the transport address
-            // that has sent the peer's INIT ACK, and to no other UDP port of that host.
+            // RFC 9260 5.2.1. The INIT ACK reveals this side's tag, so send it only to the
+            // transport address that the peer's INIT ACK was sent from, and to no other UDP port of
+            // that host.
             State::CookieEchoed(_) => {
                 let path = self.path_for(&from).map(|path| self.paths[path.index()].remote());
                 let to = FourTuple { remote: path.unwrap_or(from.remote), ..from };
@@ -71,10 +73,11 @@ impl Association {
         self.reply(to, packet);
     }
 
-    /// Where an INIT ACK goes in COOKIE-WAIT: it shows this side's tag, with which whoever reads it can open
-    /// the association in the peer's place.
+    /// Destination of an INIT ACK in COOKIE-WAIT. It reveals this side's tag, with which any reader
+    /// could open the association in the peer's place.
     fn named_destination(&self, from: &FourTuple, listed: &[IpAddr]) -> Option<FourTuple> {
-        // RFC 9260 5.4 (1): until the peer has answered, these alone are CONFIRMED.
+        // RFC 9260 5.4 (1): until the peer has answered, only the addresses that the application
+        // passed are CONFIRMED.
         let named = |ip: IpAddr| self.paths.iter().find(|p| p.is_confirmed() && p.is_to(ip));
         // RFC 9260 5.2.1 (3): "SHOULD be sent to the source address of the received packet".
         if let Some(path) = named(from.remote.ip()) {
@@ -87,13 +90,13 @@ impl Association {
         Some(FourTuple { local, remote: path.remote() })
     }
 
-    /// What stands for the two tags in a state cookie. RFC 9260 5.2.2: the tie tags are "populated with a
-    /// random value": the cookie can be read by whoever gets it (RFC 5062 3.3).
+    /// Tie tags for a state cookie. RFC 9260 5.2.2: they are "populated with a random value",
+    /// because any receiver of the cookie can read it (RFC 5062 3.3).
     fn tie_tags(&self) -> (VerificationTag, VerificationTag) {
         let tags = [self.local_tag.0.to_be_bytes(), self.peer_tag.0.to_be_bytes()].concat();
         let mac = hmac(&self.heartbeat_key, &[b"tie tags", &tags]);
         let word = |at: usize| u32::from_be_bytes([mac[at], mac[at + 1], mac[at + 2], mac[at + 3]]);
-        // 0 stands for no association.
+        // 0 means no association.
         (VerificationTag(word(0) | 1), VerificationTag(word(4) | 1))
     }
 
@@ -105,10 +108,10 @@ impl Association {
         });
     }
 
-    /// Discards an INIT, and answers with an ABORT that has its initiate tag. The peer of this association
-    /// never gets one: an INIT with its tag is a late copy of the one that opened the association, for a
-    /// restarted peer has another tag (RFC 9260 5.3.1), and the ABORT would end what the INIT "MUST NOT
-    /// change" (3.3.2).
+    /// Discards an INIT, and replies with an ABORT that has its initiate tag. The peer of this
+    /// association never gets one: an INIT with its tag is a late copy of the one that opened the
+    /// association, because a restarted peer has another tag (RFC 9260 5.3.1), and the ABORT would
+    /// end the association, which the INIT "MUST NOT change" (3.3.2).
     fn discard_init(
         &mut self,
         init: &Init<'_>,
@@ -142,7 +145,7 @@ impl Association {
         }
     }
 
-    /// A COOKIE ECHO for an association that exists (RFC 9260 5.2.4, table 12). `tag` is the
+    /// Processes a COOKIE ECHO for an existing association (RFC 9260 5.2.4, table 12). `tag` is the
     /// verification tag of its packet. True if the packet belongs to this association from now on.
     pub(crate) fn handle_cookie_echo(
         &mut self,
@@ -181,7 +184,7 @@ impl Association {
             (true, false) => self.accept_collision(now, &cookie, from),
             // Action D: the tags are those of the association: a late or repeated COOKIE ECHO.
             (true, true) => self.accept_again(now, &cookie, from),
-            // Action C: the cookie is from an earlier attempt of ours; and every other case.
+            // Action C: the cookie is from an earlier attempt of this side; and every other case.
             _ => {
                 self.stats.dropped += 1;
                 false
@@ -200,7 +203,7 @@ impl Association {
         self.reply(from, packet);
     }
 
-    /// RFC 9260 5.2.4.1, action A, and 5.2.4.2.
+    /// RFC 9260 5.2.4.1, action A, and 5.2.4.2: the peer has restarted.
     fn restart(&mut self, now: Time, cookie: &StateCookie, from: FourTuple) -> bool {
         if let State::ShutdownAckSent(timers) = &self.state {
             let path = timers.path;
@@ -242,8 +245,8 @@ impl Association {
         true
     }
 
-    /// RFC 9260 5.2.4 A: "treated the same as if it received an ABORT chunk followed by a new COOKIE ECHO":
-    /// every path begins anew, unconfirmed.
+    /// RFC 9260 5.2.4 A: "treated the same as if it received an ABORT chunk followed by a new
+    /// COOKIE ECHO": restarts every path as unconfirmed.
     fn restart_paths(&mut self, now: Time) {
         for i in 0..self.paths.len() {
             let path = &mut self.paths[i];
@@ -264,7 +267,7 @@ impl Association {
         }
     }
 
-    /// RFC 9260 5.2.4, action B: the peer's tag in the cookie is the one that holds.
+    /// RFC 9260 5.2.4, action B: adopts the peer's tag from the cookie.
     fn accept_collision(&mut self, now: Time, cookie: &StateCookie, from: FourTuple) -> bool {
         if self.state.is_synchronised() || self.is_closed() {
             self.stats.dropped += 1;
@@ -278,12 +281,13 @@ impl Association {
         self.accept_again(now, cookie, from)
     }
 
-    /// RFC 9260 5.2.4, action D: the association is established if it was not, and the COOKIE ACK is sent.
+    /// RFC 9260 5.2.4, action D: establishes the association if necessary, and sends the COOKIE
+    /// ACK.
     fn accept_again(&mut self, now: Time, cookie: &StateCookie, from: FourTuple) -> bool {
         if self.is_closed() {
             return false;
         }
-        // The peer has sent to this address: it knows it.
+        // The peer has sent to this address, so it knows it.
         self.peer_knows(from.local.ip());
         if !self.state.is_synchronised() {
             self.control.clear();
@@ -296,7 +300,7 @@ impl Association {
         true
     }
 
-    /// RFC 9260 6.4: to the address that the COOKIE ECHO came from.
+    /// Sends the COOKIE ACK to the source of the COOKIE ECHO (RFC 9260 6.4).
     pub(super) fn push_cookie_ack(&mut self, now: Time, from: FourTuple) {
         let Some(path) = self.path_for(&from).or_else(|| self.redirected(self.primary)) else {
             return;
@@ -305,10 +309,10 @@ impl Association {
         self.acknowledge_cookie(now, path);
     }
 
-    /// The peer's addresses are those of the INIT that the cookie was made for; other paths go. Returns the
-    /// path to the address that the INIT ACK was sent to: "For the receiver of the COOKIE ECHO chunk, the only
-    /// CONFIRMED address" (RFC 9260 5.4 (2)). If nothing reaches it any more, it is the path of the COOKIE
-    /// ECHO, which is not confirmed.
+    /// Adopts the peer's addresses from the INIT that the cookie was made for, and removes other
+    /// paths. Returns the path to the address that the INIT ACK was sent to: "For the receiver of
+    /// the COOKIE ECHO chunk, the only CONFIRMED address" (RFC 9260 5.4 (2)). If no local address
+    /// reaches it any more, returns the path of the COOKIE ECHO, which is not confirmed.
     pub(super) fn take_addresses(
         &mut self,
         now: Time,
@@ -335,8 +339,8 @@ impl Association {
         Some(path)
     }
 
-    /// The path to the address that the INIT ACK was sent to. The local address that it was sent from may have
-    /// gone since; the one that the COOKIE ECHO came to is there.
+    /// The path to the address that the INIT ACK was sent to. The host may have lost the local
+    /// address that it was sent from; it has the one that the COOKIE ECHO arrived at.
     fn init_ack_path(
         &mut self,
         now: Time,
@@ -355,7 +359,7 @@ impl Association {
         self.path_to(now, local, remote)
     }
 
-    /// The path to a remote address, from this local one if there is none yet.
+    /// The path to a remote address; adds one from this local address if there is none yet.
     fn path_to(&mut self, now: Time, local: IpAddr, remote: SocketAddr) -> Option<PathId> {
         let from = FourTuple { local: SocketAddr::new(local, 0), remote };
         let path = self.path_for(&from).or_else(|| self.add_path(now, local, remote))?;
@@ -363,8 +367,8 @@ impl Association {
         Some(path)
     }
 
-    /// The new association's numbers; what the old one had not delivered is lost, what waits to be
-    /// sent and has no TSN yet is sent to the new peer.
+    /// Adopts the new association's numbers. Data that the old one had not delivered is lost;
+    /// queued data without a TSN is sent to the new peer.
     fn restart_transfer(&mut self, cookie: &StateCookie) {
         let mut lost = 0;
         for (_, chunk) in self.sender.flight.iter() {

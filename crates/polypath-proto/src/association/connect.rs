@@ -33,7 +33,7 @@ impl Association {
         self.control.push(path, Control::Init);
     }
 
-    /// RFC 9260 5.1 B: the peer is willing.
+    /// Processes an INIT ACK (RFC 9260 5.1 B).
     pub(super) fn handle_init_ack(
         &mut self,
         now: Time,
@@ -49,9 +49,9 @@ impl Association {
         let stale = wait.stale;
         let parameters = match init::read(init, from.remote.ip(), &self.config, true) {
             Ok(parameters) => parameters,
-            // RFC 9260 3.3.3: "MUST discard the packet, SHOULD send a packet in response containing an ABORT
-            // chunk and using the Initiate Tag as the Verification Tag, and MUST NOT change the state of any
-            // existing association".
+            // RFC 9260 3.3.3: "MUST discard the packet, SHOULD send a packet in response containing
+            // an ABORT chunk and using the Initiate Tag as the Verification Tag, and MUST NOT
+            // change the state of any existing association".
             Err(error @ InitError::SmallWindow) => {
                 let header = self.reply_header(init.initiate_tag);
                 let packet = abort_packet(header, false, &self.shared, |c| error.write(c));
@@ -76,12 +76,12 @@ impl Association {
             // RFC 9260 5.1.2 C.
             self.set_peer_addresses(now, &parameters.addresses, from.remote.port());
         } else {
-            // RFC 9260 5.1.2 A would leave the source alone. But a peer that is bound to an unspecified
-            // address, or behind a NAT, lists none: the addresses that the application has named stay. They
-            // carry no data before they have answered a HEARTBEAT.
+            // RFC 9260 5.1.2 A would leave only the source address. But a peer that is bound to an
+            // unspecified address, or behind a NAT, lists none: keep the addresses that the
+            // application passed. They carry no data before they have answered a HEARTBEAT.
             self.learn_addresses(now, &parameters.addresses, from.remote.port());
         }
-        // Where the INIT ACK comes from, the cookie goes.
+        // Send the cookie to the source of the INIT ACK.
         let t1 = now + self.paths[path.index()].rto();
         let cookie = Bytes::from(parameters.cookie.unwrap_or_default());
         let echoed = CookieEchoed { t1, retransmits: 0, path, cookie, since: now, stale };
@@ -105,7 +105,7 @@ impl Association {
         let what = error.words();
         self.control.clear();
         if init.initiate_tag.0 == 0 {
-            // RFC 9260 3.3.3: the ABORT has the T bit, and the tag that the INIT ACK came with.
+            // RFC 9260 3.3.3: the ABORT has the T bit, and the verification tag of the INIT ACK.
             let header = self.reply_header(self.local_tag);
             let packet = abort_packet(header, true, &self.shared, |_| Ok(()));
             self.reply(from, packet);
@@ -119,7 +119,7 @@ impl Association {
     pub(super) fn set_streams(&mut self, outbound: u16, inbound: u16) {
         self.outbound_streams = outbound;
         self.inbound_streams = inbound;
-        // What was given to `send` before the peer said how many streams it takes.
+        // Messages given to `send` before the peer announced how many streams it accepts.
         for message in self.sender.queue.drop_streams_from(outbound) {
             let bytes = message.payload.len();
             self.sender.buffered -= bytes;
@@ -134,7 +134,7 @@ impl Association {
         }
     }
 
-    /// The peer's first TSN and its window are known.
+    /// Initialises the receiver from the peer's initial TSN, and the sender from its window.
     pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
         self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
         self.keep_if_agreed();
@@ -143,8 +143,8 @@ impl Association {
         self.start_addresses(initial);
         self.peer_window(a_rwnd);
         if self.config.initial_ssthresh().is_none() {
-            // RFC 9260 7.2.1: "The initial value of ssthresh MAY be arbitrarily high (e.g., the size
-            // of the largest possible advertised window)."
+            // RFC 9260 7.2.1: "The initial value of ssthresh MAY be arbitrarily high (e.g., the
+            // size of the largest possible advertised window)."
             for path in &mut self.paths {
                 path.set_initial_ssthresh(a_rwnd);
             }
@@ -152,29 +152,29 @@ impl Association {
         }
     }
 
-    /// The first window that the peer announces.
+    /// Adopts the first window that the peer announces.
     pub(super) fn peer_window(&mut self, a_rwnd: u32) {
         self.sender.largest_window = 0;
         self.sender.set_window(a_rwnd);
         self.policies.retransmission.learn_peer_buffer(a_rwnd);
-        // Chunks that half fill a small buffer leave it room to work with.
+        // Chunks of at most half a small buffer leave it room to work with.
         self.window_payload = a_rwnd as usize / 2 - self.data_header();
         self.update_largest_payload();
     }
 
-    /// RFC 9260 5.1 E: the association is up.
+    /// Processes a COOKIE ACK: the association is established (RFC 9260 5.1 E).
     pub(super) fn handle_cookie_ack(&mut self, now: Time, path: PathId) {
         // RFC 9260 5.2.5: silently discarded in any other state.
         if !matches!(self.state, State::CookieEchoed(_)) {
             return;
         }
         self.control.clear();
-        // RFC 9260 5.4: the COOKIE ACK answers the COOKIE ECHO that went this way.
+        // RFC 9260 5.4: the COOKIE ACK answers the COOKIE ECHO sent on this path.
         self.confirm(now, path);
         self.become_established(now, false);
     }
 
-    /// The cookie was stale (RFC 9260 5.2.6 (3)): asks for one that lives longer.
+    /// The cookie was stale (RFC 9260 5.2.6 (3)): requests one with a longer lifetime.
     pub(super) fn handle_stale_cookie(&mut self, now: Time) {
         // "If the association is not in the COOKIE-ECHOED state, the ERROR chunk SHOULD be silently
         // discarded."
@@ -183,9 +183,9 @@ impl Association {
         if stale > self.config.max_init_retransmits() {
             return self.become_closed(CloseReason::NoAnswer);
         }
-        // "SHOULD use the RTT information measured based on the previous COOKIE ECHO/ERROR chunk exchange and
-        // SHOULD add no more than 1 second beyond the measured RTT". What the peer says of the staleness does
-        // not count.
+        // "SHOULD use the RTT information measured based on the previous COOKIE ECHO/ERROR chunk
+        // exchange and SHOULD add no more than 1 second beyond the measured RTT". The staleness
+        // that the peer reports is not used.
         let increment = now.since(echoed.since) + Duration::from_secs(1);
         let preservative = Some(u32::try_from(increment.as_millis()).unwrap_or(u32::MAX));
         let t1 = now + self.paths[path.index()].rto();
@@ -205,9 +205,9 @@ impl Association {
         if retransmits >= most {
             return self.become_closed(CloseReason::NoAnswer);
         }
-        // RFC 9260 6.3.3 (E2) holds for T1 too. The next attempt uses another address, for the first may
-        // be unreachable, and the RTO of that address: 5.1, "there SHOULD be a T1-init and T1-cookie
-        // timer for each address of the peer".
+        // RFC 9260 6.3.3 (E2) applies to T1 too. The next attempt uses another address, because the
+        // first may be unreachable, and the RTO of that address: 5.1, "there SHOULD be a T1-init
+        // and T1-cookie timer for each address of the peer".
         self.paths[old.index()].back_off(now);
         let next = self.next_remote(old);
         let rto = self.paths[next.index()].rto();
@@ -231,7 +231,7 @@ impl Association {
         );
     }
 
-    /// The next path for an INIT or a COOKIE ECHO, that on `path` has not been answered.
+    /// The next path for an INIT or a COOKIE ECHO, after that on `path` has not been answered.
     fn next_remote(&self, path: PathId) -> PathId {
         let usable = |id: PathId| {
             let p = &self.paths[id.index()];

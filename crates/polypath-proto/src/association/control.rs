@@ -1,4 +1,4 @@
-//! Control chunks that wait for a packet, and error causes to be told to the peer.
+//! Control chunks that wait for a packet, and error causes to report to the peer.
 
 use std::collections::VecDeque;
 
@@ -17,19 +17,20 @@ pub(super) enum Control {
     CookieAck,
     CookieAckVerifying,
     Heartbeat,
-    /// One of two that leave together, each a full packet, so that nothing joins it.
+    /// One of two HEARTBEATs sent back to back, each a full packet, so that nothing is bundled with
+    /// it.
     PairedHeartbeat {
         second: bool,
     },
-    /// A HEARTBEAT that fills a packet of so many bytes, common header included.
+    /// A HEARTBEAT that fills a packet of this many bytes, common header included.
     Probe(usize),
     /// Answers an ECNE with this TSN.
     Cwr(Tsn),
-    /// A HEARTBEAT of a probe for the path's MTU that was begun then, in a packet of so many bytes; `None`:
-    /// a small one.
+    /// A HEARTBEAT of a probe for the path's MTU: the size of the packet in bytes, `None` for the
+    /// small one, and the time at which the probe was begun.
     MtuProbe(Option<usize>, Time),
     HeartbeatAck(Bytes),
-    /// An ASCONF chunk, whole.
+    /// A whole ASCONF chunk.
     Asconf(Bytes),
     /// The parameters of a RE-CONFIG chunk.
     Reconfig(Bytes),
@@ -42,7 +43,8 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// RFC 9260 5.4: what may be sent to an UNCONFIRMED address. RFC 5061 has its own rules for ASCONF.
+    /// Whether the chunk may be sent to an UNCONFIRMED address (RFC 9260 5.4). RFC 5061 has its own
+    /// rules for ASCONF.
     pub(super) const fn verifies(&self) -> bool {
         matches!(
             self,
@@ -57,7 +59,7 @@ impl Control {
     }
 }
 
-/// An error cause of ours (RFC 9260 3.3.10).
+/// An error cause that this side reports (RFC 9260 3.3.10).
 #[derive(Clone, Debug)]
 pub(super) enum OwnedCause {
     InvalidStream(StreamId),
@@ -92,7 +94,7 @@ impl OwnedCause {
 }
 
 impl Control {
-    /// Bytes of memory beside itself.
+    /// Bytes of memory beyond the chunk's own size.
     fn memory(&self) -> usize {
         match self {
             Self::HeartbeatAck(bytes) | Self::Asconf(bytes) | Self::Reconfig(bytes) => bytes.len(),
@@ -108,17 +110,18 @@ impl Control {
     }
 }
 
-/// Control chunks in the order in which they leave.
+/// Control chunks in the order in which they are sent.
 #[derive(Debug, Default)]
 pub(super) struct ControlQueue {
     next: VecDeque<(PathId, Control)>,
-    /// Those that leave behind a retransmission.
+    /// Chunks that are sent after a retransmission.
     behind: VecDeque<(PathId, Control)>,
 }
 
-/// Answers beyond this are dropped: a peer that asks faster than packets leave gets no memory.
+/// Most queued chunks; others are dropped, so that a peer that asks faster than packets are sent
+/// takes no memory.
 const MOST: usize = 64;
-/// And beyond so many bytes.
+/// Most bytes of memory in use by the queued chunks.
 const MOST_MEMORY: usize = 128 << 10;
 
 impl ControlQueue {
@@ -129,12 +132,12 @@ impl ControlQueue {
         }
     }
 
-    /// Bytes of memory beside the queue itself.
+    /// Bytes of memory in use, beyond the queue itself.
     pub(super) fn memory(&self) -> usize {
         self.next.iter().chain(&self.behind).map(|(_, control)| control.memory()).sum()
     }
 
-    /// Unless one of the kind waits already, for whatever path.
+    /// Queues a chunk unless one of its kind is queued already, for any path.
     pub(super) fn push_once(&mut self, path: PathId, control: Control) {
         let kind = std::mem::discriminant(&control);
         if self.next.iter().all(|(_, waits)| std::mem::discriminant(waits) != kind) {
@@ -142,7 +145,8 @@ impl ControlQueue {
         }
     }
 
-    /// A CWR for that path, or a later TSN for the one that waits: it answers for all that are lower.
+    /// Queues a CWR for that path, or raises the TSN of the queued one: it answers all lower TSNs
+    /// too.
     pub(super) fn push_cwr(&mut self, path: PathId, tsn: Tsn) {
         let waiting = self.next.iter_mut().find_map(|(p, control)| match control {
             Control::Cwr(tsn) if *p == path => Some(tsn),
@@ -155,13 +159,13 @@ impl ControlQueue {
         }
     }
 
-    /// How many chunks wait for the next packets.
+    /// Number of chunks that wait for the next packets.
     pub(super) fn len(&self) -> usize {
         self.next.len()
     }
 
-    /// Makes one RE-CONFIG chunk of two for the same path among those behind the first `mark` chunks, where
-    /// `may_join` allows it.
+    /// Joins two RE-CONFIG chunks for the same path into one, among those after the first `mark`
+    /// chunks, where `may_join` allows it.
     pub(super) fn join_reconfig(&mut self, mark: usize, may_join: impl Fn(&[u8], &[u8]) -> bool) {
         for at in (mark + 1..self.next.len()).rev() {
             let joined = match (self.next.get(at - 1), self.next.get(at)) {
@@ -178,14 +182,15 @@ impl ControlQueue {
         }
     }
 
-    /// For after the retransmission that is about to leave.
+    /// Queues a chunk to be sent after the retransmission that is about to be sent.
     pub(super) fn push_behind(&mut self, path: PathId, control: Control) {
         if self.behind.len() < MOST {
             self.behind.push_back((path, control));
         }
     }
 
-    /// The retransmission has left, or there is none: the path of the first chunk that waited for it.
+    /// Queues the chunks that waited for the retransmission, which has been sent or does not exist.
+    /// Returns the path of the first.
     pub(super) fn release(&mut self) -> Option<PathId> {
         let path = self.behind.front().map(|(path, _)| *path)?;
         self.next.append(&mut self.behind);
@@ -200,14 +205,14 @@ impl ControlQueue {
         self.next.front()
     }
 
-    /// Sends what comes next over another path.
+    /// Moves the first chunk to another path.
     pub(super) fn redirect(&mut self, path: PathId) {
         if let Some((old, _)) = self.next.front_mut() {
             *old = path;
         }
     }
 
-    /// Bytes that reports of unrecognized parameters take.
+    /// Bytes of the queued reports of unrecognized parameters.
     pub(super) fn len_of_errors(&self) -> usize {
         let lens = self.next.iter().map(|(_, control)| match control {
             // The headers of the chunk and of the cause; the parameters are padded already.

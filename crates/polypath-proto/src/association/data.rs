@@ -1,4 +1,4 @@
-//! DATA that arrives, and the SACKs for it (RFC 9260 6.2, 6.5 to 6.9).
+//! Received DATA, and the SACKs for it (RFC 9260 6.2, 6.5 to 6.9).
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ use crate::receive::Outcome;
 use crate::wire::{Data, DoesNotFit, IData, PacketWriter, Sack, Timestamp};
 use crate::{Ecn, Extension, PathId, StreamId, Time, Tsn};
 
-/// What the DATA chunks of one packet amounted to.
+/// Summary of the DATA chunks of one packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DataSeen {
     any: bool,
@@ -22,14 +22,14 @@ pub(super) struct DataSeen {
     immediate: bool,
     dropped: bool,
     retransmission: bool,
-    /// The packet came marked with congestion experienced, and its lowest TSN.
+    /// The packet was marked with congestion experienced, and its lowest TSN.
     marked: bool,
     lowest: Option<Tsn>,
     /// The packet's TIMESTAMP chunk, if that was agreed on.
     pub(super) timestamp: Option<Timestamp>,
 }
 
-/// What a DATA and an I-DATA chunk have in common.
+/// Fields that DATA and I-DATA chunks have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     tsn: Tsn,
@@ -64,12 +64,12 @@ impl From<&IData<'_>> for Head {
 }
 
 impl DataSeen {
-    /// Of a packet that came with these bits in its IP header.
+    /// For a packet that arrived with this ECN codepoint.
     pub(super) fn new(ecn: Ecn) -> Self {
         Self { marked: ecn == Ecn::Ce, ..Self::default() }
     }
 
-    /// A FORWARD TSN, perhaps one that came before.
+    /// Counts a FORWARD TSN; `out_of_date` if it did not move the cumulative TSN.
     pub(super) const fn forwarded(&mut self, out_of_date: bool) {
         self.any = true;
         self.duplicate |= out_of_date;
@@ -93,7 +93,7 @@ impl Association {
         self.stats.bytes_received += received.payload.len() as u64;
         self.stats.messages_received += u64::from(received.end);
         // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd". By ns-2's
-        // procedures only if the peer cannot send before.
+        // procedures, only if the peer cannot send without it.
         let chunk = self.largest_chunk();
         let wanted = !self.is_ns2() || self.receiver.announced() < chunk;
         if wanted && self.state.may_receive_data() && self.receiver.should_update(chunk) {
@@ -114,7 +114,8 @@ impl Association {
         }
     }
 
-    /// A chunk of user data has come; false if it comes at a wrong time.
+    /// Notes a received chunk of user data; false if it is dropped because of the association's
+    /// state.
     pub(super) fn note_data(&mut self, path: PathId, chunk: Head, seen: &mut DataSeen) -> bool {
         if !self.state.may_receive_data()
             || self.is_blind()
@@ -133,7 +134,7 @@ impl Association {
         true
     }
 
-    /// What became of it.
+    /// Processes the receiver's verdict on a chunk.
     pub(super) fn note_outcome(
         &mut self,
         path: PathId,
@@ -144,8 +145,8 @@ impl Association {
         match outcome {
             Outcome::New => {
                 self.paths[path.index()].stats.data_bytes_received += chunk.bytes as u64;
-                // RFC 9260 6.2: room was made for it, and "the receiver MUST immediately send back a SACK
-                // chunk".
+                // RFC 9260 6.2: another chunk was dropped to make room, and "the receiver MUST
+                // immediately send back a SACK chunk".
                 seen.dropped |= self.receiver.take_reneged() && !self.is_ns2();
             }
             Outcome::Duplicate => {
@@ -161,12 +162,13 @@ impl Association {
                 seen.dropped = true;
             }
             Outcome::InvalidStream => {
-                // RFC 9260 6.5: acknowledged, and reported.
+                // RFC 9260 6.5: acknowledge and report it.
                 self.stats.dropped += 1;
                 let cause = OwnedCause::InvalidStream(chunk.stream);
                 self.control.push(path, Control::Error(cause));
             }
-            // The peer has reset the association, and the answer is still on its way over another path.
+            // The peer has reset the association, and its response is still in flight on another
+            // path.
             Outcome::Violation(_) if self.awaits_renumbering() => self.stats.dropped += 1,
             Outcome::Violation(what) => self.violation(what),
         }
@@ -183,7 +185,7 @@ impl Association {
         }
     }
 
-    /// Tells the application of messages that it can read since the last time.
+    /// Reports new readable messages to the application.
     pub(super) fn note_readable(&mut self) {
         if self.receiver.ever_ready() != self.seen_ready {
             self.seen_ready = self.receiver.ever_ready();
@@ -193,7 +195,7 @@ impl Association {
         }
     }
 
-    /// All chunks of a packet have been seen: when is the peer told?
+    /// All chunks of a packet have been processed: lets the policy decide when the SACK is sent.
     pub(super) fn after_data(&mut self, now: Time, path: PathId, seen: DataSeen) {
         if !seen.any || self.is_closed() {
             return;
@@ -211,7 +213,8 @@ impl Association {
             first: seen.first,
             gap: self.receiver.tsns().has_gap(),
             duplicate: seen.duplicate,
-            // A SACK that says what caused it has one cause, and no delay to be measured.
+            // A SACK that reports a retransmission has no other cause, and no delay that would be
+            // measured.
             immediate: seen.immediate || seen.retransmission,
             dropped: seen.dropped,
         };
@@ -252,13 +255,13 @@ impl Association {
         Ok(())
     }
 
-    /// The peer reported an error that leaves the association as it is (RFC 9260 6.10, 3.3.10).
+    /// The peer has reported an error that does not end the association (RFC 9260 6.10, 3.3.10).
     pub(super) fn peer_error(&mut self, cause: String) {
         self.tell(Event::PeerError { cause });
     }
 
     pub(super) fn report_unrecognized_chunk(&mut self, path: PathId, raw: &[u8]) {
-        // As much of it as fits the answer; the cause's length says how much that is.
+        // Repeat as much of the chunk as fits the reply; the cause's length shows how much that is.
         let raw = Bytes::copy_from_slice(&raw[..raw.len().min(256)]);
         self.control.push(path, Control::Error(OwnedCause::UnrecognizedChunk(raw)));
     }

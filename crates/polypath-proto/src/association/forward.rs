@@ -1,9 +1,9 @@
-//! FORWARD TSN: the peer is told not to wait for what was given up (RFC 3758 3.5), and heeds what it
-//! is told itself (3.6).
+//! FORWARD TSN: announces abandoned data to the peer (RFC 3758 3.5), and processes the peer's
+//! (3.6).
 //!
-//! One leaves when Advanced.Peer.Ack.Point has moved, and again, while it has not been acknowledged,
-//! with the SACK that comes a round-trip time later (F2) or after the RTO: a timer as T3-rtx, which runs
-//! although nothing is in flight (C5).
+//! A FORWARD TSN is sent when Advanced.Peer.Ack.Point has moved, and again, until it is
+//! acknowledged, after a SACK that arrives a round-trip time later (F2) or after the RTO: a timer
+//! like T3-rtx, which runs although nothing is in flight (C5).
 
 use super::Association;
 use super::control::Control;
@@ -15,13 +15,13 @@ use crate::wire::{
 };
 use crate::{Extension, PathId, Ssn, Time, Tsn};
 
-/// The FORWARD TSN that has left and is not acknowledged.
+/// The FORWARD TSN that has been sent and is not acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forward {
     point: Tsn,
     sent: Time,
     path: PathId,
-    /// It leaves again then.
+    /// When it is sent again.
     timer: Time,
 }
 
@@ -31,7 +31,7 @@ impl Association {
         self.forward.filter(|_| self.state.may_send_data()).map(|f| f.timer)
     }
 
-    /// Tells the peer how far it may go on, if that is news (C3).
+    /// Sends a FORWARD TSN if Advanced.Peer.Ack.Point has moved (C3).
     pub(super) fn forward(&mut self, now: Time) {
         let flight = &self.sender.flight;
         if let Some(forward) = self.forward
@@ -52,8 +52,8 @@ impl Association {
         }
     }
 
-    /// A SACK has come that a FORWARD TSN should have changed: it was lost, if there was time for an
-    /// answer (F2: "waiting a full RTT before sending a duplicate").
+    /// A SACK has arrived that does not acknowledge the FORWARD TSN: repeats it if there was time
+    /// for an answer, since it was lost then (F2: "waiting a full RTT before sending a duplicate").
     pub(super) fn repeat_forward(&mut self, now: Time) {
         let Some(forward) = self.forward else { return };
         let round_trip = self.paths[forward.path.index()].view().srtt;
@@ -70,14 +70,14 @@ impl Association {
         self.control.push_once(path, Control::ForwardTsn);
     }
 
-    /// The timer has expired: neither FORWARD TSN nor SACK came through, or the peer is gone.
+    /// The timer has expired: the FORWARD TSN or its SACK was lost, or the peer is unreachable.
     pub(super) fn handle_forward_timeout(&mut self, now: Time) {
         let Some(forward) = self.forward.filter(|f| f.timer <= now) else { return };
         if !self.state.may_send_data() {
             return;
         }
         if self.sender.flight.bytes() == 0 {
-            // Nobody else finds out (RFC 9260 6.3.3 E2, 8.1, 8.2).
+            // Nothing in flight would detect the failure (RFC 9260 6.3.3 E2, 8.1, 8.2).
             self.paths[forward.path.index()].back_off(now);
             self.count_error(now, forward.path, PathErrorKind::DataTimeout);
             if self.is_closed() {
@@ -98,7 +98,7 @@ impl Association {
             return Err(DoesNotFit);
         }
         if point == flight.ack_point() {
-            // Acknowledged meanwhile.
+            // It has been acknowledged meanwhile.
             return Ok(());
         }
         self.write_unheard_answer(w)?;
@@ -115,7 +115,7 @@ impl Association {
         w.forward_tsn(point, streams)
     }
 
-    /// RFC 3758 3.6.
+    /// Processes a FORWARD TSN (RFC 3758 3.6).
     pub(super) fn handle_forward_tsn(
         &mut self,
         path: PathId,
@@ -129,12 +129,12 @@ impl Association {
             return;
         }
         let moved = self.receiver.forward(forward.new_cumulative_tsn(), forward.streams());
-        // "For the purposes of sending a SACK, the receiver MUST follow the same rules as if a DATA chunk
-        // had been received", and one that is out of date is answered at once.
+        // "For the purposes of sending a SACK, the receiver MUST follow the same rules as if a DATA
+        // chunk had been received", and one that is out of date is acknowledged at once.
         seen.forwarded(!moved);
     }
 
-    /// RFC 8260 2.3.1.
+    /// Processes an I-FORWARD-TSN (RFC 8260 2.3.1).
     pub(super) fn handle_i_forward_tsn(
         &mut self,
         path: PathId,
@@ -149,14 +149,14 @@ impl Association {
         seen.forwarded(!moved);
     }
 
-    /// The chunk `raw` of the peer, which this extension has, is to be heeded.
+    /// Whether the peer's chunk `raw`, which belongs to this extension, is to be processed.
     fn may_forward(&mut self, extension: Extension, path: PathId, raw: &[u8]) -> bool {
         let agreed = self.extensions.contains(extension);
         if agreed && self.state.may_receive_data() && !self.is_blind() {
             return true;
         }
         if !agreed && self.state.is_synchronised() {
-            // RFC 3758 3.3.1: as if it were not known, "returning an ERROR to the peer".
+            // RFC 3758 3.3.1: treat it as unknown, "returning an ERROR to the peer".
             self.report_unrecognized_chunk(path, raw);
         }
         self.stats.dropped += 1;

@@ -15,15 +15,15 @@ use crate::rng::{hmac, hmac_verify_truncated};
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN};
 use crate::{PathError, PathId, Time};
 
-/// Path and instant, and a signature: who was asked, when, and that it was us (RFC 9260 5.4: "a 64-bit
-/// random nonce"). The path takes one byte, the instant seven, which is enough for 834 days; a
-/// HEARTBEAT has 56 bytes with its IPv4 header, as in the papers.
+/// Bytes of a HEARTBEAT's information: path and instant, and a signature over them (RFC 9260 5.4:
+/// "a 64-bit random nonce"). The path takes one byte, the instant seven, which is enough for 834
+/// days; a HEARTBEAT has 56 bytes with its IPv4 header, as in the papers.
 const INFO_LEN: usize = 8 + 8;
 
 /// Bytes of a HEARTBEAT chunk, its parameter included (RFC 9260 3.3.5).
 pub(super) const HEARTBEAT_CHUNK_LEN: usize = 2 * CHUNK_HEADER_LEN + INFO_LEN;
 
-/// What a HEARTBEAT is for.
+/// Purpose of a HEARTBEAT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeartbeatKind {
     /// Watching the path.
@@ -33,17 +33,17 @@ pub(super) enum HeartbeatKind {
     LargeProbe,
 }
 
-/// The bits of the path's byte that tell the kind.
+/// Bits of the path's byte that encode the kind.
 const KINDS: u8 = 0b1100_0000;
 const SMALL_PROBE: u8 = 0b1000_0000;
 const LARGE_PROBE: u8 = KINDS;
 
-/// Nanoseconds that seven bytes tell apart.
+/// Range of a seven-byte instant in nanoseconds.
 const SPAN: u64 = 1 << 56;
 
 impl Association {
-    /// Asks the peer over this path now, for a new sample of its round-trip time
-    /// (RFC 9260 11.1.8, REQUESTHEARTBEAT).
+    /// Sends a HEARTBEAT on this path now, for a new sample of its round-trip time (RFC 9260
+    /// 11.1.8, REQUESTHEARTBEAT).
     ///
     /// # Errors
     ///
@@ -60,9 +60,9 @@ impl Association {
         Ok(())
     }
 
-    /// As [`request_heartbeat`](Self::request_heartbeat), in an IP packet of so many bytes. An answer
-    /// (`heartbeats_acked` of the path) shows that packets of this size get through, both ways. What is
-    /// larger than the path MTU or smaller than a HEARTBEAT is brought into these bounds.
+    /// Like [`request_heartbeat`](Self::request_heartbeat), in an IP packet of `packet` bytes. An
+    /// answer (`heartbeats_acked` of the path) shows that packets of this size are delivered in
+    /// both directions. Sizes larger than the path MTU or smaller than a HEARTBEAT are clamped.
     ///
     /// # Errors
     ///
@@ -82,7 +82,8 @@ impl Association {
         Ok(())
     }
 
-    /// The association is up: unconfirmed paths are probed at once, the others' timers start.
+    /// The association is established: probe unconfirmed paths at once, and start the timers of the
+    /// others.
     pub(super) fn start_path_management(&mut self, now: Time, inbound: bool) {
         if self.is_ns2() {
             return self.ns2_start_path_management(now, inbound);
@@ -99,16 +100,16 @@ impl Association {
             } else if path == self.current && self.paths[i].state() == PathState::Active {
                 self.schedule_heartbeat(now, path);
             } else if confirmation != PathConfirmation::Off {
-                // RFC 9260 5.4 would take a path for confirmed that the application of the opening
-                // side named. Here it is asked like any other: one round trip later its RTT is known
-                // too, before it is needed.
+                // RFC 9260 5.4 would treat a path as confirmed if the application of the opening
+                // side passed its address. This stack probes it like any other, so that its RTT is
+                // known one round trip later, before it is needed.
                 self.paths[i].schedule_heartbeat(Some(now));
             }
         }
     }
 
-    /// RFC 9260 8.3: one heartbeat period from now, "RTO of that destination address plus the protocol
-    /// parameter 'HB.interval', with jittering of +/- 50% of the RTO value".
+    /// RFC 9260 8.3: one heartbeat period from now, "RTO of that destination address plus the
+    /// protocol parameter 'HB.interval', with jittering of +/- 50% of the RTO value".
     pub(super) fn schedule_heartbeat(&mut self, now: Time, path: PathId) {
         if self.is_ns2() {
             return;
@@ -116,19 +117,20 @@ impl Association {
         let period = self.heartbeat_period(path);
         let p = &mut self.paths[path.index()];
         p.schedule_heartbeat(period.map(|period| now + period));
-        // Jitter makes it longer, not shorter; a HEARTBEAT that is lost meanwhile doubles only the next.
+        // The shortest period: jitter only adds to it. A HEARTBEAT lost meanwhile doubles only the
+        // next one.
         p.set_heartbeat_period(self.config.heartbeat_interval().unwrap_or_default() + p.rto() / 2);
     }
 
-    /// HB.interval, the path's RTO, and half of it more or less; `None` without heartbeats.
+    /// HB.interval plus 50% to 150% of the path's RTO; `None` without heartbeats.
     pub(super) fn heartbeat_period(&mut self, path: PathId) -> Option<Duration> {
         let interval = self.config.heartbeat_interval()?;
         let rto = self.paths[path.index()].rto().as_nanos() as u64;
         Some(interval + Duration::from_nanos(rto / 2 + self.rng.below(rto + 1)))
     }
 
-    /// Data that waits for the paths to be confirmed may leave once each of them has answered, has
-    /// exhausted its probes, or is gone. A path from an address that the peer does not know yet is not
+    /// Lets data that waits for the paths to be confirmed be sent, once each path has answered, has
+    /// exhausted its probes, or is removed. A path from an address that is not yet announced is not
     /// probed, and delays no data.
     pub(super) fn end_confirmation(&mut self, now: Time) {
         let waits = |p: &Path| {
@@ -145,11 +147,11 @@ impl Association {
         }
     }
 
-    /// The heartbeat timer of a path has expired.
+    /// Processes the expiry of a path's heartbeat timer.
     pub(super) fn handle_heartbeat_timer(&mut self, now: Time, path: PathId) {
         let p = &mut self.paths[path.index()];
         if let Some(deadline) = p.heartbeat_deadline() {
-            // The last one is still on its way: the path is asked again when it counts as lost.
+            // The last HEARTBEAT is still outstanding: send the next one when it counts as lost.
             return p.schedule_heartbeat(Some(deadline));
         }
         if p.state() == PathState::Unconfirmed {
@@ -161,19 +163,20 @@ impl Association {
             self.send_heartbeat(now, path);
         }
         self.schedule_heartbeat(now, path);
-        // Seldom enough for an association that receives, and soon enough for one that does no longer.
+        // Free spare receive memory here: rarely enough for an association that receives, and soon
+        // enough for one that no longer does.
         self.receiver.give_back();
     }
 
-    /// An unconfirmed path is to be probed (RFC 9260 5.4): now, or when HB.Max.Burst allows it. The path that
-    /// has waited longest comes first.
+    /// Probes an unconfirmed path (RFC 9260 5.4), now or when HB.Max.Burst allows it, the one that
+    /// has waited longest first.
     fn verify_address(&mut self, now: Time, path: PathId) {
         let rank = |p: &Path| (p.verified_at(), p.id());
         let own = rank(&self.paths[path.index()]);
         let rto = self.paths[path.index()].rto();
-        // "The number of packets containing HEARTBEAT chunks sent at each RTO SHOULD be limited by the
-        // 'HB.Max.Burst' parameter." An address that has answered does not count any longer: it is the
-        // peer's, and the limit protects those that are not.
+        // "The number of packets containing HEARTBEAT chunks sent at each RTO SHOULD be limited by
+        // the 'HB.Max.Burst' parameter." A confirmed address no longer counts: it is the peer's,
+        // and the limit protects other hosts.
         let limited = !self.is_confirmed(path);
         let others = || self.paths.iter().filter(|p| limited && !self.is_confirmed(p.id()));
         let due = |p: &&Path| p.heartbeat_due().is_some_and(|t| t <= now) && rank(p) < own;
@@ -187,13 +190,13 @@ impl Association {
             self.send_heartbeat(now, path);
             return self.schedule_heartbeat(now, path);
         }
-        // The path waits until as many of those that have been probed count no longer.
+        // Wait until enough of the earlier probes are older than the RTO.
         let too_many = sent.len() + before - most;
         let next = sent.get(too_many).or_else(|| sent.last()).copied().unwrap_or(now);
         self.paths[path.index()].schedule_heartbeat(Some(next + rto));
     }
 
-    /// A path has been confirmed: others wait for that (HB.Max.Burst).
+    /// A path has been confirmed: probe those that HB.Max.Burst has delayed.
     pub(super) fn verify_next(&mut self, now: Time) {
         for p in &mut self.paths {
             let waits = p.state() == PathState::Unconfirmed
@@ -205,7 +208,7 @@ impl Association {
         }
     }
 
-    /// The path is confirmed: its bandwidth is measured before it is needed.
+    /// Measures the bandwidth of a newly confirmed path before it is needed.
     pub(super) fn measure_bandwidth(&mut self, now: Time, path: PathId) {
         let needed = !self.is_ns2() && self.policies.retransmission.needs_bandwidth();
         if needed && self.paths[path.index()].is_pair_due(now) {
@@ -213,8 +216,8 @@ impl Association {
         }
     }
 
-    /// A packet has come from an address that is not confirmed yet: what answers it must wait until it is
-    /// (RFC 9260 5.4). The path is probed, although its probes may have been exhausted.
+    /// A packet has arrived from an address that is not confirmed yet: replies must wait until it
+    /// is (RFC 9260 5.4). Probes the path, even if its probes have been exhausted.
     pub(super) fn verify_source(&mut self, now: Time, path: PathId) {
         if self.is_ns2() || !self.state.may_send_data() || self.is_untold(path) {
             return;
@@ -228,8 +231,8 @@ impl Association {
         }
     }
 
-    /// What was sent on another path was not acknowledged. Without heartbeats, nothing else probes an
-    /// unconfirmed path again whose probes are exhausted.
+    /// Data on another path was not acknowledged: probes the unconfirmed paths whose probes are
+    /// exhausted. Without heartbeats, nothing else does.
     pub(super) fn verify_others(&mut self, now: Time) {
         for path in (0..self.paths.len()).map(|i| PathId(i as u8)) {
             let p = &self.paths[path.index()];
@@ -239,8 +242,8 @@ impl Association {
         }
     }
 
-    /// The COOKIE ACK goes to where the COOKIE ECHO came from. RFC 9260 5.4: to an UNCONFIRMED address, "it
-    /// MUST be bundled with a HEARTBEAT chunk including a nonce".
+    /// Sends the COOKIE ACK to the source of the COOKIE ECHO. RFC 9260 5.4: to an UNCONFIRMED
+    /// address, "it MUST be bundled with a HEARTBEAT chunk including a nonce".
     pub(super) fn acknowledge_cookie(&mut self, now: Time, path: PathId) {
         let verifies = !self.is_ns2() && !self.is_confirmed(path);
         if verifies {
@@ -250,9 +253,10 @@ impl Association {
         self.control.push(path, ack);
     }
 
-    /// T3-rtx has expired on a path, and the retransmission is about to leave.
+    /// T3-rtx has expired on a path, and the retransmission is about to be sent: adds a HEARTBEAT
+    /// if a policy asks for one.
     pub(super) fn probe_after_timeout(&mut self, now: Time, path: PathId) {
-        // One that is due in this instant counts as lost, although another follows.
+        // A HEARTBEAT due at this instant counts as lost, although another follows.
         if self.paths[path.index()].heartbeat_deadline().is_some_and(|t| t <= now) {
             self.handle_heartbeat_timeout(now, path);
         }
@@ -266,7 +270,7 @@ impl Association {
         self.control.push_behind(path, Control::Heartbeat);
     }
 
-    /// The failover policy wants an answer from this path now, and none is awaited.
+    /// Whether the failover policy asks for a HEARTBEAT on this path now, and none is outstanding.
     pub(super) fn probes_at_once(&self, path: PathId) -> bool {
         let p = &self.paths[path.index()];
         p.heartbeat_deadline().is_none() && self.policies.failover.probes_at_once(&p.view())
@@ -275,7 +279,7 @@ impl Association {
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
         self.paths[path.index()].heartbeat_sent(now);
         let paired = self.policies.retransmission.needs_bandwidth()
-            // Full packets are for the peer's own addresses.
+            // Send full packets to confirmed addresses only.
             && (self.is_ns2()
                 || (self.is_confirmed(path) && self.paths[path.index()].is_pair_due(now)));
         if paired {
@@ -287,7 +291,7 @@ impl Association {
         }
     }
 
-    /// What a HEARTBEAT to `path` carries that was asked for at `sent`.
+    /// Information of a HEARTBEAT on `path` that was requested at `sent`.
     pub(super) fn heartbeat_info(&self, path: PathId, sent: Time) -> [u8; INFO_LEN] {
         self.heartbeat_info_of(HeartbeatKind::Plain, path, sent)
     }
@@ -300,7 +304,7 @@ impl Association {
     ) -> [u8; INFO_LEN] {
         let mut info = [0; INFO_LEN];
         info[..8].copy_from_slice(&sent.as_nanos().to_be_bytes());
-        // There are 64 paths at most.
+        // There are at most 64 paths: their ids leave two bits for the kind.
         info[0] = path.0
             | match kind {
                 HeartbeatKind::Plain => 0,
@@ -312,7 +316,7 @@ impl Association {
         info
     }
 
-    /// The same for one of a pair, filled up to the path's largest packet.
+    /// Information of a HEARTBEAT of a packet pair, padded to the path's largest packet.
     pub(super) fn paired_heartbeat_info(&self, path: PathId, sent: Time, second: bool) -> Vec<u8> {
         let sent = if second { PacketPair::mark(sent) } else { sent };
         let taken = COMMON_HEADER_LEN + 2 * CHUNK_HEADER_LEN + self.auth_room(Purpose::Control);
@@ -323,7 +327,7 @@ impl Association {
     }
 
     fn read_heartbeat_info(&self, info: &[u8]) -> Option<(PathId, Time, HeartbeatKind)> {
-        // What follows is there for the size.
+        // The rest is padding.
         let info: &[u8; INFO_LEN] = info.first_chunk()?;
         if !hmac_verify_truncated(&self.heartbeat_key, &[&info[..8]], &info[8..]) {
             return None;
@@ -334,7 +338,7 @@ impl Association {
             SMALL_PROBE => HeartbeatKind::SmallProbe,
             _ => HeartbeatKind::LargeProbe,
         };
-        // The latest instant that ends in these seven bytes.
+        // The latest instant up to now with these seven low bytes.
         let low = u64::from_be_bytes(info[..8].try_into().ok()?) % SPAN;
         let now = self.now.as_nanos();
         let high = now - now % SPAN;
@@ -342,16 +346,16 @@ impl Association {
         (path.index() < self.paths.len()).then_some((path, Time::from_nanos(nanos), kind))
     }
 
-    /// RFC 9260 8.3: the peer's HEARTBEAT goes back the way it came, "together with any other received
-    /// TLVs, copied unchanged". Not before the COOKIE ACK: until then the sender of the COOKIE ECHO "MUST
-    /// NOT send any other packets to the peer" (5.1 C).
+    /// RFC 9260 8.3: returns the peer's HEARTBEAT on the path it arrived on, "together with any
+    /// other received TLVs, copied unchanged". Not before the COOKIE ACK: until then the sender of
+    /// the COOKIE ECHO "MUST NOT send any other packets to the peer" (5.1 C).
     pub(super) fn handle_heartbeat(&mut self, path: PathId, parameters: &[u8]) {
         if self.state.is_synchronised() {
             self.control.push(path, Control::HeartbeatAck(Bytes::copy_from_slice(parameters)));
         }
     }
 
-    /// RFC 9260 5.4, 8.3: the path works.
+    /// RFC 9260 5.4, 8.3: a HEARTBEAT ACK shows that the path works.
     pub(super) fn handle_heartbeat_ack(&mut self, now: Time, info: &[u8]) {
         let Some((path, sent, kind)) = self.read_heartbeat_info(info) else {
             self.stats.dropped += 1;
@@ -396,12 +400,13 @@ impl Association {
         p.back_off(now);
         if p.state() == PathState::Unconfirmed {
             p.count_error();
-            // RFC 9260 5.4: once each RTO, until its probes are exhausted; then at the normal rate.
+            // RFC 9260 5.4: probe once each RTO until the probes are exhausted, then at the normal
+            // rate.
             let chances = p.error_count() <= p.path_max_retrans();
-            // 5.4: "When probing UNCONFIRMED addresses, however, the association overall error count is not
-            // incremented." That leaves 8.1 to the data and HEARTBEATs on confirmed paths. Without a
-            // confirmed path nothing else is sent that could fail: then the probes go on, and they count, or an
-            // association whose peer has gone would never end.
+            // 5.4: "When probing UNCONFIRMED addresses, however, the association overall error
+            // count is not incremented." So 8.1 counts only data and HEARTBEATs on confirmed paths.
+            // Without a confirmed path nothing else is sent that could fail: the probes then
+            // continue and count, or an association whose peer is unreachable would never end.
             let alone = !self.paths.iter().any(|p| self.may_carry(p.id()));
             if chances || alone {
                 self.paths[path.index()].schedule_heartbeat(Some(now));

@@ -1,6 +1,6 @@
 //! ICMP messages about packets that this association has sent (RFC 9260 10, RFC 6951 5.5).
 //!
-//! Anybody can send an ICMP message. Only somebody who has seen the packet that it quotes knows the
+//! Any host can send an ICMP message. Only one that has seen the packet that it quotes knows the
 //! verification tag, or the Initiate Tag of an INIT.
 
 use std::net::IpAddr;
@@ -14,9 +14,9 @@ use crate::shared::{Encapsulation, Quoted, Unreachable};
 use crate::{FourTuple, PathId, Time};
 
 impl Association {
-    /// The network could not deliver a packet to `from.remote`. `quoted` is the packet that the ICMP
-    /// message quotes; `None` if this host itself reports it, or if the layer below has recognised
-    /// what was quoted.
+    /// The network could not deliver a packet to `from.remote`. `quoted` is the packet that the
+    /// ICMP message quotes; `None` if this host itself reports it, or if the layer below has
+    /// recognised the quoted packet.
     pub(crate) fn handle_unreachable(
         &mut self,
         now: Time,
@@ -41,19 +41,19 @@ impl Association {
         };
         match (&self.state, quoted) {
             (State::CookieWait(_), _) => self.refuse_init(now, from.remote.ip(), words),
-            // RFC 9260 10 (ICMP8) treats "protocol unreachable" like an abort here as well. A host whose
-            // SCTP runs in user space reports it whenever the buffer of its raw socket is full, while the
-            // association lives: it ends nothing once the peer has answered.
-            // RFC 6951 5.5 is a SHOULD: a firewall that rejects the packets of one path ends that
-            // path, not the association.
+            // RFC 9260 10 (ICMP8) treats "protocol unreachable" like an ABORT in these states too.
+            // A host whose SCTP runs in user space reports it whenever the buffer of its raw socket
+            // is full, although the association is alive: ignore it once the peer has answered. RFC
+            // 6951 5.5 is a SHOULD: a firewall that rejects the packets of one path ends that path,
+            // not the association.
             (_, Some(Quoted { init: None, .. })) if what == Unreachable::Port => {
                 let left = self.leave_refused_path(from);
                 if !left {
                     self.handle_reflected_abort(from, CloseReason::Unreachable { what: words });
                 }
             }
-            // RFC 9260 10 (ICMP9) allows to count an error. The network may recover before the
-            // path's own timers expire, which count what is lost.
+            // RFC 9260 10 (ICMP9) allows counting an error. The network may recover before the
+            // path's own timers expire, which count lost packets.
             _ => {}
         }
     }
@@ -71,8 +71,9 @@ impl Association {
             }
     }
 
-    /// An INIT to `remote` cannot be delivered. The next address is tried at once; if every address
-    /// has been refused, RFC 9260 10 (ICMP8) holds: "handle the ICMP message like an ABORT chunk".
+    /// An INIT to `remote` cannot be delivered: tries the next address at once. If every address
+    /// has been refused, RFC 9260 10 (ICMP8) applies: "handle the ICMP message like an ABORT
+    /// chunk".
     fn refuse_init(&mut self, now: Time, remote: IpAddr, what: &'static str) {
         let State::CookieWait(wait) = &mut self.state else { return };
         let path = wait.path;
@@ -88,7 +89,7 @@ impl Association {
         self.handle_t1(now);
     }
 
-    /// Gives up the path that a refused packet was sent on, if another one works.
+    /// Gives up the path that a refused packet was sent on; false if no other one works.
     fn leave_refused_path(&mut self, from: &FourTuple) -> bool {
         let Some(path) = self.path_for(from) else { return true };
         let works = |p: &Path| p.state() == PathState::Active && p.id() != path;
@@ -99,7 +100,7 @@ impl Association {
         true
     }
 
-    /// A path on which the peer does not know the association.
+    /// Gives up a path on which the peer does not know the association.
     pub(super) fn give_up_refused(&mut self, path: PathId) {
         if self.may_carry(path) {
             self.set_path_state(self.now, path, PathState::Inactive);

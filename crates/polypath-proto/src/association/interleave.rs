@@ -1,5 +1,5 @@
-//! User message interleaving: I-DATA in place of DATA, if both sides offered it (RFC 8260 2.2); and the
-//! application's say in which stream's message leaves next (RFC 8260 3, 4.3).
+//! User message interleaving: I-DATA in place of DATA, if both sides offered it (RFC 8260 2.2); and
+//! the application's choice of the stream to send from next (RFC 8260 3, 4.3).
 
 use super::Association;
 use super::data::DataSeen;
@@ -10,20 +10,21 @@ use crate::wire::{DATA_HEADER_LEN, I_DATA_HEADER_LEN, IData};
 use crate::{Extension, Extensions, PathId, StreamId};
 
 impl Association {
-    /// Bytes of a chunk of user data before the data.
+    /// Length of the header of a chunk of user data.
     pub(super) const fn data_header(&self) -> usize {
         let interleaves = self.extensions.contains(Extension::Interleaving);
         if interleaves { I_DATA_HEADER_LEN } else { DATA_HEADER_LEN }
     }
 
-    /// What the receiving half has to know of the handshake.
+    /// Configures the receiver for the negotiated extensions.
     pub(super) const fn prepare(receiver: &mut Receiver, extensions: Extensions) {
         receiver.expect_gaps(extensions.contains(Extension::PartialReliability));
         receiver.interleave(extensions.contains(Extension::Interleaving));
     }
 
-    /// RFC 8260 2.2.1: "I-DATA chunks MUST be used for all user messages and DATA-chunk MUST NOT be used", or
-    /// the other way round, as it was agreed. True if the peer did otherwise, which ends the association.
+    /// RFC 8260 2.2.1: "I-DATA chunks MUST be used for all user messages and DATA-chunk MUST NOT be
+    /// used", or the reverse without the extension. True if the peer violates that, which ends the
+    /// association.
     pub(super) fn is_wrong_kind(&mut self, interleaved: bool) -> bool {
         let agreed = self.extensions.contains(Extension::Interleaving);
         if agreed == interleaved || !self.state.may_receive_data() {
@@ -45,14 +46,15 @@ impl Association {
         }
     }
 
-    /// Which stream's message leaves next, from now on (SCTP_STREAM_SCHEDULER, RFC 8260 4.3.2).
+    /// Sets the scheduler that chooses the stream to send from next (SCTP_STREAM_SCHEDULER, RFC
+    /// 8260 4.3.2).
     pub fn set_stream_scheduler(&mut self, answer: &'static Answer<dyn StreamScheduler>) {
         self.config.stream_scheduler = answer;
         self.sender.queue.schedule((answer.make)(&self.config));
     }
 
-    /// What the scheduler is to know of a stream: its priority, where a smaller number comes first, or
-    /// its weight (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 4.3.3). 0 at the beginning.
+    /// Sets a stream's value for the scheduler: its priority, where smaller numbers are served
+    /// first, or its weight (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 4.3.3). It is 0 at the start.
     ///
     /// # Errors
     ///
@@ -66,7 +68,7 @@ impl Association {
         Ok(())
     }
 
-    /// See [`set_stream_value`](Self::set_stream_value).
+    /// A stream's value for the scheduler; see [`set_stream_value`](Self::set_stream_value).
     pub fn stream_value(&self, stream: StreamId) -> u16 {
         self.sender.queue.value(stream)
     }

@@ -1,4 +1,4 @@
-//! What must be true of an association at any time; simulations ask after every event.
+//! Invariants of an association; simulations check them after every event.
 
 use super::Association;
 use super::state::State;
@@ -9,31 +9,31 @@ use crate::path::Path;
 use crate::policy::PathState;
 use crate::send::{Fate, WindowProbe};
 
-/// Memory in use, in bytes, and work. Bookkeeping is counted beside payload.
+/// Memory in use, in bytes, and work. Bookkeeping counts as well as payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Budget {
-    /// All of it.
+    /// All memory in use.
     pub memory: usize,
-    /// Of messages to be sent and of those not acknowledged.
+    /// Memory of messages that are queued or not acknowledged.
     pub sent: usize,
-    /// Of what has been received and not been read.
+    /// Memory of received data that has not been read.
     pub received: usize,
-    /// `memory` is never larger, whatever the peer does: twice the buffers, the largest message that was
-    /// sent, and what does not grow.
+    /// Upper bound of `memory`, whatever the peer does: twice the buffers, the largest message that
+    /// was sent, and a constant part.
     pub most_memory: usize,
-    /// Looks at something held so far, which stayed held; bounded for each packet.
+    /// Number of stored items examined without being removed; bounded for each packet.
     pub operations: u64,
 }
 
 impl Association {
-    /// Checks the association's own accounting: the flight of each path is the sum of what is
-    /// unacknowledged there, T3-rtx runs if and only if something is outstanding, the RTO is within its
-    /// bounds, buffers are within theirs. Costs time in proportion to what is in flight.
+    /// Checks the association's own accounting: the flight of each path is the sum of its
+    /// unacknowledged chunks, T3-rtx runs if and only if something is outstanding, the RTO and the
+    /// buffers are within their bounds. Takes time in proportion to the number of chunks in flight.
     ///
     /// # Errors
     ///
-    /// What does not hold, in words.
+    /// A description of the violated invariant.
     pub fn check_invariants(&self) -> Result<(), String> {
         self.sender.check()?;
         self.receiver.check()?;
@@ -66,8 +66,8 @@ impl Association {
                     lost[i]
                 ));
             }
-            // By ns-2's procedures it also runs for what waits for its retransmission, and until the
-            // next SACK when that has left over another path.
+            // By ns-2's procedures T3-rtx also runs for chunks that wait for retransmission, and
+            // until the next SACK if those have been sent over another path.
             let allowed = self.is_ns2();
             let in_flight = p.chunks_in_flight() > 0;
             if p.t3().is_some() != in_flight && (in_flight || !allowed) {
@@ -85,8 +85,7 @@ impl Association {
                 return Err(format!("path {id}: cwnd {} is below one chunk", p.window().cwnd));
             }
             // RFC 9260 6.1 B: the window may be exceeded by less than a packet. It may also have
-            // shrunk below what is in flight, so this is checked where data leaves; here only that
-            // the flight does not exceed everything the peer has ever allowed.
+            // shrunk below the bytes in flight, so it is checked where data is sent, and not here.
         }
         for (what, id) in [("primary", self.primary), ("current", self.current)] {
             if self.paths.get(id.index()).is_some_and(|p| p.state() == PathState::Removed) {
@@ -98,7 +97,7 @@ impl Association {
         if alive && waiting && self.poll_timeout().is_none() && self.control.is_empty() {
             return Err("data waits, but no timer runs".into());
         }
-        // Without a confirmed path, probes or an ASCONF have to bring one or end the association.
+        // Without a confirmed path, probes or an ASCONF must confirm one or end the association.
         let alone = !self.is_ns2() && !self.paths.iter().any(|p| self.may_carry(p.id()));
         let asks = |p: &Path| p.heartbeat_due().is_some() || p.heartbeat_deadline().is_some();
         let waits = self.addresses_timeout().is_some() || self.paths.iter().any(asks);
@@ -119,8 +118,8 @@ impl Association {
         self.check_budget()
     }
 
-    /// T3-rtx runs for data in flight. While none is, data that waits and may leave has left, or the timer of
-    /// the window probe or of the FORWARD TSN runs.
+    /// T3-rtx runs for data in flight. Without any, all data that may be sent has been sent, or the
+    /// timer of the window probe or of the FORWARD TSN runs.
     fn check_progress(&self) -> Result<(), String> {
         let sender = &self.sender;
         let waits =
@@ -135,7 +134,7 @@ impl Association {
         Ok(())
     }
 
-    /// Memory and work are within their bounds; see [`budget`].
+    /// Checks that memory and work are within their bounds; see [`budget`].
     fn check_budget(&self) -> Result<(), String> {
         let Budget { memory, most_memory, .. } = self.budget();
         if memory > most_memory {
@@ -147,7 +146,7 @@ impl Association {
         Ok(())
     }
 
-    /// What the association holds and has done, and the bounds.
+    /// Memory and work of the association, and the bounds.
     pub fn budget(&self) -> Budget {
         let (sent, received) = (self.sender.memory(), self.receiver.memory());
         Budget {
@@ -159,17 +158,18 @@ impl Association {
         }
     }
 
-    /// Operations so far.
+    /// Number of operations so far.
     pub(super) const fn work(&self) -> u64 {
         self.sender.flight.looked()
     }
 
-    /// Bytes of memory that events take which the application has not taken.
+    /// Bytes of memory of the events that the application has not polled.
     pub(super) fn event_memory(&self) -> usize {
         self.events.len().saturating_sub(budget::MOST_EVENTS) * budget::EVENT
     }
 
-    /// An event that the peer can cause again and again: an application that takes none gets no more.
+    /// Queues an event that the peer can cause repeatedly; drops it if the application does not
+    /// poll events.
     pub(super) fn tell(&mut self, event: Event) {
         if self.events.len() < budget::MOST_EVENTS {
             self.events.push_back(event);

@@ -1,5 +1,5 @@
-//! Helps for measuring round-trip times that were agreed on in the handshake: TIMESTAMP chunks and the
-//! retransmission flag (Caro 2006, retransmission policies, 4.2).
+//! Negotiated aids for measuring round-trip times: TIMESTAMP chunks and the retransmission flag
+//! (Caro 2006, retransmission policies, 4.2).
 
 use super::Association;
 use crate::auth::AuthOffer;
@@ -8,10 +8,10 @@ use crate::policy::rtt_sampling::{KARN, SackCause, SentTime};
 use crate::wire::{PacketWriter, Sack, Timestamp};
 use crate::{Extension, Extensions, Time};
 
-/// An echo older than this is none of ours: stamps come around after 71 minutes.
+/// An echo older than this is invalid: timestamps wrap around after 71 minutes.
 const OLDEST_ECHO_US: u32 = 1 << 31;
 
-/// When TIMESTAMP chunks left.
+/// When the first and the last TIMESTAMP chunk were sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamped {
     first: Time,
@@ -19,8 +19,8 @@ pub(super) struct Stamped {
 }
 
 impl Association {
-    /// The handshake has shown what both sides offer, and what the peer says of the layer above it. Nothing
-    /// has been sent yet that depends on it.
+    /// Adopts the extensions and the adaptation code point of the handshake. Nothing that depends
+    /// on them has been sent yet.
     pub(super) fn agree_on(
         &mut self,
         extensions: Extensions,
@@ -53,14 +53,14 @@ impl Association {
         self.extensions.contains(Extension::RetransmissionFlag)
     }
 
-    /// Where no peer can take it for another association's, and no reading of it tells how long this
-    /// host has been up (RFC 7323 7.1).
+    /// Origin of the timestamps: they match no other association, and do not reveal this host's
+    /// uptime (RFC 7323 7.1).
     const fn stamp_origin(&self) -> u32 {
         self.local_tag.0
     }
 
-    /// Writes a TIMESTAMP chunk before what else the packet gets, if they were agreed on; the echo goes
-    /// with the SACK. Gives the packet's length and chunks before it.
+    /// Writes a TIMESTAMP chunk before the packet's other chunks, if that was negotiated; with a
+    /// SACK it carries the echo. Returns the packet's length and number of chunks before it.
     pub(super) fn write_timestamp(
         &mut self,
         now: Time,
@@ -77,7 +77,7 @@ impl Association {
         Some(before)
     }
 
-    /// The packet is complete: a TIMESTAMP chunk that nothing follows is taken back.
+    /// The packet is complete: removes a TIMESTAMP chunk that nothing follows.
     pub(super) fn settle_timestamp(
         &mut self,
         now: Time,
@@ -92,7 +92,7 @@ impl Association {
         self.stamped = Some(Stamped { first, last: now });
     }
 
-    /// What a SACK, with the echo beside it, tells of the packet that caused it.
+    /// The cause of a SACK, as its flags and the echo in its packet report it.
     pub(super) fn cause_of(&mut self, now: Time, sack: &Sack<'_>, echo: Option<u32>) -> SackCause {
         let mut cause = SackCause::default();
         if self.extensions.contains(Extension::Timestamps) {
@@ -105,7 +105,7 @@ impl Association {
         cause
     }
 
-    /// The instant that an echo names, if something was sent between the first and the last packet.
+    /// The time that an echo encodes, if it is between the first and the last timestamp sent.
     fn sent_time(&self, now: Time, stamp: u32) -> Option<SentTime> {
         let stamped = self.stamped?;
         let origin = self.stamp_origin();

@@ -1,9 +1,10 @@
-//! An association: ties the rooms together and dispatches what arrives.
+//! An association: owns its parts and dispatches received chunks to them.
 //!
-//! Each procedure of RFC 9260 has a file of its own beside this one: [`connect`] (5.1),
-//! [`collision`] (5.2), [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2),
-//! [`transmit`] (6.1, 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9), [`icmp`] (10).
-//! [`mtu`] looks for the paths' largest packets; [`measure`] and [`reconfig`] have what both sides may agree on beside it.
+//! Each procedure of RFC 9260 has its own submodule: [`connect`] (5.1), [`collision`] (5.2),
+//! [`paths`] (5.4, 8.1, 8.2), [`data`] (6.2), [`acknowledge`] (6.2.1, 7.2), [`transmit`] (6.1,
+//! 6.10), [`timers`] (6.3.3), [`heartbeat`] (8.3), [`shutdown`] (9), [`icmp`] (10). [`mtu`]
+//! searches for the paths' largest packets; [`measure`] and [`reconfig`] implement extensions that
+//! both sides may agree on.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -71,7 +72,7 @@ pub use invariants::Budget;
 pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
 
-/// The answers that this association was configured with.
+/// The policies that this association was configured with.
 #[derive(Debug)]
 struct Policies {
     retransmission: Box<dyn RetransmissionPolicy>,
@@ -101,7 +102,7 @@ impl Policies {
     }
 }
 
-/// SACKs of one packet that are looked at.
+/// Most SACKs processed in one packet.
 const MOST_SACKS: u32 = 1;
 
 /// One association with a peer, over all paths between the two.
@@ -119,8 +120,8 @@ pub struct Association {
     outbound_streams: u16,
     inbound_streams: u16,
     paths: Vec<Path>,
-    /// Addresses of the peer without a path, with their UDP ports: no local address reaches them, or there
-    /// are `max_paths` paths.
+    /// Addresses of the peer without a path, with their UDP ports: no local address reaches them,
+    /// or there are `max_paths` paths.
     pathless: Vec<SocketAddr>,
     /// The peer has opened the association and listed no addresses.
     peer_lists_none: bool,
@@ -134,35 +135,35 @@ pub struct Association {
     receiver: Receiver,
     ack: PendingAck,
     forward: Option<forward::Forward>,
-    /// When the first message of which a chunk is lost has outlived its time.
+    /// Expiry of the first message of which a chunk is lost.
     lost_until: Option<Time>,
-    /// Operations beyond what a packet may cause, at most.
+    /// Largest number of operations beyond the budget of a packet.
     overwork: u64,
     control: ControlQueue,
     replies: VecDeque<Reply>,
-    /// For each path, what was in flight there when the burst at hand began (Max.Burst).
+    /// Bytes in flight on each path when the current burst began (Max.Burst).
     burst_from: Vec<u32>,
     burst_over: bool,
-    /// Packets with data that it has had so far.
+    /// Packets with data in the current burst.
     burst_packets: u32,
     /// Payload bytes of the largest DATA chunk that fits every path.
     largest_payload: usize,
-    /// Nothing was in flight when the packet at hand was begun.
+    /// Nothing was in flight when the current packet was begun.
     alone: bool,
-    /// Of the largest that the peer's window was ever large enough for.
+    /// Payload limit derived from the peer's first window.
     window_payload: usize,
     heartbeat_key: [u8; 32],
     rng: Rng,
     now: Time,
     wants_shutdown: bool,
-    /// No new data before every path has been confirmed or has had its chances.
+    /// No new data before every path has been confirmed or has exhausted its probes.
     awaits_paths: bool,
-    /// Since when the peer's receive buffer is all that holds up new data.
+    /// Since when new data waits for nothing but the peer's receive buffer.
     blocked_since: Option<Time>,
     /// Paths on which the network has refused an INIT, a bit for each.
     refused: u64,
-    /// What had become ready for the application when it was last told, and an
-    /// [`Event::Readable`] waits to be taken.
+    /// Value of the receiver's `ever_ready` when [`Event::Readable`] was last queued, and whether
+    /// the event is still queued.
     seen_ready: u64,
     readable_waits: bool,
     events: VecDeque<Event>,
@@ -171,23 +172,24 @@ pub struct Association {
     missing: Vec<(Tsn, PathId, u32)>,
     ns2: ns2::Notes,
     ns2_cmt: ns2_cmt::Notes,
-    /// This side has sent an INIT, with all that it offers.
+    /// This side has sent an INIT, with all its offers.
     opened_here: bool,
-    /// What both sides offered in the handshake beyond RFC 9260.
+    /// Extensions beyond RFC 9260 that both sides offered in the handshake.
     extensions: Extensions,
     reconfig: Option<Box<reconfig::Reconfig>>,
     auth: Option<Box<Authentication>>,
-    /// What the peer said of the layer above it.
+    /// Adaptation code point in the peer's INIT or INIT ACK.
     peer_adaptation_layer: Option<u32>,
     auth_keys: AuthKeys,
     addresses: Option<Box<addresses::Addresses>>,
-    /// The endpoint's addresses have changed during the handshake.
+    /// The endpoint's new addresses, if they have changed during the handshake.
     shared_later: Option<Arc<Shared>>,
-    /// Paths that came or went so far.
+    /// Number of changes to the paths and the peer's addresses so far.
     path_changes: u64,
     marks: ecn::Marks,
     stamped: Option<measure::Stamped>,
-    /// The SACK at hand: what caused it, what it newly acknowledged, which samples that gave.
+    /// The current SACK: its cause, the chunks that it newly acknowledged, and the round-trip
+    /// samples.
     cause: SackCause,
     acked: Vec<AckedChunk>,
     samples: Vec<(PathId, std::time::Duration)>,
@@ -279,7 +281,7 @@ impl Association {
         }
     }
 
-    /// An association that this side opens.
+    /// An association opened by this side.
     #[expect(clippy::too_many_arguments, reason = "called in one place, each is another thing")]
     pub(crate) fn connect(
         id: AssociationId,
@@ -336,37 +338,37 @@ impl Association {
         Some(a)
     }
 
-    /// Its number in the endpoint.
+    /// The association's number in the endpoint.
     pub const fn id(&self) -> AssociationId {
         self.id
     }
 
-    /// Its constants and policies.
+    /// The association's constants and policies.
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Counters.
+    /// The association's counters.
     pub const fn stats(&self) -> AssociationStats {
         self.stats
     }
 
-    /// Data can be sent and received.
+    /// Whether the association is established: data can be sent and received.
     pub const fn is_established(&self) -> bool {
         matches!(self.state, State::Established)
     }
 
-    /// The handshake that this side began is not complete.
+    /// Whether this side has begun a handshake that is not complete.
     pub(crate) const fn is_opening(&self) -> bool {
         matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_))
     }
 
-    /// It is over.
+    /// Whether the association has ended.
     pub const fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed(_))
     }
 
-    /// Why it is over.
+    /// Why the association has ended; `None` before.
     pub const fn close_reason(&self) -> Option<&CloseReason> {
         match &self.state {
             State::Closed(reason) => Some(reason),
@@ -374,7 +376,7 @@ impl Association {
         }
     }
 
-    /// Streams that this side may send on; what both sides agreed to, once it is established.
+    /// Streams that this side may send on; the agreed number once the association is established.
     pub const fn outbound_streams(&self) -> u16 {
         self.outbound_streams
     }
@@ -384,14 +386,14 @@ impl Association {
         self.inbound_streams
     }
 
-    /// The number by which the peer named the layer above it in its INIT or INIT ACK; `None` if it named
-    /// none (RFC 5061 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). May be another after
+    /// The adaptation code point in the peer's INIT or INIT ACK; `None` without one (RFC 5061
+    /// 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). It may change with
     /// [`Event::Restarted`].
     pub const fn peer_adaptation_layer(&self) -> Option<u32> {
         self.peer_adaptation_layer
     }
 
-    /// What the peer's receive buffer still takes by this side's account, in bytes.
+    /// Free bytes of the peer's receive buffer, as far as this side can compute.
     pub const fn peer_rwnd(&self) -> u32 {
         self.sender.peer_rwnd
     }
@@ -401,23 +403,23 @@ impl Association {
         self.sender.buffered
     }
 
-    /// Of them, those that have not left for the first time.
+    /// Payload bytes given to `send` that have not been sent yet.
     pub const fn unsent(&self) -> usize {
         self.sender.queue.bytes()
     }
 
-    /// Bytes of payload that the send buffer still takes. Small messages count for more: what it takes to keep
-    /// account of them is memory too, and so are events that wait to be taken.
+    /// Payload bytes that the send buffer still accepts. Small messages take up more, because their
+    /// bookkeeping is memory too, and so are events that wait to be polled.
     pub fn send_room(&self) -> usize {
         self.sender.room(self.config.send_buffer as usize).saturating_sub(self.event_memory())
     }
 
-    /// Puts a message into the send buffer; its bytes are not copied. A message larger than the room
-    /// that is left is taken if there is any room.
+    /// Puts a message into the send buffer; its bytes are not copied. A message larger than the
+    /// remaining room is accepted if there is any room.
     ///
     /// # Errors
     ///
-    /// See [`SendError`]; the message was not taken.
+    /// See [`SendError`]; the message was not accepted.
     pub fn send(&mut self, now: Time, message: Message) -> Result<(), SendError> {
         self.now = now;
         if self.wants_shutdown || !(matches!(self.state, State::Established) || self.is_opening()) {
@@ -449,7 +451,7 @@ impl Association {
             self.ns2_allow_new_data();
         }
         if self.sender.flight.bytes() == 0 {
-            // After a pause the burst counts from nothing (RFC 9260 6.1 D).
+            // After a pause the burst is counted from zero bytes in flight (RFC 9260 6.1 D).
             self.new_burst();
         }
         self.sender.buffered += size;
@@ -464,20 +466,20 @@ impl Association {
         StreamMut { association: self, id }
     }
 
-    /// The next event. Call it until it gives `None`, after every other call.
+    /// The next event. Call it until it returns `None`, after every other call.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         if event == Some(Event::Readable) {
             self.readable_waits = false;
         }
         if self.sender.starved {
-            // Events that waited were a part of what the send buffer holds.
+            // Queued events count towards the send buffer.
             self.tell_if_writable();
         }
         event
     }
 
-    /// `poll_event` has something to return.
+    /// Whether `poll_event` has something to return.
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
@@ -500,19 +502,19 @@ impl Association {
         there.map(|p| p.remote().ip())
     }
 
-    /// All addresses of the peer, with paths or without: each of them identifies the association (RFC 9260
-    /// 5.1.2 D).
+    /// All addresses of the peer, with paths or without: each of them identifies the association
+    /// (RFC 9260 5.1.2 D).
     pub(crate) fn peer_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         self.remotes().chain(self.pathless.iter().map(SocketAddr::ip))
     }
 
-    /// Something still has to leave: an ABORT, a SHUTDOWN COMPLETE.
+    /// Whether something is still to be sent: an ABORT, a SHUTDOWN COMPLETE.
     pub(crate) fn has_last_words(&self) -> bool {
         !self.control.is_empty() || !self.replies.is_empty()
     }
 
-    /// A packet with this association's verification tag (RFC 9260 8.5), of which `done` chunks have
-    /// been processed.
+    /// Processes a packet with this association's verification tag (RFC 9260 8.5), of which `done`
+    /// chunks have been processed.
     pub(crate) fn handle_packet(
         &mut self,
         now: Time,
@@ -534,7 +536,7 @@ impl Association {
         };
         self.new_burst();
         self.ns2_packet(path);
-        // What still comes to an address that goes is no way back (RFC 5061 5.3 F6).
+        // A packet to an address that is being removed does not update the path (RFC 5061 5.3 F6).
         if !self.is_untold(path) && self.stays(from.local.ip()) {
             self.hear_from(path, &from);
         }
@@ -550,12 +552,12 @@ impl Association {
         let mut sacks = 0;
         let tag = packet.header().verification_tag;
         let mut chunks = packet.chunks();
-        // Who has processed two has found the first one to authenticate the second.
+        // If two chunks have been processed, the first one has authenticated the second.
         let mut authenticated = done > 1;
         chunks.by_ref().take(done).for_each(drop);
         loop {
             let rest = chunks.as_bytes();
-            // Looked at where it is: a copy, made in pieces, waits for each of them.
+            // Match by reference: copying the chunk in pieces costs time.
             let next = chunks.next();
             let Some(chunk) = &next else { break };
             let ty = || chunk.as_ref().map_or_else(ChunkError::ty, Chunk::ty);
@@ -579,13 +581,13 @@ impl Association {
                     };
                     authenticated
                 }
-                // RFC 9260 5.1: before the handshake is complete only its own chunks count, except that
-                // DATA and SACK may follow a COOKIE ACK in its packet.
+                // RFC 9260 5.1: before the handshake is complete only its own chunks count, except
+                // that DATA and SACK may follow a COOKIE ACK in its packet.
                 Ok(Chunk::Data(data)) => {
                     self.handle_data(path, data, &mut seen);
                     true
                 }
-                // One packet reports once: each SACK is compared with all that is outstanding.
+                // Process one SACK of a packet: each is compared with all outstanding chunks.
                 Ok(Chunk::Sack(_) | Chunk::NrSack(_)) if sacks == MOST_SACKS => {
                     self.stats.dropped += 1;
                     true
@@ -613,8 +615,9 @@ impl Association {
         self.overwork = self.overwork.max(done.saturating_sub(most));
     }
 
-    /// All but DATA and SACK, which nearly all packets consist of: instructions that are not run take room in
-    /// the processor's cache too, if they stand between others. True if the packet's next chunk is to be looked at.
+    /// Processes all chunks but DATA and SACK, which nearly all packets consist of. Not inlined:
+    /// instructions that are not run take up instruction cache if they are between others. True if
+    /// the packet's next chunk is to be processed.
     #[inline(never)]
     fn handle_chunk(
         &mut self,
@@ -638,7 +641,7 @@ impl Association {
             Chunk::Cwr(c) if self.extensions.contains(Extension::Ecn) => {
                 self.handle_cwr(c.lowest_tsn);
             }
-            // Its size was all that it had to say.
+            // A PAD chunk only adds to the packet's size.
             Chunk::Pad(_) => {}
             Chunk::Asconf(asconf) if self.addresses.is_none() => {
                 if self.state.is_synchronised() {
@@ -666,15 +669,15 @@ impl Association {
             Chunk::Error(error) => self.handle_error(now, error.causes),
             // RFC 9260 3.3.7: "an ABORT chunk with a format error ... MUST silently discard it".
             Chunk::Abort(abort) if !abort.causes.is_complete() => self.stats.dropped += 1,
-            // RFC 9260 8.5.1 B, C: with our own tag only without the T bit.
-            // RFC 5061 5.3 F4: not to an address that goes.
+            // RFC 9260 8.5.1 B, C: with the local tag only without the T bit. RFC 5061 5.3 F4: not
+            // to an address that is being removed.
             Chunk::Abort(abort) if !abort.t_bit && self.stays(from.local.ip()) => {
                 self.handle_abort(CloseReason::PeerAbort { cause: words(abort.causes) });
             }
             Chunk::Shutdown(s) => self.handle_shutdown(now, path, s.cumulative_tsn_ack),
             Chunk::ShutdownAck => self.handle_shutdown_ack(path, from, tag),
             Chunk::ShutdownComplete(s) if !s.t_bit => self.handle_shutdown_complete(),
-            // RFC 9260 6.10: an INIT travels alone, with tag 0 (8.5.1 A).
+            // RFC 9260 6.10: an INIT is not bundled, and has tag 0 (8.5.1 A).
             Chunk::Init(_) => return false,
             Chunk::Unknown(unknown) => {
                 let action = unknown.action();
@@ -684,8 +687,8 @@ impl Association {
                 self.stats.dropped += 1;
                 return !matches!(action, Action::Stop | Action::StopAndReport);
             }
-            // SACK and HEARTBEAT ACK before the handshake is complete; a T bit with our tag; ECNE, CWR
-            // and TIMESTAMP where they were not negotiated.
+            // SACK and HEARTBEAT ACK before the handshake is complete; a T bit with the local tag;
+            // ECNE, CWR and TIMESTAMP where they were not negotiated.
             _ => self.stats.dropped += 1,
         }
         true
@@ -700,7 +703,7 @@ impl Association {
         !error.ends_packet()
     }
 
-    /// An ERROR chunk (RFC 9260 3.3.10).
+    /// Processes an ERROR chunk (RFC 9260 3.3.10).
     fn handle_error(&mut self, now: Time, causes: crate::wire::Causes<'_>) {
         for cause in causes.iter() {
             if let Ok(Cause::StaleCookie { .. }) = cause {
@@ -715,8 +718,8 @@ impl Association {
         }
     }
 
-    /// A packet whose tag is not ours: an ABORT or SHUTDOWN COMPLETE may carry the peer's own tag,
-    /// reflected (RFC 9260 8.5.1 B, C). True if it was one.
+    /// Processes a packet with another tag than the local one: an ABORT or SHUTDOWN COMPLETE may
+    /// carry the peer's own tag, reflected (RFC 9260 8.5.1 B, C). True if it was one.
     pub(crate) fn handle_reflected(&mut self, from: &FourTuple, packet: &Packet<'_>) -> bool {
         if packet.header().verification_tag != self.peer_tag || self.peer_tag.0 == 0 {
             return false;
@@ -737,8 +740,8 @@ impl Association {
         }
     }
 
-    /// An ABORT with the T bit and the peer's own tag (RFC 9260 8.5.1 B), or an ICMP message that is
-    /// treated as one (10, ICMP8).
+    /// Processes an ABORT with the T bit and the peer's own tag (RFC 9260 8.5.1 B), or an ICMP
+    /// message that is treated as one (10, ICMP8).
     fn handle_reflected_abort(&mut self, from: &FourTuple, reason: CloseReason) {
         if self.demands_auth(chunk_type::ABORT) {
             self.stats.unauthenticated += 1;
@@ -751,8 +754,8 @@ impl Association {
             self.tell(Event::PathRefused { path });
             return;
         }
-        // In SHUTDOWN-ACK-SENT all data has been delivered both ways: a peer that does not know the
-        // association any more has completed it.
+        // In SHUTDOWN-ACK-SENT all data has been delivered in both directions: a peer that no
+        // longer knows the association has completed the shutdown.
         let done = matches!(self.state, State::ShutdownAckSent(_));
         self.handle_abort(if done { CloseReason::Graceful } else { reason });
     }

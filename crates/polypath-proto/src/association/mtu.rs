@@ -1,9 +1,10 @@
-//! Packetization layer path MTU discovery (RFC 8899, for SCTP: 6.2): HEARTBEATs in packets that PAD chunks
-//! (RFC 4820) make as large as wanted. The search itself is the path's (`path/mtu.rs`).
+//! Packetization layer path MTU discovery (RFC 8899, for SCTP: 6.2): HEARTBEATs in packets that PAD
+//! chunks (RFC 4820) fill up to the probed size. The search itself is part of the path
+//! (`path/mtu.rs`).
 //!
-//! Messages are cut for the smallest of all paths, since a fragment cannot be cut again (RFC 9260 6.9):
-//! its retransmission may need another path. Where a path has become narrower meanwhile, IP may fragment
-//! the packet.
+//! Messages are cut for the smallest of all paths, because a fragment cannot be cut again (RFC 9260
+//! 6.9): its retransmission may need another path. If the MTU of a path has decreased meanwhile, IP
+//! may fragment the packet.
 
 use super::Association;
 use super::control::Control;
@@ -15,7 +16,7 @@ use crate::wire::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter};
 use crate::{PathId, Time};
 
 impl Association {
-    /// What a path carries, as far as that is known (RFC 8899; `spinfo_mtu` of RFC 6458 8.2.2).
+    /// The path's MTU, as far as it is known (RFC 8899; `spinfo_mtu` of RFC 6458 8.2.2).
     pub fn path_mtu(&self, path: PathId) -> Option<PathMtu> {
         self.paths.get(path.index()).map(Path::mtu)
     }
@@ -26,7 +27,7 @@ impl Association {
         }
     }
 
-    /// The path is confirmed, and works.
+    /// Starts the search on a path that is confirmed and works.
     pub(super) fn start_mtu_search(&mut self, now: Time, path: PathId) {
         let usable = self.state.may_send_data();
         let p = &mut self.paths[path.index()];
@@ -48,7 +49,7 @@ impl Association {
         let probe = search.expire(now, rto);
         if search.size() != before {
             self.mtu_changed(path);
-            // What was lost for its size is known to be lost.
+            // Chunks that were too large are known to be lost.
             self.paths[path.index()].hasten_t3(now);
         }
         if let Some(size) = probe {
@@ -57,7 +58,7 @@ impl Association {
         }
     }
 
-    /// A packet of a probe has been answered.
+    /// Processes the answer to a packet of a probe.
     pub(super) fn handle_mtu_answer(&mut self, now: Time, path: PathId, sent: Time, small: bool) {
         let p = &mut self.paths[path.index()];
         let Some(search) = p.mtu_search.as_mut().filter(|s| s.awaits(sent)) else {
@@ -67,7 +68,7 @@ impl Association {
         if search.answered(now, sent, small) {
             self.mtu_changed(path);
         }
-        // It is a HEARTBEAT ACK after all (RFC 9260 8.3).
+        // The answer is a HEARTBEAT ACK too (RFC 9260 8.3).
         self.paths[path.index()].sample_rtt(now.since(sent));
         self.answered(now, path);
     }
@@ -91,7 +92,7 @@ impl Association {
         self.update_largest_payload();
     }
 
-    /// What fits every path, and the peer's window.
+    /// Updates the largest payload that fits every path and the peer's window.
     pub(super) fn update_largest_payload(&mut self) {
         let header = self.data_header() + self.unheard_len();
         let fits = |p: &Path| (p.max_chunk() as usize - header) / 4 * 4;
@@ -100,7 +101,7 @@ impl Association {
         self.largest_payload = smallest.min(self.window_payload);
     }
 
-    /// A HEARTBEAT, and what fills the packet.
+    /// Writes a HEARTBEAT, and the padding of the packet.
     pub(super) fn write_mtu_probe(
         &self,
         path: PathId,

@@ -1,17 +1,18 @@
-//! Non-renegable acknowledgements (draft-natarajan-tsvwg-sctp-nrsack), if both sides offered them: the
-//! receiver says what it will not drop again, which is all that has come as long as there is room for what
-//! is missing below it; what comes beyond that may have to make room. The sender frees what it was told of at
-//! once, and keeps but its books until the cumulative ack has reached it.
+//! Non-renegable acknowledgements (draft-natarajan-tsvwg-sctp-nrsack), if both sides offered them.
+//! The receiver reports the data that it will not drop again: everything received, as long as there
+//! is room for the data that is missing below it; data beyond that may have to make room. The
+//! sender frees the payload of reported data at once, and keeps only its bookkeeping until the
+//! cumulative ack has reached it.
 
 use super::Association;
 use crate::wire::{DoesNotFit, PacketWriter, Sack};
 use crate::{Extension, Time};
 
 impl Association {
-    /// True if the packet's next chunk is to be looked at.
+    /// Processes an NR-SACK. True if the packet's next chunk is to be processed.
     pub(super) fn handle_nr_sack(&mut self, now: Time, sack: &Sack<'_>, echo: Option<u32>) -> bool {
         if !self.extensions.contains(Extension::NrSack) {
-            // RFC 9260 3.2: as of a type that is not known, which begins with the bits 00.
+            // RFC 9260 3.2: treat it as an unknown type that begins with the bits 00.
             self.stats.dropped += 1;
             return false;
         }
@@ -25,7 +26,8 @@ impl Association {
             return true;
         }
         if old && announced < sack.a_rwnd {
-            // It has been overtaken on its way: its window has since been used for what it does not name.
+            // A later SACK overtook it: its window has since been used for data that it does not
+            // list.
             self.sender.set_window(announced);
         }
         self.sender.buffered -= self.sender.flight.release(sack.nr_gaps());
@@ -33,7 +35,7 @@ impl Association {
         true
     }
 
-    /// What was agreed on holds for what arrives from now on.
+    /// Configures the receiver for the negotiated extension from now on.
     pub(super) fn keep_if_agreed(&mut self) {
         self.receiver.keep(self.extensions.contains(Extension::NrSack));
     }

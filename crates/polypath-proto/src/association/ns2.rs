@@ -1,23 +1,27 @@
-//! The sender's procedures as ns-2's SCTP module has them (`Procedures::Ns2`), where the RFC or the
-//! papers leave them open. The papers' figures rest on them.
+//! The sender's procedures of ns-2's SCTP module (`Procedures::Ns2`), where the RFC or the papers
+//! leave them open. The papers' figures depend on them.
 //!
-//! - What waits for retransmission counts as outstanding: for the growth of windows and for T3-rtx.
-//! - A SACK that finds losses, or T3-rtx, sends exactly one packet, whatever the window; the rest
-//!   leaves with later SACKs, as that path's window allows. All that one event retransmits goes to the
-//!   path chosen for its first chunk. No new data while anything waits for retransmission, and none
-//!   but in answer to a packet that arrives (FastRtx, TimeoutRtx, RtxMarkedChunks, SendMuch).
+//! - Chunks that wait for retransmission count as outstanding: for the growth of windows and for
+//!   T3-rtx.
+//! - A SACK that finds losses, or T3-rtx, sends exactly one packet, regardless of the window; later
+//!   SACKs send the rest, as that path's window allows. All retransmissions of one event use the
+//!   path chosen for its first chunk. No new data is sent while anything waits for retransmission,
+//!   and none except in response to a packet that arrives (FastRtx, TimeoutRtx, RtxMarkedChunks,
+//!   SendMuch).
 //! - Windows grow before they are cut.
-//! - T3-rtx stops for every path that owns a chunk which the cumulative ack removes, or whose lowest
-//!   chunk a gap block acknowledges, and runs anew if anything is outstanding there. Its expiry marks
-//!   everything outstanding on the path, also what was marked before.
-//! - A measurement of the round-trip time is given up at a cut and at a timeout, but its chunk keeps
-//!   its time.
-//! - A SACK without gap blocks leaves what others acknowledged by theirs.
-//! - An answer credits the path that the chunk was last sent to (RFC 9260 8.2 leaves it open).
-//! - One generator of HEARTBEATs for all paths. One that is lost is repeated at once, and a path that
-//!   becomes inactive by T3-rtx gets one at once.
+//! - T3-rtx stops for every path that owns a chunk which the cumulative ack removes, or whose
+//!   lowest chunk a gap ack block acknowledges, and restarts if anything is outstanding there. Its
+//!   expiry marks everything outstanding on the path, including what was marked before.
+//! - A measurement of the round-trip time is abandoned at a cut and at a timeout, but its chunk
+//!   keeps its time.
+//! - A SACK without gap ack blocks does not revoke what earlier gap ack blocks acknowledged.
+//! - An acknowledgement credits the path that the chunk was last sent to (RFC 9260 8.2 leaves it
+//!   open).
+//! - One generator of HEARTBEATs serves all paths. A lost HEARTBEAT is repeated at once, and a path
+//!   that becomes inactive by T3-rtx is probed at once.
 //! - The association's error count rises only while the path is active.
-//! - An idle window decays by a timer: an RTO after the last packet, data in flight or not.
+//! - An idle window decays by a timer: an RTO after the last packet, whether data is in flight or
+//!   not.
 //! - Nothing is bundled.
 
 use std::time::Duration;
@@ -33,39 +37,39 @@ use crate::send::{Fate, InFlight};
 use crate::wire::PacketWriter;
 use crate::{PathId, Time, Tsn};
 
-/// What may leave in answer to the event at hand.
+/// Retransmissions that the current event allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Retransmit {
     /// Nothing.
     #[default]
     Nothing,
-    /// One packet, whatever the window.
+    /// One packet, regardless of the window.
     OnePacket,
     /// As much as the window of the path allows.
     Window,
 }
 
-/// The notes of these procedures.
+/// State of these procedures.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     retransmit: Retransmit,
-    /// The path of the retransmissions of the event at hand, once the first has left.
+    /// The path of the current event's retransmissions, once the first has been sent.
     destination: Option<PathId>,
-    /// The lowest chunk outstanding on each path, as the retransmissions of the event see it.
+    /// The lowest chunk outstanding on each path, as the current event's retransmissions see it.
     first: Vec<Option<Tsn>>,
-    /// New data may leave: a packet has come that allows it (eSendNewDataChunks).
+    /// New data may be sent: a packet that allows it has arrived (eSendNewDataChunks).
     new_data: bool,
-    /// The event at hand is a packet.
+    /// The current event is a packet that arrived, or a message from the application.
     answering: bool,
-    /// Max.Burst is to be heeded (eApplyMaxBurst), and the packets that count towards it.
+    /// Max.Burst applies (eApplyMaxBurst), and the packets that count towards it.
     limited: bool,
     burst: u32,
-    /// The highest TSN that did not wait for retransmission when that was last asked.
+    /// The last result of `highest_outstanding`.
     highest_outstanding: Option<Tsn>,
-    /// The generator of HEARTBEATs: when it ticks, and when it was started.
+    /// The generator of HEARTBEATs: its next tick, and when it was started.
     tick: Option<Time>,
     started: Time,
-    /// How many timers have been set.
+    /// Number of timers set so far.
     order: u64,
 }
 
@@ -75,9 +79,9 @@ impl Notes {
         self.order
     }
 
-    /// The highest TSN that does not wait for retransmission, or what this was at an earlier asking:
-    /// after T3-rtx, which marks all that the path has outstanding, lower than the highest TSN sent
-    /// (uiHighestTsnSent, GetHighestOutstandingTsn).
+    /// The highest TSN that does not wait for retransmission, or an earlier, higher result: after
+    /// T3-rtx, which marks everything outstanding on the path, it is lower than the highest TSN
+    /// sent (uiHighestTsnSent, GetHighestOutstandingTsn).
     pub(super) fn highest_outstanding(&mut self, flight: &InFlight) -> Tsn {
         let now = flight.highest_not_lost();
         if let Some(tsn) = now
@@ -88,7 +92,7 @@ impl Notes {
         self.highest_outstanding.unwrap_or_else(|| flight.ack_point())
     }
 
-    /// What it was when that was last asked; `None` by other procedures.
+    /// The last result of `highest_outstanding`; `None` with other procedures.
     pub(super) const fn noted_highest(&self) -> Option<Tsn> {
         self.highest_outstanding
     }
@@ -99,10 +103,10 @@ impl Association {
         self.config.procedures() == Procedures::Ns2
     }
 
-    // What arrives.
+    // Received packets.
 
-    /// A packet has come over a path. A SACK that waits goes to where the last one came from, whatever
-    /// was in it.
+    /// A packet has arrived over a path. A delayed SACK is sent to the source of the last packet,
+    /// whatever it contained.
     pub(super) fn ns2_packet(&mut self, path: PathId) {
         self.ns2.answering = true;
         if self.is_ns2() {
@@ -110,13 +114,13 @@ impl Association {
         }
     }
 
-    /// A SACK has come, late or not, or the application has given data.
+    /// A SACK has arrived, late or not, or the application has passed data.
     pub(super) const fn ns2_allow_new_data(&mut self) {
         self.ns2.answering = true;
         self.ns2.new_data = true;
     }
 
-    /// A SACK has been processed; losses were `found` by it.
+    /// A SACK has been processed; `found` if it found losses.
     pub(super) fn ns2_after_sack(&mut self, found: bool) {
         if found {
             self.ns2_begin(Retransmit::OnePacket);
@@ -132,7 +136,7 @@ impl Association {
         self.ns2.first = self.sender.flight.first_on(self.paths.len());
     }
 
-    /// A chunk was cumulatively acknowledged that had been fast retransmitted.
+    /// The cumulative ack has acknowledged a chunk that had been fast retransmitted.
     pub(super) fn ns2_limit_burst(&mut self) {
         if self.is_ns2_cmt() {
             return self.ns2_cmt_limit_burst();
@@ -140,8 +144,8 @@ impl Association {
         self.ns2.limited = self.heeds_max_burst();
     }
 
-    /// Cuts the window of the path of the lowest chunk marked above the recover point, and so on from
-    /// the new recover point, each path's once.
+    /// Cuts the window of the path of the lowest chunk marked above the recover point, and
+    /// continues from the new recover point; each path's window is cut once.
     pub(super) fn ns2_cut(&mut self) {
         let mut cut = vec![false; self.paths.len()];
         let mut from = self.sender.flight.ack_point().next();
@@ -165,7 +169,7 @@ impl Association {
         }
     }
 
-    /// T3-rtx after a SACK; `stopped` says that it took a chunk which stops the timer.
+    /// Updates T3-rtx after a SACK; `stopped` if it acknowledged a chunk that stops the timer.
     pub(super) fn ns2_update_t3(&mut self, now: Time, path: PathId, stopped: bool) {
         let p = &mut self.paths[path.index()];
         if p.in_flight() + p.lost() == 0 {
@@ -175,8 +179,9 @@ impl Association {
         }
     }
 
-    /// T3-rtx has expired on a path: everything outstanding there is marked, but for what was sent within the
-    /// last `recent` (the SRTT heuristic of Iyengar 2004, IV.B, which no release of the module has).
+    /// T3-rtx has expired on a path: marks everything outstanding there, except what was sent
+    /// within the last `recent` (the SRTT heuristic of Iyengar 2004, IV.B, which no release of the
+    /// module has).
     pub(super) fn ns2_mark_all(&mut self, now: Time, path: PathId, recent: Option<Duration>) {
         let outstanding: Vec<Tsn> = self
             .sender
@@ -207,9 +212,9 @@ impl Association {
         }
     }
 
-    // What leaves.
+    // Sent packets.
 
-    /// The lowest lost chunk and where it goes, if it may leave now.
+    /// The lowest lost chunk and its path, if it may be sent now.
     pub(super) fn ns2_next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         if self.is_ns2_cmt() {
             return self.ns2_cmt_next_retransmission(now);
@@ -230,10 +235,10 @@ impl Association {
         allowed.then_some((path, tsn))
     }
 
-    /// New data may leave now, as far as the windows allow.
+    /// Whether new data may be sent now, as far as the windows allow.
     pub(super) fn ns2_may_send_new(&mut self) -> bool {
         if self.sender.flight.is_empty() {
-            // Nothing would come that allows it.
+            // No packet would arrive that allows it.
             return true;
         }
         if self.ns2_limits_burst() && self.ns2.burst >= self.config.max_burst() {
@@ -244,7 +249,7 @@ impl Association {
         self.ns2.new_data && self.ns2.answering
     }
 
-    /// Everything that the event at hand allows has left.
+    /// Everything that the current event allows has been sent.
     pub(super) fn ns2_burst_over(&mut self) {
         self.ns2.retransmit = Retransmit::Nothing;
         let cmt = self.is_ns2_cmt();
@@ -259,7 +264,7 @@ impl Association {
         self.ns2.answering = false;
     }
 
-    /// The lowest lost chunks, as many as fit one packet.
+    /// Writes the lowest lost chunks, as many as fit one packet.
     pub(super) fn ns2_write_retransmissions(
         &mut self,
         now: Time,
@@ -303,7 +308,7 @@ impl Association {
         }
     }
 
-    /// A chunk has left: T3-rtx runs.
+    /// A chunk has been sent: T3-rtx runs.
     pub(super) fn ns2_start_t3(&mut self, now: Time, path: PathId) {
         if self.paths[path.index()].t3().is_none() {
             let order = self.ns2.next_order();
@@ -311,7 +316,7 @@ impl Association {
         }
     }
 
-    /// A HEARTBEAT has left.
+    /// A HEARTBEAT has been sent.
     pub(super) fn ns2_heartbeat_left(&mut self, path: PathId) {
         let order = self.ns2.next_order();
         self.paths[path.index()].set_heartbeat_order(order);
@@ -329,7 +334,7 @@ impl Association {
         }
     }
 
-    /// Max.Burst is heeded in answer to the event at hand.
+    /// Whether Max.Burst applies to the current event.
     fn ns2_limits_burst(&self) -> bool {
         self.ns2.limited || self.config.burst_rule() == BurstRule::PacketCount
     }
@@ -340,13 +345,13 @@ impl Association {
 
     // Timers.
 
-    /// When the next of these timers expires.
+    /// When the generator of HEARTBEATs ticks.
     pub(super) const fn ns2_next_timeout(&self) -> Option<Time> {
         self.ns2.tick
     }
 
-    /// Handles one timer, the one that was set first. What it lets go leaves before the next one is
-    /// looked at, although they expire in one instant.
+    /// Handles one timer, the one that was set first. The packets that it releases are sent before
+    /// the next timer is handled, even if both expire at one instant.
     pub(super) fn ns2_handle_timeout(&mut self, now: Time) {
         let expired = self.paths.iter().filter_map(|p| Some((p.first_expired(now)?, p.id())));
         match expired.min() {
@@ -363,7 +368,7 @@ impl Association {
     fn ns2_decay(&mut self, now: Time, path: PathId) {
         let w = self.policies.congestion.on_idle(&self.paths[path.index()].view(), false);
         let p = &mut self.paths[path.index()];
-        // Once it has decayed, only data makes it grow again, and that starts the timer.
+        // After it has decayed, only data makes it grow again, and data starts the timer.
         if w == p.window() && p.in_flight() + p.lost() == 0 {
             p.stop_decay();
         } else {
@@ -372,27 +377,28 @@ impl Association {
         }
     }
 
-    /// The generator of HEARTBEATs: one for the path that has been idle for the longest time, if it
-    /// was so since the last tick.
+    /// A tick of the generator of HEARTBEATs: probes the path that has been idle for the longest
+    /// time, if it has been since the last tick.
     fn ns2_handle_tick(&mut self, now: Time) {
         let longest = (0..self.paths.len()).min_by_key(|&i| self.paths[i].idle_since());
         let path = PathId(longest.unwrap_or_default() as u8);
         let p = &self.paths[path.index()];
-        // A potentially failed one has heartbeats of its own.
+        // A potentially failed path has heartbeats of its own.
         if p.idle_since() <= self.ns2.started && p.state() != PathState::PotentiallyFailed {
             self.send_heartbeat(now, path);
         }
         self.ns2_start_heartbeats(now, path);
     }
 
-    /// The generator ticks after HB.interval, the RTO of `path` and half of it more or less.
+    /// The generator ticks after HB.interval plus 50% to 150% of the RTO of `path`.
     fn ns2_start_heartbeats(&mut self, now: Time, path: PathId) {
         self.ns2.started = now;
         let period = self.heartbeat_period(path);
         self.ns2.tick = period.map(|period| now + period);
     }
 
-    /// The association is up. Only the side that opened it asks before it sends.
+    /// The association is established. Only the side that opened it probes the paths before it
+    /// sends data.
     pub(super) fn ns2_start_path_management(&mut self, now: Time, inbound: bool) {
         let confirm = !inbound && self.config.path_confirmation() != PathConfirmation::Off;
         self.awaits_paths = confirm;
@@ -415,7 +421,7 @@ impl Association {
         }
     }
 
-    /// Every path has answered, or none is asked.
+    /// Every path has answered, or none is probed: data may be sent.
     pub(super) fn ns2_begin_data(&mut self, now: Time) {
         self.ns2_allow_new_data();
         for path in &mut self.paths {
@@ -424,7 +430,7 @@ impl Association {
         self.ns2_start_heartbeats(now, self.primary);
     }
 
-    /// A HEARTBEAT was not answered within the RTO: it is repeated at once.
+    /// A HEARTBEAT was not answered within the RTO: repeats it at once.
     pub(super) fn ns2_handle_heartbeat_timeout(&mut self, now: Time, path: PathId) {
         let p = &mut self.paths[path.index()];
         p.heartbeat_lost();
@@ -432,8 +438,9 @@ impl Association {
         let unconfirmed = p.state() == PathState::Unconfirmed;
         if unconfirmed {
             p.count_error();
-            // ns-2's module keeps data back for as long as any path has not answered. Here the data begins
-            // once such a path has failed, and new data leaves it as it leaves any path that fails.
+            // ns-2's module holds data back as long as any path has not answered. This stack sends
+            // data once such a path has failed, and new data leaves the path like any other that
+            // fails.
             if p.error_count() > p.path_max_retrans() {
                 self.apply_failover(now, path, PathErrorKind::HeartbeatTimeout);
             }
@@ -450,8 +457,8 @@ impl Association {
         }
     }
 
-    /// T3-rtx has expired on a path: one that is inactive is probed, behind the retransmission. Not
-    /// with Heartbeat After RTO, which has a rule of its own. A HEARTBEAT that is awaited is so no more.
+    /// T3-rtx has expired on a path: probes it behind the retransmission if it is inactive, except
+    /// with Heartbeat After RTO, which has its own rule. Replaces a HEARTBEAT that is outstanding.
     pub(super) fn ns2_probe_after_timeout(&mut self, now: Time, path: PathId) {
         let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let view = paths.path(path);
@@ -459,8 +466,8 @@ impl Association {
             (view.state == PathState::Inactive && self.config.heartbeat_interval().is_some())
                 || self.policies.failover.probes_at_once(&view)
         } else {
-            // The module's classes have either Heartbeat After RTO or potentially failed paths, which are
-            // probed at once (Natarajan 2009, 1).
+            // The module's classes have either Heartbeat After RTO or potentially failed paths,
+            // which are probed at once (Natarajan 2009, 1).
             self.policies.probing.after_timeout(&view, paths)
                 || self.policies.failover.probes_at_once(&view)
         };

@@ -1,23 +1,24 @@
-//! Concurrent multipath transfer as ns-2's SCTP module does it (`Procedures::Ns2` with a concurrent
-//! scheduler; Agent/SCTP/CMT): where it differs from the [single-path procedures](super::ns2).
+//! Concurrent multipath transfer of ns-2's SCTP module (`Procedures::Ns2` with a concurrent
+//! scheduler; Agent/SCTP/CMT): its differences from the [single-path procedures](super::ns2).
 //!
-//! - One event retransmits chunk by chunk, each to the path that the policy chooses for it, as long as
-//!   that path's window allows; one that may not leave holds up none behind it. What waits for its
-//!   retransmission does not fill a window for these (RtxMarkedChunks, SelectRtxDest), but does for new
-//!   data, which is sent whatever waits (SendMuch).
-//! - After a fast retransmission or T3-rtx, a path that suffered the last fast retransmission takes one
-//!   packet whatever its window (eRtxLimit).
-//! - Windows grow by the pseudo-cumulative acks, also while a path recovers, after what the SACK
-//!   finds lost has been taken out of flight, and before they are cut; each path has a recover point
-//!   of its own (AdjustCwnd, FastRtx).
-//! - T3-rtx stops for a chunk that the cumulative ack removes only if no left edge of its path lies
+//! - One event retransmits chunk by chunk, each on the path that the policy chooses for it, as long
+//!   as that path's window allows; a chunk that may not be sent does not block those after it.
+//!   Chunks that wait for retransmission do not fill a window for retransmissions (RtxMarkedChunks,
+//!   SelectRtxDest), but do for new data, which is sent whatever waits (SendMuch).
+//! - After a fast retransmission or T3-rtx, a path that suffered the last fast retransmission may
+//!   send one packet regardless of its window (eRtxLimit).
+//! - Windows grow by the pseudo-cumulative acks, also while a path recovers, after the chunks that
+//!   the SACK finds lost have been taken out of flight, and before windows are cut; each path has
+//!   its own recover point (AdjustCwnd, FastRtx).
+//! - T3-rtx stops for a chunk that the cumulative ack removes only if no left edge of its path is
 //!   beyond it.
-//! - A SACK without gap blocks takes back what others acknowledged by theirs.
-//! - In the dormant state, where the module sends nothing or loops for ever, the failover policy chooses
-//!   the path as it does for one path.
-//! - With potentially failed paths (useCmtPF_) a chunk is a sign of life only if it was sent once, by a gap
-//!   block also of a potentially failed path that has given it up.
-//! - Max.Burst holds for each path, from the first fast retransmitted chunk that is acknowledged on.
+//! - A SACK without gap ack blocks revokes what earlier gap ack blocks acknowledged.
+//! - In the dormant state, where the module sends nothing or loops for ever, the failover policy
+//!   chooses the path as it does for single-path transfer.
+//! - With potentially failed paths (useCmtPF_), a chunk that a path has not given up is a sign of
+//!   life if a gap ack block acknowledges it, or if it was sent once; one that was given up, only
+//!   if a gap ack block acknowledges it, it was sent once, and the path is potentially failed.
+//! - Max.Burst applies to each path, once a fast retransmitted chunk has been acknowledged.
 
 use super::Association;
 use super::acknowledge::PathTally;
@@ -32,17 +33,17 @@ use crate::send::{Fate, Outstanding};
 use crate::wire::PacketWriter;
 use crate::{Config, PathId, Time, Tsn};
 
-/// The notes of these procedures.
+/// State of these procedures.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     paths: Vec<PathNotes>,
-    /// What the event at hand retransmits, from this TSN on.
+    /// The current event retransmits chunks from this TSN on.
     from: Option<Tsn>,
-    /// Max.Burst is to be heeded (eApplyMaxBurst).
+    /// Max.Burst applies (eApplyMaxBurst).
     limited: bool,
-    /// The event at hand is a SACK, whose window holds for all that it lets go.
+    /// The current event is a SACK, whose window applies to all that it releases.
     by_sack: bool,
-    /// The event at hand has brought a path back that had failed.
+    /// The current event has reactivated a failed path.
     back: bool,
 }
 
@@ -52,11 +53,11 @@ struct PathNotes {
     suffered: bool,
     /// The recover point (uiRecover).
     recover: Option<Tsn>,
-    /// The highest TSN that any cut has found outstanding here (uiHighestTsnSent).
+    /// The highest TSN found outstanding here by any cut (uiHighestTsnSent).
     highest: Option<Tsn>,
     /// Packets that count towards Max.Burst.
     burst: u32,
-    /// The lowest chunk outstanding here, as the retransmissions of the event see it.
+    /// The lowest chunk outstanding here, as the current event's retransmissions see it.
     first: Option<Tsn>,
 }
 
@@ -65,7 +66,7 @@ impl Association {
         self.config.procedures() == Procedures::Ns2 && self.policies.scheduler.is_concurrent()
     }
 
-    /// A SACK has acknowledged what it did; losses were `found` by it.
+    /// A SACK's acknowledgements have been processed; `found` if it found losses.
     pub(super) fn ns2_cmt_after_sack(
         &mut self,
         now: Time,
@@ -111,13 +112,14 @@ impl Association {
         if by_gaps { !given_up || (failed && once) } else { !given_up && once }
     }
 
-    /// Whether a chunk that the cumulative ack removes stops T3-rtx of its path, which has these left edges.
+    /// Whether a chunk that the cumulative ack removes stops T3-rtx of its path, which has these
+    /// left edges.
     pub(super) fn ns2_cmt_stops_t3(edges: [Option<Tsn>; 2], running: bool, tsn: Tsn) -> bool {
         let reached = |edge: Option<Tsn>| edge.is_none_or(|edge| !edge.is_after(tsn));
         (running && reached(edges[0])) || reached(edges[1])
     }
 
-    /// AdjustCwnd, and what counts towards partial_bytes_acked before it.
+    /// AdjustCwnd, and the bytes that count towards partial_bytes_acked before it.
     fn ns2_cmt_adjust_window(&mut self, view: &SackView<'_>, path: PathId, t: &PathTally) {
         if t.acked == 0 {
             return;
@@ -130,7 +132,7 @@ impl Association {
             acked_by_gaps: t.acked_by_gaps,
             counted: Some(cumulative + t.counted),
             advanced: view.advanced,
-            // What waits for its retransmission after the SACK is not outstanding here.
+            // Chunks that wait for retransmission after the SACK are not outstanding for this.
             in_flight_before: t.in_flight_before.saturating_sub(p.lost()),
             may_grow: self.policies.cwnd_update.may_grow(path, view),
         };
@@ -139,7 +141,7 @@ impl Association {
         self.paths[path.index()].set_window(window);
     }
 
-    /// FastRtx: of each path, the lowest marked chunk above its recover point has the window cut.
+    /// FastRtx: for each path, the lowest marked chunk above its recover point cuts the window.
     fn ns2_cmt_cut(&mut self) {
         self.ns2_cmt.paths.resize(self.paths.len(), PathNotes::default());
         for notes in &mut self.ns2_cmt.paths {
@@ -158,8 +160,8 @@ impl Association {
                 let w = self.policies.congestion.on_fast_retransmit(&paths.path(path), paths);
                 self.paths[path.index()].set_window(w);
                 self.paths[path.index()].suspend_rtt_probe();
-                // The highest TSN there that is not marked; none if that has gone down since the last
-                // cut (GetHighestOutstandingTsn).
+                // The highest TSN on the path that is not marked; none if it is lower than at the
+                // last cut (GetHighestOutstandingTsn).
                 let unmarked = self.sender.flight.highest_unmarked(path);
                 let notes = &mut self.ns2_cmt.paths[path.index()];
                 let lower = match (unmarked, notes.highest) {
@@ -179,7 +181,7 @@ impl Association {
         }
     }
 
-    /// RtxMarkedChunks begins; `one_packet` after a fast retransmission or T3-rtx.
+    /// Begins RtxMarkedChunks; `one_packet` after a fast retransmission or T3-rtx.
     pub(super) fn ns2_cmt_begin(&mut self, one_packet: bool) {
         let first = self.sender.flight.first_on(self.paths.len());
         self.ns2_cmt.paths.resize(self.paths.len(), PathNotes::default());
@@ -196,7 +198,7 @@ impl Association {
         self.ns2_cmt.limited = self.config.burst_rule() == BurstRule::AfterRetransmission;
     }
 
-    /// The next chunk that may be retransmitted, and where it goes.
+    /// The next chunk that may be retransmitted, and its path.
     pub(super) fn ns2_cmt_next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         let mut from = self.ns2_cmt.from?;
         if self.without_active_path(now) == Some(Stranded::Waits) {
@@ -239,7 +241,7 @@ impl Association {
             let (size, old) = (chunk.size(), chunk.path);
             self.ns2_cmt.from = Some(tsn);
             if w.remaining() < size as usize {
-                // It has been looked at, and that leaves its traces.
+                // The module changes its state before it finds that the chunk does not fit.
                 self.policies.cwnd_update.on_retransmit(old, path);
                 self.sender.flight.deny_fast_retransmission(tsn);
                 break;
@@ -261,7 +263,7 @@ impl Association {
             let window = self.sender.peer_rwnd;
             self.write_again(now, path, tsn, cause, w);
             if self.ns2_cmt.by_sack {
-                // The window of the SACK counts what waits, too.
+                // The window of the SACK already counts the chunks that wait.
                 self.sender.peer_rwnd = window;
             }
         }
@@ -279,7 +281,7 @@ impl Association {
         }
     }
 
-    /// A packet of new data has left.
+    /// A packet of new data has been sent.
     pub(super) fn ns2_cmt_new_data_left(&mut self, path: PathId) {
         if self.ns2_cmt.limited
             && let Some(notes) = self.ns2_cmt.paths.get_mut(path.index())
@@ -288,7 +290,7 @@ impl Association {
         }
     }
 
-    /// Whether a path takes new data.
+    /// Whether a path may send new data.
     pub(super) fn ns2_cmt_has_room(notes: &Notes, max_burst: u32, dormant: bool, p: &Path) -> bool {
         let burst = notes.paths.get(p.id().index()).map_or(0, |notes| notes.burst);
         (dormant || p.state() == PathState::Active)
@@ -296,7 +298,7 @@ impl Association {
             && (!notes.limited || burst < max_burst)
     }
 
-    /// Everything that the event at hand allows has left.
+    /// Everything that the current event allows has been sent.
     pub(super) fn ns2_cmt_burst_over(&mut self) {
         self.ns2_cmt_end_retransmissions();
         self.ns2_cmt.by_sack = false;
@@ -306,21 +308,21 @@ impl Association {
         }
     }
 
-    /// The bytes of the peer's window that are taken: what waits for its retransmission too.
+    /// Sets the peer's window, less the chunks that wait for retransmission.
     pub(super) fn ns2_cmt_set_window(&mut self, a_rwnd: u32) {
         let waiting: u32 = self.paths.iter().map(Path::lost).sum();
         self.sender.set_window(a_rwnd);
         self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(waiting);
     }
 
-    /// A HEARTBEAT ACK has brought a failed path back: what is outstanding there is retransmitted
-    /// first, and if then nothing waits, new data leaves.
+    /// A HEARTBEAT ACK has reactivated a failed path: retransmits what is outstanding there; if
+    /// nothing waits then, new data is sent.
     pub(super) fn ns2_cmt_path_is_back(&mut self, now: Time, path: PathId) {
         self.ns2_mark_all(now, path, None);
         self.ns2_cmt.back = true;
     }
 
-    /// Of what the event at hand retransmits, all has left.
+    /// All retransmissions of the current event have been sent.
     pub(super) fn ns2_cmt_before_new_data(&mut self) {
         if std::mem::take(&mut self.ns2_cmt.back) && !self.sender.flight.has_lost() {
             let announced = self.sender.announced;
@@ -331,14 +333,15 @@ impl Association {
 }
 
 impl crate::send::InFlight {
-    /// eIneligibleForFastRtx: here also of what timed out, when its retransmission is at hand.
+    /// eIneligibleForFastRtx: set also for chunks that timed out, when they are about to be
+    /// retransmitted.
     fn deny_fast_retransmission(&mut self, tsn: Tsn) {
         if let Some(chunk) = self.get_mut(tsn) {
             chunk.ever_fast_retransmitted = true;
         }
     }
 
-    /// The highest chunk last sent to `path` that does not wait for its retransmission.
+    /// The highest chunk last sent to `path` that does not wait for retransmission.
     fn highest_unmarked(&self, path: PathId) -> Option<Tsn> {
         let unmarked = |c: &Outstanding| c.path == path && !matches!(c.fate, Fate::Lost(_));
         self.iter().filter(|(_, c)| unmarked(c)).map(|(tsn, _)| tsn).last()

@@ -20,12 +20,12 @@ const IPV6_HEADER: usize = 40;
 const UDP_HEADER: usize = 8;
 
 impl Association {
-    /// Every path as it stands, in the order of their numbers.
+    /// The state of every path, in the order of their ids.
     pub fn paths(&self) -> impl Iterator<Item = PathView> + '_ {
         self.paths.iter().map(Path::view)
     }
 
-    /// One path as it stands.
+    /// The state of one path.
     pub fn path(&self, id: PathId) -> Option<PathView> {
         self.paths.get(id.index()).map(Path::view)
     }
@@ -40,7 +40,7 @@ impl Association {
         self.primary
     }
 
-    /// The path that new data goes to: the primary, or its stand-in.
+    /// The path for new data: the primary, or the one that the failover policy has chosen instead.
     pub const fn current_path(&self) -> PathId {
         self.current
     }
@@ -62,13 +62,13 @@ impl Association {
         Ok(())
     }
 
-    /// Sets how many errors in a row change what: of one path, or of all there are and will be. It
-    /// holds from the next error on.
+    /// Sets the error thresholds of one path, or with `None` of all present and future ones. They
+    /// apply from the next error on.
     ///
     /// # Errors
     ///
-    /// There is no such path, or the failover mechanism would ignore `change_primary` or must refuse it
-    /// (RFC 7829 5).
+    /// There is no such path, or the failover mechanism would ignore `change_primary` or must
+    /// refuse it (RFC 7829 5).
     pub fn set_thresholds(
         &mut self,
         path: Option<PathId>,
@@ -90,14 +90,15 @@ impl Association {
         Ok(())
     }
 
-    /// Sets Association.Max.Retrans: so many errors in a row over all paths, and one more, end the
-    /// association (RFC 9260 8.1). It holds from the next error on.
+    /// Sets Association.Max.Retrans: more than `errors` consecutive errors over all paths end the
+    /// association (RFC 9260 8.1). It applies from the next error on.
     pub const fn set_association_max_retrans(&mut self, errors: u32) {
         self.config.association_max_retrans = errors;
     }
 
-    /// Tells which share of the packets on a path is lost, in packets of a thousand million: the oracle of RTX-LOSSRATE
-    /// (Iyengar 2004, II), which a simulator can be. Without it the policy goes by what the path was seen to lose.
+    /// Sets the share of lost packets on a path, per billion packets: the oracle of RTX-LOSSRATE
+    /// (Iyengar 2004, II), which a simulator can provide. Without it, the policy uses the loss
+    /// observed on the path.
     ///
     /// # Errors
     ///
@@ -136,7 +137,7 @@ impl Association {
             return None;
         }
         let free = self.paths.iter().position(Path::is_free);
-        // A HEARTBEAT can name 64.
+        // The path id in a HEARTBEAT has six bits.
         let index = free.or_else(|| (self.paths.len() < 64).then_some(self.paths.len()))?;
         let id = PathId(index as u8);
         let ip = if remote.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER };
@@ -173,8 +174,8 @@ impl Association {
         Some(id)
     }
 
-    /// The peer has listed its addresses in the handshake (RFC 9260 5.1.2 C): "The receiver SHOULD use only
-    /// these transport addresses". One of them has a path. `port` as in
+    /// Adopts the addresses that the peer has listed in the handshake (RFC 9260 5.1.2 C): "The
+    /// receiver SHOULD use only these transport addresses". One of them has a path. `port` as in
     /// [`learn_addresses`](Self::learn_addresses).
     pub(super) fn set_peer_addresses(&mut self, now: Time, addresses: &[IpAddr], port: u16) {
         let others: Vec<IpAddr> = self.remotes().filter(|ip| !addresses.contains(ip)).collect();
@@ -187,19 +188,20 @@ impl Association {
         }
     }
 
-    /// One of the peer's addresses, with a path or without.
+    /// Whether this is one of the peer's addresses, with a path or without.
     pub(super) fn is_peer_address(&self, ip: IpAddr) -> bool {
         self.peer_addresses().any(|known| known == ip)
     }
 
-    /// A packet of the peer has come over this path.
+    /// Updates the path's addresses from a packet that has arrived on it.
     #[inline]
     pub(super) fn hear_from(&mut self, path: PathId, from: &FourTuple) {
         let p = &self.paths[path.index()];
         if p.remote().ip() != from.remote.ip() {
             return;
         }
-        // If the host has lost the path's local address, the address that received the packet replaces it.
+        // If the host has lost the path's local address, the address that received the packet
+        // replaces it.
         let here = p.local() == from.local.ip();
         if here && p.remote().port() == from.remote.port() {
             return;
@@ -208,8 +210,8 @@ impl Association {
         self.paths[path.index()].heard_from(from.local, from.remote, moves);
     }
 
-    /// The path of an INIT ACK from an address that the application has not named, which lists one that it
-    /// has (RFC 9260 5.1.2 D).
+    /// The path of an INIT ACK from an address that the application did not pass, but that lists
+    /// one that it did (RFC 9260 5.1.2 D).
     #[cold]
     pub(super) fn path_of_init_ack(&self, packet: &Packet<'_>) -> Option<PathId> {
         let Some(Ok(Chunk::InitAck(init))) = packet.chunks().next() else { return None };
@@ -222,8 +224,9 @@ impl Association {
             .map(Path::id)
     }
 
-    /// The peer has told its addresses (RFC 9260 5.1.2). `port` is the UDP port of the one that we
-    /// have heard from: the others are tried there until they say otherwise (RFC 6951 5.4).
+    /// Adds paths to addresses that the peer has listed (RFC 9260 5.1.2). `port` is the UDP port of
+    /// the address that packets have arrived from; it is used for the others until they send from
+    /// another one (RFC 6951 5.4).
     pub(super) fn learn_addresses(&mut self, now: Time, addresses: &[IpAddr], port: u16) {
         for (index, ip) in addresses.iter().enumerate() {
             let known = self.knows(*ip);
@@ -250,9 +253,9 @@ impl Association {
         }
     }
 
-    /// A peer behind a NAT cannot list its addresses, for the world sees others. If it listed none, a
-    /// HEARTBEAT with our tag shows one more of them; before it carries data it has to answer for itself,
-    /// as every path that nobody vouches for (RFC 9260 5.4).
+    /// A peer behind a NAT cannot list its addresses, because other hosts see different ones. If it
+    /// listed none, a HEARTBEAT with the local tag reveals another address. Like every unconfirmed
+    /// path, it carries no data before it has answered a HEARTBEAT (RFC 9260 5.4).
     #[cold]
     pub(super) fn learn_from_heartbeat(
         &mut self,
@@ -267,18 +270,18 @@ impl Association {
         self.add_path(now, from.local.ip(), from.remote)
     }
 
-    /// The path that a packet came over, if it never worked while another one does. An ABORT with a
-    /// reflected tag then says that the peer does not know the address that it sees us with there (behind
-    /// a NAT, or bound to an unspecified address): it finds its associations by address. RFC 9260 8.5.1 B
-    /// would have the association end, although it is well.
+    /// The path that a packet arrived on, if it has never worked while another one does. An ABORT
+    /// with a reflected tag then means that the peer does not know the address that it sees this
+    /// side with on that path (behind a NAT, or bound to an unspecified address): it finds its
+    /// associations by address. RFC 9260 8.5.1 B would end the association, which still works.
     pub(super) fn refused_path(&self, from: &FourTuple) -> Option<PathId> {
         let path = self.path_for(from)?;
         let works = self.paths.iter().any(|p| p.state() == PathState::Active);
         (works && self.paths[path.index()].state() == PathState::Unconfirmed).then_some(path)
     }
 
-    /// The path that a packet came over: the pair of addresses, or else the remote address, for the
-    /// peer may have paired them otherwise.
+    /// The path that a packet arrived on: the one with its pair of addresses, or else one with its
+    /// remote address, because the peer may have paired them differently.
     pub(super) fn path_for(&self, from: &FourTuple) -> Option<PathId> {
         let (local, remote) = (from.local.ip(), from.remote.ip());
         let pair = |p: &&Path| p.is_to(remote) && p.local() == local;
@@ -286,7 +289,7 @@ impl Association {
         self.paths.iter().find(pair).or_else(|| self.paths.iter().find(same_remote)).map(Path::id)
     }
 
-    /// The peer can be reached over this path (RFC 9260 5.4).
+    /// Marks the path confirmed: the peer can be reached over it (RFC 9260 5.4).
     pub(super) fn confirm(&mut self, now: Time, path: PathId) {
         if self.paths[path.index()].state() == PathState::Unconfirmed {
             self.paths[path.index()].clear_errors();
@@ -314,7 +317,7 @@ impl Association {
         self.choose_current(now);
     }
 
-    /// Asks the failover policy where new data goes.
+    /// Lets the failover policy choose the path for new data.
     pub(super) fn choose_current(&mut self, now: Time) {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let mut path = self.policies.failover.current(view);
@@ -327,7 +330,8 @@ impl Association {
         }
     }
 
-    /// The peer acknowledged something that was sent to `path` (RFC 9260 8.1, 8.2).
+    /// Clears the errors of `path`: the peer has acknowledged something that was sent on it (RFC
+    /// 9260 8.1, 8.2).
     pub(super) fn answered(&mut self, now: Time, path: PathId) {
         self.error_count = 0;
         let p = &mut self.paths[path.index()];
@@ -343,7 +347,7 @@ impl Association {
         self.set_path_state(now, path, state);
     }
 
-    /// An error on `path` (RFC 9260 8.1, 8.2).
+    /// Counts an error on `path` (RFC 9260 8.1, 8.2).
     pub(super) fn count_error(&mut self, now: Time, path: PathId, error: PathErrorKind) {
         if self.paths[path.index()].state() == PathState::Removed {
             return self.count_association_error();
@@ -354,8 +358,9 @@ impl Association {
             // An association in the dormant state never ends (Caro 2006, failover).
             self.paths[path.index()].state() != PathState::Inactive
         } else {
-            // RFC 9260 8.1: "Unacknowledged HEARTBEAT chunks observed on paths different from the path
-            // currently used for data transfer SHOULD NOT increment the association error counter".
+            // RFC 9260 8.1: "Unacknowledged HEARTBEAT chunks observed on paths different from the
+            // path currently used for data transfer SHOULD NOT increment the association error
+            // counter".
             error == PathErrorKind::DataTimeout || path == self.current
         };
         self.error_count += u32::from(counts);
@@ -369,8 +374,8 @@ impl Association {
         self.apply_failover(now, path, error);
     }
 
-    /// The failover policy decides, after an error on `path`, on its state, on the path for new data and on
-    /// the primary.
+    /// Applies the failover policy after an error on `path`: to its state, the path for new data
+    /// and the primary.
     pub(super) fn apply_failover(&mut self, now: Time, path: PathId, error: PathErrorKind) {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let state = self.policies.failover.after_error(&view.path(path), error, view);
@@ -381,7 +386,7 @@ impl Association {
         self.change_primary(now, primary);
     }
 
-    /// Where a chunk goes that is sent again.
+    /// The path for a retransmission.
     pub(super) fn path_for_lost(&mut self, lost: &LostChunk) -> PathId {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let path = if view.iter().any(|p| p.state == PathState::Active) {
@@ -389,13 +394,13 @@ impl Association {
         } else {
             self.policies.failover.retransmission(lost.last_path, view)
         };
-        // Where it went last may be gone.
+        // The path it was last sent on may have been removed.
         if self.may_carry(path) { path } else { self.current }
     }
 
-    /// Where a control chunk goes that answers none: where new data would go, or to an active path
-    /// with fewer errors. What ends an association comes after its last data, whose retransmissions
-    /// may have left a path that is about to fail.
+    /// The path for a control chunk that is not a reply: the one for new data, or an active path
+    /// with fewer errors. The chunks that end an association follow its last data, whose
+    /// retransmissions may have left a path that is about to fail.
     pub(super) fn path_for_control(&self) -> PathId {
         let errors = self.path(self.current).map_or(0, |p| p.error_count);
         let better = |p: &PathView| p.state == PathState::Active && p.error_count < errors;
@@ -403,14 +408,14 @@ impl Association {
         best.map_or(self.current, |p| p.id)
     }
 
-    /// The path's remote address is CONFIRMED (RFC 9260 5.4).
+    /// Whether the path's remote address is CONFIRMED (RFC 9260 5.4).
     pub(super) fn is_confirmed(&self, path: PathId) -> bool {
         let p = &self.paths[path.index()];
         let remote = p.remote().ip();
         p.is_confirmed() || self.paths.iter().any(|p| p.is_to(remote) && p.is_confirmed())
     }
 
-    /// Where a control chunk goes that was not answered on `old`.
+    /// The path for a control chunk that was not answered on `old`.
     pub(super) fn alternate_for_control(&self, old: PathId) -> PathId {
         let path = crate::policy::retransmission::alternate(old, self.paths_view());
         self.redirected(path).unwrap_or(path)

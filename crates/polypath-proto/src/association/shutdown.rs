@@ -1,4 +1,4 @@
-//! The graceful end (RFC 9260 9.2) and the abrupt one (9.1).
+//! Graceful shutdown (RFC 9260 9.2) and abort (9.1).
 
 use bytes::Bytes;
 
@@ -10,10 +10,10 @@ use crate::reply::shutdown_complete_packet;
 use crate::{FourTuple, PathId, Time, Tsn, VerificationTag};
 
 impl Association {
-    /// Ends the association when everything sent has been acknowledged; nothing new is accepted.
+    /// Ends the association once everything sent has been acknowledged; new messages are rejected.
     ///
-    /// [`Event::Closed`] tells when it is done. Before the association is established, it waits for
-    /// that.
+    /// [`Event::Closed`] reports the end. Before the association is established, the shutdown waits
+    /// for that.
     pub fn shutdown(&mut self, now: Time) {
         self.wants_shutdown = true;
         self.begin_shutdown(now);
@@ -26,14 +26,15 @@ impl Association {
         }
     }
 
-    /// Ends the association at once. What is outstanding is lost; the peer is told `reason`.
+    /// Ends the association at once. Outstanding data is lost; the ABORT carries `reason` to the
+    /// peer.
     pub fn abort(&mut self, now: Time, reason: &[u8]) {
         if self.is_closed() {
             return;
         }
         let _ = now;
-        // RFC 9260 9.1: the cause is there "on request of the upper layer", with a reason or without. What
-        // does not fit the smallest packet is cut off.
+        // RFC 9260 9.1: the cause is included "on request of the upper layer", with a reason or
+        // without. A reason that does not fit the smallest packet is cut off.
         let reason = Bytes::copy_from_slice(&reason[..reason.len().min(400)]);
         self.send_abort(Some(OwnedCause::UserAbort(reason)));
         self.become_closed(CloseReason::LocalAbort);
@@ -48,7 +49,7 @@ impl Association {
 
     pub(super) fn send_abort(&mut self, cause: Option<OwnedCause>) {
         self.control.clear();
-        // RFC 9260 8.5.1 B: the ABORT carries the peer's tag; without one there is nobody to tell.
+        // RFC 9260 8.5.1 B: the ABORT carries the peer's tag; without one it cannot be sent.
         if self.peer_tag.0 != 0 {
             self.control.push(self.path_for_control(), Control::Abort(cause));
         }
@@ -64,26 +65,27 @@ impl Association {
                 // RFC 9260 9.2: "start the T2-shutdown timer and enter the SHUTDOWN-SENT state".
                 let path = self.path_for_control();
                 let t2 = now + self.paths[path.index()].rto();
-                // RFC 9260 9.2: T5-shutdown-guard "SHOULD be set to the RECOMMENDED value of 5 times
-                // 'RTO.Max'".
+                // RFC 9260 9.2: T5-shutdown-guard "SHOULD be set to the RECOMMENDED value of 5
+                // times 'RTO.Max'".
                 let t5 = Some(now + 5 * self.config.rto_max());
                 self.become_shutdown_sent(ShutdownTimers { t2, t5, path });
                 self.control.push(path, Control::Shutdown);
             }
-            // RFC 9260 6.4: a reply goes back the way the chunk came that it answers.
+            // RFC 9260 6.4: send a reply on the path of the chunk that it answers.
             State::ShutdownReceived(path) => self.send_shutdown_ack(now, path),
             _ => {}
         }
     }
 
     fn send_shutdown_ack(&mut self, now: Time, path: PathId) {
-        // All data has been delivered both ways: how the paths are no longer matters.
+        // All data has been delivered in both directions: the state of the paths no longer matters.
         for path in &mut self.paths {
             path.stop_timers();
         }
         let t2 = now + self.paths[path.index()].rto();
-        // RFC 9260 9.2: "The sender of the SHUTDOWN chunk" has the guard timer, here where both sides have
-        // sent one. The number of SHUTDOWN ACKs is limited by Association.Max.Retrans alone.
+        // RFC 9260 9.2: "The sender of the SHUTDOWN chunk" has the guard timer; in this state, only
+        // if both sides have sent one. Association.Max.Retrans alone limits the number of SHUTDOWN
+        // ACKs.
         let t5 = match &self.state {
             State::ShutdownSent(timers) => timers.t5,
             _ => None,
@@ -92,7 +94,7 @@ impl Association {
         self.control.push(path, Control::ShutdownAck);
     }
 
-    /// RFC 9260 9.2: the peer wants to end. Its cumulative TSN ack has been processed already.
+    /// Processes a SHUTDOWN, beginning with its cumulative TSN ack (RFC 9260 9.2).
     pub(super) fn handle_shutdown(&mut self, now: Time, path: PathId, cumulative: Tsn) {
         if !self.state.is_synchronised() {
             return;
@@ -117,7 +119,7 @@ impl Association {
         }
     }
 
-    /// A SHUTDOWN ACK in a packet with this verification tag.
+    /// Processes a SHUTDOWN ACK in a packet with this verification tag.
     pub(super) fn handle_shutdown_ack(
         &mut self,
         path: PathId,
@@ -130,7 +132,8 @@ impl Association {
                 self.control.push(path, Control::ShutdownComplete);
                 self.become_closed(CloseReason::Graceful);
             }
-            // RFC 9260 8.5.1 E, 8.4 (5): as out of the blue, and the attempt goes on.
+            // RFC 9260 8.5.1 E, 8.4 (5): reply as to an out-of-the-blue packet, and continue the
+            // handshake.
             State::CookieWait(_) | State::CookieEchoed(_) => {
                 let packet = shutdown_complete_packet(self.reply_header(tag), &self.shared);
                 self.reply(from, packet);
@@ -153,8 +156,8 @@ impl Association {
         self.become_closed(reason);
     }
 
-    /// RFC 9260 9.2: in SHUTDOWN-SENT, "The reception of any packet from its peer ... SHOULD clear the
-    /// endpoint's retransmission count and restart the T2-shutdown timer".
+    /// RFC 9260 9.2: in SHUTDOWN-SENT, "The reception of any packet from its peer ... SHOULD clear
+    /// the endpoint's retransmission count and restart the T2-shutdown timer".
     pub(super) fn extend_shutdown(&mut self, now: Time) {
         if let State::ShutdownSent(timers) = &mut self.state {
             timers.t2 = now + self.paths[timers.path.index()].rto();
@@ -186,7 +189,7 @@ impl Association {
         if t2 > now {
             return;
         }
-        // RFC 9260 9.2: resent, counted as an error of the path and of the association (8.1, 8.2).
+        // RFC 9260 9.2: resend, and count an error of the path and of the association (8.1, 8.2).
         self.paths[old.index()].back_off(now);
         self.count_error(now, old, crate::policy::failover::PathErrorKind::DataTimeout);
         if self.is_closed() {
@@ -208,7 +211,7 @@ impl Association {
         self.control.push(path, control);
     }
 
-    /// What was not acknowledged will not be.
+    /// Drops all outstanding and queued data when the association has ended.
     pub(super) fn drop_outstanding(&mut self) {
         for path in &mut self.paths {
             path.flight_dropped();
@@ -220,7 +223,7 @@ impl Association {
         self.clear_allowances();
     }
 
-    /// Tells the application that everything sent was acknowledged.
+    /// Reports to the application that everything sent was acknowledged.
     pub(super) fn tell_if_drained(&mut self, was_done: bool) {
         if !was_done && self.sender.is_done() {
             self.events.push_back(Event::Drained);

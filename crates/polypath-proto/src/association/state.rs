@@ -1,5 +1,5 @@
 //! The states of an association (RFC 9260 4). A state owns its timers: a timer that cannot run in a
-//! state does not exist in it. All transitions stand here.
+//! state does not exist in it. All transitions are in this file, except for a restart by the peer.
 //!
 //! ```text
 //!            connect                    INIT ACK                   COOKIE ACK
@@ -16,7 +16,8 @@
 //!                                                          v                  v
 //!                                                             Closed (reason)
 //! ```
-//! An ABORT, an error threshold (8.1) or a timer that gave up leads from every state to `Closed`.
+//! An ABORT, an error threshold (8.1) or a timer that has reached its limit leads from every state
+//! to `Closed`.
 
 use bytes::Bytes;
 
@@ -35,7 +36,7 @@ pub(super) struct CookieWait {
     pub(super) path: PathId,
     /// Milliseconds by which the peer's cookie should live longer (5.2.6).
     pub(super) preservative: Option<u32>,
-    /// How often the peer has called the cookie stale.
+    /// How often the peer has reported the cookie as stale.
     pub(super) stale: u32,
 }
 
@@ -70,11 +71,11 @@ pub(super) enum State {
     Established,
     /// Waits until everything is acknowledged.
     ShutdownPending,
-    /// The SHUTDOWN has left.
+    /// The SHUTDOWN has been sent.
     ShutdownSent(ShutdownTimers),
-    /// The peer's SHUTDOWN has come, last over this path; what is outstanding is still sent.
+    /// The peer's SHUTDOWN has arrived, last over this path; outstanding data is still sent.
     ShutdownReceived(PathId),
-    /// The SHUTDOWN ACK has left.
+    /// The SHUTDOWN ACK has been sent.
     ShutdownAckSent(ShutdownTimers),
     Closed(CloseReason),
 }
@@ -93,22 +94,22 @@ impl State {
         }
     }
 
-    /// The peer's INIT parameters are known and its cookie or ours has been accepted.
+    /// Whether the peer's INIT parameters are known and one side has accepted the other's cookie.
     pub(super) const fn is_synchronised(&self) -> bool {
         !matches!(self, Self::CookieWait(_) | Self::CookieEchoed(_) | Self::Closed(_))
     }
 
-    /// ASCONF and ASCONF-ACK may leave (RFC 5061 5.1.1 C4).
+    /// Whether ASCONF and ASCONF-ACK may be sent (RFC 5061 5.1.1 C4).
     pub(super) const fn may_change_addresses(&self) -> bool {
         self.is_synchronised() && !matches!(self, Self::ShutdownAckSent(_))
     }
 
-    /// DATA may leave, new or again (RFC 9260 6, 9.2).
+    /// Whether DATA may be sent, new or retransmitted (RFC 9260 6, 9.2).
     pub(super) const fn may_send_data(&self) -> bool {
         matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownReceived(_))
     }
 
-    /// DATA is accepted (RFC 9260 6: until the peer has sent its SHUTDOWN).
+    /// Whether DATA is accepted (RFC 9260 6: until the peer has sent its SHUTDOWN).
     pub(super) const fn may_receive_data(&self) -> bool {
         matches!(self, Self::Established | Self::ShutdownPending | Self::ShutdownSent(_))
     }
@@ -129,7 +130,7 @@ impl Association {
         }
     }
 
-    /// The handshake begins again with another cookie (RFC 9260 5.2.6).
+    /// The handshake begins, or begins again for another cookie (RFC 9260 5.2.6).
     pub(super) fn become_cookie_wait(&mut self, wait: CookieWait) {
         self.state = State::CookieWait(wait);
     }
@@ -166,7 +167,7 @@ impl Association {
         self.state = State::ShutdownAckSent(timers);
     }
 
-    /// The association is over. What has been received stays readable.
+    /// Ends the association. Received data stays readable.
     pub(super) fn become_closed(&mut self, reason: CloseReason) {
         if self.is_closed() {
             return;

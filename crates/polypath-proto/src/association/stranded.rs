@@ -1,5 +1,5 @@
-//! What becomes of paths that are potentially failed: none is active and something is to be sent, or an
-//! answer has brought one back. The failover policy decides (CMT-PF; Natarajan 2009).
+//! Potentially failed paths: choosing one when none is active and something is to be sent, and the
+//! window of one that has answered. The failover policy decides (CMT-PF; Natarajan 2009).
 
 use super::Association;
 use crate::policy::failover::Stranded;
@@ -7,7 +7,8 @@ use crate::policy::{PathState, PathsView, Window};
 use crate::{PathId, Time};
 
 impl Association {
-    /// Something is to be sent: if no path is active, what the failover policy makes of that.
+    /// Called when something is to be sent: if no path is active, applies and returns the failover
+    /// policy's decision.
     pub(super) fn without_active_path(&mut self, now: Time) -> Option<Stranded> {
         if self.paths.iter().any(|p| p.state() == PathState::Active) {
             return None;
@@ -18,7 +19,8 @@ impl Association {
             self.set_cwnd(path, 1);
             let ns2 = self.is_ns2();
             let p = &mut self.paths[path.index()];
-            // Data asks now. By ns-2's procedures T3-rtx runs for what waits elsewhere too.
+            // Data probes the path now. By ns-2's procedures T3-rtx also runs for chunks that wait
+            // for other paths.
             p.forget_heartbeat();
             if ns2 && p.in_flight() == 0 {
                 p.stop_t3();
@@ -29,7 +31,7 @@ impl Association {
         Some(stranded)
     }
 
-    /// A HEARTBEAT ACK has brought back a path that was potentially failed.
+    /// Sets the window of a potentially failed path that a HEARTBEAT ACK has reactivated.
     pub(super) fn restart_window(&mut self, path: PathId) {
         if let Some(packets) = self.policies.failover.cwnd_after_probe() {
             self.set_cwnd(path, packets);

@@ -1,4 +1,4 @@
-//! What happens when nothing happens: the timers (RFC 9260 6.3.3, 8, 9.2).
+//! The timers (RFC 9260 6.3.3, 8, 9.2).
 
 use super::Association;
 use crate::policy::PathsView;
@@ -8,7 +8,7 @@ use crate::send::{Outstanding, WindowProbe};
 use crate::{PathId, Time};
 
 impl Association {
-    /// The instant at which [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// The time at which [`handle_timeout`](Self::handle_timeout) must be called.
     pub fn poll_timeout(&self) -> Option<Time> {
         if self.is_closed() {
             return None;
@@ -27,13 +27,13 @@ impl Association {
             self.next_abandonment(),
             self.forward_timer(),
         ];
-        // Asked after every packet: what most associations lack costs a comparison each.
+        // This runs after every packet: each timer that most associations lack costs a comparison.
         self.paths
             .iter()
             .fold(Time::earliest(&own), |first, path| Time::earliest(&[first, path.next_timeout()]))
     }
 
-    /// Call it when the instant that `poll_timeout` gave has come. Earlier does no harm.
+    /// Call it at the time that `poll_timeout` returned. An earlier call does no harm.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.is_closed() {
             return;
@@ -84,13 +84,14 @@ impl Association {
             search.timed_out(now);
         }
         let ns2 = self.is_ns2();
-        // RFC 9260 6.1 A: "If the sender continues to receive SACK chunks from the peer while doing zero
-        // window probing, the unacknowledged window probes SHOULD NOT increment the error counter".
+        // RFC 9260 6.1 A: "If the sender continues to receive SACK chunks from the peer while doing
+        // zero window probing, the unacknowledged window probes SHOULD NOT increment the error
+        // counter".
         let shut = if ns2 { self.sender.announced == 0 } else { self.sender.is_shut() };
         let probing = shut && self.sender.heard;
         self.sender.heard = false;
-        // E1: the window (7.2.3). RFC 9260 6.1 A: "Zero window probing does not affect the calculation of
-        // cwnd."
+        // E1: the window (7.2.3). RFC 9260 6.1 A: "Zero window probing does not affect the
+        // calculation of cwnd."
         let unread = !ns2 && probing && matches!(self.sender.probe, WindowProbe::Sent(_));
         if !unread {
             let paths =
@@ -103,8 +104,8 @@ impl Association {
         }
         // E2: the RTO.
         self.paths[i].back_off(now);
-        // E3: everything outstanding on this path is to be sent again; the lowest chunks, as many as
-        // fit one packet, leave at once. The timer runs again when they do (E4).
+        // E3: retransmit everything outstanding on this path; the lowest chunks, as many as fit one
+        // packet, are sent at once. The timer restarts when they are (E4).
         self.paths[i].stop_t3();
         let srtt = self.paths[i].view().srtt.filter(|_| self.config.srtt_heuristic());
         // Iyengar 2004, IV.B: "TSNs which are sent within an RTT in the past are not marked for
@@ -113,7 +114,8 @@ impl Association {
         if ns2 {
             self.ns2_mark_all(now, path, srtt);
         } else {
-            // What waits for its fast retransmission is outstanding as well (and so in ns-2).
+            // Chunks that wait for their fast retransmission are outstanding as well (and so in
+            // ns-2).
             self.sender.flight.give_up_waiting(path, recent);
         }
         for sent in self.paths[i].take_sent_here() {
@@ -137,7 +139,7 @@ impl Association {
             }
         }
         self.paths[i].set_timed_out(!ns2);
-        // What the SRTT heuristic left in flight.
+        // T3-rtx runs for the chunks that the SRTT heuristic left in flight.
         self.paths[i].start_t3(now);
         if !probing {
             self.count_error(now, path, PathErrorKind::DataTimeout);

@@ -1,4 +1,4 @@
-//! Building packets: what leaves next, over which path, and how much of it (RFC 9260 6.1, 6.10).
+//! Building packets: the next chunks to send, their path and their amount (RFC 9260 6.1, 6.10).
 
 use super::Association;
 use super::control::Control;
@@ -18,13 +18,13 @@ use crate::wire::{
 };
 use crate::{Extension, Extensions, PathId, Time, Tsn, VerificationTag};
 
-/// What the next packet is for.
+/// Purpose of the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Control,
-    /// Of this chunk and what fits beside it.
+    /// The chunk with this TSN, and further lost chunks that fit.
     Retransmission(Tsn),
-    /// What lies behind so many bytes that wait.
+    /// New data beyond the first `n` queued bytes.
     NewData(usize),
     Sack,
 }
@@ -33,16 +33,18 @@ pub(super) enum Purpose {
 const HEARTBEAT_LEN: usize = COMMON_HEADER_LEN + 4 + 4;
 
 impl Association {
-    /// Writes the next datagram, or several of one size for one path if the buffer has room for them,
-    /// and says where they go. Call it until it gives `None`, after every other call.
+    /// Writes the next datagram, or several of one size for one path if the buffer has room for
+    /// them, and returns their destination. Call it until it returns `None`, after every other
+    /// call.
     ///
-    /// `buf` holds one packet of the largest path MTU at least.
+    /// `buf` must have room for one packet of the largest path MTU.
     pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8]) -> Option<Transmit> {
         self.now = now;
         if let Some(reply) = self.replies.pop_front() {
             return Some(write_reply(&reply, buf));
         }
-        // RFC 3758 4.1 TR3, TR4: before anything is sent. A reset may have waited for what is given up.
+        // RFC 3758 4.1 TR3, TR4: abandon messages before anything is sent. A reset may have waited
+        // for that.
         self.abandon_hopeless(now);
         self.advance_reconfig(now);
         let (mut probes, mut ecn);
@@ -56,8 +58,8 @@ impl Association {
                 self.ns2_burst_over();
                 self.note_blocking(now);
                 if self.state.may_send_data() {
-                    // RFC 9260 6.1 A: the first probe of a closed window leaves after one RTO, later
-                    // ones as T3-rtx backs off.
+                    // RFC 9260 6.1 A: the first probe of a closed window is sent after one RTO,
+                    // later ones as T3-rtx backs off.
                     self.sender.watch_window(now + self.paths[self.current.index()].rto());
                 }
                 return None;
@@ -70,15 +72,15 @@ impl Association {
             if segment > 0 {
                 break (path, segment);
             }
-            // A control chunk that could not be written has left the queue; anything else waits for a
-            // larger buffer.
+            // A control chunk that could not be written has been removed from the queue; anything
+            // else waits for a larger buffer.
             if purpose != Purpose::Control {
                 return None;
             }
         };
         let mut size = segment;
         let mut segments = 1;
-        // Datagrams of one size after another, for segmentation offload.
+        // Append datagrams of the same size, for segmentation offload.
         let large = segment > self.paths[path.index()].max_packet();
         while !probes && !large && segments < MAX_SEGMENTS && buf.len() - size >= segment {
             let Some((next, purpose)) = self.next_packet(now) else { break };
@@ -86,11 +88,11 @@ impl Association {
             if next != path || !(fresh || matches!(purpose, Purpose::Retransmission(_))) {
                 break;
             }
-            // One mark for all of them.
+            // All of them share one ECN codepoint.
             if self.ect() != Ecn::NotEct && fresh != (ecn != Ecn::NotEct) {
                 break;
             }
-            // A long message is not cut to the size of a short packet before it.
+            // Do not cut a long message to the size of a short packet before it.
             let full = self.paths[path.index()].max_packet() < segment + SLACK;
             let whole = self.sender.flight.first_reserved().is_some()
                 || self.sender.queue.next_is_whole(self.largest_payload);
@@ -121,15 +123,16 @@ impl Association {
         })
     }
 
-    /// Bytes that the packet may have. A chunk that was cut for larger packets, before a path with
-    /// smaller ones was known, still has to get through: IP fragments it (RFC 9260 6.9).
+    /// Most bytes of the packet. A chunk that was cut for larger packets, before a path with
+    /// smaller ones was known, is sent whole: IP fragments it (RFC 9260 6.9).
     fn packet_limit(&self, path: PathId, purpose: Purpose) -> usize {
         let limit = self.paths[path.index()].max_packet();
         if let Some((_, Control::MtuProbe(Some(size), _))) = self.control.front() {
             return *size;
         }
-        // RFC 9260 3.3.3: the peer's cookie may be of any length. What was unrecognized in its INIT ACK
-        // is reported in the same packet, for no other may leave before the COOKIE ACK (5.1 C).
+        // RFC 9260 3.3.3: the peer's cookie may be of any length. Unrecognized parameters of its
+        // INIT ACK are reported in the same packet, because no other may be sent before the COOKIE
+        // ACK (5.1 C).
         if let (State::CookieEchoed(echoed), Purpose::Control) = (&self.state, purpose) {
             let chunks = self.control.len_of_errors() + echoed.cookie.len().next_multiple_of(4);
             return limit.max(COMMON_HEADER_LEN + CHUNK_HEADER_LEN + chunks);
@@ -144,7 +147,7 @@ impl Association {
         limit.max(COMMON_HEADER_LEN + self.overhead() + self.unheard_len() + chunk)
     }
 
-    /// The path and the purpose of the next packet; `None` if nothing may leave now.
+    /// The path and the purpose of the next packet; `None` if nothing may be sent now.
     fn next_packet(&mut self, now: Time) -> Option<(PathId, Purpose)> {
         while let Some(path) = self.control.front_path() {
             let (gone, untold) =
@@ -155,7 +158,7 @@ impl Association {
             match (gone || forbidden || (untold && !asconf)).then(|| self.redirected(path)) {
                 None => return Some((path, Purpose::Control)),
                 Some(Some(other)) => self.control.redirect(other),
-                // What needs an answer has a timer.
+                // A timer retransmits the chunks that need an answer.
                 Some(None) => self.control.pop(),
             }
         }
@@ -177,7 +180,7 @@ impl Association {
             if lost && let Some((path, tsn)) = self.next_retransmission(now) {
                 return Some((path, Purpose::Retransmission(tsn)));
             }
-            // What waits for its path's window holds up no other path in CMT.
+            // In CMT, a chunk that waits for its path's window does not block other paths.
             let concurrent = self.policies.scheduler.is_concurrent();
             if (!lost || concurrent || !self.config.new_data_waits())
                 && let Some(turn) = self.new_data_turn(now)
@@ -196,7 +199,7 @@ impl Association {
         self.may_answer(path).then_some((path, Purpose::Sack))
     }
 
-    /// The lowest lost chunk and where it goes, if it may leave now; in CMT the lowest that may.
+    /// The lowest lost chunk and its path, if it may be sent now; in CMT the lowest that may.
     #[inline(never)]
     fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         if self.is_ns2() {
@@ -206,8 +209,8 @@ impl Association {
         if concurrent && !self.paths.iter().any(|p| p.allowance || p.has_room()) {
             return None;
         }
-        // The paths whose chunks wait, after a fast retransmission and after a timeout: the policy would
-        // say the same of the next.
+        // Paths whose chunks wait, after a fast retransmission and after a timeout: the policy
+        // would choose the same path for their next chunk.
         let mut waiting = [0u64; 2];
         let mut from = self.sender.flight.ack_point().next();
         loop {
@@ -231,8 +234,8 @@ impl Association {
                 return Some((path, tsn));
             }
             self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
-            // RFC 9260 6.3.3 E3: after a timeout it leaves whatever the peer's window, which in CMT it may do
-            // on a path that has no allowance.
+            // RFC 9260 6.3.3 E3: after a timeout, retransmit regardless of the peer's window, in
+            // CMT even on a path without send credit.
             let owed = concurrent && cause == LossCause::Timeout;
             let waits = self.paths[path.index()].awaits_delivery();
             if self.may_burst(path) && !waits && (owed || self.sender.peer_has_room_for(tsn, size))
@@ -246,12 +249,12 @@ impl Association {
         }
     }
 
-    /// Where new data goes next and which, if it may leave now.
+    /// The path for the next packet of new data, and which data, if it may be sent now.
     fn new_data_turn(&mut self, now: Time) -> Option<Turn> {
         if self.is_ns2_cmt() {
             self.ns2_cmt_before_new_data();
         }
-        // The size in a packet of its own: the first question is whether the peer has room for it.
+        // The size in a packet of its own, to check first whether the peer has room for it.
         let size = self.sender.next_new_size(self.largest_payload)? + self.data_header();
         let size = self.sender.flight.counted(size);
         let full = self.sender.flight.is_full() && self.sender.flight.first_reserved().is_none();
@@ -266,7 +269,7 @@ impl Association {
         let (ns2_cmt, full) = (self.is_ns2_cmt(), self.burst_is_full());
         let share = self.path_share();
         if ns2_cmt && !self.ns2_may_send_new() {
-            // The scheduler's turns count only what leaves.
+            // The scheduler counts only turns that are used.
             return None;
         }
         if ns2_cmt && self.without_active_path(now) == Some(Stranded::Waits) {
@@ -296,8 +299,8 @@ impl Association {
             ahead: sender.flight.ahead(),
         };
         let mut turn = policies.scheduler.next(view, &data, &room)?;
-        // A probe of the peer's window is of what it waits for; and what may be given up gets no TSN before it
-        // leaves.
+        // A probe of the peer's window must be the chunk that the peer waits for, and data that may
+        // be abandoned gets no TSN before it is sent.
         let probe = sender.flight.bytes() == 0 || size > sender.peer_rwnd;
         if probe || self.extensions.contains(Extension::PartialReliability) {
             turn.ahead = 0;
@@ -305,8 +308,9 @@ impl Association {
         (ns2_cmt || !self.is_ns2() || self.ns2_may_send_new()).then_some(turn)
     }
 
-    /// After a loss on `path`, one packet of retransmissions leaves whatever the window (RFC 9260 6.3.3
-    /// E3, 7.2.4 (3)): on any path, or in CMT, on the path that suffered the loss (Iyengar 2004, V.B).
+    /// Grants send credit after a loss on `path`: one packet of retransmissions may be sent
+    /// regardless of the window (RFC 9260 6.3.3 E3, 7.2.4 (3)), on any path, or in CMT on the path
+    /// that suffered the loss (Iyengar 2004, V.B).
     pub(super) fn grant_allowance(&mut self, path: PathId) {
         let concurrent = self.policies.scheduler.is_concurrent();
         for p in &mut self.paths {
@@ -318,8 +322,8 @@ impl Association {
         self.paths.iter_mut().for_each(|p| p.allowance = false);
     }
 
-    /// New data may leave on `path` although something is to be sent again: elsewhere, where it waits for
-    /// the window. What it takes of the peer's buffer stays free.
+    /// Whether new data may be sent on `path` while a lost chunk waits for the window of another
+    /// path. The peer's buffer must have room for the lost chunks too.
     fn may_overtake(&mut self, path: PathId) -> bool {
         let Some((tsn, chunk, cause)) = self.sender.flight.first_lost() else { return true };
         let lost = chunk.as_lost(tsn, cause);
@@ -335,15 +339,16 @@ impl Association {
         has_room(p, &self.burst_from, self.config.max_burst()) && !self.burst_is_full()
     }
 
-    /// Max.Burst packets have left in answer to the event at hand, where packets are counted.
+    /// Whether Max.Burst packets have been sent in response to the current event, if packets are
+    /// counted.
     fn burst_is_full(&self) -> bool {
         self.config.burst_rule() == BurstRule::PacketCount
             && !self.is_ns2()
             && self.burst_packets >= self.config.max_burst()
     }
 
-    /// Something has happened that may be answered by a burst: it counts from what is in flight now,
-    /// unless what happened before has not had its answer yet.
+    /// Begins a burst after an event that may release packets: it is counted from the bytes in
+    /// flight now, unless the burst of an earlier event is not over yet.
     pub(super) fn new_burst(&mut self) {
         if !self.burst_over && self.burst_from.len() == self.paths.len() {
             return;
@@ -352,7 +357,7 @@ impl Association {
         self.burst_packets = 0;
         self.burst_from.clear();
         match self.config.burst_rule() {
-            // Nothing limits it but a SACK for a chunk that was fast retransmitted.
+            // The burst is limited only after a SACK for a fast retransmitted chunk.
             BurstRule::AfterRetransmission | BurstRule::PacketCount => {
                 self.burst_from.resize(self.paths.len(), u32::MAX);
             }
@@ -360,19 +365,20 @@ impl Association {
         }
     }
 
-    /// RFC 9653 5.2: zero, if the peer takes that; never in packets of the handshake.
+    /// RFC 9653 5.2: zero if the peer accepts that, but never in packets of the handshake.
     pub(super) fn checksum(&self) -> Checksum {
         let zero =
             self.extensions.contains(Extension::ZeroChecksum) && self.state.is_synchronised();
         if zero { Checksum::Ignore } else { self.shared.config.checksum }
     }
 
-    /// Packets without checksum are the association's: this side has offered to take them.
+    /// Whether a packet without checksum may belong to the association: this side has offered to
+    /// accept them.
     pub(crate) fn accepts_zero_checksum(&self) -> bool {
         self.opened_here || self.extensions.contains(Extension::ZeroChecksum)
     }
 
-    /// Writes a packet; gives its length.
+    /// Writes a packet; returns its length.
     fn write_packet(&mut self, now: Time, path: PathId, purpose: Purpose, buf: &mut [u8]) -> usize {
         let verification_tag = match self.control.front() {
             Some((_, Control::Init)) => VerificationTag(0),
@@ -399,12 +405,12 @@ impl Association {
             || !self.may_answer(path)
             || (ns2 && purpose == Purpose::Control && !w.is_empty());
         if !alone && self.state.is_synchronised() {
-            // RFC 9260 6.10: control chunks before DATA. A SACK that waits for its time goes along
-            // with what leaves on its path anyway.
+            // RFC 9260 6.10: control chunks before DATA. A delayed SACK is bundled with the next
+            // packet on its path.
             let bundles = !ns2 || purpose == Purpose::Sack;
             let with_sack = self.ack.is_pending() && bundles && self.ack_path() == path;
             let stamp = self.write_timestamp(now, with_sack, &mut w);
-            // Without room for it here, the SACK leaves in the next packet.
+            // If it does not fit, the SACK is sent in the next packet.
             let echoes = with_sack && self.write_sack(&mut w).is_ok() && self.write_ecne(&mut w);
             let mut full = echoes && !self.marks.may_precede_data();
             let bare = (w.len(), w.chunk_count());
@@ -439,8 +445,9 @@ impl Association {
         }
     }
 
-    /// Writes the control chunks that wait for this path, as many as fit. True if the answer that goes before
-    /// data is one of them. Out of the way of packets that have none, which nearly all are.
+    /// Writes the control chunks that are queued for this path, as many as fit. True if the reset
+    /// response that must precede data is among them. Not inlined, because nearly all packets have
+    /// no control chunks.
     #[inline(never)]
     fn write_controls(&mut self, path: PathId, w: &mut PacketWriter<'_>) -> bool {
         let mut answered = false;
@@ -455,7 +462,8 @@ impl Association {
                     | Control::Abort(_)
                     | Control::MtuProbe(..)
             );
-            // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE travel alone; a probe has its size.
+            // RFC 9260 6.10: INIT, INIT ACK and SHUTDOWN COMPLETE are not bundled; a probe has its
+            // size.
             if alone && !w.is_empty() {
                 break;
             }
@@ -478,7 +486,7 @@ impl Association {
             ) {
                 self.ns2_heartbeat_left(path);
             }
-            // What does not even fit an empty packet is dropped.
+            // A chunk that does not even fit an empty packet is dropped.
             self.control.pop();
             if alone {
                 break;
@@ -563,7 +571,7 @@ impl Association {
         })
     }
 
-    /// RFC 9260 6.3.3 (E3), 7.2.4 (3): the lowest lost chunks, as many as fit one packet.
+    /// Writes the lowest lost chunks, as many as fit one packet (RFC 9260 6.3.3 (E3), 7.2.4 (3)).
     #[inline(never)]
     fn write_retransmissions(
         &mut self,
@@ -596,7 +604,8 @@ impl Association {
                 break;
             }
             let lost = chunk.as_lost(tsn, cause);
-            // Asked twice, a policy that draws lots may answer twice.
+            // The policy has chosen for this chunk already; if it draws lots, it may choose
+            // differently now.
             let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
             let allowed = (forced || chosen == Some(tsn))
                 || (self.may_burst(path)
@@ -621,7 +630,7 @@ impl Association {
         }
     }
 
-    /// A lost chunk leaves again on `path`. The packet has room for it.
+    /// Retransmits a lost chunk on `path`. The packet has room for it.
     pub(super) fn write_again(
         &mut self,
         now: Time,
@@ -715,7 +724,8 @@ impl Association {
         }
     }
 
-    /// What new data leaves on `path` with `room` for its payload: how much, and its TSN if it has one.
+    /// Size of the next new chunk for `path` if `room` bytes are left for its payload, and its TSN
+    /// if it has one.
     fn next_new_chunk(
         &mut self,
         path: PathId,
@@ -733,7 +743,7 @@ impl Association {
         (n <= room).then_some((n, Some(tsn)))
     }
 
-    /// A chunk has left on `path`: flight, round-trip time, T3-rtx.
+    /// Accounts for a chunk sent on `path`: flight, round-trip time, T3-rtx.
     pub(super) fn data_left(
         &mut self,
         now: Time,
@@ -755,9 +765,9 @@ impl Association {
         let lowest = tsn == self.sender.flight.ack_point().next();
         let p = &mut self.paths[path.index()];
         if transmissions > 1 && lowest {
-            // RFC 9260 6.1: "If the timer for that address is already running, the sender MUST restart the
-            // timer if the earliest (i.e., lowest TSN) outstanding DATA chunk sent to that address is
-            // being retransmitted."
+            // RFC 9260 6.1: "If the timer for that address is already running, the sender MUST
+            // restart the timer if the earliest (i.e., lowest TSN) outstanding DATA chunk sent to
+            // that address is being retransmitted."
             p.restart_t3(now);
         } else {
             p.start_t3(now);
@@ -765,7 +775,7 @@ impl Association {
     }
 }
 
-/// RFC 9260 6.1 B and D: the window has room, and the burst is not over.
+/// Whether the window has room, and the burst is not over (RFC 9260 6.1 B and D).
 fn has_room(p: &Path, burst_from: &[u32], max_burst: u32) -> bool {
     let burst = max_burst.saturating_mul(p.max_chunk());
     let from = burst_from.get(p.id().index()).copied().unwrap_or_default();
@@ -774,8 +784,8 @@ fn has_room(p: &Path, burst_from: &[u32], max_burst: u32) -> bool {
         && p.in_flight() < from.saturating_add(burst)
 }
 
-/// A packet that lacks no more than this to the largest one counts as full, in bytes.
+/// A packet with at most this many bytes less than the largest one counts as full.
 const SLACK: usize = 64;
 
-/// Most datagrams in one buffer; Linux takes no more in one call.
+/// Most datagrams in one buffer; Linux accepts no more in one call.
 const MAX_SEGMENTS: usize = 64;

@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 use crate::wire::chunk_type;
 
-/// A set of chunk types, such as those that are only taken if they are authenticated.
+/// A set of chunk types, such as those accepted only if authenticated.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ChunkTypes([u64; 4]);
 
 impl ChunkTypes {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self([0; 4]);
 
-    /// These. INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH cannot be authenticated (RFC 4895 3.2) and are
-    /// left out.
+    /// The set of `types` without INIT, INIT ACK, SHUTDOWN COMPLETE and AUTH, which cannot be
+    /// authenticated (RFC 4895 3.2).
     pub fn authenticated(types: &[u8]) -> Self {
         let mut set = Self::NONE;
         for &ty in types {
@@ -32,29 +32,30 @@ impl ChunkTypes {
         set
     }
 
-    /// This type is in it.
+    /// Whether the set contains `ty`.
     pub const fn contains(self, ty: u8) -> bool {
         self.0[(ty / 64) as usize] & (1 << (ty % 64)) != 0
     }
 
-    /// There is none in it.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self == Self::NONE
     }
 
-    /// Its members, in the order of their numbers.
+    /// The members in ascending order.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         (0..=u8::MAX).filter(move |&ty| self.contains(ty))
     }
 
-    /// What is in either.
+    /// The union of both sets.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 }
 
-/// As configurations write it: names in small letters with hyphens, or numbers, with commas between; "none".
+/// The notation of configurations: names in lower case with hyphens, or numbers, separated by
+/// commas; "none" for the empty set.
 impl fmt::Display for ChunkTypes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

@@ -1,8 +1,9 @@
-//! Authenticated chunks (RFC 4895): keys, and the codes that are made with them.
+//! Authenticated chunks (RFC 4895): keys and HMACs.
 //!
-//! From what both sides say in INIT and INIT ACK (random numbers, the chunk types and the HMACs that they
-//! ask for) and a secret that they may share besides, each makes the association's keys (6.1). With no
-//! secret, whoever has seen the handshake could make them too; who has not can inject nothing.
+//! Each side derives the association's keys (6.1) from the parameters of INIT and INIT ACK (random
+//! numbers, required chunk types, HMAC identifiers) and from an optional shared secret. Without a
+//! secret, an attacker who has observed the handshake can derive the keys too; one who has not
+//! cannot inject chunks.
 
 mod chunk_types;
 
@@ -20,27 +21,27 @@ use crate::wire::{
 };
 use crate::{Config, Tsn, VerificationTag};
 
-/// Bytes of a Random parameter's number (RFC 4895 6.1).
+/// Bytes of the number in a Random parameter (RFC 4895 6.1).
 pub(crate) const RANDOM_LEN: usize = 32;
 
-/// What this side verifies, the best first.
+/// HMACs that this side verifies, preferred first.
 const OURS: [u16; 2] = [hmac_id::SHA_256, hmac_id::SHA_1];
 
-/// Most HMAC identifiers of a peer that are looked at; the registry has three.
+/// Limit on the HMAC identifiers read from a peer; the registry has three.
 const MOST_IDENTIFIERS: usize = 16;
 
-/// Most keys, and bytes of each.
+/// Limits on the number of keys and on the bytes of each.
 const MOST_KEYS: usize = 64;
 const MOST_KEY_BYTES: usize = 1024;
 
-/// A change of keys that cannot be.
+/// Why a change of keys is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// There is no key with this identifier.
     #[error("there is no key {0}")]
     NoSuchKey(u16),
-    /// What is sent is authenticated with this key.
+    /// The key is the active one: it authenticates sent chunks.
     #[error("key {0} is in use: make another one active first")]
     Active(u16),
     /// There are 64 keys, or the key is longer than 1024 bytes.
@@ -48,8 +49,8 @@ pub enum KeyError {
     TooMany,
 }
 
-/// Endpoint pair shared keys (RFC 4895 6.1; `SCTP_AUTH_KEY` of RFC 6458 8.3.3): secrets that both sides have
-/// from elsewhere, with a number each. At the beginning there is one, number 0, which is empty.
+/// Endpoint pair shared keys (RFC 4895 6.1; `SCTP_AUTH_KEY` of RFC 6458 8.3.3): numbered secrets
+/// that both sides have exchanged by other means. Initially there is only key 0, which is empty.
 #[derive(Clone)]
 pub struct AuthKeys {
     keys: Vec<(u16, Vec<u8>)>,
@@ -70,7 +71,7 @@ impl std::fmt::Debug for AuthKeys {
 }
 
 impl AuthKeys {
-    /// Adds a key, or replaces the one of this number.
+    /// Adds a key, or replaces the key with this number.
     ///
     /// # Errors
     ///
@@ -88,7 +89,7 @@ impl AuthKeys {
         Ok(())
     }
 
-    /// Authenticates what is sent with this key from now on (`SCTP_AUTH_ACTIVE_KEY`).
+    /// Authenticates sent chunks with this key from now on (`SCTP_AUTH_ACTIVE_KEY`).
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl AuthKeys {
         Ok(())
     }
 
-    /// Takes nothing any more that was authenticated with this key (`SCTP_AUTH_DELETE_KEY`).
+    /// Removes a key: chunks authenticated with it are no longer accepted (`SCTP_AUTH_DELETE_KEY`).
     ///
     /// # Errors
     ///
@@ -116,18 +117,18 @@ impl AuthKeys {
     }
 }
 
-/// What a side says of authentication in its INIT or INIT ACK.
+/// The authentication parameters of one side's INIT or INIT ACK.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AuthOffer {
     pub(crate) random: [u8; RANDOM_LEN],
-    /// As listed; `None` if the parameter is missing.
+    /// The listed types; `None` if the parameter is missing.
     pub(crate) chunks: Option<Vec<u8>>,
     pub(crate) hmacs: Vec<u16>,
 }
 
 impl AuthOffer {
-    /// This side's. The random number follows from the association's first numbers, so that an INIT ACK
-    /// needs no state, and that both sides agree if both have sent an INIT.
+    /// The local parameters. The random number is derived from the association's tag and initial
+    /// TSN, so that an INIT ACK needs no state, and that the sides agree if both have sent an INIT.
     pub(crate) fn ours(config: &Config, secret: &[u8], tag: VerificationTag, tsn: Tsn) -> Self {
         let numbers = [&tag.0.to_be_bytes()[..], &tsn.0.to_be_bytes()].concat();
         let chunks: Vec<u8> = demanded(config).iter().collect();
@@ -146,17 +147,17 @@ impl AuthOffer {
         p.hmac_algorithms(&self.hmacs)
     }
 
-    /// The first of the HMACs that both know.
+    /// The first of the listed HMACs that this endpoint supports.
     fn hmac(&self) -> Option<u16> {
         self.hmacs.iter().copied().find(|id| OURS.contains(id))
     }
 
-    /// Types that it takes only authenticated.
+    /// Chunk types that the offering side accepts only if authenticated.
     fn demands(&self) -> ChunkTypes {
         ChunkTypes::authenticated(self.chunks.as_deref().unwrap_or_default())
     }
 
-    /// RFC 4895 6.1: the parameters one after the other, without padding.
+    /// RFC 4895 6.1: the concatenated parameters without padding.
     fn vector(&self) -> Vec<u8> {
         let hmacs: Vec<u8> = self.hmacs.iter().flat_map(|id| id.to_be_bytes()).collect();
         let mut vector = Vec::new();
@@ -174,7 +175,7 @@ impl AuthOffer {
         vector
     }
 
-    /// As the state cookie keeps it: the length first.
+    /// Representation in the state cookie, prefixed with its length.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = self.random.to_vec();
         out.push(self.hmacs.len() as u8);
@@ -188,7 +189,7 @@ impl AuthOffer {
         bytes
     }
 
-    /// Takes what [`to_bytes`](Self::to_bytes) wrote from the front.
+    /// Reads the output of [`to_bytes`](Self::to_bytes) from the front of `bytes`.
     pub(crate) fn take(bytes: &mut &[u8]) -> Option<Self> {
         let (len, rest) = bytes.split_first_chunk::<2>()?;
         let (own, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
@@ -202,7 +203,8 @@ impl AuthOffer {
     }
 }
 
-/// What an INIT or INIT ACK says of authentication, piece by piece; the first of each kind counts.
+/// The authentication parameters of an INIT or INIT ACK, collected one by one; the first of each
+/// kind counts.
 #[derive(Debug, Default)]
 pub(crate) struct AuthPieces {
     random: Option<Vec<u8>>,
@@ -226,12 +228,12 @@ impl AuthPieces {
         }
     }
 
-    /// RFC 4895 6.1: a number of another length ends the association.
+    /// RFC 4895 6.1: a random number with another length ends the association.
     pub(crate) fn is_wrong(&self) -> bool {
         self.random.as_ref().is_some_and(|random| random.len() != RANDOM_LEN)
     }
 
-    /// All of it, if it makes an offer that this side can take.
+    /// The collected parameters, if they form an offer that this side can accept.
     pub(crate) fn offer(self) -> Option<AuthOffer> {
         let random = self.random?.try_into().ok()?;
         let (chunks, hmacs) = (self.chunks, self.hmacs?);
@@ -242,9 +244,9 @@ impl AuthPieces {
     }
 }
 
-/// What this side takes only authenticated.
+/// Chunk types that the local side accepts only if authenticated.
 pub(crate) fn demanded(config: &Config) -> ChunkTypes {
-    // RFC 5061 4.1: both are to be authenticated.
+    // RFC 5061 4.1: both must be authenticated.
     let own: &[u8] = if config.dynamic_addresses() {
         &[chunk_type::ASCONF, chunk_type::ASCONF_ACK]
     } else {
@@ -253,16 +255,16 @@ pub(crate) fn demanded(config: &Config) -> ChunkTypes {
     config.authenticated_chunks().or(ChunkTypes::authenticated(own))
 }
 
-/// Why what follows an AUTH chunk is not taken (RFC 4895 6.3).
+/// Why the chunks after an AUTH chunk are discarded (RFC 4895 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Distrust {
-    /// This side has not listed the HMAC: it says so.
+    /// This side has not listed the HMAC, and reports that to the peer.
     UnsupportedHmac(u16),
-    /// The key is not known, or the code is wrong.
+    /// The key is unknown, or the HMAC is wrong.
     Wrong,
 }
 
-/// One of the association's keys, with both HMACs.
+/// One of the association's keys, prepared for both HMACs.
 #[derive(Clone, Debug)]
 struct Keyed {
     id: u16,
@@ -270,10 +272,10 @@ struct Keyed {
     sha_256: Hmac<Sha256>,
 }
 
-/// What both sides of an association have agreed on.
+/// The authentication that both sides of an association have agreed on.
 #[derive(Clone, Debug)]
 pub(crate) struct Authentication {
-    /// The key vectors, the smaller number first.
+    /// The key vectors, the smaller one first.
     vectors: [Vec<u8>; 2],
     keys: Vec<Keyed>,
     active: u16,
@@ -285,7 +287,7 @@ pub(crate) struct Authentication {
 impl Authentication {
     pub(crate) fn new(ours: &AuthOffer, theirs: &AuthOffer, keys: &AuthKeys) -> Self {
         let mut vectors = [ours.vector(), theirs.vector()];
-        // As numbers: neither begins with a zero.
+        // Compared as numbers: neither vector starts with a zero.
         vectors.sort_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
         let mut all = Self {
             vectors,
@@ -299,7 +301,7 @@ impl Authentication {
         all
     }
 
-    /// Other endpoint pair shared keys.
+    /// Replaces the endpoint pair shared keys.
     pub(crate) fn set_keys(&mut self, keys: &AuthKeys) {
         self.active = keys.active;
         let [smaller, larger] = &self.vectors;
@@ -315,22 +317,23 @@ impl Authentication {
         self.keys = keyed.collect();
     }
 
-    /// This side takes it only authenticated.
+    /// Whether this side accepts chunk type `ty` only if authenticated.
     pub(crate) const fn demands(&self, ty: u8) -> bool {
         self.ours.contains(ty)
     }
 
-    /// The peer has listed it.
+    /// Whether the peer has listed chunk type `ty`.
     pub(crate) const fn wants(&self, ty: u8) -> bool {
         self.theirs.contains(ty)
     }
 
-    /// The peer takes it only authenticated; changes of addresses always are.
+    /// Whether chunk type `ty` must be authenticated for the peer; address changes always are.
     pub(crate) const fn is_demanded(&self, ty: u8) -> bool {
         self.theirs.contains(ty) || matches!(ty, chunk_type::ASCONF | chunk_type::ASCONF_ACK)
     }
 
-    /// The peer wants something authenticated that any packet may have, one with DATA too.
+    /// Whether the peer requires authentication of a chunk type that any packet may contain, even
+    /// one with DATA.
     pub(crate) fn wants_more(&self) -> bool {
         let rare = [chunk_type::ASCONF, chunk_type::ASCONF_ACK, chunk_type::COOKIE_ECHO];
         self.theirs.iter().any(|ty| !rare.contains(&ty))
@@ -340,12 +343,13 @@ impl Authentication {
         if self.hmac == hmac_id::SHA_256 { 32 } else { 20 }
     }
 
-    /// Bytes of an AUTH chunk of ours.
+    /// Bytes of an AUTH chunk from this side.
     pub(crate) const fn chunk_len(&self) -> usize {
         AUTH_HEADER_LEN + self.hmac_len()
     }
 
-    /// Authenticates what the peer wants so in the packet of `len` bytes in `buf`; its new length.
+    /// Authenticates the chunks that the peer requires in the packet of `len` bytes in `buf`, and
+    /// returns the new length.
     pub(crate) fn authenticate(&self, buf: &mut [u8], len: usize) -> usize {
         let Some(key) = self.keys.iter().find(|key| key.id == self.active) else { return len };
         let ids = (self.active, self.hmac, self.hmac_len());
@@ -364,7 +368,7 @@ impl Authentication {
         )
     }
 
-    /// Checks an AUTH chunk of the peer; `rest` is the packet from that chunk on.
+    /// Verifies an AUTH chunk of the peer; `rest` is the packet from that chunk on.
     pub(crate) fn verify(&self, auth: &Auth<'_>, rest: &[u8]) -> Result<(), Distrust> {
         if !OURS.contains(&auth.hmac_id) {
             return Err(Distrust::UnsupportedHmac(auth.hmac_id));
@@ -407,8 +411,9 @@ mod tests {
         }
     }
 
-    /// RFC 4895 6.1: type, length and value of each parameter, no padding; the secret, then the smaller, then
-    /// the larger. The key and the code were computed with an independent program.
+    /// RFC 4895 6.1: type, length and value of each parameter, without padding; the secret, then
+    /// the smaller and the larger vector. The key and the HMAC were computed with an independent
+    /// program.
     #[test]
     fn keys_are_made_as_the_rfc_says() {
         let (ours, theirs) =

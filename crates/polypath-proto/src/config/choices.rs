@@ -1,4 +1,4 @@
-//! Parameters that are one of a few names.
+//! Parameters whose values are names from a fixed list.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,35 +35,37 @@ macro_rules! choice {
 }
 
 choice! {
-    /// When Max.Burst holds, and from where it counts (RFC 9260 6.1 D).
+    /// When Max.Burst applies, and its reference point (RFC 9260 6.1 D).
     BurstRule {
-        /// From what is in flight after the SACK: the formula of RFC 9260 6.1 D. It rests on a SACK
-        /// for every second packet; where one stands for many, it leaves the path idle.
+        /// Counted from the flight size after the SACK: the formula of RFC 9260 6.1 D. It assumes a
+        /// SACK for every second packet; if one SACK acknowledges many packets, the path idles.
         FlightSize = "flight-size",
-        /// From what was in flight before the SACK: what it took out may be replaced, and Max.Burst
-        /// packets more. Nearly the same where every second packet is acknowledged, and a receiver
-        /// that reads many datagrams at once, with one SACK for all, still gets its rate.
+        /// Counted from the flight size before the SACK: the sender may replace the acknowledged
+        /// data and add Max.Burst packets. This is nearly the same if every second packet is
+        /// acknowledged, and keeps the rate up for a receiver that reads many datagrams at once and
+        /// acknowledges them with one SACK.
         AckClocked = "ack-clocked",
-        /// Max.Burst packets in answer to a SACK, once a chunk that was fast retransmitted has been
-        /// cumulatively acknowledged, until the limit has been met: what ns-2's module does.
+        /// Max.Burst packets in response to a SACK, from the cumulative acknowledgement of a fast
+        /// retransmitted chunk until the limit is reached: the rule of the ns-2 module.
         AfterRetransmission = "after-retransmission",
-        /// Max.Burst packets in answer to an event, new data and retransmissions: RFC 9260 6.1 D allows
-        /// it to be applied "by strictly limiting the number of packets emitted on the output
-        /// routine". The release of ns-2's module with which Qiao 2008 was written did so, by its
-        /// figures.
+        /// Max.Burst packets in response to an event, new data and retransmissions together:
+        /// RFC 9260 6.1 D permits "strictly limiting the number of packets emitted on the output
+        /// routine". Judging by its figures, Qiao 2008 used a release of the ns-2 module with this
+        /// rule.
         PacketCount = "packet-count",
     }
 }
 
 choice! {
-    /// Which buffers are split between the paths of a concurrent multipath transfer, by what is outstanding
-    /// on them (draft-tuexen-tsvwg-sctp-multipath, buffer splitting; Dreibholz and others 2010).
+    /// Which buffers are split between the paths in CMT, by the outstanding bytes of each path
+    /// (draft-tuexen-tsvwg-sctp-multipath, buffer splitting; Dreibholz and others 2010).
     BufferSplitting {
-        /// None: each path takes what its window allows.
+        /// None: only the congestion window limits a path.
         Off = "off",
-        /// The send buffer: new data leaves on a path while less than its part of it is outstanding there.
+        /// The send buffer: a path sends new data while its outstanding bytes are below its share.
         Send = "send",
-        /// The peer's receive buffer, likewise: what the peer announces and what is outstanding on all paths.
+        /// The peer's receive buffer, likewise: the announced a_rwnd plus the outstanding bytes of
+        /// all paths.
         Receive = "receive",
         /// Both.
         Both = "both",
@@ -71,12 +73,12 @@ choice! {
 }
 
 choice! {
-    /// What the sender does where the RFC is open to reading.
+    /// Sender procedures where the RFC leaves room for interpretation.
     Procedures {
-        /// As RFC 9260 is read here.
+        /// This crate's reading of RFC 9260.
         Rfc9260 = "rfc9260",
-        /// As the SCTP module of ns-2, with which the papers were written, reads RFC 2960 and 4960
-        /// (see the source of `association::ns2` for each difference).
+        /// The reading of RFC 2960 and 4960 in the SCTP module of ns-2, which the papers used (the
+        /// source of `association::ns2` lists each difference).
         Ns2 = "ns2",
     }
 }
@@ -86,11 +88,11 @@ choice! {
     PathConfirmation {
         /// Confirmed paths carry data while the others are being probed (RFC 9260 5.4).
         AlongsideData = "alongside-data",
-        /// No new data before every path has answered a HEARTBEAT or has had its chances: releases
-        /// 3.7 and 3.8 of ns-2's module.
+        /// No new data before every path has acknowledged a HEARTBEAT or has exhausted its probes:
+        /// releases 3.7 and 3.8 of the ns-2 module.
         BeforeData = "before-data",
-        /// Every path is used as it is, unconfirmed: releases before 3.7, and RFC 2960. Where the
-        /// peer's addresses are not known to be its own, this lets it flood others.
+        /// Paths are used without confirmation: releases before 3.7, and RFC 2960. If the peer's
+        /// addresses are not known to be its own, this lets it flood third parties.
         Off = "off",
     }
 }

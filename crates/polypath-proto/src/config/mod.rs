@@ -1,4 +1,4 @@
-//! Every constant of the protocol and every choice of policy, in one place.
+//! Every protocol constant and every policy choice.
 
 use std::time::Duration;
 
@@ -19,22 +19,22 @@ mod profiles;
 pub use choices::{BufferSplitting, BurstRule, PathConfirmation, Procedures};
 pub use profiles::{PROFILES, Profile};
 
-/// A value that [`ConfigBuilder::build`] refuses.
+/// A value that [`ConfigBuilder::build`] rejects.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{parameter} is {value}, but must be {allowed}")]
 pub struct ConfigError {
     /// The parameter, named as its setter.
     pub parameter: &'static str,
-    /// What was asked for.
+    /// The rejected value.
     pub value: String,
-    /// What is allowed.
+    /// The allowed values.
     pub allowed: String,
 }
 
 macro_rules! parameters {
     ($( $(#[$doc:meta])* $name:ident: $ty:ty = $default:expr; )*) => {
-        /// Constants and policies of an association. Built by [`Config::builder`], or taken whole
-        /// as a named [`profile`](Config::profile).
+        /// Constants and policies of an association, built by [`Config::builder`] or taken from a
+        /// named [`profile`](Config::profile).
         #[derive(Clone, Debug)]
         pub struct Config {
             $( pub(crate) $name: $ty, )*
@@ -65,15 +65,16 @@ parameters! {
     rto_min: Duration = Duration::from_secs(1);
     /// RTO.Max: upper bound of the retransmission timeout (RFC 9260 16; 60 s).
     rto_max: Duration = Duration::from_secs(60);
-    /// Max.Burst: packets that one event may add to what is in flight on a path
-    /// (RFC 9260 6.1 D, 16; 4).
+    /// Max.Burst: number of packets that one event may add to the flight size of a path (RFC 9260
+    /// 6.1 D, 16; 4).
     max_burst: u32 = 4;
-    /// When Max.Burst holds, and from where it counts.
+    /// When Max.Burst applies, and its reference point.
     burst_rule: BurstRule = BurstRule::AckClocked;
-    /// New data waits while anything is to be sent again (RFC 9260 6.1 C: retransmissions first). With
-    /// `false` it leaves although the window of another path holds a retransmission back.
+    /// New data waits while any chunk is to be retransmitted (RFC 9260 6.1 C: retransmissions
+    /// first). With `false`, new data is sent even while the window of another path holds back a
+    /// retransmission.
     new_data_waits: bool = true;
-    /// Where the RFC leaves the sender's procedures open: whose reading of it.
+    /// Which reading of the RFC the sender follows where it leaves room for interpretation.
     procedures: Procedures = Procedures::Rfc9260;
     /// Whether data waits until the paths are confirmed (RFC 9260 5.4).
     path_confirmation: PathConfirmation = PathConfirmation::AlongsideData;
@@ -85,114 +86,116 @@ parameters! {
     /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this
     /// (RFC 9260 8.2, 16; 5). ns-2: pathMaxRetrans_.
     path_max_retrans: u32 = 5;
-    /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count exceeds
-    /// this, with the answer to `failover` that has this state (RFC 7829 3.2, 6; 0).
+    /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count
+    /// exceeds this, with a `failover` policy that has this state (RFC 7829 3.2, 6; 0).
     potentially_failed_max_retrans: u32 = 0;
-    /// Congestion window, in PMDCS, of a potentially failed path that a HEARTBEAT ACK brings back, with
-    /// the answer to `failover` that is CMT-PF's (Natarajan 2009, 3.1; 2). ns-2: cmtPFCwnd_.
+    /// Congestion window, in PMDCS, of a potentially failed path after a HEARTBEAT ACK has made it
+    /// active again, with the CMT-PF `failover` policy (Natarajan 2009, 3.1; 2). ns-2: cmtPFCwnd_.
     potentially_failed_cwnd: u32 = 2;
-    /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
-    /// this; `None` for never (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans).
-    /// Refused with an answer to `failover` that would ignore it. ns-2: changePrimaryThresh_.
+    /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count
+    /// exceeds this; `None` for never (Caro 2006, failover, IV; RFC 7829 5,
+    /// Primary.Switchover.Max.Retrans). Rejected with a `failover` policy that would ignore it.
+    /// ns-2: changePrimaryThresh_.
     change_primary_threshold: Option<u32> = None;
-    /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first (RFC 9260 16; 8).
+    /// Max.Init.Retransmits: retransmissions of INIT and of COOKIE ECHO (RFC 9260 16; 8).
     max_init_retransmits: u32 = 8;
-    /// HB.interval: added to the RTO between heartbeats on an idle path (RFC 9260 8.3, 16; 30 s).
-    /// `None` sends no heartbeats but those that confirm a path (5.4), and CMT-PF's.
+    /// HB.interval: added to the RTO between HEARTBEATs on an idle path (RFC 9260 8.3, 16; 30 s).
+    /// With `None`, only the HEARTBEATs that confirm a path (5.4) and those of CMT-PF are sent.
     heartbeat_interval: Option<Duration> = Some(Duration::from_secs(30));
-    /// HB.Max.Burst: addresses of the peer that are verified at a time: HEARTBEATs to unconfirmed
-    /// paths that may wait for their answer in one RTO (RFC 9260 5.4, 16; 1).
+    /// HB.Max.Burst: HEARTBEATs to unconfirmed paths that may be unacknowledged within one RTO
+    /// (RFC 9260 5.4, 16; 1).
     hb_max_burst: u32 = 1;
     /// SACK.Delay: longest wait before data is acknowledged (RFC 9260 6.2, 16; 200 ms, at most
     /// 500 ms).
     sack_delay: Duration = Duration::from_millis(200);
-    /// A SACK at the latest after this many packets with DATA (RFC 9260 6.2; 2).
+    /// Number of packets with DATA after which a SACK is sent at the latest (RFC 9260 6.2; 2).
     sack_every: u32 = 2;
-    /// The first DATA chunk of an association is acknowledged at once (RFC 9260 5.1; RFC 2960 did
-    /// not ask for it).
+    /// The first DATA chunk of an association is acknowledged at once (RFC 9260 5.1; RFC 2960 does
+    /// not require it).
     first_sack_at_once: bool = true;
     /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
     fast_retransmit_reports: u32 = 3;
-    /// T3-rtx leaves alone what was sent within the last smoothed round-trip time: it cannot have been
-    /// acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything outstanding on the path.
+    /// T3-rtx spares chunks sent within the last smoothed round-trip time: they cannot have been
+    /// acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything outstanding on the
+    /// path.
     srtt_heuristic: bool = false;
-    /// Ties between paths are decided as ns-2 does after `$defaultRNG seed` with this number (MRG32k3a), so that runs
-    /// can be compared with its; `None`: by the endpoint's own seed.
+    /// Seed of ns-2's generator (MRG32k3a, `$defaultRNG seed`), which then breaks ties between
+    /// paths as ns-2 does, so that runs can be compared; `None` uses the endpoint's own seed.
     tie_seed: Option<u32> = None;
-    /// Partial reliability is offered: messages may be given up, by their
-    /// [`Reliability`](crate::Reliability), if the peer offers it too (RFC 3758; 4.2 there: off by default).
+    /// Offer partial reliability: if the peer offers it too, messages may be abandoned according to
+    /// their [`Reliability`](crate::Reliability) (RFC 3758; 4.2 of that RFC: off by default).
     partial_reliability: bool = false;
-    /// User message interleaving is offered: a long message does not hold up those of other streams, if
-    /// the peer offers it too (RFC 8260 2).
+    /// Offer user message interleaving: if the peer offers it too, a long message does not delay
+    /// those of other streams (RFC 8260 2).
     interleaving: bool = false;
-    /// The receiver says by NR-SACKs what of that which it has acknowledged it will not drop again, so that
-    /// the sender frees it at once, if both sides offer it (draft-natarajan-tsvwg-sctp-nrsack).
+    /// Offer NR-SACK chunks: if both sides offer them, the receiver reports the data that it will
+    /// not renege on, so that the sender can free it at once (draft-natarajan-tsvwg-sctp-nrsack).
     nr_sack: bool = false;
-    /// Which buffers are split between the paths in CMT: none of them has more outstanding than its part.
+    /// Which buffers are split between the paths in CMT: a path may not exceed its share of them.
     buffer_splitting: BufferSplitting = BufferSplitting::Off;
-    /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
-    /// Each chunk is charged with its header of 16 bytes.
+    /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB). Each
+    /// chunk counts with its header of 16 bytes.
     receive_buffer: u32 = 1 << 20;
-    /// Send buffer in bytes: messages not yet sent and not yet acknowledged (1 MiB).
+    /// Send buffer in bytes: messages not yet sent or not yet acknowledged (1 MiB).
     send_buffer: u32 = 1 << 20;
     /// Largest message accepted for sending, in bytes (16 MiB).
     max_message_size: u32 = 1 << 24;
-    /// Outgoing streams asked for (RFC 9260 3.3.2; 64 by default, at least 1).
+    /// Requested number of outgoing streams (RFC 9260 3.3.2; 64 by default, at least 1).
     outbound_streams: u16 = 64;
-    /// Incoming streams allowed (RFC 9260 3.3.2; 2048 by default, at least 1).
+    /// Allowed number of incoming streams (RFC 9260 3.3.2; 2048 by default, at least 1).
     inbound_streams: u16 = 2048;
-    /// Slow start threshold at the beginning, in bytes; `None` is the peer's a_rwnd
-    /// (RFC 9260 7.2.1). ns-2: initialSsthresh_.
+    /// Initial slow start threshold in bytes; `None` is the peer's a_rwnd (RFC 9260 7.2.1). ns-2:
+    /// initialSsthresh_.
     initial_ssthresh: Option<u32> = None;
-    /// Congestion window at the beginning, in PMDCS; 0 is the formula of RFC 9260 7.2.1.
-    /// ns-2: initialCwnd_.
+    /// Initial congestion window in PMDCS; 0 is the formula of RFC 9260 7.2.1. ns-2: initialCwnd_.
     initial_cwnd: u32 = 0;
-    /// What a loss leaves at least of ssthresh, and idleness of cwnd, in PMDCS
-    /// (RFC 9260 7.2.1, 7.2.3: 4; RFC 2960: 2).
+    /// Lower bound, in PMDCS, of ssthresh after a loss and of cwnd after idleness (RFC 9260 7.2.1,
+    /// 7.2.3: 4; RFC 2960: 2).
     cwnd_floor: u32 = 4;
     /// Largest IP packet of a path in bytes, headers included (1500).
     path_mtu: u16 = 1500;
-    /// Most paths of an association; more addresses of a peer are left aside (16).
+    /// Maximum number of paths of an association; further peer addresses get no path (16).
     max_paths: u8 = 16;
     /// Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off).
     ecn: bool = false;
-    /// Look for each path's largest packet, from 1200 bytes (IPv6: 1280) up to `path_mtu` (RFC 8899; off).
+    /// Search each path's MTU, from 1200 bytes (IPv6: 1280) up to `path_mtu` (RFC 8899; off).
     path_mtu_discovery: bool = false;
     /// Offer authenticated chunks (RFC 4895; off).
     authentication: bool = false;
-    /// Chunk types that are taken only if they are authenticated, if the peer has offered that too
-    /// (RFC 4895 3.2; none). A COOKIE ECHO is then refused from a peer that has not.
+    /// Chunk types accepted only if authenticated, if the peer offers authentication (RFC 4895 3.2;
+    /// none). If COOKIE ECHO is listed, that of a peer without authentication is rejected.
     authenticated_chunks: ChunkTypes = ChunkTypes::NONE;
-    /// Offer that addresses come and go (RFC 5061; off). ASCONF chunks are authenticated.
+    /// Offer dynamic addresses (RFC 5061; off). ASCONF chunks are authenticated.
     dynamic_addresses: bool = false;
-    /// Addresses may also come and go without authentication, with a peer that has none: who can guess or
-    /// read the verification tag may then redirect the association (RFC 5061 8; off).
+    /// Also change addresses without authentication, if the peer has none: an attacker who can
+    /// guess or read the verification tag may then redirect the association (RFC 5061 8; off).
     unauthenticated_addresses: bool = false;
-    /// Told to the peer in the handshake: a number that the layer above gives a meaning
-    /// (RFC 5061 4.2.6, `SCTP_ADAPTATION_LAYER` of RFC 6458 8.1.10; `None` tells nothing). What the
-    /// peer tells is [`peer_adaptation_layer`](crate::Association::peer_adaptation_layer).
+    /// Adaptation Layer Indication announced in the handshake, a number that the layer above
+    /// defines (RFC 5061 4.2.6, `SCTP_ADAPTATION_LAYER` of RFC 6458 8.1.10; `None` announces none).
+    /// The peer's is [`peer_adaptation_layer`](crate::Association::peer_adaptation_layer).
     adaptation_layer: Option<u32> = None;
     /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
     stream_reconfiguration: bool = false;
-    /// Pair every local with every remote address, rather than one local for each remote one.
+    /// Pair every local with every remote address, instead of one local address for each remote
+    /// one.
     full_mesh: bool = false;
-    /// Where a retransmission goes.
+    /// Which path a retransmission is sent on.
     retransmission: &'static Answer<dyn RetransmissionPolicy> = &retransmission::HYBRID;
     /// When a chunk counts as lost.
     loss: &'static Answer<dyn LossDetector> = &loss::STANDARD;
-    /// How a congestion window grows and shrinks.
+    /// How a congestion window grows and is reduced.
     congestion: &'static Answer<dyn CongestionController> = &congestion::RFC9260;
-    /// When an acknowledgement may make a window grow.
+    /// Which acknowledgements may increase a window.
     cwnd_update: &'static Answer<dyn CwndUpdate> = &cwnd_update::STANDARD;
     /// Which path takes new data.
     scheduler: &'static Answer<dyn Scheduler> = &scheduler::PRIMARY;
-    /// When a path is given up and taken back.
+    /// When a path fails over and recovers.
     failover: &'static Answer<dyn FailoverPolicy> = &failover::STANDARD;
-    /// When and where an acknowledgement is sent.
+    /// When and on which path an acknowledgement is sent.
     ack: &'static Answer<dyn AckPolicy> = &ack::DELAYED;
-    /// What counts as a sample of the round-trip time.
+    /// Which acknowledgements count as samples of the round-trip time.
     rtt_sampling: &'static Answer<dyn RttSampling> = &rtt_sampling::KARN;
-    /// Which stream's message leaves next.
+    /// Which stream's message is sent next.
     stream_scheduler: &'static Answer<dyn StreamScheduler> = &stream_scheduler::FIRST_COME;
     /// When a path is probed.
     probing: &'static Answer<dyn ProbingPolicy> = &probing::IDLE;
@@ -215,7 +218,7 @@ impl Config {
         Self::rfc9260().to_builder()
     }
 
-    /// Its thresholds of a path.
+    /// The path thresholds.
     pub fn thresholds(&self) -> Thresholds {
         Thresholds {
             path_max_retrans: self.path_max_retrans,
@@ -236,14 +239,14 @@ impl Config {
     }
 }
 
-/// Sets parameters and refuses combinations that make no sense.
+/// Sets parameters and rejects senseless combinations.
 #[derive(Clone, Debug)]
 pub struct ConfigBuilder {
     config: Config,
 }
 
 impl ConfigBuilder {
-    /// The configuration, if every value is allowed.
+    /// The configuration, if every value and combination is allowed.
     pub fn build(self) -> Result<Config, ConfigError> {
         let c = self.config;
         let refuse = |parameter, value: String, allowed: String| {
@@ -322,8 +325,9 @@ impl ConfigBuilder {
             let allowed = "false without authentication (or unauthenticated_addresses)".into();
             return refuse("dynamic_addresses", "true".into(), allowed);
         }
-        // Its sender keeps TSNs in places of its own and has rules of its own for what a SACK takes back; its
-        // windows count packets of one size and are reduced in places of their own; its paths stay.
+        // ns-2's sender stores TSNs in its own structures and has its own rules for reneging; its
+        // windows count packets of one size and are reduced by its own procedures; its set of paths
+        // is fixed.
         for (name, on) in [
             ("stream_reconfiguration", c.stream_reconfiguration),
             ("partial_reliability", c.partial_reliability),

@@ -8,9 +8,9 @@ use crate::policy::{ack, congestion, cwnd_update, failover, loss, retransmission
 /// A named set of constants and policies.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// How the command line and scenario files call it.
+    /// Its name on the command line and in scenario files.
     pub name: &'static str,
-    /// Where its values come from, in one line.
+    /// Source of its values, in one line.
     pub summary: &'static str,
     /// Makes the configuration.
     pub make: fn() -> Config,
@@ -46,14 +46,14 @@ pub static PROFILES: &[Profile] = &[
     },
 ];
 
-/// Concurrent multipath transfer with the answers that its papers found best.
+/// Concurrent multipath transfer with the policies that its papers recommend.
 fn cmt() -> Config {
     Config {
         scheduler: &scheduler::DELAY_AWARE,
         loss: &loss::SPLIT_MULTIPLE_FAST_RETRANSMIT,
         cwnd_update: &cwnd_update::CUC_V2,
         ack: &ack::DELAYED_CMT,
-        // Iyengar 2004, VI: among the three best, and needs no oracle.
+        // Iyengar 2004, VI: among the three best policies, and needs no oracle.
         retransmission: &retransmission::CWND,
         srtt_heuristic: true,
         ..Config::rfc9260()
@@ -65,8 +65,8 @@ fn cmt_pf() -> Config {
     Config { failover: &failover::CMT_POTENTIALLY_FAILED, ..cmt() }
 }
 
-/// The module's rules and constants up to release 3.5. Release 3.7 differs by one switch:
-/// `path_confirmation` is "before-data" there.
+/// Rules and constants of the ns-2 module up to release 3.5. Release 3.7 differs only in
+/// `path_confirmation`, which is "before-data".
 fn paper_2006() -> Config {
     Config {
         // RFC 2960 7.2.1, 7.2.3: two packets where RFC 9260 has four.
@@ -81,7 +81,7 @@ fn paper_2006() -> Config {
     }
 }
 
-/// The module's release 3.8: the windows of RFC 4960.
+/// Release 3.8 of the ns-2 module: the windows of RFC 4960.
 fn ns2_2_35() -> Config {
     Config {
         rto_initial: Duration::from_secs(3),

@@ -1,31 +1,33 @@
-//! What a path can carry: the highest rate at which it has delivered of late.
+//! A path's capacity: its highest recent delivery rate.
 //!
-//! Cardwell and others, "BBR: Congestion-Based Congestion Control" (2016): each round trip gives a sample,
-//! what was acknowledged in it by its length, and the highest of ten round trips is the bandwidth: a sender
-//! that has to wait for something else does not take its own rate for the path's.
+//! Cardwell and others, "BBR: Congestion-Based Congestion Control" (2016): each round trip yields a
+//! sample, the bytes acknowledged in it divided by its length, and the highest of ten round trips
+//! is the bandwidth. So a sender that has to wait for something else does not mistake its own rate
+//! for the path's.
 
 use std::time::Duration;
 
 use crate::Time;
 
-/// Samples are remembered so long, but never shorter than a closed window may last.
+/// Round trips for which samples are kept, and the least time, which is longer than a closed window
+/// may last.
 const ROUNDS: u32 = 10;
 const LEAST_MEMORY: Duration = Duration::from_secs(1);
-/// A shorter sample would measure how SACKs bunch, on a busy host above all.
+/// A shorter sample would measure how SACKs bunch, above all on a busy host.
 const LEAST_SAMPLE: Duration = Duration::from_millis(100);
-/// No queue is longer.
+/// Longest delay of a queue.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The rate of one path, in bytes a second of DATA chunks with their headers.
+/// The delivery rate of one path, in bytes per second of DATA chunks with their headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeliveryRate {
-    /// When the sample at hand began, and what has been acknowledged since.
+    /// Start of the current sample, and the bytes acknowledged since.
     sample: Option<(Time, u32)>,
-    /// When the highest samples of now began to be taken.
+    /// Start of the current period, of which the highest sample is kept.
     from: Option<Time>,
-    /// The highest of now, and of the time as long before.
+    /// The highest sample of the current period, and of the previous one.
     highest: Option<(f64, f64)>,
-    /// When, at this rate, the path will have carried all that has left.
+    /// When the path will have delivered everything sent, at this rate.
     clear: Option<Time>,
 }
 
@@ -34,12 +36,12 @@ impl DeliveryRate {
         self.highest.map(|(now, before)| now.max(before))
     }
 
-    /// Data leaves with nothing in flight: the pause before it says nothing about the path.
+    /// Data is sent with nothing in flight: the pause before it does not measure the path.
     pub(crate) const fn resume(&mut self, now: Time) {
         self.sample = Some((now, 0));
     }
 
-    /// So many bytes leave.
+    /// `bytes` bytes are sent.
     pub(crate) fn sent(&mut self, now: Time, bytes: u32) {
         let Some(rate) = self.bytes_per_second().filter(|&rate| rate > 0.0) else { return };
         let begins = self.clear.map_or(now, |clear| clear.max(now));
@@ -47,12 +49,12 @@ impl DeliveryRate {
         self.clear = Some((begins + Duration::from_secs_f64(takes)).min(now + LONGEST));
     }
 
-    /// When the path will have carried all that has left, as far as is known.
+    /// When the path will have delivered everything sent, as far as is known.
     pub(crate) const fn clear(&self) -> Option<Time> {
         self.clear
     }
 
-    /// So many bytes are newly acknowledged.
+    /// `bytes` bytes are newly acknowledged.
     pub(crate) fn acknowledged(&mut self, now: Time, bytes: u32, shortest: Option<Duration>) {
         let (since, acked) = self.sample.get_or_insert((now, 0));
         *acked = acked.saturating_add(bytes);
@@ -79,7 +81,7 @@ mod tests {
 
     const RTT: Option<Duration> = Some(Duration::from_millis(100));
 
-    /// Acknowledgements of 3000 bytes, `every` so many milliseconds, from one instant to another.
+    /// Acknowledges 3000 bytes every `every` milliseconds, from one instant to another.
     fn acks(rate: &mut DeliveryRate, from: u64, to: u64, every: usize) {
         for ms in (from..to).step_by(every) {
             rate.acknowledged(Time::from_nanos(ms * 1_000_000), 3000, RTT);
@@ -93,7 +95,8 @@ mod tests {
         acks(&mut rate, 3, 1000, 3);
         let full = rate.bytes_per_second().unwrap();
         assert!((full / 1e6 - 1.0).abs() < 0.05, "{full}");
-        // A tenth of it: still known after a second, forgotten after three.
+        // At a tenth of the rate, the old rate is still known after a second, and dropped after
+        // three.
         acks(&mut rate, 1000, 2000, 30);
         assert_eq!(rate.bytes_per_second(), Some(full));
         acks(&mut rate, 2000, 4100, 30);
@@ -105,7 +108,7 @@ mod tests {
     fn sacks_that_come_together_are_no_rate() {
         let mut rate = DeliveryRate::default();
         rate.resume(Time::ZERO);
-        // Fifty of them each round trip, a microsecond apart.
+        // Fifty SACKs each round trip, a microsecond apart.
         for round in 1..20 {
             for sack in 0..50 {
                 let at = Time::from_nanos(round * 100_000_000 + sack * 1000);

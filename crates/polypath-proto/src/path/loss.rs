@@ -1,12 +1,13 @@
-//! What share of a path's packets is lost: an estimate that costs no packet.
+//! Estimates the share of a path's packets that is lost, without extra packets.
 
-/// Chunks and HEARTBEATs after which the older half counts half.
+/// Number of chunks and HEARTBEATs after which the counts are halved.
 const WINDOW: u32 = 1024;
 
-/// Counts what was sent on a path and what of it was lost.
+/// Counts the transmissions on a path and their losses.
 ///
-/// A loss is a chunk that missing reports gave up, an expiry of T3-rtx (whatever it marks: the rest may have
-/// arrived) or a HEARTBEAT without an answer. Losses of SACKs count only where they cost a timeout.
+/// A loss is a chunk that missing reports marked lost, an expiry of T3-rtx (whatever it marks: the
+/// rest may have arrived) or a HEARTBEAT without an answer. Losses of SACKs count only where they
+/// cost a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossEstimate {
     sent: u32,
@@ -14,13 +15,13 @@ pub struct LossEstimate {
 }
 
 impl LossEstimate {
-    /// Chunks and HEARTBEATs that it rests on; old ones count less.
+    /// Number of chunks and HEARTBEATs that the estimate is based on; old ones count less.
     pub const fn samples(self) -> u32 {
         self.sent
     }
 
-    /// The estimate as (numerator, denominator): (lost + 1) / (sent + 2), by Laplace's rule of succession
-    /// never 0.
+    /// The estimate as (numerator, denominator): (lost + 1) / (sent + 2), by Laplace's rule of
+    /// succession never 0.
     pub const fn share(self) -> (u32, u32) {
         (self.lost + 1, self.sent + 2)
     }

@@ -1,6 +1,6 @@
-//! A path: a pair of a local and a remote address, and all that belongs to it alone.
+//! A path: a pair of a local and a remote address, and its state.
 //!
-//! The association touches a path only through its methods.
+//! The association accesses a path only through its methods.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -33,16 +33,16 @@ pub(crate) use packet_pair::PacketPair;
 use rtt::RttEstimator;
 use westwood::Westwood;
 
-/// A HEARTBEAT on its way.
+/// An outstanding HEARTBEAT.
 #[derive(Clone, Copy, Debug)]
 struct HeartbeatOut {
     sent: Time,
-    /// The answer is due.
+    /// The HEARTBEAT counts as lost from then on.
     deadline: Time,
 }
 
-/// One transmission of a chunk on this path: a chunk that was sent again, here or elsewhere, has
-/// another number of transmissions in the ring and its old entry here is void.
+/// One transmission of a chunk on this path. If the chunk is retransmitted, on any path, its number
+/// of transmissions in the ring changes, and the old entry is void.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentHere {
     pub(crate) tsn: Tsn,
@@ -57,11 +57,11 @@ pub(crate) struct Path {
     state: PathState,
     state_since: Time,
     created: Time,
-    /// The application has named the remote address (RFC 9260 5.4, rule 1), or another path had confirmed
-    /// it when this one was added.
+    /// The application passed the remote address (RFC 9260 5.4, rule 1), or another path had
+    /// confirmed it when this one was added.
     address_confirmed: bool,
     error_count: u32,
-    /// Expirations of T3-rtx since the path last gave a sign of life.
+    /// Expirations of T3-rtx since the path last answered.
     timeouts_in_a_row: u32,
     /// T3-rtx has expired, and no data has been acknowledged since.
     timed_out: bool,
@@ -73,36 +73,36 @@ pub(crate) struct Path {
     loss: LossEstimate,
     known_loss: Option<u32>,
     bandwidth: Westwood,
-    /// If the scheduler asks for it.
+    /// Present if the scheduler needs it.
     delivery: Option<DeliveryRate>,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
-    /// What IP and UDP add to a packet.
+    /// Bytes that IP and UDP add to a packet.
     headers: usize,
-    /// If larger packets are looked for.
+    /// Present if path MTU discovery is on.
     pub(crate) mtu_search: Option<Box<MtuSearch>>,
     /// The chunk whose round-trip time is being measured.
     rtt_probe: Option<Tsn>,
-    /// Measurements that were given up, but whose chunks may still answer (ns-2's procedures).
+    /// Abandoned measurements whose chunks may still be acknowledged (ns-2's procedures).
     stale_probes: Vec<Tsn>,
     /// Largest SCTP packet, common header included, a multiple of 4.
     max_packet: usize,
-    /// Of these, what every packet with DATA holds beside it and the common header.
+    /// Bytes of `max_packet` that every packet with DATA needs besides DATA and the common header.
     reserved: usize,
     /// Bytes and chunks outstanding here, chunk headers included.
     in_flight: u32,
     chunks_in_flight: u32,
-    /// Bytes of chunks that were last sent here and wait for their retransmission.
+    /// Bytes of chunks that were last sent here and wait for retransmission.
     lost: u32,
-    /// One packet of retransmissions may leave here whatever the window.
+    /// Send credit: one packet of retransmissions may be sent here regardless of the window.
     pub(crate) allowance: bool,
-    /// In the order of sending; may hold void entries.
+    /// Transmissions on this path in order; may hold void entries.
     sent_here: VecDeque<SentHere>,
-    /// With so many entries it is searched for double ones.
+    /// Duplicate entries are removed once there are this many.
     most_sent_here: usize,
     t3: Option<Time>,
-    /// By ns-2's procedures: the places of T3-rtx and of the HEARTBEAT's timer in the order in which
-    /// the association's timers were set.
+    /// By ns-2's procedures: the positions of T3-rtx and of the HEARTBEAT's timer in the order in
+    /// which the association's timers were set.
     t3_order: u64,
     heartbeat_order: u64,
     heartbeat_due: Option<Time>,
@@ -112,20 +112,21 @@ pub(crate) struct Path {
     heartbeat_answered: Option<Time>,
     /// When DATA that may measure the round-trip time, or a HEARTBEAT, was last sent.
     last_measured: Time,
-    /// When new data or a HEARTBEAT was last sent: retransmissions are no use by ns-2's procedures.
+    /// When new data or a HEARTBEAT was last sent; retransmissions do not count by ns-2's
+    /// procedures.
     last_used: Time,
-    /// The highest TSN that has left here.
+    /// The highest TSN sent here.
     highest_sent: Option<Tsn>,
     /// When DATA was last sent, for the decay of an idle window.
     last_data: Option<Time>,
-    /// The window has been adjusted since then because the path was idle.
+    /// The window has been reduced since `last_data` because the path was idle.
     decayed: bool,
     /// When the idle window decays (ns-2's procedures).
     decay: Option<Decay>,
     pub(crate) stats: PathStats,
 }
 
-/// So many entries of what was sent on a path may be double.
+/// Least number of entries at which duplicates are removed.
 const LEAST_SENT_HERE: usize = 1024;
 
 impl Path {
@@ -234,22 +235,22 @@ impl Path {
         self.remote
     }
 
-    /// It is there, and its local address is this one.
+    /// Whether the path is not removed and has this local address.
     pub(crate) fn is_from(&self, local: IpAddr) -> bool {
         self.state != PathState::Removed && self.local == local
     }
 
-    /// It is there, and its remote address is this one.
+    /// Whether the path is not removed and has this remote address.
     pub(crate) fn is_to(&self, remote: IpAddr) -> bool {
         self.state != PathState::Removed && self.remote.ip() == remote
     }
 
-    /// Its number can be another path's: nothing of the old one is left.
+    /// Whether another path can take its id: it is removed, and nothing sent on it is left.
     pub(crate) fn is_free(&self) -> bool {
         self.state == PathState::Removed && self.lost == 0 && self.in_flight == 0
     }
 
-    /// Its address has gone; what was in flight here has been found lost.
+    /// Stops a path that is being removed; its data in flight has been marked lost.
     pub(crate) fn retire(&mut self) {
         self.stop_timers();
         self.rtt_probe = None;
@@ -262,12 +263,13 @@ impl Path {
         self.state
     }
 
-    /// The remote address is CONFIRMED whatever happens to the path.
+    /// Marks the remote address CONFIRMED, whatever the path's state.
     pub(crate) const fn confirm_address(&mut self) {
         self.address_confirmed = true;
     }
 
-    /// The remote address is CONFIRMED, as far as this path shows (RFC 9260 5.4, rules 1 to 3).
+    /// Whether the remote address is CONFIRMED, as far as this path shows (RFC 9260 5.4, rules 1 to
+    /// 3).
     pub(crate) fn is_confirmed(&self) -> bool {
         match self.state {
             PathState::Removed => false,
@@ -280,7 +282,7 @@ impl Path {
         self.max_packet
     }
 
-    /// What it carries (RFC 8899).
+    /// The path's MTU (RFC 8899).
     pub(crate) fn mtu(&self) -> PathMtu {
         let state = self.mtu_search.as_ref().map_or(PathMtuState::Disabled, |s| s.state());
         PathMtu { mtu: self.ip_size(), state }
@@ -291,7 +293,7 @@ impl Path {
         (self.max_packet + self.headers) as u32
     }
 
-    /// Whether IP may fragment a packet; `large` if it holds a chunk of larger ones.
+    /// Whether IP may fragment a packet; `large` if it holds a chunk that was cut for larger ones.
     pub(crate) fn fragmentation(&self, large: bool) -> Fragmentation {
         match self.mtu_search.as_ref().map(|s| s.state()) {
             _ if large => Fragmentation::Allowed,
@@ -301,12 +303,12 @@ impl Path {
         }
     }
 
-    /// What IP and UDP add to a packet, in bytes.
+    /// Bytes that IP and UDP add to a packet.
     pub(crate) const fn headers(&self) -> usize {
         self.headers
     }
 
-    /// The search has found another size. The window holds one packet at least.
+    /// Adopts the size that the search has found. The window holds at least one packet.
     pub(crate) fn adopt_mtu(&mut self) {
         if let Some(search) = &self.mtu_search {
             self.max_packet = search.size();
@@ -347,8 +349,8 @@ impl Path {
         (self.max_packet - crate::wire::COMMON_HEADER_LEN - self.reserved) as u32
     }
 
-    /// What both sides agreed on takes so many bytes of each packet, which are not there for DATA. The
-    /// window of chunks begins anew.
+    /// Reserves the bytes of each packet that negotiated extensions need and DATA cannot use. The
+    /// window, which counts chunks, is initialised anew.
     pub(crate) fn reserve(&mut self, bytes: usize, controller: &dyn CongestionController) {
         if bytes != self.reserved {
             self.reserved = bytes;
@@ -361,9 +363,9 @@ impl Path {
         self.in_flight < self.window.cwnd
     }
 
-    /// RFC 9260 7.2.3: after T3-rtx has expired, "no more than one SCTP packet will be in flight for that
-    /// address until the endpoint receives acknowledgement for successful delivery of data to that
-    /// address".
+    /// RFC 9260 7.2.3: after T3-rtx has expired, "no more than one SCTP packet will be in flight
+    /// for that address until the endpoint receives acknowledgement for successful delivery of data
+    /// to that address".
     pub(crate) const fn awaits_delivery(&self) -> bool {
         self.timed_out && self.in_flight > 0
     }
@@ -380,7 +382,7 @@ impl Path {
         self.chunks_in_flight
     }
 
-    /// The state changed; the caller tells the world.
+    /// Sets the state and returns the old one; the caller reports the change.
     pub(crate) fn set_state(&mut self, now: Time, state: PathState) -> PathState {
         if self.state != state {
             self.state_since = now;
@@ -388,9 +390,9 @@ impl Path {
         std::mem::replace(&mut self.state, state)
     }
 
-    /// The peer answered from where we thought, or from elsewhere: a NAT may have given it another
-    /// port (RFC 6951 5.4), and an unconfirmed path may have been paired with another local address. It
-    /// `moves` to the local address that the packet came to if its own has gone.
+    /// Adopts the addresses of a received packet: a NAT may have given the peer another port (RFC
+    /// 6951 5.4), and an unconfirmed path may have been paired with another local address. The path
+    /// `moves` to the local address that the packet arrived at if the host has lost its own.
     pub(crate) fn heard_from(&mut self, local: SocketAddr, remote: SocketAddr, moves: bool) {
         self.remote.set_port(remote.port());
         if moves || self.state == PathState::Unconfirmed || self.local.is_unspecified() {
@@ -431,7 +433,7 @@ impl Path {
         self.rtt.back_off(now);
     }
 
-    /// Data sent here, and nowhere else, has been acknowledged.
+    /// Data sent on this path alone has been acknowledged.
     pub(crate) fn end_back_off(&mut self, now: Time) {
         self.rtt.end_back_off(now);
     }
@@ -469,24 +471,24 @@ impl Path {
         }
     }
 
-    /// The highest TSN that has left here.
+    /// The highest TSN sent here.
     pub(crate) const fn highest_sent(&self) -> Option<Tsn> {
         self.highest_sent
     }
 
-    /// TSNs begin anew.
+    /// TSNs are renumbered.
     pub(crate) const fn forget_highest_sent(&mut self) {
         self.highest_sent = None;
     }
 
-    /// A chunk sent here left the flight: acknowledged, or found lost.
+    /// A chunk in flight here was acknowledged, or found lost.
     pub(crate) fn data_gone(&mut self, size: u32) {
         debug_assert!(self.in_flight >= size && self.chunks_in_flight > 0, "flight underflow");
         self.in_flight = self.in_flight.saturating_sub(size);
         self.chunks_in_flight = self.chunks_in_flight.saturating_sub(1);
     }
 
-    /// Bytes of chunks that were last sent here and wait for their retransmission.
+    /// Bytes of chunks that were last sent here and wait for retransmission.
     pub(crate) const fn lost(&self) -> u32 {
         self.lost
     }
@@ -497,18 +499,18 @@ impl Path {
         self.lost += size;
     }
 
-    /// A chunk that was lost here leaves again, here or elsewhere, or was acknowledged after all.
+    /// A chunk that was lost here is retransmitted, on any path, or was acknowledged after all.
     pub(crate) fn lost_gone(&mut self, size: u32) {
         debug_assert!(self.lost >= size, "lost underflow");
         self.lost = self.lost.saturating_sub(size);
     }
 
-    /// A chunk that was acknowledged by a gap block no longer is (RFC 9260 6.2.1).
+    /// A chunk that was acknowledged by a gap ack block no longer is (RFC 9260 6.2.1).
     pub(crate) fn data_back(&mut self, tsn: Tsn, transmissions: u32, size: u32) {
         self.in_flight += size;
         self.chunks_in_flight += 1;
         self.sent_here.push_back(SentHere { tsn, transmissions });
-        // It may be in the list already: a peer can take back what it acknowledged again and again.
+        // The list may hold it already: a peer can revoke its acknowledgements again and again.
         if self.sent_here.len() >= self.most_sent_here {
             let mut seen = BTreeSet::new();
             let mut list: Vec<SentHere> = self.sent_here.drain(..).rev().collect();
@@ -518,13 +520,13 @@ impl Path {
         }
     }
 
-    /// What was sent here has not arrived: a chunk, or what T3-rtx waited for.
+    /// Counts a lost chunk, or an expiry of T3-rtx.
     pub(crate) const fn count_loss(&mut self) {
         self.loss.count_lost();
     }
 
-    /// Drops void entries at the front; true if there was one, that is if the chunk that had been
-    /// outstanding here for the longest time no longer is.
+    /// Drops void entries at the front. True if there was one, that is if the chunk that was
+    /// outstanding here for the longest time no longer is, or if nothing is in flight.
     pub(crate) fn oldest_is_gone(&mut self, outstanding: impl Fn(&SentHere) -> bool) -> bool {
         let mut gone = self.chunks_in_flight == 0;
         while self.sent_here.front().is_some_and(|s| !outstanding(s)) {
@@ -534,7 +536,7 @@ impl Path {
         gone
     }
 
-    /// Nothing that was sent here will be acknowledged any more.
+    /// Nothing sent here will be acknowledged any more.
     pub(crate) fn flight_dropped(&mut self) {
         self.in_flight = 0;
         self.chunks_in_flight = 0;
@@ -547,12 +549,12 @@ impl Path {
         self.t3 = None;
     }
 
-    /// Takes what was sent here; the caller sorts out the void entries.
+    /// Takes the transmissions on this path; the caller skips the void entries.
     pub(crate) fn take_sent_here(&mut self) -> VecDeque<SentHere> {
         std::mem::take(&mut self.sent_here)
     }
 
-    /// Puts back one of what [`take_sent_here`](Self::take_sent_here) took.
+    /// Puts back an entry that [`take_sent_here`](Self::take_sent_here) took.
     pub(crate) fn still_here(&mut self, sent: SentHere) {
         self.sent_here.push_back(sent);
     }
@@ -587,7 +589,7 @@ impl Path {
         self.last_measured = now;
     }
 
-    /// A chunk was acknowledged: was it the one under measurement?
+    /// Ends the measurement if the acknowledged chunk is the one that is measured; true then.
     pub(crate) fn end_rtt_probe(&mut self, tsn: Tsn) -> bool {
         let measured = self.rtt_probe == Some(tsn);
         if measured {
@@ -596,16 +598,16 @@ impl Path {
         measured
     }
 
-    /// The measurement is void: the chunk is to be sent again.
+    /// Abandons the measurement if its chunk is to be retransmitted.
     pub(crate) fn drop_rtt_probe(&mut self, tsn: Tsn) {
         if self.rtt_probe == Some(tsn) {
             self.rtt_probe = None;
         }
     }
 
-    /// RFC 9260 6.3.1 (C5): "RTT measurements SHOULD only be made using a DATA chunk with TSN r if no DATA
-    /// chunk with TSN less than or equal to r was retransmitted since the DATA chunk with TSN r was sent
-    /// first."
+    /// RFC 9260 6.3.1 (C5): "RTT measurements SHOULD only be made using a DATA chunk with TSN r if
+    /// no DATA chunk with TSN less than or equal to r was retransmitted since the DATA chunk with
+    /// TSN r was sent first."
     pub(crate) fn drop_rtt_probe_from(&mut self, tsn: Tsn) {
         self.rtt_probe = self.rtt_probe.filter(|probe| probe.is_before(tsn));
     }
@@ -616,14 +618,14 @@ impl Path {
         self.stats.rtt_samples += 1;
     }
 
-    /// From now on it is measured what the path carries.
+    /// Measures the delivery rate from now on.
     pub(crate) fn measure_delivery(&mut self) {
         self.delivery = Some(DeliveryRate::default());
     }
 
     // Bandwidth (Qiao 2008, 5.2).
 
-    /// So many bytes of chunks that were sent here were acknowledged.
+    /// Chunks of `bytes` bytes that were sent here were acknowledged.
     pub(crate) fn acknowledged(&mut self, now: Time, bytes: u32) {
         let shortest = self.shortest_rtt();
         self.bandwidth.acknowledged(now, bytes, shortest);
@@ -632,18 +634,19 @@ impl Path {
         }
     }
 
-    /// Of whole packets, as if all were full.
+    /// Bandwidth in bytes per second of whole IP packets, as if all were full.
     fn bandwidth(&self) -> Option<f64> {
         let whole = f64::from(self.ip_size()) / f64::from(self.max_chunk());
         self.bandwidth.bytes_per_second().map(|chunks| chunks * whole)
     }
 
-    /// The next HEARTBEAT may be two in full packets: the path answers, and has bandwidth for them.
+    /// Whether the next HEARTBEAT may be a pair of full packets: the path answers, and has
+    /// bandwidth for them.
     pub(crate) fn is_pair_due(&self, now: Time) -> bool {
         self.error_count == 0 && self.pair.is_due(now, self.ip_size())
     }
 
-    /// Two HEARTBEATs leave together.
+    /// A pair of HEARTBEATs is sent.
     pub(crate) const fn pair_sent(&mut self, now: Time) {
         self.pair.sent(now);
     }
@@ -671,7 +674,7 @@ impl Path {
         self.t3 = (self.chunks_in_flight > 0).then(|| now + self.rtt.rto());
     }
 
-    /// What it waits for will not come.
+    /// Makes T3-rtx expire now, because what it waits for will not arrive.
     pub(crate) fn hasten_t3(&mut self, now: Time) {
         self.t3 = self.t3.map(|t| t.min(now));
     }
@@ -687,7 +690,7 @@ impl Path {
         self.heartbeat_due
     }
 
-    /// The shortest time for which it has to be idle before the next HEARTBEAT.
+    /// The shortest time for which the path must be idle before the next HEARTBEAT.
     pub(crate) const fn heartbeat_period(&self) -> Duration {
         self.heartbeat_period
     }
@@ -700,7 +703,7 @@ impl Path {
         self.heartbeat_due = at;
     }
 
-    /// Nothing that measures the round-trip time was sent since `since`.
+    /// Whether nothing that measures the round-trip time was sent since `since`.
     pub(crate) fn is_idle_since(&self, since: Time) -> bool {
         self.last_measured <= since
     }
@@ -713,16 +716,16 @@ impl Path {
         self.loss.count_sent();
     }
 
-    /// When the last HEARTBEAT to an unconfirmed path left.
+    /// When the last HEARTBEAT on this unconfirmed path was sent.
     pub(crate) fn verified_at(&self) -> Option<Time> {
         let unconfirmed = self.state == PathState::Unconfirmed;
         (unconfirmed && self.stats.heartbeats_sent > 0).then_some(self.last_measured)
     }
 
-    /// The answer to a HEARTBEAT that left at `sent`, perhaps one that was given up: its round-trip
-    /// time, unless it is a repetition.
+    /// Processes the answer to a HEARTBEAT sent at `sent`, even if that counted as lost. Returns
+    /// its round-trip time, unless the answer is a repetition.
     pub(crate) fn heartbeat_acked(&mut self, now: Time, sent: Time) -> Option<Duration> {
-        // An older one asked another path that had this number.
+        // An older one was sent on a former path with this id.
         if sent > now
             || sent < self.created
             || self.heartbeat_answered.is_some_and(|last| sent <= last)
@@ -741,7 +744,7 @@ impl Path {
         self.heartbeat_out.map(|h| h.deadline)
     }
 
-    /// No answer to a HEARTBEAT is awaited any longer.
+    /// Stops waiting for the answer to a HEARTBEAT.
     pub(crate) const fn forget_heartbeat(&mut self) {
         self.heartbeat_out = None;
     }
@@ -752,7 +755,7 @@ impl Path {
         self.loss.count_lost();
     }
 
-    /// The path has answered a HEARTBEAT.
+    /// Whether the path has answered a HEARTBEAT.
     pub(crate) const fn has_answered(&self) -> bool {
         self.heartbeat_answered.is_some()
     }
@@ -775,7 +778,7 @@ impl Path {
         }
     }
 
-    /// The peer restarted: its view of the path starts anew (RFC 9260 5.2.4.1).
+    /// The peer has restarted: resets the path (RFC 9260 5.2.4.1).
     pub(crate) fn restart(&mut self, window: Window, config: &Config) {
         self.window = window;
         self.rtt = RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max());
@@ -787,7 +790,7 @@ impl Path {
         self.stop_timers();
     }
 
-    /// Nothing of what was sent here will be acknowledged or sent again.
+    /// Nothing sent here will be acknowledged or retransmitted any more.
     pub(crate) fn forget_flight(&mut self) {
         self.timed_out = false;
         self.in_flight = 0;

@@ -1,11 +1,11 @@
 //! Packetization layer path MTU discovery of one path (RFC 8899).
 //!
-//! All sizes are those of SCTP packets, multiples of four. A probe is two packets: one of the size in
-//! question, and one that gets through any path. Only if the small one is answered and the large one is
-//! not does that count against the size, and only so many times before an answer make it too large: where
-//! neither is answered the path is down, and where the large one is lost by chance the next one shows it. So
-//! loss is hardly ever taken for a black hole; and where it was, the size that failed is tried once more when
-//! the search ends.
+//! All sizes are those of SCTP packets, multiples of four. A probe is two packets: one of the
+//! probed size, and a small one that any path delivers. A probe counts against the size only if the
+//! small packet is answered and the large one is not, and the size is too large only after several
+//! such probes in a row. If neither packet is answered, the path is down; if the large one is lost
+//! by chance, the next probe shows that. So loss is hardly ever mistaken for a black hole; if it
+//! is, the failed size is probed once more when the search ends.
 //!
 //! ```text
 //!            base fails                    nothing larger is left
@@ -27,56 +27,59 @@ const MAX_PROBES: u32 = 3;
 /// The same for the size in use, which has been answered before.
 const MAX_VERIFICATIONS: u32 = 5;
 
-/// BASE_PLPMTU (RFC 8899 5.1.2) as an IP packet: what nearly every path carries. IPv6 links carry 1280.
+/// BASE_PLPMTU (RFC 8899 5.1.2) as an IP packet, which nearly every path delivers. IPv6 links carry
+/// 1280.
 const BASE_V4: usize = 1200;
 const BASE_V6: usize = 1280;
 
-/// MIN_PLPMTU as an IP packet: as `path_mtu` is bounded. In IPv4 fragments get larger ones through.
+/// MIN_PLPMTU as an IP packet: the lower bound of `path_mtu`. In IPv4, fragments deliver larger
+/// packets.
 const LEAST: usize = 576;
 
-/// When a larger size is tried again (RFC 8899 5.1.1, PMTU_RAISE_TIMER: 600 s).
+/// Time after which a larger size is tried again (RFC 8899 5.1.1, PMTU_RAISE_TIMER: 600 s).
 const RAISE: Duration = Duration::from_secs(600);
 
-/// Least time for an answer (RFC 8899 5.1.1, PROBE_TIMER: "MUST NOT be smaller than 1 second").
+/// Least time to wait for an answer (RFC 8899 5.1.1, PROBE_TIMER: "MUST NOT be smaller than 1
+/// second").
 const PROBE: Duration = Duration::from_secs(1);
 
-/// Longest pause of probes on a path that answers nothing.
+/// Longest pause between probes on a path that does not answer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The search ends where sizes differ by less than this.
+/// The search ends when sizes differ by less than this.
 const STEP: usize = 8;
 
-/// Expirations of T3-rtx in a row, of chunks that no small packet holds, before the size in use is put
-/// to the test.
+/// Expirations of T3-rtx after which the size in use is verified; an acknowledged chunk that needs
+/// a packet larger than the base resets the count.
 const TIMEOUTS: u32 = 2;
 
-/// How far the discovery is (RFC 8899 5.2).
+/// State of the discovery (RFC 8899 5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PathMtuState {
-    /// Not looked for: the size is the one that was configured.
+    /// Discovery is off: the size is the configured one.
     #[default]
     Disabled,
     /// The base size is in use; nothing has been confirmed yet.
     Base,
     /// Larger sizes are being tried.
     Search,
-    /// The largest has been found, as far as is known.
+    /// The search has ended: the largest size, as far as is known, is in use.
     SearchComplete,
-    /// Not even the base size gets through: packets are small, and may be fragmented.
+    /// Not even the base size is delivered: packets are small, and may be fragmented.
     Error,
 }
 
-/// What a path carries.
+/// MTU of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathMtu {
     /// Largest IP packet that is sent, in bytes, headers included.
     pub mtu: u32,
-    /// How far the discovery is.
+    /// State of the discovery.
     pub state: PathMtuState,
 }
 
-/// A probe on its way: its two packets.
+/// An outstanding probe of two packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Probe {
     size: usize,
@@ -94,30 +97,31 @@ pub(crate) struct MtuSearch {
     max: usize,
     /// The size in use: the largest that has been answered, or the base.
     size: usize,
-    /// It has been answered.
+    /// The size in use has been answered.
     confirmed: bool,
     /// The least size known to be too large.
     too_large: usize,
     probe: Option<Probe>,
-    /// When the next probe leaves.
+    /// When the next probe is sent.
     next: Option<Time>,
     /// When larger sizes are tried again.
     raise: Option<Time>,
-    /// The size that the next one tries, if another one than the search would.
+    /// Size of the next probe, if the search would choose another one.
     wanted: Option<usize>,
     /// Probes of this size that were lost while the small packets were answered.
     failed: u32,
-    /// Probes in a row of which nothing was answered.
+    /// Consecutive probes of which neither packet was answered.
     silent: u32,
-    /// The size in use is put to the test.
+    /// The size in use is being verified.
     verifies: bool,
     timeouts: u32,
-    /// The size that has failed and was tried again at the end.
+    /// The failed size that was tried again at the end.
     doubted: Option<usize>,
 }
 
 impl MtuSearch {
-    /// `max` is the configured size as an SCTP packet; `headers` what IP and UDP add to it.
+    /// `max` is the configured size as an SCTP packet; `headers` are the bytes that IP and UDP add
+    /// to it.
     pub(crate) fn new(max: usize, headers: usize, v6: bool) -> Self {
         let packet = |ip: usize| (ip - headers) / 4 * 4;
         let base = packet(if v6 { BASE_V6 } else { BASE_V4 }).min(max);
@@ -150,7 +154,7 @@ impl MtuSearch {
         self.state
     }
 
-    /// The path has been confirmed: the search begins, or goes on.
+    /// The path has been confirmed: starts the search, or resumes it.
     pub(crate) fn start(&mut self, now: Time) {
         let idle = self.next.is_none() && !self.confirmed;
         if self.probe.is_none() && (idle || self.silent > 0) {
@@ -159,7 +163,7 @@ impl MtuSearch {
         }
     }
 
-    /// Nothing is known any more of what was sent.
+    /// Stops the search, and drops the outstanding probe.
     pub(crate) const fn stop(&mut self) {
         self.confirmed = false;
         self.probe = None;
@@ -170,7 +174,7 @@ impl MtuSearch {
         self.probe.map(|p| p.deadline).or(self.next)
     }
 
-    /// The timer has expired: the size of the probe that is to leave now, if one is.
+    /// The timer has expired: returns the size of the probe to send now, if there is one.
     pub(crate) fn expire(&mut self, now: Time, rto: Duration) -> Option<usize> {
         if let Some(probe) = self.probe.filter(|p| p.deadline <= now) {
             self.probe = None;
@@ -223,19 +227,19 @@ impl MtuSearch {
         again.then_some(self.too_large)
     }
 
-    /// It is the answer to a probe on its way.
+    /// Whether an answer with this `sent` belongs to the outstanding probe.
     pub(crate) fn awaits(&self, sent: Time) -> bool {
         self.probe.is_some_and(|p| p.sent == sent)
     }
 
-    /// A packet that carried `sent` was answered; `small` is the one that gets through any path. True
-    /// if the size in use has changed.
+    /// A packet that carried `sent` was answered; `small` if it was the small one. True if the size
+    /// in use has changed.
     pub(crate) fn answered(&mut self, now: Time, sent: Time, small: bool) -> bool {
         let Some(probe) = self.probe.as_mut().filter(|p| p.sent == sent) else { return false };
         self.silent = 0;
         if small {
             probe.small_answered = true;
-            // The large one left at the same time.
+            // The large one was sent at the same time.
             probe.deadline = probe.deadline.min(now.max(probe.sent + PROBE));
             return false;
         }
@@ -257,7 +261,7 @@ impl MtuSearch {
 
     fn lost(&mut self, now: Time, probe: Probe, rto: Duration) {
         if !probe.small_answered {
-            // It is the path that does not answer.
+            // The path itself does not answer.
             self.silent += 1;
             let pause = rto.max(PROBE) * (1 << self.silent.min(6));
             self.next = Some(now + pause.min(LONGEST_PAUSE));
@@ -272,7 +276,7 @@ impl MtuSearch {
         }
     }
 
-    /// This size is too large.
+    /// Marks this size too large.
     fn fails(&mut self, now: Time, size: usize) {
         self.too_large = self.too_large.min(size);
         self.wanted = None;
@@ -283,7 +287,7 @@ impl MtuSearch {
         self.timeouts = 0;
         self.confirmed = false;
         if size > self.base {
-            // RFC 8899 5.2: a black hole; from the base on.
+            // RFC 8899 5.2: a black hole; restart from the base.
             (self.state, self.size) = (PathMtuState::Base, self.base);
         } else {
             (self.state, self.size) = (PathMtuState::Error, self.least);
@@ -299,7 +303,7 @@ impl MtuSearch {
         self.next = larger.then(|| *self.raise.get_or_insert(now + RAISE));
     }
 
-    /// T3-rtx has expired; several in a row put the size in use to the test.
+    /// T3-rtx has expired; after several expirations in a row, the size in use is verified.
     pub(crate) fn timed_out(&mut self, now: Time) {
         self.timeouts += 1;
         if self.timeouts >= TIMEOUTS && !self.verifies && self.state != PathMtuState::Error {
@@ -310,19 +314,19 @@ impl MtuSearch {
         }
     }
 
-    /// A chunk that made its packet so large was acknowledged.
+    /// A chunk was acknowledged that needs a packet of this size.
     pub(crate) const fn acknowledged(&mut self, packet: usize) {
         if packet > self.base {
             self.timeouts = 0;
         }
     }
 
-    /// The network says that it carries no more than `packet`, in a message that shows one of our packets
-    /// (RFC 8899 4.6). True if the size in use has changed.
+    /// The network reports that it carries no more than `packet` bytes, in a message that quotes a
+    /// packet of this side (RFC 8899 4.6). True if the size in use has changed.
     pub(crate) fn too_big(&mut self, now: Time, packet: usize) -> bool {
         let packet = packet / 4 * 4;
         if packet < self.base || self.state == PathMtuState::Error {
-            // RFC 8899 4.6.2: not believed; probes will tell.
+            // RFC 8899 4.6.2: ignore it; probes will find the size.
             return false;
         }
         let tried = self.probe.map_or(self.size, |p| p.size.max(self.size));
@@ -347,8 +351,8 @@ mod tests {
 
     const RTO: Duration = Duration::from_secs(1);
 
-    /// Runs the search over a path that carries `carries` bytes and loses what `loses` says (of the large
-    /// and of the small packet), for so many seconds.
+    /// Runs the search for `seconds` over a path that carries `carries` bytes. `loses` decides
+    /// whether a packet is lost; its argument is true for the small packet.
     fn run(
         search: &mut MtuSearch,
         from: u64,
@@ -409,11 +413,12 @@ mod tests {
         for t in 0..5 {
             s.timed_out(Time::from_secs(10 + t));
         }
-        // Down for a while, then back.
+        // The path is down for a while.
         let probes = run(&mut s, 10, 600, |t| if t < 500 { 0 } else { 1480 }, |_| false);
         assert!(probes < 30, "{probes} probes");
         assert_eq!((s.size(), s.state()), (1480, PathMtuState::SearchComplete));
-        // 30 % of the packets and of the answers: hardly ever below, and soon back.
+        // 30 % of the packets and of the answers are lost: the size hardly ever drops, and soon
+        // recovers.
         let mut dice = crate::Rng::new(&crate::Seed::from_u64(4));
         let mut shrunk = 0;
         for round in 0..1000 {
@@ -465,7 +470,7 @@ mod tests {
         assert!(s.answered(Time::from_secs(1), Time::ZERO, false));
         run(&mut s, 1, 5, |_| 1300, |_| false);
         assert_eq!((s.size(), s.state()), (1300, PathMtuState::SearchComplete));
-        // Of no use: too small, or no news.
+        // Ignored: too small, or nothing new.
         assert!(!s.too_big(Time::from_secs(9), 1000) && !s.too_big(Time::from_secs(9), 1400));
         assert_eq!(s.size(), 1300);
         // The path has become narrower.

@@ -1,4 +1,4 @@
-//! What a path does only by the procedures of ns-2's SCTP module (`Procedures::Ns2`).
+//! Procedures of a path that are specific to ns-2's SCTP module (`Procedures::Ns2`).
 
 use super::Path;
 use crate::send::Fate;
@@ -12,7 +12,7 @@ pub(crate) enum Expired {
     Heartbeat,
 }
 
-/// The idle window decays.
+/// The timer for the decay of the idle window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decay {
     pub(super) at: Time,
@@ -20,19 +20,20 @@ pub(super) struct Decay {
 }
 
 impl Path {
-    /// T3-rtx runs from now, whatever is in flight.
+    /// Starts T3-rtx now, whatever is in flight.
     pub(crate) fn force_t3(&mut self, now: Time, order: u64) {
         self.t3 = Some(now + self.rtt.rto());
         self.t3_order = order;
     }
 
-    /// The measurement under way is given up; its chunk keeps its time, and an answer to it counts
-    /// if another measurement is under way by then.
+    /// Abandons the current measurement; its chunk keeps its time, and its acknowledgement counts
+    /// if another measurement is running by then.
     pub(crate) fn suspend_rtt_probe(&mut self) {
         self.stale_probes.extend(self.rtt_probe.take());
     }
 
-    /// The chunk leaves again: its time measures nothing, nor does the measurement under way.
+    /// The chunk is retransmitted: its time measures nothing, and the current measurement is
+    /// abandoned too.
     pub(crate) fn void_rtt_probe(&mut self, tsn: Tsn) {
         let timed = self.rtt_probe.is_some_and(|p| p == tsn) || self.stale_probes.contains(&tsn);
         if timed {
@@ -41,9 +42,9 @@ impl Path {
         }
     }
 
-    /// A chunk was acknowledged: does it measure the round-trip time? It does if it has a time of its
-    /// own and any measurement is under way, which this ends. Acknowledged by a gap block only, it keeps
-    /// its time, for another SACK may take that back.
+    /// Whether an acknowledged chunk measures the round-trip time. It does if it has a time of its
+    /// own and any measurement is running, which this ends. A chunk that only a gap ack block
+    /// acknowledges keeps its time, because another SACK may revoke that.
     pub(crate) fn end_any_rtt_probe(&mut self, tsn: Tsn, by_gaps: bool) -> bool {
         let timed = self.rtt_probe == Some(tsn) || self.stale_probes.contains(&tsn);
         let measures = timed && self.rtt_probe.is_some();
@@ -56,24 +57,24 @@ impl Path {
         measures
     }
 
-    /// A chunk that a gap block had acknowledged has left for good.
+    /// The cumulative ack has removed a chunk that a gap ack block had acknowledged.
     pub(crate) fn forget_rtt_probe(&mut self, tsn: Tsn, fate: Fate) {
         if fate == Fate::Acked {
             self.stale_probes.retain(|&p| p != tsn);
         }
     }
 
-    /// New data was sent here, which makes the path busy for the heartbeats.
+    /// New data was sent here: the path is not idle for the heartbeats.
     pub(crate) const fn used(&mut self, now: Time) {
         self.last_used = now;
     }
 
-    /// Since when nothing has been sent here that makes the path busy.
+    /// When new data or a HEARTBEAT was last sent here.
     pub(crate) const fn idle_since(&self) -> Time {
         self.last_used
     }
 
-    /// The window decays an RTO after this.
+    /// Schedules the decay of the window an RTO after `now`.
     pub(crate) fn schedule_decay(&mut self, now: Time, order: u64) {
         self.decay = Some(Decay { at: now + self.rtt.rto(), order });
     }
@@ -82,12 +83,12 @@ impl Path {
         self.decay = None;
     }
 
-    /// The HEARTBEAT's timer has been set.
+    /// Notes the position of the HEARTBEAT's timer, which has been set.
     pub(crate) const fn set_heartbeat_order(&mut self, order: u64) {
         self.heartbeat_order = order;
     }
 
-    /// Of the timers that have expired here, the one that was set first: its place, and which.
+    /// The first set of the timers that have expired here, with its position.
     pub(crate) fn first_expired(&self, now: Time) -> Option<(u64, Expired)> {
         let t3 = self.t3.map(|at| (at, self.t3_order, Expired::T3));
         let decay = self.decay.map(|d| (d.at, d.order, Expired::Decay));

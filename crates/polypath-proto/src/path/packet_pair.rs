@@ -1,43 +1,44 @@
-//! A path's bandwidth from two packets that left together: the bottleneck spaces them.
+//! A path's bandwidth from two packets sent back to back: the bottleneck spaces them.
 //!
-//! Qiao 2008, 5.2, names packet pairs for the bandwidth of the secondary path, which carries no data.
-//! Here the pair are two HEARTBEATs as large as the path's packets; their answers are as large, so
-//! what is measured is the slower of both directions. Where other traffic came between a pair,
-//! it seems slower, and where its answers queued behind something, faster: the median of the
-//! last pairs counts.
+//! Qiao 2008, 5.2, proposes packet pairs for the bandwidth of the secondary path, which carries no
+//! data. This stack sends pairs of HEARTBEATs as large as the path's packets; their answers are as
+//! large, so that the slower direction is measured. Cross traffic between a pair makes the path
+//! seem slower, a queue in front of the answers makes it seem faster: the median of the last pairs
+//! counts.
 
 use std::time::Duration;
 
 use crate::Time;
 
-/// Pairs that are remembered.
+/// Number of pairs that are kept.
 const MEMORY: usize = 5;
 
-/// Pairs take this part of the bandwidth at most.
+/// Largest share of the bandwidth for pairs.
 const SHARE: f64 = 0.05;
 
-/// After a pair that was not answered the next one waits so long, twice as long after another, and so on.
+/// Pause after an unanswered pair, which doubles with each further one.
 const UNANSWERED: Duration = Duration::from_secs(1);
 const MOST_PAUSE: Duration = Duration::from_secs(600);
 
-/// The second of a pair names an instant so much later than the first; nothing else is sent then.
+/// The second of a pair carries an instant this much later than the first; nothing else is sent
+/// then.
 const MARK: Duration = Duration::from_nanos(1);
 
-/// What an answer to a HEARTBEAT is.
+/// Which HEARTBEAT has been answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// That of a HEARTBEAT by itself, or of the first of a pair.
+    /// A single HEARTBEAT, or the first of a pair.
     First,
-    /// That of the second: it was behind the first, so its round-trip time says nothing.
+    /// The second of a pair: it was queued behind the first, so its round-trip time does not count.
     Second,
 }
 
-/// The estimate of one path, in bytes a second of whole IP packets.
+/// The estimate of one path, in bytes per second of whole IP packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketPair {
-    /// The pair on its way: when it was sent, and when the first answer came.
+    /// The outstanding pair: when it was sent, and when the first answer arrived.
     out: Option<(Time, Option<Time>)>,
-    /// The last pairs, in the order in which they came.
+    /// The samples of the last pairs, a ring.
     samples: [f64; MEMORY],
     count: usize,
     /// When the last pair was sent, and how many before it were not answered, in a row.
@@ -54,7 +55,7 @@ impl PacketPair {
         known.get(known.len() / 2).copied()
     }
 
-    /// What the second HEARTBEAT of a pair sent at `now` carries as its instant.
+    /// The instant that the second HEARTBEAT of a pair sent at `now` carries.
     pub(crate) fn mark(now: Time) -> Time {
         now + MARK
     }
@@ -65,8 +66,8 @@ impl PacketPair {
         self.last = Some(now);
     }
 
-    /// Another pair of packets of `size` bytes may be sent: pairs take a small part of the bandwidth, and
-    /// ever less where they are not answered, which they may be the cause of.
+    /// Whether another pair of packets of `size` bytes may be sent: pairs use a small part of the
+    /// bandwidth, and ever less while they are not answered, because they may be the cause of that.
     pub(crate) fn is_due(&self, now: Time, size: u32) -> bool {
         let Some(last) = self.last else { return true };
         let each = self.bytes_per_second().map_or(0.0, |rate| 2.0 * f64::from(size) / rate);
@@ -107,7 +108,8 @@ mod tests {
         Time::from_nanos((seconds * 1e9) as u64)
     }
 
-    /// A pair over a link of `rate` bytes a second; something of `between` bytes gets in between.
+    /// A pair over a link of `rate` bytes per second, with `between` bytes of other traffic in
+    /// between.
     fn pair(estimate: &mut PacketPair, begins: f64, rate: f64, between: f64) {
         let sent = at(begins);
         estimate.sent(sent);
@@ -159,7 +161,7 @@ mod tests {
     fn pairs_take_a_twentieth_of_the_bandwidth() {
         let mut estimate = PacketPair::default();
         assert!(estimate.is_due(at(1.0), SIZE));
-        // 3000 bytes at 4500 bytes a second.
+        // 3000 bytes at 4500 bytes per second.
         pair(&mut estimate, 1.0, 4500.0, 0.0);
         assert!(!estimate.is_due(at(14.3), SIZE) && estimate.is_due(at(14.4), SIZE));
     }

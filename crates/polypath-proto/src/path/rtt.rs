@@ -13,7 +13,7 @@ pub(crate) struct RttEstimator {
     initial: Duration,
     min: Duration,
     max: Duration,
-    /// When the RTO was last doubled, and has not been computed anew since.
+    /// When the RTO was last doubled; `None` once it has been computed anew.
     backed_off: Option<Time>,
 }
 
@@ -36,7 +36,7 @@ impl RttEstimator {
         self.rto
     }
 
-    /// A measurement. Also ends the backing off: the RTO is computed anew.
+    /// Takes a sample, and ends the backoff: the RTO is computed anew.
     pub(crate) fn sample(&mut self, r: Duration) {
         match self.srtt {
             // RFC 9260 6.3.1 (C2).
@@ -60,7 +60,8 @@ impl RttEstimator {
             self.rto = self.initial;
             return;
         };
-        // RFC 9260 6.3.1 (C6), (C7); a variation of zero would make RTO = SRTT (G of RFC 9260 6.3.1).
+        // RFC 9260 6.3.1 (C6), (C7); a variation of zero would make RTO = SRTT (G of RFC 9260
+        // 6.3.1).
         let rttvar = self.rttvar.max(Duration::from_nanos(1));
         self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
     }
@@ -71,13 +72,14 @@ impl RttEstimator {
         self.backed_off = Some(now);
     }
 
-    /// Data has been acknowledged, perhaps only data that measures nothing, since it was sent twice
-    /// (RFC 9260 6.3.1 C5).
+    /// Data has been acknowledged, perhaps only data that measures nothing because it was sent
+    /// twice (RFC 9260 6.3.1 C5).
     ///
     /// RFC 8961 4 (3): "The backoff SHOULD be removed after either (a) the subsequent successful
-    /// transmission of non-retransmitted data, or (b) an RTO passes without detecting additional losses."
-    /// [`sample`](Self::sample) does (a). That (b) waits for an RTO as long as the doubled one keeps Karn's
-    /// point: acknowledgements have shown that the path answers within that time.
+    /// transmission of non-retransmitted data, or (b) an RTO passes without detecting additional
+    /// losses." [`sample`](Self::sample) implements (a). For (b), an RTO as long as the doubled one
+    /// preserves the purpose of Karn's algorithm: acknowledgements have shown that the path answers
+    /// within that time.
     pub(crate) fn end_back_off(&mut self, now: Time) {
         if self.backed_off.is_some_and(|at| now.since(at) >= self.rto) {
             self.compute_rto();

@@ -1,30 +1,30 @@
-//! How far a path's round-trip times spread: what its bottleneck can queue.
+//! The spread of a path's round-trip times, which shows how much its bottleneck can queue.
 //!
-//! Qiao 2008, 5.2: "Suppose the minimum RTT is the transmission time for a null system and the maximum RTT
-//! is the transmission time for a full-loaded system, the estimated queue length is the product of the
-//! primary path bandwidth and the difference of the maximum and minimum RTT."
+//! Qiao 2008, 5.2: "Suppose the minimum RTT is the transmission time for a null system and the
+//! maximum RTT is the transmission time for a full-loaded system, the estimated queue length is the
+//! product of the primary path bandwidth and the difference of the maximum and minimum RTT."
 //!
-//! The samples are those of RFC 9260 6.3.1. One of a chunk whose SACK was delayed is too long by up to
-//! SACK.Delay; the queue then seems longer than it is.
+//! The samples are those of RFC 9260 6.3.1. A sample of a chunk whose SACK was delayed is too long
+//! by up to SACK.Delay; the queue then seems longer than it is.
 
 use std::time::Duration;
 
 /// The shortest and the longest round-trip time of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttRange {
-    /// That of an empty path, if there was a sample of one.
+    /// Round-trip time of an empty path, if there was a sample of one.
     pub min: Duration,
-    /// That of a path whose queue is full, if it has ever been.
+    /// Round-trip time of a path whose queue is full, if it has ever been.
     pub max: Duration,
 }
 
 impl RttRange {
-    /// The queue of the bottleneck in bytes, for a bandwidth in bytes a second.
+    /// The queue of the bottleneck in bytes, for a bandwidth in bytes per second.
     pub fn queue(&self, bandwidth: f64) -> f64 {
         bandwidth * (self.max - self.min).as_secs_f64()
     }
 
-    /// Takes a sample in.
+    /// Adds a sample.
     pub(crate) fn widened(known: Option<Self>, sample: Duration) -> Self {
         let known = known.unwrap_or(Self { min: sample, max: sample });
         Self { min: known.min.min(sample), max: known.max.max(sample) }
@@ -35,7 +35,8 @@ impl RttRange {
 mod tests {
     use super::*;
 
-    /// 10 Mbit/s, 50 ms each way, 50 packets of 1500 bytes: one that finds n packets waits for them.
+    /// 10 Mbit/s, 50 ms in each direction, 50 packets of 1500 bytes: a packet that finds n packets
+    /// queued waits for them.
     #[test]
     fn the_queue_of_a_link_that_was_empty_and_full() {
         let bandwidth = 10e6 / 8.0;

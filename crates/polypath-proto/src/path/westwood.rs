@@ -1,28 +1,29 @@
-//! A path's bandwidth from the acknowledgements that come back, as TCP Westwood estimates it.
+//! A path's bandwidth from the rate of its acknowledgements, as TCP Westwood estimates it.
 //!
-//! Mascolo and others 2001 (TCP Westwood): each acknowledgement is a sample, what it newly acknowledges by
-//! the time since the one before; a low-pass filter by the trapezoidal rule, whose weight follows the
-//! spacing of the samples, evens them out. Qiao 2008, 5.2, takes it for the bandwidth of the primary.
+//! Mascolo and others 2001 (TCP Westwood): each acknowledgement is a sample, the newly acknowledged
+//! bytes divided by the time since the previous one; a low-pass filter by the trapezoidal rule,
+//! whose weight follows the spacing of the samples, smooths them. Qiao 2008, 5.2, uses it for the
+//! bandwidth of the primary.
 //!
-//! The filter's time constant is half the path's shortest round trip where Westwood has a fixed one:
-//! what slow start doubles each round trip, it follows, and the pause between two of its bursts
-//! it does not take for the rate of the link.
+//! The filter's time constant is half the path's shortest round trip, where Westwood has a fixed
+//! one: the estimate follows slow start, which doubles the rate each round trip, and does not
+//! mistake the pause between two of its bursts for the rate of the link.
 
 use std::time::Duration;
 
 use crate::Time;
 
-/// The time constant before the round trip is known: TCP Westwood's.
+/// Time constant of TCP Westwood, used before the round trip is known.
 const TAU: Duration = Duration::from_millis(500);
 
-/// The estimate of one path, in bytes a second of DATA chunks with their headers.
+/// The estimate of one path, in bytes per second of DATA chunks with their headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Westwood {
-    /// Filtered, and the sample before.
+    /// The filtered estimate, and the previous sample.
     estimate: Option<(f64, f64)>,
-    /// When the bytes that wait for a sample began to come in.
+    /// When the interval of the next sample began.
     since: Option<Time>,
-    /// Acknowledged in the very instant of the sample before.
+    /// Bytes acknowledged at the very instant of the previous sample.
     waiting: u32,
 }
 
@@ -31,13 +32,13 @@ impl Westwood {
         self.estimate.map(|(filtered, _)| filtered)
     }
 
-    /// Data leaves with nothing in flight: the pause before it says nothing about the path.
+    /// Data is sent with nothing in flight: the pause before it does not measure the path.
     pub(crate) const fn resume(&mut self, now: Time) {
         self.since = Some(now);
         self.waiting = 0;
     }
 
-    /// An acknowledgement newly acknowledges so many bytes.
+    /// `bytes` bytes are newly acknowledged.
     pub(crate) fn acknowledged(&mut self, now: Time, bytes: u32, shortest: Option<Duration>) {
         let Some(since) = self.since else { return self.resume(now) };
         self.waiting = self.waiting.saturating_add(bytes);
@@ -64,8 +65,9 @@ mod tests {
 
     const PACKET: u32 = 1468;
 
-    /// A window-limited sender over a link of `rate` bytes a second and a round trip of `rtt`: the window
-    /// grows by half each round trip, every second packet is acknowledged. The estimate after `rounds`.
+    /// A window-limited sender over a link of `rate` bytes per second and a round trip of `rtt`:
+    /// the window grows by half each round trip, and every second packet is acknowledged. Returns
+    /// the estimate after `rounds`.
     fn slow_start(rate: f64, rtt: f64, rounds: usize) -> f64 {
         let mut estimate = Westwood::default();
         let at = |seconds: f64| Time::from_nanos((seconds * 1e9) as u64);

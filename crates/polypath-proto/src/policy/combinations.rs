@@ -1,4 +1,4 @@
-//! Which answers make sense together: Caro 2006 (retransmission policies), Fig. 7.
+//! Valid combinations of policies: Caro 2006 (retransmission policies), Fig. 7.
 //!
 //! |  | HAR | TS | MFR | MFR + HAR | MFR + TS |
 //! |---|---|---|---|---|---|
@@ -6,14 +6,14 @@
 //! | AllRtxSame | | yes | yes | | yes |
 //! | FrSameRtoAlt | yes | yes | yes | yes | yes |
 //!
-//! and each policy by itself. The retransmission flag stands for the timestamps (4.2). What holds for
-//! AllRtxAlt holds for any answer that may send fast retransmissions elsewhere.
+//! and each policy alone. The retransmission flag counts as timestamps (4.2). The rules for
+//! AllRtxAlt apply to every policy that may send fast retransmissions on another path.
 
 use super::{Answer, FailoverPolicy, Thresholds};
 use super::{failover, loss, probing, retransmission, rtt_sampling};
 use crate::{Config, ConfigError};
 
-/// Why this combination is refused, if it is.
+/// The reason to reject this configuration's combination of policies, if there is one.
 pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
     let same = c.retransmission().name == retransmission::SAME.name;
     let alternate = [&retransmission::ALTERNATE, &retransmission::RECEIVE_BUFFER]
@@ -56,7 +56,7 @@ pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
     refused_thresholds(c.failover(), c.thresholds())
 }
 
-/// Why the failover mechanism cannot have these thresholds, if it cannot.
+/// The reason to reject these thresholds for a failover policy, if there is one.
 pub(crate) fn refused_thresholds(
     answer: &'static Answer<dyn FailoverPolicy>,
     thresholds: Thresholds,
@@ -74,8 +74,8 @@ pub(crate) fn refused_thresholds(
             answer.name
         )
     } else if switchover < pfmr {
-        // RFC 7829 5: "the PSMR MUST be set greater or equal to the PFMR value. [...] Implementations
-        // MUST reject any other values of PSMR."
+        // RFC 7829 5: "the PSMR MUST be set greater or equal to the PFMR value. [...]
+        // Implementations MUST reject any other values of PSMR."
         format!("at least potentially_failed_max_retrans ({pfmr}) with failover {}", answer.name)
     } else {
         return None;
@@ -88,14 +88,15 @@ pub(crate) fn refused_thresholds(
 mod tests {
     use super::*;
 
-    /// Fig. 7, and each policy alone: everything else is refused, and says what it is about.
+    /// Fig. 7, and each policy alone: all other combinations are rejected with an error that names
+    /// the policies.
     #[test]
     fn the_ten_combinations_of_figure_7_are_allowed() {
         let allowed = |policy: &str, mfr: bool, extension: &str| match (policy, mfr, extension) {
             (_, false, "karn") => true,
             ("alternate" | "receive-buffer", mfr, _) => !mfr,
             ("same", _, "har") => false,
-            // The paper's other two, and those of CMT, which it does not know.
+            // The paper's other two, and those of CMT, which the paper does not cover.
             _ => true,
         };
         let mut extended = 0;
@@ -144,7 +145,7 @@ mod tests {
         }
     }
 
-    /// Caro 2006 (failover), IV, and RFC 7829 5 have a threshold for another primary; nothing else has.
+    /// Only Caro 2006 (failover), IV, and RFC 7829 5 have a threshold for changing the primary.
     #[test]
     fn a_change_primary_threshold_is_refused_where_it_would_be_ignored() {
         for answer in failover::ANSWERS {

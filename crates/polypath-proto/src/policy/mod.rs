@@ -1,24 +1,24 @@
-//! The decisions that the papers are about: one seam each, one file for each answer.
+//! The decisions that the papers are about: one trait for each decision, one file for each policy.
 //!
-//! | decision | seam | answers |
+//! | decision | trait | policies |
 //! |---|---|---|
-//! | where does a retransmission go? | [`RetransmissionPolicy`] | [`retransmission::ANSWERS`] |
+//! | which path takes a retransmission? | [`RetransmissionPolicy`] | [`retransmission::ANSWERS`] |
 //! | when is a chunk lost? | [`LossDetector`] | [`loss::ANSWERS`] |
 //! | how does a window grow and shrink? | [`CongestionController`] | [`congestion::ANSWERS`] |
 //! | when may an acknowledgement make it grow? | [`CwndUpdate`] | [`cwnd_update::ANSWERS`] |
-//! | which path takes new data? | [`Scheduler`] | [`scheduler::ANSWERS`] |
-//! | when is a path given up, and taken back? | [`FailoverPolicy`] | [`failover::ANSWERS`] |
-//! | when is an acknowledgement sent, and where? | [`AckPolicy`] | [`ack::ANSWERS`] |
-//! | what is a sample of the round-trip time? | [`RttSampling`] | [`rtt_sampling::ANSWERS`] |
-//! | which stream's message leaves next? | [`StreamScheduler`] | [`stream_scheduler::ANSWERS`] |
+//! | which path carries new data? | [`Scheduler`] | [`scheduler::ANSWERS`] |
+//! | when does a path fail and recover? | [`FailoverPolicy`] | [`failover::ANSWERS`] |
+//! | when is a SACK sent, and on which path? | [`AckPolicy`] | [`ack::ANSWERS`] |
+//! | which chunks measure the round-trip time? | [`RttSampling`] | [`rtt_sampling::ANSWERS`] |
+//! | which stream's message is sent next? | [`StreamScheduler`] | [`stream_scheduler::ANSWERS`] |
 //! | when is a path probed? | [`ProbingPolicy`] | [`probing::ANSWERS`] |
 //!
 //! A policy gets one context or event and a read-only view of the paths and returns a decision. It
-//! may keep notes of its own, but it never changes the association, reads a clock or draws
-//! randomness other than from what it is handed.
+//! may keep state, but it never changes the association, and it takes time and randomness only from
+//! its arguments.
 //!
-//! To add an answer: write one file, name it in the list of its seam. The lists are what the command
-//! line, scenario files and the Python package show.
+//! To add a policy, write one file and list it in its module's `ANSWERS`. The command line,
+//! scenario files and the Python package show these lists.
 
 use std::fmt;
 
@@ -48,13 +48,13 @@ pub use scheduler::Scheduler;
 pub use stream_scheduler::StreamScheduler;
 pub use view::{PathState, PathView, PathsView, Window};
 
-/// One named answer to a decision.
+/// A named policy for one decision.
 pub struct Answer<T: ?Sized> {
-    /// How the command line and scenario files call it.
+    /// Its name on the command line and in scenario files.
     pub name: &'static str,
-    /// Where it comes from (RFC and section, paper and section) and what it does, in one line.
+    /// What it does and its source (RFC or paper, and section), in one line.
     pub summary: &'static str,
-    /// Makes one for an association.
+    /// Makes the policy for an association.
     pub make: fn(&crate::Config) -> Box<T>,
 }
 
@@ -64,7 +64,7 @@ impl<T: ?Sized> fmt::Debug for Answer<T> {
     }
 }
 
-/// The answer of this name in a seam's list.
+/// Finds the policy with this name in a list such as [`loss::ANSWERS`].
 pub fn find<T: ?Sized>(answers: &[&'static Answer<T>], name: &str) -> Option<&'static Answer<T>> {
     answers.iter().find(|a| a.name == name).copied()
 }

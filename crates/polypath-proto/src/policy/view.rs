@@ -1,4 +1,4 @@
-//! What a policy may see of the paths.
+//! Read-only views of paths for policies.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use super::failover::Thresholds;
 use crate::{LossEstimate, PathId, RttRange, Time};
 
-/// Whether a path can be used (RFC 9260 5.4, 8.2; RFC 7829 for the state between).
+/// The state of a path (RFC 9260 5.4, 8.2; RFC 7829 for potentially failed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathState {
-    /// Not yet shown to reach the peer: carries heartbeats only (RFC 9260 5.4).
+    /// Not yet confirmed to reach the peer: carries HEARTBEATs only (RFC 9260 5.4).
     Unconfirmed,
-    /// In use or ready for it.
+    /// Usable for data.
     Active,
-    /// Errors have been seen, but not yet enough to give it up (RFC 7829; CMT-PF).
+    /// Has had errors, but fewer than make it inactive (RFC 7829; CMT-PF).
     PotentiallyFailed,
-    /// Given up; heartbeats find out when it is back (RFC 9260 8.2).
+    /// Failed; HEARTBEATs detect when it works again (RFC 9260 8.2).
     Inactive,
-    /// Its address has gone (RFC 5061); its number may be another path's later.
+    /// Its address was removed (RFC 5061); a later path may reuse its id.
     Removed,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for PathState {
     }
 }
 
-/// A path's congestion window and what belongs to it, in bytes.
+/// The congestion control state of a path, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window.
@@ -45,11 +45,11 @@ pub struct Window {
     pub partial_bytes_acked: u32,
 }
 
-/// A path as it stands, copied for the reader.
+/// A copy of a path's current state.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PathView {
-    /// Its number.
+    /// Its id.
     pub id: PathId,
     /// Local address; unspecified while the operating system chooses.
     pub local: IpAddr,
@@ -57,41 +57,42 @@ pub struct PathView {
     pub remote: IpAddr,
     /// UDP encapsulation port of the peer on this path (RFC 6951); 0 on raw IP.
     pub remote_port: u16,
-    /// Whether it can be used.
+    /// Its state.
     pub state: PathState,
-    /// Since when it has this state.
+    /// When it entered this state.
     pub state_since: Time,
     /// Consecutive errors (RFC 9260 8.2).
     pub error_count: u32,
-    /// How many of them change its state.
+    /// The error counts that change its state.
     pub thresholds: Thresholds,
     /// Congestion window, slow start threshold, partial_bytes_acked.
     pub window: Window,
-    /// Bytes of DATA chunks outstanding here, chunk headers included.
+    /// Bytes of DATA chunks in flight on this path, chunk headers included.
     pub in_flight: u32,
-    /// Bytes of chunks that were last sent here and wait for their retransmission.
+    /// Bytes of chunks that were last sent on this path and wait for retransmission.
     pub lost: u32,
-    /// One packet of retransmissions may leave here whatever the window (RFC 9260 6.3.3 E3, 7.2.4 (3)).
+    /// Whether one packet of retransmissions may be sent on this path regardless of the window (RFC
+    /// 9260 6.3.3 E3, 7.2.4 (3)).
     pub allowance: bool,
     /// Largest DATA chunk that fits, header included (PMDCS; RFC 9260 1.3).
     pub max_chunk: u32,
     /// Retransmission timeout.
     pub rto: Duration,
-    /// What share of what is sent here is lost.
+    /// Estimated share of packets lost on this path.
     pub loss: LossEstimate,
-    /// The same for sure, in packets of a thousand million, where an oracle has told (Iyengar 2004, II).
+    /// True loss rate in packets per billion, if an oracle has set it (Iyengar 2004, II).
     pub known_loss: Option<u32>,
-    /// Bandwidth by its acknowledgements in bytes a second, once there are some; whole packets, IP
-    /// headers included (TCP Westwood; Qiao 2008, 5.2).
+    /// Bandwidth estimated from acknowledgements in bytes per second, once there are some; whole
+    /// packets, IP headers included (TCP Westwood; Qiao 2008, 5.2).
     pub bandwidth: Option<f64>,
-    /// The highest rate at which its DATA chunks were acknowledged of late, in bytes a second, chunk
-    /// headers included: the bandwidth as BBR estimates it (Cardwell 2016). Measured if the scheduler
-    /// [asks for it](super::Scheduler::measures_delivery).
+    /// The highest recent rate at which its DATA chunks were acknowledged, in bytes per second,
+    /// chunk headers included: BBR's bandwidth estimate (Cardwell 2016). Measured only if the
+    /// scheduler [asks for it](super::Scheduler::measures_delivery).
     pub delivery_rate: Option<f64>,
-    /// When, at this rate, the path will have carried what has left, once there is a rate.
+    /// When the path will have delivered all data in flight at this rate, once there is a rate.
     pub clear: Option<Time>,
-    /// Bandwidth by pairs of HEARTBEATs in bytes a second, if the association sends such
-    /// (packet pairs; Qiao 2008, 5.2).
+    /// Bandwidth estimated from pairs of HEARTBEATs in bytes per second, if the association sends
+    /// them (packet pairs; Qiao 2008, 5.2).
     pub pair_bandwidth: Option<f64>,
     /// The shortest and the longest round-trip time, once there is a sample.
     pub rtt_range: Option<RttRange>,
@@ -102,7 +103,7 @@ pub struct PathView {
 }
 
 impl PathView {
-    /// The window has room for a packet (RFC 9260 6.1 B: less than cwnd outstanding).
+    /// Whether the window has room for a packet (RFC 9260 6.1 B: less than cwnd outstanding).
     pub const fn has_room(&self) -> bool {
         self.in_flight < self.window.cwnd
     }
@@ -122,12 +123,12 @@ impl PathsView<'_> {
         self.primary
     }
 
-    /// The path that new data goes to at the moment: the primary, or its stand-in.
+    /// The path that new data is currently sent on: the primary, or an alternate after a failover.
     pub const fn current(&self) -> PathId {
         self.current
     }
 
-    /// How many numbers of paths there are, those of removed ones included.
+    /// The number of path ids, those of removed paths included.
     pub const fn count(&self) -> usize {
         self.paths.len()
     }
@@ -137,7 +138,7 @@ impl PathsView<'_> {
         self.paths[id.index()].view()
     }
 
-    /// Whether a path can be used.
+    /// A path's state.
     pub const fn state(&self, id: PathId) -> PathState {
         self.paths[id.index()].state()
     }
@@ -152,18 +153,18 @@ impl PathsView<'_> {
         self.paths[id.index()].local()
     }
 
-    /// It is in use or ready for it.
+    /// Whether a path is active.
     pub fn is_active(&self, id: PathId) -> bool {
         self.state(id) == PathState::Active
     }
 
-    /// Every path that has not been removed, in the order of their numbers.
+    /// Every path that has not been removed, in the order of ids.
     pub fn iter(&self) -> impl Iterator<Item = PathView> + '_ {
         let there = |p: &PathView| p.state != PathState::Removed;
         self.paths.iter().map(crate::path::Path::view).filter(there)
     }
 
-    /// The next path after `id` in round robin of which `usable` holds; `id` itself is asked last.
+    /// The next path after `id` in round robin for which `usable` holds; `id` itself is tried last.
     pub fn next_after(&self, id: PathId, usable: impl Fn(PathId) -> bool) -> Option<PathId> {
         let n = self.paths.len();
         (1..=n)

@@ -1,22 +1,25 @@
-//! What a FORWARD TSN does: nothing up to its TSN is waited for any more (RFC 3758 3.6).
+//! Processing of a FORWARD TSN: the receiver stops waiting for TSNs up to its new cumulative TSN
+//! (RFC 3758 3.6).
 
 use super::reassembly::Dropped;
 use super::{Receiver, charge};
 use crate::Tsn;
 use crate::wire::{SkippedMessage, SkippedStream};
 
-/// No sender gets so far ahead of what it has heard. What is further has the numbers of before a reset of the
-/// association, which moves them by half of all (RFC 6525 5.2.4 G1).
+/// Largest advance of the cumulative TSN. No sender gets that far ahead of its acknowledgements. A
+/// FORWARD TSN beyond it dates from before an association reset, which moves TSNs by half of their
+/// space (RFC 6525 5.2.4 G1).
 const FURTHEST: u32 = 1 << 30;
 
 impl Receiver {
-    /// The peer may give messages up: fragments without an end, or a beginning, break no rule.
+    /// Sets whether the peer may abandon messages: fragments without an end or a beginning are then
+    /// no protocol violation.
     pub(crate) const fn expect_gaps(&mut self, expected: bool) {
         self.reassembly.expect_gaps(expected);
     }
 
-    /// The peer will not send what is missing up to `to`, nor the ordered messages of these streams up to
-    /// these numbers. False if that is nothing new.
+    /// Processes a FORWARD TSN: the peer has abandoned the TSNs missing up to `to` and the ordered
+    /// messages of `streams` up to the listed SSNs. Returns false if it is outdated.
     pub(crate) fn forward(
         &mut self,
         to: Tsn,
@@ -25,8 +28,8 @@ impl Receiver {
         if !self.skip_to(to) {
             return false;
         }
-        // "The receiver MUST remove any partially reassembled message, which is still missing one or more
-        // TSNs earlier than or equal to the new cumulative TSN point."
+        // "The receiver MUST remove any partially reassembled message, which is still missing one
+        // or more TSNs earlier than or equal to the new cumulative TSN point."
         self.reassembly.drop_up_to(self.tsns.place_of(to));
         let dropped = self.reassembly.take_dropped();
         self.forget(dropped);
@@ -37,8 +40,8 @@ impl Receiver {
         true
     }
 
-    /// The same where messages are interleaved: nor the messages of these streams up to these
-    /// (RFC 8260 2.3.1).
+    /// Processes an I-FORWARD-TSN: like [`forward`](Self::forward), for interleaved messages up to
+    /// the listed MIDs (RFC 8260 2.3.1).
     pub(crate) fn forward_interleaved(
         &mut self,
         to: Tsn,
@@ -68,7 +71,8 @@ impl Receiver {
         moves
     }
 
-    /// Gives the room of what was dropped free, and tells the application where it has a part.
+    /// Frees the buffer space of dropped fragments, and notifies the application of partly
+    /// delivered messages that are aborted.
     #[inline(never)]
     pub(super) fn forget(&mut self, dropped: Vec<Dropped>) {
         for part in dropped {

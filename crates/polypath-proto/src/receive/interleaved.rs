@@ -1,5 +1,5 @@
-//! I-DATA chunks become messages again (RFC 8260 2.2.3): fragments are numbered within their message,
-//! and those of several messages arrive by turns.
+//! Reassembly of messages from I-DATA chunks (RFC 8260 2.2.3): fragments are numbered within their
+//! message, and fragments of several messages may be interleaved.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::send::Streams;
 use crate::wire::{IData, Mark};
 use crate::{Mid, Ppid, StreamId};
 
-/// A message of a stream, ordered or not.
+/// Identifies a message: stream, whether it is unordered, and message identifier.
 type Key = (StreamId, bool, MidKey);
 
-/// A message identifier as a key; which one comes first, only serial comparison tells.
+/// A message identifier as a key. Its numeric order is not the serial order of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MidKey(u32);
 
@@ -24,18 +24,18 @@ type Fragment = (u64, Bytes);
 
 #[derive(Debug, Default)]
 struct Incomplete {
-    /// By number.
+    /// By fragment sequence number.
     fragments: BTreeMap<u32, Fragment>,
-    /// The next fragment to hand over; above 0 once a part of the message was.
+    /// The next fragment to deliver; above 0 once a part of the message was delivered.
     next: u32,
     last: Option<u32>,
     ppid: Ppid,
     bytes: usize,
-    /// It is unordered, or the next message of its stream.
+    /// Whether it is unordered, or the next message of its stream.
     turn: bool,
-    /// The bytes that it is listed with in `Interleaved::heads`.
+    /// Its bytes in its entry in `Interleaved::heads`, if it has one.
     listed: Option<usize>,
-    /// All fragments that have arrived have been handed over.
+    /// Whether it holds no fragments: all that arrived were delivered.
     idle: bool,
 }
 
@@ -44,7 +44,7 @@ impl Incomplete {
         self.last.is_some_and(|last| self.fragments.len() as u64 == u64::from(last - self.next) + 1)
     }
 
-    /// Takes the first `n` fragments.
+    /// Takes the first `n` fragments out as a piece.
     fn take(&mut self, key: Key, n: usize, end: bool) -> Piece {
         let beginning = self.next == 0;
         self.next += n as u32;
@@ -66,7 +66,7 @@ impl Incomplete {
             }
         }
         if self.fragments.is_empty() {
-            // An emptied tree keeps a node.
+            // An empty tree that was used keeps a node.
             self.fragments = BTreeMap::new();
         }
         let first = places.iter().copied().min().unwrap_or_default();
@@ -90,28 +90,28 @@ impl Incomplete {
 #[derive(Debug, Default)]
 pub(crate) struct Interleaved {
     messages: BTreeMap<Key, Incomplete>,
-    /// Fragments that came above a gap, by the place of their TSN: those that may be reneged.
+    /// Fragments that arrived above a gap, by the place of their TSN. These may be reneged.
     early: BTreeMap<u64, (Key, u32)>,
-    /// Messages up to these were given up.
+    /// For each stream, the last message that the peer abandoned.
     skipped: BTreeMap<(StreamId, bool), Mid>,
     bytes: usize,
     chunks: u32,
-    /// Messages of which a part can be handed over, by their bytes: their turn has come, and their next
-    /// fragment has arrived.
+    /// Messages that can be delivered in part, by their bytes: `turn` is set, and the next fragment
+    /// has arrived.
     heads: BTreeSet<(usize, Key)>,
-    /// Messages that are idle.
+    /// Number of idle messages.
     idle: usize,
 }
 
 impl Interleaved {
-    /// The message was given up: what comes of it is of no use.
+    /// Whether the peer abandoned this chunk's message.
     pub(crate) fn is_skipped(&self, data: &IData<'_>) -> bool {
         let skipped = self.skipped.get(&(data.stream, data.unordered));
         skipped.is_some_and(|mid| !data.mid.is_after(*mid))
     }
 
-    /// Takes a chunk at this place, which is new to `tsns`. `turn`: its message is unordered, or the next one
-    /// of its stream.
+    /// Adds the chunk at this place, which `tsns` has not recorded yet. `turn`: its message is
+    /// unordered, or the next one of its stream.
     pub(crate) fn insert(
         &mut self,
         data: &IData<'_>,
@@ -122,7 +122,7 @@ impl Interleaved {
         let key = (data.stream, data.unordered, MidKey(data.mid.0));
         let fsn = match data.mark {
             Mark::Beginning(_) => 0,
-            // RFC 8260 2.1: the first fragment has the number 0, and no other.
+            // RFC 8260 2.1: only the first fragment has the number 0.
             Mark::Fragment(0) => return Err(FragmentError),
             Mark::Fragment(fsn) => fsn,
         };
@@ -170,7 +170,7 @@ impl Interleaved {
         Ok(Joined::Waits)
     }
 
-    /// It is the turn of this ordered message on its stream.
+    /// This ordered message is now the next one of its stream.
     pub(crate) fn turn(&mut self, stream: StreamId, mid: Mid) {
         let key = (stream, false, MidKey(mid.0));
         let before = self.messages.get_mut(&key).map(|m| std::mem::replace(&mut m.turn, true));
@@ -179,7 +179,7 @@ impl Interleaved {
         }
     }
 
-    /// A message has changed: whether it is idle, and whether and where it is listed among the heads.
+    /// Updates `idle` and `heads` after a message has changed.
     fn list(&mut self, key: Key) {
         let Some(m) = self.messages.get_mut(&key) else { return };
         self.idle -= usize::from(m.idle);
@@ -231,12 +231,12 @@ impl Interleaved {
         }
     }
 
-    /// The highest fragment that came above a gap, if it lies above this place: where.
+    /// Place of the highest fragment that arrived above a gap, if that is above `place`.
     pub(crate) fn highest_above(&self, place: u64) -> Option<u64> {
         self.early.last_key_value().map(|(&highest, _)| highest).filter(|highest| *highest > place)
     }
 
-    /// Forgets that fragment: its place, its bytes and chunks.
+    /// Drops that fragment; returns its place, its payload bytes and its number of chunks.
     pub(crate) fn evict_highest(&mut self) -> Option<(u64, usize, u32)> {
         let (place, (key, fsn)) = self.early.pop_last()?;
         let message = self.messages.get_mut(&key)?;
@@ -252,9 +252,9 @@ impl Interleaved {
         Some((place, bytes, 1))
     }
 
-    /// A piece of the largest message of which a part can be handed over (RFC 9260 6.9): all that has arrived
-    /// from its beginning, or from the last piece, up to the first fragment that is missing. `large` says
-    /// whether to hand over a message of which that many bytes are held, in that many chunks.
+    /// Takes a piece of the largest message that can be delivered in part (RFC 9260 6.9): all of it
+    /// that has arrived from its beginning, or from the last piece, up to the first missing
+    /// fragment. `large` decides by the message's bytes and chunks whether to deliver it.
     pub(crate) fn take_partial(&mut self, large: impl Fn(usize, u32) -> bool) -> Option<Piece> {
         let &(bytes, key) = self.heads.last()?;
         let m = self.messages.get_mut(&key)?;
@@ -268,13 +268,13 @@ impl Interleaved {
         Some(piece)
     }
 
-    /// Drops the messages of a stream up to this one: they were given up (RFC 8260 2.3.1).
+    /// Drops the messages of a stream up to this one: the peer abandoned them (RFC 8260 2.3.1).
     pub(crate) fn skip(&mut self, stream: StreamId, unordered: bool, mid: Mid) -> Vec<Dropped> {
         let skipped = self.skipped.entry((stream, unordered)).or_insert(mid);
         if mid.is_after(*skipped) {
             *skipped = mid;
         }
-        // The half circle below `mid`, which may come around.
+        // The half of the number space below `mid`, which may wrap around.
         let lowest = mid.0.wrapping_sub(u32::MAX / 2);
         let halves = if lowest <= mid.0 {
             [(lowest, mid.0), (1, 0)]
@@ -291,8 +291,8 @@ impl Interleaved {
         dropped
     }
 
-    /// The peer begins anew with the numbers of these streams, having sent all of what it began: what is
-    /// here of an unfinished message was never finished, and is dropped.
+    /// The peer restarts the message identifiers of these streams. It must have finished all
+    /// messages before, so incomplete ones are dropped.
     pub(crate) fn reset(&mut self, streams: &Streams) -> Vec<Dropped> {
         let mut dropped = Vec::new();
         match streams {
@@ -341,18 +341,19 @@ impl Interleaved {
         Some(Dropped { bytes: message.bytes, chunks, aborted })
     }
 
-    /// No message has begun and not ended.
+    /// Whether no message is incomplete.
     pub(crate) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// Bytes held, and chunks that they came in.
+    /// Payload bytes held, and the number of their chunks.
     pub(crate) const fn held(&self) -> (usize, u32) {
         (self.bytes, self.chunks)
     }
 
-    /// Bytes of memory that this takes, one idle message for each of so many streams aside: their memory is
-    /// that of the streams, as no window keeps a sender from beginning a message on each of them.
+    /// Bytes of memory in use, not counting one idle message for each of `streams` streams. Those
+    /// count as memory of the streams, since no window keeps a peer from beginning a message on
+    /// each.
     pub(crate) fn memory(&self, streams: u16) -> usize {
         let with_fragments = self.messages.len() - self.idle;
         self.bytes
@@ -361,12 +362,12 @@ impl Interleaved {
             + self.chunks as usize * budget::FRAGMENT
     }
 
-    /// Everything received so far belongs to the past (restart).
+    /// The peer restarted: drops all fragments.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// The counts agree with what is there.
+    /// Checks the counts.
     pub(crate) fn check(&self) -> Result<(), String> {
         let all = self.messages.values().flat_map(|m| m.fragments.values());
         let (bytes, chunks) = all.fold((0, 0), |(b, c), f| (b + f.1.len(), c + 1));

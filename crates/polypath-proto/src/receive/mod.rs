@@ -18,28 +18,28 @@ use reassembly::{FragmentError, Joined, Piece, Reassembly};
 use streams::{InStreams, Numbers};
 use tsns::{Arrived, TsnTracker};
 
-/// What became of a DATA chunk.
+/// Result of processing a DATA or I-DATA chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// New and kept.
+    /// New and accepted.
     New,
     /// Received before.
     Duplicate,
-    /// No room for it; the peer will send it again.
+    /// Dropped for lack of buffer space; the peer will retransmit it.
     NoBuffer,
-    /// Acknowledged and thrown away: there is no such stream (RFC 9260 6.5).
+    /// Acknowledged and discarded: its stream does not exist (RFC 9260 6.5).
     InvalidStream,
-    /// So far above what was received that no peer that respects the window would send it.
+    /// Too far above the cumulative TSN for a peer that respects the window.
     OutOfWindow,
     /// The peer's fragments or sequence numbers contradict each other.
     Violation(&'static str),
 }
 
-/// Sizes, for the account of memory.
+/// Sizes in bytes, for the memory account in [`budget`].
 pub(crate) const RUN_SIZE: usize = size_of::<reassembly::Run>();
 pub(crate) const PIECE_SIZE: usize = size_of::<Piece>();
 
-/// Memory that a chunk takes beside its payload, at most.
+/// Most memory in bytes that a chunk takes in addition to its payload.
 const MOST_DATA_MEMORY: usize = budget::EARLY + budget::GAP_RUN;
 const MOST_I_DATA_MEMORY: usize =
     budget::INCOMPLETE + budget::FRAGMENTS + budget::FRAGMENT + budget::GAP_RUN;
@@ -49,20 +49,20 @@ const MOST_I_DATA_MEMORY: usize =
 pub(crate) struct Receiver {
     tsns: TsnTracker,
     reassembly: Reassembly,
-    /// In place of it, where messages are interleaved.
+    /// Used instead of `reassembly` if messages are interleaved.
     interleaved: Interleaved,
     streams: InStreams,
-    /// Bytes of payload and headers held; never above `limit`, but for a single chunk that is, and for what
-    /// is missing below chunks that must not be dropped.
+    /// Bytes of payload and headers held. They exceed `limit` only for a single larger chunk, and
+    /// for chunks missing below non-renegable ones.
     buffered: usize,
     limit: usize,
-    /// Memory up to which more is taken.
+    /// Bytes of memory up to which chunks are accepted.
     most_memory: usize,
-    /// The window announced last.
+    /// The window announced last, in bytes.
     announced: u32,
-    /// What has come up to this place is never dropped again (NR-SACK).
+    /// Chunks received up to this place are non-renegable (NR-SACK).
     kept: Option<u64>,
-    /// What the largest chunk so far took.
+    /// Size of the largest chunk so far, in bytes with its header.
     largest: usize,
     reneged: bool,
 }
@@ -92,13 +92,14 @@ impl Receiver {
         &self.tsns
     }
 
-    /// Whether the peer is to be told what is never dropped again.
+    /// Sets whether SACKs report non-renegable chunks (NR-SACK).
     pub(crate) fn keep(&mut self, keeps: bool) {
         self.kept = keeps.then(|| self.tsns.place());
     }
 
-    /// The place up to which nothing is dropped from now on: all that has come, as long as what is missing
-    /// below it has room beside it. The rest makes that room.
+    /// Advances and returns the place up to which chunks are non-renegable: up to the highest chunk
+    /// received, if the chunks missing below it still fit. Chunks above the place may be dropped to
+    /// make room.
     pub(crate) fn promise(&mut self) -> u64 {
         let highest = self.tsns.highest();
         let kept = self.kept.unwrap_or_else(|| self.tsns.place());
@@ -114,7 +115,7 @@ impl Receiver {
         kept
     }
 
-    /// Memory of what is held, whatever the blocks that some of it lies in.
+    /// Bytes of memory that the held chunks take, without the unused parts of blocks.
     fn held_memory(&self) -> usize {
         self.reassembly.memory()
             + self.interleaved.memory(self.streams.limit())
@@ -123,28 +124,28 @@ impl Receiver {
             + self.reassembly.laid()
     }
 
-    /// Bytes of memory in use, one block that is being filled aside.
+    /// Bytes of memory in use, except the unused part of the block that is being filled.
     pub(crate) fn memory(&self) -> usize {
         let spare = self.reassembly.blocks() - self.reassembly.laid();
         self.held_memory() + spare.saturating_sub(BLOCK)
     }
 
-    /// Gives back the memory that is kept for what comes.
+    /// Frees the memory that is kept for later chunks.
     pub(crate) fn give_back(&mut self) {
         self.reassembly.give_back();
     }
 
-    /// A SACK carries each duplicate once.
+    /// Clears the list of duplicates after a SACK: each is reported once.
     pub(crate) fn duplicates_reported(&mut self) {
         self.tsns.duplicates_reported();
     }
 
-    /// Messages, and pieces of messages, that have ever become ready for the application.
+    /// Total number of messages, and pieces of messages, that became ready for the application.
     pub(crate) const fn ever_ready(&self) -> u64 {
         self.streams.ever_ready()
     }
 
-    /// The peer interleaves its messages, from the first one on.
+    /// Sets whether the peer interleaves its messages; called before the first one.
     pub(crate) const fn interleave(&mut self, interleaves: bool) {
         self.streams.number_by(if interleaves { Numbers::Mid } else { Numbers::Ssn });
     }
@@ -185,18 +186,18 @@ impl Receiver {
         outcome
     }
 
-    /// The next ordered message of a stream may be another one than before.
+    /// Updates which message of a stream is the next in order.
     fn next_turn(&mut self, stream: StreamId) {
         if !self.interleaved.is_empty() {
             self.interleaved.turn(stream, Mid(self.streams.next_number(stream)));
         }
     }
 
-    /// Parts of messages have filled the buffer, and none of them can be completed: hands over parts until
-    /// half of the buffer is free. RFC 9260 6.9: "If the receiver runs out of buffer space while still waiting
-    /// for more fragments to complete the reassembly of the message, it should dispatch part of its inbound
-    /// message through a partial delivery API". RFC 8260 2.2.2 has the sender begin one message of a stream at
-    /// a time, so that it is the turn of each message that has begun.
+    /// If incomplete messages have filled the buffer, delivers parts of them until half of the
+    /// buffer is free. RFC 9260 6.9: "If the receiver runs out of buffer space while still waiting
+    /// for more fragments to complete the reassembly of the message, it should dispatch part of its
+    /// inbound message through a partial delivery API". RFC 8260 2.2.2 has the sender begin one
+    /// message of a stream at a time, so every message begun is the next of its stream.
     fn make_readable(&mut self) {
         if self.streams.has_ready()
             || (self.window() as usize >= self.largest
@@ -214,7 +215,8 @@ impl Receiver {
         while self.hand_over_part(|bytes, _| bytes > 0) && full(self) {}
     }
 
-    /// Whether there is room for a chunk that is new: its place, and what it takes.
+    /// Decides whether a chunk is new and fits. Returns its place and its size in bytes with the
+    /// header.
     fn admit(
         &mut self,
         tsn: Tsn,
@@ -227,7 +229,8 @@ impl Receiver {
             self.tsns.note_duplicate(tsn);
             return Err(Outcome::Duplicate);
         }
-        // Each chunk costs a header and a byte at least: more TSNs than this do not fit the window.
+        // Each chunk takes at least a header and one byte: more TSNs than this do not fit the
+        // window.
         let most = (self.limit / (DATA_HEADER_LEN + 1)) as u32;
         if tsn.offset_from(self.tsns.cumulative()) > most {
             return Err(Outcome::OutOfWindow);
@@ -236,7 +239,7 @@ impl Receiver {
         let in_sequence = arrived == Arrived::InSequence;
         let gaps = self.tsns.memory();
         if !in_sequence && gaps > budget::gaps(self.limit) && !self.tsns.has(place - 1) {
-            // Gaps take memory that no window announces.
+            // Gaps take memory that the announced window does not cover.
             return Err(Outcome::NoBuffer);
         }
         if stream.0 >= self.streams.limit() {
@@ -254,12 +257,13 @@ impl Receiver {
         Ok((place, size))
     }
 
-    /// `size` bytes of payload and header fit the buffer, and what they take fits the memory.
+    /// Whether `size` bytes of payload and header fit the buffer, and `memory` bytes the memory
+    /// limit.
     fn has_room(&self, size: usize, memory: usize) -> bool {
         self.buffered + size <= self.limit && self.memory() + memory <= self.most_memory
     }
 
-    /// A chunk has gone to the others of its message, and perhaps completed it.
+    /// Accounts for a chunk that passed reassembly, and queues the message that it completes.
     fn take(&mut self, tsn: Tsn, size: usize, joined: Result<Joined, FragmentError>) -> Outcome {
         match joined {
             Err(FragmentError) => {
@@ -289,8 +293,8 @@ impl Receiver {
         Outcome::New
     }
 
-    /// Drops what has a gap below it, the highest TSNs first, for the sake of the chunk at `place`
-    /// (RFC 9260 6.2: a receiver short of buffer may renege).
+    /// Drops chunks above a gap, highest TSNs first, until the chunk at `place` fits. RFC 9260 6.2:
+    /// a receiver short of buffer may renege. Chunks below `place` and non-renegable ones stay.
     #[cold]
     fn make_room(&mut self, place: u64, size: usize, memory: usize) -> bool {
         self.reassembly.give_back();
@@ -323,15 +327,15 @@ impl Receiver {
         true
     }
 
-    /// Hands over what there is of a message that takes more than half the buffer by itself
-    /// (RFC 9260 6.9, partial delivery). Smaller ones wait: the application makes room by reading
-    /// what is ready, and [`make_room`](Self::make_room) by reneging.
+    /// Delivers the received part of a message that takes more than half the buffer by itself (RFC
+    /// 9260 6.9, partial delivery). Smaller ones wait: the application makes room by reading ready
+    /// messages, and [`make_room`](Self::make_room) by reneging.
     fn deliver_in_part(&mut self) {
         let limit = self.limit;
         self.hand_over_part(|bytes, chunks| charge(bytes, chunks) * 2 > limit);
     }
 
-    /// Hands over a part of a message that is large; false if there is none.
+    /// Delivers a part of a message that `large` selects; false if there is none.
     fn hand_over_part(&mut self, large: impl Fn(usize, u32) -> bool) -> bool {
         let Self { streams, tsns, .. } = self;
         let ready = |stream, number, unordered| streams.is_next(stream, number, unordered);
@@ -344,18 +348,18 @@ impl Receiver {
         true
     }
 
-    /// There is no room for the very chunk that is expected next. If the application has something to
-    /// read, that will make room; if not, the message that has begun is handed over in part, for the
-    /// same end. An empty buffer takes one chunk, were it larger than the whole buffer: otherwise
-    /// nothing would ever move.
+    /// Called when the next chunk in sequence does not fit; returns whether to accept it all the
+    /// same. If the application has nothing to read, delivers a part of an incomplete message so
+    /// that reading makes room. An empty buffer accepts any chunk, even one larger than the buffer:
+    /// otherwise the association would stall.
     #[cold]
     fn must_take(&mut self, memory: usize) -> bool {
         if !self.streams.has_ready() {
             self.hand_over_part(|bytes, _| bytes > 0);
         }
-        // Where what has come above it may not be dropped, it is taken beyond the buffer: what it completes
-        // can be read, and until that has happened nothing more is taken. There was room for it when that was
-        // promised, unless it is larger than what had come before.
+        // If the chunks above it are non-renegable, it is accepted beyond the buffer limit: the
+        // message that it completes can be read, and no further chunk is accepted until then. It
+        // had room when they became non-renegable, unless it is larger than every chunk before.
         let kept = self.kept.is_some_and(|kept| kept > self.tsns.place());
         let most = self.most_memory + budget::BEYOND_PROMISES;
         self.buffered == 0 || (kept && !self.streams.has_ready() && self.memory() + memory <= most)
@@ -386,20 +390,20 @@ impl Receiver {
         }
     }
 
-    /// Bytes of messages that are not complete, and chunks that they came in.
+    /// Payload bytes and chunks of incomplete messages.
     fn in_parts(&self) -> (usize, u32) {
         let (a, b) = (self.reassembly.held(), self.interleaved.held());
         (a.0 + b.0, a.1 + b.1)
     }
 
-    /// Free bytes of the buffer, as the peer counts them: payload and headers. RFC 9260 6.2: as memory fills
-    /// with small chunks the window shrinks, by what they take of it for each byte that the peer counts. What
-    /// has come says how small chunks are.
+    /// Free bytes of the buffer, as the peer counts them: payload and headers. RFC 9260 6.2: small
+    /// chunks take more memory per byte that the peer counts, so they shrink the window. The chunks
+    /// held serve as the estimate of that ratio.
     pub(crate) fn window(&self) -> u32 {
         let free = self.limit.saturating_sub(self.buffered);
         let held = self.held_memory();
         if held <= budget::LEAST {
-            // Little that is held says little.
+            // Too few chunks are held for an estimate.
             return free as u32;
         }
         let memory = self.most_memory.saturating_sub(held) / 16 * 15;
@@ -408,8 +412,8 @@ impl Receiver {
         u32::try_from(scaled).map_or(free as u32, |scaled| scaled.min(free as u32))
     }
 
-    /// The window to announce in a SACK. A window too small for a packet of `max_chunk` bytes is
-    /// announced as none (RFC 9260 6.2: silly window syndrome, RFC 1122 4.2.3.3).
+    /// The window to announce in a SACK, in bytes. A window smaller than a chunk of `max_chunk`
+    /// bytes is announced as 0 (RFC 9260 6.2: silly window syndrome, RFC 1122 4.2.3.3).
     pub(crate) fn announce(&mut self, max_chunk: u32) -> u32 {
         let window = self.window();
         let small = (self.limit / 2) as u32;
@@ -423,13 +427,13 @@ impl Receiver {
         self.announced
     }
 
-    /// Whether chunks have been dropped that a SACK may have reported, since this was last asked.
+    /// Whether chunks that a SACK may have reported were dropped since the last call.
     pub(crate) const fn take_reneged(&mut self) -> bool {
         std::mem::replace(&mut self.reneged, false)
     }
 
-    /// The application has read so much since the last SACK that the peer should know: the window
-    /// was closed or small, and has opened by a packet and by a good share of the buffer.
+    /// Whether to send a window update: the announced window was closed or small, and the
+    /// application has since read a packet's worth and a fair share of the buffer.
     pub(crate) fn should_update(&self, max_chunk: u32) -> bool {
         let limit = self.limit as u32;
         let step = if max_chunk < limit / 2 { max_chunk } else { limit / 2 };
@@ -439,7 +443,8 @@ impl Receiver {
             && (self.announced < 2 * step || opened >= limit / 4)
     }
 
-    /// The peer starts anew; what the application has not read yet stays (RFC 9260 5.2.4.1).
+    /// The peer restarted: drops incomplete and out-of-order messages, keeps those that are ready
+    /// to be read (RFC 9260 5.2.4.1).
     pub(crate) fn restart(&mut self, initial: Tsn, streams: u16) {
         let (bytes, chunks) = self.in_parts();
         self.reassembly.clear();
@@ -451,17 +456,17 @@ impl Receiver {
         self.announced = self.window();
     }
 
-    /// Nothing that is missing will come: ordered messages that wait for earlier ones can be read.
+    /// No further data will arrive: makes ordered messages that wait for earlier ones readable.
     pub(crate) fn skip_all(&mut self) {
         self.streams.skip_all();
     }
 
-    /// The peer may use so many streams from now on (RFC 6525 5.2.5).
+    /// Sets the number of streams that the peer may use (RFC 6525 5.2.5).
     pub(crate) const fn set_streams(&mut self, streams: u16) {
         self.streams.set_limit(streams);
     }
 
-    /// The peer begins anew with the sequence numbers of these streams.
+    /// The peer restarts the sequence numbers of these streams.
     pub(crate) fn reset_streams(&mut self, streams: &Streams) {
         let dropped = self.interleaved.reset(streams);
         self.forget(dropped);

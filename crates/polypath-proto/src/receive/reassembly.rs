@@ -1,10 +1,10 @@
-//! DATA chunks become messages again (RFC 9260 6.9).
+//! Reassembly of messages from DATA chunks (RFC 9260 6.9).
 //!
 //! Fragments of a message carry consecutive TSNs, so runs of neighbouring fragments are joined as
-//! they arrive, whatever their order; a run with a beginning and an end is a message.
+//! they arrive, in any order; a run with a beginning and an end is a message.
 //!
-//! Where messages may be given up, a run whose neighbour has arrived and is not a part of its message
-//! can never become one. That shows when the second of the two arrives: nothing is searched for.
+//! If messages may be abandoned, a run next to a chunk of another message can never be completed.
+//! This is detected when the second of the two arrives, without a search.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
@@ -16,33 +16,34 @@ use crate::budget;
 use crate::wire::Data;
 use crate::{Ppid, Ssn, StreamId};
 
-/// Size of a block, in bytes. Larger ones would be mapped from and returned to the operating system one by one.
+/// Size of a block, in bytes. The allocator would map larger ones from the operating system, and
+/// return them, one by one.
 pub(crate) const BLOCK: usize = 96 * 1024;
-/// A message begins in a block that has so much left, or in a new one.
+/// Bytes that a block must have left for a message to begin in it.
 const START: usize = BLOCK / 3;
-/// A message smaller than this gets memory of its own.
+/// A message smaller than this, in bytes, gets its own memory.
 const SMALL: usize = BLOCK / 16;
 
 /// A message, or a piece of one, that left reassembly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) stream: StreamId,
-    /// Its place in the stream: SSN or MID; means nothing if unordered and by SSN.
+    /// Its SSN or MID; meaningless for an unordered message in DATA chunks.
     pub(crate) number: u32,
     pub(crate) ppid: Ppid,
     pub(crate) unordered: bool,
     pub(crate) beginning: bool,
     pub(crate) end: bool,
-    /// The rest will not come: it was given up.
+    /// Whether the peer abandoned the rest of the message.
     pub(crate) aborted: bool,
-    /// The block that the payload lies in, if it does.
+    /// The block that holds the payload, if any.
     pub(crate) block: BlockId,
     pub(crate) payload: Bytes,
-    /// Chunks that it came in; each is charged with its header.
+    /// Number of chunks that carried it; each is charged with its header.
     pub(crate) chunks: u32,
-    /// Places of the first and the last TSN of the message (of a piece: so far).
+    /// Places of the first and the last TSN of the message, as far as received.
     pub(crate) places: (u64, u64),
-    /// All of them, where they need not be neighbours (I-DATA).
+    /// Places of all its TSNs in I-DATA chunks, which need not be consecutive.
     pub(crate) scattered: Box<[u64]>,
 }
 
@@ -58,40 +59,40 @@ pub(super) struct Run {
     ssn: Ssn,
     ppid: Ppid,
     unordered: bool,
-    /// Pieces of the message have left already (partial delivery).
+    /// Whether pieces of the message were delivered already (partial delivery).
     delivering: bool,
-    /// The block that the payload lies in, if it does.
+    /// The block that holds the payload, if any.
     block: BlockId,
     payload: BytesMut,
     chunks: u32,
 }
 
-/// Fragments that were dropped because their message was given up.
+/// Fragments that were dropped because their message was abandoned.
 #[derive(Debug)]
 pub(crate) struct Dropped {
     pub(crate) bytes: usize,
     pub(crate) chunks: u32,
-    /// What tells the application, if it has had a part of the message.
+    /// Notifies the application, if it has read a part of the message.
     pub(crate) aborted: Option<Piece>,
 }
 
-/// What became of a chunk.
+/// Result of adding a chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Joined {
-    /// It waits for others of its message.
+    /// Its message is incomplete.
     Waits,
     /// It completes this message.
     Completes(Piece),
-    /// Its message was given up: it was not kept.
+    /// Its message was abandoned: the chunk was dropped.
     Useless,
 }
 
 impl Run {
-    /// `above` carries on where this run ends, by its flags and by its message. `gaps`: a message may
-    /// have been given up between.
+    /// Whether `above`, the neighbour above this run, continues it, by its flags and its message.
+    /// With `gaps`, messages may have been abandoned.
     fn takes(&self, above: &Self, gaps: bool) -> Result<bool, FragmentError> {
         if self.end || above.beginning {
-            // A message that never ends and another that never begins cannot be neighbours.
+            // Unless messages are abandoned, a beginning follows each end (RFC 9260 6.9).
             let broken = self.end != above.beginning;
             return if broken && !gaps { Err(FragmentError) } else { Ok(false) };
         }
@@ -101,7 +102,7 @@ impl Run {
         if same { Ok(true) } else { Err(FragmentError) }
     }
 
-    /// Bytes of memory, without what lies in a block.
+    /// Bytes of memory that it takes outside of blocks.
     fn memory(&self) -> usize {
         budget::RUN + if self.block.is_some() { 0 } else { self.payload.capacity() }
     }
@@ -150,14 +151,14 @@ impl Run {
             (self.payload, self.block) = (payload, block);
             return;
         }
-        // Free of copying if both lie side by side in one block.
+        // No copy is needed if both are adjacent in one block.
         let beside = self.payload.as_ptr_range().end == payload.as_ptr();
         if self.block.is_some() && self.block == block && beside {
             return self.payload.unsplit(payload);
         }
         let len = self.payload.len() + payload.len();
         if self.block.is_some() || self.payload.capacity() < len {
-            // By less than double: what is spare counts as held.
+            // Grow by less than double: spare capacity counts as held.
             let mut larger = BytesMut::with_capacity(len + len / 4);
             larger.extend_from_slice(&self.payload);
             blocks.release(self.block.take(), self.payload.len());
@@ -172,32 +173,33 @@ impl Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentError;
 
-/// The number of a block.
+/// Identifies a block; `None` for payload outside of blocks.
 pub(crate) type BlockId = Option<NonZeroU32>;
 
 #[derive(Debug)]
 struct Block {
     id: BlockId,
-    /// Bytes in it that have not been handed to the application.
+    /// Bytes in it that the application has not read.
     held: usize,
-    /// Where it is filled.
+    /// The part that is still to be filled.
     rest: BytesMut,
 }
 
-/// Payload that arrives in sequence is laid end to end into blocks, so that joining it moves nothing. What is
-/// kept for long is copied out of its block, which it would pin.
+/// Payload that arrives in sequence is stored contiguously in blocks, so joining it needs no copy.
+/// Payload that is kept for long is copied out, so as not to pin its block.
 ///
-/// A block is used again when nothing in it is in use any more: memory that goes back to the operating system
-/// has to be mapped anew, page by page.
+/// A block is reused once none of its memory is referenced: memory returned to the operating system
+/// would have to be mapped again, page by page.
 #[derive(Debug)]
 struct Blocks {
-    /// The last is being filled; the first was filled first, and will be free first.
+    /// In the order in which they were filled: the last is being filled, the first will be free
+    /// first.
     blocks: VecDeque<Block>,
-    /// As many at most: while all of them hold something, payload gets memory of its own.
+    /// Most blocks: while all of them hold unread bytes, payload gets its own memory.
     most: usize,
-    /// Bytes held in all of them.
+    /// Unread bytes in all blocks.
     held: usize,
-    /// The number of the last one.
+    /// The number of the newest block.
     last: u32,
 }
 
@@ -206,7 +208,8 @@ impl Blocks {
         Self { blocks: VecDeque::new(), most, held: 0, last: 0 }
     }
 
-    /// Lays it behind what came before, if it fits there and so many bytes are left.
+    /// Stores `payload` at the end of the last block, or of a new one if it does not fit or fewer
+    /// than `least` bytes are left. Gives it its own memory if no block is free.
     fn lay(&mut self, payload: &[u8], least: usize) -> (BytesMut, BlockId) {
         let fits = |block: &Block| block.rest.capacity() >= payload.len().max(least);
         if !self.blocks.back().is_some_and(fits) && !self.begin() {
@@ -221,8 +224,9 @@ impl Blocks {
         (block.rest.split(), block.id)
     }
 
-    /// Appends `payload` to `before`, which is stored in block `id`, without moving either. Returns false if `before`
-    /// does not end where the last block is being filled, or if that block is full.
+    /// Appends `payload` to `before`, which is stored in block `id`, without moving either. Returns
+    /// false if `before` does not end where the last block is being filled, or if that block is
+    /// full.
     fn lay_behind(&mut self, payload: &[u8], before: &mut BytesMut, id: BlockId) -> bool {
         let Some(block) = self.blocks.back_mut() else { return false };
         let beside = block.id == id && before.as_ptr_range().end == block.rest.as_ptr();
@@ -236,18 +240,18 @@ impl Blocks {
         true
     }
 
-    /// Begins a block; false if all of them hold something.
+    /// Begins a block; false if there are `most` and the oldest holds unread bytes.
     fn begin(&mut self) -> bool {
         let free = self.blocks.front_mut().is_some_and(|block| block.rest.try_reclaim(BLOCK));
         let full = self.blocks.len() >= self.most;
         if !free && full && self.blocks.front().is_some_and(|block| block.held > 0) {
-            // Another one may be free.
+            // Try another one next time.
             self.blocks.rotate_left(1);
             return false;
         }
         let mut rest = BytesMut::new();
         if free || full {
-            // If it is not free, all that is in use is the application's.
+            // If it is not free, only the application still references it.
             let first = self.blocks.pop_front();
             rest = first.filter(|_| free).map_or(rest, |block| block.rest);
         }
@@ -257,7 +261,7 @@ impl Blocks {
         true
     }
 
-    /// So many bytes of a block are not held any more.
+    /// The application has read, or reassembly has dropped or copied out, `bytes` bytes of a block.
     fn release(&mut self, id: BlockId, bytes: usize) {
         if id.is_some()
             && let Some(block) = self.blocks.iter_mut().find(|block| block.id == id)
@@ -267,7 +271,7 @@ impl Blocks {
         }
     }
 
-    /// Gives back those that hold nothing.
+    /// Frees the blocks without unread bytes.
     fn give_back(&mut self) {
         self.blocks.retain(|block| block.held > 0);
     }
@@ -277,19 +281,20 @@ impl Blocks {
 pub(crate) struct Reassembly {
     /// By the place of their first TSN.
     runs: BTreeMap<u64, Run>,
-    /// Bytes of payload held, the chunks that they came in, and the memory that both take outside of blocks.
+    /// Bytes of payload held, the number of their chunks, and the bytes of memory that the runs
+    /// take outside of blocks.
     bytes: usize,
     chunks: u32,
     memory: usize,
     blocks: Blocks,
-    /// The sender may give up a message in its midst.
+    /// Whether the peer may abandon a partly sent message.
     gaps: bool,
-    /// Runs that have turned out to be of messages that were given up.
+    /// Runs of messages that turned out to be abandoned.
     dropped: Vec<Dropped>,
 }
 
 impl Reassembly {
-    /// For a receive buffer of this size.
+    /// For a receive buffer of `buffer` bytes.
     pub(crate) fn new(buffer: usize) -> Self {
         Self {
             runs: BTreeMap::new(),
@@ -307,7 +312,7 @@ impl Reassembly {
         self.gaps = expected;
     }
 
-    /// Gives back the memory that is kept for what comes.
+    /// Frees the memory that is kept for later chunks.
     pub(crate) fn give_back(&mut self) {
         self.blocks.give_back();
     }
@@ -333,8 +338,8 @@ impl Reassembly {
         }
     }
 
-    /// Drops fragments at or below `to`, and those that go on there: their messages were given up. All
-    /// that is missing up to `to` will not come.
+    /// Drops runs that begin at or below `to`, and one right above it that lacks its beginning:
+    /// their messages were abandoned.
     pub(crate) fn drop_up_to(&mut self, to: u64) {
         while let Some((&first, run)) = self.runs.first_key_value()
             && (first <= to || (self.gaps && first == to + 1 && !run.beginning))
@@ -343,7 +348,7 @@ impl Reassembly {
         }
     }
 
-    /// What was dropped since.
+    /// Returns the fragments dropped since the last call.
     pub(crate) fn take_dropped(&mut self) -> Vec<Dropped> {
         std::mem::take(&mut self.dropped)
     }
@@ -352,7 +357,7 @@ impl Reassembly {
         !self.dropped.is_empty()
     }
 
-    /// Takes a chunk at this place, which is new to `tsns`.
+    /// Adds the chunk at this place, which `tsns` has not recorded yet.
     pub(crate) fn insert(
         &mut self,
         data: &Data<'_>,
@@ -388,13 +393,13 @@ impl Reassembly {
         }
         let below = below.filter(|run| run.last + 1 == place);
         let joins_below = below.as_ref().map_or(Ok(false), |r| r.takes(&run, gaps))?;
-        // In sequence, a message begins or goes on where the one before left off.
+        // In sequence, a chunk begins a message or continues the one before.
         if in_sequence && !data.beginning && !joins_below && !gaps {
             return Err(FragmentError);
         }
         let joins_above = above.as_ref().map_or(Ok(false), |r| run.takes(r, gaps))?;
         if gaps {
-            // What lies beside this chunk and is cut off by it, and whether it is cut off itself.
+            // Neighbouring runs that this chunk cuts off, and whether the chunk itself is cut off.
             let cut_below = below.as_ref().is_some_and(|r| !r.end && !joins_below);
             let cut_above = above.as_ref().is_some_and(|r| !r.beginning && !joins_above);
             let useless = (!data.beginning && !joins_below && tsns.has(place - 1))
@@ -410,7 +415,7 @@ impl Reassembly {
                 if useless {
                     return Ok(Joined::Useless);
                 }
-                // What it does not join is gone: the rest is as if that had never been there.
+                // The runs cut off are dropped: insert the chunk as if they had never arrived.
                 return self.insert(data, place, tsns);
             }
         }
@@ -445,8 +450,9 @@ impl Reassembly {
         Ok(Joined::Waits)
     }
 
-    /// Appends the next chunk in sequence to the last message. Returns false if it does not belong to that message, or
-    /// if its payload cannot be stored directly behind it; the general path then takes it.
+    /// Appends the next chunk in sequence to the last message. Returns false if it does not belong
+    /// to that message, or if its payload cannot be stored directly behind it; the general path
+    /// then takes it.
     fn append_to_last(&mut self, data: &Data<'_>, place: u64) -> bool {
         let Some(mut last) = self.runs.last_entry() else { return false };
         let run = last.get_mut();
@@ -489,12 +495,12 @@ impl Reassembly {
         }
     }
 
-    /// The highest run of fragments, if it begins above this place: where.
+    /// First place of the highest run of fragments, if that is above `place`.
     pub(crate) fn highest_above(&self, place: u64) -> Option<u64> {
         self.runs.last_key_value().map(|(&first, _)| first).filter(|first| *first > place)
     }
 
-    /// Forgets the highest run: its last place, its bytes and chunks.
+    /// Drops the highest run; returns its last place, its payload bytes and its number of chunks.
     pub(crate) fn evict_highest(&mut self) -> Option<(u64, usize, u32)> {
         let first = *self.runs.last_key_value()?.0;
         let run = self.remove(first)?;
@@ -503,9 +509,9 @@ impl Reassembly {
         Some((last, dropped.bytes, dropped.chunks))
     }
 
-    /// A piece of the message that is next in sequence, unfinished: all of it that has arrived, up to
-    /// the place of the cumulative TSN (partial delivery, RFC 9260 6.9). `large` says whether so many
-    /// bytes in so many chunks are too much to hold, `ready` whether its stream has come to the message.
+    /// Takes a piece of the incomplete message at the cumulative TSN: all of it that has arrived
+    /// (partial delivery, RFC 9260 6.9). `large` decides by its bytes and chunks whether it is too
+    /// large to hold, `ready` whether it is the next message of its stream.
     pub(crate) fn take_partial(
         &mut self,
         cumulative: u64,
@@ -568,32 +574,32 @@ impl Reassembly {
         }
     }
 
-    /// Bytes held, and chunks that they came in.
+    /// Payload bytes held, and the number of their chunks.
     pub(crate) const fn held(&self) -> (usize, u32) {
         (self.bytes, self.chunks)
     }
 
-    /// Bytes of memory that this takes, blocks aside.
+    /// Bytes of memory in use outside of blocks.
     pub(crate) const fn memory(&self) -> usize {
         self.memory
     }
 
-    /// Bytes of all blocks.
+    /// Size of all blocks, in bytes.
     pub(crate) fn blocks(&self) -> usize {
         self.blocks.blocks.len() * BLOCK
     }
 
-    /// Bytes of payload that lie in blocks.
+    /// Unread payload bytes in blocks.
     pub(crate) const fn laid(&self) -> usize {
         self.blocks.held
     }
 
-    /// A piece leaves: its payload is not held any more.
+    /// Releases the payload of a piece that the application reads.
     pub(crate) fn release(&mut self, piece: &Piece) {
         self.blocks.release(piece.block, piece.payload.len());
     }
 
-    /// A piece that will be held for long pins no block.
+    /// Copies the payload of a piece that will be held for long out of its block.
     pub(crate) fn copy_out(&mut self, piece: &mut Piece) {
         if piece.block.is_some() {
             self.release(piece);
@@ -602,7 +608,7 @@ impl Reassembly {
         }
     }
 
-    /// Everything received so far belongs to the past (restart).
+    /// The peer restarted: drops all fragments.
     pub(crate) fn clear(&mut self) {
         for run in std::mem::take(&mut self.runs).into_values() {
             self.blocks.release(run.block, run.payload.len());
@@ -610,7 +616,7 @@ impl Reassembly {
         (self.bytes, self.chunks, self.memory) = (0, 0, 0);
     }
 
-    /// The counts agree with what is there.
+    /// Checks the counts.
     pub(crate) fn check(&self) -> Result<(), String> {
         let found = self
             .runs
@@ -646,7 +652,7 @@ mod tests {
         }
     }
 
-    /// With the tracker that chunks go through first; the first TSN is 1.
+    /// Reassembly with its TSN tracker; the first TSN is 1.
     struct Both(Reassembly, TsnTracker);
 
     impl Both {
@@ -687,8 +693,8 @@ mod tests {
         assert_eq!((&last.payload[..], last.beginning, last.end), (&b"e"[..], false, true));
     }
 
-    /// RFC 3758 3.6: what is left of a message that was given up is of no use. Each order of arrival of its
-    /// fragments and of the whole message behind or before it.
+    /// RFC 3758 3.6: the fragments of an abandoned message are dropped. Tries several orders of
+    /// arrival of fragments and of a whole message between them.
     #[test]
     fn what_can_never_be_completed_is_dropped_when_that_shows() {
         let first = fragment(1, true, false, b"a");
@@ -713,7 +719,7 @@ mod tests {
         }
     }
 
-    /// A part of the message has left: the application is told.
+    /// A part of the message was delivered: the application gets a notification.
     #[test]
     fn a_message_that_is_cut_off_during_its_delivery_is_aborted() {
         let mut r = Both::new();
@@ -725,7 +731,7 @@ mod tests {
         assert_eq!(r.0.held(), (0, 0));
     }
 
-    /// Fills a block: where it is, its number, and a piece of it that is the application's.
+    /// Fills a block; returns its address, its id and a piece that the application may keep.
     fn fill(blocks: &mut Blocks, byte: u8) -> (*const u8, BlockId, BytesMut) {
         let mut laid: Vec<_> = (0..4).map(|_| blocks.lay(&[byte; BLOCK / 4], 0)).collect();
         (laid[0].0.as_ptr(), laid[0].1, laid.remove(2).0)
@@ -734,7 +740,7 @@ mod tests {
     #[test]
     fn a_block_is_used_again_when_nothing_in_it_is_in_use() {
         let mut blocks = Blocks::new(16);
-        // All of it is handed to the application, which keeps what the test keeps.
+        // The application reads all of it and keeps what the test keeps.
         let mut fill = |byte| {
             let (at, id, piece) = fill(&mut blocks, byte);
             blocks.release(id, BLOCK);
@@ -745,7 +751,7 @@ mod tests {
         let (_, kept) = fill(3);
         let (second, _) = fill(4);
         assert_ne!(second, first);
-        // The first is in use still: new ones follow, up to so many.
+        // The first is still in use: new ones follow, up to the limit.
         let others: Vec<_> = (0..16).map(|_| fill(5).0).collect();
         assert!(!others.contains(&first));
         assert_eq!(others[15], second);
@@ -800,7 +806,7 @@ mod tests {
     }
 
     proptest! {
-        /// Messages of several fragments come out whole, in whatever order the fragments arrive.
+        /// Messages of several fragments are reassembled in any order of arrival.
         #[test]
         fn any_order_gives_the_messages(
             lengths in prop::collection::vec(1usize..6, 1..12),

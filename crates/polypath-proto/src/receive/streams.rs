@@ -1,7 +1,8 @@
-//! Messages in the order of their streams, ready for the application (RFC 9260 6.5, 6.6).
+//! Ordering of messages within streams, and the queue of messages ready for the application (RFC
+//! 9260 6.5, 6.6).
 //!
-//! What is held lies in structures of the association, not of each stream: a stream that nothing is held
-//! of costs its numbers alone, and nothing is searched for stream by stream.
+//! Held messages are stored per association, not per stream: a stream without held messages costs
+//! only its sequence numbers, and no operation searches stream by stream.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,20 +11,22 @@ use crate::StreamId;
 use crate::budget;
 use crate::send::Streams;
 
-/// The place of the first ordered message of a stream: what lies below it has a place too.
+/// The place of the first ordered message of a stream. Not 0, so that numbers before it have a
+/// place.
 const FIRST: u64 = 1 << 32;
 
-/// Numbers of ordered messages are counted on from [`FIRST`], so that nothing wraps.
+/// State of one inbound stream. Places count ordered messages from [`FIRST`] and do not wrap.
 #[derive(Clone, Copy, Debug)]
 struct InStream {
-    /// The ordered message to deliver next.
+    /// Place of the next ordered message to deliver.
     next: u64,
-    /// Those from this one up to `next` were skipped, and nothing behind them has been delivered.
+    /// Messages from this place up to `next`, exclusive, were skipped, and no later one was
+    /// delivered.
     skipped_from: u64,
-    /// The first and the last piece that is ready, by their place in [`Ready`]; 0 if there is none.
+    /// Places in [`Ready`] of the stream's first and last piece; `head` is 0 if there is none.
     head: u64,
     tail: u64,
-    /// It stands in the list of streams whose numbers have moved.
+    /// Whether the stream is in [`InStreams::moved`].
     moved: bool,
 }
 
@@ -34,7 +37,7 @@ impl Default for InStream {
 }
 
 impl InStream {
-    /// Where the message of this number stands, as seen from the next one.
+    /// The place of the message with this number, by serial arithmetic from the next one.
     fn place(&self, numbers: Numbers, number: u32) -> u64 {
         let offset = match numbers {
             Numbers::Ssn => i64::from((number as u16).wrapping_sub(self.next as u16).cast_signed()),
@@ -44,11 +47,11 @@ impl InStream {
     }
 }
 
-/// A piece that is ready, or has been taken by way of its stream.
+/// A piece that is ready, or `None` after it was read through its stream.
 #[derive(Debug)]
 struct Slot {
     piece: Option<Piece>,
-    /// The place of the next piece of the same stream, 0 if there is none.
+    /// The place of the next piece of the same stream; 0 if there is none.
     next: u64,
 }
 
@@ -56,9 +59,9 @@ struct Slot {
 #[derive(Debug)]
 struct Ready {
     slots: VecDeque<Slot>,
-    /// The place of the first slot, from 1 on.
+    /// The place of the first slot; places start at 1.
     first: u64,
-    /// Slots that hold a piece.
+    /// Number of slots that hold a piece.
     live: usize,
 }
 
@@ -71,11 +74,11 @@ impl Ready {
         self.slots.get_mut(place.checked_sub(self.first)? as usize)
     }
 
-    /// Puts it behind the others of its stream.
+    /// Appends a piece of `stream`.
     fn push(&mut self, stream: &mut InStream, piece: Piece) {
         let (len, capacity) = (self.slots.len(), self.slots.capacity());
         if len == capacity && len >= budget::SPARE_SLOTS {
-            // By less than double: what is spare counts as held.
+            // Grow by less than double: spare capacity counts as held.
             self.slots.reserve_exact(len / 8);
         }
         let place = self.first + len as u64;
@@ -107,7 +110,8 @@ impl Ready {
         piece
     }
 
-    /// Too many pieces were taken by way of their streams while others before them were not.
+    /// Whether too many slots are empty: pieces were read through their streams before earlier
+    /// ones.
     fn is_sparse(&self) -> bool {
         self.slots.len() > 2 * self.live + 64
     }
@@ -122,24 +126,26 @@ impl Ready {
 pub(crate) struct InStreams {
     streams: Vec<InStream>,
     ready: Ready,
-    /// Complete ordered messages that came too early, by stream and place.
+    /// Complete ordered messages that wait for earlier ones, by stream and place.
     early: BTreeMap<(StreamId, u64), Piece>,
-    /// Of these, those that came above a gap: by the place of their first TSN.
+    /// Those of `early` that arrived above a gap, by the place of their first TSN.
     above_gap: BTreeMap<u64, (StreamId, u64)>,
-    /// Streams whose numbers have moved since they last began anew.
+    /// Streams that have delivered or skipped an ordered message since the association began or all
+    /// streams were reset.
     moved: Vec<StreamId>,
-    /// Bytes of payload held, the chunks that they came in, and the memory of the payload outside of blocks.
+    /// Bytes of payload held, the number of their chunks, and the bytes of memory that payload
+    /// takes outside of blocks.
     bytes: usize,
     chunks: u32,
     outside: usize,
-    /// Pieces that have ever become ready, over all streams.
+    /// Total number of pieces that became ready, over all streams.
     ever_ready: u64,
     limit: u16,
     numbers: Numbers,
 }
 
-/// How messages are numbered: by stream sequence numbers of 16 bits in DATA chunks, by message
-/// identifiers of 32 in I-DATA chunks (RFC 8260 2.1).
+/// How messages are numbered: by 16-bit stream sequence numbers in DATA chunks, by 32-bit message
+/// identifiers in I-DATA chunks (RFC 8260 2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Numbers {
     #[default]
@@ -147,7 +153,7 @@ pub(crate) enum Numbers {
     Mid,
 }
 
-/// Memory of a piece's payload, if that is its own.
+/// Bytes of memory of a piece's payload, if that is outside of blocks.
 fn outside(piece: &Piece) -> usize {
     if piece.block.is_some() { 0 } else { budget::payload(piece.payload.len()) }
 }
@@ -173,7 +179,7 @@ impl InStreams {
         self.limit
     }
 
-    /// The peer numbers its messages so from the first one on.
+    /// Sets how the peer numbers its messages; called before the first one.
     pub(crate) const fn number_by(&mut self, numbers: Numbers) {
         self.numbers = numbers;
     }
@@ -190,7 +196,7 @@ impl InStreams {
         &mut self.streams[index]
     }
 
-    /// It is this message's turn on its stream.
+    /// Whether this message may be delivered next on its stream.
     pub(crate) fn is_next(&self, stream: StreamId, number: u32, unordered: bool) -> bool {
         let s = self.stream(stream);
         unordered || s.place(self.numbers, number) == s.next
@@ -201,13 +207,13 @@ impl InStreams {
         self.stream(stream).next as u32
     }
 
-    /// The ordered message of this number has been delivered, or skipped.
+    /// Whether the ordered message with this number was delivered or skipped.
     pub(crate) fn is_past(&self, stream: StreamId, number: u32) -> bool {
         let s = self.stream(stream);
         s.place(self.numbers, number) < s.next
     }
 
-    /// The message that came too early would become ready now: its turn has come, or it has none.
+    /// Whether this is an ordered message that has to wait for earlier ones.
     pub(crate) fn comes_early(&self, piece: &Piece) -> bool {
         !piece.unordered && {
             let s = self.stream(piece.stream);
@@ -215,8 +221,9 @@ impl InStreams {
         }
     }
 
-    /// Takes a message, or a piece of one whose turn it is. `above_gap`: something is missing below its first
-    /// TSN. Gives it back if an ordered message with this number was here before: the sender broke the protocol.
+    /// Adds a message, or a piece of the next one of its stream. `above_gap`: a TSN below its first
+    /// one is missing. Returns it as an error if its number was used before by an ordered message,
+    /// which violates the protocol.
     pub(crate) fn insert(&mut self, piece: Piece, above_gap: bool) -> Result<(), Piece> {
         let id = piece.stream;
         let numbers = self.numbers;
@@ -229,9 +236,9 @@ impl InStreams {
         let place = s.place(numbers, piece.number);
         if place != s.next {
             if (s.skipped_from..s.next).contains(&place) {
-                // Some senders name the number of an unordered message that they give up, against RFC 3758 3.2:
-                // the ordered message of this number is another one. It comes in its order, for nothing behind it
-                // has been delivered, and is new by its TSN.
+                // Some senders list the SSN of an abandoned unordered message, against RFC 3758
+                // 3.2, so the ordered message with this number may still arrive. Delivering it
+                // keeps the order, as no later one was delivered, and its TSN is new.
                 self.stream_mut(id).skipped_from = place + 1;
                 self.add(&piece);
                 self.now_ready(piece);
@@ -250,13 +257,13 @@ impl InStreams {
         let end = piece.end;
         self.add(&piece);
         self.now_ready(piece);
-        // `skipped_from` also while only a part of the message has come.
+        // `skipped_from` advances even if only a part of the message has arrived.
         self.move_to(id, s.next + u64::from(end), s.next + u64::from(end));
         self.release_early(id);
         Ok(())
     }
 
-    /// The next ordered message on a stream is another one.
+    /// Sets the next ordered message of a stream.
     fn move_to(&mut self, id: StreamId, next: u64, skipped_from: u64) {
         let s = self.stream_mut(id);
         (s.next, s.skipped_from) = (next, skipped_from);
@@ -265,7 +272,7 @@ impl InStreams {
         }
     }
 
-    /// What waited for the messages before it becomes ready.
+    /// Makes messages ready that waited for the ones just delivered or skipped.
     fn release_early(&mut self, id: StreamId) {
         let mut s = self.stream(id);
         while !self.early.is_empty()
@@ -285,17 +292,17 @@ impl InStreams {
         Some(piece)
     }
 
-    /// The sender has given up a message of which pieces have been delivered.
+    /// The peer has abandoned a message that was delivered in part: queues the notification.
     pub(crate) fn abort(&mut self, piece: Piece) {
-        // Its pieces went through here.
+        // Its pieces were delivered, so the stream exists.
         if usize::from(piece.stream.0) < self.streams.len() {
             self.add(&piece);
             self.now_ready(piece);
         }
     }
 
-    /// Ordered messages up to this one that are missing will not come: those that wait for them have
-    /// waited long enough (RFC 3758 3.6).
+    /// The peer has abandoned the missing ordered messages up to this one: makes those ready that
+    /// waited for them (RFC 3758 3.6).
     pub(crate) fn skip(&mut self, stream: StreamId, number: u32) {
         let numbers = self.numbers;
         let s = *self.stream_mut(stream);
@@ -318,7 +325,7 @@ impl InStreams {
         }
     }
 
-    /// Ordered messages that are missing will not come, on any stream.
+    /// No further message will arrive on any stream: makes all waiting ones ready.
     pub(crate) fn skip_all(&mut self) {
         while let Some(key) = self.early.first_key_value().map(|(key, _)| *key) {
             let Some(piece) = self.take_early(key) else { break };
@@ -345,14 +352,14 @@ impl InStreams {
         self.ever_ready += 1;
     }
 
-    /// The piece that has been ready for the longest time.
+    /// Takes the piece that became ready first.
     pub(crate) fn pop(&mut self) -> Option<Piece> {
         // The first slot is never empty.
         let stream = self.ready.slots.front()?.piece.as_ref()?.stream;
         self.pop_from(stream)
     }
 
-    /// The piece of this stream that has been ready for the longest time.
+    /// Takes the piece of this stream that became ready first.
     pub(crate) fn pop_from(&mut self, stream: StreamId) -> Option<Piece> {
         let s = self.streams.get_mut(usize::from(stream.0))?;
         let piece = self.ready.pop_from(s)?;
@@ -363,7 +370,7 @@ impl InStreams {
         Some(piece)
     }
 
-    /// Drops the slots of what has been taken.
+    /// Drops the empty slots.
     #[cold]
     fn close_up(&mut self) {
         let slots = std::mem::take(&mut self.ready.slots);
@@ -378,22 +385,22 @@ impl InStreams {
         }
     }
 
-    /// The application has something to read.
+    /// Whether the application has a message, or a piece of one, to read.
     pub(crate) const fn has_ready(&self) -> bool {
         self.ready.live > 0
     }
 
-    /// Pieces that have ever become ready.
+    /// Total number of pieces that became ready.
     pub(crate) const fn ever_ready(&self) -> u64 {
         self.ever_ready
     }
 
-    /// The early message with the highest TSN: where it begins.
+    /// Place of the first TSN of the highest early message above a gap.
     pub(crate) fn highest_early(&self) -> Option<u64> {
         self.above_gap.last_key_value().map(|(place, _)| *place)
     }
 
-    /// Forgets that message.
+    /// Drops that message.
     pub(crate) fn evict_highest(&mut self) -> Option<Piece> {
         let (_, key) = self.above_gap.pop_last()?;
         let piece = self.early.remove(&key)?;
@@ -401,23 +408,24 @@ impl InStreams {
         Some(piece)
     }
 
-    /// Bytes held, and chunks that they came in.
+    /// Payload bytes held, and the number of their chunks.
     pub(crate) const fn held(&self) -> (usize, u32) {
         (self.bytes, self.chunks)
     }
 
-    /// Bytes of memory that this takes, blocks aside.
+    /// Bytes of memory in use outside of blocks.
     pub(crate) fn memory(&self) -> usize {
         self.outside + self.early.len() * budget::EARLY + self.ready.memory()
     }
 
-    /// There are so many streams from now on.
+    /// Sets the number of inbound streams.
     pub(crate) const fn set_limit(&mut self, limit: u16) {
         self.limit = limit;
     }
 
-    /// The next ordered message on these streams has sequence number 0 (RFC 6525 5.2.2 E3). What came
-    /// too early can have no predecessor any more: gives what was dropped.
+    /// The next ordered message on these streams has sequence number 0 (RFC 6525 5.2.2 E3). Early
+    /// messages can no longer get the ones they wait for, so they are dropped. Returns the payload
+    /// bytes and chunks dropped.
     pub(crate) fn reset(&mut self, streams: &Streams) -> (usize, u32) {
         let before = self.held();
         match streams {
@@ -447,13 +455,14 @@ impl InStreams {
         }
     }
 
-    /// The peer starts to count anew (restart); what is ready stays ready. Gives what was dropped.
+    /// The peer restarted: resets all streams, and keeps messages that are ready. Returns the
+    /// payload bytes and chunks dropped.
     pub(crate) fn restart(&mut self, limit: u16) -> (usize, u32) {
         self.limit = limit;
         self.reset(&Streams::All)
     }
 
-    /// The counts agree with what is there.
+    /// Checks the counts and indices.
     pub(crate) fn check(&self) -> Result<(), String> {
         let ready = self.ready.slots.iter().filter_map(|slot| slot.piece.as_ref());
         let found =
@@ -547,7 +556,7 @@ mod tests {
         }
         s.skip(StreamId(1), 3);
         assert_eq!(drain(&mut s), [(1, 2), (1, 4), (1, 5)]);
-        // Old news, and a stream that nothing has come on.
+        // An outdated skip, and a skip on a stream without messages.
         s.skip(StreamId(1), 3);
         s.skip(StreamId(4), 0);
         assert_eq!(drain(&mut s), []);
@@ -567,7 +576,7 @@ mod tests {
         s.skip(StreamId(1), 3);
         assert!(put(&mut s, piece(1, 4, false)));
         assert!(!put(&mut s, piece(1, 3, false)), "too late for its order");
-        // What came early and was skipped over has been delivered.
+        // An early message that a skip covers is delivered once.
         assert!(put(&mut s, piece(1, 7, false)));
         s.skip(StreamId(1), 8);
         assert!(!put(&mut s, piece(1, 6, false)) && !put(&mut s, piece(1, 7, false)));
@@ -588,7 +597,7 @@ mod tests {
         assert_eq!(s.ever_ready(), 4);
     }
 
-    /// The application takes what comes on one stream while a message of another one waits.
+    /// The application reads one stream while messages of another one stay unread.
     #[test]
     fn what_was_taken_by_way_of_its_stream_leaves_no_trace() {
         let mut s = InStreams::new(10);

@@ -1,8 +1,7 @@
-//! Which TSNs have arrived: the cumulative TSN, the gap blocks and the duplicates
-//! (RFC 9260 3.3.4, 6.2).
+//! Tracking of received TSNs: the cumulative TSN, gap blocks and duplicates (RFC 9260 3.3.4, 6.2).
 //!
-//! A TSN's place counts TSNs from the association's first one, so that nothing wraps; structures that
-//! are sorted by TSN use places as keys.
+//! A TSN's place counts TSNs from the association's first one and does not wrap; structures sorted
+//! by TSN use places as keys.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +9,18 @@ use crate::Tsn;
 use crate::budget;
 use crate::wire::GapBlock;
 
-/// Duplicates remembered between two SACKs; more are acknowledged but not listed.
+/// Most duplicate TSNs listed in a SACK; further ones are not reported.
 const MAX_DUPLICATES: usize = 32;
 
-/// The place of the TSN before the first one: what lies below it has a place too.
+/// The place of the TSN before the first one. Not 0, so that lower TSNs have a place.
 const FIRST_PLACE: u64 = 1 << 32;
 
-/// What the tracker makes of a TSN.
+/// How a TSN relates to those received so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
-    /// The next one expected.
+    /// The TSN after the cumulative one.
     InSequence,
-    /// A new one above a gap or within one.
+    /// New, above or within a gap.
     OutOfSequence,
     /// Received before.
     Duplicate,
@@ -33,10 +32,10 @@ pub(crate) struct TsnTracker {
     cumulative: Tsn,
     /// The place of `cumulative`.
     place: u64,
-    /// The first and the last place of contiguous runs of TSNs, with at least one TSN missing between
-    /// neighbours and above `cumulative`.
+    /// The first and the last place of contiguous runs of TSNs, with at least one TSN missing
+    /// between neighbours and above `cumulative`.
     runs: BTreeMap<u64, u64>,
-    /// TSNs in `runs`.
+    /// Number of TSNs in `runs`.
     above: u64,
     duplicates: Vec<Tsn>,
 }
@@ -72,7 +71,7 @@ impl TsnTracker {
         self.cumulative.plus(place.wrapping_sub(self.place) as u32)
     }
 
-    /// The first TSN that the peer may use.
+    /// Whether this is the peer's initial TSN.
     pub(crate) fn is_first(&self, tsn: Tsn) -> bool {
         tsn == self.initial
     }
@@ -86,12 +85,12 @@ impl TsnTracker {
         self.runs.range(..=place).next_back().map(|(&first, &last)| (first, last))
     }
 
-    /// The TSN at this place has arrived, or is not expected any more.
+    /// Whether the TSN at this place has arrived or was skipped.
     pub(crate) fn has(&self, place: u64) -> bool {
         place <= self.place || self.run_at_or_below(place).is_some_and(|(_, last)| last >= place)
     }
 
-    /// What `tsn` would be, without noting it.
+    /// Classifies `tsn` without recording it.
     pub(crate) fn judge(&self, tsn: Tsn) -> Arrived {
         if !tsn.is_after(self.cumulative) {
             return Arrived::Duplicate;
@@ -108,7 +107,7 @@ impl TsnTracker {
         }
     }
 
-    /// Everything up to this place has arrived, or is not expected any more.
+    /// Advances the cumulative TSN to this place, and on over the run that follows.
     fn advance(&mut self, place: u64) {
         let mut place = place;
         if !self.runs.is_empty() {
@@ -121,7 +120,7 @@ impl TsnTracker {
         self.place = place;
     }
 
-    /// Notes a TSN that [`judge`](Self::judge) called new.
+    /// Records a TSN that [`judge`](Self::judge) found new.
     pub(crate) fn note(&mut self, tsn: Tsn) {
         let place = self.place_of(tsn);
         if place == self.place + 1 {
@@ -138,14 +137,13 @@ impl TsnTracker {
         self.above += 1;
     }
 
-    /// Whatever is missing up to `to`, which lies above the cumulative TSN, is not missed any more
-    /// (RFC 3758 3.6).
+    /// Skips the TSNs missing up to `to`, which is above the cumulative TSN (RFC 3758 3.6).
     pub(crate) fn forward(&mut self, to: Tsn) {
         self.advance(self.place_of(to));
     }
 
-    /// Forgets places above the cumulative TSN that have arrived, both ends included, to make room for
-    /// lower ones (RFC 9260 6.2: reneging).
+    /// Marks received places above the cumulative TSN as missing again, both ends included: their
+    /// chunks were dropped (RFC 9260 6.2: reneging).
     pub(crate) fn forget(&mut self, first: u64, last: u64) {
         let Some((from, to)) = self.run_at_or_below(first).filter(|run| run.1 >= last) else {
             return;
@@ -161,17 +159,17 @@ impl TsnTracker {
         self.above -= last - first + 1;
     }
 
-    /// The place of the highest TSN that has come.
+    /// The place of the highest TSN received.
     pub(crate) fn highest(&self) -> u64 {
         self.runs.last_key_value().map_or(self.place, |(_, &last)| last)
     }
 
-    /// How many TSNs below it have not.
+    /// Number of TSNs missing below the highest one received.
     pub(crate) fn missing(&self) -> u64 {
         self.highest() - self.place - self.above
     }
 
-    /// Bytes that the runs take.
+    /// Bytes of memory that the runs take.
     pub(crate) fn memory(&self) -> usize {
         self.runs.len() * budget::GAP_RUN
     }
@@ -181,13 +179,13 @@ impl TsnTracker {
         self.runs.iter().map_while(|(&first, &last)| self.block(first, last))
     }
 
-    /// Of these, what lies up to this place.
+    /// The parts of the gap blocks up to this place.
     pub(crate) fn gaps_up_to(&self, kept: u64) -> impl Iterator<Item = GapBlock> + '_ {
         let below = self.runs.range(..=kept);
         below.map_while(move |(&first, &last)| self.block(first, last.min(kept)))
     }
 
-    /// What lies above it.
+    /// The parts of the gap blocks above this place.
     pub(crate) fn gaps_above(&self, kept: u64) -> impl Iterator<Item = GapBlock> + '_ {
         let from =
             self.run_at_or_below(kept).filter(|run| run.1 > kept).map_or(kept + 1, |run| run.0);
@@ -206,12 +204,12 @@ impl TsnTracker {
         self.duplicates.iter().copied()
     }
 
-    /// A SACK has reported the duplicates.
+    /// Clears the duplicates after a SACK has reported them.
     pub(crate) fn duplicates_reported(&mut self) {
         self.duplicates.clear();
     }
 
-    /// The count agrees with the runs.
+    /// Checks the runs and their count.
     pub(crate) fn check(&self) -> Result<(), String> {
         let above: u64 = self.runs.iter().map(|(first, last)| last - first + 1).sum();
         let ends = self.runs.iter().map(|run| run.1);

@@ -1,9 +1,9 @@
-//! New data that leaves ahead of its turn: TSNs are given to chunks that faster paths will carry, and a
-//! chunk behind them leaves on a slower path now, to arrive when its turn has come.
+//! New data sent ahead of its order: TSNs are reserved for chunks that faster paths will carry, and
+//! a chunk with a higher TSN is sent on a slower path now, to arrive in order.
 //!
-//! What a receiver may hold is bounded in every direction: the window still is the peer's (RFC 9260
-//! 6.1 A), and the scheduler leaves a part of it to what lies below. If all of it is taken none the less, the
-//! chunk that the receiver waits for leaves as a probe of the window.
+//! The peer's window still limits this (RFC 9260 6.1 A), and the scheduler leaves part of the
+//! window to the reserved chunks. If the window is full nevertheless, the chunk that the peer waits
+//! for is sent as a window probe.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use crate::{PathId, Tsn};
 /// The chunks with [`Fate::Reserved`].
 #[derive(Debug)]
 pub(super) struct Reserved {
-    /// Their places in the ring's count.
+    /// Their places: offsets from the association's first TSN.
     places: BTreeSet<u64>,
     /// Their bytes, chunk headers included.
     bytes: usize,
-    /// The most payload of one of them since there was none.
+    /// Largest payload in bytes reserved since the set was last empty.
     largest: usize,
-    /// Bytes of chunks that left ahead of others and are not cumulatively acknowledged.
+    /// Bytes of chunks sent before lower TSNs and not cumulatively acknowledged.
     ahead: u32,
 }
 
@@ -29,7 +29,7 @@ impl Reserved {
         Self { places: BTreeSet::new(), bytes: 0, largest: 0, ahead: 0 }
     }
 
-    /// It leaves, or is acknowledged.
+    /// A reserved chunk is sent, acknowledged or abandoned.
     pub(super) fn remove(&mut self, place: u64, size: u32) {
         if self.places.remove(&place) {
             self.bytes -= size as usize;
@@ -39,7 +39,7 @@ impl Reserved {
         }
     }
 
-    /// A chunk has left the ring.
+    /// A chunk is removed from the ring.
     pub(super) fn gone(&mut self, chunk: &Outstanding) {
         if chunk.ahead {
             self.ahead -= chunk.size();
@@ -68,27 +68,27 @@ impl Reserved {
 }
 
 impl InFlight {
-    /// The lowest chunk that has its TSN and has not left.
+    /// The lowest reserved chunk.
     pub(crate) fn first_reserved(&self) -> Option<(Tsn, &Outstanding)> {
         self.reserved.places.first().and_then(|&place| self.at(place))
     }
 
-    /// Bytes of the chunks that have a TSN and have not left, headers included.
+    /// Bytes of the reserved chunks, headers included.
     pub(crate) const fn reserved_bytes(&self) -> usize {
         self.reserved.bytes
     }
 
-    /// Payload of the largest of them, at least.
+    /// Upper bound of the payload bytes of a reserved chunk.
     pub(crate) const fn largest_reserved(&self) -> usize {
         self.reserved.largest
     }
 
-    /// Bytes that left ahead of others and are not cumulatively acknowledged.
+    /// Bytes sent before chunks with lower TSNs and not cumulatively acknowledged.
     pub(crate) const fn ahead(&self) -> u32 {
         self.reserved.ahead
     }
 
-    /// One of the TSNs `first` to `last` has not been sent yet.
+    /// Whether a TSN from `first` to `last` is reserved and not sent yet.
     pub(crate) fn has_reserved_in(&self, first: Tsn, last: Tsn) -> bool {
         let span = self.place_of(first)..=self.place_of(last);
         !self.reserved.places.is_empty()
@@ -96,7 +96,7 @@ impl InFlight {
             && self.reserved.places.range(span).next().is_some()
     }
 
-    /// A reserved chunk leaves on `path`; `highest` is the highest TSN that has left there.
+    /// Marks a reserved chunk as sent on `path`; `highest` is the highest TSN sent on that path.
     pub(crate) fn send_reserved(
         &mut self,
         tsn: Tsn,
@@ -108,7 +108,7 @@ impl InFlight {
         let chunk = self.begin(tsn, path);
         let size = chunk.size();
         chunk.ahead = ahead;
-        // Else what left before it would report it missing.
+        // Otherwise higher TSNs sent before it would report it missing.
         chunk.own_recover = highest.filter(|highest| highest.is_after(tsn));
         self.reserved.ahead += if ahead { size } else { 0 };
         self.reserved.remove(place, size);
@@ -120,7 +120,7 @@ impl InFlight {
         self.get(tsn).map(|chunk| (tsn, chunk))
     }
 
-    /// Gives a TSN to the next chunk of the queue.
+    /// Reserves a TSN for the next queued chunk; false if the queue is empty or no TSN is free.
     fn reserve(&mut self, queue: &mut SendQueue, largest: usize) -> bool {
         let next = self.next_tsn();
         let place = self.place_of(next);
@@ -140,7 +140,7 @@ impl InFlight {
 }
 
 impl Sender {
-    /// Payload of the lowest chunk that has not been sent, if it may have at most `largest`.
+    /// Payload bytes of the lowest unsent chunk, if a new chunk may have at most `largest`.
     pub(crate) fn next_new_size(&self, largest: usize) -> Option<usize> {
         match self.flight.first_reserved() {
             Some((_, chunk)) => Some(chunk.payload.len()),
@@ -148,14 +148,14 @@ impl Sender {
         }
     }
 
-    /// Bytes that have not been sent.
+    /// Unsent bytes: queued payload, and reserved chunks with their headers.
     pub(crate) const fn waiting(&self) -> usize {
         self.queue.bytes() + self.flight.reserved_bytes()
     }
 
-    /// The chunk for a path on which `ahead` bytes of others are to leave elsewhere meanwhile, where
-    /// `highest` was the highest to leave: behind those bytes and, as far as there is such, above
-    /// `highest`. Gives TSNs to what lies below it.
+    /// Picks the chunk for a slower path: the lowest one with at least `ahead` unsent bytes below
+    /// it and a TSN above `highest`, the highest TSN sent on that path; failing that, the highest
+    /// reserved chunk. Reserves TSNs for the unsent data below it.
     pub(crate) fn next_ahead(
         &mut self,
         ahead: usize,
@@ -171,7 +171,7 @@ impl Sender {
         while lacks(flight) && flight.reserve(queue, largest) {}
         let mut below = flight.reserved_bytes();
         let mut chosen = None;
-        // From the end: there is where the last one was, mostly.
+        // From the end: the chunk picked is usually near it.
         for &place in flight.reserved.places.iter().rev() {
             let (tsn, chunk) = flight.at(place)?;
             below -= chunk.size() as usize;
@@ -191,7 +191,7 @@ mod tests {
     use crate::policy::stream_scheduler::FIRST_COME;
     use crate::{Config, Message, StreamId, Time};
 
-    /// A sender with so many messages of 84 bytes, 100 with the header.
+    /// A sender with `messages` queued messages of 84 bytes, 100 with the header.
     fn sender(messages: u32) -> Sender {
         let mut s = Sender::new(Tsn(u32::MAX - 1), (FIRST_COME.make)(&Config::rfc9260()));
         for _ in 0..messages {
@@ -212,17 +212,17 @@ mod tests {
         assert_eq!(s.next_ahead(300, None, 1000), Some(at(3)));
         assert_eq!((s.waiting(), s.flight.reserved_bytes()), (6 * 84 + 400, 400));
         send(&mut s, at(3), None);
-        // The next lies above it, were fewer bytes asked for.
+        // The next chunk has a higher TSN even if fewer bytes are asked for.
         assert_eq!(s.next_ahead(200, Some(at(3)), 1000), Some(at(4)));
         send(&mut s, at(4), Some(at(3)));
         assert_eq!(s.next_ahead(100, None, 1000), Some(at(1)));
         assert_eq!(s.next_ahead(500, Some(at(4)), 1000), Some(at(7)));
-        // Not enough of them: the last.
+        // Too few bytes are queued: the last chunk.
         assert_eq!(s.next_ahead(5000, Some(at(4)), 1000), Some(at(9)));
         assert!(s.queue.is_empty());
         assert_eq!((s.flight.ahead(), s.flight.bytes()), (200, 200));
         assert!(s.flight.has_reserved_in(at(2), at(3)) && !s.flight.has_reserved_in(at(3), at(4)));
-        // The lowest leaves last on a path: what left before it there says nothing of it.
+        // The lowest is sent last on a path: chunks sent there before do not report it missing.
         let first = s.flight.first_reserved().unwrap().0;
         assert_eq!(first, at(0));
         send(&mut s, first, Some(at(4)));

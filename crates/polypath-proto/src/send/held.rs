@@ -1,11 +1,12 @@
-//! Messages that must not get sequence numbers yet: their streams are being reset (RFC 6525 5.1.2).
+//! Messages that get no sequence numbers yet because their streams are being reset (RFC 6525
+//! 5.1.2).
 
 use std::collections::{BTreeSet, VecDeque};
 
 use super::queue::Queued;
 use crate::StreamId;
 
-/// Streams of an association.
+/// A set of streams of an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Streams {
     All,
@@ -13,7 +14,7 @@ pub(crate) enum Streams {
 }
 
 impl Streams {
-    /// As a request lists them: no number stands for all.
+    /// The streams that a request lists: an empty list means all.
     pub(crate) fn listed(streams: impl IntoIterator<Item = u16>) -> Self {
         let some: BTreeSet<u16> = streams.into_iter().collect();
         if some.is_empty() { Self::All } else { Self::Some(some) }
@@ -26,7 +27,7 @@ impl Streams {
         }
     }
 
-    /// Whether all of `others` are among these, where there are `count` streams.
+    /// Whether all of `others` are among these, in an association with `count` streams.
     pub(crate) fn includes(&self, others: &Self, count: u16) -> bool {
         match others {
             Self::All => (0..count).all(|s| self.contains(StreamId(s))),
@@ -34,7 +35,7 @@ impl Streams {
         }
     }
 
-    /// The numbers, ascending; none for all.
+    /// The stream ids, ascending; empty for all streams.
     pub(crate) fn list(&self) -> Vec<StreamId> {
         match self {
             Self::All => Vec::new(),
@@ -43,16 +44,16 @@ impl Streams {
     }
 }
 
-/// What waits for the end of a reset.
+/// Messages that wait for the end of a reset.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     streams: Option<Streams>,
-    /// In the order in which they came.
+    /// In the order in which they were queued, so with ascending numbers.
     messages: VecDeque<Queued>,
 }
 
 impl Held {
-    /// From now on, messages on these streams wait here.
+    /// From now on, messages on these streams are held.
     pub(super) fn hold(&mut self, streams: Streams) {
         debug_assert!(self.streams.is_none(), "one reset at a time");
         self.streams = Some(streams);
@@ -82,17 +83,17 @@ impl Held {
         self.messages.binary_search_by_key(&number, |m| m.number).ok()
     }
 
-    /// The message of this number, if it is here.
+    /// The message with this number, if it is held.
     pub(super) fn get(&self, number: u64) -> Option<&Queued> {
         self.messages.get(self.find(number)?)
     }
 
-    /// It is given up.
+    /// Removes an abandoned message.
     pub(super) fn remove(&mut self, number: u64) -> Option<Queued> {
         self.messages.remove(self.find(number)?)
     }
 
-    /// The reset is over: the messages.
+    /// The reset is over: returns the held messages.
     pub(super) fn release(&mut self) -> VecDeque<Queued> {
         std::mem::take(self).messages
     }

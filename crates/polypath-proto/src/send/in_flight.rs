@@ -1,6 +1,6 @@
 //! Chunks that have a TSN and are not yet cumulatively acknowledged: a ring indexed by TSN offset.
 //!
-//! Acknowledging costs O(acknowledged + gap blocks), never a walk over all that is in flight.
+//! Processing a SACK costs O(acknowledged + gap blocks), never a walk over all outstanding chunks.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,65 +19,65 @@ use crate::{Mid, PathId, Ppid, Ssn, StreamId, Time, Tsn};
 
 mod abandon;
 
-/// What the sender believes of a chunk.
+/// State of an outstanding chunk, as the sender sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Sent, and nothing heard of it.
+    /// Sent and not yet acknowledged.
     InFlight,
     /// Acknowledged by a gap block; the receiver may still renege.
     Acked,
-    /// To be sent again.
+    /// Waits for retransmission.
     Lost(LossCause),
-    /// Given up (RFC 3758 3.4): neither in flight nor to be sent again.
+    /// Abandoned (RFC 3758 3.4): neither in flight nor to be retransmitted.
     Abandoned,
-    /// It has its TSN and has not left yet: higher ones left before it on slower paths.
+    /// Has a TSN but has not been sent yet: slower paths sent higher TSNs first.
     Reserved,
 }
 
 #[derive(Debug)]
 pub(crate) struct Outstanding {
-    /// Empty once the receiver has promised to keep it.
+    /// User data; emptied when the chunk is abandoned or the peer reports it as non-renegable.
     pub(crate) payload: Bytes,
-    /// Bytes of the payload when it left.
+    /// Original length of the payload in bytes.
     payload_len: u32,
-    /// Bytes of padding that count.
+    /// Bytes of padding that count towards windows.
     padding: u8,
     pub(crate) stream: StreamId,
     mid: Mid,
-    /// The number of the fragment, in an I-DATA chunk.
+    /// Fragment sequence number, in an I-DATA chunk.
     fsn: Option<u32>,
     pub(crate) ppid: Ppid,
     unordered: bool,
     beginning: bool,
     end: bool,
     immediate: bool,
-    /// Its message, if that may be given up.
+    /// Its message, if that may be abandoned.
     pub(crate) partial: Option<Arc<Partial>>,
-    /// It has been given up, whatever is acknowledged of it.
+    /// Whether it was abandoned; stays set when a gap block acknowledges the chunk.
     pub(crate) abandoned: bool,
-    /// It was in flight then: missing reports still show that it was lost (RFC 3758 3.5 F5).
+    /// Whether it was abandoned in flight: missing reports still show its loss (RFC 3758 3.5 F5).
     watched: bool,
-    /// Streams are reset behind it: numbers of messages mean something else from here on.
+    /// A stream reset follows this chunk: message identifiers of later chunks start anew.
     before_reset: bool,
     pub(crate) fate: Fate,
     pub(crate) fast_retransmitted: bool,
-    /// It has been marked for fast retransmission, whatever came after.
+    /// Whether it was ever marked for fast retransmission; never cleared.
     pub(crate) ever_fast_retransmitted: bool,
-    /// The path that it was last sent to.
+    /// The path it was last sent on.
     pub(crate) path: PathId,
-    /// It has been sent to another path before.
+    /// Whether it was sent on more than one path.
     pub(crate) wandered: bool,
     pub(crate) transmissions: u32,
     /// When it was last sent.
     pub(crate) sent: Time,
-    /// Recover point of its own: the highest TSN that had been sent when it was last fast
-    /// retransmitted, if it ever was; or when it first left, if higher ones had left on its path before.
+    /// Recover point of this chunk: the highest TSN sent when it was last fast retransmitted. For a
+    /// chunk first sent after higher TSNs on its path, the highest of those.
     pub(crate) own_recover: Option<Tsn>,
-    /// Missing reports.
+    /// Number of missing reports.
     pub(crate) reports: u32,
-    /// It has counted towards partial_bytes_acked (CMT by ns-2's procedures).
+    /// Whether it has counted towards partial_bytes_acked (CMT by ns-2's procedures).
     pub(crate) counted: bool,
-    /// It left before others with a lower TSN.
+    /// Whether it was sent before chunks with lower TSNs.
     pub(super) ahead: bool,
 }
 
@@ -115,7 +115,7 @@ impl Outstanding {
         }
     }
 
-    /// What it counts for in windows: chunk header, payload and padding.
+    /// Bytes that it counts towards windows: chunk header, payload and padding.
     pub(crate) fn size(&self) -> u32 {
         let header = if self.fsn.is_some() { I_DATA_HEADER_LEN } else { DATA_HEADER_LEN };
         header as u32 + self.payload_len + u32::from(self.padding)
@@ -125,12 +125,13 @@ impl Outstanding {
         self.partial.as_ref().is_some_and(|p| p.number == message.number)
     }
 
-    /// What a retransmission policy is told of it.
+    /// This chunk as a retransmission policy sees it.
     pub(crate) const fn as_lost(&self, tsn: Tsn, cause: LossCause) -> LostChunk {
         LostChunk { tsn, cause, last_path: self.path, transmissions: self.transmissions }
     }
 
-    /// Writes it as DATA or I-DATA. `immediate`: besides the application, the sender asks for a SACK.
+    /// Writes it as DATA or I-DATA. `immediate` sets the I bit even if the application did not ask
+    /// for it.
     pub(crate) fn write(
         &self,
         tsn: Tsn,
@@ -144,7 +145,7 @@ impl Outstanding {
             return w.data(&Data {
                 tsn,
                 stream,
-                // RFC 9260 3.3.1 gives 16 bits to it, and no meaning where order has none.
+                // RFC 9260 3.3.1: 16 bits, without meaning in an unordered chunk.
                 ssn: Ssn(if unordered { 0 } else { self.mid.0 as u16 }),
                 ppid: self.ppid,
                 unordered,
@@ -169,44 +170,44 @@ impl Outstanding {
     }
 }
 
-/// Runs of chunks that the receiver has promised to keep and whose payload is let go, at most.
+/// Most runs of non-renegable chunks whose payload is freed before the cumulative ack.
 const MOST_KEPT: usize = 512;
 
-/// TSNs are used up to so far beyond the cumulative ack point, exclusively. A receiver compares the stream
-/// sequence numbers that it holds by serial arithmetic (RFC 9260 1.6), which has 15 bits for "after"; RFC 9260
-/// 6.1 allows 2^16 - 1 messages of a stream. And beyond twice as many TSNs no gap block reaches (3.3.4): a
-/// chunk there would stay in flight until all that is missing below it has come.
+/// TSNs are assigned up to this distance above the cumulative TSN ack point, exclusive. A receiver
+/// compares stream sequence numbers by serial arithmetic (RFC 9260 1.6), which has 15 bits for
+/// "after"; RFC 9260 6.1 allows 2^16 - 1 messages of a stream. Gap blocks reach twice this distance
+/// (3.3.4): a chunk beyond that would stay in flight until everything missing below it has arrived.
 pub(super) const MOST_TSNS: u64 = 1 << 15;
 
-/// Both ends included; counted from the first TSN ever, so that nothing wraps.
+/// A run of places, both ends included. A place counts TSNs from the association's first one and
+/// does not wrap.
 type Span = (u64, u64);
 
 #[derive(Debug)]
 pub(crate) struct InFlight {
     ring: VecDeque<Outstanding>,
-    /// TSN of the ring's first chunk (the cumulative TSN ack point plus one), and its place in the
-    /// count from the first TSN ever.
+    /// TSN of the ring's first chunk (the cumulative TSN ack point plus one), and its place.
     first: Tsn,
     first_place: u64,
-    /// What gap blocks acknowledge, ascending.
+    /// Runs that the last gap blocks acknowledge, ascending.
     acked: Vec<Span>,
-    /// Spare memory for the next list of gap blocks.
+    /// The previous `acked`; its memory is reused for the next SACK.
     spare: Vec<Span>,
-    /// Of these, what the receiver has promised to keep (NR-SACK).
+    /// The runs of these that the peer reported as non-renegable (NR-SACK).
     kept: Vec<Span>,
     lost: BTreeSet<u64>,
     /// Bytes with fate `InFlight`.
     bytes: u32,
-    /// Chunks that were given up.
+    /// Number of abandoned chunks.
     abandoned: usize,
-    /// Up to this place, which is not included, a FORWARD TSN may skip.
+    /// Place up to which, exclusive, a FORWARD TSN may skip.
     skippable: u64,
-    /// A chunk was lost whose message may be given up.
+    /// A chunk was lost whose message may be abandoned.
     partly_lost: bool,
-    /// Operations, see [`budget`].
+    /// Operations so far; see [`budget`].
     looked: u64,
     pub(super) reserved: Reserved,
-    /// Chunks count with their padding (RFC 9260 7.2).
+    /// Whether chunks count with their padding (RFC 9260 7.2).
     padded: bool,
 }
 
@@ -235,12 +236,12 @@ impl InFlight {
         self.padded = false;
     }
 
-    /// What a chunk with so many bytes, its header included, counts for.
+    /// Bytes that a chunk of `bytes` bytes, header included, counts towards windows.
     pub(crate) const fn counted(&self, bytes: usize) -> u32 {
         if self.padded { bytes.next_multiple_of(4) as u32 } else { bytes as u32 }
     }
 
-    /// The TSN that the next new chunk gets.
+    /// TSN of the next new chunk.
     pub(crate) fn next_tsn(&self) -> Tsn {
         self.first.plus(self.ring.len() as u32)
     }
@@ -250,19 +251,20 @@ impl InFlight {
         self.first.prev()
     }
 
-    /// The highest TSN sent.
+    /// The highest TSN assigned; the same as the highest sent unless chunks are reserved.
     pub(crate) fn highest(&self) -> Tsn {
         self.next_tsn().prev()
     }
 
-    /// The highest TSN in the ring that does not wait for retransmission.
+    /// The highest TSN in the ring that waits neither for retransmission nor for its first
+    /// transmission.
     pub(crate) fn highest_not_lost(&self) -> Option<Tsn> {
         let waits = |c: &Outstanding| matches!(c.fate, Fate::Lost(_) | Fate::Reserved);
         let at = self.ring.iter().rposition(|c| !waits(c))?;
         Some(self.first.plus(at as u32))
     }
 
-    /// Chunks that are not cumulatively acknowledged.
+    /// Number of chunks that are not cumulatively acknowledged.
     pub(crate) fn len(&self) -> usize {
         self.ring.len()
     }
@@ -276,7 +278,7 @@ impl InFlight {
         self.ring.is_empty()
     }
 
-    /// No chunk gets another TSN before the ack point has moved.
+    /// Whether no further TSN may be assigned until the cumulative TSN ack point advances.
     pub(crate) fn is_full(&self) -> bool {
         self.ring.len() as u64 + 1 >= MOST_TSNS
     }
@@ -294,12 +296,12 @@ impl InFlight {
         self.first.plus((place - self.first_place) as u32)
     }
 
-    /// Its place in the count from the first TSN ever.
+    /// The place of a TSN: see [`Span`].
     pub(super) fn place_of(&self, tsn: Tsn) -> u64 {
         self.first_place + u64::from(tsn.offset_from(self.first))
     }
 
-    /// A new chunk leaves on `path`.
+    /// Assigns a TSN to a new chunk that is sent on `path`.
     pub(crate) fn push(&mut self, chunk: NewChunk, path: PathId) -> (Tsn, &Outstanding) {
         let tsn = self.next_tsn();
         let out = Outstanding::new(chunk, path, self.padded);
@@ -309,7 +311,7 @@ impl InFlight {
         (tsn, &self.ring[at])
     }
 
-    /// A new chunk gets its TSN and waits.
+    /// Assigns a TSN to a new chunk that is sent later.
     pub(super) fn push_reserved(&mut self, chunk: NewChunk) -> &Outstanding {
         let fate = Fate::Reserved;
         let out = Outstanding::new(chunk, PathId(0), self.padded);
@@ -318,7 +320,7 @@ impl InFlight {
         &self.ring[at]
     }
 
-    /// A chunk that waited leaves on `path`.
+    /// Marks a reserved chunk as sent on `path`.
     pub(super) fn begin(&mut self, tsn: Tsn, path: PathId) -> &mut Outstanding {
         let offset = tsn.offset_from(self.first) as usize;
         let chunk = &mut self.ring[offset];
@@ -328,7 +330,7 @@ impl InFlight {
         chunk
     }
 
-    /// The lowest chunk on each of `paths` paths that is not acknowledged by a gap block.
+    /// For each of `paths` paths, the lowest TSN last sent on it that no gap block acknowledges.
     pub(crate) fn first_on(&self, paths: usize) -> Vec<Option<Tsn>> {
         let mut first = vec![None; paths];
         let mut missing = paths;
@@ -345,12 +347,12 @@ impl InFlight {
         first
     }
 
-    /// The lowest chunk that is to be sent again.
+    /// The lowest chunk that waits for retransmission.
     pub(crate) fn first_lost(&self) -> Option<(Tsn, &Outstanding, LossCause)> {
         self.lost_from(self.first)
     }
 
-    /// The lowest chunk at or above `tsn` that is to be sent again.
+    /// The lowest chunk at or above `tsn` that waits for retransmission.
     pub(crate) fn lost_from(&self, tsn: Tsn) -> Option<(Tsn, &Outstanding, LossCause)> {
         let from = self.first_place + u64::from(tsn.offset_from(self.first));
         let place = *self.lost.range(from..).next()?;
@@ -363,8 +365,8 @@ impl InFlight {
         !self.lost.is_empty()
     }
 
-    /// A lost chunk leaves again, on `path`, where `highest` is the highest TSN sent that may tell of its
-    /// fate: where it was before, and the chunk.
+    /// Marks a lost chunk as retransmitted on `path`; `highest` is its recover point if this is a
+    /// fast retransmission. Returns the path it was sent on before, and the chunk.
     pub(crate) fn resend(
         &mut self,
         tsn: Tsn,
@@ -374,7 +376,7 @@ impl InFlight {
         let offset = tsn.offset_from(self.first) as usize;
         self.lost.remove(&(self.first_place + offset as u64));
         let chunk = &mut self.ring[offset];
-        // RFC 9260 7.2.4 (5): what was fast retransmitted is not so again; after a timeout it may be.
+        // RFC 9260 7.2.4 (5): a chunk is fast retransmitted once; after a timeout it may be again.
         chunk.fast_retransmitted = chunk.fate == Fate::Lost(LossCause::FastRetransmit);
         if chunk.fast_retransmitted {
             chunk.own_recover = Some(highest);
@@ -391,15 +393,15 @@ impl InFlight {
         self.ring.get_mut(tsn.offset_from(self.first) as usize)
     }
 
-    /// A chunk has left, for the first time or again.
+    /// Records when a chunk was sent, for the first time or again.
     pub(crate) fn set_sent(&mut self, tsn: Tsn, now: Time) {
         if let Some(chunk) = self.ring.get_mut(tsn.offset_from(self.first) as usize) {
             chunk.sent = now;
         }
     }
 
-    /// A chunk in flight is lost, or is lost again for another reason. True if it was in flight. The
-    /// loss of one that was abandoned in flight counts once.
+    /// Marks a chunk in flight as lost, or changes the cause of an earlier loss. Returns whether it
+    /// was in flight. The loss of a chunk abandoned in flight counts once.
     pub(crate) fn mark_lost(&mut self, tsn: Tsn, cause: LossCause) -> bool {
         let offset = tsn.offset_from(self.first) as usize;
         let Some(chunk) = self.ring.get_mut(offset) else { return false };
@@ -419,8 +421,8 @@ impl InFlight {
         was_in_flight
     }
 
-    /// T3-rtx has expired on `path`: what waits for its fast retransmission there now waits because of the
-    /// timeout, but for what `spares` keeps.
+    /// T3-rtx expired on `path`: chunks that wait for fast retransmission there count as lost by
+    /// the timeout, except those that `spares` selects.
     pub(crate) fn give_up_waiting(&mut self, path: PathId, spares: impl Fn(&Outstanding) -> bool) {
         for place in &self.lost {
             let chunk = &mut self.ring[(place - self.first_place) as usize];
@@ -431,8 +433,7 @@ impl InFlight {
         }
     }
 
-    /// Everything up to `cumulative` is acknowledged for good; calls `each` with what leaves and the
-    /// fate that it had.
+    /// Removes every chunk up to `cumulative`; calls `each` with the chunk and its last fate.
     pub(crate) fn ack_cumulative(
         &mut self,
         cumulative: Tsn,
@@ -471,9 +472,10 @@ impl InFlight {
         }
     }
 
-    /// The gap blocks of a SACK whose cumulative TSN ack is the ack point: calls `acked` with what
-    /// they acknowledge for the first time and the fate that it had, and `reneged` with what an
-    /// earlier SACK acknowledged and this one does not. Blocks that do not ascend are passed over.
+    /// Processes the gap blocks of a SACK whose cumulative TSN ack is the ack point. Calls `acked`
+    /// with each chunk that they newly acknowledge and its former fate, and `reneged` with each
+    /// chunk that an earlier SACK acknowledged and this one does not. Blocks that do not ascend are
+    /// ignored.
     pub(crate) fn ack_gaps(
         &mut self,
         gaps: impl Iterator<Item = GapBlock>,
@@ -518,8 +520,8 @@ impl InFlight {
         self.looked += looked;
     }
 
-    /// The receiver keeps what these gap blocks of the last SACK name: their payload is of no use any
-    /// more. Gives the bytes.
+    /// Frees the payload of the chunks in these non-renegable gap blocks of the last SACK. Returns
+    /// the bytes freed.
     pub(crate) fn release(&mut self, gaps: impl Iterator<Item = GapBlock>) -> usize {
         let mut named = Vec::new();
         spans_of(self.first_place, gaps, &mut named);
@@ -529,7 +531,8 @@ impl InFlight {
         self.looked += (self.acked.len() + self.kept.len()) as u64;
         let new = union(&intersection(&named, &self.acked), &self.kept);
         if new.len() > MOST_KEPT {
-            // Each further SACK is compared with all of them: the rest is held until it is acknowledged.
+            // Every later SACK is compared with all of these runs: payload beyond the limit is kept
+            // until it is cumulatively acknowledged.
             return 0;
         }
         let mut bytes = 0;
@@ -541,7 +544,8 @@ impl InFlight {
         bytes
     }
 
-    /// The receiver has promised to keep what this SACK does not name: an older one.
+    /// Whether this SACK is outdated: it lacks chunks that an earlier one reported as
+    /// non-renegable.
     pub(crate) fn knows_more(&self, sack: &Sack<'_>) -> bool {
         if sack.cumulative_tsn_ack != self.ack_point() || self.kept.is_empty() {
             return false;
@@ -558,9 +562,9 @@ impl InFlight {
         self.acked.last().map_or_else(|| self.ack_point(), |s| self.tsn_at(s.1))
     }
 
-    /// Calls `each` with every chunk below `horizon` that the last SACK does not acknowledge: those
-    /// between its gap blocks, and beyond them if the horizon is; those that were abandoned in flight
-    /// too, and those that wait for retransmission if `lost`.
+    /// Calls `each` with every chunk in flight below `horizon` that the last SACK does not
+    /// acknowledge, even above its highest gap block. Includes chunks abandoned in flight, and with
+    /// `lost` those that wait for retransmission.
     pub(crate) fn for_each_missing(
         &mut self,
         horizon: Tsn,
@@ -591,9 +595,8 @@ impl InFlight {
         self.looked += looked;
     }
 
-    /// Calls `each`, in the order of TSNs, with every chunk up to the highest one acknowledged that
-    /// the SACK before the last did not acknowledge: the last one may have. And with the next one, if
-    /// it is wanted.
+    /// Calls `each`, in TSN order, with every chunk up to the highest acknowledged one that was not
+    /// yet acknowledged before the last SACK. With `next_too`, the range ends one chunk later.
     pub(crate) fn for_each_scanned(
         &mut self,
         next_too: bool,
@@ -603,7 +606,7 @@ impl InFlight {
         let last =
             (highest + u64::from(next_too)).min(self.first_place + self.ring.len() as u64 - 1);
         let Self { first, first_place, ring, spare, looked, .. } = self;
-        // `spare` holds the spans that were acknowledged before.
+        // `spare` holds the runs acknowledged before the last SACK.
         difference(&[(*first_place, last)], spare, |place| {
             *looked += 1;
             let offset = (place - *first_place) as usize;
@@ -617,13 +620,13 @@ impl InFlight {
         self.ring.iter().enumerate().map(|(i, c)| (self.first.plus(i as u32), c))
     }
 
-    /// Forgets everything; the next chunk has TSN `initial`.
+    /// Drops all chunks; the next one gets TSN `initial`.
     pub(crate) fn restart(&mut self, initial: Tsn) {
         let (padded, looked) = (self.padded, self.looked);
         *self = Self { padded, looked, ..Self::new(initial) };
     }
 
-    /// The counts agree with the ring.
+    /// Checks that the counts agree with the ring.
     pub(crate) fn check(&self) -> Result<(), String> {
         let bytes: u64 = self
             .ring
@@ -646,7 +649,7 @@ impl InFlight {
                 self.lost.len()
             ));
         }
-        // Of what the receiver keeps, and of what was given up, nothing is held; of all else everything.
+        // Non-renegable and abandoned chunks hold no payload; all others hold all of it.
         let mut kept = self.kept.iter().peekable();
         let mut places = self.first_place..;
         let unsound = self.ring.iter().find(|c| {
@@ -667,11 +670,11 @@ impl InFlight {
     }
 }
 
-/// The places of gap blocks that count from below the ring's first place. Blocks that do not ascend are
-/// passed over, or, if they begin within what came before, what they have beyond it is.
+/// Converts the gap blocks of a SACK whose cumulative TSN ack is the ack point to places. A block
+/// that begins within or below an earlier one is ignored.
 fn spans_of(first_place: u64, gaps: impl Iterator<Item = GapBlock>, spans: &mut Vec<Span>) {
     spans.clear();
-    // A gap block counts from the ack point, which lies one below the ring.
+    // Gap blocks count from the ack point, one below the ring.
     let base = first_place.wrapping_sub(1);
     for g in gaps.filter(|g| g.is_sound()) {
         let first = base.wrapping_add(g.start.into());
@@ -684,7 +687,7 @@ fn spans_of(first_place: u64, gaps: impl Iterator<Item = GapBlock>, spans: &mut 
     }
 }
 
-/// What is in either; both ascend.
+/// Places in `a` or `b`; both ascend.
 fn union(a: &[Span], b: &[Span]) -> Vec<Span> {
     let mut all: Vec<Span> = a.iter().chain(b).copied().collect();
     all.sort_unstable();
@@ -698,7 +701,7 @@ fn union(a: &[Span], b: &[Span]) -> Vec<Span> {
     spans
 }
 
-/// What is in both; both ascend.
+/// Places in both `a` and `b`; both ascend.
 fn intersection(a: &[Span], b: &[Span]) -> Vec<Span> {
     let mut spans = Vec::new();
     let (mut i, mut j) = (0, 0);
@@ -785,7 +788,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain map: random SACKs, losses and retransmissions.
+        /// Compares random SACKs, losses and retransmissions with a plain map.
         #[test]
         fn agrees_with_a_map(start in any::<u32>(), steps in prop::collection::vec((0u8..5, any::<u16>(), any::<u32>()), 1..80)) {
             let mut f = InFlight::new(Tsn(start));

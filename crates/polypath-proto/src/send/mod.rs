@@ -1,4 +1,5 @@
-//! From messages to DATA chunks in flight: the send buffer, fragments, the ring, the peer's window.
+//! The sending half of an association: send buffer, fragmentation, outstanding chunks, peer's
+//! window.
 
 mod ahead;
 mod held;
@@ -15,7 +16,7 @@ pub(crate) use partial::{Abandonments, Limit, Partial};
 pub(crate) use queue::NewChunk;
 use queue::SendQueue;
 
-/// Sizes, for the account of memory.
+/// Sizes in bytes, for the memory account in [`budget`].
 pub(crate) const QUEUED_SIZE: usize = size_of::<queue::Queued>();
 pub(crate) const OUTSTANDING_SIZE: usize = size_of::<Outstanding>();
 pub(crate) const PARTIAL_SIZE: usize = size_of::<Partial>();
@@ -25,37 +26,36 @@ pub(crate) const PARTIAL_SIZE: usize = size_of::<Partial>();
 pub(crate) struct Sender {
     pub(crate) queue: SendQueue,
     pub(crate) flight: InFlight,
-    /// What the peer's receive buffer still takes, by its last word and what has left since
-    /// (RFC 9260 6.2.1).
+    /// The peer's remaining window in bytes: last a_rwnd less the data in flight (RFC 9260 6.2.1).
     pub(crate) peer_rwnd: u32,
-    /// The window of the peer's last SACK.
+    /// The a_rwnd of the peer's last SACK, in bytes.
     pub(crate) announced: u32,
-    /// The largest window that the peer has announced: its receive buffer, as far as it shows.
+    /// The largest window that the peer has announced: the best estimate of its receive buffer.
     pub(crate) largest_window: u32,
-    /// Payload bytes that are not yet cumulatively acknowledged: waiting, in flight or lost.
+    /// Payload bytes that the send buffer holds: queued, in flight or lost.
     pub(crate) buffered: usize,
-    /// Payload of the largest message that was ever taken.
+    /// Payload bytes of the largest message ever accepted.
     pub(crate) largest_message: usize,
-    /// A send was refused for want of room; the application wants to hear when there is some.
+    /// Whether the send buffer rejected a message: the application waits for a writable event.
     pub(crate) starved: bool,
-    /// A SACK has come since T3-rtx last expired.
+    /// Whether a SACK has arrived since T3-rtx last expired.
     pub(crate) heard: bool,
     pub(crate) probe: WindowProbe,
-    /// A message that may be given up was sent.
+    /// Whether any message that may be abandoned was sent.
     pub(crate) unreliable: bool,
     pub(crate) abandonments: Abandonments,
 }
 
-/// Asking a peer whose window is closed whether it still is (RFC 9260 6.1 A).
+/// State of zero window probing (RFC 9260 6.1 A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WindowProbe {
-    /// The window is open, or something is in flight that will be answered.
+    /// The window is open, or data in flight will cause a SACK.
     Idle,
-    /// The window is closed: one chunk may leave then.
+    /// The window is closed: one chunk may be sent at this time.
     At(Time),
-    /// One chunk may leave now.
+    /// One chunk may be sent now.
     Allowed,
-    /// It has left, and T3-rtx runs for it.
+    /// The probe was sent, and T3-rtx runs for it.
     Sent(Tsn),
 }
 
@@ -77,7 +77,7 @@ impl Sender {
         }
     }
 
-    /// Bytes of memory in use. Chunks whose payload the receiver keeps still take their place.
+    /// Bytes of memory in use. Non-renegable chunks count too: only their payload is freed.
     pub(crate) fn memory(&self) -> usize {
         let (waiting, outstanding) = (self.queue.messages(), self.flight.len());
         let partial = if self.unreliable { budget::PARTIAL } else { 0 };
@@ -86,24 +86,24 @@ impl Sender {
             + outstanding * (budget::OUTSTANDING + partial)
     }
 
-    /// Bytes that a send buffer of this size still takes, which counts payload, and bookkeeping as far as
-    /// that is more than half the buffer.
+    /// Free bytes in a send buffer of `buffer` bytes. Payload counts; bookkeeping counts only where
+    /// it exceeds about half the buffer.
     pub(crate) fn room(&self, buffer: usize) -> usize {
         let memory = budget::send_limit(buffer).saturating_sub(self.memory());
         buffer.saturating_sub(self.buffered).min(memory)
     }
 
-    /// Nothing waits and nothing is unacknowledged.
+    /// Whether all messages are sent and acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.queue.is_through() && self.flight.is_empty()
     }
 
-    /// Nothing waits to be sent, for the first time or again.
+    /// Whether no chunk waits for its transmission or retransmission.
     pub(crate) fn is_idle(&self) -> bool {
         self.queue.is_empty() && !self.flight.has_lost() && self.flight.reserved_bytes() == 0
     }
 
-    /// The peer's window after a SACK: what it announces less what is in flight (RFC 9260 6.2.1).
+    /// Sets the peer's window after a SACK: a_rwnd less the bytes in flight (RFC 9260 6.2.1).
     pub(crate) const fn set_window(&mut self, a_rwnd: u32) {
         self.announced = a_rwnd;
         if a_rwnd > self.largest_window {
@@ -112,42 +112,43 @@ impl Sender {
         self.peer_rwnd = a_rwnd.saturating_sub(self.flight.bytes());
     }
 
-    /// RFC 9260 6.1 A: the peer's window has room for `size` bytes, or nothing is in flight and it is
-    /// time to probe.
+    /// Whether a new chunk of `size` bytes may be sent: it fits the peer's window, or it is time to
+    /// probe the window (RFC 9260 6.1 A).
     pub(crate) fn peer_has_room(&self, size: u32) -> bool {
         size <= self.peer_rwnd || (self.nothing_helps() && self.probe == WindowProbe::Allowed)
     }
 
-    /// The same for a chunk that has a TSN: it is no use as a probe if it is not what the peer waits for.
+    /// Like [`peer_has_room`](Self::peer_has_room) for a chunk with a TSN: only the one that the
+    /// peer waits for can probe its window.
     pub(crate) fn peer_has_room_for(&self, tsn: Tsn, size: u32) -> bool {
         let awaited = tsn == self.flight.ack_point().next() || self.flight.bytes() == 0;
         size <= self.peer_rwnd || (awaited && self.peer_has_room(size))
     }
 
-    /// The chunk that the peer waits for has not left, and it is time to probe: before what is sent again,
-    /// which the peer has no use for.
+    /// Whether it is time to probe with a reserved chunk that the peer waits for. It takes
+    /// precedence over retransmissions, for which the peer has no room.
     pub(crate) fn is_overdue(&self) -> bool {
         let next = self.flight.ack_point().next();
         self.probe == WindowProbe::Allowed
             && self.flight.first_reserved().is_some_and(|(tsn, _)| tsn == next)
     }
 
-    /// T3-rtx has expired: what was in flight was no use.
+    /// T3-rtx expired: allows a probe if no data in flight can open the peer's window.
     pub(crate) fn probe_after_timeout(&mut self) {
         if self.nothing_helps() && matches!(self.probe, WindowProbe::Idle | WindowProbe::At(_)) {
             self.probe = WindowProbe::Allowed;
         }
     }
 
-    /// By the peer's last SACK, its window is smaller than the chunk that it waits for (RFC 9260 6.1 A: "rwnd
-    /// is smaller than the size of the next DATA chunk").
+    /// Whether the window in the peer's last SACK is smaller than the chunk that the peer waits for
+    /// (RFC 9260 6.1 A: "rwnd is smaller than the size of the next DATA chunk").
     pub(crate) fn is_shut(&self) -> bool {
         let next = self.flight.get(self.flight.ack_point().next());
         next.is_some_and(|chunk| chunk.size() > self.announced)
     }
 
-    /// What is in flight will not make the peer read: nothing is, or what it waits for is not, while chunks
-    /// that left ahead of others take its room.
+    /// Whether no data in flight can open the peer's window: nothing is in flight, or the chunk
+    /// that the peer waits for is not while chunks sent ahead of others fill the window.
     fn nothing_helps(&self) -> bool {
         let next = self.flight.ack_point().next();
         let awaited = |c: &Outstanding| c.fate != Fate::InFlight;
@@ -155,7 +156,7 @@ impl Sender {
             || (self.flight.ahead() > 0 && self.flight.get(next).is_some_and(awaited))
     }
 
-    /// A chunk of `size` bytes leaves.
+    /// Reduces the peer's window by a chunk of `size` bytes that is sent, and records a probe.
     pub(crate) fn charge_window(&mut self, tsn: Tsn, size: u32) {
         let awaited = tsn == self.flight.ack_point().next();
         if size > self.peer_rwnd && self.probe == WindowProbe::Allowed && awaited {
@@ -164,9 +165,10 @@ impl Sender {
         self.peer_rwnd = self.peer_rwnd.saturating_sub(size);
     }
 
-    /// Nothing more may leave now: is it the peer's closed window that holds everything up?
+    /// Called when nothing more may be sent: schedules a probe if the peer's closed window is the
+    /// reason.
     pub(crate) fn watch_window(&mut self, probe_at: Time) {
-        // What was given up waits for the answer to a FORWARD TSN, which has a timer of its own.
+        // Abandoned chunks wait for the answer to a FORWARD TSN, which has a timer of its own.
         let unacked =
             self.flight.has_lost() || (!self.flight.is_empty() && !self.flight.has_abandoned());
         let stuck = self.nothing_helps() && (!self.queue.is_empty() || unacked);
@@ -177,8 +179,8 @@ impl Sender {
         }
     }
 
-    /// The probe that the last SACK shows to have come too early: the window is open now, and the
-    /// peer does not have it.
+    /// The window probe that the peer dropped: the last SACK opens the window and does not
+    /// acknowledge it.
     pub(crate) fn refused_probe(&mut self) -> Option<Tsn> {
         let WindowProbe::Sent(tsn) = self.probe else { return None };
         match self.flight.get(tsn).filter(|c| c.fate == Fate::InFlight) {

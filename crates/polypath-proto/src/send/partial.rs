@@ -1,18 +1,18 @@
-//! What the sender keeps of a message that it may give up (RFC 3758 3.4, RFC 7496).
+//! Sender state of a message that may be abandoned (RFC 3758 3.4, RFC 7496).
 
 use std::collections::BTreeMap;
 
 use crate::reliability::{Abandoned, AbandonedCounts};
 use crate::{Message, Ppid, Reliability, StreamId, Time};
 
-/// When a message is given up.
+/// When a message is abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// RFC 3758 4.1.
+    /// At the end of its lifetime (RFC 3758 4.1).
     Until(Time),
-    /// RFC 7496 3.1: retransmissions of a chunk.
+    /// After this number of retransmissions of one of its chunks (RFC 7496 3.1).
     Retransmissions(u32),
-    /// RFC 7496 3.2.
+    /// When a message of higher priority needs its buffer space (RFC 7496 3.2).
     Priority(u32),
 }
 
@@ -26,7 +26,7 @@ impl Limit {
         }
     }
 
-    /// A chunk that has been sent so often and was lost is not to be sent again.
+    /// Whether a lost chunk that was sent `transmissions` times must not be retransmitted.
     pub(crate) fn is_reached(self, now: Time, transmissions: u32) -> bool {
         match self {
             // RFC 3758 4.1, TR4.
@@ -37,10 +37,10 @@ impl Limit {
     }
 }
 
-/// A message that may be given up.
+/// A message that may be abandoned.
 #[derive(Debug)]
 pub(crate) struct Partial {
-    /// Its number in the association.
+    /// Its number in the order in which the association's messages were queued.
     pub(crate) number: u64,
     pub(crate) stream: StreamId,
     pub(crate) ppid: Ppid,
@@ -51,7 +51,7 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// Of a message with a limit.
+    /// The state of `message`; `None` if it is reliable.
     pub(crate) fn of(message: &Message, number: u64, now: Time) -> Option<Self> {
         Some(Self {
             number,
@@ -65,7 +65,7 @@ impl Partial {
     }
 }
 
-/// Counts of what was given up.
+/// Counts of abandoned messages.
 #[derive(Debug, Default)]
 pub(crate) struct Abandonments {
     all: Abandoned,

@@ -1,5 +1,5 @@
-//! Messages that wait to become DATA chunks: a queue for each stream, and a scheduler that chooses
-//! among them (RFC 9260 6.9, RFC 8260 3).
+//! Messages that wait to be sent: a queue for each stream, and a scheduler that chooses among them
+//! (RFC 9260 6.9, RFC 8260 3).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, VecDeque};
@@ -16,24 +16,24 @@ use crate::{Message, Mid, Ppid, StreamId, Time};
 /// A fragment smaller than this is not worth its header: the message waits for the next packet.
 const LEAST_FRAGMENT: usize = 64;
 
-/// A stream on which nothing waits keeps memory for so many messages.
+/// An empty stream queue keeps memory for this number of messages.
 const MOST_SPARE: usize = 16;
 
-/// What the next DATA chunk carries; it has no TSN yet.
+/// Contents of the next DATA or I-DATA chunk, which has no TSN yet.
 #[derive(Debug)]
 pub(crate) struct NewChunk {
     pub(crate) stream: StreamId,
     pub(crate) mid: Mid,
-    /// The fragments of the message before this one, if messages are interleaved.
+    /// Fragment sequence number, if messages are interleaved.
     pub(crate) fsn: Option<u32>,
     pub(crate) ppid: Ppid,
     pub(crate) unordered: bool,
     pub(crate) beginning: bool,
     pub(crate) end: bool,
-    /// The application wants to hear of it soon: on the last fragment (RFC 7053 5).
+    /// Whether the application asked for an immediate SACK: on the last fragment (RFC 7053 5).
     pub(crate) immediate: bool,
     pub(crate) payload: Bytes,
-    /// Of a message that may be given up.
+    /// The message's state, if it may be abandoned.
     pub(crate) partial: Option<Arc<Partial>>,
 }
 
@@ -47,22 +47,22 @@ pub(super) struct Queued {
 #[derive(Debug, Default)]
 struct OutStream {
     messages: VecDeque<Queued>,
-    /// Bytes of the first message that have left in fragments.
+    /// Bytes of the first message that were sent in fragments.
     offset: usize,
-    /// Fragments in which they have left.
+    /// Number of these fragments.
     fragments: u32,
-    /// Numbers of the next ordered and of the next unordered message.
+    /// Identifiers of the next ordered and of the next unordered message.
     next: [Mid; 2],
-    /// For the scheduler.
+    /// The stream's value for the scheduler, such as its priority.
     value: u16,
 }
 
-/// What was taken out of the queue before it had left.
+/// A message, or the unsent rest of one, that was removed from the queue.
 #[derive(Debug)]
 pub(crate) struct Removed {
     /// Payload bytes.
     pub(crate) bytes: usize,
-    /// A part of the message has left, under this number.
+    /// The message's identifier, if a part of it was sent.
     pub(crate) begun: Option<Mid>,
 }
 
@@ -70,20 +70,21 @@ pub(crate) struct Removed {
 pub(crate) struct SendQueue {
     streams: Vec<OutStream>,
     scheduler: Box<dyn StreamScheduler>,
-    /// Fragments of messages of several streams may leave by turns.
+    /// Whether fragments of messages on different streams may be interleaved.
     interleaves: bool,
-    /// If not: a message of this stream has begun to leave, and goes on first.
+    /// Without interleaving: the stream whose first message is partly sent and must be finished
+    /// first.
     begun: Option<StreamId>,
     /// The stream of the next chunk.
     next: Option<StreamId>,
-    /// What its stream's reset holds back.
+    /// Messages held until their streams' reset is over.
     held: Held,
     bytes: usize,
-    /// Messages of which something waits.
+    /// Messages that are not completely sent, held ones included.
     messages: usize,
-    /// Messages that were ever queued.
+    /// Messages ever queued; the number of the next one.
     number: u64,
-    /// Messages with a lifetime, and with a priority, of which something waits.
+    /// Messages with a lifetime, and those with a priority, that are not completely sent.
     expiries: BTreeSet<(Time, u64, StreamId)>,
     priorities: BTreeSet<(u32, Reverse<u64>, StreamId)>,
 }
@@ -113,7 +114,7 @@ impl SendQueue {
         &mut self.streams[index]
     }
 
-    /// Takes a message at this time; true if it may be given up.
+    /// Queues a message; returns whether it may be abandoned.
     pub(crate) fn push(&mut self, now: Time, message: Message) -> bool {
         let number = self.number;
         self.number += 1;
@@ -158,7 +159,7 @@ impl SendQueue {
         self.held.is_holding()
     }
 
-    /// The reset is over: what was held waits for its turn.
+    /// The reset is over: queues the held messages.
     pub(crate) fn release(&mut self) {
         for queued in self.held.release() {
             self.enqueue(queued);
@@ -169,12 +170,13 @@ impl SendQueue {
         self.next = self.begun.or_else(|| self.scheduler.next());
     }
 
-    /// What was agreed on in the handshake. Nothing has left since.
+    /// Sets whether messages are interleaved, as negotiated in the handshake, before any data is
+    /// sent.
     pub(crate) const fn interleave(&mut self, interleaves: bool) {
         self.interleaves = interleaves;
     }
 
-    /// Another scheduler, to which all that waits is new.
+    /// Replaces the scheduler and passes it all queued messages.
     pub(crate) fn schedule(&mut self, scheduler: Box<dyn StreamScheduler>) {
         self.scheduler = scheduler;
         let mut all: Vec<Waiting> = Vec::new();
@@ -191,7 +193,8 @@ impl SendQueue {
         self.choose();
     }
 
-    /// What schedulers are to know of a stream; a new scheduler has to follow.
+    /// Sets a stream's value for the scheduler. Call [`schedule`](Self::schedule) afterwards: a
+    /// scheduler may have indexed the stream by its old value.
     pub(crate) fn set_value(&mut self, id: StreamId, value: u16) {
         self.stream(id).value = value;
     }
@@ -200,28 +203,28 @@ impl SendQueue {
         self.streams.get(usize::from(id.0)).map_or(0, |stream| stream.value)
     }
 
-    /// The message that leaves next, and how much of it has left.
+    /// The next message to send from, and the bytes of it already sent.
     fn front(&self) -> Option<(&Message, usize)> {
         let stream = self.streams.get(usize::from(self.next?.0))?;
         Some((&stream.messages.front()?.message, stream.offset))
     }
 
-    /// Nothing waits that may leave.
+    /// Whether no message may be sent now; held messages do not count.
     pub(crate) const fn is_empty(&self) -> bool {
         self.next.is_none()
     }
 
-    /// Nothing waits at all, not even for the end of a reset.
+    /// Whether no message waits, held ones included.
     pub(crate) fn is_through(&self) -> bool {
         self.is_empty() && self.held.is_empty()
     }
 
-    /// Payload bytes waiting, for the end of a reset too.
+    /// Unsent payload bytes, held messages included.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Messages of which something waits, for the end of a reset too.
+    /// Messages that are not completely sent, held ones included.
     pub(crate) const fn messages(&self) -> usize {
         self.messages
     }
@@ -231,32 +234,33 @@ impl SendQueue {
         self.next
     }
 
-    /// A packet is begun: false if chunks of several streams must not share it.
+    /// Begins a packet; returns whether it may bundle chunks of several streams.
     pub(crate) fn begin_packet(&mut self) -> bool {
         self.scheduler.begin_packet();
         self.choose();
         self.scheduler.bundles_streams()
     }
 
-    /// Payload bytes that the next chunk would have, if it may have at most `largest` and a packet
-    /// has `room` for it; `None` if nothing waits or this packet is too full.
+    /// Payload bytes of the next chunk, which may have at most `largest` in a packet with `room`
+    /// left; `None` if no message waits or the room does not suffice.
     pub(crate) fn next_size(&self, largest: usize, room: usize) -> Option<usize> {
         let (message, offset) = self.front()?;
         let rest = message.payload.len() - offset;
         if offset == 0 && rest <= largest {
-            // RFC 9260 6.9: fragmented only if it does not fit one packet.
+            // RFC 9260 6.9: fragment a message only if it does not fit one packet.
             return (rest <= room).then_some(rest);
         }
         let n = rest.min(largest).min(room);
         (n == rest || n >= LEAST_FRAGMENT.min(largest)).then_some(n)
     }
 
-    /// What leaves next is a message that fits a chunk of `largest` bytes.
+    /// Whether the next message is unsent and fits one chunk with `largest` bytes of payload.
     pub(crate) fn next_is_whole(&self, largest: usize) -> bool {
         self.front().is_some_and(|(m, offset)| offset == 0 && m.payload.len() <= largest)
     }
 
-    /// Takes `size` bytes, which [`next_size`](Self::next_size) gave.
+    /// Takes a chunk of `size` payload bytes; `size` is the result of
+    /// [`next_size`](Self::next_size).
     pub(crate) fn take(&mut self, size: usize) -> Option<NewChunk> {
         let id = self.next?;
         let stream = self.streams.get_mut(usize::from(id.0))?;
@@ -318,18 +322,18 @@ impl SendQueue {
         };
     }
 
-    /// When the lifetime of a message ends that has not left as a whole.
+    /// The earliest end of a lifetime among the messages that are not completely sent.
     pub(crate) fn next_expiry(&self) -> Option<Time> {
         self.expiries.first().map(|e| e.0)
     }
 
-    /// The first message whose lifetime has ended.
+    /// The message whose lifetime ended first.
     pub(crate) fn expired(&self, now: Time) -> Option<Arc<Partial>> {
         let &(_, number, id) = self.expiries.first().filter(|e| e.0 <= now)?;
         self.partial(id, number)
     }
 
-    /// The message of the lowest priority, if that is lower than this one: the oldest of these.
+    /// The oldest message of the lowest priority, if that is below `priority` (a greater number).
     pub(crate) fn below(&self, priority: u32) -> Option<Arc<Partial>> {
         let &(_, Reverse(number), id) = self.priorities.last().filter(|p| p.0 > priority)?;
         self.partial(id, number)
@@ -344,7 +348,7 @@ impl SendQueue {
         messages[at].partial.clone()
     }
 
-    /// Removes a message, or what is left of one, if any of it waits.
+    /// Removes the unsent part of a message; `None` if all of it was sent.
     pub(crate) fn remove(&mut self, message: &Partial) -> Option<Removed> {
         let id = message.stream;
         if let Some(held) = self.held.remove(message.number) {
@@ -361,7 +365,7 @@ impl SendQueue {
         if at == 0 && stream.offset > 0 {
             removed.bytes -= std::mem::take(&mut stream.offset);
             stream.fragments = 0;
-            // Its number has been seen.
+            // The peer may have seen its identifier.
             let next = &mut stream.next[usize::from(message.unordered)];
             removed.begun = Some(*next);
             *next = next.next();
@@ -374,7 +378,7 @@ impl SendQueue {
         Some(removed)
     }
 
-    /// Removes messages of which nothing has left and whose stream does not exist.
+    /// Removes the messages on streams from `streams` on; a partly sent message stays.
     pub(crate) fn drop_streams_from(&mut self, streams: u16) -> Vec<Message> {
         let mut dropped = Vec::new();
         for index in usize::from(streams)..self.streams.len() {
@@ -393,7 +397,7 @@ impl SendQueue {
         dropped
     }
 
-    /// The counts agree with what is there.
+    /// Checks the message count.
     pub(crate) fn check(&self) -> Result<(), String> {
         let waiting: usize = self.streams.iter().map(|s| s.messages.len()).sum();
         let held = self.held.len();
@@ -403,14 +407,15 @@ impl SendQueue {
         Err(format!("{waiting} messages wait and {held} are held, counted {}", self.messages))
     }
 
-    /// A message on one of these streams waits, or a part of one.
+    /// Whether a message, or a part of one, waits on one of these streams; held messages do not
+    /// count.
     pub(crate) fn has_any_of(&self, streams: &Streams) -> bool {
         let waits = |(_, stream): &(usize, &OutStream)| !stream.messages.is_empty();
         let mut waiting = self.streams.iter().enumerate().filter(waits);
         waiting.any(|(index, _)| streams.contains(StreamId(index as u16)))
     }
 
-    /// The next messages on these streams have the number 0 (RFC 6525 5.2.7).
+    /// The next messages on these streams get the identifier 0 (RFC 6525 5.2.7).
     pub(crate) fn reset_numbers(&mut self, streams: &Streams) {
         for (index, stream) in self.streams.iter_mut().enumerate() {
             if streams.contains(StreamId(index as u16)) {
@@ -419,15 +424,15 @@ impl SendQueue {
         }
     }
 
-    /// Forgets what waits, and counts from zero again.
+    /// Drops all waiting messages and restarts the identifiers at 0.
     pub(crate) fn clear(&mut self) {
         self.release();
         self.restart();
         self.drop_streams_from(0);
     }
 
-    /// The peer restarted: sequence numbers start anew. The rest of a message of which a part has
-    /// left goes with that part. Gives the bytes dropped.
+    /// The peer restarted: identifiers restart at 0, and the unsent rest of a partly sent message
+    /// is dropped. Returns the bytes dropped.
     pub(crate) fn restart(&mut self) -> usize {
         let mut dropped = 0;
         self.begun = None;
@@ -514,7 +519,7 @@ mod tests {
         assert_eq!(q.expired(later).map(|p| p.number), Some(1));
         assert_eq!(q.below(2).map(|p| p.number), Some(3), "the older of two");
         assert!(q.below(3).is_none());
-        // A part of the second message leaves; its number is used up.
+        // A part of the second message is sent; its identifier is used up.
         q.take(100);
         assert_eq!(q.take(40).map(|c| (c.stream, c.mid)), Some((StreamId(0), Mid(1))));
         let second = q.expired(later).unwrap();
@@ -550,7 +555,7 @@ mod tests {
         assert_eq!(q.next_expiry(), Some(now + Duration::from_millis(20)));
         q.reset_numbers(&reset);
         q.release();
-        // In the order in which they came.
+        // In the order in which they were queued.
         let order: Vec<_> =
             std::iter::from_fn(|| q.take(10)).map(|c| (c.stream.0, c.mid)).collect();
         assert_eq!(order, [(2, Mid(0)), (1, Mid(0)), (1, Mid(1))]);

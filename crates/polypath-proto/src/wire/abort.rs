@@ -19,10 +19,10 @@ pub(super) const T_BIT: u8 = 0x01;
 /// An ABORT chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abort<'a> {
-    /// T bit: the verification tag is the one which the sender of this chunk received, since it
+    /// T bit: the verification tag is the one that the sender of this chunk received, because it
     /// knows no better one (RFC 9260 8.5.1).
     pub t_bit: bool,
-    /// Why; may be empty.
+    /// The reasons; may be empty.
     pub causes: Causes<'a>,
 }
 
@@ -37,8 +37,8 @@ impl PacketWriter<'_> {
     ///
     /// # Errors
     ///
-    /// The chunk does not fit, or `causes` returned an error. A cause that does not fit and whose
-    /// error `causes` does not pass on is left out.
+    /// The chunk does not fit, or `causes` returned an error. If `causes` ignores the error of a
+    /// cause that does not fit, that cause is omitted.
     pub fn abort(
         &mut self,
         t_bit: bool,

@@ -49,52 +49,52 @@ const FIXED_LEN: usize = CHUNK_HEADER_LEN + 4;
 pub struct Asconf<'a> {
     /// Sequence Number.
     pub serial: u32,
-    /// An address of the sender that the receiver knows already, to find the association by. Nothing if
-    /// it is malformed or missing.
+    /// An address of the sender that the receiver already knows, for finding the association.
+    /// `None` if it is malformed or missing.
     pub lookup: Option<IpAddr>,
     /// The requests.
     pub parameters: AsconfParameters<'a>,
-    /// The whole chunk without padding.
+    /// The complete chunk without padding.
     pub(crate) raw: &'a [u8],
 }
 
 /// An ASCONF-ACK chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsconfAck<'a> {
-    /// Sequence Number of the ASCONF that it answers.
+    /// Sequence Number of the acknowledged ASCONF.
     pub serial: u32,
-    /// Answers to requests; one without answer has been granted.
+    /// Responses to requests; a request without a response has been granted.
     pub parameters: AsconfParameters<'a>,
 }
 
-/// One request, or the answer to one.
+/// A request, or the response to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AsconfParameter<'a> {
-    /// The sender has this address too; unspecified: the one that the packet came from.
+    /// Add this address; if unspecified, the source address of the packet.
     Add(IpAddr),
-    /// The sender has this address no more; unspecified: all but the one that the packet came from.
+    /// Delete this address; if unspecified, all except the source address of the packet.
     Delete(IpAddr),
-    /// The receiver should send to this address; unspecified: the one that the packet came from.
+    /// Use this address as primary destination; if unspecified, the source address of the packet.
     SetPrimary(IpAddr),
     /// The request was refused.
     Error(Causes<'a>),
     /// The request was granted.
     Success,
-    /// Of another type.
+    /// A parameter of another type.
     Unknown,
 }
 
-/// A parameter with what every one of them has.
+/// A parameter with its common fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AsconfItem<'a> {
-    /// ASCONF-Request Correlation ID: which request is answered.
+    /// ASCONF-Request Correlation ID: pairs a response with its request.
     pub correlation: u32,
-    /// What is asked or answered.
+    /// The request or response.
     pub parameter: AsconfParameter<'a>,
     /// Parameter type.
     pub ty: u16,
-    /// The whole parameter without padding.
+    /// The complete parameter without padding.
     pub raw: &'a [u8],
 }
 
@@ -108,7 +108,7 @@ impl<'a> AsconfItem<'a> {
         let correlation = u32_at(value.first_chunk::<4>()?, 0);
         let value = after(value, 4);
         let address = || match Parameters::new(value).iter().next()? {
-            // Nothing else stands beside it.
+            // The address must be the only content.
             Ok(parameter) if value.len() == padded(value.len()) => parameter.address(),
             _ => None,
         };
@@ -194,15 +194,15 @@ fn serial_of(raw: &[u8], ty: u8) -> Result<(u32, &[u8]), ChunkError<'_>> {
     Ok((u32_at(head, 4), after(raw, FIXED_LEN)))
 }
 
-/// Writes the parameters of an ASCONF or ASCONF-ACK chunk. One that does not fit leaves the list as it
-/// was.
+/// Writes the parameters of an ASCONF or ASCONF-ACK chunk. A parameter that does not fit leaves the
+/// list unchanged.
 #[derive(Debug)]
 pub struct AsconfWriter<'b> {
     tlv: TlvWriter<'b>,
 }
 
 impl AsconfWriter<'_> {
-    /// Writes a request that names an address; see [`asconf_type`].
+    /// Writes a request with an address; see [`asconf_type`].
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl AsconfWriter<'_> {
         self.tlv.element(ty, &[&correlation.to_be_bytes(), &address[..len]])
     }
 
-    /// Writes the refusal of a request, with the causes that `causes` writes.
+    /// Writes the refusal of a request, with the causes written by `causes`.
     ///
     /// # Errors
     ///
@@ -239,11 +239,11 @@ impl AsconfWriter<'_> {
         self.tlv.element(asconf_type::SUCCESS, &[&correlation.to_be_bytes()])
     }
 
-    /// Writes a parameter that is bytes already: type, length and value, without padding.
+    /// Writes an encoded parameter: type, length and value, without padding.
     ///
     /// # Errors
     ///
-    /// The parameter does not fit, or its length field does not say how many bytes there are.
+    /// The parameter does not fit, or its length field differs from the number of bytes.
     pub fn raw(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
         match raw.first_chunk::<TLV_HEADER_LEN>() {
             Some(head) if usize::from(u16_at(head, 2)) == raw.len() => self.tlv.append(raw),
@@ -374,7 +374,7 @@ mod tests {
             let error = only_chunk(raw).unwrap_err();
             assert!(matches!(error, ChunkError::TooShort { ty: t, minimum: 8, .. } if t == ty));
         }
-        // A lookup address that is none.
+        // Invalid lookup addresses.
         for list in [&[][..], &[0, 5, 0, 9], &[0, 5, 0, 6, 0, 0, 0, 0], &[0, 11, 0, 8, 1, 2, 3, 4]]
         {
             let raw = [&[0xc1, 0, 0, 8 + list.len() as u8, 0, 0, 0, 1], list].concat();

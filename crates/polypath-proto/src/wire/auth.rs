@@ -1,4 +1,4 @@
-//! Authentication (AUTH), RFC 4895 4.1: what follows it in the packet is authenticated.
+//! Authentication (AUTH), RFC 4895 4.1: authenticates the chunks that follow it in the packet.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -15,12 +15,12 @@
 use super::codec::{after, padded, u16_at};
 use super::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, ChunkError, chunk_type};
 
-/// Bytes of the chunk before the message authentication code.
+/// Bytes of the chunk before the HMAC.
 pub(crate) const AUTH_HEADER_LEN: usize = 8;
 
 /// The HMAC identifiers of RFC 4895 8.1.
 pub mod hmac_id {
-    /// HMAC with SHA-1, which everybody has.
+    /// HMAC with SHA-1, which every implementation supports.
     pub const SHA_1: u16 = 1;
     /// HMAC with SHA-256.
     pub const SHA_256: u16 = 3;
@@ -29,11 +29,11 @@ pub mod hmac_id {
 /// An AUTH chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Auth<'a> {
-    /// Shared Key Identifier: which of the keys that both sides have.
+    /// Shared Key Identifier: number of the endpoint pair shared key.
     pub key_id: u16,
     /// HMAC Identifier (see [`hmac_id`]).
     pub hmac_id: u16,
-    /// The code over this chunk, with zeros in its place, and all that follows in the packet.
+    /// The HMAC of this chunk, with zeros in the HMAC field, and of all chunks that follow.
     pub hmac: &'a [u8],
 }
 
@@ -52,9 +52,10 @@ impl<'a> Auth<'a> {
         [&self.key_id.to_be_bytes(), &self.hmac_id.to_be_bytes(), self.hmac].concat()
     }
 
-    /// Puts an AUTH chunk before the first chunk of which `wanted` holds, in a packet of `len` bytes in
-    /// `buf`; gives its new length. `code` computes the HMAC, of `hmac_len` bytes, a multiple of four. The
-    /// packet stays as it is if no chunk is wanted, or there is no room.
+    /// Inserts an AUTH chunk before the first chunk for whose type `wanted` is true, in a packet of
+    /// `len` bytes in `buf`, and returns the new length. `code` computes the HMAC, of `hmac_len`
+    /// bytes, a multiple of four. The packet is unchanged if no chunk needs authentication, or if
+    /// the buffer has no room.
     pub(crate) fn insert(
         buf: &mut [u8],
         len: usize,

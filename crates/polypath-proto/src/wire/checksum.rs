@@ -1,18 +1,18 @@
 //! The CRC32c checksum of a packet, RFC 9260 6.8 and Appendix A.
 //!
-//! All that the crate knows about how a CRC is computed stands in this file.
+//! This file is the only one that depends on the CRC implementation.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
 use super::COMMON_HEADER_LEN;
 
-/// The first byte of the checksum, the last field of the common header.
+/// Offset of the checksum, the last field of the common header.
 const FIELD: usize = 8;
 
-/// The CRC32c of a packet, with zero in the place of its checksum field whatever is there.
+/// The CRC32c of a packet, with the checksum field taken as zero.
 ///
-/// It goes into the packet in little-endian byte order (RFC 9260 Appendix A). Fewer bytes than
-/// a common header are summed as they are.
+/// A packet contains it in little-endian byte order (RFC 9260 Appendix A). If there are fewer bytes
+/// than a common header, the CRC covers them unchanged.
 #[inline]
 pub fn checksum(packet: &[u8]) -> u32 {
     let mut crc = Digest::new(CrcAlgorithm::Crc32Iscsi);
@@ -45,7 +45,7 @@ mod tests {
         assert_eq!(checksum(&packet), 0x8a91_36aa);
     }
 
-    /// As RFC 9260 Appendix A defines it, bit by bit, with the polynomial reflected.
+    /// The definition in RFC 9260 Appendix A, bit by bit, with the polynomial reflected.
     fn by_definition(packet: &[u8]) -> u32 {
         let mut crc = u32::MAX;
         for (i, byte) in packet.iter().enumerate() {

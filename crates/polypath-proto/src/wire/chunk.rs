@@ -63,18 +63,18 @@ pub mod chunk_type {
     pub const RE_CONFIG: u8 = 130;
     /// Padding (RFC 4820 3).
     pub const PAD: u8 = 132;
-    /// When the packet left (Caro 2006; not assigned by a registry).
+    /// Time of sending of the packet (Caro 2006; not assigned by a registry).
     pub const TIMESTAMP: u8 = 190;
     /// Forward cumulative TSN (RFC 3758 3.2).
     pub const FORWARD_TSN: u8 = 192;
     /// Payload data that may be interleaved (RFC 8260 2.1).
     pub const I_DATA: u8 = 64;
-    /// Forward cumulative TSN where messages are interleaved (RFC 8260 2.3.1).
+    /// Forward cumulative TSN with interleaving (RFC 8260 2.3.1).
     pub const I_FORWARD_TSN: u8 = 194;
     /// Address Configuration Change (RFC 5061 4.1.1).
     pub const ASCONF: u8 = 193;
 
-    /// The name of a chunk type, as RFC 9260 gives it.
+    /// The name of a chunk type, as in its RFC.
     pub const fn name(ty: u8) -> Option<&'static str> {
         Some(match ty {
             DATA => "DATA",
@@ -119,54 +119,55 @@ pub enum Chunk<'a> {
     InitAck(Init<'a>),
     /// Acknowledges DATA chunks.
     Sack(Sack<'a>),
-    /// Acknowledges DATA chunks, and tells which of them the receiver will not drop again.
+    /// Acknowledges DATA chunks, and reports those that the receiver will not renege on.
     NrSack(Sack<'a>),
-    /// Asks whether a path works.
+    /// Tests whether a path works.
     Heartbeat(HeartbeatInfo<'a>),
-    /// Answers a HEARTBEAT with the same information.
+    /// Acknowledges a HEARTBEAT with the same information.
     HeartbeatAck(HeartbeatInfo<'a>),
     /// Ends the association at once.
     Abort(Abort<'a>),
-    /// Begins the graceful end of the association.
+    /// Starts the graceful shutdown of the association.
     Shutdown(Shutdown),
-    /// Answers a SHUTDOWN.
+    /// Acknowledges a SHUTDOWN.
     ShutdownAck,
-    /// Reports what is wrong with something received.
+    /// Reports an error in a received packet.
     Error(ErrorChunk<'a>),
-    /// Brings the state cookie back.
+    /// Returns the state cookie.
     CookieEcho(CookieEcho<'a>),
-    /// Answers a COOKIE ECHO.
+    /// Acknowledges a COOKIE ECHO.
     CookieAck,
-    /// Echoes that a packet was marked with congestion experienced.
+    /// Echoes a congestion experienced mark.
     Ecne(Ecne),
-    /// Tells that the congestion window was reduced after an ECNE.
+    /// Reports that the congestion window was reduced after an ECNE.
     Cwr(Cwr),
-    /// Answers a SHUTDOWN ACK.
+    /// Acknowledges a SHUTDOWN ACK.
     ShutdownComplete(ShutdownComplete),
-    /// Authenticates what follows.
+    /// Authenticates the chunks that follow.
     Auth(Auth<'a>),
-    /// Tells of addresses that came or went.
+    /// Requests to add or delete addresses.
     Asconf(Asconf<'a>),
-    /// Answers an ASCONF.
+    /// Acknowledges an ASCONF.
     AsconfAck(AsconfAck<'a>),
-    /// Asks to reset or add streams, or answers that.
+    /// Requests to reset or add streams, or responds to such requests.
     ReConfig(ReConfig<'a>),
-    /// Makes a packet longer.
+    /// Pads a packet.
     Pad(Pad<'a>),
-    /// When the packet left, and what the packet that it answers said of that.
+    /// Time of sending of the packet, and the echoed timestamp of the packet that its SACK
+    /// acknowledges.
     Timestamp(Timestamp),
-    /// Tells the receiver not to wait for what was given up.
+    /// Makes the receiver skip abandoned chunks.
     ForwardTsn(ForwardTsn<'a>),
     /// User data that may be interleaved with that of other messages.
     IData(IData<'a>),
-    /// As a FORWARD TSN, where messages are interleaved.
+    /// A FORWARD TSN for interleaved messages.
     IForwardTsn(IForwardTsn<'a>),
-    /// A chunk of a type that this module does not know.
+    /// A chunk of unknown type.
     Unknown(UnknownChunk<'a>),
 }
 
 impl<'a> Chunk<'a> {
-    /// The chunk in `raw`, whose length is that of the chunk. `raw` has four bytes at least.
+    /// Parses the chunk in `raw`, whose length is the chunk length, at least four bytes.
     #[inline]
     fn parse(raw: &'a [u8], ty: u8, flags: u8) -> Result<Self, ChunkError<'a>> {
         Ok(match ty {
@@ -232,37 +233,37 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// A chunk of a type that this module does not know.
+/// A chunk of unknown type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UnknownChunk<'a> {
     /// Chunk type.
     pub ty: u8,
     /// Chunk flags.
     pub flags: u8,
-    /// The whole chunk: type, flags, length and value, without padding, as the Unrecognized Chunk
-    /// Type cause (RFC 9260 3.3.10.6) repeats it.
+    /// The complete chunk: type, flags, length and value, without padding, as repeated by the
+    /// Unrecognized Chunk Type cause (RFC 9260 3.3.10.6).
     pub raw: &'a [u8],
 }
 
 impl<'a> UnknownChunk<'a> {
-    /// What stands after type, flags and length.
+    /// The bytes after type, flags and length.
     pub fn value(&self) -> &'a [u8] {
         after(self.raw, CHUNK_HEADER_LEN)
     }
 
-    /// What the chunk type demands of a receiver that does not know it (RFC 9260 3.2).
+    /// The action that the chunk type requires if it is unknown (RFC 9260 3.2).
     pub const fn action(&self) -> Action {
         Action::of_chunk(self.ty)
     }
 }
 
-/// What is wrong with one chunk.
+/// The error in one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChunkError<'a> {
-    /// The chunk length is less than a chunk header or more than what is left of the packet. Where
-    /// the next chunk begins is unknown, and this is the last item of [`Chunks`]. RFC 9260 6.10: a
-    /// partial chunk must be dropped.
+    /// The chunk length is less than a chunk header or exceeds the rest of the packet. The start of
+    /// the next chunk is unknown, so this is the last item of [`Chunks`]. RFC 9260 6.10: a partial
+    /// chunk must be dropped.
     #[error(
         "a chunk of type {ty} claims a length of {length} bytes where the packet has {}",
         .rest.len()
@@ -270,23 +271,23 @@ pub enum ChunkError<'a> {
     Length {
         /// Chunk type.
         ty: u8,
-        /// Chunk length, as the chunk says.
+        /// The chunk length field.
         length: u16,
-        /// Everything from the first byte of the chunk on.
+        /// The rest of the packet from the first byte of the chunk.
         rest: &'a [u8],
     },
-    /// The chunk is too short for the fixed part of its type. The other chunks are not concerned.
+    /// The chunk is too short for the fixed part of its type. Other chunks are not affected.
     #[error("a chunk of type {ty} needs {minimum} bytes and has {}", .raw.len())]
     TooShort {
         /// Chunk type.
         ty: u8,
-        /// The least length which a chunk of this type has, in bytes.
+        /// The minimum length of a chunk of this type, in bytes.
         minimum: usize,
-        /// The whole chunk without padding.
+        /// The complete chunk without padding.
         raw: &'a [u8],
     },
-    /// A DATA or I-DATA chunk without user data, to be answered by an ABORT with the No User Data
-    /// cause (RFC 9260 6.2).
+    /// A DATA or I-DATA chunk without user data, to which the response is an ABORT with the No
+    /// User Data cause (RFC 9260 6.2).
     #[error("the chunk of type {ty} with TSN {tsn} has no user data")]
     NoUserData {
         /// Chunk type.
@@ -294,39 +295,39 @@ pub enum ChunkError<'a> {
         /// The TSN of the chunk.
         tsn: Tsn,
     },
-    /// A SACK chunk that is shorter than its numbers of gap ack blocks and duplicates demand.
+    /// A SACK chunk that is too short for its numbers of gap ack blocks and duplicates.
     #[error(
         "a SACK chunk of {} bytes cannot hold {gaps} gap ack blocks and {duplicates} duplicates",
         .raw.len()
     )]
     SackCounts {
-        /// Number of gap ack blocks, as the chunk says.
+        /// Number of gap ack blocks in the chunk header.
         gaps: u16,
-        /// Number of duplicate TSNs, as the chunk says.
+        /// Number of duplicate TSNs in the chunk header.
         duplicates: u16,
-        /// The whole chunk without padding.
+        /// The complete chunk without padding.
         raw: &'a [u8],
     },
-    /// An NR-SACK chunk that is shorter than its numbers of gap ack blocks, NR gap ack blocks and
-    /// duplicates demand.
+    /// An NR-SACK chunk that is too short for its numbers of gap ack blocks, NR gap ack blocks and
+    /// duplicates.
     #[error(
         "an NR-SACK chunk of {} bytes cannot hold {} gap ack blocks, {} NR gap ack blocks and {} \
          duplicates",
         .raw.len(), .counts[0], .counts[1], .counts[2]
     )]
     NrSackCounts {
-        /// These numbers, as the chunk says.
+        /// These numbers, from the chunk header.
         counts: [u16; 3],
-        /// The whole chunk without padding.
+        /// The complete chunk without padding.
         raw: &'a [u8],
     },
-    /// A HEARTBEAT or HEARTBEAT ACK chunk that does not begin with a Heartbeat Info parameter
+    /// A HEARTBEAT or HEARTBEAT ACK chunk that does not start with a Heartbeat Info parameter
     /// (RFC 9260 3.3.5).
     #[error("a chunk of type {ty} has no Heartbeat Info parameter")]
     NoHeartbeatInfo {
         /// Chunk type.
         ty: u8,
-        /// The whole chunk without padding.
+        /// The complete chunk without padding.
         raw: &'a [u8],
     },
 }
@@ -344,7 +345,7 @@ impl ChunkError<'_> {
         }
     }
 
-    /// Nothing that follows in the packet can be read.
+    /// Whether the rest of the packet is unreadable.
     pub const fn ends_packet(&self) -> bool {
         matches!(self, Self::Length { .. })
     }
@@ -352,8 +353,8 @@ impl ChunkError<'_> {
 
 /// The chunks of a packet, in order; see [`Packet::chunks`](super::Packet::chunks).
 ///
-/// A malformed chunk of sound length is an `Err`, and the next item is the chunk after it. After an
-/// error that [ends the packet](ChunkError::ends_packet) there is no further item.
+/// A malformed chunk with a valid length is an `Err`, and the next item is the chunk after it.
+/// After an error that [ends the packet](ChunkError::ends_packet) there is no further item.
 #[derive(Clone, Debug)]
 pub struct Chunks<'a> {
     rest: &'a [u8],
@@ -365,7 +366,7 @@ impl<'a> Chunks<'a> {
         Self { rest: chunks }
     }
 
-    /// The bytes of all chunks that have not been returned.
+    /// The bytes of all chunks that have not been returned yet.
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.rest
     }
@@ -377,7 +378,7 @@ impl<'a> Iterator for Chunks<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.rest;
-        // What is left of a packet is a multiple of four long: no part of a header is lost here.
+        // The rest of a packet is a multiple of four bytes long: no partial header is lost here.
         let &[ty, flags, l0, l1] = rest.first_chunk::<CHUNK_HEADER_LEN>()?;
         let length = u16::from_be_bytes([l0, l1]);
         let len = usize::from(length);

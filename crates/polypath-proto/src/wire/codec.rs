@@ -1,4 +1,4 @@
-//! What all chunks, parameters and causes share: padding, fields, and type-length-value lists
+//! Shared code for chunks, parameters and causes: padding, fields, and type-length-value lists
 //! (RFC 9260 3.2, 3.2.1).
 
 use std::fmt;
@@ -8,27 +8,27 @@ use super::DoesNotFit;
 /// Bytes of type and length at the head of a parameter or cause.
 pub(super) const TLV_HEADER_LEN: usize = 4;
 
-/// `len` rounded up to the multiple of four at which the next chunk, parameter or cause begins.
+/// `len` rounded up to the multiple of four at which the next chunk, parameter or cause starts.
 ///
-/// `len` is the length of something in memory, so that the sum cannot overflow.
+/// `len` is the length of data in memory, so the sum cannot overflow.
 #[inline]
 pub(super) const fn padded(len: usize) -> usize {
     (len + 3) & !3
 }
 
-/// The 16 bits at a constant place of a fixed part.
+/// The 16 bits at offset `at` of a fixed part.
 #[inline(always)]
 pub(super) const fn u16_at<const N: usize>(bytes: &[u8; N], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The 32 bits at a constant place of a fixed part.
+/// The 32 bits at offset `at` of a fixed part.
 #[inline(always)]
 pub(super) const fn u32_at<const N: usize>(bytes: &[u8; N], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Everything after the first `n` bytes, or nothing if there are fewer.
+/// The bytes after the first `n`, or none if there are fewer.
 #[inline]
 pub(super) fn after(bytes: &[u8], n: usize) -> &[u8] {
     bytes.get(n..).unwrap_or_default()
@@ -39,7 +39,7 @@ pub(super) fn after(bytes: &[u8], n: usize) -> &[u8] {
 pub struct U16List<'a>(&'a [[u8; 2]]);
 
 impl<'a> U16List<'a> {
-    /// The list in `bytes`; `None` if their number is odd.
+    /// The list in `bytes`; `None` if the number of bytes is odd.
     pub const fn from_be_bytes(bytes: &'a [u8]) -> Option<Self> {
         match bytes.as_chunks() {
             (numbers, []) => Some(Self(numbers)),
@@ -47,7 +47,7 @@ impl<'a> U16List<'a> {
         }
     }
 
-    /// Writes numbers in network byte order into `space` and returns how many bytes they take.
+    /// Writes numbers in network byte order into `space` and returns their length in bytes.
     pub(super) fn write(
         numbers: impl ExactSizeIterator<Item = u16>,
         space: &mut [u8],
@@ -67,17 +67,17 @@ impl<'a> U16List<'a> {
         self.0.iter().map(|&n| u16::from_be_bytes(n))
     }
 
-    /// The list has this number in it.
+    /// Whether the list contains `number`.
     pub fn contains(&self, number: u16) -> bool {
         self.0.contains(&number.to_be_bytes())
     }
 
-    /// How many numbers there are.
+    /// Number of elements.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// There is no number.
+    /// Whether the list is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -99,26 +99,26 @@ impl fmt::Debug for U16List<'_> {
 pub(super) struct Tlv<'a> {
     /// Parameter type or cause code.
     pub(super) ty: u16,
-    /// The whole element: type, length and value, without padding. At least four bytes.
+    /// The complete element: type, length and value, without padding; at least four bytes.
     pub(super) raw: &'a [u8],
 }
 
 impl<'a> Tlv<'a> {
-    /// What stands after type and length.
+    /// The bytes after type and length.
     pub(super) fn value(&self) -> &'a [u8] {
         after(self.raw, TLV_HEADER_LEN)
     }
 }
 
-/// The length of an element is less than four or more than what is left of the list: where the next
-/// one begins is unknown.
+/// The length of an element is less than four or exceeds the rest of the list: the start of the
+/// next element is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BadLength;
 
-/// Takes the first element off `rest`. After a bad length, `rest` is empty.
+/// Removes the first element from `rest`. After a bad length, `rest` is empty.
 ///
-/// The padding of the last element may or may not be there: RFC 9260 3.2 does not count it in the
-/// chunk length, and asks to accept chunks which do count it.
+/// The padding of the last element is optional: RFC 9260 3.2 excludes it from the chunk length, but
+/// requires that chunks whose length includes it be accepted.
 pub(super) fn next_tlv<'a>(rest: &mut &'a [u8]) -> Option<Result<Tlv<'a>, BadLength>> {
     let list = *rest;
     if list.is_empty() {
@@ -135,7 +135,7 @@ pub(super) fn next_tlv<'a>(rest: &mut &'a [u8]) -> Option<Result<Tlv<'a>, BadLen
     Some(Err(BadLength))
 }
 
-/// Writes a list of parameters or causes, padding between the elements but not after the last.
+/// Writes a list of parameters or causes, with padding between the elements but not after the last.
 #[derive(Debug)]
 pub(super) struct TlvWriter<'b> {
     buf: &'b mut [u8],
@@ -152,7 +152,7 @@ impl<'b> TlvWriter<'b> {
         self.len
     }
 
-    /// How long the value of one more element may be.
+    /// Maximum length of the value of one more element.
     pub(super) fn remaining(&self) -> usize {
         self.buf
             .len()
@@ -160,7 +160,7 @@ impl<'b> TlvWriter<'b> {
             .min(usize::from(u16::MAX) - TLV_HEADER_LEN)
     }
 
-    /// Writes bytes that are elements already.
+    /// Writes encoded elements.
     pub(super) fn append(&mut self, elements: &[u8]) -> Result<(), DoesNotFit> {
         let start = padded(self.len);
         let slot = self.buf.get_mut(start..start + elements.len()).ok_or(DoesNotFit)?;
@@ -181,7 +181,7 @@ impl<'b> TlvWriter<'b> {
         })
     }
 
-    /// Writes one element whose value is written by `value`, which returns its length.
+    /// Writes one element; `value` writes its value and returns the length.
     pub(super) fn element_with(
         &mut self,
         ty: u16,
@@ -193,14 +193,14 @@ impl<'b> TlvWriter<'b> {
         let (head, space) = space.split_first_chunk_mut::<TLV_HEADER_LEN>().ok_or(DoesNotFit)?;
         let length = TLV_HEADER_LEN + value(space.get_mut(..room).ok_or(DoesNotFit)?)?;
         let [t0, t1] = ty.to_be_bytes();
-        // `room` keeps the length within 16 bits.
+        // `room` limits the length to 16 bits.
         let [l0, l1] = u16::try_from(length).map_err(|_| DoesNotFit)?.to_be_bytes();
         *head = [t0, t1, l0, l1];
         self.commit(start, length);
         Ok(())
     }
 
-    /// The element at `start` is complete: pads the one before it.
+    /// Completes the element at `start`: pads the element before it.
     fn commit(&mut self, start: usize, length: usize) {
         if let Some(padding) = self.buf.get_mut(self.len..start) {
             padding.fill(0);

@@ -20,7 +20,7 @@ use super::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter, chunk_type};
 /// A COOKIE ECHO chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CookieEcho<'a> {
-    /// The state cookie as it stood in the INIT ACK.
+    /// The state cookie, as received in the INIT ACK.
     pub cookie: &'a [u8],
 }
 

@@ -25,8 +25,8 @@ pub(super) const END: u8 = 0x01;
 pub(super) const BEGINNING: u8 = 0x02;
 pub(super) const UNORDERED: u8 = 0x04;
 pub(super) const IMMEDIATE: u8 = 0x08;
-/// The lowest of the bits that RFC 9260 3.3.1 reserves (RFC 7053 took the one below it): who did not
-/// agree on it ignores it, as it ignores all of them.
+/// The lowest of the bits that RFC 9260 3.3.1 reserves (RFC 7053 took the one below it): a peer
+/// that did not agree on it ignores it, as all reserved bits.
 pub(super) const RETRANSMISSION: u8 = 0x10;
 
 /// A DATA chunk: a user message or a fragment of one.
@@ -36,9 +36,9 @@ pub struct Data<'a> {
     pub tsn: Tsn,
     /// The stream of the message.
     pub stream: StreamId,
-    /// The place of the message in its stream; means nothing if `unordered`.
+    /// The position of the message in its stream; meaningless if `unordered`.
     pub ssn: Ssn,
-    /// The application's own mark on the message.
+    /// Payload protocol identifier.
     pub ppid: Ppid,
     /// U bit: the message is delivered without regard to order.
     pub unordered: bool,
@@ -46,18 +46,19 @@ pub struct Data<'a> {
     pub beginning: bool,
     /// E bit: the last fragment of the message.
     pub end: bool,
-    /// I bit: the sender asks for a SACK without delay (RFC 7053).
+    /// I bit: the sender requests a SACK without delay (RFC 7053).
     pub immediate: bool,
-    /// R bit, between peers that agreed on it: the chunk was sent before (Caro 2006, retransmission
-    /// policies, 4.2).
+    /// R bit, between peers that agreed on it: the chunk is a retransmission (Caro 2006,
+    /// retransmission policies, 4.2).
     pub retransmission: bool,
-    /// User data; never empty in a parsed chunk, and must not be in a written one (RFC 9260 6.2).
+    /// User data; never empty in a parsed chunk, and must not be empty in a written one (RFC 9260
+    /// 6.2).
     pub payload: &'a [u8],
 }
 
 impl<'a> Data<'a> {
-    /// Bytes that a DATA chunk with so much user data takes in a packet, header and padding
-    /// included.
+    /// Bytes that a DATA chunk with `payload_len` bytes of user data takes in a packet, including
+    /// header and padding.
     #[inline]
     pub const fn chunk_len(payload_len: usize) -> usize {
         padded(DATA_HEADER_LEN + payload_len)
@@ -87,7 +88,7 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// The whole message is in this chunk.
+    /// Whether the chunk contains a complete message.
     #[inline]
     pub const fn is_whole_message(&self) -> bool {
         self.beginning && self.end
@@ -99,7 +100,7 @@ impl PacketWriter<'_> {
     ///
     /// # Errors
     ///
-    /// [`Data::chunk_len`] is more than [`PacketWriter::remaining`].
+    /// [`Data::chunk_len`] exceeds [`PacketWriter::remaining`].
     #[inline]
     pub fn data(&mut self, data: &Data<'_>) -> Result<(), DoesNotFit> {
         const FIXED: usize = DATA_HEADER_LEN - CHUNK_HEADER_LEN;

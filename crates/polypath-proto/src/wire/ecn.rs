@@ -22,14 +22,14 @@ const LEN: usize = 8;
 /// An ECNE chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ecne {
-    /// The lowest TSN of the packet that was marked.
+    /// The lowest TSN of the marked packet.
     pub lowest_tsn: Tsn,
 }
 
 /// A CWR chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cwr {
-    /// The lowest TSN of the ECNE that is answered.
+    /// The lowest TSN of the acknowledged ECNE.
     pub lowest_tsn: Tsn,
 }
 

@@ -1,4 +1,4 @@
-//! Operation Error (ERROR), RFC 9260 3.3.10. The causes have files of their own.
+//! Operation Error (ERROR), RFC 9260 3.3.10. Each cause has its own file.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -16,7 +16,7 @@ use super::{CHUNK_HEADER_LEN, CauseWriter, Causes, DoesNotFit, PacketWriter, chu
 /// An ERROR chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorChunk<'a> {
-    /// What is reported. RFC 9260 demands one cause at least; that there is none is let pass.
+    /// The reported errors. RFC 9260 requires at least one cause; an empty list is accepted.
     pub causes: Causes<'a>,
 }
 
@@ -27,13 +27,12 @@ impl<'a> ErrorChunk<'a> {
 }
 
 impl PacketWriter<'_> {
-    /// Writes an ERROR chunk with the causes that `causes` writes, of which there must be one at
-    /// least.
+    /// Writes an ERROR chunk with the causes written by `causes`, at least one.
     ///
     /// # Errors
     ///
-    /// The chunk does not fit, or `causes` returned an error. A cause that does not fit and whose
-    /// error `causes` does not pass on is left out.
+    /// The chunk does not fit, or `causes` returned an error. If `causes` ignores the error of a
+    /// cause that does not fit, that cause is omitted.
     pub fn error(
         &mut self,
         causes: impl FnOnce(&mut CauseWriter<'_>) -> Result<(), DoesNotFit>,

@@ -1,5 +1,4 @@
-//! Forward Cumulative TSN (FORWARD TSN), RFC 3758 3.2: the receiver is not to wait for what the sender
-//! has given up.
+//! Forward Cumulative TSN (FORWARD TSN), RFC 3758 3.2: makes the receiver skip abandoned chunks.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -19,7 +18,7 @@ use crate::{Ssn, StreamId, Tsn};
 use super::codec::{after, u16_at, u32_at};
 use super::{ChunkError, DoesNotFit, PacketWriter, chunk_type};
 
-/// Bytes of a FORWARD TSN or I-FORWARD-TSN chunk without streams, the chunk header included.
+/// Bytes of a FORWARD TSN or I-FORWARD-TSN chunk without streams, including the chunk header.
 pub(crate) const FORWARD_TSN_HEADER_LEN: usize = 8;
 
 /// Bytes of a stream in a FORWARD TSN chunk.
@@ -32,12 +31,12 @@ pub struct ForwardTsn<'a> {
     pub raw: &'a [u8],
 }
 
-/// A stream in a FORWARD TSN chunk: its ordered messages up to this one will not come.
+/// A stream in a FORWARD TSN chunk, whose ordered messages up to `ssn` are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SkippedStream {
     /// The stream.
     pub stream: StreamId,
-    /// Of the last message that is skipped.
+    /// Stream sequence number of the last skipped message.
     pub ssn: Ssn,
 }
 
@@ -50,12 +49,12 @@ impl<'a> ForwardTsn<'a> {
         Ok(Self { raw })
     }
 
-    /// The TSN up to which the receiver is to wait for nothing any more.
+    /// New Cumulative TSN: the receiver stops waiting for chunks up to this TSN.
     pub fn new_cumulative_tsn(&self) -> Tsn {
         self.raw.first_chunk::<FORWARD_TSN_HEADER_LEN>().map_or(Tsn(0), |head| Tsn(u32_at(head, 4)))
     }
 
-    /// The streams; one that was cut off at the end is left out.
+    /// The streams; a truncated last entry is omitted.
     pub fn streams(&self) -> impl Iterator<Item = SkippedStream> + use<'a> {
         let (list, _) = after(self.raw, FORWARD_TSN_HEADER_LEN).as_chunks::<SKIPPED_STREAM_LEN>();
         list.iter().map(|entry| SkippedStream {
@@ -128,7 +127,7 @@ mod tests {
         assert_eq!(chunk.streams().count(), 0);
     }
 
-    /// RFC 3758 3.2: the bits "11" of the type: who does not know it skips and reports it.
+    /// RFC 3758 3.2: the type bits "11" make a receiver that does not know it skip and report it.
     #[test]
     fn who_does_not_know_it_reports_it() {
         assert_eq!(Action::of_chunk(chunk_type::FORWARD_TSN), Action::SkipAndReport);

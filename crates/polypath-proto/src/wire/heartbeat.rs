@@ -22,9 +22,9 @@ use super::{
 /// A HEARTBEAT or HEARTBEAT ACK chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeartbeatInfo<'a> {
-    /// What only the sender of the HEARTBEAT understands, and what the HEARTBEAT ACK returns to it.
+    /// Information that only the sender of the HEARTBEAT interprets and the HEARTBEAT ACK returns.
     pub info: &'a [u8],
-    /// All parameters as they came, the information among them.
+    /// All parameters as received, including the Heartbeat Info.
     pub parameters: &'a [u8],
 }
 
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(chunk_bytes(|w| w.heartbeat_ack(info)), bytes);
         let parameters = &BYTES[4..10];
         assert_eq!(only_chunk(&bytes), Ok(Chunk::HeartbeatAck(HeartbeatInfo { info, parameters })));
-        // The padding of the parameter may be counted.
+        // The chunk length may include the padding of the parameter.
         bytes[3] = 12;
         let parameters = &BYTES[4..];
         assert_eq!(only_chunk(&bytes), Ok(Chunk::HeartbeatAck(HeartbeatInfo { info, parameters })));

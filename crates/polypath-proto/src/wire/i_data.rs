@@ -33,35 +33,36 @@ pub struct IData<'a> {
     pub tsn: Tsn,
     /// The stream of the message.
     pub stream: StreamId,
-    /// The number of the message, among the ordered or the unordered ones of its stream.
+    /// Message Identifier: number of the message among the ordered or the unordered ones of its
+    /// stream.
     pub mid: Mid,
-    /// The application's own mark on the message, which only the first fragment carries; else the
-    /// number of the fragment, counted from 0.
+    /// The payload protocol identifier in the first fragment; the fragment number in other
+    /// fragments.
     pub mark: Mark,
     /// U bit: the message is delivered without regard to order.
     pub unordered: bool,
     /// E bit: the last fragment of the message.
     pub end: bool,
-    /// I bit: the sender asks for a SACK without delay (RFC 7053).
+    /// I bit: the sender requests a SACK without delay (RFC 7053).
     pub immediate: bool,
     /// R bit, between peers that agreed on it (see [`Data`](super::Data)).
     pub retransmission: bool,
-    /// User data; never empty in a parsed chunk, and must not be in a written one.
+    /// User data; never empty in a parsed chunk, and must not be empty in a written one.
     pub payload: &'a [u8],
 }
 
-/// What the last field of an I-DATA chunk's header is: the B bit says.
+/// The last header field of an I-DATA chunk, whose meaning depends on the B bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mark {
-    /// B bit: the first fragment, with the payload protocol identifier.
+    /// B bit set: the first fragment, with the payload protocol identifier.
     Beginning(Ppid),
-    /// Any other fragment, with its number.
+    /// Any other fragment, with its number, counted from 0 at the first fragment.
     Fragment(u32),
 }
 
 impl<'a> IData<'a> {
-    /// Bytes that an I-DATA chunk with so much user data takes in a packet, header and padding
-    /// included.
+    /// Bytes that an I-DATA chunk with `payload_len` bytes of user data takes in a packet,
+    /// including header and padding.
     #[inline]
     pub const fn chunk_len(payload_len: usize) -> usize {
         padded(I_DATA_HEADER_LEN + payload_len)
@@ -106,7 +107,7 @@ impl PacketWriter<'_> {
     ///
     /// # Errors
     ///
-    /// The chunk does not fit: [`IData::chunk_len`] is more than [`PacketWriter::remaining`].
+    /// The chunk does not fit: [`IData::chunk_len`] exceeds [`PacketWriter::remaining`].
     #[inline]
     pub fn i_data(&mut self, data: &IData<'_>) -> Result<(), DoesNotFit> {
         const FIXED: usize = I_DATA_HEADER_LEN - CHUNK_HEADER_LEN;
@@ -162,7 +163,7 @@ mod tests {
         let mut noise = BYTES;
         (noise[1], noise[10], noise[11]) = (noise[1] | 0xe0, 9, 9);
         assert_eq!(only_chunk(&noise), Ok(Chunk::IData(DATA)));
-        // Without the B bit, the same bytes number a fragment.
+        // Without the B bit, the same bytes are a fragment number.
         let mut fragment = BYTES;
         fragment[1] = 4;
         let mark = Mark::Fragment(46);

@@ -1,4 +1,4 @@
-//! I-FORWARD-TSN, RFC 8260 2.3.1: FORWARD TSN where messages are interleaved.
+//! I-FORWARD-TSN, RFC 8260 2.3.1: FORWARD TSN for interleaved messages.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -31,14 +31,14 @@ pub struct IForwardTsn<'a> {
     pub raw: &'a [u8],
 }
 
-/// A stream in an I-FORWARD-TSN chunk: its messages up to this one will not come.
+/// A stream in an I-FORWARD-TSN chunk, whose messages up to `mid` are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SkippedMessage {
     /// The stream.
     pub stream: StreamId,
-    /// The unordered ones of the stream, or the ordered ones.
+    /// Whether the unordered messages of the stream are skipped, or the ordered ones.
     pub unordered: bool,
-    /// Of the last message that is skipped.
+    /// Message identifier of the last skipped message.
     pub mid: Mid,
 }
 
@@ -51,12 +51,12 @@ impl<'a> IForwardTsn<'a> {
         Ok(Self { raw })
     }
 
-    /// The TSN up to which the receiver is to wait for nothing any more.
+    /// New Cumulative TSN: the receiver stops waiting for chunks up to this TSN.
     pub fn new_cumulative_tsn(&self) -> Tsn {
         self.raw.first_chunk::<FORWARD_TSN_HEADER_LEN>().map_or(Tsn(0), |head| Tsn(u32_at(head, 4)))
     }
 
-    /// The streams; one that was cut off at the end is left out.
+    /// The streams; a truncated last entry is omitted.
     pub fn messages(&self) -> impl Iterator<Item = SkippedMessage> + use<'a> {
         let (list, _) = after(self.raw, FORWARD_TSN_HEADER_LEN).as_chunks::<SKIPPED_MESSAGE_LEN>();
         list.iter().map(|entry| SkippedMessage {
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(chunk.new_cumulative_tsn(), Tsn(0x1122_3344));
         assert!(chunk.messages().eq(messages()));
         assert!(writes(24, write) && !writes(23, write));
-        // Reserved bits mean nothing.
+        // Reserved bits are ignored.
         let noise = [194, 9, 0, 16, 0, 0, 0, 1, 0, 7, 0xff, 0xfe, 0, 0, 0, 9];
         let Ok(Chunk::IForwardTsn(chunk)) = only_chunk(&noise) else { panic!("another chunk") };
         assert!(chunk.messages().eq(messages().take(1)));

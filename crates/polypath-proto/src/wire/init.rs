@@ -28,34 +28,34 @@ const FIXED_LEN: usize = 20;
 
 /// An INIT or INIT ACK chunk.
 ///
-/// Values which RFC 9260 forbids (an initiate tag of zero, no streams, a window below 1500 bytes)
-/// parse: what they are answered with depends on the state.
+/// Values that RFC 9260 forbids (an Initiate Tag of zero, no streams, a window below 1500 bytes)
+/// parse without an error, because the response to them depends on the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Init<'a> {
-    /// The tag that the receiver of this chunk puts into every packet it sends.
+    /// Verification tag that the receiver of this chunk must use in every packet that it sends.
     pub initiate_tag: VerificationTag,
-    /// Receive buffer which the sender has reserved, in bytes.
+    /// Receive buffer reserved by the sender, in bytes.
     pub a_rwnd: u32,
-    /// How many streams the sender wants to send on.
+    /// Number of streams that the sender requests for sending.
     pub outbound_streams: u16,
-    /// How many streams the sender can receive on, at most.
+    /// Maximum number of streams on which the sender can receive.
     pub inbound_streams: u16,
     /// The TSN of the sender's first DATA chunk.
     pub initial_tsn: Tsn,
-    /// What follows.
+    /// The parameters.
     pub parameters: Parameters<'a>,
 }
 
 /// The fixed part of an INIT or INIT ACK chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InitFields {
-    /// The tag that the receiver of this chunk puts into every packet it sends.
+    /// Verification tag that the receiver of this chunk must use in every packet that it sends.
     pub initiate_tag: VerificationTag,
-    /// Receive buffer which the sender has reserved, in bytes.
+    /// Receive buffer reserved by the sender, in bytes.
     pub a_rwnd: u32,
-    /// How many streams the sender wants to send on.
+    /// Number of streams that the sender requests for sending.
     pub outbound_streams: u16,
-    /// How many streams the sender can receive on, at most.
+    /// Maximum number of streams on which the sender can receive.
     pub inbound_streams: u16,
     /// The TSN of the sender's first DATA chunk.
     pub initial_tsn: Tsn,
@@ -105,8 +105,8 @@ impl PacketWriter<'_> {
     ///
     /// # Errors
     ///
-    /// The chunk does not fit, or `parameters` returned an error. A parameter that does not fit and
-    /// whose error `parameters` does not pass on is left out.
+    /// The chunk does not fit, or `parameters` returned an error. If `parameters` ignores the error
+    /// of a parameter that does not fit, that parameter is omitted.
     pub fn init(
         &mut self,
         fields: &InitFields,
@@ -117,12 +117,12 @@ impl PacketWriter<'_> {
         })
     }
 
-    /// Writes an INIT ACK chunk with the parameters that `parameters` writes. One of them must be
-    /// a State Cookie.
+    /// Writes an INIT ACK chunk with the parameters that `parameters` writes. One of them must be a
+    /// State Cookie.
     ///
     /// # Errors
     ///
-    /// As [`PacketWriter::init`].
+    /// See [`PacketWriter::init`].
     pub fn init_ack(
         &mut self,
         fields: &InitFields,
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(chunk_bytes(|w| w.init_ack(&FIELDS, write)), bytes);
         assert_eq!(only_chunk(&bytes), Ok(Chunk::InitAck(init)));
 
-        // RFC 9260 3.2: accepted too if the last padding is counted.
+        // RFC 9260 3.2: the chunk is also accepted if its length includes the last padding.
         bytes[3] = 36;
         let Ok(Chunk::InitAck(counted)) = only_chunk(&bytes) else { panic!("no INIT ACK") };
         assert!(counted.parameters.iter().eq(init.parameters.iter()));
@@ -206,7 +206,7 @@ mod tests {
         for room in 0..36 {
             assert!(!writes(room, |w| w.init(&FIELDS, write)));
         }
-        // The caller may do without what does not fit.
+        // The caller may omit a parameter that does not fit.
         assert!(writes(20, |w| w.init(&FIELDS, |p| {
             assert_eq!(write(p), Err(DoesNotFit));
             Ok(())

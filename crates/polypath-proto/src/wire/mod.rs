@@ -1,16 +1,16 @@
-//! The wire format: RFC 9260 section 3, parsed from and written to byte slices, and nothing else.
+//! The wire format: parses and writes byte slices as RFC 9260 section 3 defines them.
 //!
-//! A packet is a common header and a sequence of chunks. [`Packet::parse`] checks what concerns the
-//! packet as a whole, [`Packet::chunks`] walks its chunks, and [`PacketWriter`] writes a packet
-//! into a buffer of the caller's. Parsing borrows from the datagram and allocates nothing; neither
-//! does writing. No input makes either of them panic.
+//! A packet is a common header and a sequence of chunks. [`Packet::parse`] checks the packet as a
+//! whole, [`Packet::chunks`] iterates its chunks, and [`PacketWriter`] writes a packet into a
+//! buffer of the caller. Parsing borrows from the datagram; neither parsing nor writing allocates,
+//! and no input makes either of them panic.
 //!
-//! What only an association can judge (is this chunk allowed in this state, is this tag ours, may
-//! an initiate tag be zero) is not judged here: such values parse, and the state machine refuses
-//! them.
+//! Rules that depend on an association (whether a chunk is allowed in this state, whether a tag is
+//! correct, whether an Initiate Tag may be zero) are not checked here: such values parse, and the
+//! state machine rejects them.
 //!
-//! Chunks, parameters and causes that this module does not know come out as `Unknown`, with the
-//! bytes to report them and the [`Action`] which their type demands.
+//! Unknown chunks, parameters and causes are returned as `Unknown`, with the bytes for reporting
+//! them and the [`Action`] that their type requires.
 
 mod abort;
 mod asconf;
@@ -83,10 +83,10 @@ pub use self::timestamp::Timestamp;
 pub(crate) use self::writer::seal;
 pub use self::writer::{DoesNotFit, PacketWriter};
 
-/// Bytes of the common header at the head of each packet (RFC 9260 3.1).
+/// Bytes of the common header at the start of each packet (RFC 9260 3.1).
 pub const COMMON_HEADER_LEN: usize = 12;
 
-/// Bytes of type, flags and length at the head of each chunk (RFC 9260 3.2).
+/// Bytes of type, flags and length at the start of each chunk (RFC 9260 3.2).
 pub const CHUNK_HEADER_LEN: usize = 4;
 
 /// Bytes of a DATA chunk before its user data, the chunk header included (RFC 9260 3.3.1).
@@ -102,27 +102,27 @@ pub const SACK_HEADER_LEN: usize = 16;
 /// Bytes of a TIMESTAMP chunk, the chunk header included.
 pub const TIMESTAMP_LEN: usize = 12;
 
-/// What the two highest bits of an unknown chunk type (RFC 9260 3.2) or parameter type
-/// (RFC 9260 3.2.1) demand of the receiver.
+/// The action that the two highest bits of an unknown chunk type (RFC 9260 3.2) or parameter type
+/// (RFC 9260 3.2.1) require of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// `00`: process nothing that follows, in the packet for a chunk, in the chunk for a parameter.
+    /// `00`: stop processing the packet (for a chunk) or the chunk (for a parameter).
     Stop,
-    /// `01`: as [`Action::Stop`], and report what was not recognised.
+    /// `01`: as [`Action::Stop`], and report the unrecognized item.
     StopAndReport,
-    /// `10`: skip it and go on.
+    /// `10`: skip it and continue.
     Skip,
-    /// `11`: skip it, go on, and report what was not recognised.
+    /// `11`: skip it, continue, and report the unrecognized item.
     SkipAndReport,
 }
 
 impl Action {
-    /// The action which an unknown chunk type demands.
+    /// The action that an unknown chunk type requires.
     pub const fn of_chunk(ty: u8) -> Self {
         Self::of_high_bits(ty >> 6)
     }
 
-    /// The action which an unknown parameter type demands.
+    /// The action that an unknown parameter type requires.
     pub const fn of_parameter(ty: u16) -> Self {
         Self::of_high_bits((ty >> 14) as u8)
     }
@@ -136,13 +136,14 @@ impl Action {
         }
     }
 
-    /// Nothing that follows is to be processed.
+    /// Whether to stop processing.
     pub const fn stops(self) -> bool {
         matches!(self, Self::Stop | Self::StopAndReport)
     }
 
-    /// The peer is to be told: an Unrecognized Chunk Type cause for a chunk, an Unrecognized
-    /// Parameter in the INIT ACK or an Unrecognized Parameters cause for a parameter.
+    /// Whether to report the item to the peer: with an Unrecognized Chunk Type cause for a chunk,
+    /// with an Unrecognized Parameter in the INIT ACK or an Unrecognized Parameters cause for a
+    /// parameter.
     pub const fn reports(self) -> bool {
         matches!(self, Self::StopAndReport | Self::SkipAndReport)
     }

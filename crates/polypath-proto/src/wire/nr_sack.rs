@@ -1,8 +1,8 @@
-//! Non-Renegable Selective Acknowledgement (NR-SACK): a SACK that tells what the receiver will not drop
-//! again, so that the sender need not keep it.
+//! Non-Renegable Selective Acknowledgement (NR-SACK): a SACK that reports the chunks on which the
+//! receiver will not renege, so that the sender can free them.
 //!
-//! draft-natarajan-tsvwg-sctp-nrsack; draft-tuexen-tsvwg-sctp-multipath, which has it for concurrent
-//! multipath transfer. Type and form are those of FreeBSD's stack and usrsctp.
+//! Sources: draft-natarajan-tsvwg-sctp-nrsack; draft-tuexen-tsvwg-sctp-multipath, which uses it for
+//! concurrent multipath transfer. Type and format are those of FreeBSD's stack and usrsctp.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -32,8 +32,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 //!
-//! The drafts' versions differ in whether the gap ack blocks repeat what the NR gap ack blocks have: both are
-//! acknowledged, so that either reads the same.
+//! Versions of the drafts differ in whether the gap ack blocks repeat the NR gap ack blocks. Both
+//! lists are acknowledged, so either version is read alike.
 
 use crate::Tsn;
 
@@ -69,7 +69,8 @@ impl<'a> Sack<'a> {
         })
     }
 
-    /// The gap ack blocks of what the receiver will not drop, in the order of the chunk: none in a SACK.
+    /// The gap ack blocks that the receiver will not renege on, in the order of the chunk; none in
+    /// a SACK.
     #[inline]
     pub fn nr_gaps(
         &self,
@@ -77,7 +78,7 @@ impl<'a> Sack<'a> {
         self.nr_gaps.iter().map(|&block| GapBlock::from_bytes(block))
     }
 
-    /// Both lists of gap ack blocks as one: in the order of their beginnings, if each is.
+    /// Both lists of gap ack blocks merged, in ascending order if each list is.
     #[inline]
     pub fn all_gaps(&self) -> impl Iterator<Item = GapBlock> + Clone + use<'a> {
         let (mut gaps, mut nr_gaps) = (self.gaps().peekable(), self.nr_gaps().peekable());

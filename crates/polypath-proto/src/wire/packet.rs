@@ -24,15 +24,15 @@ pub struct CommonHeader {
     pub source_port: u16,
     /// The port of the receiver.
     pub destination_port: u16,
-    /// The tag by which the receiver knows that the packet belongs to the association.
+    /// The tag that shows the receiver that the packet belongs to the association.
     pub verification_tag: VerificationTag,
 }
 
 impl CommonHeader {
-    /// Reads the header at the start of `bytes`, of which at least eight must be there.
+    /// Reads the header at the start of `bytes`, which must have at least eight bytes.
     ///
-    /// Meant for what an ICMP message quotes of a packet (RFC 9260 10), where nothing else of the
-    /// packet can be checked. Received packets go through [`Packet::parse`].
+    /// For packets quoted in ICMP messages (RFC 9260 10), of which nothing else can be checked.
+    /// Received packets are parsed by [`Packet::parse`].
     pub fn peek(bytes: &[u8]) -> Option<Self> {
         bytes.first_chunk::<8>().map(Self::from_bytes)
     }
@@ -46,7 +46,7 @@ impl CommonHeader {
         }
     }
 
-    /// The header as it stands in a packet, with a checksum of zero.
+    /// The encoded header, with a checksum of zero.
     #[inline]
     pub(super) const fn to_bytes(self) -> [u8; COMMON_HEADER_LEN] {
         let [s0, s1] = self.source_port.to_be_bytes();
@@ -56,40 +56,40 @@ impl CommonHeader {
     }
 }
 
-/// What happens to the checksum of a packet.
+/// How the checksum of a packet is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Checksum {
-    /// Compute it: a parsed packet must have it, a written packet gets it (RFC 9260 6.8).
+    /// A parsed packet must have a correct checksum, a written packet receives one (RFC 9260 6.8).
     #[default]
     Verify,
-    /// A parsed packet may have any, a written packet gets zero. For links that lose nothing to
-    /// bit errors, such as simulated ones.
+    /// A parsed packet may have any checksum, a written packet receives zero. For links without bit
+    /// errors, such as simulated ones.
     Ignore,
 }
 
-/// A packet as a whole is not one of SCTP, and is to be discarded silently.
+/// The datagram is not a valid SCTP packet and must be discarded silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PacketError {
-    /// Not even a common header.
+    /// The datagram is shorter than a common header.
     #[error("{len} bytes are too few for an SCTP packet, whose header alone has 12")]
     TooShort {
         /// Bytes of the datagram.
         len: usize,
     },
-    /// The sender must pad each chunk to a multiple of four bytes (RFC 9260 3.2), so that every
-    /// packet is a multiple of four long.
+    /// The sender must pad each chunk to a multiple of four bytes (RFC 9260 3.2), so the length of
+    /// every packet is a multiple of four.
     #[error("{len} bytes are not a multiple of 4 as every SCTP packet is")]
     NotPadded {
         /// Bytes of the datagram.
         len: usize,
     },
-    /// The packet was damaged on its way (RFC 9260 6.8).
+    /// The packet was corrupted in transit (RFC 9260 6.8).
     #[error("the checksum is {found:#010x} where {computed:#010x} was computed")]
     Checksum {
         /// The checksum in the packet.
         found: u32,
-        /// The checksum which its bytes have.
+        /// The computed checksum.
         computed: u32,
     },
 }
@@ -104,11 +104,11 @@ pub struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Checks length and checksum of the packet in `datagram`.
     ///
-    /// A packet without any chunk passes; [`Packet::chunks`] is empty then.
+    /// A packet without chunks is accepted; [`Packet::chunks`] is then empty.
     ///
     /// # Errors
     ///
-    /// The datagram is too short, is no multiple of four long, or has the wrong checksum.
+    /// The datagram is too short, its length is not a multiple of four, or its checksum is wrong.
     #[inline]
     pub fn parse(datagram: &'a [u8], checksum: Checksum) -> Result<Self, PacketError> {
         let len = datagram.len();
@@ -120,7 +120,7 @@ impl<'a> Packet<'a> {
         }
         let &[ports_and_tag @ .., c0, c1, c2, c3] = head;
         if checksum == Checksum::Verify {
-            // RFC 9260 Appendix A: the CRC travels with its lowest byte first.
+            // RFC 9260 Appendix A: the CRC is transmitted with its lowest byte first.
             let found = u32::from_le_bytes([c0, c1, c2, c3]);
             let computed = self::checksum(datagram);
             if found != computed {

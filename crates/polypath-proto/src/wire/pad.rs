@@ -1,5 +1,5 @@
-//! Padding (PAD), RFC 4820 3: makes a packet as long as its sender wants. A receiver skips it; its type
-//! makes one that does not know it do the same.
+//! Padding (PAD), RFC 4820 3: extends a packet to a size that its sender chooses. A receiver skips
+//! it, even one that does not know its type.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -17,7 +17,7 @@ use super::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter, chunk_type};
 /// A PAD chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pad<'a> {
-    /// Bytes without meaning.
+    /// Meaningless bytes.
     pub padding: &'a [u8],
 }
 
@@ -28,7 +28,7 @@ impl<'a> Pad<'a> {
 }
 
 impl PacketWriter<'_> {
-    /// Writes a PAD chunk with so many bytes of padding.
+    /// Writes a PAD chunk with `bytes` bytes of padding.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Properties: what is written parses to what was written, and no bytes make a parser panic.
+//! Properties: written packets parse to the same content, and no bytes make a parser panic.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -322,7 +322,7 @@ fn chunk() -> impl Strategy<Value = OwnedChunk> {
         )
             .prop_map(|(serial, lookup, list)| {
                 let ty = |ty: u16| [0xc001, 0xc002, 0xc004][usize::from(ty % 3)];
-                // IPv4-mapped IPv6 addresses are written as what they stand for.
+                // IPv4-mapped IPv6 addresses are written as IPv4 addresses.
                 let written = |ip: std::net::IpAddr| ip.to_canonical();
                 let list = list.into_iter().map(|(t, id, ip)| (ty(t), id, written(ip))).collect();
                 OwnedChunk::Asconf(serial, lookup.map(written), list)
@@ -423,7 +423,7 @@ impl OwnedChunk {
         }
     }
 
-    /// What was parsed is this chunk.
+    /// Whether `parsed` equals this chunk.
     fn is(&self, parsed: &Chunk<'_>) -> bool {
         match (self, *parsed) {
             (Self::Data { .. }, Chunk::Data(data)) => self.data() == Some(data),
@@ -512,7 +512,7 @@ fn asked(list: &AsconfParameters<'_>) -> Vec<(u16, u32, std::net::IpAddr)> {
     seen.collect()
 }
 
-/// Writes the chunks into a packet of at most `limit` bytes, leaving out what does not fit, and
+/// Writes the chunks into a packet of at most `limit` bytes, omitting those that do not fit, and
 /// returns those that were written.
 fn bundle(chunks: &[OwnedChunk], limit: usize) -> (Vec<u8>, Vec<&OwnedChunk>) {
     let mut buf = vec![0xff; limit];
@@ -557,7 +557,7 @@ proptest! {
         let parsed: Vec<_> = packet.chunks().map(Result::unwrap).collect();
         prop_assert_eq!(parsed.len(), written.len());
         for (written, parsed) in written.into_iter().zip(&parsed) {
-            // A SACK is cut to what fits.
+            // A SACK is truncated to the available space.
             let cut = datagram.len() + 4 > limit && matches!(written, OwnedChunk::Sack { .. } | OwnedChunk::NrSack { .. });
             prop_assert!(cut || written.is(parsed), "{:?}", parsed);
         }
@@ -575,14 +575,15 @@ proptest! {
         let mut buf = [0xff; 200];
         let len = CauseWriter::fill(&mut buf, |c| c.cause(&cause.borrow())).unwrap();
         prop_assert!(Causes::new(&buf[..len]).iter().eq([Ok(cause.borrow())]));
-        // What a peer sends must not move a terminal's cursor.
+        // Text from a peer must not move a terminal's cursor.
         prop_assert!(!cause.borrow().to_string().contains(char::is_control));
     }
 
     #[test]
     fn random_bytes_do_no_harm(mut datagram in vec(any::<u8>(), 0..300)) {
         prop_assert!(walk(&datagram) <= datagram.len());
-        // The same with a length that parses, and with small numbers where lengths stand.
+        // Again with a length that parses, and with small numbers in the positions of length
+        // fields.
         datagram.truncate(datagram.len() & !3);
         prop_assert!(walk(&datagram) <= datagram.len());
         for byte in datagram.iter_mut().skip(14).step_by(4) {

@@ -1,5 +1,5 @@
 //! Re-configuration (RE-CONFIG), RFC 6525 3.1 and 4: requests to reset or add streams, and the
-//! answers to them.
+//! responses to them.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -51,72 +51,72 @@ pub mod reconfig_result {
     pub const ALREADY_IN_PROGRESS: u32 = 4;
     /// Error - Bad Sequence Number.
     pub const BAD_SEQUENCE_NUMBER: u32 = 5;
-    /// In progress: the request is to be repeated.
+    /// In progress: the request must be repeated.
     pub const IN_PROGRESS: u32 = 6;
 }
 
 /// A RE-CONFIG chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReConfig<'a> {
-    /// One or two requests and answers; nothing of them has been checked.
+    /// One or two requests and responses, not yet checked.
     pub parameters: ReconfigParameters<'a>,
 }
 
-/// One request, or the answer to one.
+/// A request, or the response to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReconfigParameter<'a> {
-    /// The sender of this wants to begin anew with the sequence numbers of its own streams.
+    /// The sender requests that the sequence numbers of its own streams restart.
     OutgoingReset {
         /// Re-configuration request sequence number.
         request: u32,
-        /// The peer's request that this answers, or else the last one that it made.
+        /// The peer's request that this one answers, or otherwise the peer's last request.
         response: u32,
-        /// The last TSN that was assigned before the reset.
+        /// The last TSN assigned before the reset.
         last_tsn: Tsn,
-        /// The streams; all if there is none.
+        /// The streams; empty for all.
         streams: U16List<'a>,
     },
-    /// The receiver of this is asked to reset its own streams.
+    /// The sender requests that the receiver reset its own streams.
     IncomingReset {
         /// Re-configuration request sequence number.
         request: u32,
-        /// The streams; all if there is none.
+        /// The streams; empty for all.
         streams: U16List<'a>,
     },
-    /// All sequence numbers of streams, and the TSNs, are to begin anew in both directions.
+    /// The sender requests that all stream sequence numbers and TSNs restart in both directions.
     AssociationReset {
         /// Re-configuration request sequence number.
         request: u32,
     },
-    /// The answer to a request.
+    /// The response to a request.
     Response {
         /// The request's sequence number.
         response: u32,
-        /// What became of it; see [`reconfig_result`].
+        /// The result; see [`reconfig_result`].
         result: u32,
-        /// For an SSN/TSN reset: the next TSN of the sender of this, and that of its receiver.
+        /// For an SSN/TSN reset: the next TSN of this response's sender, and that of its receiver.
         next_tsns: Option<(Tsn, Tsn)>,
     },
-    /// The sender of this wants more outgoing streams.
+    /// The sender requests more outgoing streams.
     AddOutgoing {
         /// Re-configuration request sequence number.
         request: u32,
-        /// How many more.
+        /// Number of streams to add.
         streams: u16,
     },
-    /// The receiver of this is asked to add outgoing streams.
+    /// The sender requests that the receiver add outgoing streams.
     AddIncoming {
         /// Re-configuration request sequence number.
         request: u32,
-        /// How many more.
+        /// Number of streams to add.
         streams: u16,
     },
-    /// Of another type. All of them ask to stop processing (RFC 6525 4).
+    /// A parameter of another type. All of them request to stop processing (RFC 6525 4).
     Unknown {
         /// Parameter type.
         ty: u16,
-        /// The whole parameter without padding.
+        /// The complete parameter without padding.
         raw: &'a [u8],
     },
 }
@@ -167,7 +167,7 @@ impl<'a> ReconfigParameter<'a> {
         })
     }
 
-    /// The request's sequence number, if it is a request.
+    /// The request sequence number, if this is a request.
     pub const fn request(&self) -> Option<u32> {
         match *self {
             Self::OutgoingReset { request, .. }
@@ -185,7 +185,7 @@ impl<'a> ReconfigParameter<'a> {
 pub struct ReconfigParameters<'a>(&'a [u8]);
 
 impl<'a> ReconfigParameters<'a> {
-    /// The parameters in `bytes`; nothing is checked yet.
+    /// The parameters in `bytes`, not yet checked.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -207,8 +207,8 @@ impl fmt::Debug for ReconfigParameters<'_> {
     }
 }
 
-/// The parameters of a RE-CONFIG chunk, in order. After [`ParameterError::Length`] there is no further
-/// item.
+/// The parameters of a RE-CONFIG chunk, in order. After [`ParameterError::Length`] there is no
+/// further item.
 #[derive(Clone, Debug)]
 pub struct ReconfigIter<'a> {
     rest: &'a [u8],
@@ -233,7 +233,8 @@ impl<'a> ReConfig<'a> {
     }
 }
 
-/// Writes the parameters of a RE-CONFIG chunk. One that does not fit leaves the list as it was.
+/// Writes the parameters of a RE-CONFIG chunk. A parameter that does not fit leaves the list
+/// unchanged.
 #[derive(Debug)]
 pub struct ReconfigWriter<'b> {
     tlv: TlvWriter<'b>,
@@ -244,8 +245,8 @@ impl ReconfigWriter<'_> {
     ///
     /// # Errors
     ///
-    /// The parameter does not fit, or is [`ReconfigParameter::Unknown`] and its bytes are not those of
-    /// one parameter.
+    /// The parameter does not fit, or is [`ReconfigParameter::Unknown`] with bytes that are not
+    /// exactly one parameter.
     pub fn parameter(&mut self, parameter: &ReconfigParameter<'_>) -> Result<(), DoesNotFit> {
         let tlv = &mut self.tlv;
         match *parameter {
@@ -291,7 +292,7 @@ impl ReconfigWriter<'_> {
         }
     }
 
-    /// Writes a list of parameters as it is.
+    /// Writes an encoded list of parameters.
     ///
     /// # Errors
     ///

@@ -29,12 +29,12 @@ use crate::Tsn;
 use super::codec::{u16_at, u32_at};
 use super::{CHUNK_HEADER_LEN, ChunkError, DoesNotFit, PacketWriter, SACK_HEADER_LEN, chunk_type};
 
-/// A run of TSNs that were received after a gap, as offsets from the cumulative TSN ack.
+/// A run of TSNs received after a gap, as offsets from the cumulative TSN ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GapBlock {
     /// Offset of the first TSN of the run.
     pub start: u16,
-    /// Offset of the last TSN of the run. A peer may send one before `start`.
+    /// Offset of the last TSN of the run. A peer may send one that is less than `start`.
     pub end: u16,
 }
 
@@ -51,7 +51,7 @@ impl GapBlock {
         cumulative_tsn_ack.plus(self.end.into())
     }
 
-    /// The block begins after the cumulative TSN ack and does not end before it begins.
+    /// Whether the block starts after the cumulative TSN ack and does not end before its start.
     #[inline]
     pub const fn is_sound(self) -> bool {
         0 < self.start && self.start <= self.end
@@ -71,12 +71,13 @@ impl GapBlock {
 
 /// A SACK chunk, or an NR-SACK chunk, which has a second list of gap ack blocks.
 ///
-/// The gap ack blocks are as the peer sent them: neither their order nor their bounds were checked.
+/// The gap ack blocks are those that the peer sent: neither their order nor their bounds are
+/// checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Sack<'a> {
     /// The last TSN before the first gap.
     pub cumulative_tsn_ack: Tsn,
-    /// Receive buffer that is left, in bytes.
+    /// Free receive buffer in bytes.
     pub a_rwnd: u32,
     /// Chunk flags; reserved in RFC 9260.
     pub flags: u8,
@@ -87,21 +88,22 @@ pub struct Sack<'a> {
 
 impl<'a> Sack<'a> {
     /// The R bit of the chunk flags, between peers that agreed on it: a packet with retransmissions
-    /// caused this SACK (Caro 2006, retransmission policies, 4.2). All flags are reserved in RFC 9260;
-    /// the bit is the one that DATA has for it.
+    /// caused this SACK (Caro 2006, retransmission policies, 4.2). RFC 9260 reserves all flags; the
+    /// R bit of DATA is at the same position.
     pub const RETRANSMISSION: u8 = super::data::RETRANSMISSION;
 
-    /// The two bits of the chunk flags that count packets with DATA, between peers that agreed on it:
-    /// those that this SACK answers (Iyengar 2006, DAC), 3 for more. FreeBSD's stack has the same bits.
+    /// The two bits of the chunk flags that count packets with DATA, between peers that agreed on
+    /// it: the packets that this SACK acknowledges (Iyengar 2006, DAC), 3 for more. FreeBSD's stack
+    /// uses the same bits.
     const PACKETS_SHIFT: u32 = 6;
 
-    /// The flags that say that it answers `packets` packets with DATA.
+    /// The flags that report `packets` packets with DATA.
     #[inline]
     pub const fn packets_flags(packets: u32) -> u8 {
         (if packets > 3 { 3 } else { packets as u8 }) << Self::PACKETS_SHIFT
     }
 
-    /// How many packets with DATA it answers, as its flags say.
+    /// The number of packets with DATA that the flags report.
     #[inline]
     pub const fn packets(&self) -> u32 {
         (self.flags >> Self::PACKETS_SHIFT) as u32
@@ -131,8 +133,8 @@ impl<'a> Sack<'a> {
         })
     }
 
-    /// The gap ack blocks, in the order of the chunk; in an NR-SACK, those of what the receiver may still
-    /// drop.
+    /// The gap ack blocks, in the order of the chunk; in an NR-SACK, those that the receiver may
+    /// still renege on.
     #[inline]
     pub fn gaps(
         &self,
@@ -140,8 +142,8 @@ impl<'a> Sack<'a> {
         self.gaps.iter().map(|&block| GapBlock::from_bytes(block))
     }
 
-    /// TSNs that arrived more than once since the last SACK, in the order of the chunk; one that
-    /// arrived three times is there twice.
+    /// TSNs received more than once since the last SACK, in the order of the chunk; a TSN received
+    /// three times is listed twice.
     #[inline]
     pub fn duplicates(
         &self,
@@ -169,7 +171,8 @@ impl fmt::Debug for Sack<'_> {
     }
 }
 
-/// Writes items until they or the words end, and returns how many were written.
+/// Writes items until the items or the words are exhausted, and returns the number of written
+/// items.
 #[inline]
 pub(super) fn fill<T>(
     words: &mut [[u8; 4]],
@@ -186,10 +189,9 @@ pub(super) fn fill<T>(
 }
 
 impl PacketWriter<'_> {
-    /// Writes a SACK chunk with as many of the gap ack blocks as fit, and then as many of the
-    /// duplicates.
+    /// Writes a SACK chunk with as many gap ack blocks as fit, and then as many duplicates as fit.
     ///
-    /// RFC 9260 6.2 asks for as many gap ack blocks as fit into one SACK, so they come before the
+    /// RFC 9260 6.2 requires as many gap ack blocks as fit into one SACK, so they precede the
     /// duplicates.
     ///
     /// # Errors

@@ -47,7 +47,7 @@ impl Shutdown {
 /// A SHUTDOWN COMPLETE chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShutdownComplete {
-    /// T bit: the verification tag is the one which the sender of this chunk received, since it
+    /// T bit: the verification tag is the one that the sender of this chunk received, because it
     /// knows no better one (RFC 9260 8.5.1).
     pub t_bit: bool,
 }

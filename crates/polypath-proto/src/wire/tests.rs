@@ -1,4 +1,4 @@
-//! Whole packets, and what the tests of the chunks share.
+//! Tests with complete packets, and helpers for the tests of the chunks.
 
 use super::*;
 use crate::{Ppid, Ssn, StreamId, Tsn, VerificationTag};
@@ -35,7 +35,7 @@ pub(super) fn chunk_bytes(
     chunk_bytes_in(1000, write).unwrap()
 }
 
-/// Whether what `write` writes fits into `room` bytes.
+/// Whether the output of `write` fits into `room` bytes.
 pub(super) fn writes(
     room: usize,
     write: impl FnOnce(&mut PacketWriter<'_>) -> Result<(), DoesNotFit>,
@@ -43,7 +43,7 @@ pub(super) fn writes(
     chunk_bytes_in(room, write).is_ok()
 }
 
-/// The chunk in `bytes`, which have no other.
+/// The only chunk in `bytes`.
 pub(super) fn only_chunk(bytes: &[u8]) -> Result<Chunk<'_>, ChunkError<'_>> {
     let mut chunks = Chunks::new(bytes);
     let chunk = chunks.next().expect("a chunk");
@@ -54,8 +54,8 @@ pub(super) fn only_chunk(bytes: &[u8]) -> Result<Chunk<'_>, ChunkError<'_>> {
     chunk
 }
 
-/// Parses everything there is in a datagram, writes each chunk again, and returns how many chunks,
-/// parameters and causes there were.
+/// Parses all items of a datagram, writes each chunk again, and returns the number of chunks,
+/// parameters and causes.
 pub(super) fn walk(datagram: &[u8]) -> usize {
     let Ok(packet) = Packet::parse(datagram, Checksum::Ignore) else { return 0 };
     let mut items = 0;
@@ -84,7 +84,7 @@ pub(super) fn walk(datagram: &[u8]) -> usize {
     items
 }
 
-// Packets of an association. Their bytes and checksums are from an independent program, which
+// Packets of an association. Their bytes and checksums come from an independent program, which
 // computes the CRC bit by bit.
 
 const INIT: [u8; 64] = [
@@ -107,7 +107,7 @@ const ABORT: [u8; 24] = [
     0x00, 0x0c, 0x00, 0x07, 0x62, 0x79, 0x65, 0x00,
 ];
 
-/// What `write` makes of a packet.
+/// The packet that `write` writes.
 fn packet(header: CommonHeader, write: impl FnOnce(&mut PacketWriter<'_>)) -> Vec<u8> {
     let mut buf = vec![0xff; 1500];
     let mut writer = PacketWriter::new(&mut buf, header);
@@ -271,7 +271,7 @@ fn every_truncation() {
                 assert!(len < COMMON_HEADER_LEN || len % 4 != 0);
                 continue;
             };
-            // The chunks before the cut, and an error for the one that is cut.
+            // The chunks before the cut, and an error for the truncated chunk.
             let mut chunks = packet.chunks();
             let sound = chunks.by_ref().map_while(Result::ok).collect::<Vec<_>>();
             assert_eq!(sound, whole[..sound.len()]);
@@ -281,7 +281,7 @@ fn every_truncation() {
     }
 }
 
-/// Every byte of valid packets, replaced by values at which lengths and types change their meaning.
+/// Replaces every byte of valid packets with values that change the meaning of lengths and types.
 #[test]
 fn every_byte_replaced() {
     for bytes in [&INIT[..], &SACK_AND_DATA, &ABORT, &every_chunk()] {

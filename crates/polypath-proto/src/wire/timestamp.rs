@@ -1,10 +1,10 @@
-//! Timestamp (TIMESTAMP): when a packet left, and what the packet that it answers said of that.
+//! Timestamp (TIMESTAMP): time of sending of a packet, and echo of the peer's timestamp.
 //!
 //! Caro 2006 (retransmission policies), 4.2: "by including timestamps in each packet, the
-//! retransmission ambiguity problem is resolved", for 12 bytes a packet. It precedes the SACK and
-//! DATA chunks of its packet, and is sent only where both sides offered it in the handshake. The
-//! two highest bits of the type make everybody else skip it silently (RFC 9260 3.2). No registry
-//! has assigned the type.
+//! retransmission ambiguity problem is resolved", for 12 bytes a packet. The chunk precedes the
+//! SACK and DATA chunks of its packet, and is sent only if both sides offered it in the handshake.
+//! The two highest bits of the type make other receivers skip it silently (RFC 9260 3.2). No
+//! registry has assigned the type.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -21,15 +21,15 @@
 use super::codec::u32_at;
 use super::{ChunkError, DoesNotFit, PacketWriter, TIMESTAMP_LEN, chunk_type};
 
-/// The E bit: the echo is one.
+/// The E bit: the echo field is valid.
 const ECHO: u8 = 0x01;
 
-/// A TIMESTAMP chunk. The clock is the sender's own; nobody else compares its values.
+/// A TIMESTAMP chunk. The clock is the sender's; its values are meaningless to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timestamp {
-    /// When the packet left.
+    /// Time of sending of the packet.
     pub sent: u32,
-    /// The timestamp of the packet that the SACK chunk of this one answers.
+    /// The timestamp of the packet that the SACK chunk in this packet acknowledges.
     pub echo: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ mod tests {
         timestamp.echo = None;
         let alone = [190, 0, 0, 12, 10, 11, 12, 13, 0, 0, 0, 0];
         assert_eq!(chunk_bytes(|w| w.timestamp(timestamp)), alone);
-        // Without the E bit, what stands there says nothing; reserved bits are ignored.
+        // Without the E bit, the echo field is meaningless; reserved bits are ignored.
         let noise = [190, 0xfe, 0, 12, 10, 11, 12, 13, 9, 9, 9, 9];
         assert_eq!(only_chunk(&noise), Ok(Chunk::Timestamp(timestamp)));
         assert!(!writes(11, |w| w.timestamp(timestamp)));
@@ -83,7 +83,8 @@ mod tests {
         assert_eq!(only_chunk(raw), Err(ChunkError::TooShort { ty: 190, minimum: 12, raw }));
     }
 
-    /// RFC 9260 3.2: the bits "10" of an unknown type mean: skip it, process the rest, say nothing.
+    /// RFC 9260 3.2: the bits "10" of an unknown type mean: skip it, process the rest, do not
+    /// report it.
     #[test]
     fn who_does_not_know_it_skips_it_silently() {
         assert_eq!(Action::of_chunk(chunk_type::TIMESTAMP), Action::Skip);

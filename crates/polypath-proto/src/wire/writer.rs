@@ -1,6 +1,6 @@
-//! Writes a packet into a buffer of the caller's, RFC 9260 3 and 6.10.
+//! Writes a packet into a buffer of the caller, RFC 9260 3 and 6.10.
 //!
-//! The methods for each chunk stand in the file of the chunk.
+//! The method for each chunk is in the chunk's file.
 
 use super::codec::padded;
 use super::{
@@ -8,29 +8,29 @@ use super::{
     chunk_type,
 };
 
-/// The chunk, parameter or cause does not fit into what is left of the buffer (or into the 65535
-/// bytes that a length field can say). Nothing was written.
+/// The chunk, parameter or cause does not fit into the rest of the buffer, or exceeds the 65535
+/// bytes of a length field. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it does not fit into what is left of the packet")]
 pub struct DoesNotFit;
 
 /// Writes one packet, chunk by chunk.
 ///
-/// A chunk that does not fit leaves the writer as it was, so that the caller can try a smaller one,
+/// A chunk that does not fit leaves the writer unchanged, so that the caller can try a smaller one,
 /// or finish. Padding is written as zeros (RFC 9260 3.2).
 #[derive(Debug)]
 pub struct PacketWriter<'b> {
-    /// As long as the longest packet that fits: a multiple of four.
+    /// The buffer, truncated to a multiple of four bytes.
     buf: &'b mut [u8],
-    /// Bytes written: a multiple of four.
+    /// Bytes written, a multiple of four.
     len: usize,
     chunks: usize,
 }
 
 impl<'b> PacketWriter<'b> {
-    /// Begins a packet in `buf`, whose length bounds that of the packet.
+    /// Starts a packet in `buf`, whose length limits that of the packet.
     ///
-    /// Into a buffer of less than 12 bytes nothing fits, and the packet has no bytes.
+    /// If the buffer has less than 12 bytes, nothing fits, and the packet is empty.
     pub fn new(buf: &'b mut [u8], header: CommonHeader) -> Self {
         let whole = buf.len() & !3;
         let mut writer = Self { buf: buf.get_mut(..whole).unwrap_or_default(), len: 0, chunks: 0 };
@@ -44,25 +44,25 @@ impl<'b> PacketWriter<'b> {
         writer
     }
 
-    /// Bytes still free: a chunk fits if its length, rounded up to a multiple of four, is not more.
+    /// Free bytes: a chunk fits if its length, rounded up to a multiple of four, is not greater.
     #[inline]
     pub const fn remaining(&self) -> usize {
         self.buf.len() - self.len
     }
 
-    /// Bytes written, the common header and all padding included.
+    /// Bytes written, including the common header and all padding.
     #[inline]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// No chunk has been written yet.
+    /// Whether no chunk has been written yet.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.chunks == 0
     }
 
-    /// How many chunks have been written.
+    /// Number of chunks written.
     #[inline]
     pub const fn chunk_count(&self) -> usize {
         self.chunks
@@ -77,18 +77,18 @@ impl<'b> PacketWriter<'b> {
         self.len
     }
 
-    /// Takes back what was written since the packet had `len` bytes and `chunks` chunks.
+    /// Truncates the packet to its earlier state of `len` bytes and `chunks` chunks.
     pub(crate) fn take_back(&mut self, len: usize, chunks: usize) {
         debug_assert!(len <= self.len && chunks <= self.chunks, "that was never written");
         self.len = self.len.min(len);
         self.chunks = self.chunks.min(chunks);
     }
 
-    /// Writes any chunk that was parsed or built by hand.
+    /// Writes any chunk, parsed or constructed.
     ///
     /// # Errors
     ///
-    /// The chunk does not fit, or it is a [`Chunk::Unknown`] that is no chunk (see
+    /// The chunk does not fit, or it is a [`Chunk::Unknown`] with invalid bytes (see
     /// [`PacketWriter::raw_chunk`]).
     pub fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<(), DoesNotFit> {
         match *chunk {
@@ -142,11 +142,11 @@ impl<'b> PacketWriter<'b> {
         }
     }
 
-    /// Writes a chunk that is bytes already: type, flags, length and value, without padding.
+    /// Writes an encoded chunk: type, flags, length and value, without padding.
     ///
     /// # Errors
     ///
-    /// The chunk does not fit, or its length field does not say how many bytes there are.
+    /// The chunk does not fit, or its length field differs from the number of bytes.
     pub fn raw_chunk(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
         let Some((&[ty, flags, l0, l1], value)) = raw.split_first_chunk::<CHUNK_HEADER_LEN>()
         else {
@@ -169,7 +169,7 @@ impl<'b> PacketWriter<'b> {
         Ok(())
     }
 
-    /// Writes header and padding of a chunk and returns the bytes of its value, to be filled.
+    /// Writes header and padding of a chunk and returns the space for its value.
     #[inline]
     pub(super) fn reserve(
         &mut self,
@@ -190,7 +190,7 @@ impl<'b> PacketWriter<'b> {
         Ok(value)
     }
 
-    /// All the bytes that the value of one more chunk could have.
+    /// The space available for the value of one more chunk.
     #[inline]
     pub(super) fn space(&mut self) -> Result<&mut [u8], DoesNotFit> {
         let value = self.len + CHUNK_HEADER_LEN;
@@ -198,7 +198,7 @@ impl<'b> PacketWriter<'b> {
         self.buf.get_mut(value..end).ok_or(DoesNotFit)
     }
 
-    /// Writes a chunk of a fixed part and a list, which `list` writes, returning its length.
+    /// Writes a chunk with a fixed part and a list; `list` writes the list and returns its length.
     pub(super) fn list<const N: usize>(
         &mut self,
         ty: u8,
@@ -214,13 +214,13 @@ impl<'b> PacketWriter<'b> {
     }
 }
 
-/// Completes a packet of which all but the checksum has been written.
+/// Completes a packet by writing its checksum.
 #[inline]
 pub(crate) fn seal(packet: &mut [u8], checksum: Checksum) {
     if checksum == Checksum::Verify {
         let crc = self::checksum(packet);
         if let Some(field) = packet.get_mut(8..COMMON_HEADER_LEN) {
-            // RFC 9260 Appendix A: the CRC travels with its lowest byte first.
+            // RFC 9260 Appendix A: the CRC is transmitted with its lowest byte first.
             field.copy_from_slice(&crc.to_le_bytes());
         }
     }

@@ -1,4 +1,4 @@
-//! Packets as bytes, read without the library: what the tests of formats compare with.
+//! Packets as bytes, parsed without the library: reference for the tests of formats.
 
 use polypath_proto::wire::checksum;
 
@@ -11,7 +11,7 @@ pub(crate) struct Raw {
     pub(crate) flags: u8,
     /// The length field.
     pub(crate) length: usize,
-    /// Without padding.
+    /// The value, without padding.
     pub(crate) value: Vec<u8>,
     /// The bytes up to the next multiple of four.
     pub(crate) padding: Vec<u8>,
@@ -37,7 +37,7 @@ fn take(bytes: &mut &[u8], ty: u16, flags: u8) -> Raw {
     Raw { ty, flags, length, value: value.to_vec(), padding: padding.to_vec() }
 }
 
-/// The chunks of a packet, padding and all; fails where the lengths do not add up.
+/// The chunks of a packet with their padding; fails if the lengths do not add up.
 pub(crate) fn chunks(packet: &[u8]) -> Vec<Raw> {
     let mut rest = &packet[12..];
     let mut found = Vec::new();

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// A list of requirements and where its table belongs.
+/// A list of requirements, and the page with its table.
 struct Document {
     /// The module with its tests.
     module: &'static str,
     title: &'static str,
     list: &'static str,
     page: &'static str,
-    /// The sentences that the list has.
+    /// The lines of the list.
     sentences: &'static str,
 }
 
@@ -99,12 +99,12 @@ const DOCUMENTS: &[Document] = &[
     },
 ];
 
-/// A line of a list.
+/// A line of the list.
 struct Requirement<'a> {
     id: &'a str,
     level: &'a str,
     sentence: &'a str,
-    /// Why no test shows it, or "= " and the requirement whose test does.
+    /// Why the requirement has no test, or "= " and the requirement whose test covers it.
     reason: &'a str,
 }
 
@@ -117,7 +117,7 @@ fn read(list: &str) -> Vec<Requirement<'_>> {
     rows.collect()
 }
 
-/// The requirements that a test's name lists: `s5_2_1_r3_r4_words` stands for 5.2.1/3 and 5.2.1/4.
+/// The requirements that a test's name lists: `s5_2_1_r3_r4_words` lists 5.2.1/3 and 5.2.1/4.
 fn requirements_of(name: &str) -> Vec<String> {
     let Some(words) = name.strip_prefix('s') else { return Vec::new() };
     let parts: Vec<&str> = words.split('_').collect();
@@ -130,7 +130,7 @@ fn requirements_of(name: &str) -> Vec<String> {
     numbers.map(|number| format!("{}/{number}", section.join("."))).collect()
 }
 
-/// Runs the document's tests in a process of their own; each test's name and verdict.
+/// Runs the document's tests in a separate process; returns each test's name and verdict.
 fn verdicts(module: &str) -> BTreeMap<String, bool> {
     let program = std::env::current_exe().expect("this program has a path");
     let output = Command::new(program)
@@ -180,7 +180,7 @@ fn every_requirement_has_a_test_or_a_reason() {
     }
 }
 
-/// The page, and the requirements that nothing shows.
+/// The page, and the requirements that no test covers.
 fn table(
     document: &Document,
     requirements: &[Requirement<'_>],

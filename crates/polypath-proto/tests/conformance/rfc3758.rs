@@ -8,7 +8,7 @@ use polypath_proto::policy::Window;
 use polypath_proto::wire::{Data, PacketWriter, ParameterWriter, SkippedStream, cause_code};
 use polypath_proto::*;
 
-/// User data of a DATA chunk that fills a packet, and the bytes that this chunk counts.
+/// User data of a DATA chunk that fills a packet; `PMDCS`: the bytes that this chunk counts.
 const FULL: usize = 1452;
 const PMDCS: u32 = 1468;
 const FORWARD_TSN_SUPPORTED: [u8; 4] = [0xc0, 0, 0, 4];
@@ -21,7 +21,7 @@ fn offers(p: &mut ParameterWriter<'_>) {
     p.forward_tsn_supported().unwrap();
 }
 
-/// Host 1 and a peer made of packets by hand whose INIT has these parameters.
+/// Host 1 and a hand-built peer whose INIT has these parameters.
 fn opened(config: ConfigBuilder, offers: fn(&mut ParameterWriter<'_>)) -> (Net, Hand) {
     let mut net = pair(1, config.build().unwrap());
     let mut hand = Hand::new(1);
@@ -31,12 +31,12 @@ fn opened(config: ConfigBuilder, offers: fn(&mut ParameterWriter<'_>)) -> (Net, 
     (net, hand)
 }
 
-/// Both sides offer it: host 1 sends.
+/// Both sides offer partial reliability, and host 1 sends.
 fn sender(config: ConfigBuilder) -> (Net, Hand) {
     opened(config, offers)
 }
 
-/// Both sides offer it: host 1 receives, and its first SACK is not sent at once.
+/// Both sides offer partial reliability, and host 1 receives; its first SACK is delayed.
 fn receiver() -> (Net, Hand) {
     opened(config().first_sack_at_once(false), offers)
 }
@@ -53,7 +53,7 @@ fn forwards(packets: &[Sent]) -> Vec<&str> {
     said.filter(|c| c.name == "FORWARD TSN").map(|c| c.text.as_str()).collect()
 }
 
-/// A FORWARD TSN up to the hand's `n`-th chunk; the answers.
+/// Sends a FORWARD TSN up to the peer's `n`-th chunk; returns the answers.
 fn forward(net: &mut Net, hand: &Hand, n: u32, streams: &[(u16, u16)]) -> Vec<Sent> {
     hand.say(net, &|w: &mut PacketWriter<'_>| {
         let list = streams.iter();
@@ -63,7 +63,7 @@ fn forward(net: &mut Net, hand: &Hand, n: u32, streams: &[(u16, u16)]) -> Vec<Se
     })
 }
 
-/// The hand's `n`-th chunk: a message, or a part of one.
+/// Sends the peer's `n`-th chunk: a message, or a part of one.
 fn say(
     net: &mut Net,
     hand: &Hand,
@@ -94,7 +94,7 @@ fn window(net: &Net) -> Window {
     net.path(1, 0).window
 }
 
-/// A FORWARD TSN is an unknown chunk, and it skips nothing.
+/// Host 1 reports a FORWARD TSN as an unknown chunk, and it skips nothing.
 fn reports_forward_tsn(net: &mut Net, hand: &Hand) {
     let answers = forward(net, hand, 1, &[(0, 0)]);
     assert!(answers[0].has("ERROR"), "{}", net.tail(3));
@@ -103,7 +103,7 @@ fn reports_forward_tsn(net: &mut Net, hand: &Hand) {
     assert_eq!(net.hosts[hand.host].received.len(), 1);
 }
 
-/// A message that may be sent once is lost: it is sent again, and no FORWARD TSN leaves.
+/// A message that may be sent once is lost: it is retransmitted, and no FORWARD TSN is sent.
 fn sends_reliably(net: &mut Net, host: usize) {
     net.send_message(host, message(3, 100, ONCE)).unwrap();
     net.run(S(4));
@@ -183,7 +183,7 @@ fn s3_3_2_r4_no_forward_tsn_goes_to_a_peer_whose_init_had_no_parameter() {
     sends_reliably(&mut net, 1);
 }
 
-/// Host 0 offers it, and the INIT ACK reports the parameter as unknown.
+/// Host 0 offers partial reliability, and the INIT ACK reports the parameter as unknown.
 #[test]
 fn s3_3_3_r1_r2_after_a_report_of_the_parameter_everything_is_reliable() {
     let mut net = pair(1, config().build().unwrap());
@@ -202,7 +202,7 @@ fn s3_3_3_r1_r2_after_a_report_of_the_parameter_everything_is_reliable() {
     sends_reliably(&mut net, 0);
 }
 
-/// Three chunks fill the window; a more important message takes their room in the send buffer.
+/// Three chunks fill the window; a more important message replaces them in the send buffer.
 fn gives_way(config: ConfigBuilder) -> (Net, Hand, Vec<DataSeen>) {
     let (mut net, hand) = sender(config.send_buffer(6500));
     for _ in 0..3 {
@@ -217,7 +217,7 @@ fn gives_way(config: ConfigBuilder) -> (Net, Hand, Vec<DataSeen>) {
     (net, hand, data)
 }
 
-/// Nothing has been acknowledged, and new data leaves.
+/// Nothing has been acknowledged, and new data is sent.
 #[test]
 fn s3_5_r1_abandoned_chunks_are_not_outstanding() {
     let (net, _, data) = gives_way(config());
@@ -226,7 +226,8 @@ fn s3_5_r1_abandoned_chunks_are_not_outstanding() {
     assert_eq!(net.path(1, 0).in_flight as usize, bytes);
 }
 
-/// In slow start and in congestion avoidance.
+/// Acknowledging abandoned chunks does not change the window, in slow start and in congestion
+/// avoidance.
 #[test]
 fn s3_5_r2_abandoned_chunks_move_no_window() {
     for ssthresh in [None, Some(2 * PMDCS)] {
@@ -253,7 +254,7 @@ fn s3_5_r3_all_fragments_of_a_message_are_abandoned() {
     assert_eq!((net.a(0).buffered(), net.hosts[1].received.len()), (0, 0));
 }
 
-/// Chunks 2 and 3 may be sent once; the peer reports 1 and 5 to 7. The picture of 3.5, C2.
+/// Chunks 2 and 3 may be sent once; the peer reports 1 and 5 to 7: the example of 3.5, C2.
 fn two_of_seven_abandoned() -> (Net, Hand, Vec<Sent>) {
     let (mut net, hand) = sender(config().initial_cwnd(10).max_burst(10));
     for n in 1..=7 {
@@ -273,13 +274,13 @@ fn s3_5_r4_r5_r6_after_a_sack_the_point_moves_over_what_is_abandoned() {
     let (mut net, hand, answers) = two_of_seven_abandoned();
     assert_eq!(forwards(&answers), ["FORWARD TSN 3 [2:2]"]);
     assert_eq!((data_numbers(&answers), net.path(1, 0).in_flight), (vec![vec![4]], PMDCS));
-    // The SACK reaches the point; there is nothing to be skipped.
+    // The SACK reaches the advanced peer ack point; there is nothing to skip.
     assert_eq!(forwards(&hand.sack(&mut net, 3, &[(2, 4)])), [""; 0]);
     hand.sack(&mut net, 7, &[]);
     assert_eq!(net.a(1).buffered(), 0);
     net.run(S(5));
     assert_eq!(forwards(&net.sent(1)).len(), 1);
-    // A reliable chunk holds the point until it is acknowledged.
+    // A reliable chunk holds the advanced peer ack point until it is acknowledged.
     let (mut net, hand) = sender(config().initial_cwnd(10).max_burst(10));
     for n in 1..=5 {
         let reliability = if n == 2 { ONCE } else { Reliability::Reliable };
@@ -291,7 +292,7 @@ fn s3_5_r4_r5_r6_after_a_sack_the_point_moves_over_what_is_abandoned() {
     assert_eq!(forwards(&hand.sack(&mut net, 1, &[(2, 4)])), ["FORWARD TSN 2 [2:1]"]);
 }
 
-/// The peer has listed a second address and never answers on it.
+/// The peer has listed a second address and does not answer there.
 #[test]
 fn s3_5_r7_a_forward_tsn_goes_to_confirmed_addresses_alone() {
     let mut net = pair(2, Config::builder().partial_reliability(true).build().unwrap());
@@ -352,19 +353,20 @@ fn s3_5_r12_a_forward_tsn_leaves_when_its_message_is_abandoned() {
     assert!(delay <= 200, "{delay} ms");
 }
 
-/// The point is 3, and the peer's cumulative TSN ack stays 1.
+/// The advanced peer ack point is 3, and the peer's cumulative TSN ack stays 1.
 #[test]
 fn s3_5_r14_a_sack_below_the_point_is_not_out_of_order() {
     let (mut net, hand, _) = two_of_seven_abandoned();
     assert_eq!(net.path(1, 0).in_flight, PMDCS);
     hand.sack_rwnd(&mut net, 1, &[(3, 6)], 50_000);
     assert_eq!((net.path(1, 0).in_flight, net.a(1).peer_rwnd()), (0, 50_000));
-    // One below the previous SACK's is.
+    // A SACK below the previous one is.
     hand.sack_rwnd(&mut net, 0, &[], 70_000);
     assert_eq!((net.path(1, 0).in_flight, net.a(1).peer_rwnd()), (0, 50_000));
 }
 
-/// The window after the first of six full packets is lost: by T3-rtx, or by three missing reports.
+/// The window after the first of six full packets is lost and found by T3-rtx or by three missing
+/// reports.
 fn window_after_loss(reliability: Reliability, timeout: bool) -> Window {
     let (mut net, hand) = sender(config().initial_cwnd(20).max_burst(20));
     for n in 0..6 {
@@ -413,7 +415,7 @@ fn s3_5_r15_missing_reports_for_a_chunk_abandoned_in_flight_cut_the_window() {
     assert_eq!(window(&net).cwnd, 10 * PMDCS);
 }
 
-/// The same chunks, with and without the extension: the SACKs are the same.
+/// The SACKs are the same with and without the extension.
 #[test]
 fn s3_6_r1_data_is_received_as_in_the_base_protocol() {
     let sacks = |offered: bool| -> Vec<(u64, SackSeen)> {
@@ -443,7 +445,7 @@ fn s3_6_r2_r3_r4_a_forward_tsn_moves_the_cumulative_point_and_then_what_follows(
     forward(&mut net, &hand, 3, &[]);
     net.run(MS(200));
     assert!(net.log.last().unwrap().has("SACK 5 [2-2]"), "{}", net.tail(3));
-    // At the point and behind it: out of date.
+    // At the cumulative TSN or below, a FORWARD TSN is out of date.
     for n in [5, 3, 1] {
         forward(&mut net, &hand, n, &[]);
         net.run(MS(200));
@@ -461,7 +463,7 @@ fn s3_6_r5_a_forward_tsn_is_acknowledged_as_data_is() {
     let (mut net, hand) = receiver();
     assert!(hand.data(&mut net, 1).is_empty());
     assert!(forward(&mut net, &hand, 2, &[])[0].has("SACK 2"));
-    // One alone waits for 200 ms.
+    // A single one is acknowledged after 200 ms.
     let mark = net.log.len();
     assert!(forward(&mut net, &hand, 3, &[]).is_empty());
     net.run(MS(199));
@@ -473,7 +475,7 @@ fn s3_6_r5_a_forward_tsn_is_acknowledged_as_data_is() {
     assert!(forward(&mut net, &hand, 4, &[])[0].has("SACK 4 [2-2]"));
 }
 
-/// Chunks 1, 3, 5 and 7 are skipped, which hold up those of three streams.
+/// Chunks 1, 3, 5 and 7 are skipped; they block messages of three streams.
 #[test]
 fn s3_6_r6_messages_that_wait_for_skipped_ones_are_delivered() {
     let (mut net, hand) = receiver();
@@ -490,7 +492,7 @@ fn s3_6_r6_messages_that_wait_for_skipped_ones_are_delivered() {
     assert!(place("6") < place("8"));
 }
 
-/// Chunks 2 to 4 are a message, and 6 to 7.
+/// Chunks 2 to 4 are one message, 6 and 7 another one.
 #[test]
 fn s3_6_r7_r8_a_message_with_a_skipped_fragment_is_removed_and_no_other() {
     let (mut net, hand) = receiver();
@@ -535,7 +537,7 @@ fn s4_1_r2_a_message_within_its_lifetime_is_reliable() {
     assert_eq!(forwards(&net.sent(1)), [""; 0]);
 }
 
-/// It waits behind a full congestion window.
+/// The message waits because the congestion window is full.
 #[test]
 fn s4_1_r3_r4_a_message_that_has_outlived_its_time_gets_no_tsn() {
     let (mut net, hand) = sender(config());
@@ -557,7 +559,7 @@ fn s4_1_r3_r4_a_message_that_has_outlived_its_time_gets_no_tsn() {
 
 #[test]
 fn s4_1_r5_r6_a_message_that_has_outlived_its_time_is_not_sent_again() {
-    // It is lost, and its lifetime ends before T3-rtx expires or thereafter.
+    // The message is lost, and its lifetime ends before or after T3-rtx expires.
     for (lifetime, transmissions) in [(500, 1), (1500, 2)] {
         let (mut net, _) = sender(config());
         net.send_message(1, message(4, 100, Reliability::Lifetime(MS(lifetime)))).unwrap();
@@ -568,7 +570,7 @@ fn s4_1_r5_r6_a_message_that_has_outlived_its_time_is_not_sent_again() {
     }
 }
 
-/// Whatever abandons a message: FORWARD TSN is sent until the peer has acknowledged it.
+/// With every policy, FORWARD TSN is sent until the peer acknowledges it.
 #[test]
 fn s4_3_r2_every_policy_leads_to_a_forward_tsn() {
     for reliability in [ONCE, Reliability::Lifetime(MS(500)), Reliability::Priority(2)] {

@@ -20,7 +20,7 @@ fn s3_r1_probes_are_filled_up_by_chunks_of_type_0x84() {
     let mut net = established(1, Config::builder().path_mtu_discovery(true).build().unwrap());
     net.run(S(30));
     for h in 0..2 {
-        // The configured packet of 1500 bytes has 20 of IP.
+        // The configured packet of 1500 bytes includes an IP header of 20 bytes.
         let probe = net.sent_with(h, "HEARTBEAT").into_iter().find(|p| p.bytes.len() == 1480);
         let list = chunks(&probe.expect("a probe of the configured size").bytes);
         assert_eq!(list.iter().map(|c| c.ty).collect::<Vec<_>>(), [4, PAD]);
@@ -30,7 +30,7 @@ fn s3_r1_probes_are_filled_up_by_chunks_of_type_0x84() {
 
 #[test]
 fn s3_r2_r3_r4_flags_and_padding_data_are_ignored_and_the_chunks_behind_are_processed() {
-    // Padding data that would abort the association, flags of every kind, no data at all.
+    // Padding data that would abort the association if it were read, any flags, and no data at all.
     let abort: &[u8] = &[6, 0, 0, 4];
     for (flags, data) in [(0, abort), (0xff, &[0xff; 1000]), (0x55, &[1, 2, 3]), (0, &[])] {
         let mut net = pair(1, Config::rfc9260());
@@ -46,7 +46,8 @@ fn s3_r2_r3_r4_flags_and_padding_data_are_ignored_and_the_chunks_behind_are_proc
     }
 }
 
-/// The answers to an INIT with this PAD parameter in front of the other parameters, or without any.
+/// Sends an INIT with this PAD parameter before the other parameters, or without one; returns the
+/// answers.
 fn init(padding: Option<&[u8]>) -> (Net, Hand, Sent) {
     let config = Config::builder().stream_reconfiguration(true).build().unwrap();
     let mut net = pair(1, config);
@@ -76,7 +77,7 @@ fn s4_r3_a_pad_parameter_is_discarded_without_a_word() {
         hand.learn(&init_ack);
         let answers = hand.echo(&mut net);
         assert!(answers[0].has("COOKIE ACK") && answers.iter().all(|p| !p.has("ERROR")));
-        // The parameter behind it holds.
+        // The parameter after it is processed.
         let now = net.now;
         assert_eq!(net.am(1).reset_association(now), Ok(()));
     }

@@ -1,4 +1,4 @@
-//! RFC 6951, UDP encapsulation: the requirements with MUST. What the sockets do is not seen here: a packet's
+//! RFC 6951, UDP encapsulation: the requirements with MUST. Sockets are not tested here: a packet's
 //! UDP source port is that of the socket that sends it.
 
 use crate::bytes::{chunk, parameters};
@@ -22,8 +22,8 @@ fn s3_2_r1_a_single_address_is_not_listed() {
     }
 }
 
-/// A NAT has changed the port of one of host 0's two addresses. With the log's length when both have been
-/// seen.
+/// A NAT changes the port of one of host 0's two addresses. Returns the length of the log after the
+/// handshake.
 fn behind_a_nat() -> (Net, usize) {
     let mut net = over_udp(2, false);
     net.nat = Some((v4(0, 0), 40_001));

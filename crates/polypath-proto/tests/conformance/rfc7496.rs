@@ -9,7 +9,7 @@ use polypath_proto::*;
 /// User data of a DATA chunk that fills a packet.
 const FULL: usize = 1452;
 
-/// Host 1, which sends, and a peer made of packets by hand; both offer partial reliability.
+/// Host 1, which sends, and a hand-built peer; both offer partial reliability.
 fn sender() -> (Net, Hand) {
     let config = Config::builder().partial_reliability(true).heartbeat_interval(None);
     let config = config.initial_cwnd(20).max_burst(20).association_max_retrans(100);
@@ -32,18 +32,18 @@ fn count(net: &Net, what: &str) -> usize {
 #[test]
 fn s3_1_r1_a_message_is_abandoned_when_a_chunk_would_exceed_the_limit() {
     for limit in [0, 1, 3] {
-        // Timeouts alone.
+        // T3-rtx alone.
         let reliability = Reliability::Retransmissions(limit);
         let (mut net, _) = sender();
         net.send_message(1, message(100, reliability)).unwrap();
         net.run(S(100));
         assert_eq!(count(&net, "DATA 1"), limit as usize + 1, "{limit}");
         let (t3, forwarded) = (net.times(1, "DATA 1"), net.times(1, "FORWARD TSN")[0]);
-        // The limit counts: without it there would be another transmission then.
+        // The limit has an effect: without it there would be another transmission at this time.
         assert_eq!(forwarded, (1 << (limit + 1)) * 1000 - 1000, "{t3:?}");
         assert_eq!(net.a(1).buffered(), 0);
 
-        // One of four fragments is lost each time: first it is fast retransmitted.
+        // One of four fragments is lost each time: first it is retransmitted by fast retransmit.
         let (mut net, hand) = sender();
         net.send_message(1, message(4 * FULL, reliability)).unwrap();
         for _ in 0..3 {
@@ -61,8 +61,8 @@ fn s3_1_r1_a_message_is_abandoned_when_a_chunk_would_exceed_the_limit() {
     }
 }
 
-/// Window, RTO and error counter after the first of six packets is lost: by T3-rtx, or by three
-/// missing reports.
+/// Window, RTO and error counter after the first of six packets is lost and found by T3-rtx or by
+/// three missing reports.
 fn after_loss(reliability: Reliability, timeout: bool) -> (Window, Duration, u32) {
     let (mut net, hand) = sender();
     for n in 0..6 {

@@ -1,4 +1,4 @@
-//! RFC 7829, SCTP-PF: the potentially failed state. The requirements with MUST.
+//! RFC 7829, SCTP-PF, the potentially failed state: the requirements with MUST.
 
 use crate::common::*;
 use polypath_proto::policy::{failover, retransmission};
@@ -21,7 +21,7 @@ fn paths(net: &Net) -> Vec<(PathState, u32)> {
     net.a(0).paths().map(|p| (p.state, p.error_count)).collect()
 }
 
-/// The networks of the packets of host 0 with such a chunk since `mark`.
+/// The networks of host 0's packets with this chunk since `mark`.
 fn went(net: &Net, what: &str, mark: usize) -> Vec<u8> {
     net.sent_since(0, mark).iter().filter(|p| p.has(what)).map(Sent::net).collect()
 }
@@ -48,7 +48,7 @@ fn s3_2_r1_a_path_is_potentially_failed_when_its_errors_exceed_pfmr() {
     }
 }
 
-/// Both paths are potentially failed, and there is data.
+/// Both paths are potentially failed, and data is waiting.
 #[test]
 fn s3_2_r2_r3_r4_a_potentially_failed_path_that_is_chosen_stays_as_it_is() {
     let mut net = open(builder().heartbeat_interval(None));
@@ -61,7 +61,7 @@ fn s3_2_r2_r3_r4_a_potentially_failed_path_that_is_chosen_stays_as_it_is() {
         let chosen = usize::from(went(&net, "DATA", mark)[0]);
         let after = paths(&net);
         assert_eq!(after[chosen].0, PF);
-        // The timeout before it has counted; the choice clears nothing.
+        // The timeout has increased the counter; choosing the path clears nothing.
         assert!(
             after[chosen].1 >= before[chosen].1 && before[chosen].1 > 0,
             "{before:?} {after:?}"
@@ -94,7 +94,7 @@ fn s3_2_r6_r7_without_heartbeats_a_potentially_failed_path_is_not_probed() {
     assert_eq!((net.states(0), went(&net, "HEARTBEAT", mark)), (vec![PF, ACTIVE], vec![]));
 }
 
-/// RFC 9260 7.2: the timeout has left a window of one packet, and slow start takes it from there.
+/// RFC 9260 7.2: the timeout has left a window of one packet, which slow start increases.
 #[test]
 fn s3_2_r8_a_path_that_is_active_again_begins_with_slow_start() {
     let mut net = open(builder());
@@ -134,7 +134,7 @@ fn s3_2_r9_an_acknowledgement_of_data_sent_to_one_path_makes_it_active() {
     assert_eq!((paths(&net)[chosen], paths(&net)[1 - chosen]), ((ACTIVE, 0), (PF, 1)));
 }
 
-/// Every path is inactive, with a potentially failed state before that or without one.
+/// Every path is inactive, with or without a potentially failed state before.
 #[test]
 fn s4_r1_the_dormant_state_does_not_depend_on_pfmr() {
     let sent = |pfmr| {
@@ -178,10 +178,10 @@ fn s5_r1_r3_a_psmr_below_pfmr_is_rejected() {
     };
     assert!(config(Some(0)).is_err() && config(Some(1)).is_err());
     assert!(config(Some(2)).is_ok() && config(Some(9)).is_ok() && config(None).is_ok());
-    // Where there is no switchover, every value is rejected.
+    // If the failover policy has no switchover, every value is rejected.
     let standard = Config::builder().failover(&failover::STANDARD);
     assert!(standard.change_primary_threshold(Some(5)).build().is_err());
-    // While the association runs.
+    // The same while the association runs.
     let mut net = open(builder());
     let known = net.path(0, 0).thresholds;
     let wanted = Thresholds { potentially_failed_max_retrans: 2, change_primary: Some(1), ..known };

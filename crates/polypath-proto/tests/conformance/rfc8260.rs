@@ -24,7 +24,7 @@ fn reliable_or_not() -> Config {
     builder().partial_reliability(true).build().unwrap()
 }
 
-/// A hand that lists these chunk types and has an association with host 1.
+/// A hand-built peer that lists these chunk types and has an association with host 1.
 fn opened(config: Config, types: &[u8]) -> (Net, Hand) {
     let mut net = pair(1, config);
     let mut hand = Hand::new(1);
@@ -37,7 +37,7 @@ fn opened(config: Config, types: &[u8]) -> (Net, Hand) {
     (net, hand)
 }
 
-/// The `n`-th chunk of the hand's, on stream 5.
+/// The peer's `n`-th chunk, on stream 5.
 fn piece<'a>(hand: &Hand, n: u32, mid: u32, mark: Mark, end: bool, payload: &'a [u8]) -> IData<'a> {
     IData {
         tsn: Tsn(hand.tsn.wrapping_add(n).wrapping_sub(1)),
@@ -159,7 +159,7 @@ fn s2_2_2_r1_r2_r3_the_first_fragment_has_the_b_bit_and_the_last_one_the_e_bit()
 fn s2_2_2_r4_the_congestion_window_and_the_receiver_window_limit_i_data() {
     let (mut net, hand) = opened(config(), &[I_DATA as u8]);
     net.send(1, 0, payload(1, 100_000)).unwrap();
-    // Three packets are the initial window of RFC 9260 7.2.1; MIN(4 * 1472, MAX(2 * 1472, 4404)).
+    // The initial window of RFC 9260 7.2.1 is three packets: MIN(4 * 1472, MAX(2 * 1472, 4404)).
     let sent = pieces(&net.sent(1));
     assert!((3..=4).contains(&sent.len()), "{}", sent.len());
     hand.sack_rwnd(&mut net, sent.len() as u32, &[], 2000);
@@ -188,7 +188,7 @@ fn s2_2_2_r5_r6_messages_of_a_stream_leave_one_after_the_other() {
         let (stream, unordered) = (stream_of(chunk), chunk.flags & 4 != 0);
         let mid = u32_at(&chunk.value, 8);
         let fsn = if chunk.flags & 2 != 0 { 0 } else { u32_at(&chunk.value, 12) };
-        // TSNs rise with the numbers of the fragments, so that the receiver can deliver.
+        // TSNs increase with the fragment sequence numbers, so that the receiver can deliver.
         let next = open.remove(&stream).unwrap_or((unordered, mid, 0));
         assert_eq!(next, (unordered, mid, fsn), "stream {stream}");
         if chunk.flags & 1 == 0 {
@@ -197,8 +197,8 @@ fn s2_2_2_r5_r6_messages_of_a_stream_leave_one_after_the_other() {
     }
 }
 
-/// Fragments of an ordered and of an unordered message with the same MID, and of two streams, in an
-/// order of TSNs that says nothing.
+/// Fragments of an ordered and of an unordered message with the same MID, and of two streams; the
+/// order of their TSNs carries no information.
 #[test]
 fn s2_2_3_r1_r2_messages_are_put_together_by_stream_mid_and_fsn() {
     let (mut net, hand) = opened(config(), &[I_DATA as u8]);
@@ -229,7 +229,8 @@ fn s2_2_3_r3_data_where_i_data_was_negotiated_is_aborted() {
     assert!(net.a(1).is_closed() && payloads(&net).is_empty());
 }
 
-/// A message that is given up after its first transmission, and what says so.
+/// A message is abandoned after its first transmission, and reported by FORWARD TSN or
+/// I-FORWARD-TSN.
 fn given_up(types: &[u8], unordered: bool) -> (Net, Hand) {
     let (mut net, hand) = opened(reliable_or_not(), types);
     let message = Message::new(StreamId(7), payload(1, 100));

@@ -1,11 +1,12 @@
-//! RFC 8261, SCTP over DTLS: the requirements with MUST on SCTP. The tests of DTLS are those of
-//! `polypath-dtls`.
+//! RFC 8261, SCTP over DTLS: the requirements with MUST on SCTP. `polypath-dtls` tests those on
+//! DTLS.
 
 use crate::bytes::chunks;
 use crate::common::*;
 use polypath_proto::*;
 
-/// A network that drops in silence what is longer than this, and two hosts that look for that.
+/// Two hosts that discover the path MTU, on a network that drops longer packets without an ICMP
+/// message.
 fn narrow(mtu: usize) -> Net {
     let config = Config::builder().path_mtu_discovery(true).build().unwrap();
     let configs = [config.clone(), config];

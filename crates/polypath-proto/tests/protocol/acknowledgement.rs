@@ -12,14 +12,14 @@ fn sacks(packets: &[Sent]) -> Vec<SackSeen> {
     packets.iter().filter_map(Sent::sack).collect()
 }
 
-/// Data of a hand that host 1 answers.
+/// Host 1, which acknowledges the data of a hand.
 fn receiver(config: Config) -> (Net, Hand) {
     let mut net = pair(1, config);
     let hand = Hand::new(1).open(&mut net);
     (net, hand)
 }
 
-/// Data of host 1 that a hand answers; so many chunks of 1000 bytes wait to be sent.
+/// Host 1, with this number of 1000-byte messages to send, and a hand that acknowledges them.
 fn sender(config: Config, rwnd: u32, chunks: u64) -> (Net, Hand) {
     let mut net = pair(1, config);
     let hand = Hand { rwnd, ..Hand::new(1) }.open(&mut net);
@@ -31,7 +31,7 @@ fn sender(config: Config, rwnd: u32, chunks: u64) -> (Net, Hand) {
     (net, hand)
 }
 
-/// RFC 9260 6.2: every second packet, or 200 ms after the first one.
+/// RFC 9260 6.2: a SACK is sent for every second packet, or 200 ms after the first one.
 #[test]
 fn a_sack_is_delayed_for_a_second_packet_or_200_ms() {
     let (mut net, hand) = receiver(Config::rfc9260());
@@ -46,7 +46,7 @@ fn a_sack_is_delayed_for_a_second_packet_or_200_ms() {
     assert_eq!(net.log[mark].at.since(start), MS(200));
 }
 
-/// RFC 9260 5.1: the first DATA chunk is acknowledged at once; RFC 2960 could do without.
+/// RFC 9260 5.1: the first DATA chunk is acknowledged at once; RFC 2960 did not require this.
 #[test]
 fn the_first_chunk_is_acknowledged_at_once() {
     let (mut net, hand) = receiver(Config::rfc9260());
@@ -72,7 +72,7 @@ fn many_chunks_in_one_packet_are_one_packet() {
     assert_eq!(hand.say(&mut net, &write(4, 8))[0].text(), "SACK 9");
 }
 
-/// RFC 9260 6.2, 3.3.1: the I bit asks for an answer at once.
+/// RFC 9260 6.2, 3.3.1: the I bit requests a SACK at once.
 #[test]
 fn the_immediate_bit_is_answered_at_once() {
     let (mut net, hand) = receiver(Config::rfc9260());
@@ -80,7 +80,7 @@ fn the_immediate_bit_is_answered_at_once() {
     assert_eq!(hand.say(&mut net, &|w| w.data(&chunk).unwrap())[0].text(), "SACK 1");
 }
 
-/// RFC 9260 16: SACK.Delay and how many packets are parameters.
+/// RFC 9260 16: SACK.Delay and the number of packets per SACK are parameters.
 #[test]
 fn the_delay_and_the_count_can_be_chosen() {
     let chosen = Config::builder().sack_delay(MS(50)).sack_every(4).build().unwrap();
@@ -97,7 +97,7 @@ fn the_delay_and_the_count_can_be_chosen() {
     assert_eq!(hand.data(&mut net, 1)[0].text(), "SACK 1");
 }
 
-/// RFC 9260 6.7: a SACK for every packet while something is missing.
+/// RFC 9260 6.7: a SACK is sent for every packet while a TSN is missing.
 #[test]
 fn a_gap_is_reported_with_every_packet() {
     let (mut net, hand) = receiver(Config::rfc9260());
@@ -131,7 +131,7 @@ fn duplicates_are_reported_once() {
     assert_eq!(net.hosts[1].received.len(), 2);
 }
 
-/// RFC 9260 6.4: the SACK goes to where the DATA came from.
+/// RFC 9260 6.4: a SACK is sent to the source address of the DATA.
 #[test]
 fn sacks_return_on_the_path_of_the_data() {
     let mut net = established(2, Config::rfc9260());
@@ -144,7 +144,7 @@ fn sacks_return_on_the_path_of_the_data() {
     }
 }
 
-/// RFC 9260 6.2.1: a_rwnd shrinks with what is not read, and grows again.
+/// RFC 9260 6.2.1: a_rwnd shrinks by unread data, and grows again when it is read.
 #[test]
 fn the_window_follows_what_the_application_reads() {
     let config = config(20_000).to_builder().first_sack_at_once(false).build().unwrap();
@@ -169,21 +169,21 @@ fn the_window_follows_what_the_application_reads() {
     assert!(sacks(&net.sent(1)).last().unwrap().rwnd >= 19_900, "all is free again");
 }
 
-/// RFC 9260 6.1 A, 6.2.1: no more than the peer's window takes.
+/// RFC 9260 6.1 A, 6.2.1: no more data is sent than the peer's window allows.
 #[test]
 fn the_sender_respects_the_window() {
     let (mut net, hand) = sender(Config::rfc9260(), 2600, 10);
     assert_eq!(data_numbers(&net.sent(1)), [[1], [2]]);
     assert!(net.a(1).peer_rwnd() < 600);
-    // a_rwnd is what is free beside what has been received, not beside what is still in flight.
+    // a_rwnd accounts for received data only: data still in flight has to be subtracted from it.
     assert!(hand.sack_rwnd(&mut net, 1, &[], 2000).is_empty(), "1016 of the 2000 are in flight");
     assert_eq!(data_numbers(&hand.sack_rwnd(&mut net, 2, &[], 2100)), [[3], [4]]);
 }
 
-/// RFC 9260 6.1 A: a closed window is probed; the association lives as long as the peer answers.
+/// RFC 9260 6.1 A: a closed window is probed; the association stays up as long as the peer answers.
 #[test]
 fn a_closed_window_is_probed_for_as_long_as_the_peer_answers() {
-    // An answered heartbeat would end the backing off.
+    // A HEARTBEAT ACK would end the backoff.
     let quiet = config(10_000).to_builder().heartbeat_interval(None).build().unwrap();
     let mut net = established(1, quiet);
     net.hosts[1].reads = false;
@@ -206,8 +206,8 @@ fn a_closed_window_is_probed_for_as_long_as_the_peer_answers() {
     assert_eq!(first.len() + net.hosts[1].received.len(), 20);
 }
 
-/// RFC 9260 6.1 A: "the peer has no buffer space (i.e., rwnd is smaller than the size of the next DATA
-/// chunk)": a window that is open, but not for the next chunk, is probed like a closed one.
+/// RFC 9260 6.1 A: "the peer has no buffer space (i.e., rwnd is smaller than the size of the next
+/// DATA chunk)": a window that is open, but not for the next chunk, is probed like a closed one.
 #[test]
 fn a_window_too_small_for_the_next_chunk_is_probed_for_as_long_as_the_peer_answers() {
     for (paths, rwnd) in [(1, 1), (1, 1015), (2, 500)] {
@@ -244,7 +244,7 @@ fn a_window_too_small_for_the_next_chunk_is_probed_for_as_long_as_the_peer_answe
     }
 }
 
-/// RFC 9260 6.1 A, 8.1: a peer that does not answer probes is gone.
+/// RFC 9260 6.1 A, 8.1: a peer that does not answer probes is unreachable.
 #[test]
 fn a_closed_window_without_answers_ends_the_association() {
     let (mut net, hand) = sender(Config::rfc9260(), 1500, 5);
@@ -253,7 +253,7 @@ fn a_closed_window_without_answers_ends_the_association() {
     assert_eq!(net.closed(1), Some(CloseReason::PeerUnreachable));
 }
 
-/// RFC 9260 6.2: a lost window update is made up for by the probe.
+/// RFC 9260 6.2: the window probe makes up for a lost window update.
 #[test]
 fn a_lost_window_update_does_not_stop_the_transfer() {
     let mut net = established(1, config(10_000));
@@ -271,7 +271,7 @@ fn a_lost_window_update_does_not_stop_the_transfer() {
     net.drive_until(S(70), |net| net.a(0).buffered() == 0);
 }
 
-/// RFC 9260 6.2: no silly windows, however slowly the application reads.
+/// RFC 9260 6.2: no silly windows are announced, however slowly the application reads.
 #[test]
 fn small_windows_are_announced_as_none() {
     let mut net = established(1, config(8_000));
@@ -296,7 +296,7 @@ fn small_windows_are_announced_as_none() {
     assert!(updates < 150, "{updates} SACKs for 400 messages");
 }
 
-/// RFC 9260 6.2.1 D i: a SACK that is older than another one changes nothing.
+/// RFC 9260 6.2.1 D i: an outdated SACK changes nothing.
 #[test]
 fn an_old_sack_is_dropped() {
     let (mut net, hand) = sender(Config::rfc9260(), 1 << 20, 20);
@@ -307,7 +307,7 @@ fn an_old_sack_is_dropped() {
     assert_eq!((before.0, before.1, before.2 + 1), after);
 }
 
-/// RFC 9260 6.2.1: what was never sent cannot be acknowledged.
+/// RFC 9260 6.2.1: TSNs that were never sent cannot be acknowledged.
 #[test]
 fn acknowledging_what_was_never_sent_aborts_the_association() {
     type Lie = (u32, &'static [(u16, u16)]);
@@ -316,7 +316,7 @@ fn acknowledging_what_was_never_sent_aborts_the_association() {
         let (mut net, hand) = sender(Config::rfc9260(), 1 << 20, 4);
         let answers = hand.sack(&mut net, cumulative, gaps);
         if cumulative == 1 << 31 {
-            // Half a circle away: above or below, but never an acknowledgement.
+            // At a distance of 2^31 it is above or below, but never an acknowledgement.
             assert!(net.a(1).is_closed() || net.a(1).buffered() == 4000);
             continue;
         }
@@ -325,7 +325,8 @@ fn acknowledging_what_was_never_sent_aborts_the_association() {
     }
 }
 
-/// RFC 9260 6.2.1 D iii: what a gap block acknowledged and a later one does not is outstanding again.
+/// RFC 9260 6.2.1 D iii: a TSN that a gap ack block acknowledged and a later SACK does not is
+/// outstanding again.
 #[test]
 fn a_peer_that_reneges_gets_its_data_again() {
     let (mut net, hand) = sender(Config::rfc9260(), 1 << 20, 4);
@@ -336,7 +337,7 @@ fn a_peer_that_reneges_gets_its_data_again() {
     assert_eq!((net.path(1, 0).in_flight, net.a(1).stats().reneged), (2 * 1016, 2));
     let mark = net.log.len();
     net.run(S(3));
-    // RFC 9260 7.2.3: one packet until it is acknowledged.
+    // RFC 9260 7.2.3: only one packet is sent until it is acknowledged.
     hand.sack(&mut net, 3, &[]);
     let again: Vec<u32> = data_numbers(&net.sent_since(1, mark)).concat();
     assert!(again.contains(&2) && again.contains(&4) && !again.contains(&3), "{again:?}");
@@ -345,7 +346,7 @@ fn a_peer_that_reneges_gets_its_data_again() {
     assert!(net.saw(1, &Event::Drained));
 }
 
-/// RFC 9260 3.3.4: blocks in a strange order, overlapping or empty are no reason to stumble.
+/// RFC 9260 3.3.4: gap ack blocks out of order, overlapping or empty do no harm.
 #[test]
 fn unsound_gap_blocks_are_survived() {
     let strange: [&[(u16, u16)]; 6] = [
@@ -365,7 +366,8 @@ fn unsound_gap_blocks_are_survived() {
     }
 }
 
-/// RFC 9260 6.2: a receiver out of buffer drops what is not in sequence first; nothing is lost.
+/// RFC 9260 6.2: a receiver out of buffer drops chunks that are out of sequence first; no data is
+/// lost.
 #[test]
 fn a_full_buffer_with_a_gap_makes_room_for_what_is_missing() {
     let (mut net, hand) = receiver(config(8_000));
@@ -384,7 +386,7 @@ fn a_full_buffer_with_a_gap_makes_room_for_what_is_missing() {
     assert_eq!(sacks(&net.sent(1)).last().unwrap().cumulative, 20);
 }
 
-/// RFC 9260 6.2.1: every message is told of, whoever reads.
+/// RFC 9260 6.2.1: every message is reported, even if earlier ones are unread.
 #[test]
 fn readable_is_told_again_for_what_comes_later() {
     let (mut net, hand) = receiver(Config::rfc9260());

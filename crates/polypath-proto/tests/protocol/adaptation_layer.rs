@@ -1,10 +1,10 @@
-//! What stands above, told in the handshake: Adaptation Layer Indication (RFC 5061 4.2.6).
+//! The Adaptation Layer Indication in the handshake (RFC 5061 4.2.6).
 
 use crate::common::*;
 use polypath_proto::wire::{Chunk, Parameter, parameter_type};
 use polypath_proto::{Config, Event};
 
-/// Connects hosts of which each tells its number, if it has one.
+/// Connects two hosts that announce these numbers, if any.
 fn connected(tells: [Option<u32>; 2]) -> Net {
     let config = |tells| Config::builder().adaptation_layer(tells).build().unwrap();
     let mut net = Setup { configs: tells.map(config), ..Setup::default() }.build();
@@ -49,7 +49,7 @@ fn each_side_hears_what_the_other_tells() {
     }
 }
 
-/// The cookie has to remember it: a listening endpoint keeps nothing of an INIT.
+/// The cookie has to contain it: a listening endpoint stores nothing for an INIT.
 #[test]
 fn it_is_known_after_losses_in_the_handshake() {
     for lost in 1..=4 {
@@ -89,7 +89,7 @@ fn a_restarted_peer_tells_anew_and_so_does_one_that_opens_at_once() {
     assert_eq!(heard(&net), [Some(7), Some(6)]);
 }
 
-/// Truncated, too long, or many of them: none is more than a number, or nothing.
+/// Indications of the wrong length are ignored, and repeated ones do no harm.
 #[test]
 fn indications_of_the_wrong_length_say_nothing() {
     for (value, expected) in [

@@ -1,4 +1,4 @@
-//! Addresses that come and go: RFC 5061.
+//! Dynamic address reconfiguration: RFC 5061.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ fn joined(paths: u8) -> Net {
     established(paths, config().build().unwrap())
 }
 
-/// The requests and answers in the ASCONFs and ASCONF-ACKs of these packets.
+/// The requests and results in the ASCONFs and ASCONF-ACKs of these packets.
 fn said(packets: &[Sent]) -> Vec<String> {
     let mut all = Vec::new();
     for packet in packets {
@@ -48,7 +48,7 @@ fn said(packets: &[Sent]) -> Vec<String> {
     all
 }
 
-/// Addresses of the paths that are there.
+/// Addresses and states of the paths that are not removed.
 fn pairs(net: &Net, h: usize) -> Vec<(IpAddr, IpAddr, PathState)> {
     let there = net.a(h).paths().filter(|p| p.state != PathState::Removed);
     there.map(|p| (p.local, p.remote, p.state)).collect()
@@ -56,7 +56,7 @@ fn pairs(net: &Net, h: usize) -> Vec<(IpAddr, IpAddr, PathState)> {
 
 const ACTIVE: PathState = PathState::Active;
 
-/// What a laptop does: one network after the other, and the transfer goes on.
+/// A host moves from one network to another, as a laptop does, and the transfer continues.
 #[test]
 fn the_only_address_is_replaced_while_data_flows() {
     for udp in [false, true] {
@@ -74,7 +74,8 @@ fn the_only_address_is_replaced_while_data_flows() {
         net.run(S(5));
         assert_eq!(net.hosts[1].received[0].payload, payload(1, 300_000));
         assert_eq!(net.hosts[0].received[0].payload, payload(2, 300_000));
-        // It had listed none: the peer takes what it sees.
+        // The INIT listed no address, so ASCONFs use the wildcard: the peer takes the source
+        // address.
         assert_eq!(said(&net.sent(0)), ["add 0.0.0.0", "delete 0.0.0.0"]);
         assert_eq!(
             net.address_changes(0),
@@ -82,7 +83,7 @@ fn the_only_address_is_replaced_while_data_flows() {
         );
         assert_eq!(pairs(&net, 0), [(v4(5, 0), v4(0, 1), ACTIVE)]);
         assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
-        // Nothing more from the old address, and no long pause.
+        // Nothing more is sent from the old address.
         assert!(net.sent_since(0, mark).iter().all(|p| p.from.ip() == v4(5, 0)));
         net.shutdown(0);
         net.run(S(3));
@@ -90,7 +91,7 @@ fn the_only_address_is_replaced_while_data_flows() {
     }
 }
 
-/// Of the other family no local address reaches the peer for a while: then it does.
+/// For a while no local address reaches the peer's IPv6 address; a path is opened when one does.
 #[test]
 fn what_no_local_address_reaches_is_remembered() {
     let pair = |h: usize| (v6(0, h), v6(0, 1 - h), ACTIVE);
@@ -113,7 +114,7 @@ fn what_no_local_address_reaches_is_remembered() {
         assert!(pairs(&net, 0).contains(&pair(0)), "{:?}", pairs(&net, 0));
         assert!(pairs(&net, 1).contains(&pair(1)), "{:?}", pairs(&net, 1));
     }
-    // One that the peer has no more is forgotten.
+    // An address that the peer has removed in the meantime gets no path.
     let config = config().build().unwrap();
     let mut net =
         Setup { configs: [config.clone(), config], dual: true, ..Setup::default() }.build();
@@ -129,7 +130,7 @@ fn what_no_local_address_reaches_is_remembered() {
     assert!(pairs(&net, 0).iter().all(|(_, remote, _)| remote.is_ipv4()));
 }
 
-/// An address that comes where nothing reaches it yet is granted, and used when something does.
+/// An added address that the peer cannot reach yet is accepted, and used once the peer can.
 #[test]
 fn both_sides_may_get_another_family_one_after_the_other() {
     for first in 0..2 {
@@ -148,7 +149,8 @@ fn both_sides_may_get_another_family_one_after_the_other() {
     }
 }
 
-/// Where no heartbeats are sent, a path that did not answer at first is asked again when all others have gone.
+/// Without heartbeats, a path that did not answer at first is probed again when all others are
+/// removed.
 #[test]
 fn the_last_path_is_asked_although_it_never_answered() {
     for back in [true, false] {
@@ -172,7 +174,7 @@ fn the_last_path_is_asked_although_it_never_answered() {
     }
 }
 
-/// What the listening side listed is not what it has when the cookie comes.
+/// The listener removes an address between its INIT ACK and the COOKIE ECHO.
 #[test]
 fn addresses_may_go_between_the_init_ack_and_the_cookie() {
     for paths in [2, 3] {
@@ -189,7 +191,7 @@ fn addresses_may_go_between_the_init_ack_and_the_cookie() {
     }
 }
 
-/// Nothing can be told of addresses then, but there are others that the peer knows.
+/// No ASCONF can be sent during the shutdown, but the peer knows another address of the host.
 #[test]
 fn an_address_may_go_while_the_association_ends() {
     let config = config().build().unwrap();
@@ -208,7 +210,8 @@ fn an_address_may_go_while_the_association_ends() {
     }
 }
 
-/// The old address goes first: the peer hears from the new one alone, and of both in one ASCONF.
+/// The old address is removed first: the peer sees packets from the new address only, and one
+/// ASCONF both adds the new address and deletes the old one.
 #[test]
 fn the_old_address_may_go_before_the_new_one_comes() {
     let mut net = joined(1);
@@ -226,14 +229,14 @@ fn the_old_address_may_go_before_the_new_one_comes() {
     assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
 }
 
-/// RFC 5061 5.3 F6: what still comes to an address that goes does not become the source of the new path, before
-/// that has been confirmed.
+/// RFC 5061 5.3 F6: a packet that still arrives at an address being removed does not make that
+/// address a source again, although the new path is not confirmed yet.
 #[test]
 fn what_comes_to_an_address_that_goes_is_not_the_way_back() {
     let mut net = joined(1);
     net.send(1, 0, payload(2, 300_000)).unwrap();
     net.run(MS(40));
-    // Its answer, and what follows, comes to the old address.
+    // The ASCONF-ACK, and DATA after it, arrive at the old address.
     net.drop_once(&["ASCONF-ACK"]);
     net.comes(0, v4(5, 0));
     let now = net.now;
@@ -251,8 +254,8 @@ fn what_comes_to_an_address_that_goes_is_not_the_way_back() {
     assert_eq!(net.hosts[0].received[0].payload, payload(2, 300_000));
 }
 
-/// A host that is bound to all addresses tells of those that the routes take, and not of what it had from the
-/// beginning and does not use.
+/// A host that is bound to all addresses announces those that its routes use, and not an address
+/// that it had from the beginning and does not use.
 #[test]
 fn of_all_addresses_those_in_use_are_told() {
     fn has(net: &mut Net, there: &[IpAddr]) {
@@ -273,7 +276,7 @@ fn of_all_addresses_those_in_use_are_told() {
     let (came, went) = (AddressChange::Added, AddressChange::Deleted);
     assert_eq!(net.address_changes(1), [(came, second, true), (went, first, true)]);
     assert_eq!(pairs(&net, 0), [(v4(0, 0), second, ACTIVE)]);
-    // There is no other way than the bridge for a moment; then the first address again.
+    // For a moment the bridge is the only address; then the first address returns.
     has(&mut net, &[bridge]);
     has(&mut net, &[bridge, first]);
     assert_eq!(net.address_changes(1)[2..], [(came, first, true), (went, second, true)]);
@@ -282,8 +285,8 @@ fn of_all_addresses_those_in_use_are_told() {
     assert_eq!(pairs(&net, 0), [(v4(0, 0), first, ACTIVE)]);
 }
 
-/// RFC 5061 5.3 F1, F14: nothing but ASCONF leaves from an address that the peer does not know; nothing but
-/// HEARTBEATs and ASCONF-ACK goes to one that has not been confirmed.
+/// RFC 5061 5.3 F1, F14: only ASCONF is sent from an address that the peer does not know; only
+/// HEARTBEATs and ASCONF-ACKs are sent to an unconfirmed address.
 #[test]
 fn new_addresses_are_quiet_until_they_are_known_and_confirmed() {
     let mut net = joined(2);
@@ -305,7 +308,8 @@ fn new_addresses_are_quiet_until_they_are_known_and_confirmed() {
         });
         assert!(quiet, "{}", p.text());
     }
-    // Both had listed theirs: the new one is named. It was lost once, and came again as it was.
+    // Both sides had listed their addresses, so the ASCONF lists the new one. It was lost once and
+    // retransmitted unchanged.
     assert_eq!(said(&net.sent(0)), ["add 10.7.0.1", "add 10.7.0.1"]);
     assert_eq!(net.a(0).paths().filter(|p| p.state == ACTIVE).count(), 3);
     assert_eq!(net.a(1).paths().filter(|p| p.state == ACTIVE).count(), 3);
@@ -325,11 +329,11 @@ fn an_address_in_use_goes_and_what_was_in_flight_is_sent_elsewhere() {
     net.run(S(10));
     assert_eq!(said(&net.sent(0)), ["delete 10.0.0.1"]);
     assert_eq!((net.hosts[1].received.len(), net.hosts[0].received.len()), (1, 1));
-    // The peer's first address is now reached from the second one, if it can be.
+    // The peer's first address may be reached from the second local one only.
     assert!(pairs(&net, 0).iter().all(|(local, ..)| *local == v4(1, 0)));
     assert_eq!(pairs(&net, 1).len(), 1);
     assert_eq!(net.a(1).primary(), PathId(1));
-    // Its number is another path's when an address comes.
+    // An address added later reuses the path id.
     net.comes(0, v4(3, 0));
     net.run(S(3));
     assert_eq!(net.a(1).path(PathId(0)).map(|p| (p.remote, p.state)), Some((v4(3, 0), ACTIVE)));
@@ -345,7 +349,7 @@ fn the_peer_is_asked_for_another_primary() {
     net.run(S(1));
     assert_eq!(net.a(1).primary(), PathId(1));
     assert_eq!(net.address_changes(0), [(AddressChange::Primary, v4(1, 0), true)]);
-    // Of an address that comes, once it is confirmed.
+    // The request may be for an address being added; it takes effect once that is confirmed.
     net.hosts[0].addresses.push(v4(6, 0));
     let now = net.now;
     net.hosts[0].endpoint.add_local_address(now, v4(6, 0));
@@ -372,7 +376,7 @@ fn without_an_agreement_nothing_is_told() {
         assert_eq!(net.hosts[1].received.len(), 1);
     }
     assert!(Config::builder().dynamic_addresses(true).build().is_err(), "RFC 5061 4.1");
-    // Who asks for it and who has no AUTH either may do without, if both say so.
+    // Both sides may use ASCONF without AUTH if both are configured to.
     let mut net = Setup { configs: [bare.clone(), bare.clone()], ..Setup::default() }.build();
     net.establish();
     net.comes(0, v4(5, 0));
@@ -380,7 +384,7 @@ fn without_an_agreement_nothing_is_told() {
     net.run(S(3));
     assert_eq!(pairs(&net, 1), [(v4(0, 1), v4(5, 0), ACTIVE)]);
     assert!(net.log.iter().all(|p| !p.has("AUTH")));
-    // One that insists on AUTH opens no association with it (RFC 5061 6).
+    // An endpoint that requires AUTH rejects the association (RFC 5061 6).
     for configs in [[bare.clone(), open.clone()], [open, bare]] {
         let mut net = Setup { configs, ..Setup::default() }.build();
         net.connect(0);
@@ -389,7 +393,7 @@ fn without_an_agreement_nothing_is_told() {
     }
 }
 
-/// A hand with an association that takes unauthenticated ASCONFs.
+/// A hand with an association that accepts unauthenticated ASCONFs.
 fn hand_in(net: &mut Net) -> Hand {
     let mut hand = Hand::new(1);
     let answers = hand.init(net, &|p| p.supported_extensions(&[193, 128]).unwrap());
@@ -409,7 +413,7 @@ fn open_house() -> (Net, Hand) {
 
 type Requests<'f> = &'f dyn Fn(&mut AsconfWriter<'_>);
 
-/// An ASCONF of the hand, the `n`-th from 0 on; what it says in return.
+/// Sends the hand's `n`-th ASCONF, counted from 0; returns the results.
 fn ask(net: &mut Net, hand: &Hand, n: u32, requests: Requests<'_>) -> Vec<String> {
     let serial = hand.tsn.wrapping_add(n);
     let answers = hand.say(net, &|w| {
@@ -461,7 +465,8 @@ fn what_cannot_be_is_refused() {
         delete(p, 3, any);
     });
     assert_eq!(answer, ["LastAddress, ResourceShortage"], "the only one that is left");
-    // As many paths as there may be, and once one more is refused, all that follows.
+    // Paths are added up to `max_paths`; after the first refusal, all later requests are refused
+    // too.
     let answer = ask(&mut net, &hand, 5, &|p| {
         (1..9).for_each(|n| add(p, n.into(), v4(n, 8)));
         delete(p, 99, v4(1, 8));
@@ -481,13 +486,13 @@ fn what_cannot_be_is_refused() {
     assert_eq!(answer, [format!("{words}: 0xc009, done, {words}: 0x0063")]);
     assert_eq!(pairs(&net, 1).len(), 2);
     net.run(S(60));
-    // None of them has answered, and none got anything but HEARTBEATs.
+    // None of the added addresses has answered, and each got nothing but HEARTBEATs.
     for packet in net.sent(1).iter().filter(|p| p.to.ip() != own) {
         assert!(packet.text() == "HEARTBEAT" && packet.bytes.len() < 100, "{}", packet.text());
     }
 }
 
-/// What was lost with the address is not sent again, for the peer begins anew.
+/// Data lost with the removed address is not retransmitted, because the peer restarts.
 #[test]
 fn a_peer_may_begin_anew_while_an_address_goes() {
     let (mut net, mut hand) = open_house();
@@ -499,18 +504,18 @@ fn a_peer_may_begin_anew_while_an_address_goes() {
     assert!(hand.echo(&mut net)[0].has("COOKIE ACK"), "{}", net.tail(9));
     assert_eq!(pairs(&net, 1), [(v4(1, 1), hand.ip, ACTIVE)]);
     net.send(1, 0, payload(2, 400)).unwrap();
-    // From the address that is left.
+    // These packets were sent from the remaining address.
     let sent = net.sent(1);
     let data: Vec<usize> = sent.iter().flat_map(Sent::data).map(|d| d.len).collect();
     assert_eq!((data, net.a(1).buffered()), (vec![400], 400));
 }
 
-/// RFC 5061 5.2: numbers in order, the last answer again for a repetition, nothing for the rest; they come
-/// around.
+/// RFC 5061 5.2: serial numbers are accepted in order, the last one again gets the same answer, all
+/// others get none; they wrap around.
 #[test]
 fn numbers_are_kept_in_order() {
     let (mut net, hand) = open_house();
-    // The hand's first TSN is a few below the end.
+    // The hand's first TSN, and so its first serial number, is 16 below 2^32.
     for n in 0..40u8 {
         let next = if n % 2 == 0 { "add" } else { "delete" };
         let requests = move |p: &mut AsconfWriter<'_>| match next {
@@ -525,7 +530,7 @@ fn numbers_are_kept_in_order() {
             assert!(ask(&mut net, &hand, wrong, &|p| add(p, 1, v4(3, 8))).is_empty());
         }
     }
-    // A lookup address that is none of ours.
+    // The lookup address is not the peer's.
     let serial = hand.tsn.wrapping_add(40);
     let stranger = |lookup: IpAddr, net: &mut Net| {
         hand.say(net, &|w| w.asconf(serial, lookup, |_| Ok(())).unwrap()).len()
@@ -547,7 +552,7 @@ fn an_acknowledgement_of_nothing_ends_the_association() {
     }
 }
 
-/// Whoever has not seen the handshake, or lacks the key, changes nothing.
+/// ASCONFs from a host that did not see the handshake or lacks the key change nothing.
 #[test]
 fn strangers_change_nothing() {
     let mut net = joined(2);
@@ -573,7 +578,7 @@ fn strangers_change_nothing() {
     assert_eq!((stats.unauthenticated, stats.bad_auth), (2, 2));
 }
 
-/// A refusal of one address is no end of the others, and is not repeated.
+/// A refused address does not affect the others and is not announced again.
 #[test]
 fn a_refused_address_is_not_used() {
     let full = config().max_paths(2).build().unwrap();
@@ -585,7 +590,7 @@ fn a_refused_address_is_not_used() {
     assert_eq!(said(&net.log), ["add 10.5.0.1", "ResourceShortage"]);
     assert_eq!(net.address_changes(0), [(AddressChange::Added, v4(5, 0), false)]);
     assert!(net.sent(0).iter().all(|p| p.from.ip() != v4(5, 0)));
-    // It goes, room is made, it comes again.
+    // It is removed along with another one, and then added again.
     net.goes(0, v4(5, 0));
     net.goes(0, v4(1, 0));
     net.run(S(2));
@@ -595,7 +600,7 @@ fn a_refused_address_is_not_used() {
     assert_eq!(net.address_changes(0).last(), Some(&(AddressChange::Added, v4(5, 0), true)));
 }
 
-/// The peer takes no other address than the one that has gone: nothing can reach it any more.
+/// The peer refuses to replace the removed address, so nothing can reach it any more.
 #[test]
 fn an_association_ends_whose_only_address_is_refused() {
     for interval in [None, Some(S(30))] {
@@ -612,8 +617,8 @@ fn an_association_ends_whose_only_address_is_refused() {
     }
 }
 
-/// RFC 5061 5.1 A9: the peer does not know ASCONF after all, when the only address that it knows has gone.
-/// Nothing may leave from the new one (5.3 F1).
+/// RFC 5061 5.1 A9: the peer reports that it does not know ASCONF after the only address that it
+/// knows has been removed. Nothing may be sent from the new address (5.3 F1).
 #[test]
 fn an_association_ends_that_can_announce_its_only_address_no_more() {
     let config = Config::builder().dynamic_addresses(true).unauthenticated_addresses(true);
@@ -633,7 +638,7 @@ fn an_association_ends_that_can_announce_its_only_address_no_more() {
     assert_eq!(net.closed(1), Some(CloseReason::PeerUnreachable));
 }
 
-/// Data waits for every path to answer, and one of them goes instead.
+/// Data waits until every path has answered, and one of them is removed instead.
 #[test]
 fn data_does_not_wait_for_a_path_that_has_gone() {
     let config = config().heartbeat_interval(None).path_confirmation(PathConfirmation::BeforeData);
@@ -652,7 +657,7 @@ fn data_does_not_wait_for_a_path_that_has_gone() {
     assert_eq!(net.hosts[1].received.len(), 1, "{}", net.tail(30));
 }
 
-/// Nothing comes back: the association ends by its own errors, not before.
+/// Without answers the association ends when its error counter exceeds the limit, not before.
 #[test]
 fn an_asconf_that_nobody_answers_ends_the_association() {
     let mut net = joined(1);
@@ -664,7 +669,7 @@ fn an_asconf_that_nobody_answers_ends_the_association() {
         net.run(S(1));
     }
     assert!(net.closed(0).is_some());
-    // By the peer's errors, if they are sooner.
+    // The peer's error counter may end it sooner.
     let asked = net.sent_with(0, "ASCONF").len();
     assert!((7..=11).contains(&asked), "{asked}");
 }
@@ -689,13 +694,14 @@ fn both_sides_may_move_at_once() {
     assert_eq!(pairs(&net, 1), [(v4(4, 1), v4(4, 0), ACTIVE)]);
 }
 
-/// RFC 5061 5.3.1: what was on its way when an address went is a stranger's to the peer, which says so.
+/// RFC 5061 5.3.1: to the peer, a packet in flight from a deleted address is out of the blue, and
+/// an ABORT answers it.
 #[test]
 fn an_abort_for_an_address_that_went_ends_nothing() {
     let mut net = joined(2);
     let abort = |net: &mut Net, path: u8| {
         let hand = Hand { ip: v4(path, 1), ..Hand::new(0) };
-        // The tag of what it answers: the peer's own.
+        // The tag reflected from the packet that it answers, which is the peer's own.
         let tag = net.sent_with(0, "HEARTBEAT")[0].tag;
         let packet = hand.packet(tag, &|w| w.abort(true, |_| Ok(())).unwrap());
         let to = (v4(path, 0), 0).into();
@@ -709,7 +715,7 @@ fn an_abort_for_an_address_that_went_ends_nothing() {
     assert_eq!(net.hosts[1].received.len(), 1);
     abort(&mut net, 1);
     assert!(net.closed(0).is_some(), "nobody knows it there either");
-    // To an address that goes.
+    // An ABORT that arrives at an address being removed.
     let mut net = joined(2);
     net.drop_all("ASCONF-ACK");
     net.goes(0, v4(0, 0));
@@ -721,7 +727,8 @@ fn an_abort_for_an_address_that_went_ends_nothing() {
 
 #[test]
 fn an_old_answer_confirms_no_new_path() {
-    // The hand is asked on an address, which goes; another that is not its own takes its number.
+    // An address of the hand gets a HEARTBEAT and is deleted; another host's address then reuses
+    // its path id.
     let (mut net, hand) = open_house();
     let (other, victim) = (v4(0, 8), v4(0, 9));
     let mark = net.log.len();
@@ -741,8 +748,8 @@ fn an_old_answer_confirms_no_new_path() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Addresses come and go as they like, packets are lost, data flows: it all arrives, as long as each
-    /// host has an address that lasts.
+    /// Addresses are added and removed at random and packets are lost: all data arrives as long as
+    /// each host keeps one address.
     #[test]
     fn data_arrives_whatever_comes_and_goes(
         changes in proptest::collection::vec((0..2usize, 1..6u8, any::<bool>(), 0..400u64), 1..24),

@@ -22,7 +22,7 @@ fn joined(chunks: &[u8]) -> Net {
     net
 }
 
-/// The chunks before the AUTH chunk, and those behind it.
+/// The chunks before the AUTH chunk, and those after it.
 fn parts(packet: &Sent) -> (Vec<&str>, Vec<&str>) {
     let names: Vec<&str> = packet.chunks.iter().map(|c| c.name.as_str()).collect();
     match names.iter().position(|name| *name == "AUTH") {
@@ -80,7 +80,7 @@ fn a_peer_without_it_gets_data_as_ever() {
         assert!(net.log.iter().all(|p| !p.has("AUTH")));
         assert_eq!(net.a(0).peer_auth_chunks(), None);
     }
-    // Without the offer, nothing of it stands in the INIT.
+    // Without support for it, the INIT has no RANDOM parameter.
     let mut net = established(1, Config::rfc9260());
     net.run(S(1));
     let random = parameter_type::RANDOM.to_be_bytes();
@@ -104,7 +104,7 @@ fn both_sides_may_open_at_once() {
     assert_eq!(net.a(0).peer_auth_chunks(), net.a(1).local_auth_chunks());
 }
 
-/// The size of a probe is that of its packet, with the AUTH chunk if HEARTBEATs need one.
+/// The size of a probe includes the AUTH chunk if HEARTBEATs need one.
 #[test]
 fn the_path_mtu_is_found() {
     for chunks in [&[chunk_type::HEARTBEAT][..], &[chunk_type::PAD], &[chunk_type::DATA]] {
@@ -136,7 +136,7 @@ fn lost_chunks_are_authenticated_anew() {
     }
 }
 
-/// Changes a packet and gives it the right checksum again.
+/// Changes a packet and recomputes its checksum.
 fn forged(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     change(&mut bytes);
@@ -153,7 +153,7 @@ fn a_changed_packet_is_dropped_and_counted() {
     net.filter(move |p| {
         count += u32::from(p.has("DATA"));
         match (p.has("DATA"), count) {
-            // The payload, the code, the key.
+            // Change the payload, the HMAC, the key id.
             (true, 1) => Fate::Changed(forged(&p.bytes, |b| *b.last_mut().unwrap() ^= 1)),
             (true, 2) => Fate::Changed(forged(&p.bytes, |b| b[30] ^= 1)),
             (true, 3) => Fate::Changed(forged(&p.bytes, |b| b[17] ^= 1)),
@@ -188,11 +188,11 @@ fn what_is_not_authenticated_is_as_if_it_had_not_come() {
         net.inject(from, to, &buf[..len]);
         net.script_since(mark + 1)
     };
-    // Who knows the tag cannot end it, nor write into it.
+    // A host that knows the tag cannot abort the association or inject data.
     assert!(say(&|w| w.abort(false, |_| Ok(())).unwrap(), tag).is_empty());
     let data = Hand::new(1).chunk(2, b"mine");
     assert!(say(&|w| w.data(&data).unwrap(), tag).is_empty());
-    // A DATA chunk without data would end the association.
+    // A DATA chunk without data would abort the association.
     assert!(say(&|w| w.typed_chunk(chunk_type::DATA, 3, &[0; 12]).unwrap(), tag).is_empty());
     let code = |w: &mut PacketWriter<'_>, id: u16| {
         let auth = polypath_proto::wire::Auth { key_id: 0, hmac_id: id, hmac: &[0; 32] };
@@ -206,7 +206,7 @@ fn what_is_not_authenticated_is_as_if_it_had_not_come() {
     // RFC 4895 6.3: an HMAC that was not listed.
     let answer = say(&|w| code(w, 2), tag);
     assert_eq!(answer, ["B ERROR (Unsupported HMAC Identifier)"]);
-    // What was not asked for is taken.
+    // Chunks that need no authentication are accepted.
     assert_eq!(say(&|w| w.heartbeat(b"?").unwrap(), tag), ["B HEARTBEAT ACK"]);
     // An ABORT with the reflected tag cannot be authenticated.
     let peer = net.sent_with(1, "SACK")[0].tag;
@@ -225,7 +225,8 @@ fn what_is_not_authenticated_is_as_if_it_had_not_come() {
     assert_eq!(net.hosts[1].received.len(), 2);
 }
 
-/// RFC 4895 6.3: what follows AUTH and COOKIE ECHO counts too; without the code there is no association.
+/// RFC 4895 6.3: chunks after AUTH and COOKIE ECHO are authenticated too; without a valid HMAC
+/// there is no association.
 #[test]
 fn a_cookie_has_to_be_authenticated_if_that_is_asked_for() {
     let mut net = pair_with(&[chunk_type::COOKIE_ECHO]);
@@ -246,7 +247,7 @@ fn a_cookie_has_to_be_authenticated_if_that_is_asked_for() {
     assert!(net.a(1).is_established());
     assert_eq!(net.hosts[1].received.len(), 1);
 
-    // Who has no AUTH at all gets none either.
+    // A host without AUTH gets no association either.
     let configs = [Config::rfc9260(), config(&[chunk_type::COOKIE_ECHO]).build().unwrap()];
     let mut net = Setup { configs, ..Setup::default() }.build();
     net.connect(0);
@@ -291,7 +292,7 @@ fn keys_are_changed_while_it_runs() {
     let packet = net.log[mark..].iter().find(|p| p.has("DATA")).unwrap();
     let parsed = Packet::parse(&packet.bytes, Checksum::Verify).unwrap();
     assert!(parsed.chunks().any(|c| matches!(c, Ok(Chunk::Auth(auth)) if auth.key_id == 9)));
-    // The other side has it no more: nothing comes through until it has it again.
+    // The other side has deleted the key: no data is accepted until it has the key again.
     net.am(1).change_auth_keys(|keys| keys.delete(9)).unwrap();
     net.send(0, 0, payload(1, 1000)).unwrap();
     net.run(S(3));
@@ -314,7 +315,8 @@ fn a_random_number_of_another_length_is_a_violation() {
         p.hmac_algorithms(&[3, 1]).unwrap();
     });
     assert_eq!(answers[0].causes(), [cause_code::PROTOCOL_VIOLATION]);
-    // Half an offer is none; one with HMACs that nobody knows neither.
+    // An incomplete offer counts as none, as does one without a known HMAC or with too many of
+    // them.
     for hmacs in [None, Some(&[2, 4][..]), Some(&[1; 17])] {
         let answers = hand.init(&mut net, &|p| {
             p.random(&[1; 32]).unwrap();

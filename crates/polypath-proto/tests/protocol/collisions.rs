@@ -1,5 +1,5 @@
-//! INIT and COOKIE ECHO for an association that exists: both sides opened at once, packets came
-//! twice, the peer restarted (RFC 9260 5.2).
+//! INIT and COOKIE ECHO for an existing association: both sides opened it at once, packets were
+//! duplicated, or the peer restarted (RFC 9260 5.2).
 
 use crate::common::*;
 use polypath_proto::wire::{Chunk, cause_code};
@@ -16,8 +16,8 @@ fn hello(net: &mut Net) {
     }
 }
 
-/// RFC 9260 5.2.1, 5.2.4 B to D: whatever the order in which the packets arrive and whoever is first,
-/// there is one association in the end.
+/// RFC 9260 5.2.1, 5.2.4 B to D: in whatever order the packets arrive and whichever side is first,
+/// the result is one association.
 #[test]
 fn both_sides_open_at_once() {
     for start in [0, 3, 12, 15, 25, 35] {
@@ -49,7 +49,7 @@ fn both_sides_open_at_once() {
     }
 }
 
-/// RFC 9260 5.2.1: in COOKIE-WAIT, the same tag and TSN as in our own INIT.
+/// RFC 9260 5.2.1: in COOKIE-WAIT, the INIT ACK has the tag and TSN of the endpoint's own INIT.
 #[test]
 fn an_init_in_cookie_wait_is_answered_with_our_own_tag() {
     let mut net = pair(1, Config::rfc9260());
@@ -60,12 +60,12 @@ fn an_init_in_cookie_wait_is_answered_with_our_own_tag() {
     let Chunk::InitAck(ack) = parsed[0] else { panic!("{}", answer[0].text()) };
     assert_eq!((ack.initiate_tag.0, ack.initial_tsn.0), (hand.peer_tag, hand.peer_tsn));
     assert_eq!(answer[0].tag, 77);
-    // The attempt goes on: the state has not changed.
+    // The attempt continues: the state has not changed.
     net.run(MS(1500));
     assert_eq!(net.times(0, "INIT").len(), 2);
 }
 
-/// RFC 9260 5.2.1: in COOKIE-ECHOED too, and the cookie leads to an association.
+/// RFC 9260 5.2.1: the same holds in COOKIE-ECHOED, and the cookie leads to an association.
 #[test]
 fn an_init_in_cookie_echoed_is_answered_with_our_own_tag() {
     let mut net = pair(1, Config::rfc9260());
@@ -80,8 +80,8 @@ fn an_init_in_cookie_echoed_is_answered_with_our_own_tag() {
     assert!(net.a(0).is_established());
 }
 
-/// RFC 9260 5.2.1: in COOKIE-ECHOED, "If the INIT chunk indicates that a new address has been added to
-/// the association, then the entire INIT chunk MUST be discarded".
+/// RFC 9260 5.2.1: in COOKIE-ECHOED, "If the INIT chunk indicates that a new address has been added
+/// to the association, then the entire INIT chunk MUST be discarded".
 #[test]
 fn an_init_in_cookie_echoed_must_not_bring_new_addresses() {
     let mut net = pair(1, Config::rfc9260());
@@ -115,7 +115,7 @@ fn init_acks_and_cookie_acks_out_of_place_are_ignored() {
     assert_eq!(net.log.last().unwrap().tag, hand.tag, "the tag of the INIT ACK that counted");
 }
 
-/// RFC 9260 5.2.2 to 5.2.5: what the network duplicates, or delivers a second later.
+/// RFC 9260 5.2.2 to 5.2.5: packets that the network duplicates, or delivers a second later.
 #[test]
 fn every_packet_of_the_handshake_may_come_twice() {
     for fate in [Fate::Twice, Fate::Late(MS(1010))] {
@@ -140,7 +140,7 @@ fn every_packet_of_the_handshake_may_come_twice() {
     }
 }
 
-/// RFC 9260 5.2.2: an INIT in ESTABLISHED changes nothing until its cookie comes.
+/// RFC 9260 5.2.2: an INIT in ESTABLISHED changes nothing until its cookie arrives.
 #[test]
 fn a_late_init_changes_nothing() {
     let mut net = pair(1, Config::rfc9260());
@@ -155,7 +155,7 @@ fn a_late_init_changes_nothing() {
     assert!(!net.saw(1, &Event::Restarted));
 }
 
-/// RFC 9260 5.2.4 D and (3): both tags match; then even a stale cookie will do.
+/// RFC 9260 5.2.4 D and (3): if both tags match, even a stale cookie is accepted.
 #[test]
 fn a_repeated_cookie_is_acknowledged_again_however_old() {
     let mut net = pair(1, Config::rfc9260());
@@ -188,7 +188,8 @@ fn a_stale_cookie_does_not_restart_an_association() {
     assert!(!net.saw(1, &Event::Restarted));
 }
 
-/// RFC 9260 5.2.4 B: our tag matches, the peer's does not: the peer's tag in the cookie holds.
+/// RFC 9260 5.2.4 B: the local tag matches, the peer's does not: the peer's tag in the cookie is
+/// used.
 #[test]
 fn action_b_takes_the_tag_of_the_cookie() {
     let mut net = pair(1, Config::rfc9260());
@@ -206,7 +207,7 @@ fn action_b_takes_the_tag_of_the_cookie() {
     assert_eq!(net.times(0, "COOKIE ECHO").len(), 1, "T1-cookie was stopped");
 }
 
-/// RFC 9260 5.2.4 C: the cookie of an earlier attempt arrives late: silently discarded.
+/// RFC 9260 5.2.4 C: the cookie of an earlier attempt arrives late and is silently discarded.
 #[test]
 fn action_c_discards_the_cookie() {
     let mut net = pair(1, Config::rfc9260());
@@ -223,7 +224,7 @@ fn action_c_discards_the_cookie() {
     assert!(net.a(1).is_established());
 }
 
-/// Host 0 loses its memory and opens the association anew.
+/// Host 0 restarts and opens the association again.
 fn restart(net: &mut Net, setup: &Setup) {
     let config = net.hosts[0].endpoint.config().association.clone();
     net.hosts[0] = Setup { seed: 1000, ..*setup_like(setup) }.host(0, &config, false);
@@ -239,7 +240,7 @@ fn setup_like(setup: &Setup) -> Box<Setup> {
 fn a_restarted_peer_takes_its_association_over() {
     let mut net = pair(1, Config::rfc9260());
     net.establish();
-    // Windows that have grown, numbers that have moved on, and what nobody has read yet.
+    // Windows have grown, sequence numbers have advanced, and one message is unread.
     net.send(1, 5, payload(1, 100_000)).unwrap();
     net.send(0, 5, payload(2, 3000)).unwrap();
     net.run(S(3));
@@ -262,7 +263,7 @@ fn a_restarted_peer_takes_its_association_over() {
     assert_eq!(net.sent_with(1, "DATA").last().unwrap().data()[0].ssn, 0, "counted anew");
 }
 
-/// RFC 9260 5.2.4.1 A: data in flight is lost, data that waits goes to the new peer.
+/// RFC 9260 5.2.4.1 A: data in flight is lost, queued data is sent to the restarted peer.
 #[test]
 fn a_restart_in_the_middle_of_a_transfer() {
     let mut net = pair(1, Config::rfc9260());
@@ -275,7 +276,7 @@ fn a_restart_in_the_middle_of_a_transfer() {
     restart(&mut net, &Setup::default());
     net.drive_until(S(5), Net::all_active);
     net.drive_until(S(20), |net| net.a(1).buffered() == 0);
-    // Nothing comes in pieces or twice, and the last message is among what arrived.
+    // No message arrives in part or twice, and the last one arrives.
     let got = &net.hosts[0].received;
     assert!(got.iter().all(|r| r.beginning && r.end));
     assert_eq!(got.last().unwrap().payload, payload(49, 4000));
@@ -317,8 +318,8 @@ fn a_restart_must_not_bring_new_addresses() {
     assert!(net.a(1).is_established() && !net.saw(1, &Event::Restarted));
 }
 
-/// RFC 9260 5.2.2: an INIT belongs to an association by the addresses that it lists too; otherwise
-/// anybody could put himself in the place of a peer.
+/// RFC 9260 5.2.2: an INIT also belongs to an association by the addresses that it lists; otherwise
+/// anyone could take the peer's place.
 #[test]
 fn an_init_from_elsewhere_that_lists_an_address_of_the_peer_is_refused() {
     let mut net = pair(1, Config::rfc9260());
@@ -331,7 +332,7 @@ fn an_init_from_elsewhere_that_lists_an_address_of_the_peer_is_refused() {
     assert_eq!(net.hosts[1].received.len(), 1);
 }
 
-/// RFC 9260 9.2: in SHUTDOWN-ACK-SENT an INIT gets the SHUTDOWN ACK again.
+/// RFC 9260 9.2: in SHUTDOWN-ACK-SENT an INIT is answered by another SHUTDOWN ACK.
 #[test]
 fn an_init_in_shutdown_ack_sent_is_answered_by_the_shutdown_ack() {
     let mut net = pair(1, Config::rfc9260());

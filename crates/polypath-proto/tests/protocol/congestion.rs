@@ -22,7 +22,7 @@ impl Flow {
         flow
     }
 
-    /// So many full chunks wait to be sent.
+    /// Queues `chunks` messages, each of which fills a packet.
     fn give(&mut self, chunks: usize) {
         let now = self.net.now;
         for _ in 0..chunks {
@@ -48,12 +48,13 @@ impl Flow {
         self.net.path(1, 0).in_flight / PMDCS
     }
 
-    /// The highest chunk that was sent.
+    /// The highest TSN sent.
     fn highest(&self) -> u32 {
         data_numbers(&self.net.sent(1)).concat().into_iter().max().unwrap_or(0)
     }
 
-    /// With so many chunks in flight, all others acknowledged: the last chunk acknowledged.
+    /// A flow with this number of chunks in flight and all earlier ones acknowledged, and the last
+    /// acknowledged TSN.
     fn flying(config: Config, chunks: u32) -> (Self, u32) {
         let mut flow = Self::new(config, 400);
         let mut acked = 0;
@@ -114,15 +115,15 @@ fn slow_start_grows_by_a_packet_for_each_sack() {
     assert_eq!((flow.cwnd(), flow.in_flight()), (3, 3));
     assert_eq!(flow.sack(1, &[]), [[4], [5]]);
     assert_eq!((flow.cwnd(), flow.in_flight()), (4, 4));
-    // Three chunks in one SACK are no more than one.
+    // A SACK for three chunks grows the window by no more than a SACK for one.
     flow.sack(4, &[]);
     assert_eq!((flow.cwnd(), flow.in_flight()), (5, 5));
-    // A SACK that acknowledges by gap blocks alone makes nothing grow.
+    // A SACK that acknowledges by gap ack blocks alone does not grow the window.
     flow.sack(4, &[(2, 2)]);
     assert_eq!(flow.cwnd(), 5);
 }
 
-/// RFC 9260 7.2.1: by what was acknowledged, if that is less.
+/// RFC 9260 7.2.1: the window grows by the acknowledged bytes, if these are less than a PMDCS.
 #[test]
 fn slow_start_grows_by_no_more_than_was_acknowledged() {
     let mut flow = Flow::new(rfc(), 0);
@@ -148,7 +149,7 @@ fn an_unused_window_does_not_grow() {
     assert_eq!(flow.cwnd(), 3);
 }
 
-/// RFC 9260 7.2.2: a packet more for each window acknowledged.
+/// RFC 9260 7.2.2: one PMDCS for each window acknowledged.
 #[test]
 fn congestion_avoidance_grows_by_a_packet_for_each_window() {
     let config = Config::builder().initial_ssthresh(Some(3000)).build().unwrap();
@@ -163,7 +164,7 @@ fn congestion_avoidance_grows_by_a_packet_for_each_window() {
         }
     }
     assert_eq!((flow.cwnd(), flow.in_flight()), (8, 8));
-    // Gap blocks count when the SACK advances the ack point, and not when it does not.
+    // Gap ack blocks count only if the SACK advances the ack point.
     let before = flow.window().partial_bytes_acked;
     flow.sack(acked, &[(2, 2)]);
     assert_eq!(flow.window().partial_bytes_acked, before);
@@ -171,8 +172,8 @@ fn congestion_avoidance_grows_by_a_packet_for_each_window() {
     assert_eq!(flow.window().partial_bytes_acked, before + 3 * PMDCS);
 }
 
-/// RFC 9260 7.2.2: what is saved up in an unused window is one window at most, and nothing when all is
-/// acknowledged.
+/// RFC 9260 7.2.2: `partial_bytes_acked` is capped at one window while the window is not fully
+/// used, and reset when all data is acknowledged.
 #[test]
 fn partial_bytes_acked_is_bounded_and_reset() {
     let config = Config::builder().initial_ssthresh(Some(3000)).build().unwrap();
@@ -187,7 +188,7 @@ fn partial_bytes_acked_is_bounded_and_reset() {
     assert_eq!(flow.window().partial_bytes_acked, 0);
 }
 
-/// RFC 9260 7.2.4: the third missing report, not the second; half the window.
+/// RFC 9260 7.2.4: the third missing report, not the second, is a loss, which halves the window.
 #[test]
 fn three_missing_reports_are_a_loss() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -212,7 +213,7 @@ fn the_threshold_has_a_floor() {
     assert_eq!((flow.window().ssthresh, flow.cwnd()), (4 * PMDCS, 4));
 }
 
-/// RFC 9260 7.2.4: the same SACK again reports nothing.
+/// RFC 9260 7.2.4: the same SACK again adds no missing report.
 #[test]
 fn repeated_sacks_are_no_missing_reports() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -222,7 +223,7 @@ fn repeated_sacks_are_no_missing_reports() {
     assert_eq!(flow.cwnd(), 20);
 }
 
-/// RFC 9260 7.2.4, HTNA: only what lies below the highest TSN newly acknowledged is missing.
+/// RFC 9260 7.2.4, HTNA: only TSNs below the highest newly acknowledged one are reported missing.
 #[test]
 fn missing_is_what_lies_below_the_highest_tsn_newly_acknowledged() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -240,7 +241,7 @@ fn missing_is_what_lies_below_the_highest_tsn_newly_acknowledged() {
     assert_eq!(stats.fast_retransmissions, 2 - u64::from(waits));
 }
 
-/// RFC 9260 7.2.4 (2), (5): one cut for a window, whatever is found lost in it.
+/// RFC 9260 7.2.4 (2), (5): the window is cut once, however many losses are found in it.
 #[test]
 fn several_losses_of_a_window_cut_it_once() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -265,7 +266,8 @@ fn several_losses_of_a_window_cut_it_once() {
     assert_eq!((flow.cwnd(), flow.window().ssthresh), (10, 10 * PMDCS));
     let again: Vec<u32> = again.into_iter().filter(|n| *n <= highest).collect();
     assert_eq!(again, [acked + 1, acked + 5, acked + 9]);
-    // 7.2.4 (5): in fast recovery nothing grows, until everything sent before it is acknowledged.
+    // 7.2.4 (5): in fast recovery the window does not grow until everything sent before it is
+    // acknowledged.
     flow.sack(highest - 12, &[]);
     assert_eq!(flow.cwnd(), 10);
     flow.sack(highest, &[]);
@@ -277,8 +279,8 @@ fn several_losses_of_a_window_cut_it_once() {
     assert!(flow.window().cwnd + flow.window().partial_bytes_acked > at_exit, "grows again");
 }
 
-/// RFC 9260 6.2.1 (D iii): of a TSN that was acknowledged and no longer is, "count one miss indication
-/// towards Fast Retransmit".
+/// RFC 9260 6.2.1 (D iii): of a TSN that was acknowledged and no longer is, "count one miss
+/// indication towards Fast Retransmit".
 #[test]
 fn reneged_data_is_reported_missing_once() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -287,12 +289,12 @@ fn reneged_data_is_reported_missing_once() {
     assert_eq!(flow.net.a(1).stats().reneged, 1);
     flow.sack(acked, &[(5, 5)]);
     assert_eq!(flow.net.path(1, 0).lost, 0);
-    // The third report for both: 1 leaves at once, 2 waits for the window.
+    // The third report for both: 1 is retransmitted at once, 2 waits for the window.
     assert_eq!(flow.sack(acked, &[(5, 6)])[0], [acked + 1]);
     assert_eq!(flow.net.path(1, 0).lost, PMDCS);
 }
 
-/// RFC 9260 7.2.4 (5): what was fast retransmitted is not so again: only T3-rtx helps it.
+/// RFC 9260 7.2.4 (5): a chunk is fast retransmitted once; after that only T3-rtx retransmits it.
 #[test]
 fn a_chunk_is_fast_retransmitted_once() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -308,25 +310,26 @@ fn a_chunk_is_fast_retransmitted_once() {
     assert_eq!(sent[0][0], acked + 1, "after the timeout");
 }
 
-/// RFC 9260 7.2.4: in fast recovery a SACK that advances the ack point reports everything missing.
+/// RFC 9260 7.2.4: in fast recovery a SACK that advances the ack point reports all missing TSNs.
 #[test]
 fn in_fast_recovery_an_advance_reports_all_that_is_missing() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
     for last in 2..=4 {
         flow.sack(acked, &[(2, last)]);
     }
-    // 1 is made up for; 5, 7 and 9 are missing now.
+    // The retransmission of 1 arrives; 5, 7 and 9 are missing now.
     let mut found = flow.sack(acked + 4, &[(2, 2), (4, 4), (6, 10)]).concat();
     found.extend(flow.sack(acked + 4, &[(2, 2), (4, 4), (6, 11)]).concat());
     assert!(found.iter().all(|n| *n > acked + 20), "two reports: {found:?}");
-    // 5 arrives late and the ack point advances to 6: the third report for 7 and 9, although all that
-    // the SACK newly acknowledges lies below them.
+    // 5 arrives late and the ack point advances to 6: the third report for 7 and 9, although all
+    // TSNs that the SACK newly acknowledges are below them.
     let lost = flow.sack(acked + 6, &[(2, 2), (4, 9)]).concat();
     assert_eq!(lost[..2], [acked + 7, acked + 9]);
     assert_eq!(flow.cwnd(), 10);
 }
 
-/// RFC 9260 7.2.3: T3-rtx: one packet, and slow start up to half of what was.
+/// RFC 9260 7.2.3: after T3-rtx cwnd is one packet, and slow start ends at half the previous
+/// window.
 #[test]
 fn a_timeout_begins_again_with_one_packet() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -336,7 +339,7 @@ fn a_timeout_begins_again_with_one_packet() {
     let expected = Window { cwnd: PMDCS, ssthresh: 10 * PMDCS, partial_bytes_acked: 0 };
     assert_eq!(flow.window(), expected);
     assert_eq!(flow.in_flight(), 1);
-    // Slow start: two, four, ... of what is lost, before anything new.
+    // Slow start: lost chunks are retransmitted before new data is sent.
     assert_eq!(flow.sack(acked + 1, &[]), [[acked + 2], [acked + 3]]);
     assert_eq!(flow.cwnd(), 2);
     let next = flow.sack(acked + 2, &[]).concat();
@@ -345,8 +348,8 @@ fn a_timeout_begins_again_with_one_packet() {
     assert_eq!((flow.cwnd(), flow.window().ssthresh), (1, 4 * PMDCS), "and the floor again");
 }
 
-/// RFC 9260 7.2.3: after T3-rtx a path performs slow start, which 7.2.1 has outside fast recovery only: a
-/// timeout ends fast recovery (RFC 6582 3.2 (4) for TCP).
+/// RFC 9260 7.2.3: after T3-rtx a path performs slow start, which 7.2.1 allows outside fast
+/// recovery only: a timeout ends fast recovery (RFC 6582 3.2 (4) for TCP).
 #[test]
 fn a_timeout_ends_fast_recovery() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -356,15 +359,16 @@ fn a_timeout_ends_fast_recovery() {
     assert_eq!(flow.cwnd(), 10);
     flow.net.run(MS(1500));
     assert_eq!((flow.cwnd(), flow.window().ssthresh), (1, 5 * PMDCS));
-    // The exit point is far above.
+    // The exit point of fast recovery is far above.
     flow.sack(acked + 4, &[]);
     assert_eq!(flow.cwnd(), 2);
     flow.sack(acked + 5, &[]);
     assert_eq!((flow.cwnd(), flow.in_flight()), (3, 3));
 }
 
-/// RFC 9260 7.2.4 counts missing reports by TSNs, in the order of which chunks leave. A retransmission
-/// leaves after chunks with higher TSNs: what left before it does not report it missing (RFC 8985 3.1).
+/// RFC 9260 7.2.4 counts missing reports by TSN, which is the order of first transmissions. A
+/// retransmission is sent after chunks with higher TSNs: those sent before it do not report it
+/// missing (RFC 8985 3.1).
 #[test]
 fn a_retransmission_is_missing_by_what_left_after_it() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -374,12 +378,13 @@ fn a_retransmission_is_missing_by_what_left_after_it() {
         (stats.fast_retransmissions, stats.timeout_retransmissions)
     };
     assert_eq!(fast(&flow), (0, 1));
-    // The path was slow: what left before the timeout has arrived, and the retransmission has not yet.
+    // The path is slow: chunks sent before the timeout have arrived, and the retransmission has not
+    // yet.
     for last in 10..=14 {
         flow.sack(acked, &[(10, last)]);
     }
     assert_eq!((fast(&flow).0, flow.window().ssthresh), (0, 10 * PMDCS));
-    // 1 arrives; 2 is sent again, and 3 to 9 follow it and arrive.
+    // 1 arrives; 2 is retransmitted and lost, and chunks retransmitted after it arrive.
     flow.net.run(MS(100));
     flow.sack(acked + 1, &[(9, 13)]);
     flow.net.run(MS(100));
@@ -392,8 +397,9 @@ fn a_retransmission_is_missing_by_what_left_after_it() {
     assert_eq!(fast(&flow).0, 1, "2 is lost again");
 }
 
-/// RFC 9260 7.2.4: "if the received SACK chunk also acknowledges new DATA chunks and advances the Cumulative
-/// TSN Ack Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2 MUST be applied first".
+/// RFC 9260 7.2.4: "if the received SACK chunk also acknowledges new DATA chunks and advances the
+/// Cumulative TSN Ack Point, the cwnd adjustment rules defined in Sections 7.2.1 and 7.2.2 MUST be
+/// applied first".
 #[test]
 fn a_sack_that_advances_and_shows_a_loss_lets_the_window_grow_first() {
     let (mut flow, acked) = Flow::flying(rfc(), 20);
@@ -404,12 +410,12 @@ fn a_sack_that_advances_and_shows_a_loss_lets_the_window_grow_first() {
     assert_eq!(flow.window().ssthresh, 21 * PMDCS / 2);
 }
 
-/// RFC 9260 1.6: a receiver compares stream sequence numbers by serial arithmetic, so 2^15 - 1 messages of a
-/// stream are the most that it can tell apart; 6.1: "MUST NOT have more than 2^16 - 1 ordered user messages in
-/// the current send window". Gap blocks reach twice as far (3.3.4).
+/// RFC 9260 1.6: a receiver compares stream sequence numbers by serial arithmetic, so it can
+/// distinguish at most 2^15 - 1 messages of a stream; 6.1: "MUST NOT have more than 2^16 - 1
+/// ordered user messages in the current send window". Gap ack blocks reach twice as far (3.3.4).
 #[test]
 fn no_more_messages_are_in_flight_than_their_numbers_tell_apart() {
-    // The bookkeeping of so many small messages takes room in the send buffer, too.
+    // The bookkeeping for each small message counts against the send buffer, too.
     let config = Config::builder().initial_cwnd(1024).max_burst(1024).send_buffer(16 << 20);
     let mut flow = Flow::new(config.build().unwrap(), 0);
     let now = flow.net.now;
@@ -426,7 +432,8 @@ fn no_more_messages_are_in_flight_than_their_numbers_tell_apart() {
     assert_eq!(flow.net.a(1).buffered(), 0);
 }
 
-/// RFC 9260 7.2.1: an idle window is halved for each RTO, down to 4 PMDCS; ssthresh remembers it.
+/// RFC 9260 7.2.1: an idle window is halved for each RTO, down to 4 PMDCS; ssthresh keeps its old
+/// size.
 #[test]
 fn an_idle_window_decays() {
     for (idle, cwnd) in [(900, 32), (1100, 16), (2100, 8), (3100, 4), (60_000, 4)] {
@@ -450,11 +457,11 @@ fn an_idle_window_decays() {
     }
 }
 
-/// A window of 32 packets, of which 10 were in flight when the last SACK took them all out.
+/// A flow with a window of 32 packets and none in flight; the last SACK acknowledged 10.
 fn open_window() -> Flow {
     let (mut flow, acked) = Flow::flying(rfc(), 32);
     let mut highest = flow.highest();
-    // What waits is sent and acknowledged, one by one.
+    // Send and acknowledge the queued chunks, one by one.
     for n in acked + 1.. {
         flow.sack(n, &[]);
         let last = flow.highest();
@@ -469,7 +476,7 @@ fn open_window() -> Flow {
     flow
 }
 
-/// RFC 9260 6.1 D: Max.Burst packets at most when the application sends after a pause.
+/// RFC 9260 6.1 D: at most Max.Burst packets when the application sends after a pause.
 #[test]
 fn a_burst_after_a_pause_is_bounded() {
     let mut flow = open_window();
@@ -479,8 +486,8 @@ fn a_burst_after_a_pause_is_bounded() {
     assert_eq!(flow.net.sent_since(1, mark).len(), 4);
 }
 
-/// RFC 9260 6.1 D: Max.Burst packets at most in answer to one SACK, by the RFC's formula; by the
-/// ack-clocked rule, those and what the SACK took out of flight.
+/// RFC 9260 6.1 D: at most Max.Burst packets in answer to one SACK, by the RFC's formula; by the
+/// ack-clocked rule, Max.Burst plus the packets that the SACK took out of flight.
 #[test]
 fn a_burst_in_answer_to_a_sack_is_bounded() {
     for (rule, most) in

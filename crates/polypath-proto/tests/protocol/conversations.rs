@@ -25,12 +25,12 @@ fn seeds(target: &str, converse: fn(&[u8]) -> Outcome) -> Vec<(String, Outcome)>
     names.into_iter().map(outcome).collect()
 }
 
-/// Each new chunk does in good form what it is for; repeated and cut off, it does nothing more.
+/// Each new chunk has its effect once; repeated or truncated, it has no further effect.
 #[test]
 fn seeds_of_conversations() {
     let seeds = seeds("conversation", conversation::converse);
     for (name, o) in &seeds {
-        // Received, given up, reconfigured, bytes kept, closed.
+        // Messages received and abandoned, reconfigurations, unacknowledged bytes, closed.
         let expected = match name.as_str() {
             "data" => (3, 0, 0, 0, false),
             "i_data" => (2, 0, 0, 0, false),
@@ -39,12 +39,12 @@ fn seeds_of_conversations() {
             "re_config_answered" => (0, 0, 2, 0, false),
             "wrong_kind" => (0, 0, 0, 0, true),
             "zero_checksum_unasked" | "unauthenticated" => (0, 0, 0, 0, false),
-            // Of 6001 bytes, one full chunk below the gap and one behind it.
+            // Of 6001 bytes, one full chunk below the gap and one after it are released.
             "nr_sack" => (0, 0, 0, 6001 - 2 * 1452, false),
             "packet_count" => (1, 0, 0, 6001 - 3 * 1452, false),
             "ecn" => (1, 0, 0, 6001 - 2 * 1452, false),
             "new_life" => (2, 0, 0, 0, false),
-            // What was read before it began anew was sound.
+            // The message received before the restart was valid.
             "new_life_without_checksums" => (1, 0, 0, 0, false),
             "auth"
             | "forward_tsn"
@@ -65,10 +65,10 @@ fn seeds_of_conversations() {
 fn seeds_of_addresses() {
     let seeds = seeds("addresses", addresses::converse);
     for (name, o) in &seeds {
-        // Paths, addresses of the endpoint that came or went, received, closed.
+        // Paths added, local address changes granted, messages received, closed.
         let expected = match name.as_str() {
             "asconf" | "asconf_without_auth" => (2, 0, 1, false),
-            // The last one acknowledges what was never said.
+            // The last one acknowledges an ASCONF that was never sent.
             "asconf_ack" => (3, 1, 0, true),
             "stranger" => (2, 0, 0, false),
             other => panic!("what comes of the seed {other}?"),
@@ -78,13 +78,14 @@ fn seeds_of_addresses() {
     assert_eq!(seeds.len(), 4);
 }
 
-/// Input that makes sense for the most part: what both sides offer, then steps with chunks out of so many kinds.
+/// Mostly sensible input: the extensions of both sides, then steps with chunks of this number of
+/// kinds.
 fn script(dice: &mut Rng, kinds: u64) -> Vec<u8> {
     let mut below = |n: u64| dice.below(n) as u8;
     let ours = [below(256), below(128)];
     let theirs = if below(4) > 0 { ours } else { [below(16), below(64)] };
     let mut script = [ours, theirs].concat();
-    // Data as it was agreed on, or anything.
+    // The agreed kind of data chunk, or any chunk.
     let agreed = u8::from(ours[0] & theirs[0] & 1 > 0);
     for _ in 0..8 + below(40) {
         match below(20) {
@@ -128,7 +129,7 @@ fn script(dice: &mut Rng, kinds: u64) -> Vec<u8> {
     script
 }
 
-/// What so many of them come to.
+/// The sum of the outcomes of random scripts, and the number of associations that closed.
 fn random(seed: u64, cases: u32, kinds: u64, converse: fn(&[u8]) -> Outcome) -> (Outcome, u32) {
     let mut dice = Rng::new(&Seed::from_u64(seed));
     let (mut sum, mut closed) = (Outcome::default(), 0);

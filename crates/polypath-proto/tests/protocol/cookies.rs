@@ -1,12 +1,13 @@
-//! State cookies: their keys, their lifespan, and the addresses that they were made with (RFC 9260 5.1.3, 5.1.5,
+//! State cookies: their keys, their lifespan, and the addresses in them (RFC 9260 5.1.3, 5.1.5,
 //! 5.2.6).
 
 use crate::common::*;
 use polypath_proto::wire::{Chunk, Parameter};
 use polypath_proto::*;
 
-/// RFC 9260 5.1.3: "The secret key SHOULD be changed reasonably frequently (e.g., hourly)"; 5.1.5 (1): "If [...]
-/// the secret key to use is not available anymore, the packet [...] MUST be silently discarded".
+/// RFC 9260 5.1.3: "The secret key SHOULD be changed reasonably frequently (e.g., hourly)"; 5.1.5
+/// (1): "If [...] the secret key to use is not available anymore, the packet [...] MUST be silently
+/// discarded".
 #[test]
 fn a_cookie_outlives_the_change_of_the_key_but_not_for_ever() {
     for (after, answer) in
@@ -39,9 +40,9 @@ fn preservative(sent: &Sent) -> Option<u32> {
     }
 }
 
-/// RFC 9260 5.2.6 (3): the increment "SHOULD use the RTT information measured based on the previous COOKIE
-/// ECHO/ERROR chunk exchange and SHOULD add no more than 1 second beyond the measured RTT", whatever staleness
-/// the peer reports.
+/// RFC 9260 5.2.6 (3): the increment "SHOULD use the RTT information measured based on the previous
+/// COOKIE ECHO/ERROR chunk exchange and SHOULD add no more than 1 second beyond the measured RTT",
+/// whatever staleness the peer reports.
 #[test]
 fn a_cookie_is_to_live_longer_by_the_round_trip_and_a_second_at_most() {
     for staleness in [0, 50_000_000, u32::MAX] {
@@ -54,7 +55,7 @@ fn a_cookie_is_to_live_longer_by_the_round_trip_and_a_second_at_most() {
     }
 }
 
-/// RFC 9260 3.3.2.1.3: the receiver of an INIT bounds the increment: at most twice the lifespan.
+/// RFC 9260 3.3.2.1.3: the receiver of an INIT limits the increment: the lifespan at most doubles.
 #[test]
 fn a_cookie_lives_twice_as_long_at_most() {
     for (after, answer) in [(119, "COOKIE ACK"), (121, "ERROR (Stale Cookie)")] {
@@ -67,8 +68,8 @@ fn a_cookie_lives_twice_as_long_at_most() {
     }
 }
 
-/// The server's address goes between INIT ACK and COOKIE ECHO, or before the COOKIE ACK arrives: the COOKIE ECHO
-/// that comes to its other address is answered from there.
+/// The server's address is removed between INIT ACK and COOKIE ECHO, or before the COOKIE ACK
+/// arrives: a COOKIE ECHO that arrives at its other address is answered from there.
 #[test]
 fn a_cookie_echo_to_another_address_is_answered_from_there() {
     for (dynamic, paths, lost) in [

@@ -10,7 +10,7 @@ fn whole(received: &[Received]) -> Vec<Bytes> {
     received.iter().map(|r| r.payload.clone()).collect()
 }
 
-/// RFC 9260 6.9: fragmented if they do not fit one packet, and only then; whole at the other end.
+/// RFC 9260 6.9: messages are fragmented only if they do not fit one packet, and arrive whole.
 #[test]
 fn messages_of_every_size_arrive_whole() {
     for mtu in [576, 577, 579, 1280, 1500, 9000] {
@@ -69,7 +69,7 @@ fn small_messages_share_packets() {
     assert_eq!(whole(&net.hosts[1].received).len(), 30);
 }
 
-/// RFC 9260 6.10: control chunks come before DATA.
+/// RFC 9260 6.10: control chunks precede DATA.
 #[test]
 fn a_sack_travels_before_the_data_of_its_packet() {
     let mut net = pair(1, Config::builder().first_sack_at_once(false).build().unwrap());
@@ -81,7 +81,8 @@ fn a_sack_travels_before_the_data_of_its_packet() {
     assert_eq!(net.times(1, "SACK").len(), 1, "and not again");
 }
 
-/// RFC 9260 6.6: what is missing holds up its own stream, and neither others nor unordered messages.
+/// RFC 9260 6.6: a missing chunk delays its own stream, but no other stream and no unordered
+/// message.
 #[test]
 fn a_gap_holds_up_its_own_stream_only() {
     let mut net = established(1, Config::rfc9260());
@@ -103,7 +104,7 @@ fn a_gap_holds_up_its_own_stream_only() {
     assert_eq!(seen(&net), [early, late].concat());
 }
 
-/// RFC 9260 6.5, 6.6: each stream counts for itself, unordered messages are not counted.
+/// RFC 9260 6.5, 6.6: each stream has its own sequence numbers; unordered messages use none.
 #[test]
 fn every_stream_counts_its_messages() {
     let config =
@@ -128,7 +129,7 @@ fn every_stream_counts_its_messages() {
     assert!(net.send(0, 65_535, payload(1, 1)).is_err());
 }
 
-/// RFC 9260 6.5: after 65535 comes 0.
+/// RFC 9260 6.5: sequence number 65535 is followed by 0.
 #[test]
 fn stream_sequence_numbers_wrap() {
     let mut net = established(1, Config::rfc9260());
@@ -165,7 +166,7 @@ fn a_message_may_span_the_wrap_of_tsns() {
     assert_eq!(whole(&net.hosts[1].received), [Bytes::from(text)]);
 }
 
-/// RFC 9260 6.5, 3.3.10.1: acknowledged, reported, and thrown away.
+/// RFC 9260 6.5, 3.3.10.1: the data is acknowledged, reported and discarded.
 #[test]
 fn data_for_a_stream_that_does_not_exist_is_reported() {
     let config = Config::builder().inbound_streams(10).build().unwrap();
@@ -192,7 +193,7 @@ fn data_without_user_data_aborts_the_association() {
     assert!(matches!(net.closed(1), Some(CloseReason::ProtocolViolation { .. })));
 }
 
-/// RFC 9260 3.2: what the highest bits of an unknown chunk ask for.
+/// RFC 9260 3.2: the highest bits of an unknown chunk's type select its treatment.
 #[test]
 fn unknown_chunks_are_treated_as_their_type_asks() {
     for (ty, reports, goes_on) in
@@ -210,7 +211,7 @@ fn unknown_chunks_are_treated_as_their_type_asks() {
     }
 }
 
-/// RFC 9260 6.10: a chunk that is cut off is dropped, what stands before it is not.
+/// RFC 9260 6.10: a truncated chunk is dropped, the chunks before it are not.
 #[test]
 fn a_partial_chunk_is_dropped() {
     let mut net = pair(1, Config::rfc9260());
@@ -228,7 +229,7 @@ fn a_partial_chunk_is_dropped() {
     assert!(net.a(1).is_established());
 }
 
-/// RFC 9260 6.9: fragments in every order, other messages between them.
+/// RFC 9260 6.9: fragments in every order, with other messages between them.
 #[test]
 fn fragments_may_arrive_in_any_order() {
     // Six chunks: a message of three fragments, a whole one, a message of two fragments.
@@ -267,7 +268,7 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// RFC 9260 6.9: a message that is larger than the receive buffer comes in pieces, in order.
+/// RFC 9260 6.9: a message larger than the receive buffer is delivered in pieces, in order.
 #[test]
 fn a_message_larger_than_the_receive_buffer_comes_in_pieces() {
     for unordered in [false, true] {
@@ -304,7 +305,7 @@ fn a_message_larger_than_the_receive_buffer_comes_in_pieces() {
     }
 }
 
-/// RFC 9260 11.1.5, SEND: what is refused at once.
+/// RFC 9260 11.1.5, SEND: messages that are rejected at once.
 #[test]
 fn messages_that_cannot_be_sent_are_refused() {
     let config = Config::builder().max_message_size(1000).send_buffer(3000).build().unwrap();
@@ -344,7 +345,8 @@ fn a_stream_is_read_by_itself() {
     assert_eq!(net.read(1)[0].stream, StreamId(5));
 }
 
-/// RFC 9260 6.1, 6.5 to 6.9 together: losses, repetitions and delays, and everything arrives once.
+/// RFC 9260 6.1, 6.5 to 6.9 together: despite losses, duplicates and delays, everything arrives
+/// once.
 #[test]
 fn everything_arrives_once_and_in_order_over_a_bad_network() {
     for seed in 0..20u64 {

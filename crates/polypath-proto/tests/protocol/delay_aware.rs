@@ -1,4 +1,5 @@
-//! The scheduler `delay-aware`: higher TSNs leave first on the slower path (Sarwar 2013, Kuhn 2014).
+//! The scheduler `delay-aware`: higher TSNs are sent first on the slower path (Sarwar 2013, Kuhn
+//! 2014).
 
 use std::collections::BTreeSet;
 
@@ -6,11 +7,12 @@ use crate::common::*;
 use polypath_proto::wire::{Checksum, Chunk, GapBlock, Packet, PacketWriter};
 use polypath_proto::*;
 
-/// Two paths of 10 and 100 ms one way; so many messages of 1000 bytes wait at host 0.
+/// Two paths with one-way delays of 10 and 100 ms; host 0 has this number of 1000-byte messages to
+/// send.
 fn unequal(scheduler: &str, messages: u64) -> Net {
     let answer = policy::find(policy::scheduler::ANSWERS, scheduler).unwrap();
     let config = Config::profile("cmt").unwrap().to_builder().scheduler(answer);
-    // Windows that hardly grow: the network itself has no end.
+    // The windows hardly grow: the network itself has unlimited capacity.
     let config = config.send_buffer(1 << 24).initial_ssthresh(Some(20_000)).build().unwrap();
     let mut net = pair(2, config);
     net.delays.extend([(0, 1), (1, 1)].map(|key| (key, MS(100))));
@@ -22,7 +24,7 @@ fn unequal(scheduler: &str, messages: u64) -> Net {
     net
 }
 
-/// How many chunks of host 0 left after a higher one.
+/// Number of chunks that host 0 sent after a higher TSN.
 fn overtaken(net: &Net) -> usize {
     let mut highest = 0;
     let sent = net.sent_with(0, "DATA");
@@ -51,7 +53,8 @@ fn data_leaves_out_of_order_and_arrives_once() {
     }
 }
 
-/// RFC 9260 6.2.1: TSNs that higher ones have overtaken have not been sent yet, and cannot be acknowledged.
+/// RFC 9260 6.2.1: TSNs that higher ones have overtaken are not sent yet, and cannot be
+/// acknowledged.
 #[test]
 fn what_has_been_overtaken_and_not_sent_cannot_be_acknowledged() {
     for cumulatively in [true, false] {
@@ -62,7 +65,7 @@ fn what_has_been_overtaken_and_not_sent_cannot_be_acknowledged() {
             sent.extend(p.data().iter().map(|d| d.n));
             let highest = sent.last().copied().unwrap_or_default();
             let ours = p.from.ip() == v4(p.net(), 1);
-            // So many that some will not have left when it arrives.
+            // Enough of them that some will still be unsent when the SACK arrives.
             let unsent = |s: &SackSeen| (s.cumulative + 2..highest).filter(|n| !sent.contains(n));
             let many = |s: &SackSeen| p.net() == 0 && unsent(s).count() > 60;
             let Some(sack) = p.sack().filter(|s| ours && many(s)) else {
@@ -79,7 +82,7 @@ fn what_has_been_overtaken_and_not_sent_cannot_be_acknowledged() {
             let packet = Packet::parse(&p.bytes, Checksum::Ignore).unwrap();
             let mut buf = vec![0; 1500];
             let mut w = PacketWriter::new(&mut buf, packet.header());
-            // All up to the highest that has left is acknowledged.
+            // Acknowledge every TSN up to the highest one sent.
             let ack = s.cumulative_tsn_ack;
             let whole = GapBlock { start: 2, end: last };
             let (to, gaps) =

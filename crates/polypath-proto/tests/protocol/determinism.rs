@@ -1,9 +1,10 @@
-//! Same seed, same calls: the same bytes at the same times.
+//! The same seed and the same calls give the same bytes at the same times.
 
 use crate::common::*;
 use polypath_proto::*;
 
-/// Two paths, losses, an outage, both directions, a shutdown: every packet with its time.
+/// Every packet with its time, over two paths with losses, an outage, data in both directions and a
+/// shutdown.
 fn run(seed: u64, dice: u64) -> Vec<(Time, String, Vec<u8>)> {
     let config = Config::builder().heartbeat_interval(Some(S(2))).build().unwrap();
     let mut net =
@@ -43,7 +44,7 @@ fn another_seed_gives_other_tags() {
     assert_eq!(common, [[0; 4]], "that of the INIT alone");
 }
 
-/// The weather does not reach into the endpoints' own dice: what does not depend on it stays.
+/// The network's random numbers do not affect the endpoints' own: the first packet stays the same.
 #[test]
 fn the_first_packets_do_not_depend_on_what_happens_later() {
     let (one, other) = (run(7, 1), run(7, 2));
@@ -75,7 +76,7 @@ fn idle_calls_change_nothing() {
     assert!(trace(false) == trace(true));
 }
 
-/// One packet a buffer or many: the same packets, if they are full.
+/// One packet per buffer or several: the packets are the same if they are full.
 #[test]
 fn the_size_of_the_buffer_does_not_change_the_packets() {
     let packets = |room: usize| {

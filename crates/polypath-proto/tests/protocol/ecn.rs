@@ -1,4 +1,4 @@
-//! Explicit congestion notification: RFC 4960 Appendix A, for each path by itself.
+//! Explicit congestion notification: RFC 4960 Appendix A, for each path separately.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ fn config() -> ConfigBuilder {
     Config::builder().ecn(true)
 }
 
-/// Marks every n-th packet with DATA on network 0; 0 marks none.
+/// Marks every n-th packet with DATA on network 0; the returned cell holds n, and 0 marks none.
 fn marks(net: &mut Net) -> Rc<Cell<u32>> {
     let every = Rc::new(Cell::new(0));
     let (each, mut count) = (every.clone(), 0u32);
@@ -36,7 +36,7 @@ fn a_mark_halves_the_window_once_and_nothing_is_sent_again() {
     net.run(MS(60));
     let before = net.path(0, 0).window.cwnd;
     assert!(before > 12_000);
-    // All packets of one round trip.
+    // Mark all packets of one round trip.
     every.set(1);
     net.run(MS(20));
     every.set(0);
@@ -48,7 +48,7 @@ fn a_mark_halves_the_window_once_and_nothing_is_sent_again() {
     assert!(net.a(1).path_stats(PathId(0)).unwrap().congestion_experienced > 1);
     let stats = net.a(0).path_stats(PathId(0)).unwrap();
     assert_eq!((stats.fast_retransmissions, stats.timeouts), (0, 0));
-    // The echo ends when it has been answered.
+    // The ECNE is repeated only until a CWR has answered it.
     assert!(!net.sent_with(0, "CWR").is_empty());
     let last = net.times(1, "ECNE").into_iter().max().unwrap();
     assert!(last < net.times(1, "SACK").into_iter().max().unwrap() - 50);
@@ -65,7 +65,7 @@ fn only_new_data_may_be_marked() {
     assert!(net.log.iter().all(|p| p.has("DATA") || p.ecn == Ecn::NotEct));
 }
 
-/// Whatever else is in its packet, and in those that leave with it.
+/// New data is sent as ECN-capable whatever else is in its packet, and in packets sent with it.
 #[test]
 fn new_data_behind_an_answer_may_be_marked() {
     let mut net = established(1, config().build().unwrap());
@@ -106,7 +106,7 @@ fn without_the_peer_or_the_wish_nothing_is_marked() {
     assert_eq!(refused.parameter, "ecn");
 }
 
-/// Lost echoes and answers: the echo goes on until it is answered, and reduces the window once.
+/// Lost ECNEs and CWRs: the ECNE is repeated until a CWR answers it, and reduces the window once.
 #[test]
 fn echoes_and_answers_may_get_lost() {
     let mut net = established(1, config().build().unwrap());
@@ -120,8 +120,8 @@ fn echoes_and_answers_may_get_lost() {
     assert!((1..6).contains(&notified(&net, 0, 0)), "{}", notified(&net, 0, 0));
 }
 
-/// A peer that marks what was never sent, repeats itself, or answers what was never asked, gains nothing
-/// but smaller windows of its own making.
+/// A peer that reports a mark on a TSN never sent, repeats an ECNE, or sends a CWR without an ECNE
+/// only makes the windows for its own data smaller.
 #[test]
 fn senseless_echoes_are_dropped() {
     let mut net = pair(1, config().build().unwrap());
@@ -140,15 +140,15 @@ fn senseless_echoes_are_dropped() {
     let answered = answers.iter().flat_map(Sent::parsed).filter(|c| matches!(c, Chunk::Cwr(_)));
     assert_eq!(answered.count(), 1);
     assert_eq!(notified(&net, 1, 0), 1);
-    // Without the parameter they are nothing.
+    // Without the ECN parameter ECNEs are ignored.
     let mut net = pair(1, config().build().unwrap());
     let hand = Hand::new(1).open(&mut net);
     net.send(1, 0, payload(1, 1000)).unwrap();
     assert!(hand.say(&mut net, &|w| w.ecne(Tsn(hand.peer_tsn)).unwrap()).is_empty());
 }
 
-/// Echoes of one event have one answer, which is that to the latest mark, whatever else waits: a peer
-/// repeats those that no CWR has reached.
+/// ECNEs of one event get one CWR, which answers the latest mark, whatever else is queued: a peer
+/// repeats an ECNE that no CWR has reached.
 #[test]
 fn one_answer_for_all_that_came_together() {
     let mut net = pair(1, config().build().unwrap());
@@ -176,8 +176,8 @@ fn one_answer_for_all_that_came_together() {
     assert_eq!(answered, [Tsn(first.wrapping_add(2))]);
 }
 
-/// A peer that takes an ECNE for broken drops what stands behind it (usrsctp): nothing does until a CWR
-/// has shown that it reads them.
+/// A peer that treats an ECNE as malformed drops the chunks after it (usrsctp): no chunk follows an
+/// ECNE until a CWR has shown that the peer reads them.
 #[test]
 fn nothing_stands_behind_an_echo_that_may_not_be_read() {
     for reads in [false, true] {
@@ -221,7 +221,7 @@ fn nothing_stands_behind_an_echo_that_may_not_be_read() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 40, ..ProptestConfig::default() })]
 
-    /// Marks and losses in any mixture: all data arrives.
+    /// With marks and losses in any mixture, all data arrives.
     #[test]
     fn data_arrives_with_any_marks(seed in any::<u64>(), loss in 0u64..15, mark in 0u64..100, sizes in prop::collection::vec(1usize..30_000, 1..6)) {
         let mut net = established(2, config().association_max_retrans(100).build().unwrap());

@@ -1,5 +1,6 @@
-//! The error counters, states, HEARTBEATs and RTOs of RFC 9260 8.1 to 8.3 against a model that knows nothing
-//! but what was sent and what arrived, in weather that cuts, loses, repeats and delays.
+//! The error counters, states, HEARTBEATs and RTOs of RFC 9260 8.1 to 8.3 compared with a model
+//! that knows only which packets were sent and arrived, over a network that cuts paths and drops,
+//! duplicates and delays packets.
 
 use crate::common::*;
 use crate::error_model::{Constants, Model};
@@ -12,7 +13,7 @@ enum Weather {
     Cut(u8),
     Mend(u8),
     Lose(u8),
-    /// Packets come twice, or seconds late.
+    /// Packets are duplicated, or seconds late.
     Disturb(u8),
     Send(u16),
     Wait(u16),
@@ -40,7 +41,7 @@ proptest! {
         association_max_retrans in 3u32..15,
         policy in 0usize..3,
         after_rto in any::<bool>(),
-        // Standard, SCTP-PF, CMT-PF; to one path or to all.
+        // Failover: standard, SCTP-PF or CMT-PF. Scheduler: one path or all.
         failover in 0usize..3,
         concurrent in any::<bool>(),
         steps in prop::collection::vec(weather(), 1..40),
@@ -72,7 +73,7 @@ proptest! {
         let cmt_pf = failover.name == failover::CMT_POTENTIALLY_FAILED.name;
         let mut net = Setup { paths, seed: seed >> 8, configs: [config.clone(), config], ..Setup::default() }.build();
         net.establish();
-        // Counted from here on: nothing has gone wrong yet.
+        // The model counts from now on: there are no errors yet.
         let mut model = Model::new(&net, constants);
         let loss = std::rc::Rc::new(std::cell::Cell::new([0u64; 2]));
         let (mut dice, chance) = (Rng::new(&Seed::from_u64(seed)), loss.clone());
@@ -108,8 +109,8 @@ proptest! {
                     let what = format!("path {path} at {}\n{}", net.now, net.tail(12));
                     prop_assert_eq!(view.error_count, model.paths[path].errors, "{}", what);
                     prop_assert_eq!(states[path] == PathState::Inactive, model.inactive(path), "{}", what);
-                    // Natarajan 2009, 3.1: of paths that are all potentially failed, one with the fewest
-                    // timeouts becomes active again, without an answer.
+                    // Natarajan 2009, 3.1: of paths that are all potentially failed, one with the
+                    // fewest timeouts becomes active again, without an answer.
                     let failed = |state: PathState| state == PathState::PotentiallyFailed;
                     let spotless = view.error_count == 0;
                     prop_assert!(!failed(states[path]) || (constants.potentially_failed && !spotless), "{}", what);
@@ -122,21 +123,22 @@ proptest! {
                         }), "{}", what);
                     }
                 }
-                // Nothing goes to a path that is not active while another is.
+                // No DATA is sent on a path that is not active while another one is.
                 for packet in net.sent_since(0, mark) {
                     let to = states[usize::from(packet.net())];
                     let avoids = states.contains(&PathState::Active) && to != PathState::Active;
                     prop_assert!(!packet.has("DATA") || !avoids, "at {}\n{}", net.now, net.tail(12));
                 }
                 prop_assert!(!model.unreachable(), "{}", net.tail(12));
-                // 6.4: the primary while it is active, else an active path if there is one.
+                // 6.4: the current path is the primary while it is active, else an active path if
+                // there is one.
                 let current = net.a(0).current_path().index();
                 let active = |p: usize| states[p] == PathState::Active;
                 prop_assert!(current == 0 || !active(0));
                 prop_assert!(active(current) || !(0..states.len()).any(active));
             }
             if let Some(reason) = net.closed(0) {
-                // The peer may have given up as well, and its endpoint may say so.
+                // The peer may have closed the association as well, and sent an ABORT.
                 let told = matches!(reason, CloseReason::PeerAbort { .. });
                 prop_assert!(told || reason == CloseReason::PeerUnreachable);
                 prop_assert!(told || model.perhaps_unreachable());

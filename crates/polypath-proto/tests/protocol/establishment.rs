@@ -40,8 +40,8 @@ fn four_packets_open_an_association() {
     );
 }
 
-/// RFC 9260 3.3.2.1.5: optional, and of use only where there are addresses to choose from. pion does not
-/// answer an INIT that has the parameter.
+/// RFC 9260 3.3.2.1.5: optional, and useful only if there are addresses to choose from. pion does
+/// not answer an INIT that has the parameter.
 #[test]
 fn an_init_names_types_of_addresses_only_beside_a_list() {
     for paths in [1, 2] {
@@ -54,7 +54,7 @@ fn an_init_names_types_of_addresses_only_beside_a_list() {
     }
 }
 
-/// RFC 9260 5.1.3: nothing is remembered of an INIT; everything is in the cookie.
+/// RFC 9260 5.1.3: no state is stored for an INIT; all of it is in the cookie.
 #[test]
 fn an_init_leaves_no_state_behind() {
     let mut net = pair(1, Config::rfc9260());
@@ -68,7 +68,7 @@ fn an_init_leaves_no_state_behind() {
     assert_eq!(tags.len(), net.times(1, "INIT ACK").len(), "a new tag for each answer");
 }
 
-/// RFC 9260 5.1: data may be given before and leaves when the association is up.
+/// RFC 9260 5.1: data may be queued before, and is sent when the association is established.
 #[test]
 fn data_given_early_leaves_when_the_cookie_is_acknowledged() {
     let mut net = pair(1, Config::rfc9260());
@@ -79,7 +79,7 @@ fn data_given_early_leaves_when_the_cookie_is_acknowledged() {
     assert_eq!(net.hosts[1].received[0].payload, payload(1, 100));
 }
 
-/// RFC 9260 5.1 A, C; 5.2.4 D: a chunk that is lost costs one T1.
+/// RFC 9260 5.1 A, C; 5.2.4 D: a lost chunk costs one expiry of T1.
 #[test]
 fn each_lost_packet_of_the_handshake_is_made_up_for() {
     for (lost, inits, echoes) in [
@@ -117,7 +117,7 @@ fn init_is_repeated_with_growing_intervals_and_then_given_up() {
     assert_eq!(closed, [(243_000, Event::Closed(CloseReason::NoAnswer))]);
 }
 
-/// RFC 9260 4, 5.1, 16: T1-cookie as T1-init.
+/// RFC 9260 4, 5.1, 16: T1-cookie doubles in the same way as T1-init.
 #[test]
 fn a_cookie_is_repeated_with_growing_intervals_and_then_given_up() {
     let mut net = pair(1, Config::rfc9260());
@@ -130,7 +130,7 @@ fn a_cookie_is_repeated_with_growing_intervals_and_then_given_up() {
     assert_eq!(net.times(0, "INIT").len(), 1);
 }
 
-/// RFC 9260 16: Max.Init.Retransmits of zero is one attempt.
+/// RFC 9260 16: Max.Init.Retransmits of zero allows one attempt.
 #[test]
 fn max_init_retransmits_counts_the_repetitions() {
     for most in [0, 1, 3] {
@@ -144,7 +144,7 @@ fn max_init_retransmits_counts_the_repetitions() {
     }
 }
 
-/// RFC 9260 6.4, 11.1.2: several addresses of the peer are known, the first one is dead.
+/// RFC 9260 6.4, 11.1.2: several addresses of the peer are known, and the first is unreachable.
 #[test]
 fn the_second_attempt_tries_the_second_address() {
     let mut net = pair(2, Config::rfc9260());
@@ -160,7 +160,7 @@ fn the_second_attempt_tries_the_second_address() {
     assert_eq!(net.hosts[0].received.len(), 1);
 }
 
-/// RFC 9260 8.4 (3), 5.1: nobody listens.
+/// RFC 9260 8.4 (3), 5.1: the endpoint does not listen.
 #[test]
 fn who_does_not_listen_answers_with_an_abort() {
     let mut net = Setup { listens: [false, false], ..Setup::default() }.build();
@@ -187,7 +187,7 @@ fn too_many_associations_are_refused_as_out_of_resource() {
     assert_eq!(again, Err(ConnectError::TooMany { max: 1 }));
 }
 
-/// RFC 9260 5.1.5 (4), 5.2.6: a cookie too old is reported, and a longer life asked for.
+/// RFC 9260 5.1.5 (4), 5.2.6: a stale cookie is reported, and a longer life requested.
 #[test]
 fn a_stale_cookie_is_tried_again_with_a_longer_life() {
     let config = Config::builder().cookie_life(MS(15)).build().unwrap();
@@ -209,7 +209,7 @@ fn a_stale_cookie_is_tried_again_with_a_longer_life() {
     assert_eq!(net.hosts[1].endpoint.stats().stale_cookies, 1);
 }
 
-/// RFC 9260 5.2.6: not for ever.
+/// RFC 9260 5.2.6: the attempt is not repeated for ever.
 #[test]
 fn cookies_that_are_always_stale_end_the_attempt() {
     let config = Config::builder().cookie_life(MS(1)).build().unwrap();
@@ -220,7 +220,7 @@ fn cookies_that_are_always_stale_end_the_attempt() {
     assert!(net.times(0, "INIT").len() <= 10, "{:?}", net.times(0, "INIT"));
 }
 
-/// RFC 9260 5.1.5 (2): silently discarded.
+/// RFC 9260 5.1.5 (2): an altered cookie is silently discarded.
 #[test]
 fn an_altered_cookie_is_discarded_and_the_true_one_accepted() {
     for byte in [16, 20, 40, 90, 110] {
@@ -244,7 +244,7 @@ fn an_altered_cookie_is_discarded_and_the_true_one_accepted() {
     }
 }
 
-/// RFC 9260 5.1.5 (3): port and tag are those that the cookie was made for.
+/// RFC 9260 5.1.5 (3): a cookie is valid only for the port and tag that it was made for.
 #[test]
 fn a_cookie_holds_for_its_tag_and_port_alone() {
     let mut net = pair(1, Config::rfc9260());
@@ -261,7 +261,7 @@ fn a_cookie_holds_for_its_tag_and_port_alone() {
     assert_eq!(hand.echo(&mut net)[0].text(), "COOKIE ACK");
 }
 
-/// RFC 9260 5.1 D, 6.10: DATA may follow the COOKIE ECHO in its packet.
+/// RFC 9260 5.1 D, 6.10: DATA may follow the COOKIE ECHO in the same packet.
 #[test]
 fn data_in_the_packet_of_the_cookie_is_taken() {
     let mut net = pair(1, Config::rfc9260());
@@ -279,7 +279,7 @@ fn data_in_the_packet_of_the_cookie_is_taken() {
     assert!(net.sent(1).iter().any(|p| p.has("SACK 1")));
 }
 
-/// RFC 9260 3.3.2: what an INIT must not say.
+/// RFC 9260 3.3.2: values that an INIT must not have.
 #[test]
 fn an_init_with_forbidden_fields_is_refused() {
     let fields = |change: fn(&mut Hand)| {
@@ -308,7 +308,7 @@ fn host_names_are_refused() {
     assert!(answers[0].causes().iter().all(|c| *c == cause_code::UNRESOLVABLE_ADDRESS));
 }
 
-/// RFC 9260 3.2.1, 3.2.2: what the highest bits of an unknown parameter ask for.
+/// RFC 9260 3.2.1, 3.2.2: the highest bits of an unknown parameter's type select its treatment.
 #[test]
 fn unknown_parameters_are_treated_as_their_type_asks() {
     for (ty, expected) in [
@@ -333,7 +333,7 @@ fn unknown_parameters_are_treated_as_their_type_asks() {
     }
 }
 
-/// RFC 9260 6.10: INIT travels alone.
+/// RFC 9260 6.10: an INIT must be the only chunk in its packet.
 #[test]
 fn an_init_with_company_is_discarded() {
     let mut net = pair(1, Config::rfc9260());
@@ -358,7 +358,7 @@ fn answer_to_init_ack(
     (net, hand, answers)
 }
 
-/// RFC 9260 3.3.3, 3.3.10.2: what an INIT ACK must say.
+/// RFC 9260 3.3.3, 3.3.10.2: an INIT ACK without a cookie or with a stream count of zero.
 #[test]
 fn an_init_ack_with_forbidden_fields_ends_the_attempt() {
     let (net, hand, answers) = answer_to_init_ack(|f| f, false);
@@ -375,9 +375,9 @@ fn an_init_ack_with_forbidden_fields_ends_the_attempt() {
     }
 }
 
-/// RFC 9260 3.3.3: an INIT ACK with an a_rwnd below 1500: "MUST discard the packet, SHOULD send a packet in response
-/// containing an ABORT chunk and using the Initiate Tag as the Verification Tag, and MUST NOT change the state of
-/// any existing association".
+/// RFC 9260 3.3.3: an INIT ACK with an a_rwnd below 1500: "MUST discard the packet, SHOULD send a
+/// packet in response containing an ABORT chunk and using the Initiate Tag as the Verification Tag,
+/// and MUST NOT change the state of any existing association".
 #[test]
 fn an_init_ack_with_a_small_window_is_discarded() {
     let (mut net, hand, answers) = answer_to_init_ack(|f| InitFields { a_rwnd: 1499, ..f }, true);
@@ -398,7 +398,7 @@ fn an_init_ack_without_a_tag_ends_the_attempt() {
     assert_eq!(answers[0].tag, hand.peer_tag, "reflected");
 }
 
-/// RFC 9260 3.2.2: reported in an ERROR in the packet of the COOKIE ECHO.
+/// RFC 9260 3.2.2: they are reported in an ERROR in the packet of the COOKIE ECHO.
 #[test]
 fn unknown_parameters_of_an_init_ack_are_reported_with_the_cookie() {
     let mut net = pair(1, Config::rfc9260());
@@ -414,7 +414,8 @@ fn unknown_parameters_of_an_init_ack_are_reported_with_the_cookie() {
     assert_eq!(answers[0].text(), "COOKIE ECHO + ERROR (Unrecognized Parameters)");
 }
 
-/// RFC 9260 5.1.1: each direction has the lesser of what one side asks for and the other allows.
+/// RFC 9260 5.1.1: each direction has the smaller number of what one side requests and the other
+/// allows.
 #[test]
 fn streams_are_what_both_sides_agree_to() {
     let config = |outbound, inbound| {
@@ -452,8 +453,7 @@ fn connections_that_cannot_be_are_refused_at_once() {
     assert!(endpoint.connect(now, PORT + 1, &remotes).is_ok(), "another port, another peer");
 }
 
-/// RFC 9260 5.1: the answer may be lost on the way to a host that has gone: an association that is
-/// released while it opens says nothing more.
+/// RFC 9260 5.1: an association that is released while it is being opened sends no further INIT.
 #[test]
 fn a_released_attempt_is_forgotten() {
     let mut net = pair(1, Config::rfc9260());
@@ -468,7 +468,7 @@ fn a_released_attempt_is_forgotten() {
     net.drive_until(S(2), Net::all_active);
 }
 
-/// An endpoint has many peers at a time, and keeps them apart.
+/// An endpoint has associations with several peers, and keeps them apart.
 #[test]
 fn three_hosts_talk_to_each_other() {
     let setup = Setup { paths: 2, listens: [true, true], ..Setup::default() };

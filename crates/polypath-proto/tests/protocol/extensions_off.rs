@@ -1,4 +1,4 @@
-//! What an extension costs that is not in use: parameters of the handshake, and not a byte more.
+//! The cost of an extension that is not in use: parameters in the handshake, and not a byte more.
 
 use crate::common::*;
 use polypath_proto::wire::{Chunk, InitFields};
@@ -6,7 +6,7 @@ use polypath_proto::{Config, ConfigBuilder, Ecn, Message, Rng, Seed, StreamId, T
 
 type Settings = (fn(ConfigBuilder) -> ConfigBuilder, bool);
 
-/// Each extension that both sides have to have, and whether checksums may be left out.
+/// Extensions that need both sides, and whether checksums may be left out.
 const EXTENSIONS: [(&str, Settings); 7] = [
     ("partial reliability", (|c| c.partial_reliability(true), false)),
     ("stream reconfiguration", (|c| c.stream_reconfiguration(true), false)),
@@ -30,7 +30,7 @@ const EXTENSIONS: [(&str, Settings); 7] = [
 
 const NONE: Settings = (|c| c, false);
 
-/// A packet: when, from where and where to, its bytes and its bits for ECN.
+/// A packet: time, source and destination, bytes, ECN codepoint.
 type Packet = (Time, String, Vec<u8>, Ecn);
 
 #[derive(Debug, PartialEq)]
@@ -88,7 +88,7 @@ fn run(settings: [Settings; 2]) -> Run {
     run
 }
 
-/// Offered by one side alone, it is as if nobody had heard of it.
+/// An extension that one side alone offers has no effect.
 #[test]
 fn what_one_side_offers_alone_changes_no_packet() {
     let plain = run([NONE, NONE]);
@@ -102,8 +102,8 @@ fn what_one_side_offers_alone_changes_no_packet() {
     }
 }
 
-/// What both sides offer and the application does not use: all but the cookie is the same, which
-/// remembers what was agreed on.
+/// Both sides offer an extension and the application does not use it: all packets are the same but
+/// the COOKIE ECHO, as the cookie contains the agreed extensions.
 #[test]
 fn what_nobody_uses_changes_no_packet() {
     let cookie = |run: &Run| run.rest.iter().map(|p| p.2[12]).position(|ty| ty == 10).unwrap();

@@ -1,4 +1,4 @@
-//! Failed paths, their stand-ins and their return; heartbeats (RFC 9260 6.4, 8.1 to 8.3).
+//! Failed paths, their alternates, their recovery, and HEARTBEATs (RFC 9260 6.4, 8.1 to 8.3).
 
 use crate::common::*;
 use polypath_proto::policy::retransmission;
@@ -20,7 +20,7 @@ fn open(paths: u8, config: ConfigBuilder) -> Net {
     established(paths, config.build().unwrap())
 }
 
-/// When path `path` of host 0 took this state, in milliseconds.
+/// Times at which path `path` of host 0 changed to this state, in milliseconds.
 fn became(net: &Net, path: u8, state: PathState) -> Vec<u64> {
     let what = |e: &Event| matches!(e, Event::PathState { path: p, to, .. } if p.0 == path && *to == state);
     net.events(0, what).iter().map(|(ms, _)| *ms).collect()
@@ -34,14 +34,14 @@ fn currents(net: &Net) -> Vec<u8> {
     paths.collect()
 }
 
-/// When and to which network host 0 sent DATA since `mark`.
+/// Times and networks of the packets with DATA that host 0 sent since `mark`.
 fn data(net: &Net, mark: usize) -> Vec<(u64, u8)> {
     let packets = net.sent_since(0, mark).into_iter().filter(|p| p.has("DATA"));
     packets.map(|p| (p.ms(), p.net())).collect()
 }
 
-/// RFC 9260 8.2, 6.3.3 E2: inactive with the error that exceeds Path.Max.Retrans:
-/// 1 + 2 + 4 + 8 + 16 + 32 s.
+/// RFC 9260 8.2, 6.3.3 E2: a path becomes inactive with the error that exceeds Path.Max.Retrans,
+/// after 1 + 2 + 4 + 8 + 16 + 32 s.
 #[test]
 fn a_path_is_inactive_after_path_max_retrans_errors_and_one_more() {
     let mut net = open(2, same());
@@ -58,7 +58,7 @@ fn a_path_is_inactive_after_path_max_retrans_errors_and_one_more() {
     assert_eq!((currents(&net), net.hosts[1].received.len()), (vec![1], 1));
 }
 
-/// RFC 9260 6.4.1: what times out is sent again to another address.
+/// RFC 9260 6.4.1: data that times out is retransmitted to another address.
 #[test]
 fn a_timeout_retransmission_takes_the_alternate_path() {
     let mut net = open(2, quiet());
@@ -68,14 +68,14 @@ fn a_timeout_retransmission_takes_the_alternate_path() {
     net.run(S(5));
     assert_eq!(data(&net, mark), [(start, 0), (start + 1000, 1)]);
     assert_eq!(net.hosts[1].received.len(), 1);
-    // One error, and new data goes to the primary still.
+    // There is one error, and new data is still sent on the primary.
     assert_eq!((net.path(0, 0).error_count, net.a(0).current_path()), (1, PathId(0)));
     let mark = net.log.len();
     net.send(0, 0, payload(1, 1000)).unwrap();
     assert_eq!(data(&net, mark)[0].1, 0);
 }
 
-/// RFC 9260 8.2: the same with every retransmission on the alternate path: the primary's errors add up
+/// RFC 9260 8.2: if every retransmission is sent on the alternate path, the primary's errors add up
 /// although the association's do not.
 #[test]
 fn errors_of_the_primary_add_up_while_the_alternate_answers() {
@@ -109,7 +109,8 @@ fn a_fast_retransmission_stays_on_its_path() {
     assert!(data(&net, mark).iter().all(|(_, path)| *path == 0));
 }
 
-/// RFC 9260 8.3, 6.4: the inactive path is asked, and its first answer brings the data back.
+/// RFC 9260 8.3, 6.4: the inactive path gets HEARTBEATs, and the first HEARTBEAT ACK returns data
+/// to it.
 #[test]
 fn the_primary_is_used_again_when_it_answers() {
     let mut net = open(2, config().path_max_retrans(2));
@@ -129,7 +130,7 @@ fn the_primary_is_used_again_when_it_answers() {
     assert_eq!(data(&net, mark)[0].1, 0);
 }
 
-/// RFC 9260 8.2: an answer to data is as good as one to a heartbeat.
+/// RFC 9260 8.2: an acknowledgement of data clears the errors, as a HEARTBEAT ACK does.
 #[test]
 fn errors_are_forgotten_with_the_first_answer() {
     let mut net = open(1, quiet());
@@ -143,7 +144,7 @@ fn errors_are_forgotten_with_the_first_answer() {
 
     net.cuts.insert(0);
     net.send(0, 0, payload(1, 100)).unwrap();
-    // The RTO is that of the fourth attempt still (6.3.1 C5).
+    // The RTO is still that of the fourth attempt (6.3.1 C5).
     net.drive_until(S(20), |net| net.path(0, 0).error_count > 0);
     net.cuts.clear();
     net.drop_all("DATA");
@@ -154,7 +155,7 @@ fn errors_are_forgotten_with_the_first_answer() {
     assert_eq!(net.path(0, 0).error_count, 0, "by the heartbeat");
 }
 
-/// RFC 9260 8.1: all errors in a row, over all paths.
+/// RFC 9260 8.1: consecutive errors count, over all paths.
 #[test]
 fn too_many_errors_in_a_row_end_the_association() {
     for most in [0, 1, 3, 10] {
@@ -169,7 +170,7 @@ fn too_many_errors_in_a_row_end_the_association() {
         let taken: u64 = (0..=most).map(|i| (1000 << i).min(60_000)).sum();
         assert_eq!(at - start.as_nanos() / 1_000_000, taken);
     }
-    // Without HEARTBEATs: those on paths that carry no data do not count.
+    // HEARTBEATs are off: errors of those on paths without data would not count.
     for mut net in [open(2, quiet()), open(3, same())] {
         net.cuts.extend([0, 1, 2]);
         net.send(0, 0, payload(1, 50_000)).unwrap();
@@ -184,7 +185,7 @@ fn too_many_errors_in_a_row_end_the_association() {
     }
 }
 
-/// RFC 9260 8.2: Path.Max.Retrans of zero.
+/// RFC 9260 8.2: a Path.Max.Retrans of zero.
 #[test]
 fn the_first_error_may_be_enough() {
     let mut net = open(2, quiet().path_max_retrans(0));
@@ -196,7 +197,7 @@ fn the_first_error_may_be_enough() {
     assert_eq!(net.hosts[1].received.len(), 1);
 }
 
-/// RFC 9260 8.3: RTO + HB.interval, +/- 50 % of the RTO, on idle paths.
+/// RFC 9260 8.3: idle paths get a HEARTBEAT every RTO + HB.interval, +/- 50 % of the RTO.
 #[test]
 fn idle_paths_are_asked_once_each_heartbeat_period() {
     let mut net = open(2, config());
@@ -213,7 +214,7 @@ fn idle_paths_are_asked_once_each_heartbeat_period() {
     assert!((0..2).all(|p| net.path(0, p).error_count == 0));
 }
 
-/// RFC 9260 8.3: the interval is a parameter; without one only unconfirmed paths are asked.
+/// RFC 9260 8.3: the interval is a parameter; without one only unconfirmed paths get HEARTBEATs.
 #[test]
 fn the_heartbeat_interval_can_be_chosen() {
     let mut net = open(2, config().heartbeat_interval(Some(S(5))));
@@ -242,7 +243,7 @@ fn busy_paths_are_not_asked() {
     assert!(!asked.contains(&0) && asked.len() >= 5, "{asked:?}");
 }
 
-/// RFC 9260 8.3, 8.2: heartbeats that are not answered fail an idle path.
+/// RFC 9260 8.3, 8.2: unanswered HEARTBEATs make an idle path fail.
 #[test]
 fn an_idle_path_fails_by_its_heartbeats() {
     let mut net = open(2, config());
@@ -250,7 +251,7 @@ fn an_idle_path_fails_by_its_heartbeats() {
     net.drive_until(S(600), |net| net.path(0, 1).state == PathState::Inactive);
     assert_eq!(net.a(0).path_stats(PathId(1)).unwrap().heartbeats_lost, 6);
     assert_eq!(net.a(0).current_path(), PathId(0));
-    // The association lives: the other path answers. The dead one is asked for ever.
+    // The association stays up, as the other path answers. The failed one keeps getting HEARTBEATs.
     let mark = net.log.len();
     net.run(S(3600));
     assert!(net.a(0).is_established());
@@ -262,7 +263,7 @@ fn an_idle_path_fails_by_its_heartbeats() {
     net.drive_until(S(130), |net| net.path(0, 1).state == PathState::Active);
 }
 
-/// RFC 9260 8.3: once each heartbeat period, also where the interval is shorter than the RTO.
+/// RFC 9260 8.3: one HEARTBEAT each heartbeat period, even if the interval is shorter than the RTO.
 #[test]
 fn a_dead_path_is_asked_once_each_heartbeat_period() {
     let mut net = open(2, config().heartbeat_interval(Some(S(1))));
@@ -277,7 +278,7 @@ fn a_dead_path_is_asked_once_each_heartbeat_period() {
     assert!(gaps.iter().all(|g| (31_000..=91_000).contains(g)), "{gaps:?}");
 }
 
-/// RFC 9260 8.3, 6.3.1: a heartbeat measures, and ends the backing off.
+/// RFC 9260 8.3, 6.3.1: a HEARTBEAT ACK gives an RTT sample, and ends the backoff.
 #[test]
 fn an_answered_heartbeat_measures_the_path() {
     let mut net = open(2, config());
@@ -289,7 +290,7 @@ fn an_answered_heartbeat_measures_the_path() {
     assert_eq!((net.path(0, 1).rto, net.path(0, 1).error_count), (S(1), 0));
 }
 
-/// RFC 9260 6.4: the next active path in turn, and from there the next.
+/// RFC 9260 6.4: the next active path is used, and the one after it if that fails.
 #[test]
 fn three_paths_stand_in_one_after_the_other() {
     let mut net = open(3, same().path_max_retrans(1));
@@ -299,7 +300,7 @@ fn three_paths_stand_in_one_after_the_other() {
     assert_eq!(currents(&net), [1, 2]);
     let inactive = PathState::Inactive;
     assert_eq!(net.states(0), [inactive, inactive, PathState::Active]);
-    // The stand-in fails, too, and the first one has come back meanwhile.
+    // The path in use fails, too, after the first alternate has recovered.
     net.cuts.clear();
     let now = net.now;
     net.am(0).request_heartbeat(now, PathId(1)).unwrap();
@@ -310,7 +311,7 @@ fn three_paths_stand_in_one_after_the_other() {
     net.send(0, 0, payload(2, 1000)).unwrap();
     net.drive_until(S(60), |net| net.a(0).buffered() == 0);
     assert_eq!(currents(&net), [1, 2, 1]);
-    // The primary comes back last and takes over at once.
+    // The primary recovers last and is used again at once.
     net.cuts.clear();
     let now = net.now;
     net.am(0).request_heartbeat(now, PathId(0)).unwrap();
@@ -319,7 +320,7 @@ fn three_paths_stand_in_one_after_the_other() {
     assert_eq!(currents(&net), [1, 2, 1, 0]);
 }
 
-/// RFC 9260 6.4.1: what is lost on the alternate path goes on to the next one.
+/// RFC 9260 6.4.1: a chunk lost on the alternate path is retransmitted on the next one.
 #[test]
 fn a_chunk_goes_round_the_paths_until_it_arrives() {
     let mut net = open(3, quiet());
@@ -331,7 +332,7 @@ fn a_chunk_goes_round_the_paths_until_it_arrives() {
     assert_eq!(paths, [0, 1, 2]);
 }
 
-/// Every path fails, for a while: the transfer goes on with the first that comes back.
+/// Every path fails for a while: the transfer continues on the first path that recovers.
 #[test]
 fn a_transfer_survives_the_failure_of_every_path() {
     for policy in [config(), config().retransmission(&retransmission::SAME)] {
@@ -351,7 +352,7 @@ fn a_transfer_survives_the_failure_of_every_path() {
     }
 }
 
-/// RFC 9260 6.4: the receiver answers over a path that works.
+/// RFC 9260 6.4: the receiver sends its SACKs over a path that works.
 #[test]
 fn sacks_find_their_way_when_the_reverse_path_fails() {
     let mut net = open(2, config());

@@ -1,10 +1,10 @@
-//! The dormant state, and failovers that are permanent (Caro 2006, failover, III.6 and IV).
+//! The dormant state, and permanent failovers (Caro 2006, failover, III.6 and IV).
 
 use crate::common::*;
 use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
 use polypath_proto::*;
 
-/// Two or three paths, no heartbeats, one error is enough.
+/// An association without HEARTBEATs whose paths fail after one error.
 fn open(paths: u8, answer: &'static Answer<dyn FailoverPolicy>, more: Builder) -> Net {
     let config = Config::builder()
         .heartbeat_interval(None)
@@ -17,13 +17,13 @@ fn open(paths: u8, answer: &'static Answer<dyn FailoverPolicy>, more: Builder) -
 
 type Builder = fn(ConfigBuilder) -> ConfigBuilder;
 
-/// The networks of the packets of host 0 with DATA since `mark`.
+/// Destination networks of host 0's packets with DATA since `mark`.
 fn data(net: &Net, mark: usize) -> Vec<u8> {
     net.sent_since(0, mark).iter().filter(|p| p.has("DATA")).map(Sent::net).collect()
 }
 
-/// Every path is cut and one message sent: where it goes after each timeout (1 s on a path the first
-/// time, then 2 s, ...), and where new data would go.
+/// Cuts every path and sends one message. Returns the path of each transmission, after timeouts of
+/// 1 s on a path the first time, then 2 s, ..., and the paths chosen for new data.
 fn dormant(paths: u8, answer: &'static Answer<dyn FailoverPolicy>) -> (Vec<u8>, Vec<u8>) {
     let mut net = open(paths, answer, |c| c);
     net.cuts.extend(0..paths);
@@ -41,7 +41,8 @@ fn dormant(paths: u8, answer: &'static Answer<dyn FailoverPolicy>) -> (Vec<u8>, 
 /// III.6: the three behaviours send to different destinations.
 #[test]
 fn the_dormant_behaviours_send_to_different_paths() {
-    // Phase II after the first timeout, dormant after the second on two paths, the third on three.
+    // Phase II begins with the first timeout, the dormant state with the second on two paths, and
+    // with the third on three.
     let (sent, new) = dormant(2, &failover::DORMANT_LAST_DEST);
     assert_eq!((&sent[..], &new[..]), (&[0, 1, 1, 1, 1, 1, 1][..], &[1][..]));
     let (sent, new) = dormant(2, &failover::DORMANT_PRIMARY);
@@ -59,8 +60,8 @@ fn the_dormant_behaviours_send_to_different_paths() {
     assert_eq!((&sent[..7], &new[..6]), (&[0, 1, 2, 0, 1, 2, 0][..], &[1, 2, 0, 1, 2, 0][..]));
 }
 
-/// III.6: "If the primary destination replies, the dormant state is exited, and the association returns
-/// to Phase I. If an alternate destination replies, the association returns to Phase II".
+/// III.6: "If the primary destination replies, the dormant state is exited, and the association
+/// returns to Phase I. If an alternate destination replies, the association returns to Phase II".
 #[test]
 fn the_first_path_to_answer_ends_the_dormant_state() {
     for answer in [
@@ -89,8 +90,8 @@ fn the_first_path_to_answer_ends_the_dormant_state() {
     }
 }
 
-/// ns-2 (ns2.md): dormant hop rotates retransmissions only, a stand-in's answer does not bring new data
-/// to it, and the other two put new data where they say.
+/// ns-2 (ns2.md): Dormant Hop rotates retransmissions only, an alternate's answer does not redirect
+/// new data to it, and the other two policies redirect new data as their names state.
 #[test]
 fn by_ns2s_procedures_new_data_is_redirected_only_when_its_path_fails() {
     let ns2: Builder = |c| c.procedures(Procedures::Ns2).path_confirmation(PathConfirmation::Off);
@@ -108,14 +109,14 @@ fn by_ns2s_procedures_new_data_is_redirected_only_when_its_path_fails() {
         assert_eq!(net.states(0)[1], PathState::Active, "{answer:?}");
         (currents, net.a(0).current_path().0)
     };
-    // Hop: from the primary to the stand-in, from there back to the primary, and there it stays.
+    // Hop: from the primary to the alternate, then back to the primary, where new data stays.
     assert_eq!(run(&failover::DORMANT_HOP), (2, 0));
     assert_eq!(run(&failover::DORMANT_PRIMARY), (2, 0));
     assert_eq!(run(&failover::DORMANT_LAST_DEST), (1, 1));
 }
 
-/// Fig. 9, Phase II: the stand-in becomes the primary once the errors of the primary exceed CPT, and
-/// new data does not return.
+/// Fig. 9, Phase II: the alternate becomes the primary once the primary's errors exceed CPT, and
+/// new data does not return to the old one.
 #[test]
 fn a_failover_is_permanent_above_the_change_primary_threshold() {
     let config = || {
@@ -146,13 +147,13 @@ fn a_failover_is_permanent_above_the_change_primary_threshold() {
     }
 }
 
-/// Fig. 9, Phase III: another primary changes no path's state.
+/// Fig. 9, Phase III: changing the primary changes no path's state.
 #[test]
 fn in_the_dormant_state_the_primary_changes_and_the_state_stays() {
     let mut net = open(3, &failover::PERMANENT, |c| c.change_primary_threshold(Some(1)));
     net.cuts.extend(0..3);
     net.send(0, 0, payload(1, 100)).unwrap();
-    // One error each, and then a second one of the primary: data was at path 0 and hops to 1.
+    // Each path has one error, and then the primary has a second: data moves from path 0 to path 1.
     net.drive_until(S(30), |net| net.path(0, 0).error_count == 2);
     assert_eq!(net.states(0), [PathState::Inactive; 3]);
     assert_eq!((net.a(0).primary(), net.a(0).current_path()), (PathId(1), PathId(1)));
@@ -172,7 +173,7 @@ fn thresholds_can_be_set_while_the_association_runs() {
     net.send(0, 0, payload(1, 100)).unwrap();
     net.drive_until(S(10), |net| net.states(0)[1] == PathState::Inactive);
     assert_eq!((net.path(0, 1).error_count, net.a(0).primary()), (2, PathId(2)));
-    // All of them.
+    // Set the thresholds of all paths.
     net.am(0).set_thresholds(None, Thresholds { path_max_retrans: 0, ..patient }).unwrap();
     net.cuts.insert(2);
     net.send(0, 0, payload(2, 100)).unwrap();
@@ -180,7 +181,7 @@ fn thresholds_can_be_set_while_the_association_runs() {
     assert_eq!(net.path(0, 2).error_count, 1);
     let none = net.am(0).set_thresholds(Some(PathId(3)), patient);
     assert_eq!(none, Err(PathError::NoSuchPath(PathId(3))));
-    // RFC 7829 5, and what would be ignored.
+    // Thresholds that RFC 7829 5 forbids or that the policy would ignore are refused.
     for (answer, change_primary, refused) in [
         (&failover::DORMANT_HOP, Some(7), true),
         (&failover::POTENTIALLY_FAILED, Some(1), true),
@@ -192,7 +193,7 @@ fn thresholds_can_be_set_while_the_association_runs() {
         assert_eq!(result.is_err(), refused, "{result:?}");
         assert_eq!(other.path(0, 1).thresholds == wanted, !refused);
     }
-    // And the association's own.
+    // Set the association's threshold.
     net.am(0).set_association_max_retrans(0);
     net.cuts.insert(0);
     net.send(0, 0, payload(3, 100)).unwrap();

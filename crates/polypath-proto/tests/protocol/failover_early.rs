@@ -1,5 +1,5 @@
-//! Leaving a path before it has failed: the mechanism that Caro 2006 (failover), V, advocates, and the
-//! potentially failed state of RFC 7829.
+//! Redirecting data before a path has failed: the mechanism that Caro 2006 (failover), V,
+//! advocates, and the potentially failed state of RFC 7829.
 
 use crate::common::*;
 use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
@@ -17,21 +17,21 @@ fn open(paths: u8, config: ConfigBuilder) -> Net {
     established(paths, config.build().unwrap())
 }
 
-/// The networks of the packets of host 0 with such a chunk since `mark`.
+/// Destination networks of host 0's packets with a `what` chunk since `mark`.
 fn went(net: &Net, what: &str, mark: usize) -> Vec<u8> {
     net.sent_since(0, mark).iter().filter(|p| p.has(what)).map(Sent::net).collect()
 }
 
-/// When `path` of host 0 changed to this state, in milliseconds since `start`.
+/// Times at which `path` of host 0 changed to `state`, in milliseconds since `start`.
 fn became(net: &Net, start: Time, path: u8, state: PathState) -> Vec<u64> {
     let what = |e: &Event| matches!(e, Event::PathState { path: p, to, .. } if p.0 == path && *to == state);
     let start = start.as_nanos() / 1_000_000;
     net.events(0, what).iter().filter_map(|(ms, _)| ms.checked_sub(start)).collect()
 }
 
-/// Fig. 13: new data leaves the primary with the first timeout, while PMR decides when it has failed:
-/// the heartbeat that leaves at once and its repetitions find that out, after the RTOs 1, 2, 4 .. 32 s.
-/// With PMR alone new data waits for that.
+/// Fig. 13: the first timeout redirects new data, while PMR decides when the primary has failed: a
+/// HEARTBEAT sent at once and its repetitions detect the failure, after the RTOs 1, 2, 4 .. 32 s.
+/// With PMR alone, new data is redirected only then.
 #[test]
 fn the_first_timeout_redirects_and_failure_is_detected_in_the_background() {
     for answer in [&failover::TWO_PHASE, &failover::POTENTIALLY_FAILED] {
@@ -53,7 +53,7 @@ fn the_first_timeout_redirects_and_failure_is_detected_in_the_background() {
         let asked = asked.filter(|p| p.has("HEARTBEAT") && p.net() == 0);
         let times: Vec<u64> = asked.map(|p| p.at.since(start).as_secs()).collect();
         assert_eq!(times[..5], [1, 3, 7, 15, 31], "{answer:?}");
-        // From now on as any failed path: each heartbeat period.
+        // From then on, the failed path gets a HEARTBEAT in each heartbeat period.
         net.cuts.clear();
         net.drive_until(S(130), |net| net.states(0)[0] == ACTIVE);
         assert_eq!(net.a(0).current_path(), PathId(0), "{answer:?}");
@@ -65,7 +65,7 @@ fn the_first_timeout_redirects_and_failure_is_detected_in_the_background() {
     assert_eq!((net.states(0), net.a(0).current_path()), (vec![ACTIVE, ACTIVE], PathId(0)));
 }
 
-/// Fig. 13, RFC 7829 3.2: the answer to the heartbeat brings new data back at once.
+/// Fig. 13, RFC 7829 3.2: the HEARTBEAT ACK returns new data to the path at once.
 #[test]
 fn a_path_that_answers_its_first_heartbeat_is_used_again() {
     for answer in [&failover::TWO_PHASE, &failover::POTENTIALLY_FAILED] {
@@ -80,8 +80,9 @@ fn a_path_that_answers_its_first_heartbeat_is_used_again() {
     }
 }
 
-/// Fig. 13: "each timeout redirects new data to a different destination", also to one that has had an
-/// error. RFC 7829 3.2 (4) prefers the fewest errors, and another one than failed last.
+/// Fig. 13: "each timeout redirects new data to a different destination", even to one with an
+/// error. RFC 7829 3.2 (4) prefers the path with the fewest errors, and of equals not the one that
+/// failed last.
 #[test]
 fn a_timeout_of_the_stand_in_redirects_again() {
     let run = |answer| {
@@ -89,7 +90,7 @@ fn a_timeout_of_the_stand_in_redirects_again() {
         net.cuts.extend([0, 1]);
         let mark = net.log.len();
         net.send(0, 0, payload(1, 100)).unwrap();
-        // The primary is asked at 1 and 3 s, the stand-in fails at 2 s.
+        // The primary gets HEARTBEATs at 1 and 3 s; the alternate path times out at 2 s.
         net.run(MS(2500));
         assert_eq!(net.states(0), [PF, PF], "{answer:?}");
         assert_eq!(went(&net, "DATA", mark)[..2], [0, 1], "{answer:?}");
@@ -97,7 +98,7 @@ fn a_timeout_of_the_stand_in_redirects_again() {
         net.run(MS(2000));
         (now, net.a(0).current_path().0)
     };
-    // Both have one error, and the stand-in's is the last; at 3 s the primary has two.
+    // Both have one error, the alternate's being the later one; at 3 s the primary has two.
     assert_eq!(run(&failover::TWO_PHASE).0, 0);
     assert_eq!(run(&failover::POTENTIALLY_FAILED), (0, 1));
 }
@@ -119,7 +120,7 @@ fn failed_paths_are_skipped() {
     assert_eq!((went(&net, "DATA", mark), net.a(0).current_path()), (vec![0, 2], PathId(2)));
 }
 
-/// RFC 7829 3.2: as many errors as PFMR are borne; with a PFMR of PMR there is no such state.
+/// RFC 7829 3.2: the state begins when the errors exceed PFMR; with a PFMR of PMR it never does.
 #[test]
 fn the_potentially_failed_threshold_can_be_chosen() {
     for (pfmr, states) in [(1, vec![PF, INACTIVE]), (3, vec![INACTIVE])] {
@@ -152,7 +153,7 @@ fn without_heartbeats_a_potentially_failed_path_is_not_asked() {
     assert_eq!(went(&net, "HEARTBEAT", mark), []);
 }
 
-/// RFC 7829 3.2: an answer to a retransmission does not tell which path works.
+/// RFC 7829 3.2: the acknowledgement of a retransmission does not show which path works.
 #[test]
 fn an_answer_to_a_retransmission_leaves_the_potentially_failed_state() {
     let mut net = open(2, config(&failover::POTENTIALLY_FAILED).heartbeat_interval(None));
@@ -162,15 +163,15 @@ fn an_answer_to_a_retransmission_leaves_the_potentially_failed_state() {
     assert_eq!((net.states(0), net.a(0).current_path()), (vec![PF, ACTIVE], PathId(1)));
 }
 
-/// RFC 7829 4.1 (c): data goes to the inactive path with the fewest errors, and its choice clears
-/// nothing; Dormant Hop goes round whatever the errors.
+/// RFC 7829 4.1 (c): data is sent to the inactive path with the fewest errors, and choosing a path
+/// does not clear its errors; Dormant Hop cycles through the paths whatever their errors.
 #[test]
 fn in_the_dormant_state_the_path_with_the_fewest_errors_is_tried() {
     let run = |answer| {
         let config = config(answer).path_max_retrans(0).heartbeat_interval(None);
         let mut net = open(3, config);
         net.cuts.extend([0, 1, 2]);
-        // Two errors on path 2 before.
+        // Path 2 has two errors already.
         for _ in 0..2 {
             let now = net.now;
             net.am(0).request_heartbeat(now, PathId(2)).unwrap();
@@ -188,7 +189,7 @@ fn in_the_dormant_state_the_path_with_the_fewest_errors_is_tried() {
     assert_eq!(run(&failover::DORMANT_HOP), [0, 1, 2, 0, 1]);
 }
 
-/// RFC 7829 5: the path in use becomes the primary when the errors exceed PSMR.
+/// RFC 7829 5: the path in use becomes the primary when the primary's errors exceed PSMR.
 #[test]
 fn the_primary_switches_over_when_its_errors_exceed_the_threshold() {
     for threshold in [Some(0), Some(2), None] {
@@ -206,8 +207,8 @@ fn the_primary_switches_over_when_its_errors_exceed_the_threshold() {
     }
 }
 
-/// RFC 7829 3.2: "the sender SHOULD choose an alternate destination transport address in active state":
-/// the path that the chunk was sent to is the better one if the other is potentially failed.
+/// RFC 7829 3.2: "the sender SHOULD choose an alternate destination transport address in active
+/// state": a chunk stays on its path if the other one is potentially failed.
 #[test]
 fn a_retransmission_does_not_go_from_an_active_to_a_potentially_failed_path() {
     let config = config(&failover::POTENTIALLY_FAILED)
@@ -230,7 +231,8 @@ fn a_retransmission_does_not_go_from_an_active_to_a_potentially_failed_path() {
     assert!(went(&net, "DATA", mark).iter().all(|path| *path == 0));
 }
 
-/// The profiles that follow ns-2 have these answers as well: a HEARTBEAT leaves with the first timeout.
+/// The profiles that follow ns-2 can use these policies as well: the first timeout sends a
+/// HEARTBEAT.
 #[test]
 fn by_ns2s_procedures_the_first_timeout_redirects_too() {
     for answer in [&failover::TWO_PHASE, &failover::POTENTIALLY_FAILED] {
@@ -250,15 +252,17 @@ fn by_ns2s_procedures_the_first_timeout_redirects_too() {
     }
 }
 
-/// RFC 7829 3.2 (10): what was sent to one path only and is acknowledged "MUST transition a destination
-/// address in PF state back to active state", also "due to the occurrence of a spurious T3-rtx timer".
+/// RFC 7829 3.2 (10): the acknowledgement of a chunk that was sent to one path only "MUST
+/// transition a destination address in PF state back to active state", also "due to the occurrence
+/// of a spurious T3-rtx timer".
 #[test]
 fn a_spurious_timeout_is_taken_back_by_what_was_not_sent_again() {
     for (answer, back) in [(&failover::POTENTIALLY_FAILED, true), (&failover::TWO_PHASE, false)] {
         let mut net = open(2, config(answer).heartbeat_interval(None));
         net.send(0, 0, payload(1, 60_000)).unwrap();
         net.drive_until(S(1), |net| net.a(0).buffered() == 0);
-        // Max.Burst is four packets; the other path's window takes three of them again.
+        // Max.Burst is four packets; the other path's window has room for three of their
+        // retransmissions.
         assert_eq!(net.path(0, 1).window.cwnd / net.path(0, 1).max_chunk, 3);
         net.filter(|p| if p.has("SACK") && p.net() == 0 { Fate::Drop } else { Fate::Pass });
         net.send(0, 0, payload(1, 20_000)).unwrap();
@@ -274,9 +278,9 @@ fn a_spurious_timeout_is_taken_back_by_what_was_not_sent_again() {
     }
 }
 
-/// RFC 7829 3.2 (9): "Acknowledgments for chunks that have been transmitted to multiple destinations
-/// SHOULD NOT clear the error count for an inactive destination address", in the dormant state neither;
-/// what leaves once does.
+/// RFC 7829 3.2 (9): "Acknowledgments for chunks that have been transmitted to multiple
+/// destinations SHOULD NOT clear the error count for an inactive destination address", not even in
+/// the dormant state; a chunk that was sent once clears it.
 #[test]
 fn in_the_dormant_state_only_a_chunk_that_was_sent_to_one_path_is_believed() {
     for (answer, believed) in

@@ -1,23 +1,24 @@
-//! Permanent failovers where the throughput model says that they pay (Caro 2006, failover, IV.2).
+//! Permanent failovers if the throughput model predicts a gain (Caro 2006, failover, IV.2).
 
 use crate::common::*;
 use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
 use polypath_proto::*;
 
-/// Two paths with these one-way delays in milliseconds; the n-th packet with DATA of each is lost if n is
-/// a multiple of its number. What is sent has a pause in which the primary answers.
+/// Two paths with these one-way delays in milliseconds; a path's n-th packet with DATA is lost if n
+/// is a multiple of its number. During the pauses between messages the primary answers HEARTBEATs.
 fn transfer(answer: &'static Answer<dyn FailoverPolicy>, delays: [u64; 2], every: [u32; 2]) -> Net {
     transfer_of(answer, delays, every, 200)
 }
 
-/// As `transfer`, with so many messages.
+/// As `transfer`, with this number of messages.
 fn transfer_of(
     answer: &'static Answer<dyn FailoverPolicy>,
     delays: [u64; 2],
     every: [u32; 2],
     messages: u64,
 ) -> Net {
-    // Without delayed SACKs, which would count as delay: in short transfers they are many.
+    // SACKs are not delayed, because the delays, frequent in short transfers, would count as path
+    // delay.
     let config = Config::builder()
         .sack_every(1)
         .path_max_retrans(0)
@@ -55,7 +56,7 @@ fn changes(net: &Net) -> Vec<u8> {
     changes.collect()
 }
 
-/// An alternate with a tenth of the loss and the same delay is worth a permanent failover.
+/// An alternate with a tenth of the loss and the same delay justifies a permanent failover.
 #[test]
 fn a_better_alternate_becomes_the_primary_for_good() {
     let net = transfer(&failover::MODEL, [45, 45], [10, 100]);
@@ -67,8 +68,8 @@ fn a_better_alternate_becomes_the_primary_for_good() {
     assert!((0.05..0.2).contains(&share(0)) && (0.005..0.03).contains(&share(1)));
 }
 
-/// F19: as much loss and more than twice the delay. The threshold alone leaves the better path; the
-/// model stays with it.
+/// F19: as much loss and more than twice the delay. The threshold alone gives up the better path;
+/// the model keeps it.
 #[test]
 fn a_slower_alternate_with_as_much_loss_does_not_become_the_primary() {
     let net = transfer(&failover::MODEL, [45, 105], [20, 20]);
@@ -78,15 +79,15 @@ fn a_slower_alternate_with_as_much_loss_does_not_become_the_primary() {
     assert_eq!(changes(&net)[0], 1);
 }
 
-/// Loss and delay count together: twice the delay for a hundredth of the loss pays.
+/// Loss and delay count together: a hundredth of the loss is worth twice the delay.
 #[test]
 fn less_loss_may_outweigh_a_longer_delay() {
     let net = transfer(&failover::MODEL, [45, 90], [10, 1000]);
     assert_eq!(changes(&net), [1]);
 }
 
-/// Half the loss over more than twice the delay: the simplified model stays, the one with
-/// timeouts goes.
+/// Half the loss over more than twice the delay: the simplified model keeps the primary, the one
+/// with timeouts changes it.
 #[test]
 fn timeouts_count_in_the_full_model() {
     for (answer, expected) in [(&failover::MODEL, vec![]), (&failover::FULL_MODEL, vec![1])] {
@@ -95,8 +96,8 @@ fn timeouts_count_in_the_full_model() {
     }
 }
 
-/// The paper's gain is lost if the first way back is taken: what the stand-in carried in the first
-/// Phase II is enough to know it.
+/// The paper's gain is lost if new data returns to the primary the first time: the data sent on the
+/// alternate in the first Phase II is enough to know its loss.
 #[test]
 fn the_first_return_of_the_primary_is_refused_if_the_stand_in_is_better() {
     let mut net = transfer_of(&failover::MODEL, [45, 45], [20, u32::MAX], 0);

@@ -1,5 +1,5 @@
-//! Peers and strangers who send more, or farther, than they should: replies and buffers are bounded
-//! (RFC 9260 12.2).
+//! Peers and strangers that send more, or further ahead, than they should: replies and buffers are
+//! bounded (RFC 9260 12.2).
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,8 @@ use crate::common::*;
 use polypath_proto::wire::{Data, PacketWriter};
 use polypath_proto::*;
 
-/// Hands packets to host 1 without letting it send between them; what it sends then.
+/// Delivers packets to host 1 without letting it send in between; returns the packets that it sends
+/// then.
 fn flood(
     net: &mut Net,
     from: impl Fn(u32) -> SocketAddr,
@@ -41,7 +42,7 @@ fn bytes(packets: &[Vec<u8>]) -> usize {
     packets.iter().map(Vec::len).sum()
 }
 
-/// RFC 9260 5.1.3: INITs leave nothing behind, and only so many answers wait.
+/// RFC 9260 5.1.3: INITs leave no state behind, and the number of queued answers is limited.
 #[test]
 fn a_flood_of_inits_leaves_little_behind() {
     let mut net = pair(1, Config::rfc9260());
@@ -74,7 +75,7 @@ fn a_flood_of_strange_packets_is_bounded() {
     assert!(sent.len() <= 1000);
 }
 
-/// Every question of the peer's costs memory until it is answered: not for ever.
+/// Every request from the peer uses memory until it is answered: the amount is limited.
 #[test]
 fn a_flood_of_questions_is_bounded() {
     let (_, hand) = peer();
@@ -98,7 +99,7 @@ fn a_flood_of_questions_is_bounded() {
     }
 }
 
-/// One packet, a few answers.
+/// One packet gets only a few answers.
 #[test]
 fn the_answer_is_no_larger_than_the_question_deserves() {
     let (mut net, hand) = peer();
@@ -110,7 +111,7 @@ fn the_answer_is_no_larger_than_the_question_deserves() {
     assert!(answers.iter().map(|p| p.bytes.len()).sum::<usize>() <= 5000);
 }
 
-/// RFC 9260 6.2: TSNs that no window allows are not kept.
+/// RFC 9260 6.2: TSNs beyond any window are not stored.
 #[test]
 fn tsns_far_ahead_are_not_kept() {
     let (mut net, hand) = peer();
@@ -124,7 +125,7 @@ fn tsns_far_ahead_are_not_kept() {
     assert_eq!(net.hosts[1].received.len(), 1);
 }
 
-/// RFC 9260 3.3.4, 6.2: as many gap blocks as there is room for in a packet.
+/// RFC 9260 3.3.4, 6.2: a SACK has as many gap ack blocks as fit its packet.
 #[test]
 fn a_sack_fits_its_packet_however_many_gaps_there_are() {
     let (mut net, hand) = peer();
@@ -137,13 +138,13 @@ fn a_sack_fits_its_packet_however_many_gaps_there_are() {
     }
 }
 
-/// Single bytes in descending order, each a fragment of its own: the most work for the least data.
+/// Fragments of one byte each, in descending order: the most work for the least data.
 #[test]
 fn fragments_in_the_worst_order_are_bounded() {
     let config = Config::builder().receive_buffer(1 << 20).build().unwrap();
     let mut net = pair(1, config);
     let hand = Hand::new(1).open(&mut net);
-    // With gaps between them, so that nothing can be joined.
+    // There are gaps between them, so that none can be joined.
     let packets: Vec<Vec<u8>> = (1..600)
         .rev()
         .map(|group| {
@@ -163,7 +164,7 @@ fn fragments_in_the_worst_order_are_bounded() {
     assert!(bytes(&sent) <= 200_000);
 }
 
-/// RFC 9260 6.6: messages that wait for one that never comes are bounded by the buffer.
+/// RFC 9260 6.6: messages that wait for one that never arrives are bounded by the buffer.
 #[test]
 fn skipped_sequence_numbers_are_bounded_by_the_buffer() {
     let config = Config::builder().receive_buffer(20_000).build().unwrap();
@@ -180,7 +181,7 @@ fn skipped_sequence_numbers_are_bounded_by_the_buffer() {
     assert_eq!(windows, 0);
 }
 
-/// RFC 9260 6.5, 6.6: a sequence number that was used already.
+/// RFC 9260 6.5, 6.6: a stream sequence number that was used already is a violation.
 #[test]
 fn a_sequence_number_twice_is_a_violation() {
     for early in [false, true] {
@@ -195,7 +196,7 @@ fn a_sequence_number_twice_is_a_violation() {
     }
 }
 
-/// RFC 9260 6.5, 6.9: the same for a message that came in fragments; the books still balance.
+/// RFC 9260 6.5, 6.9: the same for a message in fragments; the accounting stays consistent.
 #[test]
 fn a_sequence_number_twice_in_fragments_is_a_violation() {
     let (mut net, hand) = peer();
@@ -208,7 +209,7 @@ fn a_sequence_number_twice_in_fragments_is_a_violation() {
     assert!(matches!(net.closed(1), Some(CloseReason::ProtocolViolation { .. })));
 }
 
-/// RFC 9260 6.9: fragments that cannot be of one message.
+/// RFC 9260 6.9: fragments that cannot belong to one message are a violation.
 #[test]
 fn contradicting_fragments_are_a_violation() {
     // Beginning, end, stream, SSN, unordered of chunks 1 and 2.
@@ -235,21 +236,22 @@ fn contradicting_fragments_are_a_violation() {
             }
             let closed = net.closed(1);
             let violation = matches!(closed, Some(CloseReason::ProtocolViolation { .. }));
-            // A whole message that comes first is delivered before the contradiction shows.
+            // A whole message that arrives first is delivered before the contradiction is detected.
             let delivered = (i, order) == (1, [1, 0]) && net.hosts[1].received.len() == 1;
             assert!(violation || delivered, "case {i}, order {order:?}: {closed:?}");
         }
     }
 }
 
-/// Every stream in use, the buffer full, something missing: no packet costs a walk that hurts.
+/// With every stream in use, a full buffer and a missing chunk, no packet causes an expensive
+/// search.
 #[test]
 fn many_streams_do_not_make_packets_expensive() {
     let config = Config::builder().inbound_streams(65_535).receive_buffer(200_000).build().unwrap();
     let mut net = pair(1, config);
     let hand = Hand { streams: (65_535, 10), ..Hand::new(1) }.open(&mut net);
     net.hosts[1].reads = false;
-    // SSN 1 of each stream waits for SSN 0; what is beyond the buffer drives out what was kept.
+    // SSN 1 of each stream waits for SSN 0; chunks beyond the buffer displace those kept.
     let packets: Vec<Vec<u8>> = (2..5000)
         .rev()
         .map(|n| {
@@ -294,8 +296,8 @@ fn received(net: &Net) -> usize {
     net.a(1).budget().received
 }
 
-/// RFC 3758 3.6: a message that was given up leaves fragments behind. First ones, one behind the other: none of
-/// them can ever be completed, so none is kept, and what comes later does not look for them.
+/// RFC 3758 3.6: an abandoned message leaves fragments behind. Those that can never be completed
+/// are not kept, and later chunks do not cause a search for them.
 #[test]
 fn fragments_of_messages_that_were_given_up_are_not_kept() {
     for shape in [(true, false), (false, false), (false, true)] {
@@ -319,8 +321,8 @@ fn fragments_of_messages_that_were_given_up_are_not_kept() {
     }
 }
 
-/// RFC 9260 6.2: as the receive buffer fills, by bookkeeping too, the window shrinks. One-byte messages on every
-/// stream, each one sequence number ahead.
+/// RFC 9260 6.2: as the receive buffer fills, with bookkeeping too, the window shrinks. The hand
+/// sends one-byte messages on every stream, each one sequence number ahead.
 #[test]
 fn small_messages_that_wait_take_no_more_memory_than_the_buffer() {
     let mut net = pair(1, Config::rfc9260());
@@ -343,13 +345,13 @@ fn small_messages_that_wait_take_no_more_memory_than_the_buffer() {
     assert!(net.a(1).is_established());
     assert!(net.a(1).stats().dropped_no_buffer > 0);
     assert_eq!(net.a(1).budget().operations, 0, "nothing was searched for");
-    // The first message of each stream comes, all below the gap; what was kept follows.
+    // TSN 1 fills the gap: the chunks kept are acknowledged with it.
     let sacks = hand.data(&mut net, 1);
     assert!(sacks[0].sack().unwrap().cumulative > 3000, "{}", sacks[0].text());
 }
 
-/// An application that does not read, and a peer that heeds the window: nothing that it sends is dropped, and
-/// everything arrives once the application reads.
+/// The application does not read, and the peer respects the window: none of its data is dropped,
+/// and all of it arrives once the application reads.
 #[test]
 fn the_window_closes_before_small_messages_fill_the_memory() {
     for len in [1, 40, 300, 1400] {
@@ -370,7 +372,8 @@ fn the_window_closes_before_small_messages_fill_the_memory() {
         let budget = net.a(1).budget();
         assert!(budget.received <= 200_000, "{len}: {} bytes", budget.received);
         assert!(net.a(0).peer_rwnd() < 3000, "{len}: {}", net.a(0).peer_rwnd());
-        // Probes of the closed window aside, and what an estimate may be wrong by.
+        // Only probes of the closed window may be dropped, and a few chunks because of an inexact
+        // estimate.
         let dropped = net.a(1).stats().dropped_no_buffer;
         assert!(dropped <= 60, "{len}: {dropped} dropped");
         let mut got = net.read(1).len() as u64;
@@ -386,7 +389,7 @@ fn the_window_closes_before_small_messages_fill_the_memory() {
     }
 }
 
-/// A peer that does not read: the send buffer counts what small messages take beside their payload.
+/// A peer that does not acknowledge: the send buffer also counts the overhead of small messages.
 #[test]
 fn small_messages_that_are_not_acknowledged_fill_the_send_buffer() {
     let mut net = pair(1, Config::rfc9260());
@@ -403,7 +406,7 @@ fn small_messages_that_are_not_acknowledged_fill_the_send_buffer() {
     assert!(budget.sent <= 2 << 20, "{} bytes", budget.sent);
     assert!(budget.memory <= budget.most_memory);
     assert_eq!(net.send(1, 0, payload(0, 1)), Err(SendError::WouldBlock));
-    // It takes more again when the peer has acknowledged.
+    // The send buffer accepts more once the peer has acknowledged data.
     for round in 0..4000 {
         let highest = net.sent(1).iter().flat_map(|p| p.data()).map(|d| d.n).max().unwrap();
         net.log.clear();
@@ -416,8 +419,8 @@ fn small_messages_that_are_not_acknowledged_fill_the_send_buffer() {
     net.send(1, 0, payload(0, 1)).unwrap();
 }
 
-/// RFC 9260 6.2: one SACK answers a packet. A packet of many is no reason to compare all that is outstanding with
-/// each of them; nor is one that takes back what others acknowledged.
+/// RFC 9260 6.2: one SACK answers a packet. Many SACKs in one packet do not cause a comparison of
+/// all outstanding chunks with each of them; nor do SACKs that take back what others acknowledged.
 #[test]
 fn many_sacks_in_a_packet_cost_as_much_as_one() {
     let config = Config::builder().initial_cwnd(1000).max_burst(1 << 20).build().unwrap();
@@ -450,7 +453,7 @@ fn many_sacks_in_a_packet_cost_as_much_as_one() {
     assert!(net.a(1).is_established());
 }
 
-/// The application takes no events; what the peer can cause again and again is bounded.
+/// The application reads no events; those that the peer can cause repeatedly are bounded.
 #[test]
 fn events_that_nobody_takes_are_bounded() {
     let (mut net, hand) = peer();

@@ -1,5 +1,5 @@
-//! A peer that says anything at any time: no panic, no storm, buffers within their bounds. The
-//! endpoints check their invariants after every packet.
+//! A peer that sends anything at any time causes no panic and no packet storm, and buffers stay
+//! bounded. The endpoints check their invariants after every packet.
 
 use crate::common::*;
 use polypath_proto::policy::{loss, probing, rtt_sampling};
@@ -13,7 +13,7 @@ use polypath_proto::{
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// A chunk; TSNs are counted from what would be right.
+/// A chunk; TSNs are offsets from the expected ones.
 #[derive(Clone, Debug)]
 enum Say {
     Data {
@@ -30,7 +30,7 @@ enum Say {
         gaps: Vec<(u16, u16)>,
         duplicates: Vec<i32>,
     },
-    /// The echo is so many microseconds after now, by the host's clock.
+    /// The echo is an offset in microseconds from the host's clock.
     Timestamp {
         sent: u32,
         echo: Option<i32>,
@@ -71,23 +71,23 @@ enum Say {
     ShutdownComplete(bool),
     Abort(bool),
     Error(u16, u8),
-    /// Requests and answers; numbers are counted from what would be right.
+    /// Requests and responses; sequence numbers are offsets from the expected ones.
     ReConfig(Vec<(u8, i8, u32, Vec<u16>)>),
     Unknown(u8, u8, u8),
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// With the right tag, ours, none, or any.
+    /// With the right tag, the hand's own, zero, or another.
     Packet {
         tag: u8,
         says: Vec<Say>,
         cut: Option<Index>,
         flip: Option<(Index, u8)>,
     },
-    /// What a peer in good faith would do to open an association, or to begin anew.
+    /// A correct handshake, which opens or restarts an association.
     Handshake,
-    /// The next DATA chunk in good faith, or the one after a gap: part of a message perhaps.
+    /// A valid next DATA chunk, perhaps a fragment, or a whole message after a gap.
     Data {
         skip: u8,
         stream: u8,
@@ -95,13 +95,13 @@ enum Step {
         ends: bool,
         len: u16,
     },
-    /// A SACK for all but so many chunks, and some of those.
+    /// A SACK for all but the last `leave` chunks, with gap ack blocks for some of those.
     Sack {
         leave: u8,
         some: u8,
         rwnd: u16,
     },
-    /// The host opens one.
+    /// The host opens an association.
     Call,
     Wait(u16),
     Send {
@@ -109,7 +109,7 @@ enum Step {
         unordered: bool,
         len: u16,
     },
-    /// The host asks.
+    /// The host requests a reconfiguration.
     Reset(u8),
     Read,
     Shutdown,
@@ -171,28 +171,28 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A hand against host 1, and what it has learned.
+/// A hand against host 1, and the hand's state.
 struct Fight {
     net: Net,
     hand: Hand,
     heartbeat: Vec<u8>,
     /// Tag and TSN of an INIT ACK whose cookie has not been acknowledged.
     offered: Option<Hand>,
-    /// Our next chunk, and the message that it goes on with.
+    /// The hand's next TSN, and the message that it continues.
     next: u32,
     open: Option<(u8, bool)>,
     ssn: [u16; 3],
-    /// Of the message at hand, sent already.
+    /// Number of fragments of the current message sent so far.
     fragments: u32,
-    /// The host's highest chunk.
+    /// The highest TSN that the host has sent.
     highest: u32,
-    /// What we offer in our INITs, as the host does.
+    /// Parameters that the hand offers in its INITs, which are the host's.
     offer: Vec<(u16, Vec<u8>)>,
 }
 
 const BUFFER: u32 = 20_000;
 
-/// The type of I-DATA chunks.
+/// Chunk type of I-DATA.
 const INTERLEAVES: u8 = 64;
 
 /// The extensions of the retransmission policies, in all combinations, partial reliability, stream
@@ -210,7 +210,7 @@ fn extended(answers: u8) -> ConfigBuilder {
     if har { config.probing(&probing::AFTER_RTO) } else { config }
 }
 
-/// The parameters that offer them.
+/// The parameters that offer these extensions.
 fn offered(answers: u8) -> Vec<(u16, Vec<u8>)> {
     let sampling = [None, Some(0xbe01), Some(0xbe02)][usize::from(answers % 3)];
     let partial = (answers & 16 > 0).then_some(0xc000);
@@ -250,7 +250,7 @@ impl Fight {
         self.fragments = 0;
     }
 
-    /// What the host sent since `mark` tells us its tag, its cookie and its nonces.
+    /// Learns the host's tag, cookie and nonces from the packets that it sent since `mark`.
     fn learn(&mut self, mark: usize) {
         for packet in self.hand.answers(&self.net, mark) {
             if packet.has("INIT ACK") {
@@ -280,7 +280,7 @@ impl Fight {
 
     fn data(&mut self, skip: u8, stream: u8, unordered: bool, ends: bool, len: u16) {
         let n = self.next + u32::from(skip);
-        // After a gap, or on with the message at hand.
+        // Send a whole message after a gap, or continue the current message.
         let (open, end) = if skip > 0 { (None, true) } else { (self.open, ends) };
         let (stream, unordered) = open.unwrap_or((stream, unordered));
         let payload = vec![n as u8; len.into()];
@@ -340,7 +340,7 @@ impl Fight {
         let ours = |offset: i32| Tsn(self.hand.tsn.wrapping_add_signed(offset));
         let theirs = |offset: i32| Tsn(self.hand.peer_tsn.wrapping_add_signed(offset));
         let payload = [7; 3000];
-        // What does not fit is left out.
+        // Chunks that do not fit are left out.
         let _ = match say {
             Say::Data { tsn, stream, ssn, flags, len } => w.data(&Data {
                 tsn: ours(*tsn),
@@ -559,7 +559,7 @@ proptest! {
         for step in &steps {
             fight.take(step);
         }
-        // Left alone, everything comes to its end.
+        // Without further packets from the peer, every association closes.
         fight.net.run(S(4000));
         let endpoint = &fight.net.hosts[1].endpoint;
         for id in endpoint.associations() {
@@ -568,7 +568,7 @@ proptest! {
         }
     }
 
-    /// Two honest endpoints and a network that changes bytes in a way that no checksum finds.
+    /// Two correct endpoints and a network that changes bytes in a way that no checksum detects.
     #[test]
     fn damage_that_no_checksum_finds_is_survived(seed in any::<u64>(), rate in 2u64..40, answers in any::<u8>()) {
         let config = extended(answers).receive_buffer(BUFFER).build().unwrap();
@@ -601,7 +601,7 @@ proptest! {
     }
 }
 
-/// Every beginning of every packet of an association's life, in every state of it.
+/// Every prefix of every packet of an association, in several of its states.
 #[test]
 fn truncated_packets_are_survived() {
     for answers in [0, 1, 146, 241] {
@@ -648,7 +648,7 @@ fn truncate_packets(config: &Config) {
     }
 }
 
-/// An application that never asks for its events costs a bounded amount of memory.
+/// An application that never reads its events costs a bounded amount of memory.
 #[test]
 fn errors_that_nobody_reads_are_bounded() {
     let mut net = pair(1, Config::rfc9260());
@@ -666,7 +666,7 @@ fn errors_that_nobody_reads_are_bounded() {
     assert!((1..=4096).contains(&told), "{told} events waited");
 }
 
-/// RFC 9260 6.8: with checksums switched off, anything goes in; nothing breaks.
+/// RFC 9260 6.8: with checksums switched off, every packet is processed; nothing breaks.
 #[test]
 fn without_checksums_everything_still_holds() {
     let mut config = polypath_proto::EndpointConfig::new(

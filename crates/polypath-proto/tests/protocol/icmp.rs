@@ -1,5 +1,5 @@
-//! ICMP messages about packets that an endpoint has sent (RFC 9260 10, RFC 6951 5.5). Anybody can send
-//! them: only those that quote a packet of the association count.
+//! ICMP messages about packets that an endpoint has sent (RFC 9260 10, RFC 6951 5.5). Anyone can
+//! send them: only those that quote a packet of the association count.
 
 use crate::common::*;
 use polypath_proto::wire::{CommonHeader, chunk_type};
@@ -13,12 +13,12 @@ const ALL: [Unreachable; 5] = [
     Unreachable::TooBig { mtu: 1200 },
 ];
 
-/// What an ICMP message about this packet quotes.
+/// The quotation in an ICMP message about this packet.
 fn quoted(packet: &Sent) -> Option<Quoted> {
     Quoted::parse(&packet.bytes[..packet.bytes.len().min(20)])
 }
 
-/// The network of host 0 reports to it that a packet to this address was not delivered.
+/// Delivers an ICMP message to host 0: a packet to this address was not delivered.
 fn report(net: &mut Net, remote: std::net::IpAddr, what: Unreachable, quoted: Option<Quoted>) {
     let udp =
         if net.hosts[0].endpoint.config().encapsulation == Encapsulation::RawIp { 0 } else { 9899 };
@@ -45,9 +45,9 @@ fn open(paths: u8, udp: bool) -> (Net, Sent) {
     (net, packet)
 }
 
-/// ICMP6: "If the Verification Tag is not 0 and does not match, discard the ICMP message. If it is 0
-/// and ... the Initiate Tag matches ..., continue. If the ICMP message is too short or the chunk type or
-/// the Initiate Tag does not match, silently discard the packet."
+/// ICMP6: "If the Verification Tag is not 0 and does not match, discard the ICMP message. If it is
+/// 0 and ... the Initiate Tag matches ..., continue. If the ICMP message is too short or the chunk
+/// type or the Initiate Tag does not match, silently discard the packet."
 #[test]
 fn a_forged_icmp_message_does_not_end_a_connect() {
     for udp in [false, true] {
@@ -93,8 +93,8 @@ fn a_forged_icmp_message_does_not_end_a_connect() {
     }
 }
 
-/// ICMP8: "If it does contain an INIT chunk and the association is in the COOKIE-WAIT state, handle the
-/// ICMP message like an ABORT chunk."
+/// ICMP8: "If it does contain an INIT chunk and the association is in the COOKIE-WAIT state, handle
+/// the ICMP message like an ABORT chunk."
 #[test]
 fn a_quoted_init_ends_a_connect_at_once() {
     for what in [Unreachable::Protocol, Unreachable::Host, Unreachable::Network] {
@@ -120,7 +120,7 @@ fn port_unreachable_counts_over_udp_alone() {
     }
 }
 
-/// The next address is tried at once; the attempt ends when each has been refused.
+/// The next address is tried at once; the attempt ends when all of them have been refused.
 #[test]
 fn each_address_has_its_turn() {
     let mut net = opening(3, true);
@@ -135,8 +135,8 @@ fn each_address_has_its_turn() {
     assert_eq!(net.now.as_nanos(), 0);
 }
 
-/// An INIT that was lost says nothing about its address: one address that refuses twice does not end
-/// the attempt.
+/// A lost INIT proves nothing about its address: one address that refuses twice does not end the
+/// attempt.
 #[test]
 fn an_address_that_has_not_refused_is_tried_again() {
     let mut net = opening(2, true);
@@ -153,7 +153,7 @@ fn an_address_that_has_not_refused_is_tried_again() {
     net.drive_until(S(60), |net| net.a(0).is_established());
 }
 
-/// ICMP6 and ICMP8 while the COOKIE ECHO waits for its answer.
+/// ICMP6 and ICMP8 in the COOKIE-ECHOED state.
 #[test]
 fn in_cookie_echoed_no_report_ends_the_attempt() {
     let open = || {
@@ -178,13 +178,13 @@ fn in_cookie_echoed_no_report_ends_the_attempt() {
         report(&mut net, v4(0, 1), what, Some(right));
     }
     assert_eq!(net.closed(0), None);
-    // The peer has answered: its raw socket was full.
+    // The peer has answered before: its raw socket may have been full.
     report(&mut net, v4(0, 1), Unreachable::Protocol, Some(right));
     assert_eq!(net.closed(0), None);
 }
 
-/// ICMP8 would end an established association here. A host whose SCTP runs in user space reports "protocol
-/// unreachable" whenever the buffer of its raw socket is full.
+/// ICMP8 would end an established association here. A host whose SCTP runs in user space reports
+/// "protocol unreachable" whenever the buffer of its raw socket is full.
 #[test]
 fn no_report_ends_an_established_association_over_ip() {
     let (mut net, packet) = open(1, false);
@@ -208,7 +208,8 @@ fn no_report_ends_an_established_association_over_ip() {
     assert_eq!(net.closed(0), None);
 }
 
-/// A firewall that rejects what goes over one path ends that path; the association goes on.
+/// A firewall that rejects the packets on one path makes that path inactive; the association
+/// continues.
 #[test]
 fn one_rejected_path_does_not_end_an_association_over_udp() {
     let (mut net, packet) = open(2, true);
@@ -224,7 +225,7 @@ fn one_rejected_path_does_not_end_an_association_over_udp() {
     assert!(matches!(net.closed(0), Some(CloseReason::Unreachable { .. })));
 }
 
-/// RFC 4895 6.3: where an ABORT has to be authenticated, an ICMP message cannot stand for one.
+/// RFC 4895 6.3: if an ABORT has to be authenticated, an ICMP message cannot replace one.
 #[test]
 fn where_an_abort_is_authenticated_icmp_ends_nothing() {
     let aborts = ChunkTypes::authenticated(&[chunk_type::ABORT]);
@@ -236,7 +237,7 @@ fn where_an_abort_is_authenticated_icmp_ends_nothing() {
     assert_eq!(net.closed(0), None);
 }
 
-/// What this host itself reports quotes nothing: it counts while nobody has answered.
+/// Reports of the local host quote no packet: they count only until the peer has answered.
 #[test]
 fn this_hosts_own_report_ends_an_attempt_and_nothing_else() {
     let mut net = opening(1, false);

@@ -1,10 +1,10 @@
-//! When the peer is asked for a SACK without delay (RFC 7053), and what that saves.
+//! When the sender requests an immediate SACK (RFC 7053), and the time that this saves.
 
 use crate::common::*;
 use polypath_proto::wire::Chunk;
 use polypath_proto::{Config, Message, StreamId};
 
-/// The numbers of host `h`'s DATA chunks that have the I bit.
+/// TSNs of host `h`'s DATA chunks that have the I bit.
 fn asked(net: &Net, h: usize) -> Vec<u32> {
     let urgent = |p: &Sent| {
         let asks = |c: &Chunk<'_>| matches!(c, Chunk::Data(d) if d.immediate);
@@ -17,7 +17,7 @@ fn asked(net: &Net, h: usize) -> Vec<u32> {
 
 fn first_message_sent() -> Net {
     let mut net = established(1, Config::rfc9260());
-    // The first chunk is acknowledged at once anyway.
+    // The first chunk is acknowledged at once in any case.
     net.send(0, 0, payload(0, 100)).unwrap();
     net.run(S(1));
     net
@@ -30,7 +30,7 @@ fn the_application_asks() {
     let start = net.now;
     net.send_message(0, Message { sack_immediately: true, ..plain.clone() }).unwrap();
     net.drive_until(MS(25), |net| net.a(0).buffered() == 0);
-    // Three fragments, and the last one asks.
+    // There are three fragments, and the last one has the I bit.
     assert_eq!(asked(&net, 0), [4]);
     net.send_message(0, plain).unwrap();
     net.run(S(1));
@@ -38,7 +38,8 @@ fn the_application_asks() {
     assert!(net.times(1, "SACK").last().unwrap() - start.as_nanos() / 1_000_000 > 200);
 }
 
-/// RFC 7053 5: in SHUTDOWN-PENDING. SHUTDOWN leaves one round trip after the data, not 200 ms later.
+/// RFC 7053 5: in SHUTDOWN-PENDING. The SHUTDOWN is sent one round trip after the data, not 200 ms
+/// later.
 #[test]
 fn the_last_chunk_before_a_shutdown_asks() {
     let mut net = first_message_sent();
@@ -55,7 +56,7 @@ fn the_last_chunk_before_a_shutdown_asks() {
     assert_eq!(net.sent_since(0, mark)[1].ms() - net.sent_since(0, mark)[0].ms(), 20);
 }
 
-/// After a timeout the window holds one packet: what follows waits for its SACK.
+/// After a timeout the window holds one packet: the next one waits for its SACK.
 #[test]
 fn a_retransmission_that_fills_the_window_asks() {
     let mut net = first_message_sent();
@@ -73,7 +74,7 @@ fn a_retransmission_that_fills_the_window_asks() {
     assert_eq!(next - again, 20, "one round trip later");
 }
 
-/// An application that is out of room is not made to wait for the delayed SACK.
+/// An application whose send buffer is full does not have to wait for the delayed SACK.
 #[test]
 fn a_full_send_buffer_asks() {
     let config = Config::builder().send_buffer(1000).build().unwrap();
@@ -87,7 +88,7 @@ fn a_full_send_buffer_asks() {
     assert_eq!(asked(&net, 0), (1..=10).collect::<Vec<_>>());
 }
 
-/// Windows are full all the time in a bulk transfer: that is no reason to double the SACKs.
+/// In a bulk transfer the window is always full: the I bit would only double the number of SACKs.
 #[test]
 fn a_bulk_transfer_does_not_ask() {
     let mut net = established(1, Config::rfc9260());

@@ -24,7 +24,7 @@ fn a_short_message_does_not_wait_for_a_long_one() {
     net.am(0).send(now, far).unwrap();
     net.run(S(5));
     let got: Vec<usize> = net.hosts[1].received.iter().map(|r| r.payload.len()).collect();
-    // On one stream, messages leave one after the other.
+    // On one stream, messages are sent one after the other.
     assert_eq!(got, [3000, 300_000, 5000]);
     for (received, kind) in net.hosts[1].received.iter().zip([2, 1, 3]) {
         assert!(received.payload == payload(kind, received.payload.len()));
@@ -35,7 +35,7 @@ fn a_short_message_does_not_wait_for_a_long_one() {
     assert_eq!(net.closed(1), Some(CloseReason::Graceful));
 }
 
-/// Packets are no larger than the path's, although headers are.
+/// Packets do not exceed the path's size, although the I-DATA header is larger.
 #[test]
 fn chunks_fill_packets_and_no_more() {
     let mut net = established(1, config());
@@ -62,7 +62,7 @@ fn a_peer_without_it_gets_data() {
     }
 }
 
-/// The host under test offers all; the hand lists these chunk types.
+/// A hand that lists these chunk types; the host under test offers all of them.
 fn hand(net: &mut Net, types: &[u8]) -> Hand {
     hand_with(net, types, 64)
 }
@@ -98,7 +98,7 @@ fn both() -> Net {
     Setup { configs: [config(), config()], ..Setup::default() }.build()
 }
 
-/// RFC 8260 2.2.1, 2.3.1: what was agreed on is used, and nothing else.
+/// RFC 8260 2.2.1, 2.3.1: only the chunk types agreed on may be used.
 #[test]
 fn the_other_kind_of_chunk_is_a_violation() {
     for forwards in [false, true] {
@@ -114,7 +114,7 @@ fn the_other_kind_of_chunk_is_a_violation() {
     }
     let mut net = both();
     let hand = hand(&mut net, &[]);
-    // A type that is not in use, to be passed over and reported.
+    // A chunk type that is not in use is skipped and reported.
     let data = hand.chunk(1, b"heeded");
     let answers = hand.say(&mut net, &|w: &mut PacketWriter<'_>| {
         w.i_forward_tsn(Tsn(hand.tsn), [].into_iter()).unwrap();
@@ -128,7 +128,7 @@ fn the_other_kind_of_chunk_is_a_violation() {
     assert!(net.a(1).is_closed());
 }
 
-/// Only with the chunk of its own (RFC 8260 2.3.1).
+/// Partial reliability needs a chunk type of its own (RFC 8260 2.3.1).
 #[test]
 fn partial_reliability_needs_i_forward_tsn() {
     for (types, given_up) in [(&[64, 194][..], true), (&[64], false)] {
@@ -171,7 +171,8 @@ fn contradicting_fragments_are_a_violation() {
     }
 }
 
-/// Fragments of three messages by turns; one is given up, and what comes of it later is of no use.
+/// Fragments of three messages in turn; one message is abandoned, and its later fragments are
+/// discarded.
 #[test]
 fn an_i_forward_tsn_drops_what_it_names() {
     let mut net = both();
@@ -181,7 +182,7 @@ fn an_i_forward_tsn_drops_what_it_names() {
     say(&mut net, chunk(&hand, 1, 0, BEGINS, b"first "));
     say(&mut net, unordered(chunk(&hand, 2, 0, BEGINS, b"lost ")));
     say(&mut net, IData { end: true, ..chunk(&hand, 4, 1, BEGINS, b"second") });
-    // TSN 3 would have ended the first message; TSN 5 goes on with the unordered one.
+    // TSN 3 would have ended the first message; TSN 5 continues the unordered one.
     let skipped = [(false, 0), (true, 0)].map(|(unordered, mid)| SkippedMessage {
         stream: StreamId(5),
         unordered,
@@ -196,12 +197,12 @@ fn an_i_forward_tsn_drops_what_it_names() {
     say(&mut net, unordered(IData { end: true, ..chunk(&hand, 6, 1, BEGINS, b"third") }));
     let got: Vec<&[u8]> = net.hosts[1].received.iter().map(|r| &r.payload[..]).collect();
     assert_eq!(got, [&b"second"[..], b"third"]);
-    // Nothing is held but the third, which had not been read yet.
+    // Only the third message, which was still unread, uses receive buffer.
     net.run(S(1));
     assert_eq!(net.sent_with(1, "SACK").last().unwrap().sack().unwrap().rwnd, (1 << 20) - 21);
 }
 
-/// The number of a message that has been delivered or given up means nothing any more.
+/// The MID of a message that has been delivered or abandoned cannot be used again.
 #[test]
 fn the_number_of_a_message_is_not_used_twice() {
     let end = |data| IData { end: true, ..data };
@@ -219,7 +220,8 @@ fn the_number_of_a_message_is_not_used_twice() {
     assert!(matches!(net.closed(1), Some(CloseReason::ProtocolViolation { .. })));
 }
 
-/// Messages larger than the receive buffer come in pieces, those of several streams by turns.
+/// Messages larger than the receive buffer are delivered in pieces, those of several streams in
+/// turn.
 #[test]
 fn large_messages_are_delivered_in_part() {
     let small = config().to_builder().receive_buffer(20_000).build().unwrap();
@@ -238,10 +240,11 @@ fn large_messages_are_delivered_in_part() {
     }
 }
 
-/// RFC 9260 6.9: "If the receiver runs out of buffer space while still waiting for more fragments to complete
-/// the reassembly of the message, it should dispatch part of its inbound message through a partial delivery
-/// API, freeing some of its receive buffer space so that the rest of the message may be received." Here many
-/// messages, ordered and unordered, have begun, and each is small compared with the buffer.
+/// RFC 9260 6.9: "If the receiver runs out of buffer space while still waiting for more fragments
+/// to complete the reassembly of the message, it should dispatch part of its inbound message
+/// through a partial delivery API, freeing some of its receive buffer space so that the rest of the
+/// message may be received." Here many messages, ordered and unordered, have begun, and each is
+/// small compared with the buffer.
 #[test]
 fn a_buffer_full_of_first_fragments_does_not_keep_the_others_out() {
     for (streams, len, per_message) in [(59, 500, 3), (200, 20, 40), (2000, 100, 3)] {

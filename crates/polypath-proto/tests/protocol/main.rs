@@ -1,5 +1,5 @@
-//! The protocol, driven by its five verbs: one file for each procedure. One program, because linking one is faster than
-//! linking twenty.
+//! Protocol tests that drive the sans-I/O endpoint, one file for each procedure. All are one test
+//! binary, because linking one is faster than linking twenty.
 
 mod acknowledgement;
 mod adaptation_layer;

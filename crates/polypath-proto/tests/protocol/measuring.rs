@@ -1,5 +1,5 @@
-//! Samples of the round-trip time from retransmissions: timestamps and the retransmission flag, agreed
-//! on in the handshake (Caro 2006, retransmission policies, 4.2).
+//! RTT samples from retransmissions: the timestamp and retransmission flag extensions, agreed on in
+//! the handshake (Caro 2006, retransmission policies, 4.2).
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ fn config(sampling: Sampling) -> Config {
     Config::builder().rtt_sampling(sampling).heartbeat_interval(None).build().unwrap()
 }
 
-/// Two hosts with these answers and established paths.
+/// Two hosts with these policies and established paths.
 fn hosts(paths: u8, samplings: [Sampling; 2]) -> Net {
     let mut net = Setup { paths, configs: samplings.map(config), ..Setup::default() }.build();
     net.establish();
     net
 }
 
-/// The TIMESTAMP chunk of a packet, which stands before SACK and DATA.
+/// The TIMESTAMP chunk of a packet, which must precede SACK and DATA.
 fn timestamp(packet: &Sent) -> Option<Timestamp> {
     let chunks = packet.parsed();
     let at = chunks.iter().position(|c| matches!(c, Chunk::Timestamp(_)))?;
@@ -57,7 +57,7 @@ fn sack_flags(packet: &Sent) -> Option<u8> {
     })
 }
 
-/// What the first INIT or INIT ACK of host `h` offers.
+/// Types of the extension parameters in the first INIT or INIT ACK of host `h`.
 fn offers(net: &Net, h: usize) -> Vec<u16> {
     let sent = net.sent(h);
     let offer = |p: &Sent| {
@@ -100,7 +100,7 @@ fn extensions_are_used_where_both_sides_offer_the_same() {
             for packet in seen(h, "DATA").iter().chain(&seen(h, "SACK")) {
                 assert_eq!(timestamp(packet).is_some(), timestamps, "{what}: {}", packet.text());
             }
-            // No TIMESTAMP without one of them.
+            // A TIMESTAMP is sent only with DATA or a SACK.
             for packet in seen(h, "TIMESTAMP") {
                 assert!(packet.has("DATA") || packet.has("SACK"), "{}", packet.text());
             }
@@ -112,11 +112,11 @@ fn extensions_are_used_where_both_sides_offer_the_same() {
     }
 }
 
-/// RFC 9260 3.2, 3.2.1: what it does not know, a peer skips silently; Karn's rule holds then.
+/// RFC 9260 3.2, 3.2.1: a peer silently skips what it does not know; Karn's rule applies then.
 #[test]
 fn a_peer_that_does_not_know_them_does_without() {
     for sampling in [TIMESTAMPS, FLAG] {
-        // The hand's INIT ACK, and its INIT, offer nothing.
+        // Neither the hand's INIT ACK nor its INIT offers an extension.
         for calls in [false, true] {
             let mut net = pair(1, config(sampling));
             let hand = Hand::new(1);
@@ -135,7 +135,7 @@ fn a_peer_that_does_not_know_them_does_without() {
     }
 }
 
-/// Nor does a host that did not agree heed them: the chunk is dropped, the bit ignored.
+/// A host that did not agree drops the chunk and ignores the bit.
 #[test]
 fn who_did_not_agree_skips_timestamps_and_ignores_the_flag() {
     let karn = config(KARN).to_builder().first_sack_at_once(false).build().unwrap();
@@ -155,7 +155,7 @@ fn who_did_not_agree_skips_timestamps_and_ignores_the_flag() {
     assert_eq!(net.a(1).stats().bad_echoes, 0);
 }
 
-/// Both sides call at once, and an endpoint that forgot everything calls again (RFC 9260 5.2).
+/// Both sides connect at once, and a restarted endpoint connects again (RFC 9260 5.2).
 #[test]
 fn collisions_and_restarts_agree_anew() {
     let setup = Setup {
@@ -175,7 +175,7 @@ fn collisions_and_restarts_agree_anew() {
         assert_eq!(net.hosts[h].received.len(), 1);
         assert!(net.sent_with(h, "DATA").iter().all(|p| timestamp(p).is_some()));
     }
-    // Host 0 forgets, and comes back without timestamps.
+    // Host 0 restarts without timestamps.
     let plain = Setup { seed: 2, ..Setup::default() };
     net.hosts[0] = plain.host(0, &config(KARN), true);
     net.log.clear();
@@ -202,17 +202,18 @@ fn a_packet_with_a_timestamp_fits_the_path() {
         net.send(0, 0, payload(1, 100_000)).unwrap();
         net.run(S(3));
         let sent = net.sent_with(0, "DATA");
-        // IPv4 has 20 bytes.
+        // The IPv4 header takes 20 bytes.
         assert!(sent.iter().all(|p| p.bytes.len() <= 1480), "{sampling:?}");
         let full = sent.iter().filter(|p| p.bytes.len() == 1480).count();
         assert_eq!(full, 100_000 / data as usize, "{sampling:?}");
         let extra = if data == 1440 { 12 } else { 0 };
-        // A SACK without gaps: common header, SACK.
+        // A SACK without gap ack blocks: common header, SACK.
         assert!(net.sent_with(1, "SACK").iter().all(|p| p.bytes.len() == 28 + extra));
     }
 }
 
-/// PMDCS is smaller from the first packet on, on the paths known before and those learned later.
+/// PMDCS is smaller from the first packet on, on paths known before the handshake and on those
+/// learned in it.
 #[test]
 fn windows_are_of_the_smaller_chunks() {
     let net = hosts(3, [TIMESTAMPS; 2]);
@@ -225,8 +226,8 @@ fn windows_are_of_the_smaller_chunks() {
     }
 }
 
-/// Paper, 4.2: "successful retransmissions can be used to update the RTT estimate and maintain a more
-/// accurate RTO value".
+/// Paper, 4.2: "successful retransmissions can be used to update the RTT estimate and maintain a
+/// more accurate RTO value".
 #[test]
 fn a_retransmission_that_is_answered_measures() {
     for (sampling, measures) in [(KARN, false), (TIMESTAMPS, true), (FLAG, true)] {
@@ -243,7 +244,7 @@ fn a_retransmission_that_is_answered_measures() {
     }
 }
 
-/// An original that comes late is not taken for its retransmission.
+/// A late original is not mistaken for its retransmission.
 #[test]
 fn a_spurious_retransmission_measures_nothing_wrong() {
     for sampling in [TIMESTAMPS, FLAG] {
@@ -251,7 +252,8 @@ fn a_spurious_retransmission_measures_nothing_wrong() {
         let mut net = established(1, config);
         let before = samples(&net, 0, 0);
         let srtt = net.path(0, 0).srtt;
-        // The original is on its way for longer than the RTO; its copy leaves 5 ms before it arrives.
+        // The original takes longer than the RTO; the retransmission is sent 5 ms before it
+        // arrives.
         net.nth("DATA", &[1], Fate::Late(MS(995)));
         net.send(0, 0, payload(1, 1000)).unwrap();
         net.run(S(3));
@@ -261,8 +263,8 @@ fn a_spurious_retransmission_measures_nothing_wrong() {
     }
 }
 
-/// A retransmission of data that had arrived, and whose SACK was lost, measures too: the second SACK
-/// is the answer to it.
+/// A retransmission of data that had arrived, but whose SACK was lost, gives a sample too: the
+/// second SACK answers it.
 #[test]
 fn a_retransmission_after_a_lost_sack_measures() {
     for (sampling, more) in [(KARN, 0), (TIMESTAMPS, 1), (FLAG, 1)] {
@@ -278,7 +280,7 @@ fn a_retransmission_after_a_lost_sack_measures() {
     }
 }
 
-/// The first packet since the last SACK is echoed: a delayed SACK is measured with its delay.
+/// A SACK echoes the first packet since the last SACK, so its delay is part of the sample.
 #[test]
 fn the_echo_is_of_the_first_packet_that_waits_for_the_sack() {
     let mut net = hosts(1, [TIMESTAMPS; 2]);
@@ -299,20 +301,21 @@ fn the_echo_is_of_the_first_packet_that_waits_for_the_sack() {
     assert_eq!(echoes, [stamps[0], stamps[2]]);
 }
 
-/// Every chunk that left at the echoed instant is a sample, several a round trip (ns-2 does so too).
+/// Every chunk sent at the echoed instant gives a sample, several per round trip (ns-2 does so
+/// too).
 #[test]
 fn all_chunks_of_an_instant_measure() {
     let mut net = hosts(1, [TIMESTAMPS; 2]);
     let before = samples(&net, 0, 0);
     net.send(0, 0, payload(1, 3000)).unwrap();
     net.run(MS(500));
-    // Three chunks at once; two in the first SACK and one in the second.
+    // Three chunks are sent at once; the first SACK acknowledges two, the second one the third.
     assert_eq!(samples(&net, 0, 0) - before, 3);
 }
 
-// Peers that lie.
+// Peers that send wrong values.
 
-/// Host 1 agreed with a hand; what it measures is counted.
+/// Host 1 with an association to a hand that agreed to this extension.
 fn agreed(sampling: Sampling) -> (Net, Hand) {
     let mut net = pair(1, config(sampling));
     let mut hand = Hand::new(1);
@@ -326,7 +329,7 @@ fn agreed(sampling: Sampling) -> (Net, Hand) {
     (net, hand)
 }
 
-/// A SACK with a timestamp beside it.
+/// Sends a SACK bundled with a TIMESTAMP.
 fn stamped_sack(net: &mut Net, hand: &Hand, cumulative: u32, echo: Option<u32>) {
     let cumulative = Tsn(hand.peer_tsn.wrapping_add(cumulative).wrapping_sub(1));
     hand.say(net, &|w| {
@@ -337,7 +340,8 @@ fn stamped_sack(net: &mut Net, hand: &Hand, cumulative: u32, echo: Option<u32>) 
 
 #[test]
 fn an_echo_that_is_none_gives_no_sample() {
-    // Off by so many microseconds from the time at which the chunk was sent; counted as bad.
+    // Microseconds between the echo and the time at which the chunk was sent; the number of bad
+    // echoes counted, or `None` if the echo is valid.
     for (offset, bad) in [
         (0i64, None),
         (1, Some(1)),
@@ -347,7 +351,8 @@ fn an_echo_that_is_none_gives_no_sample() {
         (-10_000_000, Some(1)),
     ] {
         let (mut net, hand) = agreed(TIMESTAMPS);
-        // Something before, so that not everything is before the first packet.
+        // Send a packet first, so that an echo before the second packet may still be after the
+        // first.
         for n in 1..=2 {
             net.send(1, 0, payload(n, 100)).unwrap();
             net.run(MS(40));
@@ -371,7 +376,7 @@ fn a_sack_without_its_echo_gives_no_sample() {
     net.send(1, 0, payload(2, 100)).unwrap();
     hand.sack(&mut net, 2, &[]);
     assert_eq!((samples(&net, 1, 0), net.a(1).stats().bad_echoes), (0, 0));
-    // An echo of something else than what is acknowledged.
+    // An echo of a packet other than the acknowledged one.
     let old = timestamp(&net.sent_with(1, "DATA")[0]).unwrap().sent;
     net.run(MS(10));
     net.send(1, 0, payload(3, 100)).unwrap();
@@ -379,7 +384,7 @@ fn a_sack_without_its_echo_gives_no_sample() {
     assert_eq!((samples(&net, 1, 0), net.a(1).stats().bad_echoes), (0, 0));
 }
 
-/// Only the packet's first TIMESTAMP counts, and one that is too short does no harm.
+/// Only the packet's first TIMESTAMP counts, and one that is too short is skipped.
 #[test]
 fn odd_timestamps_do_no_harm() {
     let (mut net, hand) = agreed(TIMESTAMPS);
@@ -397,9 +402,10 @@ fn odd_timestamps_do_no_harm() {
     assert_eq!(net.path(1, 0).srtt, Some(MS(20)));
 }
 
-// The flag.
+// The retransmission flag.
 
-/// A packet with a retransmission is answered at once, with the flag; the next SACK has it no more.
+/// A packet with a retransmission is acknowledged at once, with the flag; the next SACK has no
+/// flag.
 #[test]
 fn a_retransmission_is_answered_at_once_with_the_flag() {
     let (mut net, hand) = agreed(FLAG);
@@ -414,8 +420,8 @@ fn a_retransmission_is_answered_at_once_with_the_flag() {
     assert_eq!(sack(&mut net, 5, false), Some(0), "every second packet");
 }
 
-/// The host sends chunk 1, times out and sends it again; the hand acknowledges after `wait`, with
-/// these flags: the samples and the RTO.
+/// The host sends chunk 1, times out and retransmits it; the hand acknowledges it after `wait`,
+/// with these flags. Returns the number of samples and the RTO.
 fn answered_after(net: &mut Net, hand: &Hand, wait: Duration, flags: u8) -> (u64, Duration) {
     net.send(1, 0, payload(1, 100)).unwrap();
     net.drive_until(S(2), |net| net.a(1).path_stats(PathId(0)).unwrap().timeouts == 1);
@@ -437,7 +443,7 @@ fn only_a_sack_with_the_flag_measures_a_retransmission() {
     }
 }
 
-/// Without agreement the bit in a SACK says nothing.
+/// Without agreement the bit in a SACK is ignored.
 #[test]
 fn the_flag_of_a_peer_that_did_not_agree_says_nothing() {
     let mut net = pair(1, config(FLAG));
@@ -446,12 +452,12 @@ fn the_flag_of_a_peer_that_did_not_agree_says_nothing() {
     assert_eq!(answered, (0, S(2)));
 }
 
-/// What the hand's parameters look like to the host: known types, no value.
+/// A parameter of a known type counts as an offer even if it has a value.
 #[test]
 fn parameters_of_the_wrong_length_offer_nothing_less() {
     let mut net = pair(1, config(TIMESTAMPS));
     let mut hand = Hand::new(1);
-    // A value where none is expected, and the other's offer besides.
+    // A value where none is expected, and an offer of the other extension.
     let answers = hand.init(&mut net, &|p| {
         p.retransmission_flag().unwrap();
         p.typed(Parameter::Timestamps.ty(), &[1, 2, 3]).unwrap();
@@ -462,8 +468,9 @@ fn parameters_of_the_wrong_length_offer_nothing_less() {
     assert!(hand.echo(&mut net)[0].has("COOKIE ACK"));
 }
 
-/// Pairs of full HEARTBEATs measure the bandwidth (Qiao 2008, 5.2). Where the path does not answer them they may
-/// be what fills it: it is asked by small ones (RFC 9260 8.3), and pairs become rare.
+/// Pairs of full HEARTBEATs measure the bandwidth (Qiao 2008, 5.2). If a path does not answer them,
+/// they may be what fills it: it is then probed with small ones (RFC 9260 8.3), and pairs become
+/// rare.
 #[test]
 fn a_path_that_does_not_answer_gets_small_heartbeats() {
     let config = Config::builder()
@@ -484,7 +491,7 @@ fn a_path_that_does_not_answer_gets_small_heartbeats() {
     let sent = net.sent_since(0, mark);
     assert!(sent.iter().filter(|p| full(p)).count() <= 2, "the one that shows it");
     assert!(sent.iter().filter(|p| small(p)).count() > 20);
-    // It works again, and is measured again.
+    // The path works again and is measured again.
     net.cuts.clear();
     let mark = net.log.len();
     net.run(S(10));

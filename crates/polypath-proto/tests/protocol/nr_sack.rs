@@ -9,7 +9,7 @@ fn config() -> ConfigBuilder {
     Config::builder().nr_sack(true)
 }
 
-/// A hand that knows NR-SACK, or does not, and host 1, which offers it.
+/// Host 1, which supports NR-SACK, and a hand that does so if `knows`.
 fn open(config: Config, knows: bool) -> (Net, Hand) {
     let mut net = pair(1, config);
     let mut hand = Hand::new(1);
@@ -23,7 +23,7 @@ fn open(config: Config, knows: bool) -> (Net, Hand) {
     (net, hand)
 }
 
-/// The same with so many chunks of 1000 bytes from host 1 on their way.
+/// The same, with this number of 1000-byte chunks from host 1 in flight.
 fn sender(knows: bool, chunks: u64) -> (Net, Hand) {
     let (mut net, hand) = open(config().initial_cwnd(20).build().unwrap(), knows);
     for i in 0..chunks {
@@ -61,7 +61,7 @@ fn what_has_arrived_is_reported_as_kept_if_both_offer_it() {
         }
         assert_eq!(hand.data(&mut net, 6)[0].text(), expected);
     }
-    // Offered by nobody: nothing in the INIT ACK.
+    // Host 1 does not support it: its INIT ACK does not list the chunk.
     let (net, hand) = open(Config::rfc9260(), true);
     let init_ack = net.sent_with(1, "INIT ACK").pop().unwrap();
     assert!(!hand.cookie.is_empty() && !init_ack.bytes.windows(2).any(|b| b == [0x80, 0x08]));
@@ -75,11 +75,12 @@ fn what_is_kept_leaves_the_send_buffer_and_never_returns() {
     assert_eq!(net.a(1).buffered(), 4000, "what may still be dropped is held");
     nr_sack(&mut net, &hand, 0, &[], &[(2, 4)]);
     assert_eq!(net.a(1).buffered(), 3000);
-    // A SACK that forgets it: it stays acknowledged. After T3-rtx only the others leave again.
+    // A SACK without these blocks: the chunks stay acknowledged. After T3-rtx only the others are
+    // retransmitted.
     let mark = net.log.len();
     hand.sack(&mut net, 0, &[]);
     net.run(S(2));
-    // RFC 9260 7.2.3: one packet until it is acknowledged.
+    // RFC 9260 7.2.3: only one packet is sent until it is acknowledged.
     hand.sack(&mut net, 4, &[]);
     let again: Vec<u32> = data_numbers(&hand.answers(&net, mark)).concat();
     assert_eq!(again, [1, 5, 6], "{:?}", net.script_since(mark));
@@ -100,7 +101,8 @@ fn a_send_buffer_that_was_full_takes_more() {
     net.send(1, 0, payload(4, 1000)).unwrap();
 }
 
-/// What comes while there is room for what is missing is kept; what comes later makes that room.
+/// A chunk that arrives while there is room for the missing ones is kept; later ones are dropped if
+/// these need their room.
 #[test]
 fn a_full_receive_buffer_keeps_what_it_has_promised() {
     let (mut net, hand) = open(config().receive_buffer(5000).build().unwrap(), true);
@@ -108,13 +110,13 @@ fn a_full_receive_buffer_keeps_what_it_has_promised() {
     let say = |net: &mut Net, n: u32| hand.say(net, &|w| w.data(&hand.chunk(n, &large)).unwrap());
     let seen: Vec<String> = (2..=7).map(|n| say(&mut net, n)[0].text()).collect();
     let expected = ["{2-2}", "{2-3}", "{2-4}", "{2-5}", "[6-6] {2-5}", "[6-6] {2-5}"];
-    // All its 5000 bytes are taken: the last is refused.
+    // All 5000 bytes are used: the last chunk is dropped.
     assert_eq!(seen, expected.map(|gaps| format!("NR-SACK 0 {gaps}")));
     assert_eq!(say(&mut net, 1)[0].text(), "NR-SACK 5");
     assert_eq!(net.hosts[1].received.len(), 5);
 }
 
-/// What is missing is larger than what has come: there it is taken beyond the buffer's limit.
+/// The missing chunk is larger than those received: it is accepted beyond the buffer's limit.
 #[test]
 fn what_is_missing_is_taken_although_nothing_may_be_dropped() {
     let (mut net, hand) = open(config().receive_buffer(2000).build().unwrap(), true);
@@ -128,7 +130,7 @@ fn what_is_missing_is_taken_although_nothing_may_be_dropped() {
     net.a(1).check_invariants().unwrap();
 }
 
-/// RFC 9260 3.2: a chunk of a type that was not agreed on ends its packet.
+/// RFC 9260 3.2: a chunk of a type that was not agreed on ends the processing of its packet.
 #[test]
 fn out_of_place_it_is_not_looked_at() {
     let (mut net, hand) = sender(false, 3);
@@ -147,18 +149,21 @@ fn what_was_never_sent_cannot_be_kept() {
     }
 }
 
-/// What is promised must not be dropped; what completes nothing fills the buffer all the same, and no more.
+/// Chunks reported as kept must not be dropped; chunks that complete no message still fill the
+/// buffer up to its limit only.
 #[test]
 fn promises_do_not_lift_the_limit_of_the_buffer() {
     let (mut net, hand) = open(config().build().unwrap(), true);
     net.hosts[1].reads = false;
     let text = [7; 1400];
-    // Messages that wait for the first one of their stream, above a gap: promised as they come.
+    // Messages that wait for the first one of their stream, above a gap: reported as kept on
+    // arrival.
     for n in 4..=600 {
         let chunk = wire::Data { ssn: Ssn(n as u16), ..hand.chunk(n, &text) };
         hand.say(&mut net, &|w| w.data(&chunk).unwrap());
     }
-    // The gap is filled by fragments of a message that is not its stream's next and does not end.
+    // The gap is filled with fragments of messages that are not their stream's next; the last never
+    // ends.
     for n in [1, 2, 3].into_iter().chain(601..3000) {
         let chunk = wire::Data {
             ssn: Ssn(5000),
@@ -174,8 +179,8 @@ fn promises_do_not_lift_the_limit_of_the_buffer() {
     assert!(net.a(1).is_established());
 }
 
-/// A peer that keeps everything and never acknowledges the first chunk: what is left of the others is bookkeeping,
-/// and counts.
+/// A peer keeps every chunk but never acknowledges the first: the bookkeeping for the others still
+/// counts against the send buffer.
 #[test]
 fn chunks_that_the_receiver_keeps_still_fill_the_send_buffer() {
     let (mut net, hand) = open(config().send_buffer(100_000).build().unwrap(), true);
@@ -197,7 +202,8 @@ fn chunks_that_the_receiver_keeps_still_fill_the_send_buffer() {
 }
 
 proptest! {
-    /// Lists in any order, overlapping, repeated, late: no harm, and what is freed is never asked for again.
+    /// Lists in any order, overlapping, repeated or late do no harm, and freed data is never needed
+    /// again.
     #[test]
     fn any_lists_do_no_harm(sacks in prop::collection::vec(
         (0u32..8, prop::collection::vec((0u16..12, 0u16..12), 0..5), prop::collection::vec((0u16..12, 0u16..12), 0..5)),

@@ -1,5 +1,6 @@
-//! Recovery after T3-rtx by the procedures of ns-2's SCTP module: which windows a fast retransmission
-//! cuts, and from where on they grow again (uiRecover, GetHighestOutstandingTsn in its sctp.cc).
+//! Recovery after T3-rtx by the procedures of ns-2's SCTP module: the windows that a fast
+//! retransmission cuts, and when they grow again (uiRecover, GetHighestOutstandingTsn in its
+//! sctp.cc).
 
 use crate::common::*;
 use polypath_proto::policy::{loss, retransmission};
@@ -7,11 +8,11 @@ use polypath_proto::*;
 
 const PACKET: u32 = 1468;
 
-/// Chunks up to here are acknowledged before anything goes wrong.
+/// Chunks up to this one are acknowledged before the losses.
 const ACKED: u32 = 40;
 
-/// Host 1 sends to a hand with so many addresses; chunks above ACKED are outstanding on path 0, twenty
-/// and more, when T3-rtx expires there, and the first of them has left again.
+/// Host 1 sends to a hand with this number of addresses. At least twenty chunks above ACKED are
+/// outstanding on path 0 when T3-rtx expires there, and the first of them has been retransmitted.
 fn timed_out(paths: u8, config: ConfigBuilder) -> (Net, Hand) {
     let config = config.heartbeat_interval(None).build().unwrap();
     let mut net = Setup { paths, configs: [config.clone(), config], ..Setup::default() }.build();
@@ -36,7 +37,7 @@ fn timed_out(paths: u8, config: ConfigBuilder) -> (Net, Hand) {
     (net, hand)
 }
 
-/// How often this chunk above ACKED has been sent.
+/// Number of times this chunk above ACKED has been sent.
 fn sendings(net: &Net, n: u32) -> usize {
     net.sent_with(1, &format!("DATA {}", ACKED + n)).len()
 }
@@ -45,7 +46,7 @@ fn ns2() -> ConfigBuilder {
     Config::profile("ns2-2.35").unwrap().to_builder()
 }
 
-/// Chunk `n` above ACKED is lost again after it has left a second time: three reports.
+/// Chunk `n` above ACKED is lost again after its retransmission: three missing reports.
 fn lose_again(net: &mut Net, hand: &Hand, n: u32) {
     for acked in 1..n {
         hand.sack(net, ACKED + acked, &[]);
@@ -57,8 +58,8 @@ fn lose_again(net: &mut Net, hand: &Hand, n: u32) {
     assert_eq!(sendings(net, n), 3, "{}", net.tail(9));
 }
 
-/// What T3-rtx has marked does not count as outstanding: chunk 5 above ACKED is the highest that does, so an
-/// acknowledgement of it ends the recovery, although twenty had been sent.
+/// Chunks that T3-rtx has marked do not count as outstanding: chunk 5 above ACKED is the highest
+/// that does, so its acknowledgement ends the recovery, although twenty had been sent.
 #[test]
 fn the_recover_point_is_the_highest_chunk_that_is_not_marked() {
     for config in [ns2(), ns2().loss(&loss::MULTIPLE_FAST_RETRANSMIT)] {
@@ -72,8 +73,8 @@ fn the_recover_point_is_the_highest_chunk_that_is_not_marked() {
     }
 }
 
-/// Above the new recover point chunks wait that timed out on another path: its window is cut as well,
-/// from one packet to four.
+/// Chunks that timed out on another path wait above the new recover point: the window of that path
+/// is set as well, from one packet to four.
 #[test]
 fn one_fast_retransmission_may_cut_several_windows() {
     let config = ns2().path_max_retrans(0).retransmission(&retransmission::SAME);
@@ -84,11 +85,11 @@ fn one_fast_retransmission_may_cut_several_windows() {
     assert_eq!(cwnds, [4, 4]);
 }
 
-/// Nor is a window cut more than once for all that it has lost.
+/// A window is cut once only, however many of its chunks are lost.
 #[test]
 fn one_fast_retransmission_cuts_a_window_once() {
     let (mut net, hand) = timed_out(1, ns2().cwnd_floor(2));
     lose_again(&mut net, &hand, 9);
-    // It had grown from one packet by eight acknowledgements.
+    // The window had grown from one packet by eight acknowledgements.
     assert_eq!(net.path(1, 0).window.cwnd, 9 * PACKET / 2);
 }

@@ -1,5 +1,5 @@
-//! Partial reliability (RFC 3758, RFC 7496): what is given up, what the peer hears of it, and that
-//! nothing else suffers.
+//! Partial reliability (RFC 3758, RFC 7496): which messages are abandoned, how the peer is
+//! informed, and that other data is not affected.
 
 use crate::common::*;
 use polypath_proto::policy::stream_scheduler;
@@ -13,7 +13,7 @@ fn config() -> Config {
     Config::builder().partial_reliability(true).build().unwrap()
 }
 
-/// Both sides offer it; one reliable message has been acknowledged.
+/// Both sides support it; one reliable message has been acknowledged.
 fn agreed() -> Net {
     let mut net = established(1, config());
     net.send(0, 0, payload(0, 100)).unwrap();
@@ -30,7 +30,7 @@ fn unreliable(stream: u16, len: usize, reliability: Reliability) -> Message {
     }
 }
 
-/// Contexts of what host `h` was told to have been given up, and whether it had been sent.
+/// Contexts of the messages that host `h` reported as failed, and whether each had been sent.
 fn failed(net: &Net, h: usize) -> Vec<(u32, bool)> {
     let events = net.events(h, |e| matches!(e, Event::SendFailed { .. }));
     let told = |(_, event)| match event {
@@ -44,7 +44,7 @@ fn lengths(net: &Net, h: usize) -> Vec<usize> {
     net.hosts[h].received.iter().map(|r| r.payload.len()).collect()
 }
 
-/// RFC 7496 3.1, like UDP; RFC 3758 3.5, 3.6. What waited behind the message goes on.
+/// RFC 7496 3.1, like UDP; RFC 3758 3.5, 3.6. Messages queued behind the skipped one are delivered.
 #[test]
 fn a_message_that_may_not_be_sent_again_is_skipped() {
     let mut net = agreed();
@@ -64,14 +64,14 @@ fn a_message_that_may_not_be_sent_again_is_skipped() {
     assert_eq!(counts.retransmissions, AbandonedCounts { unsent: 0, sent: 1 });
     assert_eq!(net.a(0).abandoned(Some(StreamId(3))), counts);
     assert_eq!(net.a(0).abandoned(Some(StreamId(4))).total(), AbandonedCounts::default());
-    // A window was cut as for any loss (F5).
+    // The window is cut as for any loss (F5).
     assert!(net.path(0, 0).window.ssthresh < 100_000);
     net.shutdown(0);
     net.run(S(1));
     assert_eq!(net.closed(0), Some(CloseReason::Graceful));
 }
 
-/// The peer has not offered it: everything is reliable.
+/// The peer does not support it: every message is reliable.
 #[test]
 fn without_the_peer_everything_is_reliable() {
     let mut net = Setup { configs: [config(), Config::rfc9260()], ..Setup::default() }.build();
@@ -81,14 +81,15 @@ fn without_the_peer_everything_is_reliable() {
     net.send_message(0, unreliable(0, 501, Reliability::Lifetime(MS(1)))).unwrap();
     net.run(S(10));
     assert_eq!((lengths(&net, 1), failed(&net, 0)), (vec![500, 501], vec![]));
-    // RFC 3758 3.3.2: who does not use it reports the parameter as unknown.
+    // RFC 3758 3.3.2: an endpoint that does not use it reports the parameter as unrecognized.
     let init_ack = net.sent_with(1, "INIT ACK").remove(0);
     let Chunk::InitAck(init) = init_ack.parsed()[0] else { panic!("{}", init_ack.text()) };
     let reported = Parameter::UnrecognizedParameter(&[0xc0, 0, 0, 4]);
     assert!(init.parameters.iter().any(|p| p == Ok(reported)));
 }
 
-/// RFC 3758 4.1: not sent at all (TR3), by a timer of its own, so that the room is free again.
+/// RFC 3758 4.1: a message that waits too long is not sent at all (TR3). A timer of its own
+/// abandons it, which frees its send buffer.
 #[test]
 fn what_waits_too_long_is_never_sent() {
     let mut net = agreed();
@@ -110,8 +111,8 @@ fn what_waits_too_long_is_never_sent() {
     assert_eq!(net.sent_with(0, "FORWARD TSN").len(), 0, "no TSN was used up");
 }
 
-/// TR4: not again after its time; all fragments at once (A3), also those that were never sent, and the
-/// stream goes on although the FORWARD TSN is lost twice.
+/// TR4: no retransmission after the lifetime; all fragments are abandoned at once (A3), including
+/// those never sent, and the stream continues although the FORWARD TSN is lost twice.
 #[test]
 fn a_long_message_is_given_up_in_its_midst() {
     let mut net = agreed();
@@ -132,7 +133,8 @@ fn a_long_message_is_given_up_in_its_midst() {
     assert_eq!(net.closed(0), Some(CloseReason::Graceful));
 }
 
-/// All that was sent has arrived; the rest never leaves. The receiver still has to hear of it.
+/// All fragments sent have arrived; the others are never sent. The receiver still has to be
+/// informed.
 #[test]
 fn the_rest_of_a_message_that_arrived_in_part() {
     let small = config().to_builder().receive_buffer(8000).build().unwrap();
@@ -151,13 +153,14 @@ fn the_rest_of_a_message_that_arrived_in_part() {
         after.extend(net.read(1));
         net.run(S(1));
     }
-    // RFC 6458 6.1.7: the application has a part of it, and hears that there will be no more.
+    // RFC 6458 6.1.7: the application has read a part of it, and an aborted piece reports its end.
     let aborted = after.iter().position(|r| r.aborted).expect("a piece that says so");
     assert!(after[aborted].payload.is_empty() && !after[aborted].end && !after[aborted].beginning);
     assert_eq!(after[aborted + 1..].iter().map(|r| r.payload.len()).collect::<Vec<_>>(), [20]);
 }
 
-/// RFC 7496 3.2: a smaller number is a higher priority; what is equal, higher or reliable stays.
+/// RFC 7496 3.2: a smaller number is a higher priority; messages of equal or higher priority and
+/// reliable ones are kept.
 #[test]
 fn what_is_less_important_gives_way() {
     let config = config().to_builder().send_buffer(10_000).build().unwrap();
@@ -166,7 +169,7 @@ fn what_is_less_important_gives_way() {
     let send = |net: &mut Net, len, reliability| {
         net.send_message(0, unreliable(0, len, reliability)).is_ok()
     };
-    // Of these, all are in flight or lost by the time the buffer is full.
+    // At least a part of each of these has been sent by the time the buffer is full.
     for len in [2000, 2001, 2002] {
         assert!(send(&mut net, len, Reliability::Priority(5)));
     }
@@ -186,7 +189,7 @@ fn what_is_less_important_gives_way() {
     assert_eq!(got, [2001, 3997, 4000], "what had not been sent went first");
 }
 
-/// Nothing is in flight, and the peer is gone: errors are counted for FORWARD TSN, too.
+/// No data is in flight and the peer is unreachable: unanswered FORWARD TSNs count as errors, too.
 #[test]
 fn a_peer_that_answers_no_forward_tsn_is_gone() {
     let config = config().to_builder().association_max_retrans(3).build().unwrap();
@@ -198,7 +201,7 @@ fn a_peer_that_answers_no_forward_tsn_is_gone() {
     assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable));
 }
 
-/// A hand that may give up what it sends to host 1, whose window is small.
+/// A hand that may abandon messages it sends to host 1, whose receive buffer is small.
 fn giver() -> (Net, Hand) {
     let config = config().to_builder().receive_buffer(6000).build().unwrap();
     let mut net = Setup { configs: [config.clone(), config], ..Setup::default() }.build();
@@ -209,7 +212,7 @@ fn giver() -> (Net, Hand) {
     (net, hand)
 }
 
-/// A FORWARD TSN up to its `n`-th chunk; what is said then.
+/// Sends a FORWARD TSN up to the hand's `n`-th chunk; returns the answers.
 fn forward(net: &mut Net, hand: &Hand, n: u32, streams: &[(u16, u16)]) -> Vec<Sent> {
     hand.say(net, &|w: &mut PacketWriter<'_>| {
         let streams = streams.iter().map(|&(stream, ssn)| polypath_proto::wire::SkippedStream {
@@ -220,14 +223,14 @@ fn forward(net: &mut Net, hand: &Hand, n: u32, streams: &[(u16, u16)]) -> Vec<Se
     })
 }
 
-/// Fragments behind the TSN that was skipped, whose message cannot be complete any more, take no room: those that
-/// are there, and those that come late.
+/// Fragments beyond the skipped TSN whose message can no longer be complete use no receive buffer:
+/// neither those already received nor those that arrive late.
 #[test]
 fn what_is_left_of_a_skipped_message_takes_no_room() {
     for late in [false, true] {
         let (mut net, hand) = giver();
         hand.data(&mut net, 1);
-        // The second message is of chunks 2 to 5, and the first of them is lost.
+        // The second message consists of chunks 2 to 5, and chunk 2 is lost.
         let payload = [7; 1400];
         let fragment = |n: u32| Data {
             beginning: false,
@@ -253,7 +256,7 @@ fn what_is_left_of_a_skipped_message_takes_no_room() {
     }
 }
 
-/// The receiver by hand: a FORWARD TSN twice, of old, over a gap, for streams that do not exist.
+/// FORWARD TSNs built by hand: repeated, outdated, over a gap, for streams that do not exist.
 #[test]
 fn a_forward_tsn_is_answered_as_data_would_be() {
     let (mut net, hand) = giver();
@@ -265,10 +268,10 @@ fn a_forward_tsn_is_answered_as_data_would_be() {
     assert_eq!(net.hosts[1].received.len(), 1);
     let none = forward(&mut net, 3, &[(0, 2), (0xffff, 9)]);
     assert_eq!((none.len(), net.hosts[1].received.len()), (0, 2), "delayed, as for DATA");
-    // Out of date: the SACK may have been lost.
+    // Outdated FORWARD TSNs are acknowledged at once: the SACK may have been lost.
     assert!(forward(&mut net, 3, &[(0, 2)])[0].has("SACK 4"));
     assert!(forward(&mut net, 1, &[])[0].has("SACK 4"));
-    // What was skipped and comes after all is a duplicate.
+    // A skipped chunk that arrives after all is a duplicate.
     let late = Data { ssn: polypath_proto::Ssn(1), ..hand.chunk(2, b"late") };
     let sack = hand.say(&mut net, &|w| w.data(&late).unwrap())[0].sack().unwrap();
     assert_eq!((sack.cumulative, sack.duplicates), (4, vec![2]));
@@ -284,7 +287,8 @@ fn a_forward_tsn_is_answered_as_data_would_be() {
     forward(&mut net, 5, &[(0, 4)]);
     forward(&mut net, 7, &[(0, 4)]);
     assert_eq!(net.hosts[1].received.last().map(|r| &r.payload[..]), Some(&b"whole"[..]));
-    // Against 3.2, some name the number that an unordered message would have had: the ordered one comes.
+    // Against 3.2, some senders list the SSN that an unordered message would have had: the ordered
+    // message with that SSN is still delivered.
     forward(&mut net, 9, &[(0, 6)]);
     let next = Data { ssn: polypath_proto::Ssn(6), ..hand.chunk(10, b"next") };
     hand.say(&mut net, &|w| w.data(&next).unwrap());
@@ -292,7 +296,7 @@ fn a_forward_tsn_is_answered_as_data_would_be() {
     assert!(net.a(1).is_established());
 }
 
-/// It was not agreed on: as any chunk that is not known (RFC 3758 3.3.1).
+/// Unless both sides support it, it is reported like any unknown chunk (RFC 3758 3.3.1).
 #[test]
 fn a_forward_tsn_out_of_the_blue_is_reported() {
     for offered in [false, true] {
@@ -308,7 +312,7 @@ fn a_forward_tsn_out_of_the_blue_is_reported() {
     }
 }
 
-/// What the property test sends: stream, unordered, length, policy.
+/// A message of the property test: stream, unordered, length, reliability.
 type Sending = (u16, bool, usize, Reliability);
 
 fn sending() -> impl Strategy<Value = Sending> {
@@ -322,7 +326,8 @@ fn sending() -> impl Strategy<Value = Sending> {
     (0u16..4, prop::bool::weighted(0.3), len, reliability)
 }
 
-/// Sends all of it over two bad paths; what was delivered (by number) and reported (with `sent`).
+/// Sends all messages over two lossy paths; returns the numbers of the delivered messages, and of
+/// the reported ones with `sent`.
 fn carry(net: &mut Net, messages: &[Sending]) -> (Vec<u32>, Vec<(u32, bool)>) {
     let mut next = 0;
     for steps in 0.. {
@@ -341,7 +346,8 @@ fn carry(net: &mut Net, messages: &[Sending]) -> (Vec<u32>, Vec<(u32, bool)>) {
         }
         net.run(MS(20));
     }
-    // Where a quarter is lost, each of the seven tries that T5 leaves (RFC 9260 9.2) fails in one case of some thousands.
+    // With a quarter of the packets lost, all seven transmissions that T5 leaves time for (RFC 9260
+    // 9.2) fail in one of some thousand cases.
     net.no_filters();
     net.shutdown(0);
     net.run(S(3000));
@@ -377,8 +383,8 @@ fn carry(net: &mut Net, messages: &[Sending]) -> (Vec<u32>, Vec<(u32, bool)>) {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every message is delivered once or reported; what is reliable is delivered; what was never sent
-    /// is not; ordered streams are in order; the association closes in grace.
+    /// Every message is delivered once or reported; reliable messages are delivered; those reported
+    /// as unsent are not; ordered streams are in order; the association closes gracefully.
     #[test]
     fn delivered_or_reported(
         seed in any::<u64>(),
@@ -437,8 +443,8 @@ proptest! {
     }
 }
 
-/// A message whose lifetime ends is given up instead of being sent. The application hears of it although it
-/// took all events before.
+/// A message whose lifetime ends is abandoned instead of sent. This is reported although the
+/// application has already read all earlier events.
 #[test]
 fn a_message_given_up_while_packets_are_written_is_reported() {
     let mut net = agreed();

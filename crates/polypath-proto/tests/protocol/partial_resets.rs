@@ -1,5 +1,5 @@
-//! Partial reliability and stream reconfiguration together, with and without interleaving: what is given up
-//! while streams are reset, and what a FORWARD TSN says of numbers that have begun anew.
+//! Partial reliability and stream reconfiguration together, with and without interleaving: messages
+//! abandoned while streams are reset, and FORWARD TSNs with sequence numbers from before a reset.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,8 @@ fn send(net: &mut Net, stream: u16, len: usize, reliability: Reliability) {
     net.send_message(0, Message { reliability, context: len as u32, ..plain }).unwrap();
 }
 
-/// What was given up: when, its context, and whether it had been sent.
+/// The abandoned messages that host `h` reported: when, their contexts, and whether they had been
+/// sent.
 fn failed(net: &Net, h: usize) -> Vec<(u64, u32, bool)> {
     let events = net.events(h, |e| matches!(e, Event::SendFailed { .. }));
     let told = |(at, event)| match event {
@@ -59,8 +60,8 @@ fn forward_tsns(net: &Net) -> Vec<String> {
     all
 }
 
-/// The peer has done the reset, and this side does not know it yet: a number that was skipped before must
-/// not be skipped again behind it.
+/// The peer has performed the reset, and this side does not know it yet: an SSN that was skipped
+/// before the reset must not be skipped again after it.
 #[test]
 fn what_was_skipped_before_a_reset_is_not_skipped_behind_it() {
     let mut net = established(1, config().build().unwrap());
@@ -68,7 +69,7 @@ fn what_was_skipped_before_a_reset_is_not_skipped_behind_it() {
     net.nth("DATA 2", &[1], Fate::Drop);
     send(&mut net, 1, 101, Reliability::Retransmissions(0));
     reset(&mut net, 0, 1);
-    // Nothing comes back: neither the answer nor a SACK.
+    // Host 1's packets are dropped, so neither the response nor a SACK arrives.
     net.filter(|p| if p.from.ip() == v4(0, 1) { Fate::Drop } else { Fate::Pass });
     net.drive_until(S(20), |net| has_reset(net, 1));
     assert!(!has_reset(&net, 0));
@@ -86,7 +87,7 @@ fn what_was_skipped_before_a_reset_is_not_skipped_behind_it() {
     assert_eq!(forward_tsns(&net), ["FORWARD TSN 1 [1:0]", "FORWARD TSN 2 [2:0]"]);
 }
 
-/// A FORWARD TSN that is late comes after the numbers of the association have moved by half of all.
+/// A late FORWARD TSN arrives after an association reset has advanced the TSNs by 2^31.
 #[test]
 fn a_forward_tsn_of_before_a_reset_of_the_association_is_dropped() {
     let mut net = established(1, config().build().unwrap());
@@ -110,7 +111,7 @@ fn a_forward_tsn_of_before_a_reset_of_the_association_is_dropped() {
     assert!(net.a(0).is_established() && net.a(0).buffered() == 0, "{}", net.tail(20));
 }
 
-/// A message that waits for the end of a reset has its limit all the same, and takes no number with it.
+/// A message that waits for the end of a reset keeps its limit, and uses no SSN if it is abandoned.
 #[test]
 fn what_a_reset_holds_back_can_be_given_up() {
     let mut net = established(1, config().send_buffer(3000).build().unwrap());
@@ -124,7 +125,7 @@ fn what_a_reset_holds_back_can_be_given_up() {
     net.run(MS(400));
     assert_eq!(lengths(&net, 1), [302], "its stream is not reset");
     assert_eq!(failed(&net, 0), [(at + 250, 300, false)]);
-    // RFC 7496 3.2, with the buffer full.
+    // The buffer is full: RFC 7496 3.2.
     send(&mut net, 1, 2000, Reliability::Priority(6));
     assert_eq!(failed(&net, 0)[1..], [(at + 400, 1900, false)]);
     assert_eq!(net.a(0).unsent(), 301 + 2000);
@@ -137,7 +138,7 @@ fn what_a_reset_holds_back_can_be_given_up() {
     assert_eq!((data[0].ssn, data[0].len, forward_tsns(&net).len()), (0, 301, 0));
 }
 
-/// The request waits for a message that is given up rather than sent.
+/// The request waits for a message that is abandoned rather than sent.
 #[test]
 fn a_reset_waits_no_longer_for_what_is_given_up() {
     let mut net = established(1, config().build().unwrap());
@@ -202,9 +203,9 @@ struct Run {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 128, ..ProptestConfig::default() })]
 
-    /// Whatever is reset meanwhile, over two bad paths: every message is delivered once or reported, what is
-    /// reliable is delivered, what was never sent is not, ordered streams are in order, and the association
-    /// closes in grace.
+    /// With any resets, over two lossy paths: every message is delivered once or reported, reliable
+    /// messages are delivered, those reported as unsent are not, ordered streams are in order, and
+    /// the association closes gracefully.
     #[test]
     fn delivered_or_reported_whatever_is_reset(
         seed in any::<u64>(),
@@ -240,7 +241,7 @@ fn deliver_or_report(run: Run) -> Result<(), TestCaseError> {
     net.establish();
     let mut dice = polypath_proto::Rng::new(&polypath_proto::Seed::from_u64(seed));
     net.filter(move |p| {
-        // What host 1 sends, SACKs and answers to requests for the most part, gets lost more often or less.
+        // Host 1's packets, mostly SACKs and responses, have a loss rate of their own.
         let loss = if p.from.ip() == v4(0, 1) || p.from.ip() == v4(1, 1) { back } else { loss };
         match dice.below(100) {
             n if n < loss => Fate::Drop,
@@ -249,7 +250,7 @@ fn deliver_or_report(run: Run) -> Result<(), TestCaseError> {
             _ => Fate::Pass,
         }
     });
-    // By number: host, stream, unordered, reliable.
+    // Indexed by message number: host, stream, unordered, reliable.
     let mut sent: Vec<(usize, u16, bool, bool)> = Vec::new();
     for step in steps {
         let now = net.now;
@@ -296,7 +297,7 @@ fn deliver_or_report(run: Run) -> Result<(), TestCaseError> {
         for r in &net.hosts[1 - h].received {
             let key = (r.stream, r.unordered, r.mid.0);
             let message = if r.beginning && r.end {
-                // Unordered, it may come between the pieces of another one.
+                // An unordered message may arrive between the pieces of another one.
                 r.payload.to_vec()
             } else {
                 prop_assert!(r.beginning != begun.contains_key(&key), "{:?}", key);

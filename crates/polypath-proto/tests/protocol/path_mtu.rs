@@ -1,4 +1,4 @@
-//! Path MTU discovery (RFC 8899) over networks that drop in silence what is too large.
+//! Path MTU discovery (RFC 8899) over networks that silently drop packets that are too large.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ fn config() -> ConfigBuilder {
     Config::builder().path_mtu_discovery(true)
 }
 
-/// IP packets of so many bytes get through, on each path; larger ones as fragments, if they may be.
+/// Each path carries IP packets of up to this many bytes; larger ones as fragments, if allowed.
 fn limits(net: &mut Net, limits: &[u16]) -> Vec<Rc<Cell<u16>>> {
     let cells: Vec<Rc<Cell<u16>>> = limits.iter().map(|l| Rc::new(Cell::new(*l))).collect();
     let known = cells.clone();
@@ -54,7 +54,7 @@ fn the_configured_size_is_confirmed_in_one_round_trip() {
     let found = PathMtu { mtu: 1500, state: PathMtuState::SearchComplete };
     assert_eq!((mtu(&net, 0, 0), mtu(&net, 1, 0)), (found, found));
     assert_eq!(sizes(&net, 0, 0).into_iter().max(), Some(1500));
-    // One probe each, of two packets.
+    // Each host sends one probe, which has two chunks.
     let probes = net.sent(0).iter().filter(|p| p.has("PAD")).count();
     assert_eq!(probes, 1);
     let padded = net.sent(0).into_iter().find(|p| p.has("PAD")).unwrap();
@@ -62,7 +62,7 @@ fn the_configured_size_is_confirmed_in_one_round_trip() {
     assert!(matches!(padded.parsed()[..], [Chunk::Heartbeat(_), Chunk::Pad(_)]));
 }
 
-/// A driver may take its time between the timer and the packets.
+/// A driver may take time between the expiry of the timer and the sending of packets.
 #[test]
 fn a_probe_may_leave_later_than_it_was_begun() {
     let (mut net, cells) = over(&[1500], config().build().unwrap());
@@ -99,7 +99,7 @@ fn each_path_has_its_own_and_messages_are_cut_for_the_smallest() {
     let data: Vec<usize> =
         net.sent_since(0, mark).iter().flat_map(Sent::data).map(|d| d.len).collect();
     assert!(data.iter().all(|len| len + 16 + 12 + IP <= narrow.mtu as usize), "{data:?}");
-    // Lost probes are no losses of the path.
+    // Lost probes do not count as errors of the path.
     assert!(net.a(0).paths().all(|p| p.error_count == 0));
     assert_eq!(net.a(0).path_stats(PathId(1)).unwrap().heartbeats_lost, 0);
 }
@@ -121,7 +121,7 @@ fn a_path_that_becomes_narrower_is_a_black_hole_for_seconds_only() {
         net.run(S(60));
         let carries = mtu(&net, 0, 0);
         assert!((1273..=1280).contains(&carries.mtu), "{carries:?}");
-        // What was cut for 1500 bytes got through as fragments; nothing else did.
+        // Packets built for 1500 bytes got through as fragments; no other large ones did.
         let large = |p: &Sent| p.bytes.len() + IP > 1280 && p.has("DATA") && p.delivered;
         let through: Vec<Sent> = net.sent_since(0, mark).into_iter().filter(large).collect();
         assert!(!through.is_empty());
@@ -211,8 +211,8 @@ fn nothing_of_it_is_sent_where_it_is_off() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 40, ..ProptestConfig::default() })]
 
-    /// Whatever the paths carry, and however that changes, and whatever else gets lost: all data arrives,
-    /// and in the end each path's size is the right one.
+    /// Whatever sizes the paths carry, however these change, and with other losses as well, all
+    /// data arrives, and in the end each path's size is the right one.
     #[test]
     fn data_arrives_over_any_sizes(
         seed in any::<u64>(), loss in 0u64..10, path_mtu in 1500u16..9000,
@@ -245,7 +245,7 @@ proptest! {
         for path in 0..2u8 {
             let carries = u32::from(cells[usize::from(path)].get().min(path_mtu));
             let found = mtu(&net, 0, path).mtu;
-            // A path without data notices only what probes tell it.
+            // A path without data notices only what its probes detect.
             let used = net.a(0).path_stats(PathId(path)).unwrap().data_chunks_sent > 0;
             prop_assert!(found + 12 > carries, "{found} of {carries}");
             if used && path == 0 && total > 40_000 {

@@ -1,5 +1,5 @@
-//! Addresses become paths, and paths are verified before they carry data (RFC 9260 5.1.2, 5.4;
-//! RFC 6951 5.4).
+//! Paths for the peer's addresses, and their verification before they carry data (RFC 9260 5.1.2,
+//! 5.4; RFC 6951 5.4).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use crate::common::*;
 use polypath_proto::wire::{Chunk, Parameter};
 use polypath_proto::*;
 
-/// RFC 9260 5.4: the other paths are asked as soon as the association is up.
+/// RFC 9260 5.4: the other paths are probed as soon as the association is established.
 #[test]
 fn heartbeats_confirm_the_other_paths() {
     let mut net = pair(3, Config::rfc9260());
@@ -23,7 +23,7 @@ fn heartbeats_confirm_the_other_paths() {
     }
 }
 
-/// RFC 9260 8.3: the answer goes back the way the question came.
+/// RFC 9260 8.3: a HEARTBEAT ACK is sent on the path of its HEARTBEAT.
 #[test]
 fn heartbeat_acks_return_on_the_path_of_the_heartbeat() {
     let net = established(3, Config::rfc9260());
@@ -31,8 +31,8 @@ fn heartbeat_acks_return_on_the_path_of_the_heartbeat() {
     assert_eq!(answers.iter().map(Sent::net).collect::<Vec<_>>(), [1, 2]);
 }
 
-/// RFC 9260 5.4: "an endpoint MUST NOT send any chunks to an UNCONFIRMED address, unless it is sending
-/// a probe": no DATA, not even when the primary is dead.
+/// RFC 9260 5.4: "an endpoint MUST NOT send any chunks to an UNCONFIRMED address, unless it is
+/// sending a probe": no DATA, not even if the primary has failed.
 #[test]
 fn an_unconfirmed_path_carries_heartbeats_and_nothing_else() {
     let mut net = pair(2, Config::rfc9260());
@@ -51,15 +51,15 @@ fn an_unconfirmed_path_carries_heartbeats_and_nothing_else() {
         assert_eq!(net.states(h)[1], PathState::Unconfirmed);
         let other = net.sent(h).into_iter().filter(|p| p.net() == 1);
         let text: BTreeSet<String> = other.map(|p| p.text()).collect();
-        // Once one side has given up, its endpoint knows the other's heartbeats no longer.
+        // Once one side has closed, HEARTBEATs from the other side are out of the blue.
         let known = |t: &String| t.starts_with("HEARTBEAT") || t == "ABORT T";
         assert!(text.iter().all(known), "{text:?}");
     }
     assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable));
 }
 
-/// RFC 9260 5.4: once each RTO, Path.Max.Retrans times, then once each heartbeat interval; the
-/// association's error count is not concerned.
+/// RFC 9260 5.4: one probe each RTO, Path.Max.Retrans times, then one each heartbeat interval; the
+/// association's error count does not change.
 #[test]
 fn an_unconfirmed_path_is_probed_quickly_at_first() {
     let mut net = pair(2, Config::rfc9260());
@@ -74,14 +74,15 @@ fn an_unconfirmed_path_is_probed_quickly_at_first() {
         let rto = 1000 << i;
         assert!((rto..=rto + rto * 3).contains(gap), "{gaps:?}");
     }
-    // 8.3: "RTO of that destination address plus HB.interval, with jittering of +/- 50% of the RTO".
+    // 8.3: "RTO of that destination address plus HB.interval, with jittering of +/- 50% of the
+    // RTO".
     assert!(gaps[6..].iter().all(|g| (60_000..=120_000).contains(g)), "{gaps:?}");
     assert!(net.a(0).is_established());
     net.cuts.clear();
     net.drive_until(S(130), Net::all_active);
 }
 
-/// RFC 9260 5.4: only the true nonce confirms.
+/// RFC 9260 5.4: only the correct nonce confirms a path.
 #[test]
 fn a_forged_heartbeat_ack_confirms_nothing() {
     let mut net = pair(1, Config::rfc9260());
@@ -105,13 +106,13 @@ fn a_forged_heartbeat_ack_confirms_nothing() {
     assert_eq!(net.states(1), [PathState::Active, PathState::Unconfirmed]);
     hand.say(&mut net, &|w| w.heartbeat_ack(&info).unwrap());
     assert_eq!(net.states(1), [PathState::Active, PathState::Active]);
-    // Once only: a repetition is not another sample of the RTT.
+    // A repeated HEARTBEAT ACK gives no further RTT sample.
     let samples = net.a(1).path_stats(PathId(1)).unwrap().rtt_samples;
     hand.say(&mut net, &|w| w.heartbeat_ack(&info).unwrap());
     assert_eq!(net.a(1).path_stats(PathId(1)).unwrap().rtt_samples, samples);
 }
 
-/// A HEARTBEAT of the size that packets may have finds out whether they get through.
+/// A HEARTBEAT padded to a packet size shows whether packets of this size get through.
 #[test]
 fn a_probe_makes_packets_of_its_size() {
     let mut net = established(1, Config::rfc9260());
@@ -134,8 +135,8 @@ fn a_probe_makes_packets_of_its_size() {
     }
 }
 
-/// A peer that has listed no addresses may be behind a NAT: its HEARTBEATs show what the world sees of
-/// it, and the path is used once it has answered.
+/// A peer that has listed no addresses may be behind a NAT: its HEARTBEATs show its addresses as
+/// seen from outside, and a path is used once it has answered.
 #[test]
 fn a_peer_without_a_list_shows_its_addresses_by_heartbeats() {
     let elsewhere = |hand: &Hand| Hand { ip: [192, 0, 2, 7].into(), ..hand.clone() };
@@ -158,7 +159,7 @@ fn a_peer_without_a_list_shows_its_addresses_by_heartbeats() {
     other.say(&mut net, &|w| w.heartbeat_ack(&info.clone().unwrap()).unwrap());
     assert_eq!(net.states(1), [PathState::Active, PathState::Active]);
 
-    // One that lists its addresses has said all there is.
+    // A peer that lists its addresses has no others.
     let mut net = pair(1, Config::rfc9260());
     let mut hand = Hand::new(1);
     let answer = hand.init(&mut net, &|p| p.ipv4([10, 0, 0, 77].into()).unwrap());
@@ -170,7 +171,7 @@ fn a_peer_without_a_list_shows_its_addresses_by_heartbeats() {
 }
 
 /// A stack that finds associations by address answers a HEARTBEAT from an unknown one with an ABORT
-/// (RFC 9260 8.4 (8)). That is about this address alone.
+/// (RFC 9260 8.4 (8)). Such an ABORT concerns this address alone.
 #[test]
 fn a_peer_that_does_not_know_an_address_ends_that_path_alone() {
     let mut net = pair(2, Config::rfc9260());
@@ -188,7 +189,7 @@ fn a_peer_that_does_not_know_an_address_ends_that_path_alone() {
     assert_eq!(net.closed(0), Some(CloseReason::PeerAbort { cause: String::new() }));
 }
 
-/// Paths that heartbeats show are no more than `max_paths`.
+/// HEARTBEATs from new addresses create no more than `max_paths` paths.
 #[test]
 fn heartbeats_do_not_make_paths_without_end() {
     let mut net = pair(1, Config::builder().max_paths(4).build().unwrap());
@@ -214,7 +215,7 @@ fn listed(sent: &Sent) -> Vec<IpAddr> {
         .collect()
 }
 
-/// RFC 9260 5.1.2: the source address alone, or all of them.
+/// RFC 9260 5.1.2: an INIT or INIT ACK lists all addresses, or none if its source is the only one.
 #[test]
 fn addresses_are_listed_if_there_are_several() {
     let net = established(1, Config::rfc9260());
@@ -240,7 +241,7 @@ fn sides_may_have_different_numbers_of_addresses() {
     }
 }
 
-/// RFC 9260 5.1.2, 3.3.2.1: what cannot be an address of the peer.
+/// RFC 9260 5.1.2, 3.3.2.1: addresses that cannot belong to the peer are ignored.
 #[test]
 fn strange_addresses_are_left_aside() {
     let config = Config::builder().max_paths(4).build().unwrap();
@@ -267,7 +268,7 @@ fn strange_addresses_are_left_aside() {
     assert_eq!(remotes.iter().collect::<BTreeSet<_>>().len(), remotes.len());
 }
 
-/// RFC 9260 3.3.2.1.2: over IPv6 alone, and over both.
+/// RFC 9260 3.3.2.1.2: paths over IPv6 alone, and over both families.
 #[test]
 fn ipv6_and_ipv4_make_paths_of_their_own() {
     let mut net = Setup { v6: true, ..Setup::default() }.build();
@@ -291,7 +292,7 @@ fn ipv6_and_ipv4_make_paths_of_their_own() {
     assert!(net.sent_with(0, "DATA").iter().any(|p| p.to.is_ipv6()), "the alternate path");
 }
 
-/// RFC 9260 6.4: full mesh pairs every address with every other.
+/// RFC 9260 6.4: a full mesh has a path for every pair of a local and a remote address.
 #[test]
 fn a_full_mesh_has_a_path_for_every_pair() {
     let config = Config::builder().full_mesh(true).build().unwrap();
@@ -306,7 +307,7 @@ fn a_full_mesh_has_a_path_for_every_pair() {
     assert_eq!(established(2, config).a(0).paths().count(), 3);
 }
 
-/// RFC 9260 11.1.5, SETPRIMARY; 6.4: new data goes to the primary.
+/// RFC 9260 11.1.5, SETPRIMARY; 6.4: new data is sent on the primary.
 #[test]
 fn the_primary_can_be_chosen() {
     let mut net = established(2, Config::rfc9260());
@@ -338,8 +339,8 @@ fn a_heartbeat_can_be_asked_for() {
     assert_eq!(net.log[mark].net(), 1);
 }
 
-/// RFC 9260 8.1: "Unacknowledged HEARTBEAT chunks observed on paths different from the path currently used
-/// for data transfer SHOULD NOT increment the association error counter".
+/// RFC 9260 8.1: "Unacknowledged HEARTBEAT chunks observed on paths different from the path
+/// currently used for data transfer SHOULD NOT increment the association error counter".
 #[test]
 fn heartbeats_lost_on_unused_paths_do_not_end_the_association() {
     let config = Config::builder()
@@ -354,7 +355,7 @@ fn heartbeats_lost_on_unused_paths_do_not_end_the_association() {
     assert_eq!(net.states(0), [PathState::Active, PathState::Inactive, PathState::Inactive]);
     assert_eq!((net.closed(0), net.closed(1)), (None, None));
     assert!(net.a(0).path_stats(PathId(1)).unwrap().heartbeats_lost > 5);
-    // The path that is used for data counts, although none is sent.
+    // Errors on the path used for data count, even if no data is sent.
     net.cuts.insert(0);
     net.run(S(30));
     assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable));

@@ -1,4 +1,4 @@
-//! Stream reconfiguration: RFC 6525, by the numbers that stand on the wire.
+//! Stream reconfiguration (RFC 6525), checked by the numbers in the packets sent.
 
 use crate::common::*;
 use polypath_proto::wire::{Chunk, Data, ReconfigParameter, U16List, reconfig_result as result};
@@ -29,7 +29,7 @@ fn reset_association(net: &mut Net, h: usize) {
     net.settle();
 }
 
-/// What was told of reconfiguration.
+/// Reconfiguration events of host `h`.
 fn told(net: &Net, h: usize) -> Vec<Event> {
     let ours = |e: &Event| {
         matches!(
@@ -86,7 +86,7 @@ fn outgoing_streams_begin_anew_and_their_messages_wait() {
     net.run(S(1));
     let mark = net.log.len();
     reset(&mut net, 0, StreamReset::Outgoing, &[1]);
-    // Not before the answer; other streams are not concerned.
+    // Messages wait for the response; other streams are not affected.
     send_some(&mut net, 0, &[1, 2]);
     assert_eq!(numbers(&net, 0, mark), [(2, 1)]);
     net.run(S(1));
@@ -101,7 +101,7 @@ fn outgoing_streams_begin_anew_and_their_messages_wait() {
 #[test]
 fn the_request_leaves_behind_what_was_sent_before_it() {
     let mut net = joined();
-    // More than a window: most of it waits when the reset is asked for.
+    // More than a window: most of it is queued when the reset is requested.
     for _ in 0..3 {
         net.send(0, 1, payload(1, 30_000)).unwrap();
     }
@@ -127,7 +127,7 @@ fn a_reset_that_overtakes_lost_data_waits_for_it() {
     reset(&mut net, 0, StreamReset::Outgoing, &[1]);
     send_some(&mut net, 0, &[1]);
     net.run(S(5));
-    // "In progress", and done as soon as the retransmission has come.
+    // "In progress", and performed as soon as the retransmission has arrived.
     let answers = net.sent_since(1, mark);
     let kinds = parameters(&answers);
     assert_eq!((kinds[0].as_str(), kinds.last().unwrap().as_str()), ("result 6", "result 1"));
@@ -159,7 +159,7 @@ fn lost_requests_and_answers_are_repeated_and_done_once() {
         let asked: Vec<Vec<u8>> = net.sent_with(0, "RE-CONFIG").iter().map(re_config).collect();
         assert_eq!(asked.len(), 3, "{what}");
         assert!(asked.iter().all(|a| *a == asked[0]), "RFC 6525 5.1.1: the same again");
-        // Another path each time.
+        // Each retransmission uses another path.
         let nets: Vec<u8> = net.sent_with(0, "RE-CONFIG").iter().map(Sent::net).collect();
         assert_eq!(nets, [0, 1, 0]);
         assert_eq!(numbers(&net, 0, mark), [(1, 0)], "{what}");
@@ -194,7 +194,7 @@ fn incoming_streams_are_reset_by_the_peer() {
     assert_eq!(numbers(&net, 1, mark), [(3, 0), (4, 1)]);
     assert_eq!(told(&net, 0), [streams_reset(true, &[3], Reconfigured::Performed)]);
     assert_eq!(told(&net, 1), [streams_reset(false, &[3], Reconfigured::Performed)]);
-    // The request has been answered: another one may follow.
+    // The request has been answered, so another one may follow.
     reset(&mut net, 0, StreamReset::Both, &[]);
     net.run(S(1));
     assert_eq!(parameters(&net.sent_with(0, "RE-CONFIG"))[2], "out + in");
@@ -222,7 +222,7 @@ fn the_association_begins_anew_in_both_directions() {
     send_some(&mut net, 0, &[1, 1]);
     send_some(&mut net, 1, &[2, 2, 2]);
     let mark = net.log.len();
-    // Both sides have something in flight.
+    // Both sides have data in flight.
     reset_association(&mut net, 0);
     send_some(&mut net, 0, &[1]);
     send_some(&mut net, 1, &[2]);
@@ -230,7 +230,7 @@ fn the_association_begins_anew_in_both_directions() {
     assert_eq!(told(&net, 0), [Event::AssociationReset { outcome: Reconfigured::Performed }]);
     assert_eq!(told(&net, 1), [Event::AssociationReset { outcome: Reconfigured::Performed }]);
     assert_eq!((net.hosts[1].received.len(), net.hosts[0].received.len()), (3, 4));
-    // RFC 6525 5.2.4 G1, G2: the asker jumps half the circle, the other one goes on.
+    // RFC 6525 5.2.4 G1, G2: the requester's TSN advances by 2^31, the responder's TSN continues.
     let last = |h: usize| net.sent_since(h, mark).iter().flat_map(Sent::data).last().unwrap();
     assert_eq!((last(0).n, last(0).ssn), (3u32.wrapping_add(1 << 31), 0));
     assert_eq!((last(1).n, last(1).ssn), (4, 3), "sent before the reset");
@@ -240,7 +240,7 @@ fn the_association_begins_anew_in_both_directions() {
     let seen: Vec<_> = net.sent_since(1, mark).iter().flat_map(Sent::data).collect();
     assert_eq!((seen.last().unwrap().n, seen.last().unwrap().ssn), (5, 0));
     assert_eq!((net.hosts[1].received.len(), net.hosts[0].received.len()), (5, 5));
-    // And again, by the other one.
+    // A second reset, requested by the other side.
     reset_association(&mut net, 1);
     net.run(S(1));
     send_some(&mut net, 0, &[1]);
@@ -273,7 +273,7 @@ fn streams_are_added() {
     send_some(&mut net, 1, &[3]);
     net.run(S(1));
     assert_eq!((net.hosts[0].received.len(), net.hosts[1].received.len()), (1, 1));
-    // More than `inbound_streams` allows.
+    // Request more streams than `inbound_streams` allows.
     let now = net.now;
     net.am(0).add_streams(now, 4, 0).unwrap();
     net.run(S(1));
@@ -302,7 +302,7 @@ fn what_the_application_does_not_grant_is_denied() {
     assert_eq!(parameters(&net.sent_since(1, mark)), [both, "result 2", both]);
     assert_eq!(told(&net, 0).len(), 5);
     assert!(told(&net, 1).is_empty());
-    // All goes on as before.
+    // The streams continue as before.
     send_some(&mut net, 0, &[1]);
     net.run(S(1));
     assert_eq!(numbers(&net, 0, mark), [(1, 1)]);
@@ -338,7 +338,7 @@ fn one_request_at_a_time_and_none_that_makes_no_sense() {
     let now = net.now;
     assert_eq!(net.am(0).reset_association(now), Err(ReconfigError::NotAgreed));
     assert_eq!(net.am(1).add_streams(now, 1, 1), Err(ReconfigError::NotAgreed));
-    // One that does not know the chunk skips it (RFC 9260 3.2).
+    // Stream reconfiguration is not available with ns-2's procedures.
     let listed = config().procedures(polypath_proto::Procedures::Ns2).build().unwrap_err();
     assert_eq!(listed.parameter, "stream_reconfiguration");
 }
@@ -376,7 +376,7 @@ fn both_sides_may_ask_at_the_same_time() {
     let done = |incoming| streams_reset(incoming, &[], Reconfigured::Performed);
     assert_eq!(told(&net, 0), [done(true), done(false)]);
     assert_eq!(told(&net, 1), [done(true), done(false)]);
-    // Both want what only one can do: it fails, and either may try again.
+    // Only one of the two requests could be performed: both fail, and either side may try again.
     reset_association(&mut net, 0);
     reset_association(&mut net, 1);
     net.run(S(5));
@@ -412,7 +412,7 @@ fn the_peer_restarts_while_a_reset_is_on_its_way() {
     assert_eq!(net.hosts[1].received.len(), 2);
 }
 
-// A peer by hand.
+// Requests and responses built by hand.
 
 fn asked(net: &mut Net, hand: &Hand, asks: &[ReconfigParameter<'_>]) -> Vec<String> {
     let answers = hand.say(net, &|w| {
@@ -466,7 +466,7 @@ fn streams_that_do_not_exist_are_refused() {
 #[test]
 fn data_on_a_stream_that_is_being_reset_is_not_taken() {
     let (mut net, hand) = by_hand();
-    // Chunk 1 is missing; the stream is to be reset behind it; chunk 2 comes too early.
+    // Chunk 1 is missing; the stream is to be reset after it; chunk 2 arrives too early.
     let last_tsn = Tsn(hand.tsn);
     let reset = ReconfigParameter::OutgoingReset {
         request: hand.tsn,
@@ -485,7 +485,8 @@ fn data_on_a_stream_that_is_being_reset_is_not_taken() {
     assert_eq!(got, [b"data".to_vec(), b"early".to_vec()]);
 }
 
-/// A response to nothing, responses without TSNs, unknown and broken parameters, requests without end.
+/// A response without a request, responses without TSNs, unknown and malformed parameters, and
+/// thousands of requests.
 #[test]
 fn what_makes_no_sense_is_dropped() {
     let (mut net, hand) = by_hand();
@@ -501,7 +502,7 @@ fn what_makes_no_sense_is_dropped() {
     assert!(asked(&mut net, &hand, &[unknown, add]).is_empty(), "an unknown type stops");
     assert!(hand.say(&mut net, &|w| w.typed_chunk(130, 0, &[0, 15, 0, 9, 1]).unwrap()).is_empty());
     assert!(hand.say(&mut net, &|w| w.typed_chunk(130, 0, &[]).unwrap()).is_empty());
-    // The host asks, and the answer lacks what it needs.
+    // The response to the host's request lacks the TSNs.
     let number = hand.peer_tsn;
     reset_association(&mut net, 1);
     asked(&mut net, &hand, &[response(number, None)]);
@@ -514,8 +515,8 @@ fn what_makes_no_sense_is_dropped() {
     assert!(net.a(1).is_established());
 }
 
-/// A request that was long on its way is granted while the asker takes what was sent before; what the peer sends
-/// next overtakes the answer, and must not pass for that.
+/// A delayed request is performed while the requester still receives data sent before it; the
+/// peer's next data overtakes the response, and must not be taken for earlier data.
 #[test]
 fn what_overtakes_the_answer_to_a_reset_of_the_association_comes_again() {
     let mut net = joined();
@@ -546,7 +547,7 @@ fn what_overtakes_the_answer_to_a_reset_of_the_association_comes_again() {
     assert_eq!(streams, [1, 2, 2, 1], "{}", net.tail(40));
 }
 
-/// SACKs and DATA of the time before a reset of the association do no harm.
+/// SACKs and DATA from before an association reset are ignored.
 #[test]
 fn old_numbers_after_a_reset_are_dropped() {
     let (mut net, hand) = by_hand();
@@ -576,9 +577,9 @@ fn old_numbers_after_a_reset_are_dropped() {
     assert_eq!(net.hosts[1].received.len(), 2);
 }
 
-/// RFC 9260 6.2.1: SACKs may be late, and those from before a reset acknowledge TSNs that their sender has
-/// left behind by half of all numbers (RFC 6525 5.2.4 G1). However many resets of either side came in
-/// between, they are dropped.
+/// RFC 9260 6.2.1: SACKs may be late, and one from before a reset acknowledges TSNs that are half
+/// the number space behind their sender's current ones (RFC 6525 5.2.4 G1). They are dropped,
+/// however many resets of either side happened in between.
 #[test]
 fn a_sack_from_before_any_reset_is_dropped() {
     for askers in [[0, 1, 1, 0, 1], [0, 0, 0, 1, 0], [1, 0, 1, 0, 0]] {
@@ -631,8 +632,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 96, ..ProptestConfig::default() })]
 
-    /// Whatever is reset and added, over a network that loses, doubles and delays: every message arrives
-    /// once and in the order of its stream.
+    /// With any resets and additions, over a network that drops, duplicates and delays packets,
+    /// every message arrives once and in the order of its stream.
     #[test]
     fn no_message_is_lost_or_disordered(seed in any::<u64>(), loss in 0u64..30, steps in prop::collection::vec(step(), 1..40)) {
         let mut net = established(2, config().association_max_retrans(100).build().unwrap());
@@ -687,7 +688,7 @@ proptest! {
             }
             prop_assert_eq!(&got, sent, "{}", net.tail(30));
         }
-        // Both see the same numbers of streams.
+        // Both sides agree on the numbers of streams.
         prop_assert_eq!(net.a(0).outbound_streams(), net.a(1).inbound_streams());
         prop_assert_eq!(net.a(1).outbound_streams(), net.a(0).inbound_streams());
     }

@@ -1,11 +1,11 @@
-//! Where a retransmission goes, what is fast retransmitted again, and what is probed after a timeout:
-//! the policies and extensions of Caro 2006 (retransmission policies).
+//! The path of a retransmission, repeated fast retransmissions, and probes after a timeout: the
+//! policies and extensions of Caro 2006 (retransmission policies).
 
 use crate::common::*;
 use polypath_proto::policy::{loss, probing, retransmission};
 use polypath_proto::*;
 
-/// Two hosts, so many paths, no heartbeats of their own once all paths are confirmed.
+/// Two hosts, this number of paths, and no periodic HEARTBEATs once all paths are confirmed.
 fn quiet(paths: u8, config: ConfigBuilder) -> Net {
     let config = config.heartbeat_interval(None).build().unwrap();
     let mut net = established(paths, config);
@@ -13,7 +13,7 @@ fn quiet(paths: u8, config: ConfigBuilder) -> Net {
     net
 }
 
-/// The networks over which host 0 sent this DATA chunk, in order.
+/// Networks over which host 0 sent this DATA chunk, in order.
 fn ways(net: &Net, n: u32) -> Vec<u8> {
     net.sent_with(0, &format!("DATA {n}")).iter().map(Sent::net).collect()
 }
@@ -43,8 +43,8 @@ fn a_fast_retransmission_goes_where_the_policy_says() {
     }
 }
 
-/// Paper, 4.1: what times out on an alternate goes "to yet another alternate destination (if one
-/// exists; otherwise, the primary)".
+/// Paper, 4.1: a chunk that times out on an alternate is retransmitted "to yet another alternate
+/// destination (if one exists; otherwise, the primary)".
 #[test]
 fn timeout_retransmissions_take_the_paths_in_turn() {
     for (policy, ways_of_it) in
@@ -59,7 +59,7 @@ fn timeout_retransmissions_take_the_paths_in_turn() {
     }
 }
 
-/// RFC 9260 6.4: "an active destination"; a failed path is passed over by every policy.
+/// RFC 9260 6.4: "an active destination"; every policy skips a failed path.
 #[test]
 fn a_failed_path_is_passed_over() {
     for (policy, ways_of_it) in
@@ -94,7 +94,8 @@ fn without_an_alternate_the_same_path_serves() {
     assert_eq!(ways(&net, 1), [0, 0]);
 }
 
-/// Host 1 sends to a hand, chunks of 1000 bytes in packets of their own, a window of 20 and more.
+/// Host 1 sends chunks of 1000 bytes to a hand, one per packet, with a window of at least 20
+/// chunks.
 fn flow(config: ConfigBuilder) -> (Net, Hand) {
     let config = config.path_mtu(1060).initial_ssthresh(Some(30_000)).build().unwrap();
     let mut net = pair(1, config);
@@ -107,7 +108,7 @@ fn flow(config: ConfigBuilder) -> (Net, Hand) {
         acked += 1;
         hand.sack(&mut net, acked, &[]);
     }
-    // Numbers that are easier to read: the chunk that gets lost is 101.
+    // Acknowledge up to 100, so that the lost chunk is 101.
     while acked < 100 {
         acked += 1;
         hand.sack(&mut net, acked, &[]);
@@ -115,20 +116,21 @@ fn flow(config: ConfigBuilder) -> (Net, Hand) {
     (net, hand)
 }
 
-/// How often chunk 101 has been sent.
+/// Number of times chunk 101 has been sent.
 fn sendings(net: &Net) -> usize {
     net.sent_with(1, "DATA 101").len()
 }
 
-/// The highest chunk that had been sent when chunk 101 was last sent.
+/// The highest TSN sent before chunk 101 was last sent.
 fn highest_before_resending(net: &Net) -> u32 {
     let sent = net.sent(1);
     let last = sent.iter().rposition(|p| p.has("DATA 101")).unwrap();
     data_numbers(&sent[..last]).concat().into_iter().max().unwrap()
 }
 
-/// Paper, 4.3: "If the retransmission of x is also lost, the sender can detect the loss with another
-/// four missing reports. However, this time only sacks for packets greater than n can serve".
+/// Paper, 4.3: "If the retransmission of x is also lost, the sender can detect the loss with
+/// another four missing reports. However, this time only sacks for packets greater than n can
+/// serve".
 #[test]
 fn a_lost_fast_retransmission_is_fast_retransmitted_again() {
     for multiple in [false, true] {
@@ -142,21 +144,22 @@ fn a_lost_fast_retransmission_is_fast_retransmitted_again() {
         assert_eq!(sendings(&net), 1);
         gap(&mut net, 104);
         assert_eq!(sendings(&net), 2, "three missing reports");
-        // What was in flight at the fast retransmission says nothing of it.
+        // Chunks in flight at the fast retransmission are no missing reports for it.
         let n = highest_before_resending(&net);
         assert!(n > 110, "{n}");
         for to in 105..=n {
             gap(&mut net, to);
         }
         assert_eq!(sendings(&net), 2, "the packets up to {n} were in flight already");
-        // What left after it does; the third report finds it lost once more, if it may be.
+        // Chunks sent after it are; the third report finds it lost again, if the policy allows
+        // that.
         gap(&mut net, n + 1);
         gap(&mut net, n + 2);
         assert_eq!(sendings(&net), 2, "two reports");
         gap(&mut net, n + 3);
         assert_eq!(sendings(&net), if multiple { 3 } else { 2 }, "multiple: {multiple}");
         if multiple {
-            // The count begins anew, with a new recover point.
+            // The count starts again, with a new recover point.
             let again = highest_before_resending(&net);
             assert!(again > n + 3, "{again}");
             for to in n + 4..=again {
@@ -164,12 +167,12 @@ fn a_lost_fast_retransmission_is_fast_retransmitted_again() {
             }
             assert_eq!(sendings(&net), 3, "up to {again}");
         }
-        // The timeout would have come much later.
+        // T3-rtx would have expired much later.
         assert_eq!(net.a(1).path_stats(PathId(0)).unwrap().timeouts, 0);
     }
 }
 
-/// Two paths with HAR and hybrid retransmissions, one chunk lost on the primary.
+/// Two paths with this probing policy; one chunk is lost on the primary.
 fn after_a_timeout(probing: &'static policy::Answer<dyn policy::ProbingPolicy>) -> Net {
     let mut net = quiet(2, Config::builder().probing(probing));
     net.drop_once(&["DATA 1"]);
@@ -177,8 +180,9 @@ fn after_a_timeout(probing: &'static policy::Answer<dyn policy::ProbingPolicy>) 
     net
 }
 
-/// Paper, 4.1: "a heartbeat immediately to the destination on which a timeout occurred ... in addition
-/// to the normal data retransmission behavior"; its answer "help[s] reduce its recently doubled RTO".
+/// Paper, 4.1: "a heartbeat immediately to the destination on which a timeout occurred ... in
+/// addition to the normal data retransmission behavior"; its answer "help[s] reduce its recently
+/// doubled RTO".
 #[test]
 fn a_heartbeat_follows_a_timeout_and_brings_the_rto_down() {
     let mut net = after_a_timeout(&probing::AFTER_RTO);
@@ -199,8 +203,8 @@ fn a_heartbeat_follows_a_timeout_and_brings_the_rto_down() {
     assert_eq!(net.path(0, 0).rto, before * 2, "stale");
 }
 
-/// Paper, 6.1: "Each timeout (for data or heartbeats) on a particular destination increments an error
-/// count"; RFC 9260 8.3, 6.3.3 (E2).
+/// Paper, 6.1: "Each timeout (for data or heartbeats) on a particular destination increments an
+/// error count"; RFC 9260 8.3, 6.3.3 (E2).
 #[test]
 fn a_lost_heartbeat_after_a_timeout_counts_and_doubles() {
     let mut net = after_a_timeout(&probing::AFTER_RTO);
@@ -211,12 +215,12 @@ fn a_lost_heartbeat_after_a_timeout_counts_and_doubles() {
     net.drive_until(S(4), |net| net.a(0).path_stats(PathId(0)).unwrap().heartbeats_lost == 1);
     assert_eq!(net.path(0, 0).error_count, errors + 1);
     assert_eq!(net.path(0, 0).rto, before * 4);
-    // No further one of itself (RFC 9260 8.3: the heartbeat period; none here).
+    // Heartbeat After RTO sends no other one (RFC 9260 8.3: a heartbeat interval would; it is off).
     net.run(S(60));
     assert_eq!(net.sent_with(0, "HEARTBEAT").len(), 1);
 }
 
-/// ns-2's rule: where no other path is active, the retransmission itself probes the path.
+/// ns-2's rule: if no other path is active, the retransmission itself probes the path.
 #[test]
 fn no_heartbeat_follows_a_timeout_without_an_active_alternate() {
     for paths in [1, 2] {
@@ -238,7 +242,7 @@ fn no_heartbeat_follows_a_timeout_without_an_active_alternate() {
     }
 }
 
-/// Each T3 that expires sends its own, to the path where it did.
+/// Each expiry of T3-rtx sends a HEARTBEAT on the path that timed out.
 #[test]
 fn the_heartbeat_goes_to_the_path_that_timed_out() {
     let config = with("alternate").probing(&probing::AFTER_RTO);

@@ -1,4 +1,4 @@
-//! The graceful end and the abrupt one (RFC 9260 9).
+//! Graceful shutdown and abort (RFC 9260 9).
 
 use crate::common::*;
 use polypath_proto::wire::cause_code;
@@ -32,7 +32,7 @@ fn three_packets_end_an_association() {
     }
 }
 
-/// RFC 9260 9.2: everything given before is delivered first.
+/// RFC 9260 9.2: all data queued before the shutdown is delivered first.
 #[test]
 fn what_is_outstanding_is_delivered_first() {
     let mut net = open(1);
@@ -50,7 +50,8 @@ fn what_is_outstanding_is_delivered_first() {
     assert!(net.times(0, "DATA").last() < net.times(0, "SHUTDOWN").first());
 }
 
-/// RFC 9260 9.2: the other side delivers what it has, too, and takes nothing new.
+/// RFC 9260 9.2: the side that receives the SHUTDOWN also delivers its queued data, and accepts no
+/// new data.
 #[test]
 fn the_side_that_is_told_finishes_as_well() {
     let mut net = open(1);
@@ -66,7 +67,8 @@ fn the_side_that_is_told_finishes_as_well() {
     assert!(got.map(|r| r.payload.clone()).eq((0..30).map(|i| payload(i, 5000))));
 }
 
-/// RFC 9260 9.2: T2-shutdown makes up for what is lost, and 8.4 (5) for the last packet.
+/// RFC 9260 9.2: T2-shutdown recovers from a lost packet, and 8.4 (5) from the loss of the last
+/// one.
 #[test]
 fn each_lost_packet_of_the_shutdown_is_made_up_for() {
     for (lost, shutdowns, acks) in
@@ -85,7 +87,7 @@ fn each_lost_packet_of_the_shutdown_is_made_up_for() {
     }
 }
 
-/// RFC 9260 9.2: both sides begin, at the same time or nearly so.
+/// RFC 9260 9.2: both sides begin the shutdown, at the same time or nearly so.
 #[test]
 fn both_sides_may_begin() {
     for offset in 0..10 {
@@ -112,8 +114,8 @@ fn both_sides_may_begin() {
     }
 }
 
-/// RFC 9260 9.2: DATA in SHUTDOWN-SENT: "immediately respond with ... a SHUTDOWN chunk and restart the
-/// T2-shutdown timer".
+/// RFC 9260 9.2: DATA in SHUTDOWN-SENT: "immediately respond with ... a SHUTDOWN chunk and restart
+/// the T2-shutdown timer".
 #[test]
 fn data_after_our_shutdown_is_taken_and_answered_at_once() {
     let mut net = pair(1, Config::rfc9260());
@@ -124,19 +126,19 @@ fn data_after_our_shutdown_is_taken_and_answered_at_once() {
     let answers = hand.data(&mut net, 1);
     assert!(answers.iter().any(|p| p.has("SHUTDOWN 1")), "{}", net.tail(3));
     assert_eq!(net.hosts[1].received.len(), 1);
-    // T2 runs from here: nothing is sent until 1900 ms.
+    // T2 restarts now: nothing is sent until 1900 ms.
     let mark = net.log.len();
     net.run(MS(950));
     assert!(net.sent_since(1, mark).iter().all(|p| !p.has("SHUTDOWN")));
     net.run(MS(100));
     assert_eq!(net.script_since(mark), ["B SHUTDOWN 1"]);
-    // A gap needs a SACK beside the SHUTDOWN.
+    // A gap requires a SACK in addition to the SHUTDOWN.
     let answers = hand.data(&mut net, 3);
     assert!(answers.iter().any(|p| p.has("SACK 1 [2-2]")), "{}", net.tail(3));
     assert!(answers.iter().any(|p| p.has("SHUTDOWN 1")), "{}", net.tail(3));
 }
 
-/// RFC 9260 9.2: the SHUTDOWN's cumulative TSN ack counts.
+/// RFC 9260 9.2: the SHUTDOWN's cumulative TSN ack acknowledges data.
 #[test]
 fn a_shutdown_acknowledges_data() {
     let mut net = pair(1, Config::rfc9260());
@@ -150,8 +152,8 @@ fn a_shutdown_acknowledges_data() {
     assert!(net.saw(1, &Event::Drained));
 }
 
-/// pion up to 1.8 puts its own ack point into the SHUTDOWN: it acknowledges nothing then, and what is
-/// outstanding is still delivered.
+/// pion up to 1.8 puts its own ack point into the SHUTDOWN: such a SHUTDOWN acknowledges nothing,
+/// and outstanding data is still delivered.
 #[test]
 fn a_shutdown_that_acknowledges_what_was_never_sent_is_a_shutdown() {
     let mut net = pair(1, Config::rfc9260());
@@ -166,7 +168,7 @@ fn a_shutdown_that_acknowledges_what_was_never_sent_is_a_shutdown() {
     assert_eq!(answers[0].text(), "SHUTDOWN ACK");
 }
 
-/// RFC 9260 9.2: what has its place in other states only is ignored.
+/// RFC 9260 9.2: chunks that are valid in other states only are ignored.
 #[test]
 fn shutdown_chunks_out_of_place_are_ignored() {
     let mut net = pair(1, Config::rfc9260());
@@ -189,7 +191,7 @@ fn shutdown_chunks_out_of_place_are_ignored() {
     assert!(net.a(0).is_established());
 }
 
-/// RFC 9260 9.2: SHUTDOWN in SHUTDOWN-ACK-SENT: the SHUTDOWN ACK again.
+/// RFC 9260 9.2: in SHUTDOWN-ACK-SENT, another SHUTDOWN gets another SHUTDOWN ACK.
 #[test]
 fn a_repeated_shutdown_is_acknowledged_again() {
     let mut net = pair(1, Config::rfc9260());
@@ -208,7 +210,7 @@ fn a_shutdown_that_takes_too_long_is_aborted() {
     let hand = Hand::new(1).open(&mut net);
     net.shutdown(1);
     let mut mark = net.log.len();
-    // The peer lives, and answers everything but the SHUTDOWN.
+    // The peer is alive and answers everything but the SHUTDOWN.
     while net.closed(1).is_none() && net.now < Time::from_secs(400) {
         net.run(MS(100));
         let news = net.sent_since(1, mark);
@@ -220,8 +222,8 @@ fn a_shutdown_that_takes_too_long_is_aborted() {
     assert!(net.sent(1).iter().any(|p| p.has("ABORT") && p.tag == hand.tag));
 }
 
-/// RFC 9260 9.2: "The sender of the SHUTDOWN chunk MAY also start an overall guard timer"; the SHUTDOWN ACK is
-/// limited by Association.Max.Retrans, and then the peer is reported unreachable.
+/// RFC 9260 9.2: "The sender of the SHUTDOWN chunk MAY also start an overall guard timer"; the
+/// SHUTDOWN ACK is limited by Association.Max.Retrans, and then the peer is reported unreachable.
 #[test]
 fn the_receiver_of_a_shutdown_has_no_guard_timer() {
     for collision in [false, true] {
@@ -242,7 +244,7 @@ fn the_receiver_of_a_shutdown_has_no_guard_timer() {
     }
 }
 
-/// RFC 9260 9.2, 8.1: T2 counts as an error.
+/// RFC 9260 9.2, 8.1: each expiry of T2 counts as an error.
 #[test]
 fn a_shutdown_without_answers_ends_with_the_error_count() {
     let config = Config::builder().association_max_retrans(3).build().unwrap();
@@ -261,7 +263,7 @@ fn a_shutdown_without_answers_ends_with_the_error_count() {
     }
 }
 
-/// RFC 9260 9.2, 6.4: what is repeated goes to another address.
+/// RFC 9260 9.2, 6.4: retransmissions use another address.
 #[test]
 fn a_shutdown_gets_through_on_the_other_path() {
     let mut net = open(2);
@@ -271,9 +273,9 @@ fn a_shutdown_gets_through_on_the_other_path() {
     assert_eq!((net.closed(0), net.closed(1)), (GRACEFUL, GRACEFUL));
 }
 
-/// RFC 9260 6.4: "... to the same destination transport address from which it received the control chunk
-/// to which it is replying"; and what starts the end takes no path that is known to be in trouble: before
-/// the failover is complete the retransmissions have left it already.
+/// RFC 9260 6.4: "... to the same destination transport address from which it received the control
+/// chunk to which it is replying". A SHUTDOWN is not sent on a path with errors, even if it has not
+/// failed yet: its retransmissions have moved to another path by then.
 #[test]
 fn a_shutdown_avoids_a_path_that_has_failed_or_is_about_to() {
     for path_max_retrans in [0, 5] {
@@ -293,7 +295,7 @@ fn a_shutdown_avoids_a_path_that_has_failed_or_is_about_to() {
     }
 }
 
-/// Association::shutdown before the association is up.
+/// `Association::shutdown` before the association is established.
 #[test]
 fn a_shutdown_before_the_association_is_up_waits_for_it() {
     let mut net = pair(1, Config::rfc9260());
@@ -309,7 +311,7 @@ fn a_shutdown_before_the_association_is_up_waits_for_it() {
     assert_eq!(net.hosts[1].received[0].payload, payload(1, 5000));
 }
 
-/// What was received before the end can be read after it.
+/// Data received before the end can be read after it.
 #[test]
 fn the_last_data_can_be_read_after_the_end() {
     for abort in [false, true] {
@@ -356,7 +358,7 @@ fn an_abort_tells_its_reason() {
     assert!(net.hosts.iter_mut().all(|h| h.endpoint.poll_timeout().is_none()));
 }
 
-/// RFC 9260 9.1: an ABORT is short, whatever the reason.
+/// RFC 9260 9.1: an ABORT fits into a packet, however long its reason is.
 #[test]
 fn a_long_reason_is_cut() {
     let mut net = open(1);
@@ -366,7 +368,8 @@ fn a_long_reason_is_cut() {
     assert!(matches!(net.closed(1), Some(CloseReason::PeerAbort { .. })));
 }
 
-/// RFC 9260 9.1: in each state; before the peer's tag is known there is nobody to tell.
+/// RFC 9260 9.1: an abort is possible in each state; no ABORT is sent before the peer's tag is
+/// known.
 #[test]
 fn an_abort_is_possible_at_any_time() {
     let mut net = pair(1, Config::rfc9260());
@@ -394,7 +397,7 @@ fn an_abort_is_possible_at_any_time() {
     assert_eq!(net.closed(1), Some(CloseReason::LocalAbort));
 }
 
-/// RFC 9260 9.1: after a release the peer is told, and the place is free at once.
+/// RFC 9260 9.1: releasing an association aborts it, and a new one can be opened at once.
 #[test]
 fn a_released_association_is_aborted() {
     let mut net = open(1);
@@ -409,7 +412,7 @@ fn a_released_association_is_aborted() {
     assert_eq!(aborted(ids[1]), None);
 }
 
-/// RFC 9260 9.2: a window that is closed does not stop a shutdown for ever.
+/// RFC 9260 9.2: a closed window does not delay a shutdown for ever.
 #[test]
 fn a_shutdown_with_a_slow_reader() {
     let config = Config::builder().receive_buffer(8000).build().unwrap();

@@ -1,12 +1,12 @@
-//! Which stream's message leaves next (RFC 8260 3), with and without interleaving.
+//! The order in which the messages of streams are sent (RFC 8260 3), with and without interleaving.
 
 use crate::common::*;
 use polypath_proto::policy::{Answer, find};
 use polypath_proto::policy::{StreamScheduler, stream_scheduler};
 use polypath_proto::{Config, Message, SendError, StreamId};
 
-/// Gives all of these to `send` before the association is up, and lets it come up: what leaves then, as
-/// (stream, payload bytes) for each chunk of each packet.
+/// Queues these messages before the association is established. Returns what is sent then: (stream,
+/// payload bytes) for each chunk of each packet.
 fn leaves(
     scheduler: &str,
     interleaving: bool,
@@ -66,7 +66,8 @@ fn in_turn() {
     }
 }
 
-/// RFC 8260 3.3: "only switches streams when starting to fill a new packet", and bundles no two.
+/// RFC 8260 3.3: "only switches streams when starting to fill a new packet", and never bundles two
+/// streams.
 #[test]
 fn in_turn_by_packets() {
     let packets = leaves("round-robin-packet", false, &[], &short());
@@ -84,7 +85,7 @@ fn the_most_important_first() {
     assert_eq!(streams(&packets), [1, 2, 1, 2, 1, 2, 1, 2, 0, 0, 0, 0]);
 }
 
-/// RFC 8260 3.5: shares of bytes, not of messages.
+/// RFC 8260 3.5: equal shares of bytes, not of messages.
 #[test]
 fn equal_shares_of_the_capacity() {
     let messages: Vec<(u16, usize)> =
@@ -97,7 +98,7 @@ fn equal_shares_of_the_capacity() {
     }
 }
 
-/// RFC 8260 3.6: in proportion to the weights, as long as all have something to send.
+/// RFC 8260 3.6: in proportion to the weights, as long as all streams have data queued.
 #[test]
 fn weighted_shares() {
     let messages: Vec<(u16, usize)> = (0..40).map(|n| (n / 20, 500)).collect();
@@ -107,7 +108,7 @@ fn weighted_shares() {
     assert!((17..=19).contains(&of_first), "{order:?}");
 }
 
-/// A message that has begun goes on to its end where chunks cannot be interleaved (RFC 8260 3).
+/// A message that has begun is sent to its end if chunks cannot be interleaved (RFC 8260 3).
 #[test]
 fn a_long_message_holds_up_the_others_without_interleaving_only() {
     let messages = [(0, 10_000), (1, 200), (1, 201)];
@@ -116,7 +117,7 @@ fn a_long_message_holds_up_the_others_without_interleaving_only() {
     assert_eq!(order[order.len() - 2..], [1, 1], "{order:?}");
     let packets = leaves("round-robin", true, &[], &messages);
     assert_eq!(streams(&packets)[..4], [0, 1, 0, 1]);
-    // An important message overtakes one that has begun.
+    // A message of higher priority overtakes one that has begun.
     let packets = leaves("priority", true, &[(0, 1), (1, 0)], &messages);
     assert_eq!(streams(&packets)[..3], [1, 1, 0]);
 }

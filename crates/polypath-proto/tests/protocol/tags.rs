@@ -6,7 +6,7 @@ use polypath_proto::*;
 
 const TAG: u32 = 0x1234_5678;
 
-/// What a listening endpoint without associations answers to a packet with this tag.
+/// Packets with which a listening endpoint without associations answers a packet with this tag.
 fn answers(tag: u32, chunks: &dyn Fn(&mut PacketWriter<'_>)) -> Vec<Sent> {
     let mut net = pair(1, Config::rfc9260());
     let answers = Hand::new(1).say_with_tag(&mut net, tag, chunks);
@@ -40,7 +40,7 @@ fn strangers_get_an_abort_with_their_own_tag() {
     assert_eq!(one_answer(TAG, &|w| w.typed_chunk(0xc3, 0, b"?").unwrap()), abort);
 }
 
-/// RFC 9260 8.4 (2), (6), (7): discarded, wherever in the packet they stand.
+/// RFC 9260 8.4 (2), (6), (7): discarded, wherever these chunks are in the packet.
 #[test]
 fn some_strangers_get_no_answer() {
     type Write = fn(&mut PacketWriter<'_>);
@@ -61,7 +61,7 @@ fn some_strangers_get_no_answer() {
             .is_empty()
         );
     }
-    // Nothing at all.
+    // A packet without chunks.
     assert!(answers(TAG, &|_| {}).is_empty());
 }
 
@@ -75,7 +75,7 @@ fn a_strange_shutdown_ack_is_completed() {
         w.shutdown_ack().unwrap();
     });
     assert_eq!(company, complete);
-    // (5) comes before (6) and (7).
+    // (5) takes precedence over (6) and (7).
     let company = one_answer(TAG, &|w| {
         w.cookie_ack().unwrap();
         w.error(|c| c.stale_cookie(7)).unwrap();
@@ -84,14 +84,14 @@ fn a_strange_shutdown_ack_is_completed() {
     assert_eq!(company, complete);
 }
 
-/// RFC 9260 8.4 (3), (8): an INIT "with a Verification Tag set to 0" is processed; one with another tag is
-/// answered by an ABORT that reflects it.
+/// RFC 9260 8.4 (3), (8): an INIT "with a Verification Tag set to 0" is processed; one with another
+/// tag is answered by an ABORT that reflects it.
 #[test]
 fn an_init_with_a_tag_is_out_of_the_blue() {
     let hand = Hand::new(1);
     let init = |w: &mut PacketWriter<'_>| w.init(&hand.fields(), |_| Ok(())).unwrap();
     assert_eq!(one_answer(TAG, &init), ("ABORT T".to_owned(), TAG));
-    // RFC 9260 8.5: for an association, it is a packet with a wrong tag.
+    // RFC 9260 8.5: an association discards it as a packet with a wrong tag.
     let mut net = pair(1, Config::rfc9260());
     let hand = hand.clone().open(&mut net);
     for tag in [TAG, hand.peer_tag] {
@@ -100,7 +100,7 @@ fn an_init_with_a_tag_is_out_of_the_blue() {
     assert!(net.a(1).is_established());
 }
 
-/// RFC 9260 3.1: "Source Port Number 0 MUST NOT be used", nor the destination's.
+/// RFC 9260 3.1: "Source Port Number 0 MUST NOT be used"; the same holds for the destination port.
 #[test]
 fn port_zero_is_not_used() {
     let mut net = pair(1, Config::rfc9260());
@@ -121,8 +121,8 @@ fn port_zero_is_not_used() {
     assert_eq!(net.hosts[1].endpoint.stats().malformed, 3);
 }
 
-/// RFC 9260 8.4 (2): "If the OOTB packet contains an ABORT chunk, the receiver MUST silently discard the OOTB
-/// packet"; 8.5.1 B: so where the tag is not the association's.
+/// RFC 9260 8.4 (2): "If the OOTB packet contains an ABORT chunk, the receiver MUST silently
+/// discard the OOTB packet"; 8.5.1 B: so it does if the tag is not the association's.
 #[test]
 fn a_cookie_echo_with_an_abort_is_discarded() {
     for restart in [false, true] {
@@ -141,19 +141,19 @@ fn a_cookie_echo_with_an_abort_is_discarded() {
         assert!(answers.is_empty());
         assert_eq!(net.hosts[1].events.len(), events);
         assert_eq!(net.hosts[1].endpoint.associations().count(), usize::from(restart));
-        // The cookie is as good as before.
+        // The cookie is still valid.
         assert_eq!(hand.echo(&mut net)[0].text(), "COOKIE ACK");
     }
 }
 
-/// RFC 9260 8.4 (4): a cookie that is not this endpoint's.
+/// RFC 9260 8.4 (4): a cookie that this endpoint did not issue is discarded.
 #[test]
 fn strange_cookies_are_discarded() {
     assert!(answers(TAG, &|w| w.cookie_echo(&[1; 100]).unwrap()).is_empty());
     assert!(answers(TAG, &|w| w.cookie_echo(&[]).unwrap()).is_empty());
 }
 
-/// RFC 9260 8.5.1 A: with tag 0 a packet holds an INIT and nothing else, or is silently discarded.
+/// RFC 9260 8.5.1 A: a packet with tag 0 consists of a single INIT, or is silently discarded.
 #[test]
 fn tag_zero_is_for_inits_alone() {
     assert!(answers(0, &data).is_empty());
@@ -161,7 +161,7 @@ fn tag_zero_is_for_inits_alone() {
     assert!(answers(0, &|w| w.cookie_echo(b"no cookie of ours at all").unwrap()).is_empty());
 }
 
-/// RFC 9260 8.4 (1): never answer to or from a group.
+/// RFC 9260 8.4 (1): packets from addresses that are not unicast get no answer.
 #[test]
 fn groups_are_not_answered() {
     let mut net = pair(1, Config::rfc9260());
@@ -171,7 +171,7 @@ fn groups_are_not_answered() {
     }
 }
 
-/// RFC 9260 8.4 (3): a port where nobody is; the tag of the answer is the INIT's own.
+/// RFC 9260 8.4 (3): the ABORT for an INIT to an unused port has the INIT's initiate tag.
 #[test]
 fn an_init_to_a_port_without_endpoint_is_aborted() {
     let mut net = pair(1, Config::rfc9260());
@@ -184,7 +184,7 @@ fn an_init_to_a_port_without_endpoint_is_aborted() {
     assert_eq!((answers[0].text(), answers[0].tag), ("ABORT".into(), hand.tag));
 }
 
-/// RFC 9260 6.8: a wrong CRC32c is as good as nothing.
+/// RFC 9260 6.8: a packet with a wrong CRC32c is discarded.
 #[test]
 fn damaged_packets_are_counted_and_dropped() {
     let mut net = pair(1, Config::rfc9260());
@@ -215,7 +215,8 @@ fn a_wrong_tag_is_counted_and_dropped() {
     assert!(net.a(1).is_established());
 }
 
-/// RFC 9260 8.5.1 B: our tag without the T bit, or the peer's with it; nothing else.
+/// RFC 9260 8.5.1 B: the receiver's tag without the T bit, or the sender's with it; no other
+/// combination.
 #[test]
 fn an_abort_counts_with_the_right_tag_and_t_bit() {
     for (own, t_bit, counts) in
@@ -232,7 +233,7 @@ fn an_abort_counts_with_the_right_tag_and_t_bit() {
     }
 }
 
-/// RFC 9260 8.5.1 C: as for an ABORT, and only in SHUTDOWN-ACK-SENT.
+/// RFC 9260 8.5.1 C: the same rule as for an ABORT, and only in SHUTDOWN-ACK-SENT.
 #[test]
 fn a_shutdown_complete_counts_with_the_right_tag_and_t_bit() {
     for (own, t_bit, counts) in
@@ -250,8 +251,8 @@ fn a_shutdown_complete_counts_with_the_right_tag_and_t_bit() {
     }
 }
 
-/// RFC 9260 8.5.1 E, 9.2: while we open an association, a SHUTDOWN ACK of an old one is completed, and
-/// the attempt goes on.
+/// RFC 9260 8.5.1 E, 9.2: while an association is being opened, a SHUTDOWN ACK of an old one is
+/// answered by a SHUTDOWN COMPLETE, and the attempt continues.
 #[test]
 fn a_shutdown_ack_of_an_old_association_is_completed_while_opening() {
     let mut net = pair(1, Config::rfc9260());
@@ -263,7 +264,7 @@ fn a_shutdown_ack_of_an_old_association_is_completed_while_opening() {
         let answers = hand.say_with_tag(&mut net, TAG, &|w| w.shutdown_ack().unwrap());
         assert_eq!(answers.len(), 1, "in {}", if echoed { "COOKIE-ECHOED" } else { "COOKIE-WAIT" });
         assert_eq!((answers[0].text(), answers[0].tag), ("SHUTDOWN COMPLETE T".into(), TAG));
-        // Wherever it stands in the packet, and if the tags happen to be the same.
+        // This holds wherever the chunk is in the packet, and if the tags happen to be the same.
         for tag in [TAG, hand.peer_tag] {
             let answers = hand.say_with_tag(&mut net, tag, &|w| {
                 w.heartbeat_ack(b"?").unwrap();
@@ -277,7 +278,7 @@ fn a_shutdown_ack_of_an_old_association_is_completed_while_opening() {
     assert!(net.a(0).is_established());
 }
 
-/// RFC 9260 9.2, 8.4 (5): the peer of a shutdown restarted in its last moment and calls again.
+/// RFC 9260 9.2, 8.4 (5): the peer restarts at the end of a shutdown and connects again.
 #[test]
 fn a_peer_that_restarts_during_the_shutdown_gets_through() {
     let mut net = pair(1, Config::rfc9260());
@@ -295,7 +296,7 @@ fn a_peer_that_restarts_during_the_shutdown_gets_through() {
     assert_eq!(old, Some(CloseReason::Graceful));
 }
 
-/// RFC 9260 8.4: a closed association is none; its peer hears so.
+/// RFC 9260 8.4: a closed association counts as none, and its peer gets an ABORT.
 #[test]
 fn packets_for_a_closed_association_are_out_of_the_blue() {
     let mut net = pair(1, Config::rfc9260());
@@ -306,7 +307,7 @@ fn packets_for_a_closed_association_are_out_of_the_blue() {
     assert_eq!((answers[0].text(), answers[0].tag), ("ABORT T".into(), hand.peer_tag));
 }
 
-/// RFC 9260 8.5: the tag says which association is meant, the address does not have to.
+/// RFC 9260 8.5: the tag, along with the ports, selects the association; the address need not.
 #[test]
 fn every_association_has_tags_of_its_own() {
     let mut net = pair(1, Config::rfc9260());
@@ -319,14 +320,14 @@ fn every_association_has_tags_of_its_own() {
         hand.data(&mut net, 1);
     }
     assert_eq!(net.hosts[1].received.len(), 3);
-    // The right tag from the wrong port is nobody's.
+    // The right tag from the wrong port matches no association.
     let mixed = Hand { port: 4000, ..first };
     mixed.data(&mut net, 2);
     assert_eq!(net.hosts[1].received.len(), 3);
 }
 
-/// What arrives between the application's ABORT and its leaving is no stranger's: an answer with the T bit
-/// would leave first, and say no reason.
+/// A packet that arrives between the application's abort and the sending of the ABORT is not out of
+/// the blue: an answer with the T bit would be sent first, without the reason.
 #[test]
 fn an_abort_is_not_overtaken_by_an_answer_to_strangers() {
     let mut net = pair(1, Config::rfc9260());

@@ -1,5 +1,6 @@
-//! Associations that somebody else wants: who gets an INIT ACK with this side's tag, and which addresses are
-//! the peer's after a collision or a restart (RFC 9260 5.1.2, 5.2, 5.4; RFC 5062).
+//! Attempts to take over an association: which addresses get an INIT ACK with the local tag, and
+//! which addresses belong to the peer after a collision or a restart (RFC 9260 5.1.2, 5.2, 5.4; RFC
+//! 5062).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +10,7 @@ use polypath_proto::*;
 
 const THIEF: fn() -> Hand = || Hand { ip: v4(0, 55), tag: 4711, ..Hand::new(0) };
 
-/// The address parameters of an INIT or INIT ACK.
+/// Writes the address parameters of an INIT or INIT ACK.
 fn list(p: &mut ParameterWriter<'_>, addresses: &[IpAddr]) {
     addresses.iter().for_each(|ip| p.address(*ip).unwrap());
 }
@@ -18,7 +19,7 @@ fn inits_to(net: &Net, mark: usize) -> Vec<SocketAddr> {
     net.log[mark..].iter().filter(|p| p.has("INIT ACK")).map(|p| p.to).collect()
 }
 
-/// The addresses of the peer that host `h` has paths to.
+/// The peer's addresses to which host `h` has paths.
 fn remotes(net: &Net, h: usize) -> Vec<(IpAddr, PathState)> {
     let there = net.a(h).paths().filter(|p| p.state != PathState::Removed);
     there.map(|p| (p.remote, p.state)).collect()
@@ -33,9 +34,9 @@ fn open_listing(mut hand: Hand, net: &mut Net, addresses: &[IpAddr]) -> Hand {
     hand
 }
 
-/// RFC 9260 5.2.1 (1): "The packet containing the INIT ACK chunk MUST only be sent to an address passed by the
-/// upper layer in the request to initialize the association". It has the tag with which the association can be
-/// opened in the peer's place.
+/// RFC 9260 5.2.1 (1): "The packet containing the INIT ACK chunk MUST only be sent to an address
+/// passed by the upper layer in the request to initialize the association". Its initiate tag would
+/// allow a third party to open the association in the peer's place.
 #[test]
 fn in_cookie_wait_an_init_ack_goes_only_to_an_address_that_was_named() {
     for udp in [false, true] {
@@ -50,15 +51,16 @@ fn in_cookie_wait_an_init_ack_goes_only_to_an_address_that_was_named() {
         let mark = net.log.len();
         assert!(THIEF().init(&mut net, &|p| list(p, &[victim.ip])).is_empty());
         assert_eq!(inits_to(&net, mark), [named], "udp {udp}");
-        // Nothing that it names was named by the application.
+        // The application passed none of the addresses that this INIT lists.
         let mark = net.log.len();
         THIEF().init(&mut net, &|p| list(p, &[v4(0, 56)]));
         assert_eq!(inits_to(&net, mark), []);
     }
 }
 
-/// RFC 9260 5.2.1 (1), RFC 6951: under UDP the port belongs to the address that was named. Another program on
-/// the peer's host, or another host behind its NAT, gets no INIT ACK with this side's tag.
+/// RFC 9260 5.2.1 (1), RFC 6951: with UDP encapsulation, the port is part of the address that the
+/// application passed. Another program on the peer's host, or another host behind its NAT, gets no
+/// INIT ACK with the local tag.
 #[test]
 fn while_opening_an_init_ack_goes_to_no_other_udp_port_of_the_peer() {
     for echoed in [false, true] {
@@ -87,8 +89,8 @@ fn while_opening_an_init_ack_goes_to_no_other_udp_port_of_the_peer() {
     }
 }
 
-/// RFC 9260 5.2.1 (1) to (3), 5.1.2 D: both sides open at once, each over an address that the other one has
-/// not named.
+/// RFC 9260 5.2.1 (1) to (3), 5.1.2 D: both sides open the association at once, each over an
+/// address that the other side's application did not pass.
 #[test]
 fn both_sides_open_at_once_over_different_addresses() {
     let mut net = Setup { paths: 2, listens: [true, true], ..Setup::default() }.build();
@@ -106,8 +108,9 @@ fn both_sides_open_at_once_over_different_addresses() {
     assert!((0..2).all(|h| net.hosts[h].received.len() == 1));
 }
 
-/// RFC 9260 5.2.2: "If new addresses are added to the association, the endpoint MUST respond with an ABORT",
-/// also where no more paths are allowed. Those that the peer has listed are not new, with a path or without.
+/// RFC 9260 5.2.2: "If new addresses are added to the association, the endpoint MUST respond with
+/// an ABORT", even if the association has `max_paths` paths. An address that the peer has listed is
+/// not new, whether it has a path or not.
 #[test]
 fn a_restart_brings_no_new_address_however_many_paths_there_are() {
     let mut net = pair(1, Config::builder().max_paths(2).build().unwrap());
@@ -119,7 +122,7 @@ fn a_restart_brings_no_new_address_however_many_paths_there_are() {
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0].causes(), [cause_code::RESTART_WITH_NEW_ADDRESSES]);
     assert_eq!(answers[0].tag, thief.tag);
-    // Without a path, but the peer's: a restart, from wherever it begins.
+    // A restart may begin at each address that the peer has listed, even one without a path.
     for ip in listed {
         let again = Hand { tag: 99, ip, ..hand.clone() };
         assert!(again.init(&mut net, &|p| list(p, &listed))[0].has("INIT ACK"), "{ip}");
@@ -128,7 +131,7 @@ fn a_restart_brings_no_new_address_however_many_paths_there_are() {
     assert_eq!(net.hosts[1].received.len(), 1);
 }
 
-/// RFC 9260 5.1.2, 5.2.2: an address that no local address reaches is the peer's all the same.
+/// RFC 9260 5.1.2, 5.2.2: an address that no local address reaches still belongs to the peer.
 #[test]
 fn a_peer_with_an_address_of_another_family_may_restart() {
     let mut net = pair(1, Config::rfc9260());
@@ -140,9 +143,9 @@ fn a_peer_with_an_address_of_another_family_may_restart() {
     assert_eq!(net.hosts[1].received.len(), 1);
 }
 
-/// RFC 9260 5.2 C, 5.3.1, 3.3.2: an INIT with the peer's own tag is a late copy of the one that opened the
-/// association. It "MUST NOT change the state of any existing association", whatever addresses have gone
-/// since.
+/// RFC 9260 5.2 C, 5.3.1, 3.3.2: an INIT with the peer's own tag is a late copy of the one that
+/// opened the association. It "MUST NOT change the state of any existing association", even if the
+/// peer has removed addresses since.
 #[test]
 fn a_late_copy_of_the_peers_init_ends_nothing() {
     let config = Config::builder().authentication(true).dynamic_addresses(true).build().unwrap();
@@ -159,7 +162,7 @@ fn a_late_copy_of_the_peers_init_ends_nothing() {
     assert!(net.a(0).is_established() && net.a(1).is_established());
 }
 
-/// A peer at two addresses, both confirmed, and its second address.
+/// A peer with two addresses, both confirmed: the hand at its first and at its second address.
 fn two_addresses(net: &mut Net) -> (Hand, Hand) {
     let second = v4(1, 98);
     let hand = open_listing(Hand::new(1), net, &[Hand::new(1).ip, second]);
@@ -172,8 +175,8 @@ fn two_addresses(net: &mut Net) -> (Hand, Hand) {
     (hand, elsewhere)
 }
 
-/// RFC 9260 5.2.4 A, 5.1.2: after a restart the peer has the addresses of the new INIT. Whoever has the others
-/// by now gets nothing, and cannot end the association.
+/// RFC 9260 5.2.4 A, 5.1.2: after a restart the peer has only the addresses of the new INIT. A host
+/// that uses one of the others by now gets nothing, and cannot end the association.
 #[test]
 fn after_a_restart_an_address_that_is_not_listed_is_the_peers_no_more() {
     let mut net = pair(2, Config::rfc9260());
@@ -185,16 +188,16 @@ fn after_a_restart_an_address_that_is_not_listed_is_the_peers_no_more() {
     net.send(1, 0, payload(1, 30_000)).unwrap();
     net.run(S(100));
     assert!(net.log[mark..].iter().all(|p| p.to.ip() != elsewhere.ip), "{}", net.tail(20));
-    // It is free for another peer.
+    // Another peer may use the address.
     let id = net.id(1);
     open_listing(Hand { tag: 5, ..elsewhere }, &mut net, &[]);
     assert_eq!(net.hosts[1].endpoint.associations().count(), 2);
     assert!(net.hosts[1].endpoint.association(id).is_some());
 }
 
-/// RFC 9260 5.2.4 A: "treated the same as if it received an ABORT chunk followed by a new COOKIE ECHO"; 5.4 (2):
-/// "the only CONFIRMED address is the address to which the packet containing the INIT ACK chunk was sent",
-/// wherever the COOKIE ECHO comes from.
+/// RFC 9260 5.2.4 A: "treated the same as if it received an ABORT chunk followed by a new COOKIE
+/// ECHO"; 5.4 (2): "the only CONFIRMED address is the address to which the packet containing the
+/// INIT ACK chunk was sent", whichever address the COOKIE ECHO was sent from.
 #[test]
 fn a_restart_confirms_only_the_address_that_got_the_init_ack() {
     for echo_from_second in [false, true] {
@@ -208,7 +211,7 @@ fn a_restart_confirms_only_the_address_that_got_the_init_ack() {
         assert!(net.saw(1, &Event::Restarted));
         let (active, unconfirmed) = (PathState::Active, PathState::Unconfirmed);
         assert_eq!(remotes(&net, 1), [(hand.ip, active), (elsewhere.ip, unconfirmed)]);
-        // It is asked, and answers.
+        // The unconfirmed address gets a HEARTBEAT and answers it.
         net.run(MS(1));
         let log = net.log.clone();
         Hand { ip: elsewhere.ip, ..again }.answer_heartbeats(&mut net, &log);
@@ -216,8 +219,9 @@ fn a_restart_confirms_only_the_address_that_got_the_init_ack() {
     }
 }
 
-/// RFC 9260 5.1.2 C: "The receiver SHOULD use only these transport addresses": what the application has named
-/// and the peer does not list is not the peer's, whether it answers or calls.
+/// RFC 9260 5.1.2 C: "The receiver SHOULD use only these transport addresses": an address that the
+/// application passed and the peer does not list is not the peer's, whether the list is in an INIT
+/// ACK or in an INIT of a collision.
 #[test]
 fn an_address_that_the_peer_does_not_list_is_left() {
     for collision in [false, true] {
@@ -259,8 +263,8 @@ fn an_address_that_the_peer_does_not_list_is_left() {
     }
 }
 
-/// RFC 9260 5.2.2: the tie tags are "populated with a random value"; RFC 5062 3.3: whoever gets a cookie for a
-/// restart does not learn the tags of the association.
+/// RFC 9260 5.2.2: the tie tags are "populated with a random value"; RFC 5062 3.3: a cookie for a
+/// restart does not reveal the association's tags to its receiver.
 #[test]
 fn a_cookie_does_not_show_the_tags_of_the_association() {
     let mut net = pair(1, Config::rfc9260());
@@ -277,8 +281,8 @@ fn a_cookie_does_not_show_the_tags_of_the_association() {
     assert!(!shows(hand.peer_tag) && !shows(hand.tag));
 }
 
-/// RFC 9260 5.1.2 D: an INIT ACK from an address that was not named belongs to the association if it lists one
-/// that was. The cookie goes to that one.
+/// RFC 9260 5.1.2 D: an INIT ACK from an address that the application did not pass belongs to the
+/// association if it lists one that the application passed. The COOKIE ECHO is sent to that one.
 #[test]
 fn an_init_ack_may_come_from_another_address_of_the_peer() {
     for lists in [true, false] {

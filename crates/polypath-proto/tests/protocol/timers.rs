@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::*;
 use polypath_proto::*;
 
-/// Host 1 sends to a hand; no heartbeats, which would measure and back off too.
+/// Host 1 sends to a hand, without HEARTBEATs, which would also give samples and double the RTO.
 struct Flow {
     net: Net,
     hand: Hand,
@@ -20,7 +20,7 @@ impl Flow {
         Self { net, hand, sent: 0 }
     }
 
-    /// One chunk in a packet of its own.
+    /// Sends one chunk in a packet of its own.
     fn send(&mut self) -> u32 {
         self.sent += 1;
         self.net.send(1, 0, payload(self.sent, 1452)).unwrap();
@@ -31,7 +31,7 @@ impl Flow {
         self.hand.sack(&mut self.net, cumulative, gaps);
     }
 
-    /// One chunk, acknowledged after this time.
+    /// Sends one chunk, which is acknowledged after this time.
     fn round(&mut self, rtt: Duration) {
         let n = self.send();
         self.net.run(rtt);
@@ -81,7 +81,7 @@ fn the_rto_has_bounds() {
     assert_eq!(flow.rto(), S(2), "RTO.Max");
 }
 
-/// RFC 9260 6.3.1 C4: one measurement each round trip.
+/// RFC 9260 6.3.1 C4: one measurement per round trip.
 #[test]
 fn one_chunk_each_round_trip_is_measured() {
     let mut flow = Flow::new(quick());
@@ -99,7 +99,7 @@ fn one_chunk_each_round_trip_is_measured() {
     assert_eq!(samples(&flow), 2);
 }
 
-/// RFC 9260 6.3.1: a chunk acknowledged by a gap block measures as well.
+/// RFC 9260 6.3.1: a chunk acknowledged by a gap ack block gives a sample as well.
 #[test]
 fn a_gap_block_ends_the_measurement() {
     let mut flow = Flow::new(quick());
@@ -116,7 +116,7 @@ fn a_gap_block_ends_the_measurement() {
     assert_eq!(flow.net.path(1, 0).srtt, Some(MS(45)));
 }
 
-/// RFC 9260 6.3.1 C5, Karn: what was retransmitted measures nothing, and the RTO stays backed off.
+/// RFC 9260 6.3.1 C5, Karn: a retransmitted chunk gives no sample, and the RTO stays backed off.
 #[test]
 fn a_retransmitted_chunk_is_not_measured() {
     let mut flow = Flow::new(quick());
@@ -133,8 +133,8 @@ fn a_retransmitted_chunk_is_not_measured() {
     assert!(flow.rto() < MS(300), "{:?}", flow.rto());
 }
 
-/// RFC 8961 4 (3): "The backoff SHOULD be removed after [...] an RTO passes without detecting additional
-/// losses", although nothing was measured (RFC 9260 6.3.1 C5).
+/// RFC 8961 4 (3): "The backoff SHOULD be removed after [...] an RTO passes without detecting
+/// additional losses", although nothing was measured (RFC 9260 6.3.1 C5).
 #[test]
 fn the_rto_is_computed_anew_when_data_arrives_for_an_rto() {
     let mut flow = Flow::new(quick());
@@ -153,8 +153,8 @@ fn the_rto_is_computed_anew_when_data_arrives_for_an_rto() {
     assert_eq!((stats.rtt_samples, stats.timeouts, flow.rto()), (1, 1, MS(300)));
 }
 
-/// RFC 9260 6.1: "the sender MUST restart the timer if the earliest (i.e., lowest TSN) outstanding DATA
-/// chunk sent to that address is being retransmitted".
+/// RFC 9260 6.1: "the sender MUST restart the timer if the earliest (i.e., lowest TSN) outstanding
+/// DATA chunk sent to that address is being retransmitted".
 #[test]
 fn the_timer_restarts_when_the_earliest_chunk_is_sent_again() {
     let mut flow = Flow::new(Config::builder().initial_cwnd(10));
@@ -174,7 +174,8 @@ fn the_timer_restarts_when_the_earliest_chunk_is_sent_again() {
     assert_eq!(flow.net.a(1).path_stats(PathId(0)).unwrap().timeouts, 1);
 }
 
-/// RFC 9260 6.3.3 E2, 8.1, 16: 1, 2, 4, .. up to RTO.Max, and the end after Association.Max.Retrans.
+/// RFC 9260 6.3.3 E2, 8.1, 16: 1, 2, 4, .. up to RTO.Max, and the end after
+/// Association.Max.Retrans.
 #[test]
 fn the_timer_backs_off_until_the_association_is_given_up() {
     let mut flow = Flow::new(Config::builder());
@@ -187,7 +188,7 @@ fn the_timer_backs_off_until_the_association_is_given_up() {
     assert_eq!(flow.net.a(1).path_stats(PathId(0)).unwrap().timeouts, 11);
 }
 
-/// RFC 9260 6.3.2 R1: the timer starts with the first chunk, and others do not put it off.
+/// RFC 9260 6.3.2 R1: the timer starts with the first chunk, and later chunks do not restart it.
 #[test]
 fn new_data_does_not_restart_the_timer() {
     let mut flow = Flow::new(Config::builder());
@@ -198,7 +199,7 @@ fn new_data_does_not_restart_the_timer() {
     assert_eq!(flow.times(), [0, 600, 1000]);
 }
 
-/// RFC 9260 6.3.2 R2: nothing outstanding, no timer.
+/// RFC 9260 6.3.2 R2: the timer stops when no data is outstanding.
 #[test]
 fn the_timer_stops_when_all_is_acknowledged() {
     let mut flow = Flow::new(Config::builder());
@@ -211,7 +212,7 @@ fn the_timer_stops_when_all_is_acknowledged() {
     assert_eq!(flow.times().len(), 2);
 }
 
-/// RFC 9260 6.3.2 R3: restarted when the earliest outstanding chunk is acknowledged.
+/// RFC 9260 6.3.2 R3: the timer restarts when the earliest outstanding chunk is acknowledged.
 #[test]
 fn the_timer_restarts_when_the_earliest_chunk_is_acknowledged() {
     let mut flow = Flow::new(Config::builder());
@@ -224,7 +225,7 @@ fn the_timer_restarts_when_the_earliest_chunk_is_acknowledged() {
     assert_eq!(flow.times(), [0, 0, 900 + 2700]);
 }
 
-/// RFC 9260 6.3.2 R3: not when another one is.
+/// RFC 9260 6.3.2 R3: the timer does not restart when a later chunk is acknowledged.
 #[test]
 fn the_timer_goes_on_when_a_later_chunk_is_acknowledged() {
     let mut flow = Flow::new(Config::builder());
@@ -237,7 +238,7 @@ fn the_timer_goes_on_when_a_later_chunk_is_acknowledged() {
     assert_eq!(data_numbers(&flow.net.sent(1)), [[1], [2], [1]]);
 }
 
-/// RFC 9260 6.3.2 R4: started again for what the peer reneged on.
+/// RFC 9260 6.3.2 R4: the timer starts again for data that the peer reneged on.
 #[test]
 fn the_timer_starts_again_for_reneged_data() {
     let mut flow = Flow::new(Config::builder());
@@ -247,12 +248,13 @@ fn the_timer_starts_again_for_reneged_data() {
     flow.net.run(MS(500));
     flow.sack(1, &[]);
     assert_eq!((flow.net.a(1).stats().reneged, flow.rto()), (1, MS(1500)));
-    // R3 as well: the earliest outstanding chunk was acknowledged.
+    // R3 applies as well: the earliest outstanding chunk was acknowledged.
     flow.net.run(S(2));
     assert_eq!(flow.times(), [0, 0, 500 + 1500]);
 }
 
-/// RFC 9260 6.3.3 E3: the earliest chunks that fit one packet; the rest as the window allows.
+/// RFC 9260 6.3.3 E3: a timeout retransmits the earliest chunks that fit one packet, and the others
+/// as the window allows.
 #[test]
 fn a_timeout_sends_one_packet_of_the_earliest_chunks() {
     let mut flow = Flow::new(Config::builder());
@@ -268,7 +270,8 @@ fn a_timeout_sends_one_packet_of_the_earliest_chunks() {
     assert_eq!(data_numbers(&flow.net.sent_since(1, mark)), [[1, 2, 3, 4]]);
 }
 
-/// RFC 9260 6.3.3: what was thought lost and is acknowledged after all is not sent again.
+/// RFC 9260 6.3.3: chunks that were considered lost and are acknowledged late are not
+/// retransmitted.
 #[test]
 fn late_acknowledgements_stop_the_retransmissions() {
     let mut flow = Flow::new(Config::builder());
@@ -284,8 +287,9 @@ fn late_acknowledgements_stop_the_retransmissions() {
     assert!(flow.net.saw(1, &Event::Drained));
 }
 
-/// RFC 9260 6.3.3 E3, 8.2: what waits for its fast retransmission when T3-rtx expires is outstanding as
-/// well, and given up with the rest: that it had arrived before says nothing of the path now.
+/// RFC 9260 6.3.3 E3, 8.2: chunks that wait for their fast retransmission when T3-rtx expires are
+/// outstanding as well, and given up with the rest: their earlier arrival proves nothing about the
+/// path's present state.
 #[test]
 fn a_timeout_gives_up_what_waits_for_its_fast_retransmission() {
     let mut flow = Flow::new(Config::builder().initial_cwnd(10));
@@ -301,7 +305,7 @@ fn a_timeout_gives_up_what_waits_for_its_fast_retransmission() {
     assert_eq!(flow.net.path(1, 0).error_count, 1);
     flow.sack(0, &[(2, 2), (4, 6)]);
     assert_eq!(flow.net.path(1, 0).error_count, 1);
-    // What left after the timeout tells.
+    // Chunks sent after the timeout do clear the error count.
     flow.sack(2, &[(2, 4)]);
     assert_eq!(flow.net.path(1, 0).error_count, 0);
 }
@@ -320,7 +324,7 @@ fn every_path_has_its_own_rto() {
     assert_eq!((net.path(0, 0).srtt, net.path(0, 1).srtt), (Some(MS(20)), Some(MS(200))));
 }
 
-/// RFC 9260 6.3: with delays that grow slowly nothing is retransmitted.
+/// RFC 9260 6.3: nothing is retransmitted while the delay grows slowly.
 #[test]
 fn the_rto_follows_a_growing_delay() {
     let mut flow = Flow::new(quick());

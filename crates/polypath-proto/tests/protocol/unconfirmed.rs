@@ -1,5 +1,5 @@
-//! What may be sent to an address of the peer that is not confirmed yet, and how it becomes so
-//! (RFC 9260 5.4).
+//! Chunks that may be sent to an unconfirmed address of the peer, and how it is confirmed (RFC 9260
+//! 5.4).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use polypath_proto::*;
 const OTHER: [u8; 4] = [10, 0, 0, 77];
 
 /// A peer that has opened an association with host 1 and listed a second address, from which it
-/// speaks; its COOKIE ECHO has come from there if `echoes`.
+/// sends; its COOKIE ECHO was sent from there if `echoes`.
 fn two_addresses(net: &mut Net, echoes: bool) -> (Hand, Vec<Sent>) {
     let mut hand = Hand::new(1);
     let answer = hand.init(net, &|p| p.ipv4(OTHER.into()).unwrap());
@@ -30,15 +30,15 @@ fn two_addresses(net: &mut Net, echoes: bool) -> (Hand, Vec<Sent>) {
     (hand, sent)
 }
 
-/// "A COOKIE ACK chunk MAY be sent to an UNCONFIRMED address, but it MUST be bundled with a HEARTBEAT chunk
-/// including a nonce."
+/// "A COOKIE ACK chunk MAY be sent to an UNCONFIRMED address, but it MUST be bundled with a
+/// HEARTBEAT chunk including a nonce."
 #[test]
 fn a_cookie_ack_to_an_unconfirmed_address_carries_a_heartbeat() {
     let mut net = pair(1, Config::rfc9260());
     let (hand, sent) = two_addresses(&mut net, true);
     let texts: Vec<_> = sent.iter().map(|p| (p.to.ip(), p.text())).collect();
     assert_eq!(texts, [(hand.ip, "COOKIE ACK + HEARTBEAT".to_owned())]);
-    // A COOKIE ECHO that comes again is answered in the same way (5.2.4 D).
+    // A repeated COOKIE ECHO is answered in the same way (5.2.4 D).
     for packet in hand.echo(&mut net) {
         assert_eq!(packet.text(), "COOKIE ACK + HEARTBEAT");
     }
@@ -48,7 +48,7 @@ fn a_cookie_ack_to_an_unconfirmed_address_carries_a_heartbeat() {
 }
 
 /// "An endpoint MUST NOT send any chunks to an UNCONFIRMED address, with the following exceptions":
-/// HEARTBEAT and HEARTBEAT ACK, whatever comes from there.
+/// HEARTBEAT and HEARTBEAT ACK, whatever arrives from the address.
 #[test]
 fn what_answers_an_unconfirmed_address_goes_to_a_confirmed_one() {
     let mut net = pair(1, Config::rfc9260());
@@ -90,8 +90,8 @@ fn what_answers_an_unconfirmed_address_goes_to_a_confirmed_one() {
     }
 }
 
-/// "A COOKIE ECHO chunk MAY be sent to an UNCONFIRMED address, but it MUST be bundled with a HEARTBEAT
-/// chunk including a nonce".
+/// "A COOKIE ECHO chunk MAY be sent to an UNCONFIRMED address, but it MUST be bundled with a
+/// HEARTBEAT chunk including a nonce".
 #[test]
 fn a_cookie_echo_to_an_unconfirmed_address_carries_a_heartbeat() {
     let mut net = pair(3, Config::rfc9260());
@@ -106,7 +106,7 @@ fn a_cookie_echo_to_an_unconfirmed_address_carries_a_heartbeat() {
     assert_eq!((answer.net(), answer.text()), (1, "COOKIE ACK + HEARTBEAT + HEARTBEAT ACK".into()));
 }
 
-/// Addresses that the application has named are CONFIRMED (rule 1): a COOKIE ECHO needs no HEARTBEAT.
+/// Addresses that the application passed are CONFIRMED (rule 1): a COOKIE ECHO needs no HEARTBEAT.
 #[test]
 fn an_address_that_the_application_has_named_gets_a_bare_cookie_echo() {
     let mut net = pair(2, Config::rfc9260());
@@ -119,9 +119,9 @@ fn an_address_that_the_application_has_named_gets_a_bare_cookie_echo() {
     assert_eq!(echoes, [(0, "COOKIE ECHO".to_owned()), (1, "COOKIE ECHO".to_owned())]);
 }
 
-/// "... and the size of the SCTP packet MUST NOT exceed the PMTU. If ... the bundled COOKIE ECHO chunk plus
-/// HEARTBEAT chunk (including nonce) would result in an SCTP packet larger than the PMTU, then the
-/// implementation MUST NOT send a COOKIE ECHO chunk to an UNCONFIRMED address."
+/// "... and the size of the SCTP packet MUST NOT exceed the PMTU. If ... the bundled COOKIE ECHO
+/// chunk plus HEARTBEAT chunk (including nonce) would result in an SCTP packet larger than the
+/// PMTU, then the implementation MUST NOT send a COOKIE ECHO chunk to an UNCONFIRMED address."
 #[test]
 fn a_cookie_echo_without_room_for_a_heartbeat_goes_to_confirmed_addresses_alone() {
     // IPv4 leaves 1480 bytes: common header 12, chunk header 4, HEARTBEAT 24.
@@ -150,7 +150,7 @@ fn a_cookie_echo_without_room_for_a_heartbeat_goes_to_confirmed_addresses_alone(
 }
 
 /// "The number of packets containing HEARTBEAT chunks sent at each RTO SHOULD be limited by the
-/// 'HB.Max.Burst' parameter." A peer that lists others' addresses makes an endpoint probe them one by one.
+/// 'HB.Max.Burst' parameter." Addresses of other hosts that a peer lists are probed one by one.
 #[test]
 fn a_list_of_victims_is_probed_one_by_one() {
     for burst in [1, 4] {
@@ -183,7 +183,7 @@ fn a_list_of_victims_is_probed_one_by_one() {
     }
 }
 
-/// An address that has answered is the peer's: the next one is asked at once.
+/// An address that has answered belongs to the peer: the next one is probed at once.
 #[test]
 fn addresses_that_answer_do_not_wait_for_each_other() {
     let mut net = pair(5, Config::rfc9260());
@@ -194,8 +194,8 @@ fn addresses_that_answer_do_not_wait_for_each_other() {
     assert!(net.now <= Time::ZERO + MS(150));
 }
 
-/// Probes of an address that was out of reach are exhausted, and HB.interval is off. Data comes from
-/// there: its SACK must not go there before the address is confirmed.
+/// Probes of an unreachable address are exhausted, and HB.interval is off. Then data arrives from
+/// it: the SACK must not be sent to it before the address is confirmed.
 #[test]
 fn data_from_an_unconfirmed_address_has_it_probed_again() {
     let config = Config::builder().heartbeat_interval(None).build().unwrap();
@@ -210,7 +210,7 @@ fn data_from_an_unconfirmed_address_has_it_probed_again() {
     let sent = hand.answers(&net, mark);
     assert_eq!(sent.iter().map(Sent::text).collect::<Vec<_>>(), ["HEARTBEAT"]);
     assert!(net.sent_since(1, mark).iter().any(|p| p.has("SACK") && p.to.ip() != hand.ip));
-    // Once each RTO.
+    // Data triggers at most one probe per RTO.
     let mark = net.log.len();
     hand.data(&mut net, 2);
     net.run(S(50));
@@ -224,9 +224,9 @@ fn data_from_an_unconfirmed_address_has_it_probed_again() {
     assert!(sacks.map(|p| p.to.ip()).eq([hand.ip]));
 }
 
-/// Host 0 opens an association with host 1, which loses the address that its INIT ACK has left from:
-/// no local address reaches the only CONFIRMED address of host 0 (rule 2), and the one that the COOKIE
-/// ECHO comes from has yet to be confirmed.
+/// Host 0 opens an association with host 1, which loses the address that its INIT ACK was sent
+/// from: no local address reaches the only CONFIRMED address of host 0 (rule 2), and the source
+/// address of the COOKIE ECHO is yet to be confirmed.
 fn only_unconfirmed(config: &Config) -> Net {
     let configs = [config.clone(), config.clone()];
     let mut net = Setup { configs, dual: true, ..Setup::default() }.build();
@@ -237,8 +237,8 @@ fn only_unconfirmed(config: &Config) -> Net {
 }
 
 /// 5.4: "When probing UNCONFIRMED addresses, however, the association overall error count is not
-/// incremented." Where there are no others, nothing else would end the association (8.1), whose peer
-/// has gone.
+/// incremented." Without confirmed addresses, nothing else would end the association (8.1) after
+/// its peer has become unreachable.
 #[test]
 fn probes_count_as_errors_of_an_association_without_confirmed_addresses() {
     for interval in [None, Some(S(30))] {
@@ -254,7 +254,7 @@ fn probes_count_as_errors_of_an_association_without_confirmed_addresses() {
                 if data > 0 {
                     net.send(1, 0, payload(1, data)).unwrap();
                 }
-                // So many timeouts, of RTO.Max at most.
+                // `max_retrans` + 1 timeouts, each of at most RTO.Max.
                 net.run(S(60 * (1 + u64::from(max_retrans))));
                 assert_eq!(net.closed(1), Some(CloseReason::PeerUnreachable));
                 let mut probes: Vec<Sent> = net.sent_with(1, "HEARTBEAT");
@@ -266,8 +266,8 @@ fn probes_count_as_errors_of_an_association_without_confirmed_addresses() {
     }
 }
 
-/// Path.Max.Retrans probes are not answered, and HB.interval is off: the only address is probed once
-/// each RTO nevertheless, and data leaves as soon as it is confirmed.
+/// Path.Max.Retrans probes get no answer, and HB.interval is off: the only address is still probed
+/// once each RTO, and data is sent as soon as it is confirmed.
 #[test]
 fn the_only_address_is_probed_until_it_is_confirmed() {
     let config = Config::builder().heartbeat_interval(None).build().unwrap();
@@ -285,7 +285,8 @@ fn the_only_address_is_probed_until_it_is_confirmed() {
     assert_eq!((net.states(1), net.closed(1)), (vec![PathState::Active], None));
 }
 
-/// Probes of an address that was out of reach are exhausted. The only confirmed one fails, and data waits.
+/// The probes of an unreachable address are exhausted. They begin again when the only confirmed
+/// path fails while data is queued.
 #[test]
 fn exhausted_probes_begin_again_when_the_only_confirmed_path_fails() {
     for interval in [None, Some(S(30))] {

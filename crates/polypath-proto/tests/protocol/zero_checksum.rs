@@ -1,4 +1,4 @@
-//! Packets without checksum, where the layer below protects them (RFC 9653).
+//! Packets without a checksum, if the lower layer protects them (RFC 9653).
 
 use crate::common::*;
 use polypath_proto::CloseReason;
@@ -10,7 +10,7 @@ fn both(zero_checksum: [bool; 2]) -> Net {
     net
 }
 
-/// Where the checksum is zero, and where it is right.
+/// Whether the checksum is zero; fails if it is neither zero nor right.
 fn is_zero(p: &Sent) -> bool {
     let field = &p.bytes[8..12];
     let mut bytes = p.bytes.clone();
@@ -31,7 +31,7 @@ fn all_but_the_handshake_goes_without_if_both_agree() {
     net.run(S(1));
     assert!(net.closed(0).unwrap().is_graceful() && net.closed(1).unwrap().is_graceful());
     for p in &net.log {
-        // Of what ends an association, the other side may have forgotten already.
+        // The receiver of a chunk that ends the association may have discarded it already.
         let with =
             ["INIT", "INIT ACK", "COOKIE ECHO", "SHUTDOWN COMPLETE"].iter().any(|c| p.has(c));
         assert_eq!(is_zero(p), !with, "{}", p.text());
@@ -55,8 +55,8 @@ fn zeroed(mut packet: Vec<u8>) -> Vec<u8> {
     packet
 }
 
-/// RFC 9653 5.3: who has offered it in its INIT takes the INIT ACK without, as pion sends it, and what comes then
-/// from a peer that has made no such offer itself.
+/// RFC 9653 5.3: a host that has offered it in its INIT accepts an INIT ACK without a checksum, as
+/// pion sends it, and later packets from a peer that has made no such offer itself.
 #[test]
 fn who_has_offered_it_takes_it_from_the_first_answer_on() {
     for offers in [true, false] {
@@ -80,8 +80,8 @@ fn who_has_offered_it_takes_it_from_the_first_answer_on() {
     }
 }
 
-/// RFC 9653 5.3: a zero is taken only where it was offered, and never in a handshake; a wrong checksum that is
-/// not zero is wrong.
+/// RFC 9653 5.3: a zero checksum is accepted only if it was offered, and never in a handshake; a
+/// checksum that is neither zero nor right is an error.
 #[test]
 fn nobody_else_may_leave_it_out() {
     let mut net = Setup { zero_checksum: [true; 2], ..Setup::default() }.build();
@@ -98,7 +98,7 @@ fn nobody_else_may_leave_it_out() {
 
     let mut net = Setup { zero_checksum: [true; 2], ..Setup::default() }.build();
     let mut hand = Hand::new(1);
-    // Another method than DTLS is not known here; the right one is.
+    // DTLS is the only supported error detection method.
     let answers = hand.init(&mut net, &|p| p.zero_checksum_acceptable(2).unwrap());
     assert!(!answers[0].bytes.windows(4).any(|w| w == [0x80, 1, 0, 8]));
     let answers = hand.init(&mut net, &|p| p.zero_checksum_acceptable(1).unwrap());
@@ -118,8 +118,8 @@ fn nobody_else_may_leave_it_out() {
     assert!(hand.raw(&mut net, &zeroed(stray)).is_empty());
 }
 
-/// RFC 9653 5.3: out of the blue packets without checksum may be processed, for "faster SCTP association failure
-/// detection". The answer has a checksum, for it belongs to no association.
+/// RFC 9653 5.3: out of the blue packets without checksum may be processed, for "faster SCTP
+/// association failure detection". The answer has a checksum, because it belongs to no association.
 #[test]
 fn a_host_that_has_restarted_says_so_to_a_sender_without_checksums() {
     for protects in [true, false] {

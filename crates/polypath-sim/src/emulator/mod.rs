@@ -1,16 +1,15 @@
-//! The links of the simulator, in real time, between real UDP sockets.
+//! Emulates the simulator's links in real time, between real UDP sockets.
 //!
-//! For path n the emulator stands between a sender at an address S and a receiver at an address R:
-//! it binds R:`front_port`, which the sender talks to, and S:`back_port`, which the receiver sees
-//! as its peer. So the IP addresses are true, and only the ports of the UDP encapsulation differ;
-//! RFC 6951 learns them per path. What the sender's port is, the emulator learns from its first
-//! datagram over any path.
+//! For path n the emulator is placed between a sender at address S and a receiver at address R: it
+//! binds R:`front_port`, to which the sender sends, and S:`back_port`, which the receiver sees as
+//! its peer. So the IP addresses are real, and only the UDP encapsulation ports differ, which an
+//! RFC 6951 endpoint learns per path. The emulator learns the sender's port from the first datagram
+//! on any path.
 //!
-//! Link times count whole packets: IP header, UDP header, payload. Faults of the scenario are
-//! timed from the first datagram on. A [`Handle`] changes links while the emulator runs.
+//! Link times count whole packets: IP header, UDP header, payload. The scenario's faults are timed
+//! from the first datagram. A [`Handle`] changes links while the emulator runs.
 
-// This module is the one place of the crate that has sockets, a clock and a thread: it is not a
-// simulation.
+// Only this module of the crate uses sockets, a clock and a thread: it is not a simulation.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod relay;
@@ -30,15 +29,15 @@ use crate::network::ChangeKind;
 use crate::scenario::{Direction, EmulatorSpec, Plan, Scenario, ScenarioError};
 use relay::{Command, Relay, Route};
 
-/// Receive buffer asked for at each socket, in bytes: what the modelled queue has room for must
-/// not be lost in front of it.
+/// Requested socket buffer size in bytes: a packet for which the modelled queue has room must not
+/// be lost in a socket.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// Why an emulator does not run.
+/// An error of the emulator.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EmulatorError {
-    /// The scenario is wrong.
+    /// The scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
     /// The scenario has no `[[path]]`.
@@ -50,7 +49,7 @@ pub enum EmulatorError {
          scenario"
     )]
     Traffic,
-    /// Addresses of the scenario come and go.
+    /// The scenario adds or removes addresses.
     #[error(
         "the emulator's addresses are those of real sockets, which come and go by themselves: take \
          [[address]] out of the scenario"
@@ -61,7 +60,7 @@ pub enum EmulatorError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The capture cannot be written.
@@ -75,48 +74,49 @@ pub enum EmulatorError {
     Ended,
 }
 
-/// Where a path is to be found.
+/// Addresses of a path: its two ends and the emulator's sockets between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathAddresses {
     /// Name of the path in the scenario.
     pub name: String,
-    /// The sender's own address on this path.
+    /// The sender's address on this path.
     pub sender: IpAddr,
-    /// What the sender talks to.
+    /// Address to which the sender sends.
     pub front: SocketAddr,
-    /// What the receiver sees as its peer.
+    /// Address that the receiver sees as its peer.
     pub back: SocketAddr,
-    /// Where the receiver listens.
+    /// Address on which the receiver listens.
     pub receiver: SocketAddr,
 }
 
-/// What went over one direction of a link.
+/// State and counters of one direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkReport {
     /// Name of the link.
     pub name: String,
-    /// It works.
+    /// Whether the link is up.
     pub up: bool,
     /// Counters.
     pub counters: LinkCounters,
 }
 
-/// How late datagrams left the emulator, by its links' times: what the machine adds to the model.
+/// How late datagrams left the emulator compared with the link model: the delay that the machine
+/// adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Punctuality {
-    /// Datagrams that left.
+    /// Number of datagrams that left.
     pub datagrams: u64,
-    /// All their delays added up.
+    /// Sum of their delays.
     pub total: Duration,
     /// The longest delay.
     pub most: Duration,
 }
 
 impl Punctuality {
-    /// The mean delay; none before the first datagram.
+    /// The mean delay; `None` before the first datagram.
     pub fn mean(&self) -> Option<Duration> {
         let nanoseconds = self.total.as_nanos().checked_div(self.datagrams.into())?;
-        // The mean is at most the longest, which is a Duration.
+        // The mean is at most the longest delay, which fits a `Duration`.
         u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
     }
 
@@ -127,16 +127,16 @@ impl Punctuality {
     }
 }
 
-/// What an emulator has done so far.
+/// State of a running emulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Every link, in the order of the capture's interfaces.
     pub links: Vec<LinkReport>,
-    /// How well it kept their times.
+    /// How late datagrams left.
     pub punctuality: Punctuality,
 }
 
-/// A running emulator. It ends when this is dropped.
+/// A running emulator. Dropping the handle ends the emulator.
 #[derive(Debug)]
 pub struct Handle {
     paths: Vec<PathAddresses>,
@@ -145,11 +145,12 @@ pub struct Handle {
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// Starts an emulator of the scenario's paths and faults; with a writer it writes a pcapng capture
+/// Starts an emulator of the scenario's paths and faults. With a writer, it writes a pcapng capture
 /// of every link, with the datagrams as the receiver sees them.
 ///
 /// # Errors
-/// The scenario is wrong or has no paths, or an address cannot be bound.
+/// The scenario is invalid, has no paths, or has background traffic or address changes; an address
+/// cannot be bound; or the capture cannot be written.
 pub fn start(
     scenario: &Scenario,
     capture: Option<Box<dyn Write + Send>>,
@@ -214,7 +215,7 @@ fn bind(address: SocketAddr) -> Result<UdpSocket, EmulatorError> {
     let bound = || {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
-        // The system may give less; then bursts are lost earlier.
+        // The system may grant a smaller buffer; bursts are then lost earlier.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER);
         let _ = sockopt::set_socket_send_buffer_size(&socket, SOCKET_BUFFER);
         Ok(socket)
@@ -223,12 +224,12 @@ fn bind(address: SocketAddr) -> Result<UdpSocket, EmulatorError> {
 }
 
 impl Handle {
-    /// Where the paths are to be found, in the order of the scenario.
+    /// Addresses of the paths, in the order of the scenario.
     pub fn paths(&self) -> &[PathAddresses] {
         &self.paths
     }
 
-    /// Changes the n-th path's (middle) link now.
+    /// Changes the middle link of the n-th path now.
     ///
     /// # Errors
     /// The emulator has ended.
@@ -241,7 +242,7 @@ impl Handle {
         self.tell(Command::Change { path, direction, kind })
     }
 
-    /// Cuts the n-th path, both ways.
+    /// Takes the n-th path's middle link down in both directions.
     ///
     /// # Errors
     /// The emulator has ended.
@@ -249,7 +250,7 @@ impl Handle {
         self.change(path, Direction::Both, ChangeKind::Down)
     }
 
-    /// Mends the n-th path, both ways.
+    /// Brings the n-th path's middle link up again in both directions.
     ///
     /// # Errors
     /// The emulator has ended.
@@ -257,7 +258,7 @@ impl Handle {
         self.change(path, Direction::Both, ChangeKind::Up)
     }
 
-    /// What went over every link so far, and how punctually.
+    /// Reports the counters of every link and the punctuality so far.
     ///
     /// # Errors
     /// The emulator has ended.
@@ -277,7 +278,7 @@ impl Handle {
 
     fn tell(&self, command: Command) -> Result<(), EmulatorError> {
         self.commands.send(command).map_err(|_| EmulatorError::Ended)?;
-        // A full socket means that it wakes anyway.
+        // If the socket is full, the thread wakes anyway.
         let _ = self.waker.send(&[0]);
         Ok(())
     }

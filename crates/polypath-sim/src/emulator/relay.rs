@@ -1,4 +1,5 @@
-//! The emulator's thread: datagrams in, through the links, out when they arrive.
+//! The emulator's thread: receives datagrams, passes them through the links, and sends them when
+//! they arrive.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, UdpSocket};
@@ -16,11 +17,11 @@ use crate::pcapng::{InterfaceId, PcapNg};
 use crate::scenario::Direction;
 use crate::wire;
 
-/// Datagrams taken from one socket before the others have their turn.
+/// Maximum number of datagrams read from one socket before the next socket is read.
 const BATCH: usize = 64;
 const LARGEST_DATAGRAM: usize = 65_535;
 
-/// What the handle asks for.
+/// A command from the handle to the thread.
 #[derive(Debug)]
 pub(super) enum Command {
     Change { path: usize, direction: Direction, kind: ChangeKind },
@@ -28,14 +29,14 @@ pub(super) enum Command {
     Stop,
 }
 
-/// A path between its sockets.
+/// A path and its sockets.
 #[derive(Debug)]
 pub(super) struct Route {
-    /// What the sender talks to.
+    /// Socket to which the sender sends.
     pub(super) front: UdpSocket,
-    /// What the receiver talks to.
+    /// Socket to which the receiver sends.
     pub(super) back: UdpSocket,
-    /// The sender, once its port is known.
+    /// Address of the sender, once its port is known or assumed.
     pub(super) sender: Option<SocketAddr>,
     pub(super) receiver: SocketAddr,
     pub(super) forward: Vec<LinkId>,
@@ -43,13 +44,13 @@ pub(super) struct Route {
     pub(super) middle: usize,
 }
 
-/// A datagram on its way.
+/// A datagram under way.
 #[derive(Debug)]
 struct Datagram {
     bytes: Vec<u8>,
     path: usize,
     forward: bool,
-    /// Links that it has passed.
+    /// Number of links that it has passed.
     hops: usize,
 }
 
@@ -65,11 +66,11 @@ pub(super) struct Relay {
     links: Vec<(String, Link)>,
     events: EventQueue<Event>,
     changes: Vec<Change>,
-    /// A datagram has come, and the scenario's faults are timed.
+    /// Whether a datagram has arrived and the scenario's faults are scheduled.
     begun: bool,
     commands: mpsc::Receiver<Command>,
     woken: UnixDatagram,
-    /// Buffers that are used again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
     received: Vec<u8>,
     punctuality: Punctuality,
@@ -118,7 +119,7 @@ impl Relay {
         Time::ZERO + self.started.elapsed()
     }
 
-    /// Relays until it is told to stop.
+    /// Relays datagrams until the handle sends [`Command::Stop`].
     pub(super) fn run(mut self) -> io::Result<()> {
         loop {
             let readable = self.wait()?;
@@ -140,8 +141,8 @@ impl Relay {
         }
     }
 
-    /// Waits for the next arrival or for something to read; says which of the sockets (the waker,
-    /// then front and back of each path) can be read.
+    /// Waits for the next event or for a readable socket. Returns which sockets are readable: the
+    /// waker, then front and back of each path.
     fn wait(&self) -> io::Result<Vec<bool>> {
         let mut sockets = vec![PollFd::new(&self.woken, PollFlags::IN)];
         for route in &self.routes {
@@ -156,7 +157,7 @@ impl Relay {
         Ok(sockets.iter().map(|socket| !socket.revents().is_empty()).collect())
     }
 
-    /// Hands over what has arrived, and changes what is to be changed.
+    /// Handles the arrivals and link changes that are due.
     fn handle_due(&mut self) {
         loop {
             let now = self.now();
@@ -176,7 +177,7 @@ impl Relay {
         }
     }
 
-    /// True if it is time to stop.
+    /// Handles the pending commands; true if one is [`Command::Stop`].
     fn handle_commands(&mut self) -> bool {
         let mut byte = [0];
         while self.woken.recv(&mut byte).is_ok() {}
@@ -190,7 +191,7 @@ impl Relay {
                         counters: *link.counters(),
                     });
                     let links = links.collect();
-                    // Nobody waits for it any more: fine.
+                    // The caller may have stopped waiting.
                     let _ = answer.send(Report { links, punctuality: self.punctuality });
                 }
                 Command::Stop => return true,
@@ -213,7 +214,7 @@ impl Relay {
         for _ in 0..BATCH {
             let route = &mut self.routes[path];
             let socket = if forward { &route.front } else { &route.back };
-            // Errors that are not "nothing there" are ICMP's echo of an earlier datagram.
+            // Errors other than `WouldBlock` are ICMP errors that an earlier datagram caused.
             let Ok((size, from)) = socket.recv_from(&mut self.received) else { return };
             if forward {
                 route.sender = Some(from);
@@ -230,9 +231,9 @@ impl Relay {
         }
     }
 
-    /// The sender's port is most likely the same on the paths over which it has not sent yet. The
-    /// receiver may speak first there: its HEARTBEAT would be lost, and with Path.Max.Retrans 0 it
-    /// would not use that path for half a minute.
+    /// Assumes that the sender's port is the same on the paths over which it has not sent yet. The
+    /// receiver may send first on such a path: its HEARTBEAT would be lost, and with
+    /// Path.Max.Retrans 0 it would not use that path for half a minute.
     fn heard(&mut self, port: u16) {
         for route in self.routes.iter_mut().filter(|route| route.sender.is_none()) {
             let address = route.back.local_addr();
@@ -240,7 +241,7 @@ impl Relay {
         }
     }
 
-    /// The scenario's faults are timed from the first datagram on.
+    /// Schedules the scenario's faults, which are timed from the first datagram.
     fn begin(&mut self, now: Time) {
         if !self.begun {
             self.begun = true;
@@ -288,13 +289,13 @@ impl Relay {
         }
         datagram.hops += 1;
         if datagram.hops < links.len() {
-            // The time of the model, not the later one of the thread: delays do not add up.
+            // Use the model's time, not the later one of the thread, so that delays do not add up.
             self.offer(at, datagram);
             return;
         }
         let late = self.now().since(at);
         self.punctuality.note(late);
-        // A datagram that the system does not take is lost, as on any network.
+        // A datagram that the system does not accept is lost, as on any network.
         let _ = match (datagram.forward, route.sender) {
             (true, _) => route.back.send_to(&datagram.bytes, route.receiver),
             (false, Some(sender)) => route.front.send_to(&datagram.bytes, sender),
@@ -305,7 +306,7 @@ impl Relay {
 }
 
 impl Capture {
-    /// The datagram as the receiver sees it: its port is the one that tools know.
+    /// Records the datagram as the receiver sees it, with a port that capture tools recognise.
     fn record(
         &mut self,
         now: Time,
@@ -339,7 +340,7 @@ impl Capture {
 }
 
 fn timespec(duration: Duration) -> Timespec {
-    // A century is as good as any later time.
+    // Cap at a century: a longer timeout makes no difference.
     let duration = duration.min(Duration::from_secs(100 * 365 * 86_400));
     Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) }
 }

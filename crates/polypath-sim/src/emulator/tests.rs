@@ -1,4 +1,4 @@
-//! Between real sockets: times, losses and commands.
+//! Tests between real sockets: times, losses and commands.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::scenario::{Fault, PathSpec, TopologyName};
 use crate::units::{QueueLimit, Rate, Span};
 
-/// A scenario whose sockets take any free port.
+/// A scenario whose sockets bind any free port.
 fn scenario(paths: &[PathSpec], receiver: &UdpSocket, net: u8) -> Scenario {
     let mut scenario = Scenario::new("emulator");
     scenario.paths = paths.to_vec();
@@ -25,7 +25,7 @@ fn socket(ip: [u8; 4]) -> UdpSocket {
     UdpSocket::bind((IpAddr::from(ip), 0)).unwrap()
 }
 
-/// A datagram that is on its way: on a busy machine it may take long.
+/// Receives a datagram that is under way, which may take long on a busy machine.
 fn receive(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
     receive_within(socket, Duration::from_secs(60)).expect("nothing arrives")
 }
@@ -66,14 +66,15 @@ fn there_and_back_with_true_addresses_and_the_links_delay() {
         seen += took - model;
         took
     };
-    // A busy machine is late, but not each time.
+    // A busy machine adds delay, but not every time.
     let sent = 1 + (0..200).position(|_| send() < model * 2).expect("never in time");
     receiver.send_to(b"back", ends.back).unwrap();
     assert_eq!(receive(&sender), (b"back".to_vec(), ends.front));
     let report = emulator.report().unwrap();
     let delivered: Vec<_> = report.links.iter().map(|l| l.counters.delivered).collect();
     assert_eq!(delivered, [sent as u64, 1]);
-    // What the model took less than was seen is what the machine added.
+    // The reported lateness is part of the time measured in excess of the model's. `most` may
+    // belong to the datagram back, whose time was not measured.
     let late = report.punctuality;
     assert_eq!(late.datagrams, 1 + sent as u64);
     assert!(!late.most.is_zero() && late.most <= late.total, "{late:?}");
@@ -106,7 +107,7 @@ fn the_queue_limit_and_the_rate_hold() {
     for n in 0..100u8 {
         sender.send_to(&[n; 972], emulator.paths()[0].front).unwrap();
     }
-    // One on the transmitter, twenty behind it (a few more if the relay was slow to read).
+    // One packet in transmission, twenty queued (a few more if the relay was slow to read).
     let (mut received, mut last) = (0, 0);
     let forward = loop {
         if let Some((bytes, _)) = receive_within(&receiver, Duration::from_millis(100)) {

@@ -1,19 +1,19 @@
-//! What went into a link and what became of it.
+//! Counters of a link.
 
 use serde::{Deserialize, Serialize};
 
-/// Counters of one link, in packets (and bytes with IP headers where the name says so).
+/// Counters of one link, in packets; those whose names end in `_bytes` count bytes with IP headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounters {
-    /// Packets that the node in front wanted to send.
+    /// Packets that the node in front of the link offered.
     pub offered: u64,
-    /// Their bytes.
+    /// Bytes of the offered packets.
     pub offered_bytes: u64,
     /// Copies that the link made.
     pub duplicated: u64,
     /// Packets that arrived, copies included.
     pub delivered: u64,
-    /// Their bytes.
+    /// Bytes of the delivered packets.
     pub delivered_bytes: u64,
     /// Packets dropped because the queue was full.
     pub dropped_queue: u64,
@@ -25,14 +25,14 @@ pub struct LinkCounters {
     pub lost_outage: u64,
     /// Packets queued or on the wire now, copies included.
     pub in_flight: u64,
-    /// Packets that were held up so that later ones could overtake them.
+    /// Packets that were delayed so that later ones could overtake them.
     pub reordered: u64,
     /// Packets that arrived or will arrive with an inverted bit.
     pub corrupted: u64,
 }
 
 impl LinkCounters {
-    /// Counts what has changed from `before` to `after`.
+    /// Adds the change from `before` to `after`.
     pub(super) const fn add_change(&mut self, before: &Self, after: &Self) {
         macro_rules! add {
             ($($field:ident)*) => { $( self.$field = self.$field + after.$field - before.$field; )* };
@@ -41,10 +41,10 @@ impl LinkCounters {
         add!(lost lost_outage in_flight reordered corrupted);
     }
 
-    /// Every packet that went in, or was made, is somewhere.
+    /// Checks that every packet that was offered or copied is accounted for.
     ///
     /// # Errors
-    /// The two sides of the account, in words.
+    /// Both sides of the account, in words.
     pub fn check(&self) -> Result<(), String> {
         let entered = self.offered + self.duplicated;
         let accounted = self.delivered

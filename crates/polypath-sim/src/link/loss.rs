@@ -1,4 +1,4 @@
-//! Which packets are lost.
+//! Loss models of a link.
 
 use std::fmt;
 
@@ -9,30 +9,31 @@ use super::script::{LossScript, PacketKind, Seen};
 use crate::random::Random;
 use crate::units::Probability;
 
-/// How a link loses packets.
+/// Loss model of a link.
 ///
-/// In scenario files: `"3 %"`, or `{ good_to_bad = "1 %", bad_to_good = "25 %", loss_good = "0 %",
-/// loss_bad = "100 %" }`, or a script such as `{ packets = [3, 17] }` or `{ data = [5, 9], sack = [2] }`.
+/// In scenario files: `"3 %"`; or `{ good_to_bad = "1 %", bad_to_good = "25 %", loss_good = "0 %",
+/// loss_bad = "100 %" }`; or a script such as `{ packets = [3, 17] }` or
+/// `{ data = [5, 9], sack = [2] }`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum LossModel {
-    /// Nothing is lost.
+    /// No packet is lost.
     #[default]
     None,
-    /// Each packet with this probability, independently.
+    /// Each packet is lost with this probability, independently of the others.
     Bernoulli(Probability),
-    /// Two states, each with its own probability (Gilbert 1960, Elliott 1963). Before each packet
-    /// the state may change; the first packet is judged after a first chance to leave "good".
+    /// Two states, each with its own loss probability (Gilbert 1960, Elliott 1963). The state is
+    /// "good" initially and may change before each packet, the first one included.
     GilbertElliott {
-        /// Probability, per packet, to go from the good to the bad state.
+        /// Probability, per packet, of a change from the good to the bad state.
         good_to_bad: Probability,
-        /// Probability, per packet, to go from the bad to the good state.
+        /// Probability, per packet, of a change from the bad to the good state.
         bad_to_good: Probability,
         /// Loss probability in the good state.
         loss_good: Probability,
         /// Loss probability in the bad state.
         loss_bad: Probability,
     },
-    /// Exactly these packets.
+    /// Exactly the packets of the script are lost.
     Script(LossScript),
 }
 
@@ -57,8 +58,8 @@ impl LossModel {
     }
 }
 
-/// A loss model at work. Each packet takes the same number of draws whatever becomes of it, so the
-/// n-th packet meets the n-th die.
+/// A loss model with its state. Each packet takes the same number of draws whatever its fate, so
+/// the draws of the n-th packet depend on n alone.
 #[derive(Clone, Debug)]
 pub(super) struct LossProcess {
     model: LossModel,
@@ -71,12 +72,12 @@ impl LossProcess {
         Self { model, bad: false, seen: Seen::default() }
     }
 
-    /// Another model from now on; packets of a script are counted from the link's first packet.
+    /// Replaces the model; a script still counts packets from the link's first packet.
     pub(super) fn set(&mut self, model: LossModel) {
         *self = Self { seen: self.seen, ..Self::new(model) };
     }
 
-    /// Whether the next packet is lost; `payload` is what of it is SCTP, if it is known.
+    /// Whether the next packet is lost. `payload` is its SCTP packet, empty for background packets.
     #[inline]
     pub(super) fn loses_next(&mut self, dice: &mut Random, payload: &[u8]) -> bool {
         let kinds = self.seen.count(payload);
@@ -110,7 +111,7 @@ impl Serialize for LossModel {
                 ])),
             Self::Script(script) => {
                 let name = |kind: PacketKind| PacketKind::NAMES[kind as usize].1;
-                // A script that takes nothing is a script all the same.
+                // A script that loses nothing is still written as a script.
                 let none = script.is_empty().then_some(("packets", [].as_slice()));
                 let kinds = script.kinds().map(|(kind, numbers)| (name(kind), numbers));
                 serializer.collect_map(kinds.chain(none))

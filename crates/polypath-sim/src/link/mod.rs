@@ -1,10 +1,11 @@
-//! One direction of a wire: transmission rate, propagation delay, a drop-tail queue in front, and
-//! what can go wrong on it.
+//! One direction of a link: transmission rate, propagation delay, a drop-tail queue in front, and
+//! impairments such as loss.
 //!
-//! A [`Link`] has no clock, no sockets and no event queue: [`Link::offer`] says when, and how
-//! often, a packet arrives, and the driver (simulator or emulator) hands it over at that time. The
-//! departures stay implicit, so a packet costs one event. What follows from that: a changed rate
-//! or delay applies to packets offered afterwards; what is queued keeps its arrival time.
+//! A [`Link`] has no clock, no sockets and no event queue: [`Link::offer`] returns when, and how
+//! often, a packet arrives, and the driver (simulator or emulator) delivers it at that time.
+//! Departures from the queue are implicit, so a packet costs one event. As a consequence, a changed
+//! rate or delay applies only to packets offered afterwards; queued packets keep their arrival
+//! times.
 
 mod config;
 mod counters;
@@ -24,62 +25,62 @@ pub use script::{LossScript, PacketKind};
 use crate::random::Random;
 use crate::units::{QueueLimit, Rate};
 
-/// What becomes of a packet that was offered to a link.
+/// Outcome of offering a packet to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It arrives, and perhaps a copy of it too, unless the link goes down before.
+    /// The packet arrives, and perhaps a copy of it too, unless the link goes down before.
     Deliver {
-        /// The packet.
+        /// Arrival of the packet.
         arrival: Arrival,
-        /// The copy, made at the far end at the same time.
+        /// Whether a copy, made at the far end, arrives at the same time.
         duplicate: bool,
     },
-    /// It does not arrive.
+    /// The packet does not arrive.
     Drop(DropReason),
 }
 
 /// The arrival of a packet at the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// Time of the arrival.
     pub at: Time,
-    /// To be shown to [`Link::arrive`] then.
+    /// Ticket to pass to [`Link::arrive`] at that time.
     pub ticket: Ticket,
-    /// The bit of the payload behind the headers that arrives inverted, counted from its first bit,
-    /// if any.
+    /// Bit of the payload that arrives inverted, counted from the payload's first bit; `None` if
+    /// the payload arrives intact.
     pub inverted_bit: Option<u32>,
-    /// Congestion was experienced: the queue was long.
+    /// Whether the link marks the packet with congestion experienced, because the queue was long.
     pub marked: bool,
 }
 
-/// What a packet's IP header allows.
+/// Treatment that a packet's IP header allows the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allows {
-    /// It may be fragmented. Its fragments travel together, and share its fate.
+    /// The packet may be fragmented. The link treats all its fragments as one packet.
     pub fragments: bool,
-    /// It may be marked, rather than lost later (ECT, RFC 3168).
+    /// The packet may be marked with congestion experienced (ECT, RFC 3168).
     pub mark: bool,
 }
 
-/// Tells whether the link stayed up since a packet was offered.
+/// Shows whether the link stayed up since a packet was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(u32);
 
-/// Why a packet does not arrive.
+/// Reason why a packet does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
     /// The link is down.
     Down,
     /// The packet is larger than the MTU.
     Mtu,
-    /// The loss model took it.
+    /// The loss model dropped the packet.
     Loss,
     /// The queue is full.
     Queue,
 }
 
 impl DropReason {
-    /// In words, for traces.
+    /// The reason in words, for traces.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Down => "dropped: link down",
@@ -91,7 +92,7 @@ impl DropReason {
 }
 
 impl Verdict {
-    /// What is special about it, in words, for traces; empty if nothing is.
+    /// A note on anything unusual about the packet's fate, for traces; empty otherwise.
     pub const fn comment(&self) -> &'static str {
         match self {
             Self::Drop(reason) => reason.as_str(),
@@ -104,7 +105,7 @@ impl Verdict {
     }
 }
 
-/// One stream for each thing that can happen, so that none shifts the others' dice.
+/// One random stream for each impairment, so that none changes the draws of another.
 #[derive(Clone, Debug)]
 struct Dice {
     loss: Random,
@@ -113,18 +114,18 @@ struct Dice {
     corrupt: Random,
 }
 
-/// A one-directional link at work.
+/// A one-directional link with its state.
 #[derive(Clone, Debug)]
 pub struct Link {
     config: LinkConfig,
     loss: loss::LossProcess,
     dice: Dice,
     up: bool,
-    /// Rises with every outage: packets of an earlier epoch are lost.
+    /// Increases with every outage: packets of an earlier epoch are lost.
     epoch: u32,
-    /// When the transmitter has sent all that was accepted.
+    /// When the transmitter will have sent all accepted packets.
     busy_until: Time,
-    /// Packets that wait: when each begins to be transmitted, and its size.
+    /// Queued packets: the start of transmission and the size in bytes of each.
     waiting: VecDeque<(Time, u32)>,
     waiting_bytes: u64,
     counters: LinkCounters,
@@ -132,7 +133,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link that is up and idle. `name` and the run's root seed `seed` determine its dice.
+    /// A link that is up and idle. `name` and the run's root seed `seed` determine its random
+    /// streams.
     pub fn new(config: LinkConfig, seed: u64, name: &str) -> Self {
         let dice = |what: &str| Random::named(seed, &format!("link:{name}/{what}"));
         Self {
@@ -154,19 +156,19 @@ impl Link {
         }
     }
 
-    /// A packet of `size` bytes, of which `payload` are the last (what is in front is IP and UDP),
-    /// wants to cross at `now`, which never goes backwards between calls.
+    /// Offers a packet of `size` bytes at `now`, which must not decrease between calls. `payload`
+    /// is the part of the packet after the IP and UDP headers.
     #[inline]
     pub fn offer(&mut self, now: Time, size: u32, payload: &[u8]) -> Verdict {
         self.offer_as(now, size, payload, Allows::default())
     }
 
-    /// [`offer`](Self::offer) for a packet with other bits in its IP header.
+    /// [`offer`](Self::offer) for a packet whose IP header allows more.
     #[inline]
     pub fn offer_as(&mut self, now: Time, size: u32, payload: &[u8], allows: Allows) -> Verdict {
         self.counters.offered += 1;
         self.counters.offered_bytes += u64::from(size);
-        // All dice are thrown for every packet, so that its fate depends on its number alone.
+        // Make the same draws for every packet, so that its fate depends on its number alone.
         let lost = self.loss.loses_next(&mut self.dice.loss, payload);
         let held_up = self.roll_reorder();
         let p = self.config.duplicate.get();
@@ -200,7 +202,7 @@ impl Link {
         }
     }
 
-    /// A packet of background traffic, which has a size and nothing else, wants to cross.
+    /// Offers a packet of background traffic, which has a size but no contents.
     #[inline]
     pub fn offer_background(&mut self, now: Time, size: u32) -> Verdict {
         let before = self.counters;
@@ -215,7 +217,7 @@ impl Link {
         self.waiting.len() >= limit as usize
     }
 
-    /// When the last bit has been sent; `None` if the queue has no room.
+    /// Time at which the packet's last bit will have been sent; `None` if the queue has no room.
     fn enqueue(&mut self, now: Time, size: u32) -> Option<Time> {
         self.forget_departed(now);
         let start = if self.busy_until > now {
@@ -265,8 +267,8 @@ impl Link {
         (hit && bits > 0).then(|| (place % bits) as u32)
     }
 
-    /// A packet of `size` bytes reaches the far end: true if it really does, false if the link
-    /// went down since it was offered. To be called once for every arrival and every copy.
+    /// A packet of `size` bytes reaches the far end. Returns false if the link went down since the
+    /// packet was offered. Call this once for every arrival and every copy.
     #[inline]
     pub fn arrive(&mut self, ticket: Ticket, size: u32) -> bool {
         if ticket.0 != self.epoch {
@@ -287,8 +289,8 @@ impl Link {
         arrives
     }
 
-    /// The link breaks: what is queued and on the wire is lost, and so is all until
-    /// [`set_up`](Self::set_up).
+    /// Breaks the link: packets queued and on the wire are lost, and so are all packets offered
+    /// until [`set_up`](Self::set_up).
     pub fn set_down(&mut self, now: Time) {
         self.up = false;
         self.epoch = self.epoch.wrapping_add(1);
@@ -301,49 +303,49 @@ impl Link {
         self.busy_until = now;
     }
 
-    /// The link works again.
+    /// Makes the link work again.
     pub fn set_up(&mut self) {
         self.up = true;
     }
 
-    /// Whether the link works.
+    /// Whether the link is up.
     pub const fn is_up(&self) -> bool {
         self.up
     }
 
-    /// Another rate for packets offered from now on.
+    /// Changes the rate for packets offered from now on.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         self.config.rate = rate;
     }
 
-    /// Another propagation delay for packets offered from now on. If it is shorter, they may
+    /// Changes the propagation delay for packets offered from now on. If it is shorter, they may
     /// overtake earlier ones, as on a path that was rerouted.
     pub fn set_delay(&mut self, delay: Duration) {
         self.config.delay = delay;
     }
 
-    /// Another loss model for packets offered from now on.
+    /// Changes the loss model for packets offered from now on.
     pub fn set_loss(&mut self, loss: LossModel) {
         self.loss.set(loss.clone());
         self.config.loss = loss;
     }
 
-    /// Another MTU for packets offered from now on; `None` for none.
+    /// Changes the MTU for packets offered from now on; `None` sets no limit.
     pub const fn set_mtu(&mut self, mtu: Option<u32>) {
         self.config.mtu = mtu;
     }
 
-    /// What the link is like now.
+    /// The current configuration.
     pub const fn config(&self) -> &LinkConfig {
         &self.config
     }
 
-    /// What went in and what became of it.
+    /// Counters of all packets.
     pub const fn counters(&self) -> &LinkCounters {
         &self.counters
     }
 
-    /// The part of [`counters`](Self::counters) that background packets have.
+    /// Counters of background packets alone, which [`counters`](Self::counters) includes.
     pub const fn background(&self) -> &LinkCounters {
         &self.background
     }

@@ -1,10 +1,10 @@
-//! Which packets a loss script takes: the n-th of all, or the n-th with a chunk of some type.
+//! Loss scripts: lose the n-th packet of all, or the n-th with a chunk of some type.
 
 use std::collections::BTreeMap;
 
 use polypath_proto::wire::chunk_type as ty;
 
-/// What a script counts, in one direction of a link.
+/// Kind of packet that a script counts, in one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketKind {
     /// Every packet, background packets included.
@@ -85,20 +85,20 @@ impl PacketKind {
     }
 }
 
-/// Exactly these packets are lost: of each kind those with these numbers, counted from 1 in the
-/// order in which they are offered to this direction of the link.
+/// Loses exactly the packets with these numbers. Numbers are counted from 1 for each kind, in the
+/// order in which packets are offered to this direction of the link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LossScript {
     numbers: BTreeMap<PacketKind, Vec<u64>>,
 }
 
 impl LossScript {
-    /// The n-th packets of all, for each n.
+    /// Loses the packets with these numbers, counting all packets.
     pub fn packets(numbers: impl IntoIterator<Item = u64>) -> Self {
         Self::default().and(PacketKind::Any, numbers)
     }
 
-    /// These of this kind too.
+    /// Also loses the packets with these numbers, counting packets of this kind.
     #[must_use]
     pub fn and(mut self, kind: PacketKind, numbers: impl IntoIterator<Item = u64>) -> Self {
         let list = self.numbers.entry(kind).or_default();
@@ -108,22 +108,22 @@ impl LossScript {
         self
     }
 
-    /// It takes no packet.
+    /// Whether the script lists no kind of packet.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Packets that it takes at most.
+    /// Maximum number of packets that the script loses.
     pub fn len(&self) -> usize {
         self.numbers.values().map(Vec::len).sum()
     }
 
-    /// The numbers of each kind that the script names, sorted.
+    /// Sorted packet numbers of each kind in the script.
     pub(super) fn kinds(&self) -> impl Iterator<Item = (PacketKind, &[u64])> {
         self.numbers.iter().map(|(&kind, numbers)| (kind, numbers.as_slice()))
     }
 
-    /// Whether the packet that was counted last, of these kinds, is one of the script's.
+    /// Whether the script loses the packet that was counted last, which is of these kinds.
     pub(super) fn takes(&self, seen: &Seen, kinds: Kinds) -> bool {
         self.kinds().any(|(kind, numbers)| {
             kinds.0 & kind.bit() != 0 && numbers.binary_search(&seen.0[kind as usize]).is_ok()
@@ -131,16 +131,16 @@ impl LossScript {
     }
 }
 
-/// The kinds that a packet is of.
+/// Set of the kinds of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kinds(u16);
 
-/// Packets of each kind so far.
+/// Number of packets of each kind so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen([u64; PacketKind::NAMES.len()]);
 
 impl Seen {
-    /// Counts a packet, once for each kind that it is of.
+    /// Counts a packet once for each of its kinds, and returns them.
     #[inline]
     pub(super) fn count(&mut self, sctp: &[u8]) -> Kinds {
         let kinds = kinds_of(sctp);
@@ -154,7 +154,7 @@ impl Seen {
 }
 
 /// RFC 9260 3: a common header of 12 bytes, then chunks with type, flags and length, padded to four
-/// bytes. What is cut short ends the walk.
+/// bytes. A truncated chunk is the last one counted.
 #[inline]
 fn kinds_of(sctp: &[u8]) -> Kinds {
     let mut kinds = PacketKind::Any.bit();
@@ -197,7 +197,7 @@ mod tests {
             packet(&[(ty::SACK, 16), (ty::DATA, 17), (ty::DATA, 21)]),
             packet(&[(ty::SACK, 20)]),
             packet(&[(ty::DATA, 17)]),
-            // A background packet, and chunks that lie about their length.
+            // A background packet, a truncated packet, and chunks with wrong lengths.
             Vec::new(),
             packet(&[(ty::DATA, 20)])[..15].to_vec(),
             [packet(&[]), vec![ty::HEARTBEAT, 0, 0, 0, ty::SACK, 0, 0xff, 0xff]].concat(),

@@ -1,11 +1,11 @@
-//! Links, alone: single cases and properties.
+//! Tests of a single link: cases and properties.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::units::{Probability, Span};
 
-/// Anything but chunks.
+/// A payload without chunks of known types.
 const PAYLOAD: [u8; 1480] = [0xff; 1480];
 
 fn link(config: LinkConfig) -> Link {
@@ -52,7 +52,7 @@ fn drop_tail_in_packets_does_not_count_the_one_on_the_transmitter() {
         at(link.offer(t, 1500, &PAYLOAD[..1480]));
     });
     assert_eq!(link.offer(t, 1500, &PAYLOAD[..1480]), Verdict::Drop(DropReason::Queue));
-    // One transmission later there is room for one.
+    // One transmission later the queue has room for one packet.
     let later = t + Duration::from_micros(1200);
     at(link.offer(later, 1500, &PAYLOAD[..1480]));
     assert_eq!(link.offer(later, 1500, &PAYLOAD[..1480]), Verdict::Drop(DropReason::Queue));
@@ -168,7 +168,7 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         })
 }
 
-/// Runs the steps as a driver would, and checks on the way.
+/// Runs the steps as a driver would, and checks the link after each step.
 fn drive(config: &LinkConfig, steps: &[Step]) -> Result<Vec<Verdict>, TestCaseError> {
     let mut link = link(config.clone());
     let mut now = Time::ZERO;

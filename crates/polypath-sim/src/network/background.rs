@@ -1,6 +1,6 @@
-//! Background packets under way: an event for each packet and link, and nothing else. They have no
-//! bytes, so they need no buffer: a packet is its source, and the link of the source's way where it
-//! is. Captures do not show them.
+//! Background packets under way: one event per packet and link. They have no bytes, so they need no
+//! buffer: a packet is identified by its source and by its current link on the source's route.
+//! Captures do not show them.
 
 use polypath_proto::Time;
 
@@ -8,7 +8,7 @@ use super::traffic::Source;
 use super::{Event, Network};
 use crate::link::{Ticket, Verdict};
 
-/// All sources of background traffic, and how many of their events are in the queue.
+/// All sources of background traffic, and the number of their events in the queue.
 #[derive(Debug, Default)]
 pub(super) struct Background {
     sources: Vec<Source>,
@@ -16,7 +16,7 @@ pub(super) struct Background {
 }
 
 impl Network<'_> {
-    /// These sources send from their beginning on.
+    /// Starts the sources, each at its configured time.
     pub(crate) fn start_traffic(&mut self, sources: Vec<Source>) {
         self.background.sources = sources;
         for source in 0..self.background.sources.len() {
@@ -25,7 +25,7 @@ impl Network<'_> {
         }
     }
 
-    /// Nothing is left to happen but background traffic, which never ends.
+    /// Whether only events of background traffic, which never ends, are left.
     pub(crate) fn is_idle(&self) -> bool {
         self.events.len() == self.background.waiting
     }
@@ -37,7 +37,7 @@ impl Network<'_> {
         self.schedule_emission(now, source);
     }
 
-    /// A background packet reaches the end of the n-th link of its way.
+    /// A background packet reaches the end of the n-th link of its route.
     pub(crate) fn arrive_background(&mut self, now: Time, source: u32, hop: u32, ticket: Ticket) {
         self.background.waiting -= 1;
         let plan = &self.background.sources[source as usize].plan;

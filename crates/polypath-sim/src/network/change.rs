@@ -8,36 +8,36 @@ use super::{LinkId, NodeId};
 use crate::link::{Link, LossModel};
 use crate::units::Rate;
 
-/// Something that happens to a link at a time.
+/// A scheduled change of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When.
+    /// Time of the change.
     pub at: Time,
-    /// To which link.
+    /// The link that changes.
     pub link: LinkId,
-    /// What.
+    /// Kind of the change.
     pub kind: ChangeKind,
 }
 
-/// What happens to a link.
+/// Kind of change of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangeKind {
-    /// It breaks; what is queued and on the wire is lost.
+    /// The link breaks; packets queued and on the wire are lost.
     Down,
-    /// It works again.
+    /// The link works again.
     Up,
-    /// Packets offered from now on have this rate; `None` takes no time.
+    /// Packets offered from now on have this rate; `None` transmits in no time.
     Rate(Option<Rate>),
     /// Packets offered from now on have this propagation delay.
     Delay(Duration),
-    /// Packets offered from now on are lost like this.
+    /// Packets offered from now on are lost according to this model.
     Loss(LossModel),
-    /// Packets offered from now on may be so large; `None` has no limit.
+    /// Packets offered from now on may have at most this size in bytes; `None` sets no limit.
     Mtu(Option<u32>),
 }
 
 impl ChangeKind {
-    /// Does it.
+    /// Applies the change to a link.
     pub fn apply(&self, now: Time, link: &mut Link) {
         match self {
             Self::Down => link.set_down(now),
@@ -50,15 +50,15 @@ impl ChangeKind {
     }
 }
 
-/// An address that comes or goes.
+/// A scheduled addition or removal of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Move {
-    /// When.
+    /// Time of the change.
     pub(crate) at: Time,
-    /// Its interface.
+    /// Interface with the address.
     pub(crate) node: NodeId,
-    /// It comes.
+    /// Whether the address is added; otherwise it is removed.
     pub(crate) comes: bool,
-    /// How much later the host's endpoints hear of it.
+    /// Delay until the host's endpoints learn of the change.
     pub(crate) notice: Duration,
 }

@@ -1,4 +1,4 @@
-//! Packets on their way: links between nodes, static routes, and the queue of all events.
+//! Packet forwarding: links between nodes, static routes, and the queue of all events.
 
 mod background;
 mod change;
@@ -24,30 +24,30 @@ use crate::link::{Allows, Link, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
 use trace::Tracer;
 
-/// What happens at an instant.
+/// An event of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// A packet reaches the end of a link.
     Arrival { link: LinkId, packet: PacketId, ticket: Ticket },
     /// A source of background traffic sends a packet.
     Emission { source: u32 },
-    /// A background packet reaches the end of the n-th link of its way.
+    /// A background packet reaches the end of the n-th link of its route.
     Background { source: u32, hop: u32, ticket: Ticket },
-    /// A deadline of an endpoint may have come.
+    /// A deadline of an endpoint may have expired.
     Timer { stack: u32 },
-    /// An application wants to do something.
+    /// An application acts on an association.
     Application { association: u32, side: u8 },
     /// The n-th scheduled change of a link.
     Change { index: u32 },
-    /// The n-th address that comes or goes does.
+    /// The n-th scheduled addition or removal of an address.
     Move { index: u32 },
-    /// Its host's endpoints hear of it.
+    /// The host's endpoints learn of the n-th addition or removal of an address.
     Notice { index: u32 },
     /// The series take their samples.
     Sample,
 }
 
-/// All links of a run, and what is on them.
+/// All links of a run, and the packets on them.
 pub(crate) struct Network<'w> {
     pub(crate) events: EventQueue<Event>,
     pub(crate) packets: PacketPool,
@@ -56,12 +56,12 @@ pub(crate) struct Network<'w> {
     routes: Routes,
     /// Sort keys of all interface addresses, in ascending order.
     addresses: Vec<((bool, u128), NodeId)>,
-    /// Interfaces whose address their host does not have now.
+    /// Interfaces whose host does not have their address at present.
     away: Vec<NodeId>,
     background: background::Background,
     capture: Option<Capture<'w>>,
     pub(crate) tracer: Option<Tracer>,
-    /// Packets whose source or destination nobody has or their host has not now, or to which no way leads.
+    /// Packets without a route, or whose source or destination address no host has at present.
     pub(crate) unroutable: u64,
 }
 
@@ -80,7 +80,7 @@ fn sort_key(address: IpAddr) -> (bool, u128) {
 }
 
 impl<'w> Network<'w> {
-    /// The network of a run. `largest_packet` is the most bytes that an SCTP packet has.
+    /// The network of a run. `largest_packet` is the size of the largest SCTP packet in bytes.
     pub(crate) fn new(topology: Topology, seed: u64, largest_packet: usize) -> Self {
         let links = topology.links.iter().map(|l| Link::new(l.config.clone(), seed, &l.name));
         let mut addresses: Vec<_> = topology
@@ -108,7 +108,7 @@ impl<'w> Network<'w> {
         }
     }
 
-    /// Writes every packet that is offered to a link from now on.
+    /// Captures every packet that is offered to a link from now on.
     pub(crate) fn capture(&mut self, out: &'w mut dyn Write) -> io::Result<()> {
         let mut file = PcapNg::new(out)?;
         let name = |link: &LinkPlan| file.interface(&link.name);
@@ -117,7 +117,7 @@ impl<'w> Network<'w> {
         Ok(())
     }
 
-    /// The first error of the capture, if there was one.
+    /// Ends the capture and returns its first error, if there was one.
     pub(crate) fn finish_capture(&mut self) -> io::Result<()> {
         match self.capture.take() {
             Some(mut capture) => capture.result.and_then(|()| capture.file.flush()),
@@ -145,7 +145,7 @@ impl<'w> Network<'w> {
         self.forward(now, from, id);
     }
 
-    /// Sends a packet on from a node that is not its destination.
+    /// Forwards a packet at a node that is not its destination.
     pub(crate) fn forward(&mut self, now: Time, at: NodeId, id: PacketId) {
         let to = self.packets.get(id).to;
         match self.routes.next(at, to) {
@@ -154,13 +154,13 @@ impl<'w> Network<'w> {
         }
     }
 
-    /// A packet that can go nowhere.
+    /// Drops a packet that cannot be routed.
     pub(crate) fn discard(&mut self, id: PacketId) {
         self.unroutable += 1;
         self.packets.give_back(id);
     }
 
-    /// The address of an interface comes or goes.
+    /// Adds or removes the address of an interface.
     pub(crate) fn set_here(&mut self, node: NodeId, here: bool) {
         self.away.retain(|away| *away != node);
         if !here {
@@ -168,12 +168,12 @@ impl<'w> Network<'w> {
         }
     }
 
-    /// Whether an interface's host has its address.
+    /// Whether an interface's host has the interface's address at present.
     pub(crate) fn is_here(&self, node: NodeId) -> bool {
         !self.away.contains(&node)
     }
 
-    /// Whether an address is one that its host has.
+    /// Whether some host has this address at present.
     pub(crate) fn has(&self, address: IpAddr) -> bool {
         self.node(address).is_some_and(|node| self.is_here(node))
     }
@@ -195,7 +195,7 @@ impl<'w> Network<'w> {
         match &verdict {
             Verdict::Deliver { arrival, duplicate } => {
                 let (at, ticket) = (arrival.at, arrival.ticket);
-                // The copy is taken before the bit is inverted: it is the good one of the two.
+                // Copy the packet before the bit is inverted: the copy arrives intact.
                 let copy = duplicate.then(|| self.packets.copy(id));
                 if arrival.marked {
                     self.packets.get_mut(id).ecn = Ecn::Ce;
@@ -215,7 +215,8 @@ impl<'w> Network<'w> {
         }
     }
 
-    /// A packet comes out of a link: the node where it is now, unless it was lost on the way.
+    /// Handles the arrival of a packet at the end of a link. Returns the node that it has reached,
+    /// or `None` if it was lost on the link.
     pub(crate) fn arrive(
         &mut self,
         now: Time,
@@ -235,7 +236,7 @@ impl<'w> Network<'w> {
         None
     }
 
-    /// Links between two interfaces; `None` if there is no way.
+    /// Number of links between two interfaces; `None` if there is no route.
     pub(crate) fn hops(&self, from: IpAddr, to: IpAddr) -> Option<u32> {
         self.routes.hops(self.node(from)?, self.node(to)?)
     }

@@ -1,4 +1,4 @@
-//! Packets under way, in buffers that are used again.
+//! Packets under way, in buffers that are reused.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -8,18 +8,19 @@ use polypath_proto::{Ecn, Fragmentation};
 use super::NodeId;
 use crate::wire;
 
-/// A packet: its SCTP bytes are real, its IP (and UDP) header is a known size until it is captured.
+/// A packet. Its SCTP bytes are real; its IP (and UDP) header is only a known size until it is
+/// captured.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
-    /// Where it comes from; port 0 on raw IP.
+    /// Source address; port 0 on raw IP.
     pub(crate) source: SocketAddr,
-    /// Where it goes to; port 0 on raw IP.
+    /// Destination address; port 0 on raw IP.
     pub(crate) destination: SocketAddr,
     /// The node that has the destination address.
     pub(crate) to: NodeId,
     pub(crate) ecn: Ecn,
     pub(crate) fragmentation: Fragmentation,
-    /// Bytes of `buffer` that are used.
+    /// Number of bytes of `buffer` that are used.
     pub(crate) len: usize,
     pub(crate) buffer: Box<[u8]>,
 }
@@ -52,13 +53,13 @@ impl Packet {
 pub(crate) struct PacketId(u32);
 
 impl PacketId {
-    /// The place of its buffer in the pool.
+    /// Index of the packet in the pool.
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// All packets of a run. In steady state nothing is allocated: buffers go round.
+/// All packets of a run. In the steady state nothing is allocated: buffers are reused.
 #[derive(Debug)]
 pub(crate) struct PacketPool {
     packets: Vec<Packet>,
@@ -72,7 +73,7 @@ impl PacketPool {
         Self { packets: Vec::new(), free: Vec::new(), capacity }
     }
 
-    /// A packet to fill; it holds whatever its buffer held before.
+    /// A packet to fill; its buffer has old contents.
     #[inline]
     pub(crate) fn take(&mut self) -> PacketId {
         self.free.pop().unwrap_or_else(|| self.grow())
@@ -93,7 +94,7 @@ impl PacketPool {
         PacketId(self.packets.len() as u32 - 1)
     }
 
-    /// The packet's buffer may be used again.
+    /// Returns a packet to the pool.
     #[inline]
     pub(crate) fn give_back(&mut self, id: PacketId) {
         self.free.push(id);
@@ -107,7 +108,7 @@ impl PacketPool {
     /// A packet with the same addresses and a part of the bytes.
     pub(crate) fn copy_part(&mut self, id: PacketId, bytes: Range<usize>) -> PacketId {
         let copy = self.take();
-        // The two are different, and the indices are valid: ids come from this pool only.
+        // The two ids differ and both are valid: ids come from this pool only.
         let (from, to) = (id.0 as usize, copy.0 as usize);
         let (low, high) = self.packets.split_at_mut(from.max(to));
         let (original, copied) =
@@ -132,7 +133,7 @@ impl PacketPool {
         &mut self.packets[id.0 as usize]
     }
 
-    /// Packets in use.
+    /// Number of packets in use.
     pub(crate) fn in_use(&self) -> usize {
         self.packets.len() - self.free.len()
     }

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use polypath_proto::Time;
 
-/// Events in the order of their time; timers before the others of an instant, and else in the
-/// order in which they were scheduled. One binary heap keyed by (time, sequence).
+/// Events in the order of their times; at equal times timers first, otherwise in the order in which
+/// they were scheduled. One binary heap keyed by (time, sequence).
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {
     heap: BinaryHeap<Entry<E>>,
@@ -27,7 +27,7 @@ impl<E> Entry<E> {
 }
 
 impl<E> Ord for Entry<E> {
-    /// Reversed: the heap's greatest is the earliest.
+    /// Reversed, so that the heap's greatest element is the earliest event.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
@@ -44,7 +44,7 @@ impl<E> PartialEq for Entry<E> {
 }
 impl<E> Eq for Entry<E> {}
 
-/// Set in the sequence of events that come after the timers of their instant.
+/// Set in the sequence number of ordinary events, which follow the timers of the same instant.
 const ORDINARY: u64 = 1 << 63;
 
 impl<E> EventQueue<E> {
@@ -57,9 +57,9 @@ impl<E> EventQueue<E> {
         self.scheduled += 1;
     }
 
-    /// Schedules an event that comes before the others of its instant: a timer. It was set before the
-    /// packet of that instant left, unless the way is longer than the timer; ns-2, which goes by the
-    /// order of setting, agrees.
+    /// Schedules an event before the others of its instant: a timer. The timer was set before the
+    /// packet that arrives at that instant was sent, unless the path's delay is longer than the
+    /// timer. ns-2, which orders events by the time of scheduling, agrees.
     pub(crate) fn schedule_first(&mut self, at: Time, event: E) {
         self.heap.push(Entry { at, sequence: self.scheduled, event });
         self.scheduled += 1;

@@ -9,30 +9,30 @@ use crate::link::LinkConfig;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
-/// A link, counted in the order in which they were added.
+/// A link, numbered in the order in which links were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkId(pub u32);
 
-/// A host, counted in the order in which they were added.
+/// A host, numbered in the order in which hosts were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostId(pub u32);
 
 impl NodeId {
-    /// Its place in a list of all nodes.
+    /// Index in a list of all nodes.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl LinkId {
-    /// Its place in a list of all links.
+    /// Index in a list of all links.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl HostId {
-    /// Its place in a list of all hosts.
+    /// Index in a list of all hosts.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -41,26 +41,26 @@ impl HostId {
 /// A link with its two ends.
 #[derive(Clone, Debug)]
 pub struct LinkPlan {
-    /// Its name; it determines the link's dice.
+    /// Name of the link; it determines the link's random streams.
     pub name: String,
-    /// Where packets go in.
+    /// Node that sends over the link.
     pub from: NodeId,
-    /// Where they come out.
+    /// Node that the link leads to.
     pub to: NodeId,
-    /// What it is like.
+    /// Configuration of the link.
     pub config: LinkConfig,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// Forwards packets.
     Router,
-    /// An interface of a host: the host's packets with this source address leave here.
+    /// An interface of a host; the host sends its packets with this source address from it.
     Interface {
         /// The host.
         host: HostId,
-        /// Its address.
+        /// The interface's address.
         address: IpAddr,
     },
 }
@@ -74,18 +74,18 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// A host without interfaces.
+    /// Adds a host without interfaces.
     pub fn add_host(&mut self, name: impl Into<String>) -> HostId {
         self.hosts.push(name.into());
         HostId(self.hosts.len() as u32 - 1)
     }
 
-    /// Another interface of a host.
+    /// Adds an interface to a host.
     pub fn add_interface(&mut self, host: HostId, address: IpAddr) -> NodeId {
         self.add_node(NodeKind::Interface { host, address })
     }
 
-    /// A router.
+    /// Adds a router.
     pub fn add_router(&mut self) -> NodeId {
         self.add_node(NodeKind::Router)
     }
@@ -95,7 +95,7 @@ impl Topology {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// A one-directional link.
+    /// Adds a one-directional link.
     pub fn add_link(
         &mut self,
         name: impl Into<String>,
@@ -129,7 +129,7 @@ impl Topology {
         (0..self.nodes.len()).filter(|&i| of(&self.nodes[i])).map(|i| NodeId(i as u32)).collect()
     }
 
-    /// Both are interfaces with IPv4 addresses, or both with IPv6 addresses.
+    /// Whether both nodes are interfaces with addresses of the same IP version.
     pub(crate) fn same_family(&self, a: NodeId, b: NodeId) -> bool {
         let is_ipv4 = |node: NodeId| match self.nodes[node.index()] {
             NodeKind::Interface { address, .. } => Some(address.is_ipv4()),
@@ -146,8 +146,8 @@ impl Topology {
         }
     }
 
-    /// Static routes: for each node and each destination the link that a shortest path (in hops)
-    /// takes, of several the one that was added first. Hosts do not forward.
+    /// Static routes: for each node and destination the first link of a shortest path (in hops);
+    /// among several, the link that was added first. Hosts do not forward.
     pub(crate) fn routes(&self) -> Routes {
         let n = self.nodes.len();
         let mut routes = Routes { nodes: n, next: vec![None; n * n], hops: vec![u32::MAX; n * n] };
@@ -159,7 +159,7 @@ impl Topology {
         routes
     }
 
-    /// The links of the way from one node to another, routers included; `None` if there is no way.
+    /// Links of the route from one node to another; `None` if there is no route.
     pub(crate) fn way(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
         let n = self.nodes.len();
         let mut routes = Routes { nodes: n, next: vec![None; n * n], hops: vec![u32::MAX; n * n] };
@@ -174,7 +174,7 @@ impl Topology {
         Some(way)
     }
 
-    /// Breadth first from the destination, against the direction of the links.
+    /// Breadth-first search from the destination, against the direction of the links.
     fn routes_to(&self, to: usize, routes: &mut Routes) {
         let n = routes.nodes;
         routes.hops[to * n + to] = 0;
@@ -200,7 +200,7 @@ impl Topology {
     }
 }
 
-/// Which link comes next, for each node and destination.
+/// Next link for each node and destination.
 #[derive(Clone, Debug)]
 pub(crate) struct Routes {
     nodes: usize,
@@ -214,7 +214,7 @@ impl Routes {
         self.next[at.index() * self.nodes + to.index()]
     }
 
-    /// Links on the way; `None` if there is no way.
+    /// Number of links of the route; `None` if there is no route.
     pub(crate) fn hops(&self, from: NodeId, to: NodeId) -> Option<u32> {
         let hops = self.hops[from.index() * self.nodes + to.index()];
         (hops != u32::MAX).then_some(hops)

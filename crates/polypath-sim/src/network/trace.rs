@@ -1,9 +1,9 @@
-//! Every packet of every association at every link, in columns: what was sent, what is in it, what
-//! became of it.
+//! Trace of every packet of every association at every link, in columns: the contents of the
+//! packets and their fates.
 //!
 //! Three tables: [`Hops`] has a row for each packet at each link, [`Packets`] one for each packet,
-//! [`Chunks`] one for each chunk in it. TSNs count from 1, which is the first DATA chunk of their
-//! direction, so that runs of different implementations can be laid side by side.
+//! [`Chunks`] one for each chunk. TSNs count from 1, the first DATA chunk of their direction, so
+//! that runs of different implementations can be compared.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use super::packet::{Packet, PacketId};
 use super::topology::{HostId, LinkId, NodeKind, Topology};
 use crate::link::{DropReason, Verdict};
 
-/// What the packets of a run were and what became of them.
+/// Packet trace of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PacketTrace {
     /// Names of the associations.
@@ -32,60 +32,61 @@ pub struct PacketTrace {
 /// A packet at a link. All columns have the same length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hops {
-    /// When it was offered to the link, in seconds from the beginning of the run.
+    /// Time at which the packet was offered to the link, in seconds from the beginning of the run.
     pub time: Vec<f64>,
-    /// Which packet: its row in [`PacketTrace::packets`].
+    /// The packet: its row in [`PacketTrace::packets`].
     pub packet: Vec<u32>,
-    /// Which link: its place in [`PacketTrace::links`].
+    /// The link: its index in [`PacketTrace::links`].
     pub link: Vec<u32>,
-    /// What became of it, as one of [`FATES`].
+    /// Fate of the packet: an index into [`FATES`].
     pub fate: Vec<u8>,
-    /// When it reached the far end, in seconds; NaN if it did not.
+    /// Time at which it reached the far end, in seconds; NaN if it did not.
     pub arrival: Vec<f64>,
 }
 
-/// What becomes of a packet at a link; [`Hops::fate`] is a place in this list. "sent" is one that
-/// was still under way when the run ended.
+/// Fates of a packet at a link; [`Hops::fate`] is an index into this list. A packet that was still
+/// under way when the run ended is "sent".
 pub const FATES: [&str; 6] = ["sent", "delivered", "lost", "queue", "down", "mtu"];
 
 const SENT: u8 = 0;
 const DELIVERED: u8 = 1;
 const DOWN: u8 = 4;
 
-/// A packet. All columns have the same length, but for `first_chunk`, which has one element more.
+/// A packet. All columns have the same length, except `first_chunk`, which has one more element.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packets {
-    /// Its association: a place in [`PacketTrace::associations`].
+    /// The association: an index into [`PacketTrace::associations`].
     pub association: Vec<u32>,
-    /// 0 from the side that opened the association, 1 to it.
+    /// 0 for packets from the side that opened the association, 1 for packets to it.
     pub direction: Vec<u8>,
-    /// Number of the address of the accepting side that it goes to or comes from.
+    /// Index of the accepting side's address that the packet is sent to or from.
     pub path: Vec<u8>,
     /// Bytes on the wire, IP header included.
     pub size: Vec<u32>,
-    /// Row of its first chunk in [`PacketTrace::chunks`]; its last one stands before the next's first.
+    /// Row of the packet's first chunk in [`PacketTrace::chunks`]; the next packet's first chunk
+    /// follows its last one.
     pub first_chunk: Vec<u32>,
 }
 
-/// A chunk. All columns of a chunk have the same length, but for `first_gap` and `first_duplicate`,
-/// which have one element more.
+/// A chunk. All columns of a chunk have the same length, except `first_gap` and `first_duplicate`,
+/// which have one more element.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chunks {
     /// Chunk type (RFC 9260 3.2).
     pub kind: Vec<u8>,
-    /// DATA: its TSN; SACK: the cumulative TSN ack; otherwise 0.
+    /// DATA: the TSN; SACK: the cumulative TSN ack; otherwise 0.
     pub tsn: Vec<u32>,
-    /// DATA: its TSN was sent before.
+    /// DATA: whether the TSN was sent before.
     pub retransmission: Vec<bool>,
     /// SACK, INIT, INIT ACK: the window announced, in bytes; otherwise 0.
     pub a_rwnd: Vec<u32>,
-    /// Row of its first gap ack block.
+    /// Row of the chunk's first gap ack block.
     pub first_gap: Vec<u32>,
     /// First TSN of each gap ack block.
     pub gap_first: Vec<u32>,
     /// Last TSN of each gap ack block.
     pub gap_last: Vec<u32>,
-    /// Row of its first duplicate TSN.
+    /// Row of the chunk's first duplicate TSN.
     pub first_duplicate: Vec<u32>,
     /// Each duplicate TSN that a SACK reports.
     pub duplicate: Vec<u32>,
@@ -95,21 +96,21 @@ pub struct Chunks {
 #[derive(Clone, Debug)]
 pub(crate) struct Traced {
     pub(crate) name: String,
-    /// The host that opens it, and the one that accepts it.
+    /// The host that opens the association, and the one that accepts it.
     pub(crate) hosts: [HostId; 2],
     pub(crate) port: u16,
 }
 
-/// Writes the trace while a run goes on.
+/// Builds the trace during a run.
 #[derive(Debug)]
 pub(crate) struct Tracer {
     trace: PacketTrace,
     associations: Vec<Traced>,
-    /// Of each association: what side 0 and side 1 have sent.
+    /// TSNs sent by side 0 and by side 1 of each association.
     flows: Vec<[Flow; 2]>,
-    /// Addresses, sorted, with their hosts and their number there.
+    /// Sorted addresses, with their host and their index among its addresses.
     addresses: Vec<(IpAddr, HostId, u8)>,
-    /// Of each buffer of the pool: the packet that is in it, and the link that it is on.
+    /// For each buffer of the pool, the packet in it and the row of its current hop.
     under_way: Vec<Option<UnderWay>>,
 }
 
@@ -119,7 +120,7 @@ struct UnderWay {
     hop: Option<usize>,
 }
 
-/// The TSNs of one direction.
+/// TSNs of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     initial: Option<Tsn>,
@@ -128,7 +129,7 @@ struct Flow {
 }
 
 impl Flow {
-    /// A TSN as the trace has it.
+    /// The TSN as the trace records it: counted from 1.
     fn relative(self, tsn: Tsn) -> u32 {
         self.initial.map_or(tsn.0, |initial| tsn.offset_from(initial).wrapping_add(1))
     }
@@ -223,12 +224,12 @@ impl Tracer {
         });
     }
 
-    /// The link made a copy of a packet that it delivers.
+    /// The link copied a packet that it delivers.
     pub(crate) fn copied(&mut self, from: PacketId, to: PacketId) {
         *self.place(to) = *self.place(from);
     }
 
-    /// A packet has come to the end of a link, or was on it when the link broke.
+    /// A packet has reached the end of a link, or was on the link when it broke.
     pub(crate) fn arrived(&mut self, now: Time, id: PacketId, delivered: bool) {
         let Some(hop) = self.place(id).and_then(|under_way| under_way.hop) else { return };
         let hops = &mut self.trace.hops;

@@ -2,7 +2,7 @@
 //!
 //! Many on/off sources whose on and off times follow a Pareto distribution give self-similar
 //! traffic: with shape a, 1 < a < 2, the Hurst parameter is (3 - a) / 2 (Taqqu, Willinger, Sherman
-//! 1997). It is the cross-traffic of caro2006-retransmission 2.1 and natarajan2009 3.
+//! 1997). caro2006-retransmission 2.1 and natarajan2009 3 use such cross-traffic.
 
 use std::time::Duration;
 
@@ -14,32 +14,32 @@ use crate::random::Random;
 /// A source, as the scenario describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficPlan {
-    /// Its name; it determines its dice.
+    /// Name of the source; it determines the source's random stream.
     pub(crate) name: String,
-    /// The links that its packets take, in this order; at least one.
+    /// Links of the packets' route, in order; at least one.
     pub(crate) way: Vec<LinkId>,
     /// Bytes of a packet, headers included.
     pub(crate) size: u32,
     /// Nanoseconds from packet to packet while the source sends.
     pub(crate) interval: f64,
-    /// When it begins.
+    /// Start of the source.
     pub(crate) start: Time,
     pub(crate) pattern: Pattern,
 }
 
-/// When a source sends.
+/// Sending pattern of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pattern {
-    /// Always.
+    /// The source always sends.
     Constant,
-    /// In bursts.
+    /// The source sends in bursts.
     Pareto(OnOff),
 }
 
 /// Bursts and the time between them, both Pareto-distributed: P(X > x) = (minimum / x)^shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OnOff {
-    /// Above 1, so that there are means; below 2 the variance is infinite.
+    /// Above 1, so that the means exist; below 2 the variance is infinite.
     pub(crate) shape: f64,
     /// Mean length of a burst.
     pub(crate) on: Duration,
@@ -48,16 +48,17 @@ pub(crate) struct OnOff {
 }
 
 impl OnOff {
-    /// Share of the time in which the source sends.
+    /// Share of the time during which the source sends.
     pub(crate) fn duty(&self) -> f64 {
         let (on, off) = (self.on.as_nanos() as f64, self.off.as_nanos() as f64);
         on / (on + off)
     }
 
-    /// A time with this mean, in nanoseconds: the inverse of the distribution function.
+    /// Draws a period with this mean, in nanoseconds, by inverting the distribution function.
     fn period(&self, mean: Duration, dice: &mut Random) -> f64 {
         let minimum = mean.as_nanos() as f64 * (self.shape - 1.0) / self.shape;
-        // From above 0 to 1. The same on every machine: libm computes it without the system's.
+        // In (0, 1]. `libm` computes the power, rather than the system, so it is the same on every
+        // machine.
         let uniform = 1.0 - dice.unit();
         (minimum * libm::pow(uniform, -1.0 / self.shape)).min(LONGEST)
     }
@@ -66,28 +67,28 @@ impl OnOff {
 /// The longest period, in nanoseconds: 31 years, beyond any run.
 const LONGEST: f64 = 1e18;
 
-/// A source at work.
+/// A source with its state.
 ///
-/// Packets are `interval` apart in the time that is on; what is left of an interval at the end of a
-/// burst goes on in the next one, so that the mean rate is exact however short the bursts are. (ns-2
-/// rounds each burst to whole packets, at least one.) A source is on at its beginning with the
-/// probability with which it is on later; ns-2's all begin with a pause.
+/// Packets are `interval` apart in on-time. An interval that the end of a burst interrupts
+/// continues in the next burst, so that the mean rate is exact however short the bursts are. (ns-2
+/// rounds each burst to whole packets, at least one.) At its start, a source is on with the same
+/// probability as later; all ns-2 sources begin with a pause.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) plan: TrafficPlan,
     dice: Random,
-    /// What is left of the burst, in nanoseconds.
+    /// Rest of the current burst, in nanoseconds.
     burst: f64,
-    /// Time on until the next packet, in nanoseconds.
+    /// On-time until the next packet, in nanoseconds.
     until_packet: f64,
-    /// Part of a nanosecond that was left over: means stay exact.
+    /// Fraction of a nanosecond carried over to the next gap, so that means stay exact.
     rest: f64,
 }
 
 impl Source {
     pub(crate) fn new(plan: TrafficPlan, seed: u64) -> Self {
         let mut dice = Random::named(seed, &format!("traffic:{}", plan.name));
-        // Constant sources are not all in step.
+        // A random phase, so that constant sources do not all send at once.
         let until_packet = plan.interval * dice.unit();
         let burst = match &plan.pattern {
             Pattern::Constant => f64::INFINITY,
@@ -99,7 +100,7 @@ impl Source {
         Self { plan, dice, burst, until_packet, rest: 0.0 }
     }
 
-    /// Time from the packet before, or from the beginning, to the next packet.
+    /// Time from the previous packet, or from the source's start, to the next packet.
     pub(crate) fn next_gap(&mut self) -> Duration {
         let mut gap = self.rest;
         if let Pattern::Pareto(on_off) = self.plan.pattern {

@@ -1,4 +1,4 @@
-//! `[[address]]`: addresses of hosts come and go at given times.
+//! `[[address]]`: addresses of hosts are added and removed at given times.
 
 use polypath_proto::Time;
 use serde::{Deserialize, Serialize};
@@ -10,33 +10,34 @@ use super::{AssociationPlan, Key, is_default};
 use crate::network::{Move, NodeId, NodeKind};
 use crate::units::Span;
 
-/// What happens to an address.
+/// Kind of change of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AddressKind {
-    /// Its host has it from now on.
+    /// The host has the address from now on.
     Comes,
-    /// Its host has it no more.
+    /// The host no longer has the address.
     Goes,
 }
 
-/// `[[address]]`: an address that comes or goes. While its host does not have it, nothing leaves from there and
-/// what arrives is lost. An address that comes first was not there before; those of which nothing is said are
-/// there all the time.
+/// `[[address]]`: an address that is added or removed. While its host does not have it, the host
+/// sends nothing from it, and packets to it are lost. An address that is added first is absent
+/// before; addresses without an event are always present.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AddressEvent {
-    /// When, from the beginning of the run.
+    /// Time of the change, from the beginning of the run.
     pub at: Span,
-    /// How long; then it is the other way around again. Without it: for good.
+    /// Duration, after which the change is reversed. Without it, the change is permanent.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
-    /// The host's interface with the address: "laptop.1", or "sender.1" and "receiver.1" of the path with the
-    /// number 1, or a host that has one address.
+    /// The interface with the address: "laptop.1", or "sender.1" and "receiver.1" for the path with
+    /// number 1, or the name of a host that has one address.
     pub node: String,
-    /// What happens.
+    /// Kind of the change.
     pub kind: AddressKind,
-    /// How long it takes the operating system to tell the host's endpoints; they learn then what there is.
+    /// Time that the operating system takes to notify the host's endpoints, which then learn the
+    /// addresses present at that time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub notice_delay: Span,
 }
@@ -46,24 +47,24 @@ impl AddressEvent {
         Self { at, lasts: None, node: node.into(), kind, notice_delay: Span::default() }
     }
 
-    /// An address comes.
+    /// Adds an address.
     pub fn comes(node: impl Into<String>, at: Span) -> Self {
         Self::new(node, at, AddressKind::Comes)
     }
 
-    /// An address goes.
+    /// Removes an address.
     pub fn goes(node: impl Into<String>, at: Span) -> Self {
         Self::new(node, at, AddressKind::Goes)
     }
 
-    /// For a while only.
+    /// Reverses the change after this time.
     #[must_use]
     pub fn lasting(mut self, span: Span) -> Self {
         self.lasts = Some(span);
         self
     }
 
-    /// The endpoints hear of it so much later.
+    /// Delays the notification of the endpoints by this time.
     #[must_use]
     pub fn noticed_after(mut self, delay: Span) -> Self {
         self.notice_delay = delay;
@@ -72,7 +73,7 @@ impl AddressEvent {
 }
 
 impl NetworkBuilder {
-    /// What becomes of addresses, in the order of time.
+    /// Changes of addresses, in the order of time.
     pub(super) fn moves(&self, events: &[AddressEvent]) -> Result<Vec<Move>, Problem> {
         let mut moves = Vec::new();
         for (i, event) in events.iter().enumerate() {
@@ -92,7 +93,8 @@ impl NetworkBuilder {
 }
 
 impl Plan {
-    /// Each association has addresses at both ends when it is opened, as far as the endpoints know.
+    /// Checks that each association has addresses at both ends when it is opened, as far as the
+    /// endpoints know.
     pub(super) fn check_addresses(&self) -> Result<(), Problem> {
         if self.moves.is_empty() {
             return Ok(());
@@ -121,8 +123,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The interfaces whose addresses a stack knows to be there when an association is opened: as things were
-    /// when the host was told last.
+    /// Interfaces whose addresses a stack knows to be present when an association is opened: those
+    /// that were present at the last notification of its host.
     fn known(&self, stack: usize, association: &AssociationPlan) -> Vec<NodeId> {
         let plan = &self.stacks[stack];
         let own = |node: NodeId| match self.topology.nodes[node.index()] {
@@ -138,16 +140,16 @@ impl Plan {
 }
 
 impl Move {
-    /// When the host's endpoints hear of it.
+    /// Time at which the host's endpoints learn of the change.
     pub(crate) fn noticed(&self) -> Time {
         self.at + self.notice
     }
 
-    /// Whether a host has the address of an interface: at a time, or before anything happened.
+    /// Whether a host has the address of an interface at a time; `None` is before any change.
     pub(crate) fn is_here(moves: &[Self], node: NodeId, at: Option<Time>) -> bool {
         let of = || moves.iter().filter(|one| one.node == node);
         let last = of().rfind(|one| at.is_some_and(|at| one.at <= at));
-        // What comes first was not there before.
+        // An address that is added first was absent before.
         last.map_or_else(|| of().next().is_none_or(|first| !first.comes), |one| one.comes)
     }
 }
@@ -208,9 +210,9 @@ mod tests {
                 "line 10: address[0].kind: \"came\" is not known; did you mean \"comes\"? allowed: comes, goes",
             ),
             (one("sender.0", "comes", "3 s") + &one("sender.1", "comes", "2001 ms"), nobody),
-            // One at each side, but not of one path.
+            // One address remains at each side, but not of the same path.
             (one("sender.0", "goes", "1 s") + &one("receiver.1", "goes", "1 s"), nobody),
-            // In time, but told too late.
+            // The address is added in time, but the endpoint learns of it too late.
             (
                 one("sender.0", "goes", "1 s")
                     + &one("sender.1", "comes", "1100 ms")

@@ -1,4 +1,4 @@
-//! `[[association]]`: who opens an association to whom, over which paths and with which settings.
+//! `[[association]]`: the hosts of an association, its paths and its settings.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use super::{
 use crate::network::{HostId, NodeId};
 use crate::units::Size;
 
-/// The first SCTP port, unless the scenario says otherwise.
+/// The first SCTP port to try if the scenario sets none.
 const FIRST_PORT: u16 = 5001;
 
 /// `[[association]]`: one of several associations. A scenario without any has one, from the first
@@ -23,7 +23,7 @@ const FIRST_PORT: u16 = 5001;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AssociationSpec {
-    /// Its name; "association0", ... by default.
+    /// Name of the association; "association0", ... by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The host that opens it.
@@ -33,22 +33,22 @@ pub struct AssociationSpec {
     /// SCTP port on both sides; by default the first from 5001 on that is free between the hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// The paths that it uses, the primary first; all by default. In a general graph a number stands
-    /// for the address of that number at both hosts.
+    /// The paths that it uses, the primary first; all by default. In a general graph, number n
+    /// means the n-th address of both hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<PathRef>>,
-    /// What it carries.
+    /// Workload of the association.
     pub workload: Workload,
-    /// What is different from `[transport]`.
+    /// Overrides of `[transport]`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub transport: Transport,
-    /// What is different from `[policy]`.
+    /// Overrides of `[policy]`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub policy: Policy,
 }
 
 impl AssociationSpec {
-    /// From one host to another.
+    /// An association from one host to another.
     pub fn new(from: impl Into<String>, to: impl Into<String>, workload: Workload) -> Self {
         Self { from: from.into(), to: to.into(), workload, ..Self::default() }
     }
@@ -65,7 +65,7 @@ struct Settings {
 struct Wanted<'a> {
     name: String,
     ends: [HostId; 2],
-    /// Numbers of the addresses at both hosts; `None` is all of them.
+    /// Indices of the addresses at both hosts; `None` means all of them.
     paths: Option<Vec<usize>>,
     port: Option<u16>,
     application: usize,
@@ -79,7 +79,7 @@ impl Plan {
         let base = scenario.layer();
         let Some(workload) = &scenario.workload else {
             if scenario.associations.is_empty() {
-                // Nothing runs, but what is written is looked at.
+                // Nothing runs, but the settings are validated.
                 settings(&[base])?;
             }
             let specs = scenario.associations.iter().enumerate();
@@ -146,7 +146,7 @@ impl Plan {
         self.add_application(wanted, &spec.workload, &key.field("workload"), &taken)
     }
 
-    /// The numbers of the addresses that paths stand for.
+    /// Indices of the addresses to which the path references refer.
     fn numbers(
         &self,
         refs: &[PathRef],
@@ -177,7 +177,7 @@ impl Plan {
         Ok(numbers)
     }
 
-    /// Of how many addresses both hosts have one of the same number.
+    /// Number of address indices that exist at both hosts.
     fn path_count(&self, ends: [HostId; 2]) -> usize {
         let counts = ends.map(|host| self.topology.interfaces(host).len());
         counts[0].min(counts[1])
@@ -187,7 +187,7 @@ impl Plan {
         self.paths.get(number).map_or_else(|| number.to_string(), |path| path.name.clone())
     }
 
-    /// An application with its association, or with one for each path.
+    /// Adds an application with its association, or with one association for each path.
     fn add_application(
         &mut self,
         wanted: Wanted<'_>,
@@ -222,7 +222,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Plans one association; `taken` are ports that the scenario gives to some.
+    /// Plans one association; `taken` are the ports that the scenario assigns to associations.
     fn add(
         &mut self,
         wanted: &Wanted<'_>,
@@ -276,7 +276,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The stacks of both hosts with this port, or why that port cannot be theirs.
+    /// The stacks of both hosts with this port, or the reason why the association cannot use it.
     fn stacks_for(&self, wanted: &Wanted<'_>, port: u16) -> Result<[Stack; 2], String> {
         let opening = self.stack(wanted, 0, port)?;
         let accepting = self.stack(wanted, 1, port)?;
@@ -292,7 +292,7 @@ impl Plan {
         Ok([opening, accepting])
     }
 
-    /// The stack of one host with this port: one that is there already if it is as it has to be.
+    /// The stack of one host with this port: an existing one if its addresses and settings match.
     fn stack(&self, wanted: &Wanted<'_>, side: usize, port: u16) -> Result<Stack, String> {
         let host = wanted.ends[side];
         let all = self.topology.addresses(host);
@@ -325,7 +325,7 @@ impl Plan {
         Ok(Stack::Known(index))
     }
 
-    /// Some address of one host reaches one of the other, and back.
+    /// Whether some address of one host reaches one of the other, and back.
     fn is_connected(&self, ends: [HostId; 2], paths: Option<&[usize]>) -> bool {
         let routes = self.topology.routes();
         let interfaces = |host| -> Vec<NodeId> {
@@ -343,7 +343,7 @@ impl Plan {
     }
 }
 
-/// A stack that is planned already, or one to be added.
+/// A stack that is already planned, or one to be added.
 enum Stack {
     Known(usize),
     New(Box<StackPlan>),
@@ -357,7 +357,7 @@ fn settings(layers: &[Layer<'_>]) -> Result<Settings, Problem> {
     })
 }
 
-/// The association can carry it.
+/// Checks that the association can carry the workload.
 fn check_workload(workload: &Workload, settings: &Settings, key: &Key) -> Result<(), Problem> {
     let Settings { sender, receiver, .. } = settings;
     let largest = |config: &Config, range: Option<SizeRange>, field: &str| match range {

@@ -1,4 +1,4 @@
-//! From the scenario to what the simulator and the emulator run.
+//! Builds from a scenario the plan that the simulator and the emulator run.
 
 use std::net::IpAddr;
 
@@ -11,21 +11,22 @@ use super::{EncapsulationSpec, Key, Scenario};
 use crate::network::traffic::TrafficPlan;
 use crate::network::{Change, HostId, Move, Topology};
 
-/// A scenario that has been found to make sense.
+/// A validated scenario.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) topology: Topology,
-    /// Of each `[[path]]`: its links.
-    #[cfg_attr(not(feature = "emulator"), allow(dead_code))] // only the emulator asks
+    /// The links of each `[[path]]`.
+    #[cfg_attr(not(feature = "emulator"), allow(dead_code))] // only the emulator uses it
     pub(crate) paths: Vec<PathLinks>,
     /// Sources of background traffic.
     pub(crate) traffic: Vec<TrafficPlan>,
     pub(crate) changes: Vec<Change>,
-    /// Addresses that come and go, in the order of time.
+    /// Changes of addresses, in the order of time.
     pub(crate) moves: Vec<Move>,
     pub(crate) stacks: Vec<StackPlan>,
     pub(crate) associations: Vec<AssociationPlan>,
-    /// What the associations carry: one for each of them, or for each that a workload is striped over.
+    /// Applications: one for each association, or one for all associations that a workload is
+    /// striped over.
     pub(crate) applications: Vec<ApplicationPlan>,
 }
 
@@ -34,12 +35,12 @@ pub(crate) struct Plan {
 pub(crate) struct StackPlan {
     pub(crate) host: HostId,
     pub(crate) port: u16,
-    /// Of the host's addresses those that it uses, the primary's first.
+    /// The host's addresses that it uses, the primary's first.
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) encapsulation: EncapsulationSpec,
-    /// It accepts associations.
+    /// Whether it accepts associations.
     pub(crate) listens: bool,
-    /// Of the associations that it accepts.
+    /// Configuration of the associations that it accepts.
     pub(crate) config: Config,
 }
 
@@ -51,13 +52,13 @@ pub(crate) struct AssociationPlan {
     pub(crate) stacks: [usize; 2],
     pub(crate) port: u16,
     pub(crate) start: Time,
-    /// Of the side that opens it.
+    /// Configuration of the side that opens it.
     pub(crate) config: Config,
-    /// What it carries: a place among the applications.
+    /// Index of the application whose data it carries.
     pub(crate) application: usize,
 }
 
-/// What is to be carried.
+/// An application: a named workload.
 #[derive(Clone, Debug)]
 pub(crate) struct ApplicationPlan {
     pub(crate) name: String,
@@ -104,7 +105,7 @@ impl Plan {
     }
 }
 
-/// What concerns neither the network nor an association.
+/// Checks the parts that concern neither the network nor an association.
 fn check_rest(scenario: &Scenario) -> Result<(), Problem> {
     let root = Key::root();
     if scenario.series.as_ref().is_some_and(|s| s.interval.is_some_and(|i| i.0 == 0)) {

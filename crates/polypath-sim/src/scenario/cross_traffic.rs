@@ -1,11 +1,12 @@
 //! `cross_traffic` of a `[[path]]`: the single-homed nodes of the dual dumbbell.
 //!
-//! caro2006-retransmission 2.1 (Fig. 2) and natarajan2009 3 (Fig. 3): at each end of a path's middle
-//! link, four single-homed nodes hang on its router, each with eight Pareto sources that send to the
-//! node opposite. The papers give 44, 576 and 1500 bytes for 50, 25 and 25 % of the packets, edge links
-//! of 100 Mbit/s and delays uniform between 5 and 20 ms. What they leave open is as in the scripts for
-//! ns-2 that meet their results: shape 1.5, bursts and pauses of 500 ms in the mean, so that the rate in
-//! bursts is twice the mean, and equal packet rates of all sources.
+//! caro2006-retransmission 2.1 (Fig. 2) and natarajan2009 3 (Fig. 3): at each end of a path's
+//! middle link, four single-homed nodes are attached to its router, each with eight Pareto sources
+//! that send to the node opposite. The papers give 44, 576 and 1500 bytes for 50, 25 and 25 % of
+//! the packets, edge links of 100 Mbit/s and delays uniform between 5 and 20 ms. The other
+//! parameters are those of the ns-2 scripts that reproduce the papers' results: shape 1.5, bursts
+//! and pauses of 500 ms in the mean, so that the rate in bursts is twice the mean, and equal packet
+//! rates of all sources.
 
 use polypath_proto::Time;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ use crate::network::{LinkId, NodeId, Topology};
 use crate::random::Random;
 use crate::units::{Load, Rate, Size, Span, SpanRange};
 
-/// Load unless something else is said: losses of a few percent.
+/// Default load: it causes losses of a few percent.
 const LOAD: f64 = 0.8;
 const PACKET_SIZES: [Size; 4] = [Size(44), Size(44), Size(576), Size(1500)];
 const DELAY: SpanRange = SpanRange { min: Span(5_000_000), max: Span(20_000_000) };
@@ -33,13 +34,13 @@ pub struct CrossTraffic {
     /// default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
-    /// In place of `load`: the mean rate in each direction.
+    /// Mean rate in each direction, in place of `load`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Another load from the sender's end to the receiver's.
+    /// Load from the sender's end to the receiver's, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forward: Option<LoadSpec>,
-    /// Another load from the receiver's end to the sender's.
+    /// Load from the receiver's end to the sender's, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<LoadSpec>,
     /// Single-homed nodes at each end; 4 by default.
@@ -48,8 +49,9 @@ pub struct CrossTraffic {
     /// Sources of each node; 8 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sources: Option<u32>,
-    /// Packet sizes, IP headers included: the n-th source of a node has the n-th of them, and so on
-    /// from the beginning. All sources send as many packets. Without: 44, 44, 576 and 1500 bytes.
+    /// Packet sizes, IP headers included; the sources of a node use them in turn, starting over at
+    /// the end of the list. All sources send the same number of packets. Default: 44, 44, 576 and
+    /// 1500 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_sizes: Option<Vec<Size>>,
     /// Shape of the Pareto distributions; 1.5 by default.
@@ -61,8 +63,8 @@ pub struct CrossTraffic {
     /// Mean time between bursts; "500 ms" by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub off: Option<Span>,
-    /// Propagation delay of the nodes' links, uniform in this range, by the scenario's seed; "5 ms ..
-    /// 20 ms" by default. The rest is as the path's `edge` says.
+    /// Propagation delay of the nodes' links, drawn uniformly from this range with the scenario's
+    /// seed; "5 ms .. 20 ms" by default. The path's `edge` sets the links' other parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<SpanRange>,
 }
@@ -74,37 +76,37 @@ pub struct LoadSpec {
     /// Mean load as a share of the link's rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
-    /// In place of `load`: the mean rate.
+    /// Mean rate, in place of `load`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
 }
 
 impl CrossTraffic {
-    /// With this load in each direction.
+    /// Background traffic with this load in each direction.
     pub fn load(load: Load) -> Self {
         Self { load: Some(load), ..Self::default() }
     }
 }
 
-/// A path's middle link, with what hangs on it.
+/// A path's middle link, with its routers and the edge links.
 #[derive(Debug)]
 pub(super) struct Middle<'a> {
     pub(super) name: &'a str,
     /// The routers at the sender's and at the receiver's end.
     pub(super) routers: [NodeId; 2],
-    /// From the first to the second router, and back.
+    /// The links from the first to the second router, and back.
     pub(super) links: [LinkId; 2],
-    /// The path's edge links.
+    /// Configuration of the path's edge links.
     pub(super) edge: &'a LinkConfig,
 }
 
-/// A single-homed node: its link to the router, and the one back.
+/// A single-homed node: its links to and from the router.
 struct Node {
     out: LinkId,
     inward: LinkId,
 }
 
-/// Adds the nodes to the topology; the sources in both directions.
+/// Adds the nodes to the topology; returns the sources of both directions.
 pub(super) fn expand(
     spec: &CrossTraffic,
     middle: &Middle<'_>,
@@ -187,8 +189,8 @@ impl Middle<'_> {
 }
 
 impl CrossTraffic {
-    /// The sources of a node, which together have this mean rate in bits per second. None if that is
-    /// none.
+    /// The sources of a node, which together have this mean rate in bits per second; no sources if
+    /// the rate is 0.
     fn sources_of_node(
         &self,
         name: &str,
@@ -212,7 +214,7 @@ impl CrossTraffic {
         if rate == 0.0 {
             return Ok(Vec::new());
         }
-        // A packet of each source in turn is a round; all have the same packet rate.
+        // All sources have the same packet rate; a round is one packet of each source.
         let round: f64 = sizes.iter().map(|&size| f64::from(size) * 8e9).sum();
         let interval = round / rate * on_off.duty();
         traffic::check_burst(&on_off, interval, key)?;
@@ -249,7 +251,7 @@ mod tests {
         assert_eq!(plans[63].name, "primary/back/cross3/7");
         let sizes: Vec<u32> = plans[..8].iter().map(|plan| plan.size).collect();
         assert_eq!(sizes, [44, 44, 576, 1500, 44, 44, 576, 1500]);
-        // Half of the time, at this interval: together 8 Mbit/s in each direction.
+        // Sources send half of the time, at this interval: together 8 Mbit/s in each direction.
         let rate = |plan: &TrafficPlan| f64::from(plan.size) * 8e9 / plan.interval / 2.0;
         for direction in plans.chunks(32) {
             assert!((direction.iter().map(rate).sum::<f64>() - 8e6).abs() < 1.0);

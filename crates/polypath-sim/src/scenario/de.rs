@@ -1,5 +1,5 @@
-//! A serde deserializer over TOML values that knows where it is: its errors carry the full key,
-//! and say what is unknown or missing as data rather than as text.
+//! A serde deserializer over TOML values that tracks its position: its errors carry the full key,
+//! including that of an unknown or missing field.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use super::Key;
 use super::error::{Problem, allowed};
 use super::key::Segment;
 
-/// What went wrong, and where, seen from the value at hand.
+/// An error, with its key relative to the value being read.
 #[derive(Debug)]
 pub(super) struct Error {
     key: Key,
@@ -74,7 +74,7 @@ impl serde::de::Error for Error {
     }
 }
 
-/// What serde calls by a type of Rust.
+/// Replaces serde's names of Rust types with words for users.
 fn in_words(expected: &str) -> &str {
     match expected {
         "u8" => "an integer from 0 to 255",
@@ -86,7 +86,7 @@ fn in_words(expected: &str) -> &str {
     }
 }
 
-/// A value to read from.
+/// A value to deserialize.
 pub(super) struct Reader(pub(super) Value);
 
 impl<'de> Deserializer<'de> for Reader {
@@ -98,7 +98,7 @@ impl<'de> Deserializer<'de> for Reader {
             Value::Integer(number) => visitor.visit_i64(number),
             Value::Float(number) => visitor.visit_f64(number),
             Value::Boolean(value) => visitor.visit_bool(value),
-            // No key takes a date: let the visitor say what it takes.
+            // No key takes a date: the visitor's error lists the allowed types.
             Value::Datetime(date) => visitor.visit_string(date.to_string()),
             Value::Array(values) => {
                 visitor.visit_seq(Elements { values: values.into_iter(), index: 0 })

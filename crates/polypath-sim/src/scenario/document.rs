@@ -10,10 +10,10 @@ use super::error::{Place, Problem, ScenarioError};
 use super::key::Segment;
 use super::{Key, Scenario, de};
 
-/// Files may extend files, this deep.
+/// Maximum number of files in a chain of `extends`.
 const MOST_EXTENDS: usize = 16;
 
-/// The texts that a scenario was read from: the file itself first, what it extends after it.
+/// The texts from which a scenario was read: the file itself first, then the files that it extends.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     texts: Vec<(Option<PathBuf>, String)>,
@@ -67,7 +67,7 @@ impl Document {
         let scenario = Scenario::deserialize(de::Reader(value));
         let scenario = scenario.map_err(Problem::from).and_then(|mut scenario| {
             let entries = scenario.expand_topology()?;
-            // The path's entry in the text, if the text speaks of the path.
+            // Number of the path's entry in the text, if the text has an entry for the path.
             let entry = |n: usize| entries.get(n).copied().flatten().unwrap_or(n);
             scenario.check().map_err(|problem| problem.renumbered("path", entry))?;
             Ok(scenario)
@@ -75,8 +75,8 @@ impl Document {
         scenario.map_err(|problem| self.place(problem))
     }
 
-    /// The problem with the place of its key: the first text that has the key, or the nearest key
-    /// around it.
+    /// Adds the place of the problem's key: in the first text that has the key, or else the nearest
+    /// enclosing key.
     fn place(&self, problem: Problem) -> ScenarioError {
         let segments = problem.key.segments();
         for length in (1..=segments.len()).rev() {
@@ -106,7 +106,7 @@ fn parse(file: Option<&Path>, text: &str) -> Result<Table, ScenarioError> {
     })
 }
 
-/// Tables are merged key by key; for anything else, arrays included, what is there already wins.
+/// Merges tables key by key; for anything else, arrays included, the existing value wins.
 fn merge(over: &mut Table, base: Table) {
     for (key, value) in base {
         match (over.get_mut(&key), value) {

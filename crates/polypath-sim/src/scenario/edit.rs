@@ -1,4 +1,4 @@
-//! Other values of single keys: `path.first.loss = "3 %"`.
+//! Changes of single keys: `path.first.loss = "3 %"`.
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -7,14 +7,14 @@ use super::error::{Problem, allowed};
 use super::{Key, Place, Scenario, ScenarioError, TopologyName, de};
 
 impl Scenario {
-    /// The same scenario with other values, validated once all are set.
+    /// The scenario with other values of some keys, validated once all are set.
     ///
-    /// Keys are dotted; elements of arrays go by number, counted from 0, or by name, as in
-    /// `path.0.loss` or `path.cable.rate`. `None` takes a key away. `topology` puts the paths of that
-    /// network in place of the whole network; changes after it may speak of them.
+    /// Keys are dotted; an element of an array is selected by its number, counted from 0, or by its
+    /// name, as in `path.0.loss` or `path.cable.rate`. `None` removes a key. `topology` replaces
+    /// the whole network with the paths of the named one; later changes may refer to them.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its key and what is allowed.
+    /// The first problem, with its key and what is allowed.
     pub fn with<K: AsRef<str>>(
         &self,
         changes: impl IntoIterator<Item = (K, Option<Value>)>,
@@ -42,8 +42,8 @@ impl Scenario {
     }
 }
 
-/// A value as somebody types it: as TOML has it, or else a string without its quotes. "true" is a
-/// switch, "3" a number, and "200 ms" a string.
+/// Parses a value as a user types it: TOML, or else a string without its quotes. "true" is a
+/// boolean, "3" a number, and "200 ms" a string.
 pub fn literal(text: &str) -> Value {
     let parsed: Option<Table> = format!("value = {text}").parse().ok();
     parsed
@@ -51,7 +51,7 @@ pub fn literal(text: &str) -> Value {
         .unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// The paths of a network by name, in place of the whole network.
+/// Replaces the whole network with the paths of the network of this name.
 fn take_topology(table: &mut Table, name: Value) -> Result<(), Problem> {
     let under = |problem: Problem| problem.under("topology");
     let name = TopologyName::deserialize(de::Reader(name)).map_err(|e| under(e.into()))?;
@@ -64,7 +64,7 @@ fn take_topology(table: &mut Table, name: Value) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Sets what stands at `segments` in the table at `key`.
+/// Sets, or removes if `value` is `None`, the value at `segments` in the table at `key`.
 fn set(
     table: &mut Table,
     key: &Key,

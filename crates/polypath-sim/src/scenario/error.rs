@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, in one line.
+//! Errors in a scenario, each in one line.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::Key;
 use super::key::Segment;
 
-/// Why a scenario cannot be run. Each prints as one line.
+/// Reason why a scenario cannot be run. Each displays as one line.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScenarioError {
@@ -18,7 +18,7 @@ pub enum ScenarioError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The text is not TOML.
@@ -26,7 +26,7 @@ pub enum ScenarioError {
     Syntax {
         /// File and line, as far as they are known.
         place: Place,
-        /// What the parser says.
+        /// Message of the parser.
         message: String,
     },
     /// A key is unknown, missing, or its value is not allowed.
@@ -36,7 +36,7 @@ pub enum ScenarioError {
         place: Place,
         /// The full dotted key.
         key: Key,
-        /// What is wrong with it and what is allowed.
+        /// The problem and what is allowed.
         problem: String,
     },
 }
@@ -51,7 +51,7 @@ pub struct Place {
 }
 
 impl fmt::Display for Place {
-    /// With a colon behind, to stand in front of a message; empty if nothing is known.
+    /// Ends with a colon and a space, as the prefix of a message; empty if nothing is known.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => write!(f, "{}:{line}: ", file.display()),
@@ -62,7 +62,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Something wrong at a key, before its place in a file is known.
+/// A problem at a key, before its place in a file is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) key: Key,
@@ -74,7 +74,7 @@ impl Problem {
         Self { key, text: text.into() }
     }
 
-    /// `what` names nothing that exists; `known` are the names there are.
+    /// There is no `what` called `name`; `known` are the existing names.
     pub(crate) fn unknown<'a>(
         key: Key,
         what: &str,
@@ -84,13 +84,13 @@ impl Problem {
         Self::new(key, format!("no {what} \"{name}\"{}", allowed(name, known)))
     }
 
-    /// The same problem, seen from one level further out.
+    /// The same problem, with `field` prepended to its key.
     pub(super) fn under(mut self, field: &str) -> Self {
         self.key = self.key.under(Segment::Field(field.to_owned()));
         self
     }
 
-    /// With another number where the key is that of an element of this array.
+    /// The same problem, with its index into the outermost array `array` renumbered.
     pub(super) fn renumbered(mut self, array: &str, number: impl Fn(usize) -> usize) -> Self {
         self.key.renumber(array, number);
         self
@@ -101,7 +101,7 @@ impl Problem {
     }
 }
 
-/// "; did you mean "x"? allowed: a, b, c".
+/// Text such as `; did you mean "x"? allowed: a, b, c`.
 pub(super) fn allowed<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     let guess = super::suggest::closest(name, &known);

@@ -1,4 +1,4 @@
-//! `[[fault]]`: links break, heal and change at given times.
+//! `[[fault]]`: links break, recover and change at given times.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use super::workload::Direction;
 use crate::link::LossModel;
 use crate::units::{Rate, Size, Span};
 
-/// What happens to a link.
+/// Kind of change of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultKind {
-    /// It breaks; what is queued and on the wire is lost.
+    /// The link breaks; packets queued and on the wire are lost.
     Down,
-    /// It works again.
+    /// The link works again.
     Up,
-    /// Its rate changes.
+    /// The rate changes.
     Rate,
-    /// Its propagation delay changes.
+    /// The propagation delay changes.
     Delay,
-    /// Its loss changes.
+    /// The loss model changes.
     Loss,
-    /// Its MTU changes.
+    /// The MTU changes.
     Mtu,
 }
 
@@ -76,25 +76,26 @@ impl<'de> Deserialize<'de> for PathRef {
     }
 }
 
-/// `[[fault]]`: something that happens to a link at a time.
+/// `[[fault]]`: a change of a link at a given time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// When, from the beginning of the run.
+    /// Time of the change, from the beginning of the run.
     pub at: Span,
-    /// How long; then the link is again as the scenario describes it. Without it: for good.
+    /// Duration, after which the link is again as the scenario describes it. Without it, the change
+    /// is permanent.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
-    /// The path whose (middle) link it is.
+    /// The path whose middle link changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathRef>,
-    /// The link of the general graph, by its name or as "a->b" for one direction.
+    /// The link of the general graph that changes, by its name or as "a->b" for one direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// Which direction; both by default.
+    /// Direction that changes; both by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// What happens.
+    /// Kind of the change.
     pub kind: FaultKind,
     /// kind "rate": the new rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,7 +112,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Something happens to the n-th path at a time, in both directions and for good.
+    /// A permanent change of the n-th path in both directions.
     fn new(path: usize, at: Span, kind: FaultKind) -> Self {
         Self {
             at,
@@ -127,39 +128,39 @@ impl Fault {
         }
     }
 
-    /// The n-th path breaks.
+    /// Takes the n-th path down.
     pub fn down(path: usize, at: Span) -> Self {
         Self::new(path, at, FaultKind::Down)
     }
 
-    /// The n-th path gets another rate.
+    /// Changes the rate of the n-th path.
     pub fn rate(path: usize, at: Span, rate: Rate) -> Self {
         Self { rate: Some(rate), ..Self::new(path, at, FaultKind::Rate) }
     }
 
-    /// The n-th path gets another delay.
+    /// Changes the propagation delay of the n-th path.
     pub fn delay(path: usize, at: Span, delay: Span) -> Self {
         Self { delay: Some(delay), ..Self::new(path, at, FaultKind::Delay) }
     }
 
-    /// The n-th path loses packets in another way.
+    /// Changes the loss model of the n-th path.
     pub fn loss(path: usize, at: Span, loss: LossModel) -> Self {
         Self { loss: Some(loss), ..Self::new(path, at, FaultKind::Loss) }
     }
 
-    /// The n-th path gets another MTU.
+    /// Changes the MTU of the n-th path.
     pub fn mtu(path: usize, at: Span, mtu: Size) -> Self {
         Self { mtu: Some(mtu), ..Self::new(path, at, FaultKind::Mtu) }
     }
 
-    /// For a while only.
+    /// Limits the change to this duration.
     #[must_use]
     pub fn lasting(mut self, span: Span) -> Self {
         self.lasts = Some(span);
         self
     }
 
-    /// In this direction only.
+    /// Limits the change to this direction.
     #[must_use]
     pub fn direction(mut self, direction: Direction) -> Self {
         self.direction = Some(direction);

@@ -1,4 +1,4 @@
-//! Where in a scenario something stands: `path[0].forward.delay`.
+//! Keys of a scenario, such as `path[0].forward.delay`.
 
 use std::fmt;
 
@@ -13,32 +13,32 @@ pub(super) enum Segment {
 }
 
 impl Key {
-    /// The scenario itself.
+    /// The key of the scenario itself.
     pub(crate) const fn root() -> Self {
         Self(Vec::new())
     }
 
-    /// A key of this table.
+    /// The key of a field of this table.
     pub(crate) fn field(&self, name: &str) -> Self {
         let mut key = self.clone();
         key.0.push(Segment::Field(name.to_owned()));
         key
     }
 
-    /// An element of this array, counted from 0.
+    /// The key of an element of this array, counted from 0.
     pub(crate) fn index(&self, index: usize) -> Self {
         let mut key = self.clone();
         key.0.push(Segment::Index(index));
         key
     }
 
-    /// The same place, seen from one level further out.
+    /// The same key, with `segment` prepended.
     pub(super) fn under(mut self, segment: Segment) -> Self {
         self.0.insert(0, segment);
         self
     }
 
-    /// Changes the number of an element of the outermost array of this name.
+    /// Changes the index of the element if the outermost array is `array`.
     pub(super) fn renumber(&mut self, array: &str, number: impl Fn(usize) -> usize) {
         if let [Segment::Field(name), Segment::Index(index), ..] = self.0.as_mut_slice()
             && name == array

@@ -1,4 +1,4 @@
-//! `[[path]]`, `[[node]]` and `[[link]]`: what the network looks like.
+//! `[[path]]`, `[[node]]` and `[[link]]`: the network.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,8 @@ use super::CrossTraffic;
 use crate::link::{LinkConfig, LossModel, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
-/// The parameters of a link stand in paths, in links, and in the overrides of one direction.
+/// Declares a struct with the parameters of a link: for paths, for links, and for the overrides of
+/// one direction.
 macro_rules! with_link_parameters {
     ($(#[$doc:meta])* $name:ident { $( $(#[$field_doc:meta])* $field:ident: $ty:ty, )* }) => {
         $(#[$doc])*
@@ -16,25 +17,25 @@ macro_rules! with_link_parameters {
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
             $( $(#[$field_doc])* pub $field: $ty, )*
-            /// Rate of whole packets, IP headers included; without it packets take no time.
+            /// Rate of whole packets, IP headers included; without it, transmission takes no time.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub rate: Option<Rate>,
-            /// Propagation delay, one way; none by default.
+            /// One-way propagation delay; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub delay: Option<Span>,
-            /// What may wait for transmission: "50 packets" by default.
+            /// Limit of the transmission queue; "50 packets" by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub queue: Option<QueueLimit>,
             /// Largest packet, IP header included; without it there is no limit.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub mtu: Option<Size>,
-            /// From so many waiting packets on, ECN-capable ones are marked; never by default.
+            /// Queue length in packets from which ECN-capable packets are marked; never by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub mark_at: Option<u32>,
-            /// Which packets are lost; none by default.
+            /// Loss model; no loss by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub loss: Option<LossModel>,
-            /// Which packets are overtaken; none by default.
+            /// Random extra delay, which reorders packets; none by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub reorder: Option<Reordering>,
             /// Probability that a packet arrives twice; 0 by default.
@@ -46,36 +47,36 @@ macro_rules! with_link_parameters {
         }
 
         impl $name {
-            /// With this rate.
+            /// Sets the rate.
             #[must_use]
             pub fn rate(mut self, rate: Rate) -> Self {
                 self.rate = Some(rate);
                 self
             }
 
-            /// With this propagation delay, one way.
+            /// Sets the one-way propagation delay.
             #[must_use]
             pub fn delay(mut self, delay: Span) -> Self {
                 self.delay = Some(delay);
                 self
             }
 
-            /// With this queue limit.
+            /// Sets the queue limit.
             #[must_use]
             pub fn queue(mut self, limit: QueueLimit) -> Self {
                 self.queue = Some(limit);
                 self
             }
 
-            /// With this loss.
+            /// Sets the loss model.
             #[must_use]
             pub fn loss(mut self, loss: LossModel) -> Self {
                 self.loss = Some(loss);
                 self
             }
 
-            /// Takes the parameters of a link from `base` that this has not.
-            #[allow(dead_code)] // only paths and what is in them have something beneath
+            /// Takes from `base` the link parameters that are not set.
+            #[allow(dead_code)] // only paths and their parts inherit
             pub(super) fn inherit(&mut self, base: &Self) {
                 self.rate = self.rate.or(base.rate);
                 self.delay = self.delay.or(base.delay);
@@ -88,7 +89,7 @@ macro_rules! with_link_parameters {
                 self.corrupt = self.corrupt.or(base.corrupt);
             }
 
-            /// The link of one direction, where `over` says otherwise by that.
+            /// Configuration of one direction, in which `over` overrides these parameters.
             pub(crate) fn config(&self, over: &LinkSpec) -> LinkConfig {
                 let mtu = over.mtu.or(self.mtu);
                 LinkConfig {
@@ -108,34 +109,35 @@ macro_rules! with_link_parameters {
 }
 
 with_link_parameters! {
-    /// Parameters of a link, or of one direction of it; what is not given comes from around it.
+    /// Parameters of a link, or of one direction of it; parameters that are not set come from the
+    /// enclosing table.
     LinkSpec {}
 }
 
 with_link_parameters! {
-    /// `[[path]]`: a two-way link of its own between the two hosts of the scenario.
+    /// `[[path]]`: a separate two-way link between the two hosts of the scenario.
     ///
     /// With `edge`, the path is interface - edge - router - this link - router - edge - interface,
     /// the topology of the ns-2 studies; loss and queue given here are those of the middle link.
     PathSpec {
-        /// Its name; "path0", "path1", ... by default.
+        /// Name of the path; "path0", "path1", ... by default.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// Addresses of its two ends, the sender's first; 10.n.0.1 and 10.n.0.2 for path n by
+        /// Addresses of the two ends, the sender's first; 10.n.0.1 and 10.n.0.2 for path n by
         /// default.
         #[serde(skip_serializing_if = "Option::is_none")]
         addresses: Option<[IpAddr; 2]>,
-        /// What is different from the sender to the receiver.
+        /// Overrides for the direction from the sender to the receiver.
         #[serde(skip_serializing_if = "Option::is_none")]
         forward: Option<LinkSpec>,
-        /// What is different from the receiver to the sender.
+        /// Overrides for the direction from the receiver to the sender.
         #[serde(skip_serializing_if = "Option::is_none")]
         back: Option<LinkSpec>,
         /// The links between the interfaces and the middle link, both directions and both ends.
         #[serde(skip_serializing_if = "Option::is_none")]
         edge: Option<LinkSpec>,
-        /// The path above whose middle link and routers this one uses too, with edge links of its own:
-        /// a shared bottleneck.
+        /// Name of an earlier path whose middle link and routers this path uses too, with edge
+        /// links of its own: a shared bottleneck.
         #[serde(skip_serializing_if = "Option::is_none")]
         shares: Option<String>,
         /// Background traffic over the middle link, from single-homed nodes at its two ends; needs
@@ -148,16 +150,17 @@ with_link_parameters! {
 with_link_parameters! {
     /// `[[link]]`: a two-way link of the general graph.
     LinkEntry {
-        /// Its two ends: the name of a router, or "host.n" for the n-th address of a host counted
+        /// The two ends: the name of a router, or "host.n" for the n-th address of a host counted
         /// from 0 ("host" alone if it has one).
         between: [String; 2],
-        /// Its name; "a->b" and "b->a" by default, "name/forward" and "name/back" if given.
+        /// Name of the link. Its directions are "a->b" and "b->a" by default, "name/forward" and
+        /// "name/back" if given.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// What is different from the first end to the second.
+        /// Overrides for the direction from the first end to the second.
         #[serde(skip_serializing_if = "Option::is_none")]
         forward: Option<LinkSpec>,
-        /// What is different from the second end to the first.
+        /// Overrides for the direction from the second end to the first.
         #[serde(skip_serializing_if = "Option::is_none")]
         back: Option<LinkSpec>,
     }
@@ -167,17 +170,17 @@ with_link_parameters! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSpec {
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// Addresses of its interfaces, one interface each.
+    /// Addresses of the host's interfaces, one for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<IpAddr>,
 }
 
 impl PathSpec {
-    /// The first parameter that is one of the middle link, of either direction, or of its traffic.
+    /// The first parameter that is set for the middle link, one of its directions, or its traffic.
     pub(super) fn given(&self) -> Option<&'static str> {
-        // All fields are named, so that a new one cannot be forgotten.
+        // All fields are listed, so that a new one causes a compile error.
         let Self {
             name: _,
             addresses: _,
@@ -214,7 +217,7 @@ impl PathSpec {
         .find_map(|(name, given)| given.then_some(name))
     }
 
-    /// Where this says nothing, what `base` says.
+    /// Takes from `base` the parameters that are not set.
     pub(super) fn over(mut self, base: Self) -> Self {
         self.inherit(&base);
         let merged = |own: Option<LinkSpec>, base: Option<LinkSpec>| match (own, base) {
@@ -240,26 +243,26 @@ impl PathSpec {
         Self::default().rate(rate).delay(delay)
     }
 
-    /// With background traffic over the middle link; needs [`edge`](Self::edge).
+    /// Adds background traffic over the middle link; needs [`edge`](Self::edge).
     #[must_use]
     pub fn cross_traffic(mut self, traffic: CrossTraffic) -> Self {
         self.cross_traffic = Some(traffic);
         self
     }
 
-    /// A path over the middle link of another, with edge links like that one's.
+    /// A path over the middle link of the named path, with edge links like those of that path.
     pub fn sharing(path: impl Into<String>) -> Self {
         Self { shares: Some(path.into()), ..Self::default() }
     }
 
-    /// With this name.
+    /// Sets the name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// With edge links like these at both ends.
+    /// Sets the edge links of both ends.
     #[must_use]
     pub fn edge(mut self, edge: LinkSpec) -> Self {
         self.edge = Some(edge);

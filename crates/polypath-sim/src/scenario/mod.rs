@@ -1,8 +1,8 @@
 //! A scenario is data: network, transport, workload, faults and limits of one run.
 //!
-//! One schema for files (TOML), programs and other languages: [`Scenario`] and the structs in it
-//! serialize to what the files contain. Quantities are strings with units ("10 Mbit/s", "45 ms",
-//! "64 KiB", "8 %"); unknown keys are refused, with a suggestion.
+//! One schema serves files (TOML), programs and other languages: [`Scenario`] and the structs in it
+//! serialize to the contents of the files. Quantities are strings with units ("10 Mbit/s", "45 ms",
+//! "64 KiB", "8 %"); unknown keys are rejected, with a suggestion.
 
 mod address;
 mod association;
@@ -52,22 +52,22 @@ use transport::Layer;
 /// The schema that this version reads and writes.
 pub const SCHEMA: u32 = 1;
 
-/// A run as data. See the module for how it is written.
+/// A run as data. The module's documentation describes its notation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// Version of the schema: 1.
     pub schema: u32,
-    /// What to call it.
+    /// Name of the scenario.
     #[serde(default)]
     pub name: String,
-    /// Root of all randomness; 1 by default. In TOML an integer, or a string such as "0x1f".
+    /// Root seed of all randomness; 1 by default. In TOML an integer, or a string such as "0x1f".
     #[serde(default = "default_seed", with = "seed")]
     pub seed: u64,
-    /// A network by name: what is read has its paths in `paths` and no name any more.
+    /// A network by name. Reading a scenario replaces it with the network's paths in `paths`.
     #[serde(rename = "topology", default, skip_serializing)]
     named: Option<TopologyName>,
-    /// Two hosts, "sender" and "receiver", joined by these; or `nodes` and `links`.
+    /// Paths between two hosts, "sender" and "receiver"; or use `nodes` and `links`.
     #[serde(rename = "path", default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathSpec>,
     /// Hosts and routers of a general graph.
@@ -85,25 +85,25 @@ pub struct Scenario {
     /// Policies of the protocol.
     #[serde(default, skip_serializing_if = "is_default")]
     pub policy: Policy,
-    /// What the one association carries.
+    /// Workload of the only association.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
     /// Several associations, each with its own workload.
     #[serde(rename = "association", default, skip_serializing_if = "Vec::is_empty")]
     pub associations: Vec<AssociationSpec>,
-    /// What happens to links.
+    /// Changes of links.
     #[serde(rename = "fault", default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
-    /// What happens to addresses.
+    /// Changes of addresses.
     #[serde(rename = "address", default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<AddressEvent>,
     /// Limits and checks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub run: Run,
-    /// Samples over time, if wanted.
+    /// Samples over time, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
-    /// Addresses and ports between real sockets.
+    /// Addresses and ports of the emulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator: Option<EmulatorSpec>,
 }
@@ -140,42 +140,42 @@ impl Scenario {
         }
     }
 
-    /// With another path between the two hosts.
+    /// Adds a path between the two hosts.
     #[must_use]
     pub fn path(mut self, path: PathSpec) -> Self {
         self.paths.push(path);
         self
     }
 
-    /// With this workload.
+    /// Sets the workload.
     #[must_use]
     pub fn workload(mut self, workload: Workload) -> Self {
         self.workload = Some(workload);
         self
     }
 
-    /// With another association.
+    /// Adds an association.
     #[must_use]
     pub fn association(mut self, association: AssociationSpec) -> Self {
         self.associations.push(association);
         self
     }
 
-    /// With another fault.
+    /// Adds a fault.
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
         self.faults.push(fault);
         self
     }
 
-    /// With another address that comes or goes.
+    /// Adds a change of an address.
     #[must_use]
     pub fn address(mut self, event: AddressEvent) -> Self {
         self.addresses.push(event);
         self
     }
 
-    /// With this root seed.
+    /// Sets the root seed.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -185,7 +185,7 @@ impl Scenario {
     /// Reads and validates a scenario.
     ///
     /// # Errors
-    /// The first thing that is wrong, in one line: which key, what is wrong, what is allowed.
+    /// The first problem, in one line: the key, the problem, and what is allowed.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
         Document::from_text(text)?.scenario()
     }
@@ -206,16 +206,16 @@ impl Scenario {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// Looks for whatever would keep the scenario from running.
+    /// Checks that the scenario can be run.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first problem.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         self.plan().map(drop)
     }
 
-    /// All parameters and policies that `[transport]` and `[policy]` give one side, those of the profile
-    /// included.
+    /// All parameters and policies that `[transport]` and `[policy]` give one side, including those
+    /// of the profile.
     ///
     /// # Errors
     /// One of them is not allowed.
@@ -225,7 +225,7 @@ impl Scenario {
             .map_err(|problem| problem.at(Place::default()))
     }
 
-    /// What holds for all associations.
+    /// Settings of all associations.
     const fn layer(&self) -> Layer<'_> {
         Layer { at: Key::root(), transport: &self.transport, policy: &self.policy }
     }
@@ -240,7 +240,7 @@ impl Scenario {
     }
 }
 
-/// Seeds have 64 bits, TOML's integers 63.
+/// Serializes seeds, which have 64 bits; TOML's integers have 63.
 mod seed {
     use std::fmt;
 

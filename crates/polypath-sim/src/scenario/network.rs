@@ -1,4 +1,4 @@
-//! The network of a scenario: nodes, links, background traffic, and what happens to links.
+//! The network of a scenario: nodes, links, background traffic, and changes of links.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -20,7 +20,7 @@ pub(crate) struct PathLinks {
     pub(crate) name: String,
     pub(crate) forward: Vec<LinkId>,
     pub(crate) back: Vec<LinkId>,
-    /// Which of them the path's own parameters, and its faults, belong to.
+    /// Index of the link to which the path's own parameters and its faults apply.
     pub(crate) middle: usize,
 }
 
@@ -30,9 +30,9 @@ pub(super) struct NetworkBuilder {
     pub(super) topology: Topology,
     pub(super) paths: Vec<PathLinks>,
     pub(super) traffic: Vec<TrafficPlan>,
-    /// Names of nodes, by which links and background traffic find them.
+    /// Names of nodes, with which links and background traffic refer to them.
     nodes: Vec<(String, NodeId)>,
-    /// Of each two-way link of a general graph: its names and its two directions.
+    /// Two-way links of a general graph: their names and their two directions.
     links: Vec<NamedLink>,
 }
 
@@ -136,7 +136,7 @@ impl NetworkBuilder {
         (PathLinks { name, forward, back, middle: 1 }, [near, far])
     }
 
-    /// A path over the middle link of another one.
+    /// Adds the links of a path that shares the middle link of another one.
     fn path_that_shares(
         &mut self,
         name: String,
@@ -261,7 +261,7 @@ impl NetworkBuilder {
         })
     }
 
-    /// A host's interface.
+    /// Looks up a host's interface by its name.
     pub(super) fn interface_of(
         &self,
         name: &str,
@@ -275,7 +275,7 @@ impl NetworkBuilder {
         })
     }
 
-    /// Background traffic between any two nodes.
+    /// Adds background traffic between any two nodes.
     pub(super) fn background(&mut self, specs: &[TrafficSpec]) -> Result<(), Problem> {
         let name = |i: usize| specs[i].name.clone().unwrap_or_else(|| format!("traffic{i}"));
         for (i, spec) in specs.iter().enumerate() {
@@ -403,7 +403,7 @@ fn change(fault: &Fault, key: &Key) -> Result<ChangeKind, Problem> {
     })
 }
 
-/// Every link carries as much (RFC 791 3.2), in bytes.
+/// Smallest MTU of a link in bytes (RFC 791 3.2).
 const LEAST_MTU: u32 = 68;
 
 fn check_link(config: &LinkConfig, key: &Key) -> Result<(), Problem> {

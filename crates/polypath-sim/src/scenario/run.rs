@@ -11,7 +11,7 @@ use crate::units::Span;
 /// How often the invariants are checked. They are checked at the end in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckEvery {
-    /// After every so many events (at least 1).
+    /// After this number of events (at least 1).
     Events(u64),
     /// Only at the end.
     End,
@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for CheckEvery {
     }
 }
 
-/// `[run]`: when the run ends at the latest, and what is checked on the way.
+/// `[run]`: limits of the run, and its checks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
@@ -67,7 +67,7 @@ pub struct Run {
     pub limit: Span,
     /// Events after which the run ends in any case; 10^10 by default.
     pub max_events: u64,
-    /// The invariants are checked after each "event", after "10000 events" (default), or at the
+    /// Invariants are checked after each "event", after every "10000 events" (default), or at the
     /// "end".
     pub check_every: CheckEvery,
     /// Compare every byte received with what was sent; true by default. Otherwise only counts,
@@ -98,17 +98,17 @@ impl Default for Run {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Series {
-    /// Time between samples; without it a sample is taken whenever something has changed.
+    /// Time between samples; without it, a sample is taken at every change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
 }
 
-/// `[emulator]`: where the paths are found when they run between real UDP sockets.
+/// `[emulator]`: addresses and ports of paths between real UDP sockets.
 ///
-/// For each path the emulator stands between a sender at `senders[n]` and a receiver at
-/// `receivers[n]`: the sender talks to `receivers[n]:front_port`, and the receiver, listening on
-/// `receiver_port`, sees its peer at `senders[n]:back_port`. So the IP addresses are true, and only
-/// the ports of the UDP encapsulation differ (RFC 6951 learns them per path).
+/// For each path the emulator is placed between a sender at `senders[n]` and a receiver at
+/// `receivers[n]`: the sender sends to `receivers[n]:front_port`, and the receiver, listening on
+/// `receiver_port`, sees its peer at `senders[n]:back_port`. So the IP addresses are real, and only
+/// the UDP encapsulation ports differ, which an RFC 6951 endpoint learns per path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmulatorSpec {
@@ -118,7 +118,7 @@ pub struct EmulatorSpec {
     /// The receiver's address of each path; 127.0.n.2 for path n, counted from 1, by default.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub receivers: Vec<IpAddr>,
-    /// UDP port on the receiver's addresses that the sender talks to; 0 lets the system choose.
+    /// UDP port on the receiver's addresses to which the sender sends; 0 lets the system choose.
     pub front_port: u16,
     /// UDP port on the sender's addresses that the receiver sees; 0 lets the system choose.
     pub back_port: u16,

@@ -1,7 +1,7 @@
-//! Did you mean?
+//! Suggestions for misspelt names.
 
-/// The known name nearest to `name`, if it is near enough to be a slip: at most a third of its
-/// letters differ.
+/// The known name nearest to `name`, if it is near enough to be a spelling mistake: at most a third
+/// of its letters differ.
 pub(super) fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let (distance, best) = known
         .iter()
@@ -11,7 +11,7 @@ pub(super) fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= length.div_ceil(3)).then_some(best)
 }
 
-/// Case and the kind of separator are not what somebody gets wrong on purpose.
+/// Removes differences in case and in the kind of separator.
 fn fold(name: &str) -> Vec<char> {
     name.chars().map(|c| if c == '-' || c == ' ' { '_' } else { c.to_ascii_lowercase() }).collect()
 }

@@ -1,4 +1,4 @@
-//! What scenario files say, and what is said about wrong ones.
+//! Tests of reading scenario files, and of the errors that wrong ones cause.
 
 use proptest::prelude::*;
 
@@ -17,12 +17,12 @@ delay = "45 ms"
 size = "1 MB"
 "#;
 
-/// The error that `text` gives.
+/// The error that `text` causes.
 fn error(text: &str) -> String {
     Scenario::from_toml(text).expect_err(text).to_string()
 }
 
-/// The error that [`GOOD`] gives with one thing put in place of another.
+/// The error that [`GOOD`] causes with `from` replaced by `to`.
 fn edited(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     error(&GOOD.replace(from, to))
@@ -452,7 +452,7 @@ fn files_extend_files() {
     let place = format!("{}:4: ", folder.join("wrong.toml").display());
     assert!(error.starts_with(&format!("{place}run.limt: no such key; did you mean")), "{error}");
 
-    // What is wrong in the base is found there.
+    // An error in the base file is reported with its place in the base file.
     write("base.toml", &GOOD.replace("45 ms", "45 sm"));
     let error = Scenario::from_file(folder.join("more.toml")).unwrap_err().to_string();
     let place = format!("{}:6: path[0].delay: ", folder.join("base.toml").display());

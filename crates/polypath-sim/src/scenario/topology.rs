@@ -1,4 +1,4 @@
-//! `topology = "dual-dumbbell"`: the networks of the multihoming studies by name.
+//! `topology = "dual-dumbbell"`: the networks of the multihoming studies, by name.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,25 +6,25 @@ use super::error::Problem;
 use super::{CrossTraffic, Key, LinkSpec, PathSpec, Scenario};
 use crate::units::{QueueLimit, Rate, Span};
 
-/// Paths between the two hosts, known by name. Each is interface -100 Mbit/s 10 ms- router
+/// Named networks of paths between the two hosts. Each path is interface -100 Mbit/s 10 ms- router
 /// -10 Mbit/s 25 ms- router -100 Mbit/s 10 ms- interface: 45 ms one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopologyName {
     /// "primary" and "alternate" (caro2006-retransmission Fig. 5, caro2006-failover Fig. 2).
     TwoPaths,
-    /// And a "second-alternate" like the first (caro2006-failover III.5).
+    /// The same with another path, "second-alternate" (caro2006-failover III.5).
     ThreePaths,
     /// Two paths with cross-traffic, and queues of twice the bandwidth-delay product
     /// (caro2006-retransmission Fig. 2, natarajan2009 Fig. 3).
     DualDumbbell,
-    /// "primary", "alternate" and "competitor" over one link between the same two routers, whose queue
-    /// holds the bandwidth-delay product of a round trip (natarajan2009, future work).
+    /// "primary", "alternate" and "competitor" over one link between the same two routers. The
+    /// link's queue holds the bandwidth-delay product of a round trip (natarajan2009, future work).
     SharedBottleneck,
 }
 
 impl TopologyName {
-    /// Its paths.
+    /// Paths of the network.
     pub fn paths(self) -> Vec<PathSpec> {
         if self == Self::SharedBottleneck {
             let sharing = ["alternate", "competitor"];
@@ -53,15 +53,16 @@ impl TopologyName {
 }
 
 impl Scenario {
-    /// With the paths of this network, in place of any others.
+    /// Replaces all paths with those of this network.
     #[must_use]
     pub fn topology(mut self, name: TopologyName) -> Self {
         self.paths = name.paths();
         self
     }
 
-    /// Puts the paths of a network that is asked for by name in place of the name; what `[[path]]`
-    /// says of a path holds against it. Of each path then: the entry that spoke of it.
+    /// Replaces the name of a network, if there is one, with the network's paths, in which
+    /// `[[path]]` entries override single parameters. Returns the index of each path's entry, if it
+    /// has one.
     pub(super) fn expand_topology(&mut self) -> Result<Vec<Option<usize>>, Problem> {
         let Some(name) = self.named.take() else {
             return Ok((0..self.paths.len()).map(Some).collect());
@@ -184,7 +185,7 @@ mod tests {
                 ),
                 "line 6: path[1].name: another entry is about \"primary\"",
             ),
-            // The second path of the network, but the first entry of the text.
+            // This is the second path of the network, but the first entry of the text.
             (
                 read(
                     "topology = \"two-paths\"\n[[path]]\nname = \"alternate\"\nrate = \"0 bit/s\"",

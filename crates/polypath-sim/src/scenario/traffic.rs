@@ -11,28 +11,29 @@ use crate::network::LinkId;
 use crate::network::traffic::{OnOff, Pattern, TrafficPlan};
 use crate::units::{Rate, Size, Span};
 
-/// Most sources of one entry.
+/// Maximum number of sources of one entry.
 const MOST_SOURCES: u32 = 10_000;
-/// Largest IP packet.
+/// Size of the largest IP packet, in bytes.
 const MOST_BYTES: u64 = 65_535;
 
-/// When a source sends.
+/// Sending pattern of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrafficKind {
-    /// In bursts; bursts and pauses have Pareto-distributed lengths.
+    /// The source sends in bursts; bursts and pauses have Pareto-distributed lengths.
     #[default]
     Pareto,
-    /// Always.
+    /// The source always sends.
     Constant,
 }
 
-/// `[[traffic]]`: sources of packets that no SCTP stack sees. They take the same links and queues as
-/// all others and vanish at their destination.
+/// `[[traffic]]`: sources of packets that no SCTP stack receives. The packets use the same links
+/// and queues as all others and are dropped at their destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
-    /// Its name, from which its dice follow; "traffic0", "traffic1", ... by default.
+    /// Name of the sources, which determines their random streams; "traffic0", "traffic1", ... by
+    /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The node that sends: the name of a router, or "host.n" for the n-th address of a host
@@ -41,18 +42,18 @@ pub struct TrafficSpec {
     pub from: String,
     /// The node that receives.
     pub to: String,
-    /// When it sends; "pareto" by default.
+    /// Sending pattern; "pareto" by default.
     #[serde(default)]
     pub kind: TrafficKind,
-    /// Rate of whole packets while a source sends; of kind "pareto" that is the rate in bursts.
+    /// Rate of whole packets while a source sends; for kind "pareto" the rate in bursts.
     pub rate: Rate,
     /// Size of a packet, IP header included; "1500 B" by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet_size: Option<Size>,
-    /// Number of sources like this; 1 by default. Each has dice of its own.
+    /// Number of sources of this kind; 1 by default. Each has its own random stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<u32>,
-    /// When they begin; at once by default.
+    /// Start of the sources; the beginning of the run by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Span>,
     /// kind "pareto": shape of both distributions; 1.5 by default.
@@ -67,7 +68,7 @@ pub struct TrafficSpec {
 }
 
 impl TrafficSpec {
-    /// The sources of this entry, all on this way.
+    /// The sources of this entry, all with this route.
     pub(super) fn plans(
         &self,
         name: &str,
@@ -113,8 +114,9 @@ impl TrafficSpec {
     }
 }
 
-/// The papers' constants where nothing else is said (caro2006-retransmission 2.1: self-similar
-/// traffic; shape and times as ns-2's cross-traffic had them).
+/// Pareto on/off times; parameters that are not set have the papers' values
+/// (caro2006-retransmission 2.1: self-similar traffic; shape and times are those of ns-2's
+/// cross-traffic).
 pub(super) fn on_off(
     shape: Option<f64>,
     on: Option<Span>,
@@ -138,7 +140,8 @@ pub(super) fn on_off(
     Ok(OnOff { shape, on, off })
 }
 
-/// Bursts so short that hundreds of them pass without a packet are work for nothing.
+/// Rejects bursts so short that hundreds of them pass without a packet: they would only take
+/// computing time.
 pub(super) fn check_burst(on_off: &OnOff, interval: f64, key: &Key) -> Result<(), Problem> {
     let least = Duration::from_nanos((interval / 100.0) as u64);
     if on_off.on < least {

@@ -18,7 +18,7 @@ use crate::units::{Size, Span, UnitError};
 pub enum Switch<T> {
     /// Switched off.
     Off,
-    /// With this value.
+    /// Switched on, with this value.
     On(T),
 }
 
@@ -62,7 +62,7 @@ impl<'de, T: FromStr<Err = UnitError>> Deserialize<'de> for Switch<T> {
     }
 }
 
-/// A number, such as of errors, or "off" for never.
+/// A threshold, such as a number of errors; "off" means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold(pub Option<u32>);
 
@@ -104,7 +104,7 @@ impl Parameter<Option<u32>> for Threshold {
     }
 }
 
-/// How the IP packets of an association are made.
+/// Encapsulation of an association's packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EncapsulationSpec {
@@ -115,7 +115,7 @@ pub enum EncapsulationSpec {
     Udp,
 }
 
-/// A parameter of the core that is one of a few names.
+/// A parameter of the core whose value is one of a few names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice<T>(pub T);
 
@@ -141,10 +141,10 @@ impl<T> Parameter<T> for Choice<T> {
     }
 }
 
-/// A value as the core's builder takes it.
+/// Converts a parameter to the type that the core's builder takes.
 trait Parameter<T>: Sized {
     fn value(self) -> Result<T, String>;
-    /// And back.
+    /// Converts the core's value back.
     fn of(value: T) -> Self;
 }
 
@@ -216,15 +216,15 @@ macro_rules! transport {
             pub encapsulation: Option<EncapsulationSpec>,
             $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
                pub $name: Option<$ty>, )*
-            /// What is different at the side that opens the association.
+            /// Overrides for the side that opens the association.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub sender: Option<TransportParameters>,
-            /// What is different at the side that accepts the association.
+            /// Overrides for the side that accepts the association.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub receiver: Option<TransportParameters>,
         }
 
-        /// Parameters of one side; what is not given comes from `[transport]`.
+        /// Parameters of one side; those that are not set come from `[transport]`.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct TransportParameters {
@@ -273,17 +273,18 @@ transport! {
     rto_min: Span,
     /// RTO.Max: upper bound of the retransmission timeout.
     rto_max: Span,
-    /// Max.Burst: packets that one event may add to what is in flight on a path.
+    /// Max.Burst: number of packets that one event may add to the flight size of a path.
     max_burst: u32,
-    /// When Max.Burst holds and from where it counts: "ack-clocked" (default), "flight-size",
+    /// When Max.Burst applies, and its reference point: "ack-clocked" (default), "flight-size",
     /// "after-retransmission" or "packet-count".
     burst_rule: Choice<BurstRule>,
-    /// New data waits while anything is to be sent again; if false it overtakes what another path's
-    /// window holds back.
+    /// Whether new data waits while any chunk is to be retransmitted. If false, new data is sent
+    /// even while the window of another path holds back a retransmission.
     new_data_waits: bool,
-    /// Whose reading of the RFC the sender follows: "rfc9260" or "ns2".
+    /// Interpretation of the RFC that the sender follows: "rfc9260" or "ns2".
     procedures: Choice<Procedures>,
-    /// Whether data waits for the paths: "alongside-data" (default), "before-data" or "off".
+    /// Whether data waits for the confirmation of paths: "alongside-data" (default), "before-data"
+    /// or "off".
     path_confirmation: Choice<PathConfirmation>,
     /// Valid.Cookie.Life: how long a state cookie is accepted.
     cookie_life: Span,
@@ -291,73 +292,78 @@ transport! {
     association_max_retrans: u32,
     /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this.
     path_max_retrans: u32,
-    /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count exceeds
-    /// this.
+    /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count
+    /// exceeds this.
     potentially_failed_max_retrans: u32,
-    /// Congestion window of a potentially failed path whose probe was answered, in PMDCS (CMT-PF).
+    /// Congestion window, in PMDCS, of a potentially failed path after its probe was acknowledged
+    /// (CMT-PF).
     potentially_failed_cwnd: u32,
-    /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count exceeds
-    /// this, or "off".
+    /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count
+    /// exceeds this; "off" means never.
     change_primary_threshold: Threshold,
     /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first.
     max_init_retransmits: u32,
     /// HB.interval: added to the RTO between heartbeats on an idle path, or "off".
     heartbeat_interval: Switch<Span>,
-    /// HB.Max.Burst: unconfirmed addresses that are probed at a time.
+    /// HB.Max.Burst: HEARTBEATs to unconfirmed paths that may be unacknowledged within one RTO.
     hb_max_burst: u32,
-    /// SACK.Delay: longest wait before data is acknowledged.
+    /// SACK.Delay: longest delay of an acknowledgement.
     sack_delay: Span,
-    /// A SACK at the latest after this many packets with DATA.
+    /// Number of packets with DATA after which a SACK is sent at the latest.
     sack_every: u32,
-    /// The first DATA chunk of an association is acknowledged at once.
+    /// Whether the first DATA chunk of an association is acknowledged at once.
     first_sack_at_once: bool,
-    /// T3-rtx leaves alone what was sent within the last smoothed round-trip time (Iyengar 2004, IV.B).
+    /// Whether T3-rtx spares chunks sent within the last smoothed round-trip time (Iyengar 2004,
+    /// IV.B).
     srtt_heuristic: bool,
-    /// Ties between paths are decided as ns-2's generator does from this seed, or "off" by the run's seed.
+    /// Seed of ns-2's generator, which then breaks ties between paths; "off" uses the run's seed.
     tie_seed: Threshold,
-    /// Missing reports that make a chunk lost.
+    /// Number of missing reports that make a chunk lost.
     fast_retransmit_reports: u32,
-    /// Messages may be given up, if both sides have this (RFC 3758).
+    /// Whether messages may be abandoned, if both sides enable this (RFC 3758).
     partial_reliability: bool,
-    /// Messages of several streams are interleaved, if both sides have this (RFC 8260).
+    /// Whether messages of several streams are interleaved, if both sides enable this (RFC 8260).
     interleaving: bool,
-    /// The receiver says by NR-SACKs what it will not drop again, if both sides offer it.
+    /// Offer NR-SACKs: if both sides offer them, the receiver reports the data that it will not
+    /// renege on.
     nr_sack: bool,
-    /// Which buffers are split between the paths in CMT: "off" (default), "send", "receive" or "both".
+    /// Which buffers are split between the paths in CMT: "off" (default), "send", "receive" or
+    /// "both".
     buffer_splitting: Choice<BufferSplitting>,
     /// Receive buffer, announced as a_rwnd.
     receive_buffer: Size,
-    /// Send buffer: messages not yet sent and not yet acknowledged.
+    /// Send buffer: messages not yet sent or not yet acknowledged.
     send_buffer: Size,
     /// Largest message accepted for sending.
     max_message_size: Size,
-    /// Outgoing streams asked for.
+    /// Requested number of outgoing streams.
     outbound_streams: u16,
-    /// Incoming streams allowed.
+    /// Allowed number of incoming streams.
     inbound_streams: u16,
-    /// Slow start threshold at the beginning; "off" is the peer's a_rwnd.
+    /// Initial slow start threshold; "off" uses the peer's a_rwnd.
     initial_ssthresh: Switch<Size>,
-    /// Congestion window at the beginning, in PMDCS; 0 is the formula of RFC 9260.
+    /// Initial congestion window, in PMDCS; 0 uses the formula of RFC 9260.
     initial_cwnd: u32,
-    /// Least ssthresh after a loss and least cwnd of an idle path, in PMDCS.
+    /// Lower bound, in PMDCS, of ssthresh after a loss and of cwnd after idleness.
     cwnd_floor: u32,
     /// Largest IP packet of a path, headers included.
     path_mtu: Size,
-    /// Most paths of an association.
+    /// Maximum number of paths of an association.
     max_paths: u8,
     /// Offer authenticated chunks (RFC 4895).
     authentication: bool,
-    /// Chunk types that are taken only if they are authenticated, with commas between, or "none".
+    /// Chunk types that are accepted only if they are authenticated, separated by commas, or
+    /// "none".
     authenticated_chunks: Choice<ChunkTypes>,
-    /// Offer that addresses come and go; needs `authentication` (RFC 5061).
+    /// Offer dynamic addresses; needs `authentication` (RFC 5061).
     dynamic_addresses: bool,
-    /// They may do so unauthenticated, with a peer that has no authentication.
+    /// Also change addresses without authentication, if the peer has none.
     unauthenticated_addresses: bool,
-    /// Told to the peer in the handshake: what stands above, a number, or "off" (RFC 5061 4.2.6).
+    /// Adaptation Layer Indication announced in the handshake: a number, or "off" (RFC 5061 4.2.6).
     adaptation_layer: Threshold,
     /// Offer stream reconfiguration (RFC 6525).
     stream_reconfiguration: bool,
-    /// Look for each path's largest packet, up to `path_mtu` (RFC 8899).
+    /// Search for the largest packet of each path, up to `path_mtu` (RFC 8899).
     path_mtu_discovery: bool,
     /// Offer explicit congestion notification (RFC 4960 Appendix A).
     ecn: bool,
@@ -367,21 +373,21 @@ transport! {
 
 macro_rules! policies {
     ($( $(#[$doc:meta])* $name:ident, )*) => {
-        /// `[policy]`: which answer stands behind each decision, by name.
+        /// `[policy]`: the policy for each decision, by name.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct Policy {
             $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
                pub $name: Option<String>, )*
-            /// What is different at the side that opens the association.
+            /// Overrides for the side that opens the association.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub sender: Option<PolicyNames>,
-            /// What is different at the side that accepts the association.
+            /// Overrides for the side that accepts the association.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub receiver: Option<PolicyNames>,
         }
 
-        /// Policies of one side; what is not given comes from `[policy]`.
+        /// Policies of one side; those that are not set come from `[policy]`.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct PolicyNames {
@@ -416,7 +422,7 @@ macro_rules! policies {
                 Ok(builder)
             }
 
-            /// Every answer of a configuration.
+            /// The name of every policy of a configuration.
             fn of(config: &Config) -> Self {
                 Self { $( $name: Some(config.$name().name.to_owned()), )* }
             }
@@ -425,23 +431,23 @@ macro_rules! policies {
 }
 
 policies! {
-    /// Where a retransmission goes.
+    /// Which path a retransmission is sent on.
     retransmission,
     /// When a chunk counts as lost.
     loss,
     /// How a congestion window grows and shrinks.
     congestion,
-    /// When an acknowledgement may make a window grow.
+    /// When an acknowledgement may increase a congestion window.
     cwnd_update,
-    /// Which path takes new data.
+    /// Which path new data is sent on.
     scheduler,
-    /// When a path is given up and taken back.
+    /// When a path is considered failed, and when it is used again.
     failover,
-    /// When and where an acknowledgement is sent.
+    /// When and on which path an acknowledgement is sent.
     ack,
-    /// What counts as a sample of the round-trip time.
+    /// Which acknowledgements count as samples of the round-trip time.
     rtt_sampling,
-    /// Which stream's message leaves next.
+    /// Which stream's message is sent next.
     stream_scheduler,
     /// When a path is probed.
     probing,
@@ -450,9 +456,9 @@ policies! {
 /// A side of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one that opens it.
+    /// The side that opens the association.
     Sender,
-    /// The one that accepts it.
+    /// The side that accepts the association.
     Receiver,
 }
 
@@ -465,12 +471,13 @@ impl Side {
     }
 }
 
-/// All that holds for one side: what the scenario says, and what its profile says where it does not.
+/// All parameters and policies of one side: those of the scenario and, where it sets none, those of
+/// its profile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effective {
     /// Every parameter.
     pub transport: TransportParameters,
-    /// The answer to every decision.
+    /// Every policy.
     pub policy: PolicyNames,
 }
 
@@ -480,10 +487,10 @@ impl Effective {
     }
 }
 
-/// What `[transport]` and `[policy]` say at one place of a scenario: at its root, or of one association.
+/// `[transport]` and `[policy]` at one place of a scenario: at its root, or in one association.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer<'a> {
-    /// The table that has the two.
+    /// Key of the table that contains both.
     pub(crate) at: Key,
     pub(crate) transport: &'a Transport,
     pub(crate) policy: &'a Policy,
@@ -515,7 +522,7 @@ impl Layer<'_> {
         *self.transport != Transport::default() || *self.policy != Policy::default()
     }
 
-    /// The key of a parameter or policy, if this layer says something of it.
+    /// The key of a parameter or policy, if this layer sets it.
     fn key_of(&self, name: &str, side: Side) -> Option<Key> {
         let (parameters, policies) = self.side(side);
         let own = parameters.as_ref().is_some_and(|p| p.gives(name))
@@ -530,7 +537,7 @@ impl Layer<'_> {
     }
 }
 
-/// The configuration of one side: each layer holds against those before it.
+/// The configuration of one side; each layer overrides those before it.
 pub(crate) fn config(layers: &[Layer<'_>], side: Side) -> Result<Config, Problem> {
     let given =
         layers.iter().rev().find_map(|layer| Some((layer, layer.transport.profile.as_deref()?)));
@@ -547,7 +554,7 @@ pub(crate) fn config(layers: &[Layer<'_>], side: Side) -> Result<Config, Problem
     builder.build().map_err(|error| {
         let known = layers.iter().rev().find_map(|layer| layer.key_of(error.parameter, side));
         let table = if PolicyNames::has(error.parameter) { "policy" } else { "transport" };
-        // What nobody gives is at odds with what the last of them does.
+        // An error in a parameter that no layer sets comes from the last layer that sets any.
         let key = known.unwrap_or_else(|| {
             let last = layers.iter().rev().find(|layer| layer.says_something());
             let at = last.map_or_else(Key::root, |layer| layer.at.clone());
@@ -557,7 +564,7 @@ pub(crate) fn config(layers: &[Layer<'_>], side: Side) -> Result<Config, Problem
     })
 }
 
-/// How the packets of an association with these layers are made.
+/// Encapsulation of the packets of an association with these layers.
 pub(crate) fn encapsulation(layers: &[Layer<'_>]) -> EncapsulationSpec {
     layers.iter().rev().find_map(|layer| layer.transport.encapsulation).unwrap_or_default()
 }

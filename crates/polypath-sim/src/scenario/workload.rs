@@ -1,4 +1,4 @@
-//! `[workload]`: what the applications of an association send, and how they read.
+//! `[workload]`: the data that the applications of an association send, and how they read it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,16 +9,16 @@ use super::Key;
 use super::error::Problem;
 use crate::units::{Probability, Rate, Size, Span};
 
-/// What the applications do.
+/// Kind of workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
-    /// As many bytes as fast as possible: `size`.
+    /// `size` bytes, as fast as possible.
     #[default]
     Bulk,
-    /// A message each `interval`: `messages` of them.
+    /// `messages` messages, one each `interval`.
     Periodic,
-    /// A request, its reply, the next request: `messages` requests, `interval` after each reply.
+    /// `messages` requests and their replies; the next request follows a reply after `interval`.
     RequestReply,
 }
 
@@ -28,20 +28,20 @@ pub enum WorkloadKind {
 pub enum Direction {
     /// From the sender to the receiver (of a link: from the first end to the second).
     Forward,
-    /// The other way.
+    /// From the receiver to the sender.
     Back,
-    /// Both ways.
+    /// Both directions.
     #[default]
     Both,
 }
 
 impl Direction {
-    /// Forward is included.
+    /// Whether the forward direction is included.
     pub const fn is_forward(self) -> bool {
         matches!(self, Self::Forward | Self::Both)
     }
 
-    /// Back is included.
+    /// Whether the direction back is included.
     pub const fn is_back(self) -> bool {
         matches!(self, Self::Back | Self::Both)
     }
@@ -57,7 +57,7 @@ pub struct SizeRange {
 }
 
 impl SizeRange {
-    /// Always this size.
+    /// Messages of this size only.
     pub const fn fixed(size: Size) -> Self {
         Self { min: size, max: size }
     }
@@ -102,19 +102,21 @@ impl<'de> Deserialize<'de> for SizeRange {
     }
 }
 
-/// `[workload]`: what the applications of an association send and how they read.
+/// `[workload]`: the data that the applications of an association send, and how they read it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Workload {
-    /// What they do; "bulk" by default.
+    /// Kind of workload; "bulk" by default.
     pub kind: WorkloadKind,
-    /// Who sends: "forward" (default), "back" or "both". Requests go forward, replies back.
+    /// Directions of data: "forward" (default), "back" or "both". Requests are sent forward,
+    /// replies back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
     /// bulk: bytes to send in each direction that is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Size>,
-    /// periodic, request-reply: messages or requests to send. bulk: in place of `size`.
+    /// periodic, request-reply: messages or requests to send. bulk: messages to send, in place of
+    /// `size`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
     /// Size of a message, or of a request; "1452 B" by default, which fills a packet of 1500 bytes.
@@ -126,67 +128,68 @@ pub struct Workload {
     /// periodic: time between messages. request-reply: time from a reply to the next request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
-    /// Streams to send on, one after the other; 1 by default.
+    /// Number of streams to send on, in turn; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<u16>,
     /// Share of messages that are sent unordered; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unordered: Option<Probability>,
-    /// Messages are given up after this time, if both sides have `partial_reliability`
-    /// (RFC 3758 4.1). In place of this: `retransmissions`, `priorities`.
+    /// Messages are abandoned after this time, if both sides have `partial_reliability` (RFC 3758
+    /// 4.1). The alternatives are `retransmissions` and `priorities`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<Span>,
-    /// Messages are given up rather than sent again more often than this (RFC 7496 3.1).
+    /// Messages are abandoned rather than retransmitted more often than this (RFC 7496 3.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<u32>,
-    /// Messages have one of so many priorities each, and give way to more important ones
-    /// (RFC 7496 3.2).
+    /// Number of priorities. Each message has a random one, and may be abandoned in favour of more
+    /// important messages (RFC 7496 3.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priorities: Option<u32>,
-    /// Share of messages of which this holds; the others are reliable. All by default.
+    /// Share of messages that may be abandoned; the others are reliable. All by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreliable: Option<Probability>,
-    /// When the association is opened; at once by default.
+    /// Time at which the association is opened; the beginning of the run by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Span>,
-    /// bulk: in place of one association over several paths, one over each of them, and the next
-    /// message goes to whichever has room for it (AppStripe; Iyengar 2004, III).
+    /// bulk: use one association per path in place of one over all paths, and send the next message
+    /// over any association that has room for it (AppStripe; Iyengar 2004, III).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub striped: Option<bool>,
-    /// A slow reader: the receiving application reads at this rate; at once by default.
+    /// Rate at which the receiving application reads; at once by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Rate>,
-    /// After so many messages, a sending application asks for a reset; never by default. Needs
-    /// `stream_reconfiguration`; what is refused, since another request is in progress, is left out.
+    /// Number of messages after which a sending application requests a reset; never by default.
+    /// Needs `stream_reconfiguration`. A request that is refused because another one is in progress
+    /// is skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reset_every: Option<u32>,
-    /// What is reset; "outgoing" by default.
+    /// Streams to reset; "outgoing" by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reset: Option<Reset>,
 }
 
-/// What an application asks to be reset (RFC 6525).
+/// Reset that an application requests (RFC 6525).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reset {
-    /// Its own streams.
+    /// The application's outgoing streams.
     #[default]
     Outgoing,
-    /// The peer's streams.
+    /// The peer's outgoing streams.
     Incoming,
-    /// All streams of both.
+    /// All streams of both sides.
     Both,
-    /// All numbers of the association, TSNs too.
+    /// All streams of both sides, and the TSNs.
     Association,
 }
 
 impl Workload {
-    /// `size` bytes from the sender to the receiver.
+    /// A transfer of `size` bytes from the sender to the receiver.
     pub fn bulk(size: Size) -> Self {
         Self { size: Some(size), ..Self::default() }
     }
 
-    /// Which directions carry messages.
+    /// Directions that carry messages.
     pub fn direction(&self) -> Direction {
         match self.kind {
             WorkloadKind::RequestReply => Direction::Both,
@@ -194,7 +197,7 @@ impl Workload {
         }
     }
 
-    /// It is striped over associations of one path each.
+    /// Whether it is striped over associations of one path each.
     pub fn is_striped(&self) -> bool {
         self.striped == Some(true)
     }

@@ -1,4 +1,4 @@
-//! Exact decimal numbers with a unit behind them.
+//! Exact decimal numbers followed by a unit.
 
 /// Splits "1.5 Mbit/s" into its number and its unit.
 pub(super) fn split(text: &str) -> (&str, &str) {
@@ -8,8 +8,8 @@ pub(super) fn split(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// `number` times `scale` as an integer, if that is one and fits: "1.5" times 10^6 is 1,500,000.
-/// Exact: no floating point between the text and the value.
+/// `number` times `scale`, if that is an integer that fits: "1.5" times 10^6 is 1,500,000. Exact,
+/// because no floating-point arithmetic is used.
 pub(super) fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || (number.contains('.') && fraction.is_empty()) {

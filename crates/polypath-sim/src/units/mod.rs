@@ -17,19 +17,19 @@ pub use span_range::SpanRange;
 
 use thiserror::Error;
 
-/// A text that is not the quantity it should be.
+/// A text that is not the expected quantity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("\"{text}\" is not {what}; allowed: {allowed}")]
 pub struct UnitError {
-    /// What was written.
+    /// The text.
     pub text: String,
-    /// What it should be, with its article.
+    /// The expected quantity, with its article.
     pub what: &'static str,
-    /// How such a quantity is written.
+    /// Notation of such a quantity.
     pub allowed: &'static str,
 }
 
-/// Serialize as text, deserialize by `FromStr`.
+/// Serializes as text and deserializes with `FromStr`.
 macro_rules! serde_as_text {
     ($name:ident, $what:literal) => {
         impl serde::Serialize for $name {

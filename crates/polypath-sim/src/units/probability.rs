@@ -12,17 +12,17 @@ macro_rules! share {
         pub struct $name(f64);
 
         impl $name {
-            /// This share, if it is in its range.
+            /// The share, if it is in range.
             pub fn new(share: f64) -> Option<Self> {
                 (0.0..=$most).contains(&share).then_some(Self(share))
             }
 
-            /// `n` percent, at most as many as are allowed.
+            /// `n` percent, but at most the upper bound.
             pub fn percent(n: u8) -> Self {
                 Self((f64::from(n) / 100.0).min($most))
             }
 
-            /// As a number.
+            /// The share as a number.
             pub const fn get(self) -> f64 {
                 self.0
             }
@@ -45,7 +45,8 @@ macro_rules! share {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                // The shortest percentage that gives the same number back, or else the number itself.
+                // The shortest percentage that gives the same number back, or else the number
+                // itself.
                 let percent = self.0 * 100.0;
                 let shortest = (0..=12)
                     .map(|digits| format!("{percent:.digits$}"))
@@ -69,7 +70,7 @@ macro_rules! share {
             }
         }
 
-        /// Reads both forms.
+        /// Deserializes both notations.
         pub(crate) struct $reader;
 
         impl serde::de::Visitor<'_> for $reader {
@@ -105,9 +106,9 @@ share!(
 );
 
 impl Probability {
-    /// Never.
+    /// Probability 0.
     pub const ZERO: Self = Self(0.0);
-    /// Always.
+    /// Probability 1.
     pub const ONE: Self = Self(1.0);
 }
 

@@ -1,4 +1,4 @@
-//! Rate, size and span of time.
+//! Rates, sizes and spans of time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -91,7 +91,8 @@ impl Rate {
         Self(n * 1_000_000)
     }
 
-    /// How long `bytes` bytes take, rounded up to a nanosecond so that the rate is never exceeded.
+    /// Transmission time of `bytes` bytes, rounded up to a nanosecond so that the rate is never
+    /// exceeded.
     #[inline]
     pub const fn time_for(self, bytes: u64) -> Duration {
         // Packets are below 2^17 bytes: 2^17 * 8 * 10^9 fits in 64 bits.
@@ -119,7 +120,7 @@ impl Span {
         Self(n * 1_000_000_000)
     }
 
-    /// The same span for arithmetic with instants.
+    /// The span as a [`Duration`].
     pub const fn duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }

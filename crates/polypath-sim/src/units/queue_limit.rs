@@ -1,4 +1,4 @@
-//! How much may wait in front of a link.
+//! Limit of the queue in front of a link.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub enum QueueLimit {
     Packets(u32),
     /// At most this many bytes wait, IP headers included.
     Bytes(u64),
-    /// Nothing is ever dropped.
+    /// No packet is dropped because of the queue.
     Unlimited,
 }
 

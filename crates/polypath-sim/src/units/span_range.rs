@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use super::{Span, UnitError, serde_as_text};
 
-/// Times from one to another: "5 ms .. 20 ms", or always the same: "10 ms".
+/// A range of times: "5 ms .. 20 ms", or a single time: "10 ms".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanRange {
-    /// The shortest.
+    /// The shortest time.
     pub min: Span,
-    /// The longest.
+    /// The longest time.
     pub max: Span,
 }
 

@@ -1,4 +1,4 @@
-//! An application: what it has to send over one association, or over several that it stripes it over.
+//! An application: the messages that it sends over one association, or stripes over several.
 
 use std::collections::BTreeMap;
 
@@ -10,37 +10,38 @@ use super::source::{Planned, Source};
 use crate::random::Random;
 use crate::scenario::{ApplicationPlan, Run};
 
-/// What side 0 and side 1 have to send, whichever associations carry it.
+/// The messages of side 0 and side 1, whichever associations carry them.
 #[derive(Debug)]
 pub(crate) struct Application {
     pub(crate) name: String,
-    /// When its associations are opened.
+    /// Time at which its associations are opened.
     pub(crate) start: Time,
     /// The conversations that carry it.
     pub(crate) members: Vec<usize>,
     pub(super) sources: [Source; 2],
-    /// What it takes to stripe it over several.
+    /// State of the striping over several associations.
     pub(crate) stripe: Option<Stripe>,
 }
 
-/// The ideal striping application (AppStripe; Iyengar 2004, III): the highest throughput that an
-/// application gets by distributing its data over associations of one path each.
+/// The ideal striping application (AppStripe; Iyengar 2004, III): it has the highest throughput
+/// that an application can get by distributing its data over associations of one path each.
 ///
-/// The next message goes to whichever association has room for it: one in which so little waits that
-/// it might run dry. Once all are given out, an association with room is given again what others
-/// have not delivered yet, and what arrives a second time is thrown away: the last messages wait for
-/// no path that has lost them. It knows at once what has arrived.
+/// The next message is sent over any association with room for it, that is, with so little unsent
+/// data that it might run dry. Once all messages have been assigned, an association with room also
+/// sends messages that others have not delivered yet, and second copies are discarded on arrival:
+/// the last messages wait for no path that has lost them. The application knows at once which
+/// messages have arrived.
 #[derive(Debug)]
 pub(crate) struct Stripe {
-    /// What all associations have carried together.
+    /// Progress of all associations together.
     pub(crate) progress: [Progress; 2],
-    /// Messages given out and not delivered, by number, with the members that have them.
+    /// Messages assigned and not yet delivered, by number, with the members that carry them.
     under_way: [BTreeMap<u64, (Planned, Members)>; 2],
-    /// What the members have been told.
+    /// Stage of each side that the members have been notified of.
     told: [Stage; 2],
 }
 
-/// How far one side's messages are.
+/// Stage of one side's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Sending,
@@ -81,30 +82,30 @@ impl Application {
             sources,
             stripe,
         };
-        // A direction that is not used needs no telling.
+        // The members need no notification of a direction that is not used.
         application.tells();
         application
     }
 
-    /// A side has given all that it has to send to some association.
+    /// Whether a side has assigned all its messages to associations.
     pub(crate) fn is_given_out(&self, side: usize) -> bool {
         self.sources[side].is_finished()
     }
 
-    /// A side has nothing more to send over any association: it is striped, and all has arrived; or
-    /// its association has all.
+    /// Whether a side has nothing more to send over any association: if it is striped, all messages
+    /// have arrived; otherwise its association has all of them.
     pub(super) fn is_through(&self, side: usize) -> bool {
         let given_out = self.sources[side].is_finished();
         given_out && self.stripe.as_ref().is_none_or(|stripe| stripe.under_way[side].is_empty())
     }
 
-    /// A striped application has delivered everything.
+    /// Whether a striped application has delivered everything.
     pub(crate) fn is_delivered(&self) -> bool {
         self.is_through(0) && self.is_through(1)
     }
 
-    /// An association may be given another message; if it is striped, only while less waits there
-    /// than one event may let go (Max.Burst).
+    /// Whether an association may take another message. With striping, only while it has less
+    /// unsent data than one event may send (Max.Burst).
     pub(crate) fn has_room(&self, association: &Association) -> bool {
         let config = association.config();
         let burst = config.max_burst().saturating_mul(u32::from(config.path_mtu()));
@@ -112,7 +113,7 @@ impl Application {
         self.stripe.is_none() || room()
     }
 
-    /// The next message that a side sends over its `member`-th association, if there is one now.
+    /// The next message that a side sends over its `member`-th association, if it may send one now.
     pub(super) fn next(&mut self, side: usize, member: usize) -> Option<Planned> {
         if let Some(planned) = self.sources[side].next() {
             return Some(planned);
@@ -122,7 +123,7 @@ impl Application {
         others.filter(|(_, members)| !members.has(member)).map(|(planned, _)| *planned).next()
     }
 
-    /// It could not be sent.
+    /// Takes back a message that could not be sent.
     pub(super) fn put_back(&mut self, side: usize, planned: Planned) {
         let known = |stripe: &Stripe| stripe.under_way[side].contains_key(&planned.number);
         if !self.stripe.as_ref().is_some_and(known) {
@@ -130,7 +131,7 @@ impl Application {
         }
     }
 
-    /// It has been sent.
+    /// Records that a message has been sent.
     pub(super) fn sent(&mut self, now: Time, side: usize, member: usize, planned: Planned) {
         let Some(stripe) = &mut self.stripe else { return };
         let entry = stripe.under_way[side].entry(planned.number);
@@ -141,7 +142,7 @@ impl Application {
         members.add(member);
     }
 
-    /// A message of `side` has been received, maybe once more.
+    /// Records that a message of `side` has been received, perhaps not for the first time.
     pub(super) fn delivered(&mut self, now: Time, side: usize, message: &Planned) {
         let Some(stripe) = &mut self.stripe else { return };
         if stripe.under_way[side].remove(&message.number).is_some() {
@@ -150,8 +151,8 @@ impl Application {
         }
     }
 
-    /// True when something has happened that members have to be told who may notice nothing: the last
-    /// message has been given out, or the last has arrived.
+    /// True if members have to be notified of a new stage, which they may not notice: the last
+    /// message has been assigned, or the last one has arrived.
     pub(crate) fn tells(&mut self) -> bool {
         let stages = [0, 1].map(|side| match (self.is_given_out(side), self.is_through(side)) {
             (_, true) => Stage::Delivered,

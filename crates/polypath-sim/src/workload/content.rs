@@ -1,5 +1,5 @@
-//! What messages contain: bytes that follow from who sends them, their number and the offset, so
-//! that a receiver can check any piece without keeping what was sent.
+//! Contents of messages: bytes derived from the flow, the message number and the offset, so that a
+//! receiver can check any piece without a copy of the data sent.
 
 use std::sync::LazyLock;
 
@@ -7,18 +7,18 @@ use bytes::Bytes;
 
 use crate::random::{Random, split_mix};
 
-/// Bytes of the table; a message begins in its first half, so those up to half its size are slices
-/// of it and cost no copy.
+/// Size of the table in bytes. A content begins in its first half, so that contents of up to half
+/// its size are slices of it and need no copy.
 const TABLE: usize = 1 << 20;
 
-/// A message's content is the table from the message's place on, going round at its end.
+/// The content of a message is the table from the message's place on, wrapping around at its end.
 static CONTENT: LazyLock<Box<[u8]>> = LazyLock::new(|| {
     let mut random = Random::named(0, "content");
     let words = (0..TABLE / 8).flat_map(|_| random.bits().to_le_bytes());
     words.collect()
 });
 
-/// Where in the table the content of a message begins.
+/// Place in the table at which the content of a message begins.
 pub(super) fn place(flow: u64, number: u64) -> usize {
     let mut state = flow ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (split_mix(&mut state) % (TABLE as u64 / 2)) as usize
@@ -33,7 +33,7 @@ pub(super) fn payload(place: usize, size: usize) -> Bytes {
     }
 }
 
-/// `piece` is what the content has at `offset`.
+/// Whether `piece` is the content at `offset`.
 pub(super) fn matches(place: usize, offset: usize, piece: &[u8]) -> bool {
     let mut at = (place + offset) % TABLE;
     let mut rest = piece;

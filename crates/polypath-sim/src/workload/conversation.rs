@@ -12,7 +12,7 @@ use crate::random::derive;
 use crate::scenario::{AssociationPlan, Reset, Run, Workload, WorkloadKind};
 use crate::units::Rate;
 
-/// An association with what its two applications want of it. Side 0 opened it, side 1 accepted it.
+/// An association and its two applications. Side 0 opened it, side 1 accepted it.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) name: String,
@@ -20,16 +20,16 @@ pub(crate) struct Conversation {
     pub(crate) stacks: [usize; 2],
     pub(crate) port: u16,
     pub(crate) start: Time,
-    /// What it carries, among the run's applications.
+    /// Index of its application among those of the run.
     pub(crate) application: usize,
-    /// Which of the application's associations it is.
+    /// Index among the application's associations.
     member: usize,
     pub(crate) parties: [Party; 2],
-    /// What side 0 and side 1 send.
+    /// Messages sent by side 0 and by side 1.
     pub(crate) flows: [Flow; 2],
     pub(crate) changes: Vec<StateChange>,
     read_rate: Option<Rate>,
-    /// A reset after so many messages.
+    /// Number of messages between resets, and the kind of reset.
     resets: Option<(u32, Reset)>,
     kind: WorkloadKind,
     /// Time from a reply to the next request.
@@ -42,16 +42,16 @@ pub(crate) struct Party {
     pub(crate) id: Option<AssociationId>,
     pub(crate) established: Option<Time>,
     pub(crate) closed: Option<(Time, CloseReason)>,
-    /// The association may have something to read.
+    /// Whether the association may have data to read.
     readable: bool,
-    /// A slow reader reads again at this time.
+    /// Time at which a slow reader reads again.
     next_read: Time,
-    /// The send buffer was full; wait for [`Event::Writable`].
+    /// Whether the send buffer was full: wait for [`Event::Writable`].
     blocked: bool,
     shut_down: bool,
-    /// When the source may send another message.
+    /// Time at which the source may send another message.
     next_tick: Option<Time>,
-    /// The earliest event of this application that is in the queue.
+    /// Time of this application's earliest event in the queue.
     scheduled: Option<Time>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Flow {
     ledger: Ledger,
 }
 
-/// Left out if another request is in progress.
+/// Requests a reset, unless another request is in progress.
 fn ask_for_reset(now: Time, association: &mut Association, reset: Reset) {
     let _ = match reset {
         Reset::Outgoing => association.reset_streams(now, StreamReset::Outgoing, &[]),
@@ -72,7 +72,7 @@ fn ask_for_reset(now: Time, association: &mut Association, reset: Reset) {
     };
 }
 
-/// A path, seen from one side, changed its state; or new data goes elsewhere.
+/// A change of a path, seen from one side: of its state, or of its use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StateChange {
     pub(crate) at: Time,
@@ -81,7 +81,7 @@ pub(crate) struct StateChange {
     pub(crate) what: Changed,
 }
 
-/// What changed.
+/// Kind of change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Changed {
     State { from: PathState, to: PathState },
@@ -122,10 +122,10 @@ impl Conversation {
         }
     }
 
-    /// The association tells one of the applications something.
+    /// Passes an event of the association to one of the applications.
     ///
     /// # Errors
-    /// A message was given up that had to be delivered.
+    /// A reliable message was abandoned.
     pub(crate) fn notice(
         &mut self,
         now: Time,
@@ -160,10 +160,11 @@ impl Conversation {
         Ok(())
     }
 
-    /// One of the applications reads, sends and shuts down, as far as it can.
+    /// Lets one of the applications read, send and shut down, as far as it can.
     ///
     /// # Errors
-    /// What arrived is not what was sent, or the association refused what it must take.
+    /// The data received is not the data sent, or the association refused a message that it must
+    /// accept.
     pub(crate) fn act(
         &mut self,
         now: Time,
@@ -174,7 +175,7 @@ impl Conversation {
         self.read(now, side, association, app)?;
         self.tick(now, side, app);
         self.send(now, side, association, app)?;
-        // SHUTDOWN lets the peer send nothing new, so it waits for what the peer has to say.
+        // After SHUTDOWN the peer may send no new data, so wait until all its data has arrived.
         let done = app.is_through(0) && self.has_all(1, app);
         let party = &mut self.parties[0];
         if side == 0 && done && party.established.is_some() && !party.shut_down {
@@ -224,8 +225,8 @@ impl Conversation {
         let (party, source) = (&mut self.parties[side], &mut app.sources[side]);
         while let Some(at) = party.next_tick.filter(|&at| at <= now) {
             source.allow_one();
-            // The message allowed here is not taken from the source yet, so the last tick allows
-            // one too many: harmless, there is none left.
+            // The message allowed here has not been taken from the source yet, so the last tick
+            // allows one too many, which does no harm: none is left.
             party.next_tick = source.ticks().map(|interval| at + interval);
         }
     }
@@ -281,8 +282,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// The time of an event to schedule so that the application acts again although nothing
-    /// happens; `None` if there is no need, or an event that comes early enough.
+    /// Time of an event to schedule so that the application acts without another cause; `None` if
+    /// that is not needed, or if an event that is early enough is already scheduled.
     pub(crate) fn schedule_wake(&mut self, now: Time, side: usize) -> Option<Time> {
         let party = &mut self.parties[side];
         let read = party.readable.then_some(party.next_read);
@@ -295,7 +296,7 @@ impl Conversation {
         Some(at)
     }
 
-    /// An event that was scheduled has come.
+    /// Handles a scheduled event of an application.
     pub(crate) fn woken(&mut self, now: Time, side: usize) {
         let scheduled = &mut self.parties[side].scheduled;
         if scheduled.is_some_and(|at| at <= now) {
@@ -303,7 +304,7 @@ impl Conversation {
         }
     }
 
-    /// Numbers that change whenever one side makes progress.
+    /// Appends numbers that change whenever one side makes progress.
     pub(crate) fn marks(
         &self,
         side: usize,
@@ -319,12 +320,12 @@ impl Conversation {
             progress.messages_abandoned,
             progress.bytes_delivered,
         ]);
-        // Bytes leave the send buffer when they have been acknowledged, and the queue when they have been sent.
+        // Bytes leave the send buffer when they are acknowledged, and the queue when they are sent.
         marks
             .extend(association.into_iter().flat_map(|a| [a.buffered() as u64, a.unsent() as u64]));
     }
 
-    /// The run is over: what is still missing has been missing until now.
+    /// The run is over: the last gap of a direction that misses data lasts until now.
     pub(crate) fn broken_off(&mut self, now: Time, app: &Application) {
         for side in 0..2 {
             if !self.has_all(side, app) {
@@ -333,24 +334,24 @@ impl Conversation {
         }
     }
 
-    /// Both sides are closed and have read what there was.
+    /// Whether both sides are closed and have read everything.
     pub(crate) fn is_over(&self) -> bool {
         let [opened, accepted] = &self.parties;
         let over = |party: &Party| party.closed.is_some() && !party.readable;
         over(opened) && (over(accepted) || accepted.id.is_none())
     }
 
-    /// Side `side` sends something.
+    /// Whether side `side` sends any data.
     pub(crate) fn sends(&self, side: usize, app: &Application) -> bool {
         !app.is_given_out(side) || self.flows[side].progress.messages_sent > 0
     }
 
-    /// All that side `side` is to send has been received.
+    /// Whether all data that side `side` has to send was received.
     fn has_all(&self, side: usize, app: &Application) -> bool {
         app.is_through(side) && self.flows[side].ledger.outstanding() == 0
     }
 
-    /// Everything was sent, everything arrived.
+    /// Whether everything was sent and has arrived.
     pub(crate) fn is_complete(&self, app: &Application) -> bool {
         (0..2).all(|side| self.has_all(side, app))
     }

@@ -1,4 +1,5 @@
-//! What has been sent and not yet received: exactly once, intact, and in order within a stream.
+//! Messages sent and not yet received; checks that each arrives once, intact, and in order within
+//! its stream.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,44 +8,44 @@ use polypath_proto::{Received, Reliability};
 use super::content;
 use super::source::Planned;
 
-/// Messages of one direction that are under way. It holds numbers and sizes, never content, and
-/// forgets a message once it has arrived.
+/// Messages of one direction that are under way. The ledger holds numbers and sizes, never
+/// contents, and removes a message once it has arrived.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     /// Distinguishes the contents of flows.
     flow: u64,
     check_content: bool,
-    /// Ordered messages of each stream, with their places.
+    /// Ordered messages of each stream, with their places in the order of sending.
     ordered: Vec<VecDeque<(u64, Planned)>>,
     unordered: BTreeMap<u32, Planned>,
     /// Messages of which a part has been received.
     partial: Vec<Partial>,
-    /// Messages that were given up after a part of them had been sent: they may come nevertheless.
+    /// Messages that were abandoned after a part of them had been sent: they may still arrive.
     given_up: BTreeMap<u32, (u64, Planned)>,
-    /// Of each stream, the place of the last ordered message that has begun to arrive.
+    /// For each stream, the place of the last ordered message that has begun to arrive.
     last: Vec<Option<u64>>,
-    /// Messages that were ever sent: the place of the next one. Their numbers need not ascend, as striping
-    /// sends old ones again.
+    /// Number of messages ever sent, which is the place of the next one. Message numbers need not
+    /// ascend, because striping sends old messages again.
     places: u64,
     outstanding: u64,
 }
 
-/// A message that the sender has given up.
+/// A message that the sender has abandoned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failed {
     pub(crate) stream: u16,
     pub(crate) mark: u32,
     pub(crate) unordered: bool,
-    /// A part of it, or all, has been sent.
+    /// Whether any part of it has been sent.
     pub(crate) sent: bool,
 }
 
-/// What a piece of a message amounts to.
+/// Result of receiving a piece of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     /// The message, if it is complete now.
     pub(crate) complete: Option<Planned>,
-    /// The sender has given it up.
+    /// Whether the sender has abandoned it.
     pub(crate) given_up: bool,
 }
 
@@ -75,13 +76,13 @@ impl Ledger {
         content::payload(content::place(self.flow, message.number), message.size as usize)
     }
 
-    /// The mark (PPID) that tells the receiver which message it is. It lies where IANA assigns
-    /// nothing, so that no tool takes the content for something that it is not.
+    /// PPID by which the receiver identifies the message. It is in a range in which IANA assigns
+    /// nothing, so that no tool misinterprets the content.
     pub(crate) const fn mark(message: &Planned) -> u32 {
         0x4000_0000 | (message.number as u32 & 0x3fff_ffff)
     }
 
-    /// The message has been handed to the association.
+    /// Records a message that the association has accepted.
     pub(crate) fn sent(&mut self, message: Planned) {
         self.outstanding += 1;
         let place = self.places;
@@ -97,11 +98,11 @@ impl Ledger {
         self.ordered[stream].push_back((place, message));
     }
 
-    /// The sender has given a message up, and says whether any of it has been sent: true if it has not
-    /// arrived.
+    /// Records that the sender has abandoned a message, and whether any of it has been sent.
+    /// Returns true if the message has not arrived.
     ///
     /// # Errors
-    /// It had no right to, in words.
+    /// The message must not be abandoned; the reason in words.
     pub(crate) fn given_up(&mut self, failed: &Failed) -> Result<bool, String> {
         let Failed { stream, mark, unordered, sent } = *failed;
         let wrong = |what: &str| Err(format!("message {} was given up {what}", number(mark)));
@@ -111,7 +112,7 @@ impl Ledger {
             queue.remove(at)
         });
         let begun = self.partial.iter_mut().find(|p| Self::mark(&p.message) == mark);
-        // An unordered one has no place to keep.
+        // An unordered message needs no place.
         let unordered = || self.unordered.remove(&mark).map(|message| (0, message));
         if let Some((place, message)) = ordered.or_else(unordered) {
             if message.reliability == Reliability::Reliable {
@@ -126,7 +127,7 @@ impl Ledger {
             }
             partial.given_up = true;
         } else if sent && !self.given_up.contains_key(&mark) {
-            // It has arrived; the sender does not know.
+            // The message has arrived, but the sender does not know that.
             return Ok(false);
         } else {
             return wrong("twice, or it has arrived and was not sent");
@@ -135,10 +136,10 @@ impl Ledger {
         Ok(true)
     }
 
-    /// A message, or a piece of one, has been received.
+    /// Checks a message, or a piece of one, that has been received.
     ///
     /// # Errors
-    /// It is not what it should be, in words.
+    /// The piece is not the expected one; the reason in words.
     pub(crate) fn received(&mut self, received: &Received) -> Result<Arrival, String> {
         let Received { stream, ppid, unordered, beginning, end, aborted, payload, .. } = received;
         let mark = ppid.0;
@@ -194,7 +195,7 @@ impl Ledger {
         Ok(Arrival { complete: end.then_some(part.message), given_up: part.given_up })
     }
 
-    /// Takes the message that begins to arrive, and its place.
+    /// Removes the message that begins to arrive, and returns it with its place.
     fn expected(
         &mut self,
         stream: u16,
@@ -227,7 +228,8 @@ impl Ledger {
         Ok((place, partial(message, false)))
     }
 
-    /// What begins comes behind all that has begun on its stream, given up or not.
+    /// Checks that messages begin to arrive in the order of sending on each stream, abandoned or
+    /// not.
     fn in_order(&mut self, place: u64, partial: Partial) -> Result<Partial, String> {
         let Planned { stream, unordered, .. } = partial.message;
         let stream = usize::from(stream);
@@ -243,13 +245,13 @@ impl Ledger {
         }
     }
 
-    /// Messages sent and neither completely received nor given up.
+    /// Number of messages sent and neither completely received nor abandoned.
     pub(crate) const fn outstanding(&self) -> u64 {
         self.outstanding
     }
 }
 
-/// The message's number, as far as the mark tells it.
+/// The lower 30 bits of the message's number, which the mark contains.
 const fn number(mark: u32) -> u32 {
     mark & 0x3fff_ffff
 }
@@ -354,13 +356,13 @@ mod tests {
         assert!(ledger.received(&whole(&ledger, &messages[0])).is_err(), "it was never sent");
         assert_eq!(ledger.given_up(&failed(1, true)), Ok(true));
         assert_eq!(ledger.given_up(&failed(2, true)), Ok(true));
-        // It has arrived nevertheless.
+        // The abandoned message has arrived nevertheless.
         let late = Ok(Arrival { complete: Some(messages[2]), given_up: true });
         assert_eq!(ledger.received(&whole(&ledger, &messages[2])), late);
         assert!(ledger.received(&whole(&ledger, &messages[1])).is_err(), "but not out of order");
         assert_eq!(ledger.received(&whole(&ledger, &messages[3])), complete(messages[3]));
         assert_eq!(ledger.given_up(&failed(3, true)), Ok(false));
-        // In part, and no further.
+        // A message arrives in part, and the rest does not follow.
         let all = whole(&ledger, &messages[4]);
         let part = Received { end: false, payload: all.payload.slice(..20), ..all.clone() };
         let end = Received {

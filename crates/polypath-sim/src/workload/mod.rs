@@ -1,4 +1,5 @@
-//! Applications: what they send, how they read, and whether what arrives is what was sent.
+//! Applications: the data that they send, how they read, and the check that data arrives as it was
+//! sent.
 
 mod application;
 mod content;

@@ -1,4 +1,4 @@
-//! When data was sent and delivered in one direction, and where it stood still.
+//! Times of sending and delivery in one direction, and its gaps.
 
 use std::time::Duration;
 
@@ -16,16 +16,16 @@ pub(crate) struct Gap {
 /// Times and counts of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
-    /// The application's first send.
+    /// Time of the application's first send.
     pub(crate) first_send: Option<Time>,
-    /// The first DATA chunk left.
+    /// Time at which the first DATA chunk was sent.
     pub(crate) first_data: Option<Time>,
     pub(crate) first_delivered: Option<Time>,
     pub(crate) last_delivered: Option<Time>,
     pub(crate) messages_sent: u64,
     pub(crate) bytes_sent: u64,
     pub(crate) messages_delivered: u64,
-    /// Given up by the sender, and not delivered.
+    /// Messages that the sender abandoned and that were not delivered.
     pub(crate) messages_abandoned: u64,
     pub(crate) bytes_delivered: u64,
     pub(crate) longest_gap: Option<Gap>,
@@ -34,7 +34,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Gaps of at least `threshold` are listed.
+    /// Lists gaps of at least `threshold` as blackouts; 0 lists none.
     pub(crate) const fn new(threshold: Duration) -> Self {
         Self {
             first_send: None,
@@ -58,7 +58,7 @@ impl Progress {
         self.bytes_sent += u64::from(bytes);
     }
 
-    /// A message was given up that has not arrived.
+    /// Counts an abandoned message if it is missing, that is, has not arrived.
     pub(crate) fn given_up(&mut self, missing: bool) {
         self.messages_abandoned += u64::from(missing);
     }
@@ -72,7 +72,7 @@ impl Progress {
         self.bytes_delivered += bytes as u64;
     }
 
-    /// Nothing more comes, although something is missing: the last gap lasts until now.
+    /// The run has ended although data is missing: the last gap lasts until now.
     pub(crate) fn broken_off(&mut self, now: Time) {
         self.gap_until(now);
     }

@@ -1,4 +1,4 @@
-//! What an application wants to send, message by message.
+//! Messages of an application, one after the other.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::random::Random;
 use crate::scenario::{SizeRange, Workload, WorkloadKind};
 use crate::units::{Probability, Size};
 
-/// A message that is to be sent.
+/// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Planned {
-    /// Counted from 0 in its flow.
+    /// Number in its flow, counted from 0.
     pub(crate) number: u64,
     pub(crate) stream: u16,
     pub(crate) size: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Planned {
     pub(crate) reliability: Reliability,
 }
 
-/// Fills the payload of a DATA chunk in a packet of 1500 bytes over IPv4.
+/// Size that fills the payload of a DATA chunk in a packet of 1500 bytes over IPv4.
 const DEFAULT_MESSAGE: SizeRange = SizeRange::fixed(Size(1452));
 
 /// The messages of one direction, in the order in which they are sent.
@@ -32,16 +32,16 @@ pub(crate) struct Source {
     limit: Option<Limit>,
     unreliable: f64,
     next_number: u64,
-    /// Messages that may be sent now; the rest waits for time to pass or for the peer.
+    /// Number of messages that may be sent now; later ones wait for time to pass or for the peer.
     credit: u64,
-    /// A message that the send buffer had no room for.
+    /// A message for which the send buffer had no room.
     pending: Option<Planned>,
-    /// Time between messages, for those that come by the clock.
+    /// Time between messages of a periodic source.
     interval: Option<Duration>,
     dice: Random,
 }
 
-/// How messages are given up.
+/// Limit after which messages are abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Same(Reliability),
@@ -55,8 +55,8 @@ enum Left {
 }
 
 impl Source {
-    /// What the workload sends forward (or back). Requests are the messages forward of
-    /// "request-reply", and replies those back.
+    /// The messages that the workload sends forward (or back). With "request-reply", requests are
+    /// sent forward and replies back.
     pub(crate) fn new(workload: &Workload, forward: bool, dice: Random) -> Self {
         let direction = workload.direction();
         let used = if forward { direction.is_forward() } else { direction.is_back() };
@@ -118,7 +118,8 @@ impl Source {
         Some(Planned { number, stream, size: size as u32, unordered, reliability })
     }
 
-    /// Of one message. What is always reliable draws no lots.
+    /// Reliability of one message. A source whose messages are all reliable draws no random number
+    /// for it.
     fn reliability(&mut self) -> Reliability {
         match self.limit {
             Some(limit) if self.dice.chance(self.unreliable) => match limit {
@@ -129,18 +130,18 @@ impl Source {
         }
     }
 
-    /// The message could not be sent yet.
+    /// Keeps a message that could not be sent yet.
     pub(crate) fn put_back(&mut self, planned: Planned) {
         self.pending = Some(planned);
     }
 
-    /// One more message may be sent.
+    /// Allows one more message.
     pub(crate) fn allow_one(&mut self) {
         self.credit = self.credit.saturating_add(1);
     }
 
-    /// Time between messages of a source that follows the clock, as long as the clock has to allow
-    /// more of them.
+    /// Time between messages of a periodic source, as long as there are messages that time has to
+    /// allow.
     pub(crate) fn ticks(&self) -> Option<Duration> {
         let all_allowed = match self.left {
             Left::Bytes(left) => left == 0,
@@ -153,7 +154,7 @@ impl Source {
         matches!(self.left, Left::Bytes(0) | Left::Messages(0))
     }
 
-    /// Every message has been handed to the association.
+    /// Whether every message has been handed to the association.
     pub(crate) fn is_finished(&self) -> bool {
         self.pending.is_none() && self.left_nothing()
     }

@@ -1,4 +1,4 @@
-//! Addresses that come and go (RFC 5061) in whole runs.
+//! Dynamic addresses (RFC 5061) in whole runs.
 
 use polypath_sim::link::{LossModel, LossScript, PacketKind};
 use polypath_sim::outcome::{AssociationOutcome, Blackout};
@@ -27,7 +27,7 @@ fn gap(association: &AssociationOutcome) -> Blackout {
     association.forward.longest_gap.unwrap()
 }
 
-/// When packets with such a chunk left, and on which links.
+/// Times at which packets with a chunk of this type were sent, and their links.
 fn chunks(trace: &PacketTrace, kind: u8) -> Vec<(f64, &str)> {
     let (hops, packets) = (&trace.hops, &trace.packets);
     let has = |packet: usize| {
@@ -43,7 +43,7 @@ fn bytes(association: &AssociationOutcome, local: &str) -> u64 {
     path.map_or(0, |path| path.counts.data_bytes_sent)
 }
 
-/// The new address is there before the old one goes: the transfer does not stop.
+/// The new address is added before the old one is removed: the transfer does not stop.
 #[test]
 fn a_laptop_that_changes_its_network_goes_on() {
     let (association, trace) = run(&laptop());
@@ -54,18 +54,19 @@ fn a_laptop_that_changes_its_network_goes_on() {
         association.changes.iter().filter(|change| change.to.as_deref() == Some("removed"));
     let sides: Vec<_> = removed.map(|change| (change.side.as_str(), change.path)).collect();
     assert_eq!(sides, [("sender", 0), ("receiver", 0)]);
-    // One for each address, and nothing in between: what the new path is told goes there first.
+    // One ASCONF for each change of an address, without retransmissions: both are sent on the new
+    // path.
     let told = chunks(&trace, ASCONF);
     let from_laptop: Vec<_> = told.iter().filter(|(_, link)| *link != "server/forward").collect();
     assert_eq!(from_laptop, [&(3.0, "mobile/forward"), &(4.0, "mobile/forward")]);
     assert_eq!(chunks(&trace, ASCONF_ACK).len(), 2 * from_laptop.len());
-    // Nothing leaves from an address that has gone.
+    // No packet is sent from an address that has been removed.
     let late = (0..trace.hops.time.len()).filter(|&hop| trace.hops.time[hop] > 4.0);
     let mut late = late.map(|hop| trace.links[trace.hops.link[hop] as usize].as_str());
     assert!(late.all(|link| link != "wifi/forward"));
 }
 
-/// Without RFC 5061 the same change is the end.
+/// Without RFC 5061 the same change ends the association.
 #[test]
 fn without_dynamic_addresses_the_transfer_ends() {
     let mut scenario = laptop();
@@ -76,8 +77,8 @@ fn without_dynamic_addresses_the_transfer_ends() {
     assert!(chunks(&trace, ASCONF).is_empty());
 }
 
-/// The old network is gone before the new one is there: the gap is as long as that, and what the first packet from
-/// the new address and the first data over it need.
+/// The old network is removed before the new one is added: the gap is that time and the time for
+/// the first packet from the new address and for the first data over it.
 #[test]
 fn a_gap_between_two_networks_is_bridged() {
     let mut scenario = laptop();
@@ -87,7 +88,7 @@ fn a_gap_between_two_networks_is_bridged() {
     assert!((2.0..2.3).contains(&gap.length), "{gap:?}");
 }
 
-/// Until the endpoint hears of it, what it sends from the old address is lost.
+/// Until the endpoint learns of the removal, packets that it sends from the old address are lost.
 #[test]
 fn a_late_notice_is_a_longer_gap() {
     let mut scenario = laptop();
@@ -98,7 +99,7 @@ fn a_late_notice_is_a_longer_gap() {
     assert!((0.05..0.25).contains(&longer), "{late:?} {at_once:?}");
 }
 
-/// ASCONF and its answer are sent again (RFC 5061 5.1 B).
+/// ASCONF and ASCONF-ACK are retransmitted (RFC 5061 5.1 B).
 #[test]
 fn lost_announcements_are_repeated() {
     let first = |kind| {
@@ -109,7 +110,7 @@ fn lost_announcements_are_repeated() {
     scenario.links[1].forward = first(PacketKind::Asconf);
     scenario.links[1].back = first(PacketKind::AsconfAck);
     let (association, trace) = run(&scenario);
-    // After RTO.Initial, and twice that: two seconds after the old address has gone.
+    // After RTO.Initial, and twice that: two seconds after the old address was removed.
     let sent = chunks(&trace, ASCONF);
     let sent = sent.iter().filter(|(_, link)| *link != "server/forward").map(|(at, _)| *at);
     let sent: Vec<f64> = sent.collect();
@@ -118,8 +119,8 @@ fn lost_announcements_are_repeated() {
     assert!((1.9..2.4).contains(&gap.length), "{gap:?}");
 }
 
-/// Of two networks that have nothing in common, each with an address of either host, both hosts' addresses come
-/// and go.
+/// Two separate networks, each with an address of either host: the addresses of both hosts are
+/// added and removed.
 #[test]
 fn both_hosts_move_from_one_path_to_another() {
     for (first, second) in [("sender", "receiver"), ("receiver", "sender")] {
@@ -145,8 +146,8 @@ fn run_toml(text: &str) -> AssociationOutcome {
     run(&scenario).0
 }
 
-/// The first INIT takes longer than T1-init, and its copy arrives when the second one has opened the association.
-/// Both list an address that the receiver cannot reach.
+/// The first INIT takes longer than T1-init and arrives after the second one has opened the
+/// association. Both list an address that the receiver cannot reach.
 #[test]
 fn a_late_init_does_not_end_the_association() {
     let association = run_toml(
@@ -173,8 +174,8 @@ fn a_late_init_does_not_end_the_association() {
     assert!(association.complete, "{association:#?}");
 }
 
-/// The INIT ACK has left from an address of the receiver that goes before the COOKIE ECHO arrives. The COOKIE
-/// ECHO to its other address is answered from there.
+/// The address from which the receiver sent the INIT ACK is removed before the COOKIE ECHO arrives.
+/// The COOKIE ECHO to its other address is answered from that address.
 #[test]
 fn an_address_that_goes_before_the_cookie_echo_arrives_is_not_needed() {
     let association = run_toml(

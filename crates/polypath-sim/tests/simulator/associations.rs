@@ -1,4 +1,4 @@
-//! Several associations in one network: each with its own paths, settings and part of what is sent.
+//! Several associations in one network: each with its own paths, settings and share of the data.
 
 use polypath_sim::link::LossModel;
 use polypath_sim::outcome::{AssociationOutcome, Outcome};
@@ -28,7 +28,7 @@ fn over(paths: &[&str], workload: Workload) -> AssociationSpec {
     AssociationSpec { paths: Some(paths), ..AssociationSpec::new("sender", "receiver", workload) }
 }
 
-/// Data packets that an association sent over a path of the network, by its number there.
+/// Number of packets that were offered to a link.
 fn sent(outcome: &Outcome, link: &str) -> u64 {
     outcome.links.iter().find(|l| l.name == link).expect("the link").counts.offered
 }
@@ -51,11 +51,11 @@ fn each_association_keeps_to_its_paths_and_settings() {
     let [first, both] = &outcome.associations[..] else { panic!("two associations") };
     assert!(first.complete && both.complete, "{outcome:#?}");
     assert_eq!((first.sender.paths.len(), both.sender.paths.len()), (1, 2));
-    // The first one named is the primary.
+    // The first path listed is the primary.
     assert_eq!(both.sender.paths[0].local, "10.1.0.1");
     assert_eq!(both.sender.paths[1].counts.data_chunks_sent, 0);
     assert_eq!(both.started_at, 1.0);
-    // 8 kB a round trip of 50 ms; nobody else is in the way of the second.
+    // The first sends 8 kB per round trip of 50 ms; nothing competes with the second.
     assert!(rate(first) < 8.0 * 8.0 / 50.0, "{}", rate(first));
     assert!(rate(both) > 6.0, "{}", rate(both));
     assert!(sent(&outcome, "a/forward") > 2_000_000 / 1452);
@@ -91,7 +91,8 @@ fn a_striped_file_arrives_once_over_all_paths() {
         assert_eq!(stripe.associations, ["main/a", "main/b", "main/c"]);
         assert_eq!(stripe.forward.bytes_delivered, 600_000);
         assert_eq!(stripe.forward.messages_delivered, 600_000u64.div_ceil(1452));
-        // Only the last messages go more than once, on associations that have nothing else to send.
+        // Only the last messages are sent more than once, by associations that have nothing else to
+        // send.
         let carried: u64 = outcome.associations.iter().map(|a| a.forward.bytes_delivered).sum();
         assert!((600_000..1_000_000).contains(&carried), "seed {seed}: {carried}");
         for (sum, association) in carried_by.iter_mut().zip(&outcome.associations) {
@@ -139,7 +140,7 @@ fn paths_that_share_a_link_share_its_rate() {
     let together = 12_000_000.0 * 8.0 / 1e6 / last.fold(0.0, f64::max);
     assert!((8.5..9.7).contains(&together), "{together} Mbit/s of 10");
     assert!(outcome.associations.iter().all(|a| rate(a) > 2.0));
-    // The shorter edges are the competitor's own.
+    // The shorter edge links belong to the competitor alone.
     let rtt = |n: usize| outcome.associations[n].sender.paths[0].rtt_min.expect("samples");
     assert!(rtt(2) < rtt(1) - 0.015 && (rtt(1) - rtt(0)).abs() < 0.003);
 }

@@ -1,5 +1,5 @@
-//! Concurrent multipath transfer: what it adds up to, what its parts are for, and that reordering
-//! between paths costs nothing (Iyengar 2004, 2006).
+//! Concurrent multipath transfer: its total goodput, the effect of its parts, and that reordering
+//! between paths causes no retransmissions (Iyengar 2004, 2006).
 
 use polypath_sim::link::LossModel;
 use polypath_sim::outcome::Outcome;
@@ -30,13 +30,13 @@ fn run(scenario: &Scenario) -> Outcome {
     outcome
 }
 
-/// Bytes a second at the receiver.
+/// Goodput in bytes per second.
 fn goodput(paths: &[(u32, u32, u32)], transport: &str, bytes: u64) -> f64 {
     let outcome = run(&scenario(paths, transport, "", bytes));
     bytes as f64 / outcome.associations[0].forward.time_from_first_data.unwrap()
 }
 
-/// What each path gives alone, as long as all together.
+/// Sum of the goodputs of each path alone, in transfers that take as long as one over all paths.
 fn sum_alone(paths: &[(u32, u32, u32)], transport: &str, bytes: u64) -> f64 {
     let total: u32 = paths.iter().map(|p| p.0).sum();
     let share = |rate: u32| bytes * u64::from(rate) / u64::from(total);
@@ -55,10 +55,11 @@ fn two_and_three_clean_paths_add_up() {
     }
 }
 
-/// Slow start overshoots two paths of 100 Mbit/s and 100 ms whose queues hold what they do: about every other
-/// packet of a window is lost, in more runs than a SACK has room for gap blocks (RFC 9260 6.2: "as many Gap
-/// Ack Blocks as can fit"), so most of what arrives is not acknowledged until the ack point comes near. The
-/// transfer takes no more than twice the time of the bits, with any buffer, with one path and with two.
+/// Slow start overshoots two paths of 100 Mbit/s and 100 ms whose queues hold a bandwidth-delay
+/// product each: about every other packet of a window is lost, in more runs than a SACK has room
+/// for gap ack blocks (RFC 9260 6.2: "as many Gap Ack Blocks as can fit"), so most of the data
+/// received is not acknowledged until the cumulative TSN is close to it. With any buffer, and over
+/// one path or two, the transfer takes at most twice the time of the bits and three seconds.
 #[test]
 fn more_losses_than_gap_blocks_cost_no_more_than_a_timeout() {
     const BYTES: u64 = 50_000_000;
@@ -73,14 +74,14 @@ fn more_losses_than_gap_blocks_cost_no_more_than_a_timeout() {
         let seconds = outcome.associations[0].forward.time_from_first_data.unwrap();
         let used = if transport.contains("cmt") { paths as f64 } else { 1.0 };
         let bits = BYTES as f64 * 8.0 / (1e8 * used);
-        // Slow start, the timeout, and slow start again take a second each.
+        // Slow start, the timeout, and the second slow start take a second each.
         assert!(seconds < 2.0 * bits + 3.0, "{paths} paths, {transport}: {seconds:.1} s");
     }
 }
 
-/// Paths of 10 and 2 Mbit/s whose delays are ten times apart, 20 and 200 ms one way or there and back, with a
-/// receive buffer of twice the sum of their bandwidth-delay products, and with one of twice all bandwidth
-/// times the longer round trip.
+/// Paths of 10 and 2 Mbit/s whose delays differ by a factor of ten, 20 and 200 ms one way or there
+/// and back, with a receive buffer of twice the sum of their bandwidth-delay products, and with one
+/// of twice the total bandwidth times the longer round-trip time.
 #[test]
 fn paths_of_unequal_rate_and_delay_add_up() {
     for (delays, buffers) in [([20, 200], [300, 1200]), ([10, 100], [150, 600])] {
@@ -97,7 +98,7 @@ fn paths_of_unequal_rate_and_delay_add_up() {
             let together = goodput(&paths, &transport("delay-aware"), bytes);
             let place = format!("{delays:?} ms, {buffer} kB");
             assert!(together >= 0.95 * alone, "{place}: {together:.0} of {alone:.0} bytes/s");
-            // In the order of TSNs the slower path holds up the faster one.
+            // If data is scheduled in the order of TSNs, the slower path holds up the faster one.
             let in_order = goodput(&paths, &transport("concurrent"), bytes);
             let small = buffer == buffers[0];
             assert!(!small || in_order < 0.5 * alone, "{place}: {in_order:.0} in order");
@@ -105,18 +106,21 @@ fn paths_of_unequal_rate_and_delay_add_up() {
     }
 }
 
-/// A busy host or a busy link stands still for a moment now and then. What leaves in a burst when it goes on must
-/// not arrive after its turn: then the window fills, and opens to the next burst, for good.
+/// A busy host or a busy link pauses for a moment now and then. Data sent in a burst after a pause
+/// must not arrive later than its turn: otherwise the receive window fills up and opens only to the
+/// next burst, from then on.
 #[test]
 fn what_a_pause_has_disordered_comes_to_order_again() {
     let paths = [(10_000, 20, 100), (2_000, 200, 100)];
     let transport = "profile = \"cmt\"\nreceive_buffer = \"300 kB\"\nsend_buffer = \"8 MiB\"";
     let bytes = 30_000_000;
     let alone = sum_alone(&paths, transport, bytes);
-    // A program that sends a file does so in large messages, of which the receiver holds all until it has all.
+    // A program that sends a file sends large messages. The receiver holds all of a message until
+    // it is complete.
     let mut text = scenario(&paths, transport, "", bytes).to_toml();
     text = text.replace("[workload]", "[workload]\nmessage_size = \"64 KiB\"");
-    // A packet on each path takes 40 or 100 ms, seven times within two seconds of 21.
+    // A packet on each path takes 40 or 100 ms, seven times within two of the transfer's 21
+    // seconds.
     for (at, rate) in
         [2000, 2400, 2700, 3000, 3200, 3500, 3800].into_iter().zip([300, 120].into_iter().cycle())
     {
@@ -133,8 +137,9 @@ fn what_a_pause_has_disordered_comes_to_order_again() {
     assert_eq!(retransmissions(&outcome), 0);
 }
 
-/// Bounded buffers and data that leaves in the order of TSNs: a part of the buffer for each path lets the faster
-/// one go on, and NR-SACK frees of the send buffer what waits at the receiver for the slower one.
+/// Bounded buffers and data in the order of TSNs: splitting the receive buffer lets the faster path
+/// continue, and NR-SACK frees the send buffer of data that waits at the receiver for the slower
+/// path.
 #[test]
 fn split_buffers_and_nr_sack_help_unequal_paths() {
     let goodput = |buffers: &str, choice: &str| {
@@ -152,8 +157,8 @@ fn split_buffers_and_nr_sack_help_unequal_paths() {
     assert!(both > 2.0 * plain, "{both:.0} bytes/s with NR-SACK and split, {plain:.0} without");
 }
 
-/// What MFR over CMT gains, which the paper left open (2004, IV.B): a lost fast retransmission need not
-/// wait for a timeout.
+/// The gain of MFR over CMT, which the paper left open (2004, IV.B): a lost fast retransmission
+/// need not wait for a timeout.
 #[test]
 fn multiple_fast_retransmit_saves_timeouts() {
     let timeouts = |loss: &str| -> u64 {
@@ -188,7 +193,8 @@ fn retransmissions_by_path(outcome: &Outcome) -> Vec<u64> {
     counts.map(|c| c.fast_retransmissions + c.timeout_retransmissions).collect()
 }
 
-/// Iyengar 2004, II: RTX-LOSSRATE knows the loss rates from the first retransmission on, and when they change.
+/// Iyengar 2004, II: RTX-LOSSRATE knows the loss rates from the first retransmission on, and when
+/// they change.
 #[test]
 fn the_network_tells_rtx_lossrate_which_path_loses_least() {
     let lossy = |first, second, rest: &str| {
@@ -203,15 +209,15 @@ fn the_network_tells_rtx_lossrate_which_path_loses_least() {
     let (first, second) = (lossy(2, 3, ""), lossy(3, 2, ""));
     assert!(matches!(to(&first)[..], [n, 0] if n > 20));
     assert!(matches!(to(&second)[..], [0, n] if n > 20));
-    // Equal ones are drawn for.
+    // Between equal loss rates, the path is drawn at random.
     assert!(to(&lossy(3, 3, "")).into_iter().all(|n| n > 20));
     let swapped = "[[fault]]\nat = \"4 s\"\npath = 1\nkind = \"loss\"\nloss = \"1 %\"\n";
     let both = to(&lossy(2, 3, swapped));
     assert!(both.iter().all(|n| *n > 10), "{both:?}");
 }
 
-/// Iyengar 2004, IV.B: what was sent within the last round trip is no loss when T3-rtx expires; also by the
-/// papers' procedures.
+/// Iyengar 2004, IV.B: chunks sent within the last round trip do not count as lost when T3-rtx
+/// expires; also with the papers' procedures.
 #[test]
 fn the_srtt_heuristic_saves_spurious_retransmissions() {
     for procedures in ["rfc9260", "ns2"] {
@@ -236,14 +242,14 @@ fn the_srtt_heuristic_saves_spurious_retransmissions() {
     }
 }
 
-/// What each of the three algorithms is for: without it, reordering between paths costs what the
-/// paper says (Iyengar 2006, III). Paths of unequal delay, no loss.
+/// The purpose of each of the three algorithms: without it, reordering between paths has the cost
+/// that the paper reports (Iyengar 2006, III). Paths of unequal delay, no loss.
 #[test]
 fn without_its_algorithms_reordering_costs_retransmissions_growth_and_acks() {
     let paths = [(50_000, 100, 10_000), (50_000, 160, 10_000)];
     let buffers = "receive_buffer = \"8 MiB\"\nsend_buffer = \"8 MiB\"";
     let of = |policy: &str| {
-        // In the order of TSNs: there is reordering to cope with.
+        // Scheduling in the order of TSNs causes reordering.
         let policy = format!("scheduler = \"concurrent\"\n{policy}");
         run(&scenario(&paths, &format!("profile = \"cmt\"\n{buffers}"), &policy, 5_000_000))
     };
@@ -254,8 +260,8 @@ fn without_its_algorithms_reordering_costs_retransmissions_growth_and_acks() {
     // Without SFR: spurious fast retransmissions.
     let without_sfr = of("loss = \"standard\"");
     assert!(retransmissions(&without_sfr) > 20, "{}", retransmissions(&without_sfr));
-    // Without CUC: windows that grow only with the cumulative ack. It moves as often as data arrives
-    // in order, so windows still grow, but later.
+    // Without CUC: windows that grow only with the cumulative TSN. It advances whenever data
+    // arrives in order, so windows still grow, but later.
     let without_cuc = of("cwnd_update = \"standard\"");
     assert!(seconds(&without_cuc) > seconds(&all), "{} {}", seconds(&without_cuc), seconds(&all));
     // Without DAC: a SACK for nearly every packet.
@@ -266,7 +272,8 @@ fn without_its_algorithms_reordering_costs_retransmissions_growth_and_acks() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Without loss nothing is sent twice, whatever the rates, delays and buffers, by any policy.
+    /// Without loss nothing is retransmitted, whatever the rates, delays and buffers, with any
+    /// policy.
     #[test]
     fn nothing_is_retransmitted_without_loss(
         first in (500u32..50_000, 0u32..300),

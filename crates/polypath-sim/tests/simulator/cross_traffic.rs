@@ -1,4 +1,4 @@
-//! Background traffic in whole runs: its load, its queues, faults under it, and that it is counted.
+//! Background traffic in whole runs: its load, its queues, its losses in faults, and its counters.
 
 use polypath_sim::outcome::{End, Outcome};
 use polypath_sim::scenario::{
@@ -12,7 +12,7 @@ fn run(scenario: &Scenario) -> Outcome {
     scenario.run(&RunOptions::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The path of the dual dumbbell.
+/// A path of the dual dumbbell.
 fn path(name: &str, cross: CrossTraffic) -> PathSpec {
     let edge = LinkSpec::default().rate(Rate::mbit(100)).delay(Span::millis(10));
     let mut path = PathSpec::new(Rate::mbit(10), Span::millis(25))
@@ -23,7 +23,7 @@ fn path(name: &str, cross: CrossTraffic) -> PathSpec {
     path
 }
 
-/// Nothing but background traffic, for so many seconds.
+/// Background traffic alone, for this number of seconds.
 fn background(path: PathSpec, seconds: u64) -> Scenario {
     let mut workload = Workload::bulk(Size(1));
     workload.start = Some(Span::secs(2 * seconds));
@@ -59,7 +59,7 @@ fn the_mean_load_is_what_was_asked_for() {
         // 99 % interval of ten seeds (Student's t with 9 degrees of freedom).
         let half = 3.25 * (variance / 10.0).sqrt();
         assert!(half < 0.05 * asked, "{mean} +- {half} says nothing about {asked}");
-        // What the edges' delays keep back at the end is far below a thousandth.
+        // Packets that are still on the edge links at the end are far less than a thousandth.
         assert!((mean - asked).abs() < half + asked / 1000.0, "{mean} +- {half}, not {asked}");
     }
 }
@@ -185,13 +185,13 @@ fn background_packets_are_lost_duplicated_and_counted_like_all_others() {
     assert!((9_998..=10_001).contains(&counts.offered), "{counts:?}");
     assert!((800..1200).contains(&counts.lost), "{counts:?}");
     assert!((700..1100).contains(&counts.duplicated), "{counts:?}");
-    // There is nothing in them that could be wrong.
+    // Background packets have no contents that could be corrupted.
     assert_eq!(counts.corrupted, 0);
 }
 
 #[test]
 fn traffic_alone_does_not_keep_a_run_going() {
-    // The receiver never hears that the sender gave up: only heartbeats would tell.
+    // The receiver does not learn that the sender has given up: only HEARTBEATs would show it.
     let mut scenario = Scenario::new("gone")
         .path(path("core", load(0.4)))
         .workload(Workload::bulk(Size(1_000_000)))

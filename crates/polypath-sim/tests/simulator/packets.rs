@@ -1,5 +1,5 @@
-//! The packet trace: what it says agrees with what links and associations counted, and is not there
-//! unless asked for.
+//! The packet trace: it agrees with the counters of links and associations, and is kept only if it
+//! is requested.
 
 use polypath_sim::scenario::{Fault, PathSpec, Workload};
 use polypath_sim::trace::{FATES, PacketTrace};
@@ -51,7 +51,7 @@ fn every_packet_at_every_link_is_in_the_trace_with_its_fate() {
         assert_eq!(hops.len() as u64, counts.offered, "{}", link.name);
         assert_eq!(count("lost"), counts.lost);
         assert_eq!(count("queue"), counts.dropped_queue);
-        // A copy arrives, or is lost, besides.
+        // A copy arrives, or is lost, in addition.
         assert!(count("delivered") + counts.duplicated >= counts.delivered);
         assert!(count("down") <= counts.lost_outage);
         assert!(hops.iter().all(|&hop| {

@@ -1,10 +1,10 @@
-//! Estimates of bandwidth, delay and queue on links of known rate, and the choice that rests on them
-//! (Qiao 2008, 5.2).
+//! Estimates of bandwidth, delay and queue on links of known rate, and the path selection based on
+//! them (Qiao 2008, 5.2).
 
 use polypath_sim::outcome::PathOutcome;
 use polypath_sim::{RunOptions, Scenario};
 
-/// The network of Qiao 2008 (rates in kbit/s), with the policy that chooses by the model.
+/// The network of Qiao 2008 (rates in kbit/s), with the policy that selects paths by the model.
 fn scenario(primary: u32, secondary: u32, profile: &str, limit: &str) -> Scenario {
     let text = format!(
         r#"
@@ -55,7 +55,7 @@ fn the_estimates_are_those_of_the_links() {
             };
             near(paths[0].bandwidth, primary, 0.05);
             near(paths[1].pair_bandwidth, secondary, 0.01);
-            // Its packets of 1500 bytes, twice: a pair goes there and back.
+            // Transmission times of the pair's packets of 1500 bytes, there and back.
             let kbits = 3.0 * 12.0 / f64::from(secondary);
             let rtt = paths[1].rtt_min.unwrap();
             assert!(rtt >= 0.6 && rtt <= 0.6 + kbits, "{profile}: {rtt}");
@@ -63,7 +63,7 @@ fn the_estimates_are_those_of_the_links() {
     }
 }
 
-/// The queue of 50 packets, from the range of the round-trip times.
+/// The queue of 50 packets, estimated from the range of the round-trip times.
 #[test]
 fn the_queue_is_that_of_the_bottleneck() {
     for profile in ["rfc9260", "paper-2006"] {
@@ -74,7 +74,8 @@ fn the_queue_is_that_of_the_bottleneck() {
     }
 }
 
-/// Tables 1 and 2: where the secondary path would block the receive buffer nothing goes there.
+/// Tables 1 and 2: nothing is retransmitted on the secondary path where it would block the receive
+/// buffer.
 #[test]
 fn fast_retransmissions_take_the_path_that_equation_8_says() {
     let counts = |primary, secondary| {

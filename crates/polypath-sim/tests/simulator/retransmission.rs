@@ -1,5 +1,5 @@
-//! The retransmission policies and their extensions over lossy paths: what Caro 2006 (retransmission
-//! policies) found of them, in order rather than in numbers.
+//! The retransmission policies and their extensions over lossy paths: the results of Caro 2006
+//! (retransmission policies), in order rather than in numbers.
 
 use polypath_proto::Config;
 use polypath_proto::policy::{loss, probing, retransmission, rtt_sampling};
@@ -11,7 +11,7 @@ use polypath_sim::{RunOptions, Scenario};
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=12;
 
-/// 4 MiB over the paper's network (its Fig. 5), chunks that fill a packet whatever the extension.
+/// 4 MiB over the paper's network (its Fig. 5), in chunks that fill a packet with any extension.
 fn scenario(primary: u8, alternate: u8, names: [&str; 4]) -> Scenario {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/caro2006-two-paths.toml");
     let mut scenario = Scenario::from_file(path).unwrap_or_else(|error| panic!("{error}"));
@@ -65,7 +65,7 @@ fn timeouts(outcome: &Outcome) -> u64 {
     outcome.associations[0].sender.paths.iter().map(|p| p.counts.timeouts).sum()
 }
 
-/// For each seed what `measure` says of a run.
+/// The result of `measure` for the run of each seed.
 fn over_seeds(scenario: &Scenario, measure: impl Fn(&Outcome) -> f64) -> Vec<f64> {
     SEEDS.map(|seed| measure(&run(scenario, seed))).collect()
 }
@@ -74,14 +74,15 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// In how many seeds `a` is below `b`.
+/// Number of seeds for which `a` is below `b`.
 fn below(a: &[f64], b: &[f64]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a < b).count()
 }
 
-/// Paper, 2.3: AllRtxAlt's alternate path has stale RTOs, "in many cases ... exponentially increased
-/// more frequently than it can be reduced"; 4.3.2: HAR and TS "reduce the occurrence of stale RTOs"
-/// and shorten the transfer by as much as 45 and 50 %. The flag stands for TS (4.2).
+/// Paper, 2.3: AllRtxAlt's alternate path has stale RTOs, "in many cases ... exponentially
+/// increased more frequently than it can be reduced"; 4.3.2: HAR and TS "reduce the occurrence of
+/// stale RTOs" and shorten the transfer by as much as 45 and 50 %. The flag is an alternative to TS
+/// (4.2).
 #[test]
 fn extensions_keep_the_alternates_rto_down() {
     let both = |names| {
@@ -123,8 +124,8 @@ fn multiple_fast_retransmit_avoids_timeouts() {
     }
 }
 
-/// Paper, 3.2: at 5 % on the primary, AllRtxAlt gains with a clean alternate and loses much with a bad
-/// one; FrSameRtoAlt loses less.
+/// Paper, 3.2: with 5 % loss on the primary, AllRtxAlt gains with a clean alternate and loses much
+/// with a bad one; FrSameRtoAlt loses less.
 #[test]
 fn allrtxalt_gains_with_a_good_alternate_and_loses_more_with_a_bad_one() {
     let time =
@@ -137,8 +138,8 @@ fn allrtxalt_gains_with_a_good_alternate_and_loses_more_with_a_bad_one() {
     assert!(hybrid.1 < alternate.1, "{hybrid:?} {alternate:?}");
 }
 
-/// Paper, 2.2: "Without failures, AllRtxSame never uses the alternate path, and therefore is unaffected
-/// by the alternate path's loss rate."
+/// Paper, 2.2: "Without failures, AllRtxSame never uses the alternate path, and therefore is
+/// unaffected by the alternate path's loss rate."
 #[test]
 fn allrtxsame_takes_the_same_time_whatever_the_alternate() {
     let measure = |outcome: &Outcome| {
@@ -149,8 +150,8 @@ fn allrtxsame_takes_the_same_time_whatever_the_alternate() {
     for seed in SEEDS {
         let [clean, bad] =
             [0, 10].map(|percent| measure(&run(&scenario(5, percent, plain("same")), seed)));
-        // A handshake that was lost on the primary goes on over the alternate, which takes the first
-        // data then (RFC 9260 5.4).
+        // A handshake that was lost on the primary continues on the alternate, which then carries
+        // the first data (RFC 9260 5.4).
         if clean.0 == 0 && bad.0 == 0 {
             untouched += 1;
             assert_eq!(clean, bad, "seed {seed}");
@@ -159,8 +160,8 @@ fn allrtxsame_takes_the_same_time_whatever_the_alternate() {
     assert!(untouched >= 6, "{untouched}");
 }
 
-/// Paper, Fig. 7: all ten combinations carry a file whole, and so does every policy alone and with the
-/// flag; the invariants hold at every event.
+/// Paper, Fig. 7: all ten combinations deliver the whole file, and so does every policy alone and
+/// with the flag; the invariants hold at every event.
 #[test]
 fn all_combinations_of_figure_7_work() {
     let mut count = 0;
@@ -187,6 +188,7 @@ fn all_combinations_of_figure_7_work() {
             }
         }
     }
-    // Ten, the three policies alone, and the flag in place of the five with timestamps.
+    // Ten combinations, the three policies alone, and the flag in place of the five with
+    // timestamps.
     assert!(count >= 18, "{count}");
 }

@@ -1,4 +1,5 @@
-//! Whole runs: the same twice, the papers' number, captures that other tools read.
+//! Whole runs: that they are reproducible, the papers' transfer time, and captures that other tools
+//! read.
 
 use std::process::Command;
 
@@ -20,7 +21,7 @@ fn run(scenario: &Scenario) -> Outcome {
     scenario.run(&RunOptions::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Two paths with everything that may go wrong on them, checked at every event.
+/// Two paths with all impairments, checked at every event.
 fn rough() -> Scenario {
     let mut path = PathSpec::new(Rate::mbit(10), Span::millis(20));
     path.loss = Some(LossModel::bernoulli(Probability::percent(3)));
@@ -57,7 +58,7 @@ fn the_same_scenario_and_seed_give_the_same_bytes() {
     assert!(first.1 == second.1, "two captures");
     let other = scenario.run(&RunOptions { seed: Some(2), ..RunOptions::default() }).unwrap();
     assert_ne!(first.0, serde_json::to_string(&other).unwrap());
-    // The outcome is data: it survives the way through JSON.
+    // The outcome is data: it survives the conversion to JSON and back.
     let read: Outcome = serde_json::from_str(&first.0).unwrap();
     assert!(read.associations[0].complete);
     assert_eq!(serde_json::to_string(&read).unwrap(), first.0);
@@ -165,7 +166,7 @@ fn messages_by_the_clock_and_replies_to_requests() {
 
 #[test]
 fn policies_see_the_same_weather() {
-    // Fewer bytes and another receive window: the n-th packet is lost all the same.
+    // With another receive window, the same packets are lost, by their numbers.
     let lost = |buffer: u64| {
         let mut scenario = file("caro2006-two-paths");
         scenario.workload = Some(Workload::bulk(Size(200_000)));
@@ -198,11 +199,12 @@ fn a_script_by_chunk_type_takes_the_nth_packet_with_it() {
     let sent = path.data_chunks_sent + path.fast_retransmissions + path.timeout_retransmissions;
     let arrived = association.receiver.paths[0].counts.data_chunks_received;
     assert_eq!(sent - arrived, 2, "each lost packet had one DATA chunk");
-    // The lost COOKIE ACK is answered to the COOKIE ECHO's retransmission.
+    // The lost COOKIE ACK is sent again when the COOKIE ECHO is retransmitted.
     assert!(association.sender.established_at.unwrap() > 1.0);
 }
 
-/// Which of the first `n` packets of an interface carry a comment, by a reader as small as can be.
+/// Numbers of the packets with a comment among the first `n` of an interface, found by a minimal
+/// reader.
 fn dropped(mut capture: &[u8], interface: u32, n: usize) -> Vec<usize> {
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let (mut found, mut seen) = (Vec::new(), 0);
@@ -221,7 +223,7 @@ fn dropped(mut capture: &[u8], interface: u32, n: usize) -> Vec<usize> {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods)] // CI is where nothing may be skipped
+#[allow(clippy::disallowed_methods)] // in CI nothing may be skipped
 fn tshark_finds_nothing_wrong() {
     if Command::new("tshark").arg("--version").output().is_err() {
         assert!(std::env::var("CI").is_err(), "tshark is not installed");
@@ -232,7 +234,7 @@ fn tshark_finds_nothing_wrong() {
     v6.paths[1].addresses = Some(["fd00::1".parse().unwrap(), "fd00::2".parse().unwrap()]);
     let mut udp = v6.clone();
     udp.transport.encapsulation = Some(EncapsulationSpec::Udp);
-    // It skips TIMESTAMP chunks, as RFC 9260 3.2 wants for their type.
+    // tshark skips TIMESTAMP chunks, as RFC 9260 3.2 requires for their type.
     let mut timestamps = rough();
     timestamps.policy.rtt_sampling = Some("timestamps".to_owned());
     for (n, scenario) in [rough(), v6, udp, timestamps].iter().enumerate() {

@@ -1,5 +1,6 @@
-//! Paths of one association that share a bottleneck with a single-path competitor: who gets how much
-//! (natarajan2009, future work), and what coupled congestion control makes of it (RFC 6356; CMT/RPv2).
+//! Paths of one association that share a bottleneck with a single-path competitor: the share of
+//! each (natarajan2009, future work), and the effect of coupled congestion control on it (RFC 6356;
+//! CMT/RPv2).
 
 use polypath_sim::scenario::{
     AssociationSpec, CrossTraffic, PathRef, PathSpec, Run, Switch, TopologyName, Workload,
@@ -11,7 +12,7 @@ const SEEDS: u64 = 8;
 /// Student's t for the 90 % interval of eight runs.
 const T: f64 = 1.895;
 
-/// Over these paths by `profile`, for as long as the run lasts.
+/// A flow over these paths with `profile`, for as long as the run lasts.
 fn flow(paths: &[&str], profile: &str, congestion: Option<&str>) -> AssociationSpec {
     let workload = Workload::bulk(Size(1_000_000_000));
     let mut spec = AssociationSpec::new("sender", "receiver", workload);
@@ -41,7 +42,7 @@ fn goodput(scenario: &Scenario, seeds: u64) -> Vec<Vec<f64>> {
 /// The multipath flow's and the competitor's goodput over the shared bottleneck.
 fn shared(multipath: AssociationSpec) -> Vec<Vec<f64>> {
     let mut scenario = Scenario::new("shared").topology(TopologyName::SharedBottleneck);
-    // What differs from seed to seed.
+    // Cross-traffic makes the runs of different seeds differ.
     scenario.paths[0].cross_traffic = Some(CrossTraffic::load(Load::percent(10)));
     let competitor = flow(&["competitor"], "rfc9260", None);
     goodput(
@@ -50,7 +51,8 @@ fn shared(multipath: AssociationSpec) -> Vec<Vec<f64>> {
     )
 }
 
-/// What the multipath flow takes more than one path would, run by run: mean and half of its interval.
+/// Goodput of the multipath flow in excess of that of one path, run by run: mean and half the width
+/// of its interval.
 fn more(multipath: &[Vec<f64>], single: &[Vec<f64>]) -> (f64, f64) {
     let pairs = multipath.iter().zip(single).map(|(multipath, single)| multipath[0] - single[0]);
     let differences: Vec<f64> = pairs.collect();
@@ -78,7 +80,7 @@ fn coupled_paths_take_no_more_than_one() {
         let coupled = shared(flow(&both, "cmt", Some(congestion)));
         let (mean, half) = more(&coupled, &single);
         assert!(mean - half <= 0.0, "{congestion}: {mean} +- {half} Mbit/s more");
-        // And no less than a fair flow either, and the link is full.
+        // A coupled flow takes no less than a fair share either, and the link is full.
         assert!(jain(&coupled) > 0.98, "{congestion}: {coupled:?}");
         assert!(coupled.iter().all(|g| g[0] + g[1] > 8.2), "{congestion}: {coupled:?}");
     }

@@ -1,19 +1,21 @@
-//! This stack's side of the interoperability tests: an endpoint that obeys commands on stdin and
-//! tells on stdout what happens. The peers on other stacks speak the same (`tests/interop`).
+//! This stack's peer for the interoperability tests: an endpoint that reads commands on stdin and
+//! reports events on stdout. The peers on other stacks use the same commands (`tests/interop`).
 //!
 //! ```text
 //! peer listen|connect LOCAL[,LOCAL] PORT REMOTE[,REMOTE]|- UDP|- REMOTE_UDP|- OPTION...
 //! ```
-//! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` notices failures within a
-//! second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` what is offered of `rtt_sampling`, `reconfig` offers
-//! stream reconfiguration, `auth` takes DATA only authenticated and has a secret, `move` offers that addresses come
-//! and go, `pmtud` looks for the path MTU, `ecn` offers ECN, `pr` partial reliability, `interleave` user message
-//! interleaving, `nrsack` NR-SACK, `ack=ANSWER` how is acknowledged. `dtls` encrypts, with DTLS 1.2 at least: it
-//! tells its fingerprint, and waits for `expect FINGERPRINT`.
+//! UDP ports are those of RFC 6951 (`-`: IP protocol 132). Options: `brisk` detects failures within
+//! a second, `mtu=BYTES` sets the path MTU, `offer=ANSWER` sets the policy `rtt_sampling` to offer,
+//! `reconfig` offers stream reconfiguration, `auth` requires authenticated DATA and sets a shared
+//! key, `move` offers dynamic addresses, `pmtud` enables path MTU discovery, `ecn` offers ECN, `pr`
+//! partial reliability, `interleave` user message interleaving, `nrsack` NR-SACK, `ack=ANSWER` sets
+//! the acknowledgement policy. `dtls` encrypts with DTLS 1.2 or newer: the peer prints its
+//! fingerprint and waits for `expect FINGERPRINT`.
 //!
-//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed [lifetime=MS|retransmissions=N|prompt]`, `totals`,
-//! `limited`, `paths`, `shutdown`, `abort`, `bind IP`, `unbind IP`, `primary IP`,
-//! `reset outgoing|incoming|association`, `add OUTGOING INCOMING`.
+//! Commands: `send COUNT SIZE STREAMS ordered|unordered|mixed
+//! [lifetime=MS|retransmissions=N|prompt]`, `totals`, `limited`, `paths`, `shutdown`, `abort`,
+//! `bind IP`, `unbind IP`, `primary IP`, `reset outgoing|incoming|association`, `add OUTGOING
+//! INCOMING`.
 
 mod tally;
 
@@ -35,7 +37,7 @@ use tokio::sync::mpsc;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// What the command line says.
+/// Parsed command line.
 struct Plan {
     listens: bool,
     locals: Vec<IpAddr>,
@@ -80,7 +82,7 @@ impl Plan {
     }
 }
 
-/// Tells this side's fingerprint and is told the other one's, as WebRTC does it beforehand (RFC 8827 5).
+/// Exchanges fingerprints through stdin and stdout, as WebRTC does by signalling (RFC 8827 5).
 fn introduce() -> Result<Encryption, Failure> {
     let identity = Identity::generate()?;
     println!("fingerprint sha256={}", identity.fingerprint());
@@ -91,7 +93,7 @@ fn introduce() -> Result<Encryption, Failure> {
     Ok(Encryption { minimum: Version::Dtls12, ..Encryption::new(identity, trust) })
 }
 
-/// With `auth`, a secret that both peers have.
+/// With `auth`, a key shared by both peers.
 fn keys(options: &[String]) -> Result<AuthKeys, Failure> {
     let mut keys = AuthKeys::default();
     if options.iter().any(|option| option == "auth") {
@@ -189,12 +191,12 @@ async fn main() -> Result<(), Failure> {
         reason => println!("end reason=lost words={reason}"),
     }
     drop(association);
-    // The last packets go out.
+    // Send the last packets.
     let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.close()).await;
     Ok(())
 }
 
-/// Tells what happens to the association.
+/// Prints the events of the association.
 async fn watch(association: Association) {
     let mut events = association.events();
     while let Ok(event) = events.next().await {
@@ -229,7 +231,7 @@ fn result(outcome: Reconfigured) -> String {
 }
 
 async fn receive(association: Association, received: Arc<Mutex<Tally>>) {
-    // Of messages that have begun: pieces of several may come by turns.
+    // Messages not yet complete: pieces of several messages may be interleaved.
     let mut messages = BTreeMap::new();
     while let Ok(Some(piece)) = association.recv().await {
         let key = (piece.stream, piece.unordered, piece.mid.0);
@@ -247,7 +249,7 @@ async fn receive(association: Association, received: Arc<Mutex<Tally>>) {
     }
 }
 
-/// What stands behind a `send`.
+/// Parses the words after those that `send` always has.
 fn limits(words: &[&str]) -> Result<(Reliability, bool), Failure> {
     let (mut reliability, mut prompt) = (Reliability::Reliable, false);
     for word in words {
@@ -265,7 +267,7 @@ fn limits(words: &[&str]) -> Result<(Reliability, bool), Failure> {
     Ok((reliability, prompt))
 }
 
-/// Does what stdin says, one command after the other.
+/// Executes the commands from stdin, one after the other.
 async fn obey(
     endpoint: Endpoint,
     association: Association,

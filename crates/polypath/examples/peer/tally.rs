@@ -1,20 +1,20 @@
-//! What was sent and what arrived, by a sum over the contents: equal at both ends if and only if
-//! every message arrived whole, once, on its stream, and in order where it was ordered. The peers on
-//! other stacks have the same (`tests/interop/tally.h`).
+//! Checksums of the messages sent and received: equal at both ends if and only if every message
+//! arrived whole, once, on its stream, and in order if it was ordered. The peers on other stacks
+//! have the same (`tests/interop/tally.h`).
 
 use std::fmt;
 
-/// The payload protocol identifier of a message: a mark that means nothing to a dissector, and whether
-/// it is unordered, which not every stack tells its receiver.
+/// The payload protocol identifier of a message: a number unknown to dissectors, and a bit for
+/// unordered messages, because not every stack reports that to its receiver.
 pub(crate) const fn ppid(number: u32, unordered: bool) -> u32 {
     0x7000_0000 | (unordered as u32) << 27 | number
 }
 
-/// The mark of a message that may be given up: it is no part of the sums.
+/// Flag of a message that may be abandoned: it is left out of the checksums.
 pub(crate) const LIMITED: u32 = 0x0400_0000;
 const NUMBER: u32 = LIMITED - 1;
 
-/// Streams that are told apart.
+/// Number of streams that the checksums distinguish.
 const STREAMS: usize = 2048;
 
 pub(crate) struct Tally {
@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     bytes: u64,
     unordered: u64,
     streams: Vec<u64>,
-    /// Those that may have been given up and were not.
+    /// Messages received that might have been abandoned.
     limited: u64,
 }
 
@@ -36,7 +36,7 @@ impl Tally {
         self.messages as u32
     }
 
-    /// How many have come that might have been given up.
+    /// Number of messages received that might have been abandoned.
     pub(crate) const fn limited(&self) -> u64 {
         self.limited
     }

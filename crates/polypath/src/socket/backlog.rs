@@ -1,6 +1,7 @@
-//! Datagrams for which the operating system had no room: kept in order, never dropped.
+//! Datagrams queued because the operating system's buffer was full: kept in order, never dropped.
 //!
-//! Each socket has its own, so that a path whose interface is stuck does not hold up the others.
+//! Each socket has its own backlog, so that a path whose interface is stuck does not delay the
+//! others.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +11,7 @@ use polypath_proto::{Ecn, Fragmentation};
 
 use super::Outgoing;
 
-/// From so many bytes on, the protocol is asked to wait. It may be exceeded by one transmit.
+/// Size in bytes from which the protocol stops producing packets. One transmit may exceed it.
 const FULL: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -19,7 +20,7 @@ pub(super) struct Backlog {
     bytes: usize,
 }
 
-/// Datagrams that wait, with their own copy of the bytes.
+/// Queued datagrams, with their own copy of the bytes.
 #[derive(Debug)]
 pub(super) struct Kept {
     source: Option<IpAddr>,
@@ -31,7 +32,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// The first `bytes` of it are dealt with.
+    /// Removes the first `bytes` bytes, which have been handled.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.contents.advance(bytes);
     }
@@ -68,7 +69,7 @@ impl Backlog {
         Some(kept)
     }
 
-    /// Undoes [`pop`](Self::pop), for what is left of it.
+    /// Puts the unsent rest of a [`pop`](Self::pop) back.
     pub(super) fn put_back(&mut self, kept: Kept) {
         self.bytes += kept.contents.len();
         self.queue.push_front(kept);

@@ -1,31 +1,31 @@
-//! Memory for what one system call receives.
+//! Receive buffers for one system call.
 
 use std::net::SocketAddr;
 
 use polypath_proto::{Ecn, FourTuple};
 
-/// Bytes of one buffer: the largest UDP datagram, or a train of them that the kernel has joined.
+/// Bytes of one buffer: the largest UDP datagram, or several that the kernel has coalesced.
 pub(super) const BUFFER: usize = 1 << 16;
 
-/// Buffers, as many as `quinn-udp` fills at a time. Memory that is never written to costs nothing.
+/// Number of buffers: as many as `quinn-udp` fills at a time. Untouched memory costs nothing.
 pub(super) const COUNT: usize = quinn_udp::BATCH_SIZE;
 
-/// Filled by a socket, read by the driver; one for all sockets of an endpoint, which take turns.
+/// Filled by a socket, read by the driver. The sockets of an endpoint take turns with one instance.
 pub(crate) struct ReceiveBuffers {
     storage: Box<[u8]>,
     filled: Vec<Option<Filled>>,
 }
 
-/// What one buffer holds.
+/// Description of one buffer's contents.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filled {
     pub(super) four_tuple: FourTuple,
     pub(super) ecn: Ecn,
-    /// Where the SCTP packets begin in the buffer.
+    /// Offset of the first SCTP packet in the buffer.
     pub(super) start: usize,
-    /// Where they end.
+    /// Offset of the end of the last one.
     pub(super) end: usize,
-    /// Size of each datagram but the last, in bytes.
+    /// Size of each datagram except the last, in bytes.
     pub(super) stride: usize,
 }
 
@@ -46,7 +46,7 @@ impl ReceiveBuffers {
         &mut self.storage
     }
 
-    /// The next buffer has been filled; `None`: with nothing of use.
+    /// Records the contents of the next buffer; `None` if it holds nothing useful.
     pub(super) fn push(&mut self, filled: Option<Filled>) {
         self.filled.push(filled);
     }
@@ -69,7 +69,7 @@ impl ReceiveBuffers {
 }
 
 impl Filled {
-    /// `None` if there is nothing in it.
+    /// `None` if the buffer is empty.
     pub(super) fn new(
         (local, remote): (SocketAddr, SocketAddr),
         ecn: Ecn,

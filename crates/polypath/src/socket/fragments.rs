@@ -1,4 +1,4 @@
-//! Whether IP fragments what a socket sends (Linux).
+//! Controls whether IP fragments a socket's datagrams (Linux).
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,24 +7,24 @@ use std::os::fd::AsRawFd;
 use nix::libc;
 use polypath_proto::Fragmentation;
 
-/// What every IPv6 link carries (RFC 8200 5), in bytes.
+/// Packet size in bytes that every IPv6 link supports (RFC 8200 5).
 const LEAST_V6: libc::c_int = 1280;
 
-/// What a socket does at the moment.
+/// Current fragmentation setting of a socket.
 #[derive(Debug)]
 pub(super) struct Fragments {
     now: Fragmentation,
-    /// Whether `System` means `Never`: `quinn-udp` sets it so.
+    /// Whether `System` is treated as `Never`, because `quinn-udp` has set the socket so.
     never: bool,
 }
 
 impl Fragments {
-    /// `never` if the socket has been told that nothing is to be fragmented.
+    /// `never`: whether fragmentation is already turned off on the socket.
     pub(super) const fn new(never: bool) -> Self {
         Self { now: Fragmentation::System, never }
     }
 
-    /// Tells the socket what the next datagram wants, if that is something else.
+    /// Sets the socket's options for the next datagram, if they have to change.
     pub(super) fn set(
         &mut self,
         socket: &impl AsRawFd,
@@ -55,10 +55,10 @@ impl Fragments {
                 Fragmentation::Allowed => libc::IPV6_PMTUDISC_DONT,
             };
             set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, how)?;
-            // Which `quinn-udp` sets.
+            // `quinn-udp` sets this option.
             let whole = i32::from(self.never && wanted != Fragmentation::Allowed);
             set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, whole)?;
-            // Routers fragment nothing: the fragments have to fit the whole way.
+            // IPv6 routers do not fragment: the fragments must fit the whole path.
             let size = if wanted == Fragmentation::Allowed { LEAST_V6 } else { 0 };
             set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU, size)?;
         }
@@ -67,8 +67,8 @@ impl Fragments {
     }
 }
 
-/// Neither `nix` nor `socket2` nor the standard library sets these options, which are Linux's own, and none sets an
-/// option by its number: so the system is called here.
+/// `nix`, `socket2` and the standard library do not cover these Linux options, and offer no way to
+/// set an option by number: call the system directly.
 #[expect(unsafe_code, reason = "setsockopt by number, with an integer")]
 fn set_option(
     fd: std::os::fd::RawFd,
@@ -77,7 +77,7 @@ fn set_option(
     value: libc::c_int,
 ) -> io::Result<()> {
     let size = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the pointer is to an integer that lives through the call, and `size` is its size.
+    // SAFETY: the pointer is to an integer that outlives the call, and `size` is its size.
     let result = unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), size) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,7 +1,7 @@
-//! The error queue of a socket: what ICMP said about datagrams that we sent (RFC 9260 10).
+//! The error queue of a socket: ICMP errors about datagrams that this side sent (RFC 9260 10).
 //!
-//! `quinn-udp` reads it, too, but reports the address of the router that complained rather than the
-//! one that the datagram was sent to, which tells the path.
+//! `quinn-udp` reads the queue, too, but reports the address of the router that sent the error.
+//! This module reports the destination of the datagram, which identifies the path.
 
 use std::io::IoSliceMut;
 use std::net::SocketAddr;
@@ -13,14 +13,14 @@ use polypath_proto::Unreachable;
 
 use super::NetworkError;
 
-/// Errors read at a time, so that a flood of them does not keep the driver.
+/// Maximum number of errors read at a time, so that a flood of them does not block the driver.
 const AT_MOST: usize = 64;
 
-/// Bytes of a quoted datagram that are read: an INIT with its Initiate Tag, or the random number of a
-/// ClientHello of DTLS.
+/// Bytes to read of a quoted datagram: enough for an INIT with its Initiate Tag, or the random
+/// number of a DTLS ClientHello.
 const QUOTED: usize = 64;
 
-/// Takes what is in the error queue.
+/// Empties the error queue.
 pub(super) fn read(socket: &impl AsRawFd, mut tell: impl FnMut(NetworkError)) {
     for _ in 0..AT_MOST {
         // The beginning of the datagram that caused the error.
@@ -65,8 +65,8 @@ pub(super) fn socket_address(address: &SockaddrStorage) -> Option<SocketAddr> {
     }
 }
 
-/// ICMP's types and codes (RFC 792, RFC 1812 5.2.7.1, RFC 4443 3), and the kernel's own word that a
-/// datagram is larger than the interface's MTU.
+/// Maps ICMP types and codes (RFC 792, RFC 1812 5.2.7.1, RFC 4443 3), and the kernel's own report
+/// that a datagram is larger than the interface's MTU.
 fn meaning(origin: u8, kind: u8, code: u8, errno: u32, info: u32) -> Option<Unreachable> {
     let too_big = || Unreachable::TooBig { mtu: u16::try_from(info).unwrap_or(u16::MAX) };
     Some(match (origin, kind, code) {

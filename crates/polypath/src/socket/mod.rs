@@ -1,7 +1,7 @@
-//! Sockets, one for each local address: UDP or raw IP behind one face.
+//! Sockets, one for each local address, with a common interface for UDP and raw IP.
 //!
-//! UDP sockets are `quinn-udp`'s matter (batching, segmentation offload, ECN, source address).
-//! Raw ones are not: `quinn-udp` sets UDP's options and expects UDP's packets.
+//! UDP sockets use `quinn-udp` (batching, segmentation offload, ECN, source address). Raw sockets
+//! cannot: `quinn-udp` sets UDP options and expects UDP datagrams.
 
 mod backlog;
 mod buffers;
@@ -30,13 +30,13 @@ use crate::options::Encapsulation;
 use backlog::Backlog;
 pub(crate) use buffers::ReceiveBuffers;
 
-/// Bytes that one transmit can have: what UDP over IPv4 can carry, with room to spare.
+/// Maximum size of one transmit in bytes: less than UDP over IPv4 can carry.
 pub(crate) const MAX_TRANSMIT: usize = 65_000;
 
-/// How often a datagram is given to the operating system before its error counts.
+/// Number of attempts to send a datagram before its error counts.
 const SEND_ATTEMPTS: u32 = 8;
 
-/// How often all addresses are tried with another free UDP port.
+/// Number of attempts to find a UDP port that is free on all addresses.
 const PORT_ATTEMPTS: usize = 16;
 
 /// Counters of one socket.
@@ -58,14 +58,14 @@ pub struct SocketStats {
 /// Datagrams to send.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing<'a> {
-    /// Source address; `None` is the socket's own, or the operating system's choice.
+    /// Source address; `None` uses the socket's own, or lets the operating system choose.
     pub(crate) source: Option<IpAddr>,
     pub(crate) destination: SocketAddr,
     pub(crate) ecn: Ecn,
     pub(crate) fragmentation: Fragmentation,
     /// One or several datagrams.
     pub(crate) contents: &'a [u8],
-    /// Size of each but the last, in bytes.
+    /// Size of each datagram except the last, in bytes.
     pub(crate) segment: usize,
 }
 
@@ -78,7 +78,7 @@ impl Outgoing<'_> {
 /// A report that a datagram was not delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NetworkError {
-    /// Where the datagram was sent to.
+    /// Destination of the datagram.
     pub(crate) destination: SocketAddr,
     pub(crate) what: Unreachable,
     /// The beginning of the datagram, as an ICMP message quotes it; `None` if this host reports the
@@ -90,11 +90,11 @@ pub(crate) struct NetworkError {
 pub(crate) struct Socket {
     local: SocketAddr,
     kind: Kind,
-    /// Datagrams for which the operating system had no room.
+    /// Datagrams queued because the operating system's buffer was full.
     backlog: Backlog,
     /// Ready when the error queue may hold something.
     errors: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// What the operating system has refused since the last look, and why; the last of it.
+    /// The last error of the operating system since the errors were last polled.
     refused: Option<NetworkError>,
     pub(crate) stats: SocketStats,
 }
@@ -106,7 +106,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// The socket in tokio's hands. A raw one goes as a UDP socket, too: tokio only waits for it.
+    /// The socket as tokio's. A raw socket is wrapped in a `UdpSocket` as well: tokio only waits
+    /// for it.
     const fn io(&self) -> &Arc<UdpSocket> {
         match self {
             Self::Udp(udp) => udp.io(),
@@ -152,12 +153,12 @@ impl Socket {
         self.local
     }
 
-    /// The source address to put into a datagram of this socket: its own needs no mention.
+    /// The source address to set for a datagram; `None` if the socket is bound to one address.
     fn source(&self, wanted: IpAddr) -> Option<IpAddr> {
         (self.local.ip().is_unspecified() && !wanted.is_unspecified()).then_some(wanted)
     }
 
-    /// Receives what one system call brings.
+    /// Receives with one system call.
     pub(crate) fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -178,8 +179,8 @@ impl Socket {
         }
     }
 
-    /// Sends, or keeps for later what the operating system has no room for. What it refuses is lost
-    /// and counted.
+    /// Sends, or queues the rest if the operating system's buffer is full. Datagrams that the
+    /// operating system refuses are counted and lost.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>, source: IpAddr, outgoing: &Outgoing<'_>) {
         let outgoing = Outgoing { source: self.source(source), ..*outgoing };
         let done = if self.backlog.is_empty() { self.send_now(cx, &outgoing) } else { 0 };
@@ -188,8 +189,8 @@ impl Socket {
         }
     }
 
-    /// Sends what waits in the backlog, as far as there is room now; otherwise the task is woken
-    /// when there is.
+    /// Sends as much of the backlog as the operating system accepts now; if a rest remains, the
+    /// task is woken when there is room again.
     pub(crate) fn flush(&mut self, cx: &mut Context<'_>) {
         while let Some(mut kept) = self.backlog.pop() {
             let done = self.send_now(cx, &kept.outgoing());
@@ -201,7 +202,8 @@ impl Socket {
         }
     }
 
-    /// Returns how many bytes are dealt with; all, unless the operating system has no room.
+    /// Returns the number of bytes handled; all of them, unless the operating system's buffer is
+    /// full.
     fn send_now(&mut self, cx: &mut Context<'_>, outgoing: &Outgoing<'_>) -> usize {
         let mut done = 0;
         while done < outgoing.contents.len() {
@@ -215,7 +217,7 @@ impl Socket {
                     self.stats.sends += 1;
                     self.stats.datagrams_sent += datagrams as u64;
                 }
-                // Segmentation offload was the matter, perhaps: try one by one.
+                // Segmentation offload may have failed: retry with single datagrams.
                 Err(_) if datagrams > self.kind.max_segments() => continue,
                 Err(error) => {
                     tracing::debug!(
@@ -245,8 +247,9 @@ impl Socket {
                 continue;
             }
             attempts += 1;
-            // A pending ICMP error about an earlier datagram is reported instead of sending this one.
-            // Anybody can send ICMP messages, so only an error that persists is this host's own.
+            // A pending ICMP error about an earlier datagram is returned instead of sending this
+            // one. Anyone can send ICMP messages, so only an error that persists comes from this
+            // host.
             let several = outgoing.datagrams() > self.kind.max_segments();
             if result.is_ok() || several || attempts == SEND_ATTEMPTS {
                 return Poll::Ready(result);
@@ -254,18 +257,18 @@ impl Socket {
         }
     }
 
-    /// The operating system takes nothing and much waits: the protocol should wait, too.
+    /// Whether the backlog is full, so that the protocol should produce no packets.
     pub(crate) fn is_clogged(&self) -> bool {
         self.backlog.is_full()
     }
 
-    /// Nothing waits.
+    /// Whether the backlog is empty.
     pub(crate) fn is_idle(&self) -> bool {
         self.backlog.is_empty()
     }
 
-    /// Passes what the network said about our datagrams to `tell`; true if there was news: look
-    /// again, for there may be more.
+    /// Passes errors reported about sent datagrams to `tell`; true if there was one, as more may
+    /// follow.
     pub(crate) fn poll_errors(
         &mut self,
         cx: &mut Context<'_>,
@@ -279,7 +282,7 @@ impl Socket {
         if self.errors.as_mut().poll(cx).is_ready() {
             news = true;
             let io = self.kind.io().clone();
-            // Empties the error queue; "would block" has tokio wait for the next report.
+            // Empties the error queue. `WouldBlock` makes tokio wait for the next error.
             let _ = io.try_io(Interest::ERROR, || {
                 #[cfg(target_os = "linux")]
                 icmp::read(&*io, |error| {
@@ -300,29 +303,29 @@ impl std::fmt::Debug for Socket {
     }
 }
 
-/// Ready when the operating system reports an error on the socket. Re-made after each report, which
-/// is rare; so it may be boxed.
+/// Ready when the operating system reports an error on the socket. Created again after each report,
+/// which is rare, so boxing it is cheap enough.
 fn watch_errors(io: Arc<UdpSocket>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         if io.ready(Interest::ERROR).await.is_err() {
-            // The runtime ends.
+            // The runtime has ended.
             std::future::pending::<()>().await;
         }
     })
 }
 
-/// What a refused datagram says about its destination.
+/// Reachability of a destination according to a send error.
 fn unreachable(error: &io::Error) -> Option<Unreachable> {
     match error.kind() {
         io::ErrorKind::NetworkUnreachable | io::ErrorKind::NetworkDown => {
             Some(Unreachable::Network)
         }
-        // Filtered by a local rule; or the source address has left the host.
+        // Filtered by a local rule, or the source address was removed from the host.
         io::ErrorKind::HostUnreachable
         | io::ErrorKind::PermissionDenied
         | io::ErrorKind::AddrNotAvailable
         | io::ErrorKind::InvalidInput => Some(Unreachable::Host),
-        // TooBig comes with the MTU through the error queue.
+        // The error queue reports TooBig, with the MTU.
         _ => None,
     }
 }
@@ -345,7 +348,7 @@ pub(crate) fn bind(
         Encapsulation::Udp { port } => port,
         Encapsulation::RawIp => return bind_raw(addresses, sctp_port, buffer),
     };
-    // With port 0, the first address gets any free port, which the others may find in use.
+    // With port 0, the first address gets any free port, which may be in use on the others.
     let attempts = if port == 0 && addresses.len() > 1 { PORT_ATTEMPTS } else { 1 };
     for _ in 0..attempts {
         match bind_udp(addresses, port, buffer) {
@@ -392,7 +395,7 @@ fn bind_raw(_: &[IpAddr], _: u16, _: usize) -> Result<Vec<Socket>, BindError> {
     Err(BindError::RawNotSupported)
 }
 
-/// A bound socket that does not block, with large buffers.
+/// A bound, nonblocking socket with large buffers.
 fn open(
     address: SocketAddr,
     kind: Type,
@@ -401,7 +404,7 @@ fn open(
 ) -> io::Result<UdpSocket> {
     let socket = socket2::Socket::new(Domain::for_address(address), kind, Some(protocol))?;
     if address.is_ipv6() && kind == Type::DGRAM {
-        // IPv4 has sockets of its own; raw ones speak one protocol anyway.
+        // IPv4 has separate sockets, and raw sockets use one IP version anyway.
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
@@ -410,12 +413,12 @@ fn open(
     UdpSocket::from_std(socket.into())
 }
 
-/// Large buffers are for speed: it works without them, too.
+/// Enlarges the socket buffers for throughput; errors are not fatal.
 fn enlarge_buffers(socket: &socket2::Socket, bytes: usize) {
     #[cfg(target_os = "linux")]
     {
         use nix::sys::socket::{setsockopt, sockopt};
-        // Beyond the host's limits, if the process may.
+        // Exceed the host's limits if the process is privileged.
         let receive = setsockopt(socket, sockopt::RcvBufForce, &bytes);
         let send = setsockopt(socket, sockopt::SndBufForce, &bytes);
         if receive.is_ok() && send.is_ok() {

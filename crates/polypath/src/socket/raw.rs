@@ -20,13 +20,13 @@ use super::fragments::Fragments;
 use super::icmp::socket_address;
 use super::{Outgoing, ReceiveBuffers};
 
-/// SCTP's number among the protocols of IP.
+/// IP protocol number of SCTP.
 pub(super) const PROTOCOL: Protocol = Protocol::SCTP;
 
 pub(super) struct Raw {
     io: Arc<UdpSocket>,
-    /// SCTP port of the endpoint. A raw socket gets the packets of all ports, and those of others
-    /// are not ours to answer.
+    /// SCTP port of the endpoint. A raw socket receives the packets of all ports; those for other
+    /// ports must not be answered.
     port: u16,
     fragments: Fragments,
 }
@@ -47,7 +47,8 @@ impl Raw {
         &self.io
     }
 
-    /// Receives until there is nothing or the buffers are full; an error only if nothing came.
+    /// Receives until nothing is left or the buffers are full; an error only if nothing was
+    /// received.
     pub(super) fn receive(
         &self,
         local: SocketAddr,
@@ -65,10 +66,10 @@ impl Raw {
         Ok(())
     }
 
-    /// One datagram, one system call.
+    /// Sends one datagram with one system call.
     pub(super) fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
         self.fragments.set(&*self.io, outgoing.destination, outgoing.fragmentation)?;
-        // The port of a raw IPv6 destination means a protocol.
+        // On a raw IPv6 socket, the port of a destination denotes a protocol.
         let destination = SockaddrStorage::from(SocketAddr::new(outgoing.destination.ip(), 0));
         let ecn = outgoing.ecn as u8;
         let traffic_class = i32::from(ecn);
@@ -160,7 +161,7 @@ fn receive_one(
     Ok(Filled::new((local, remote), ecn, (start, length), length - start))
 }
 
-/// What matters of the IP header that raw IPv4 sockets receive (RFC 791 3.1).
+/// Fields read from the IP header that raw IPv4 sockets receive (RFC 791 3.1).
 #[derive(Debug, PartialEq, Eq)]
 struct Ipv4Header {
     tos: u8,

@@ -1,4 +1,4 @@
-//! SCTP in UDP (RFC 6951), with what the operating system offers for speed.
+//! SCTP in UDP (RFC 6951), with the operating system's batching and offload.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ pub(super) struct Udp {
     state: UdpSocketState,
     /// Datagrams that one system call may send; 1 without segmentation offload.
     max_segments: usize,
-    /// It was just switched off, and no single datagram has gone out since.
+    /// Offload was just switched off, and no single datagram has been sent since.
     offload_in_doubt: bool,
     #[cfg(target_os = "linux")]
     fragments: super::fragments::Fragments,
@@ -66,16 +66,16 @@ impl Udp {
         Ok(())
     }
 
-    /// Datagrams that one call of [`try_send`](Self::try_send) may have.
+    /// Maximum number of datagrams for one call of [`try_send`](Self::try_send).
     pub(super) const fn max_segments(&self) -> usize {
         self.max_segments
     }
 
     /// Sends with one system call.
     ///
-    /// A refusal that may come from segmentation offload switches it off, and the caller tries
-    /// again with single datagrams: if these are refused as well, something else is the matter
-    /// (such as an address that has left the host), and offload is back on.
+    /// An error that segmentation offload may have caused switches offload off, and the caller
+    /// retries with single datagrams. If these fail as well, the cause is another one (such as an
+    /// address removed from the host), and offload is switched on again.
     pub(super) fn try_send(&mut self, outgoing: &Outgoing<'_>) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         self.fragments.set(&*self.io, outgoing.destination, outgoing.fragmentation)?;
@@ -98,8 +98,8 @@ impl Udp {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
                 if matches!(error.kind(), io::ErrorKind::InvalidInput) || is_io_error(error) {
-                    // quinn-udp takes this error for an old kernel and does without ECN and offload
-                    // from now on; but an absent source address gives the same error.
+                    // quinn-udp attributes this error to an old kernel and disables ECN and offload
+                    // for good, but an absent source address gives the same error.
                     self.state = make_state(&self.io)?;
                     #[cfg(target_os = "linux")]
                     {
@@ -126,7 +126,7 @@ fn make_state(socket: &UdpSocket) -> io::Result<UdpSocketState> {
     Ok(state)
 }
 
-/// EIO: what some drivers say to segmentation offload.
+/// EIO: the error of some drivers for segmentation offload.
 fn is_io_error(error: &io::Error) -> bool {
     const EIO: i32 = 5;
     error.raw_os_error() == Some(EIO)

@@ -4,7 +4,7 @@ use polypath::{Config, ConnectOptions, Message, StreamId};
 
 use crate::setup::{PORT, client, ip, pair_between, server, skip, soon};
 
-/// Answers come from the address that was asked, though the socket has none of its own.
+/// Replies come from the address that was contacted, although the socket is not bound to it.
 #[tokio::test]
 async fn a_wildcard_answers_from_the_address_that_was_asked() {
     let config = Config::rfc9260();

@@ -24,7 +24,7 @@ fn message(number: u32) -> Message {
 async fn a_reader_that_does_not_read_stops_the_sender() {
     let pair = pair(&small()).await;
     let mut sent = 0;
-    // Fill both buffers, waiting for what is on its way.
+    // Fill both buffers, and wait for data in flight.
     loop {
         match pair.near.try_send(message(sent)) {
             Ok(()) => sent += 1,
@@ -36,7 +36,7 @@ async fn a_reader_that_does_not_read_stops_the_sender() {
                         result.unwrap();
                         sent += 1;
                     }
-                    // Once the reader's buffer is full; before that the machine is busy.
+                    // The reader's buffer is full; before that, the machine is just busy.
                     Err(_) if sent as usize * MESSAGE > BUFFER as usize => break,
                     Err(_) => {}
                 }
@@ -48,7 +48,7 @@ async fn a_reader_that_does_not_read_stops_the_sender() {
     let taken = sent as usize * MESSAGE;
     assert!(taken > BUFFER as usize, "{taken}");
     assert!(taken <= 2 * BUFFER as usize + MESSAGE, "{taken}");
-    // It goes on as soon as somebody reads.
+    // Sending continues as soon as the reader reads.
     let near = pair.near.clone();
     let sender = tokio::spawn(async move {
         for number in sent..sent + 200 {
@@ -95,8 +95,8 @@ async fn many_senders_all_get_their_turn() {
     soon(pair.near.drained()).await.unwrap();
 }
 
-/// The future that the runtime was started with is no task: one that wakes itself again and again would hold it
-/// up for dozens of rounds.
+/// The future passed to `block_on` is not a task: a task that wakes itself again and again would
+/// delay it by dozens of polls.
 #[tokio::test]
 async fn a_busy_endpoint_leaves_turns_to_the_runtimes_own_future() {
     const DATAGRAMS: u64 = 480;
@@ -113,7 +113,7 @@ async fn a_busy_endpoint_leaves_turns_to_the_runtimes_own_future() {
         }
     })
     .await;
-    // One system call takes 32.
+    // One system call receives 32 datagrams.
     assert!(turns >= 12, "{turns}");
 }
 
@@ -122,7 +122,7 @@ async fn events_of_a_reader_that_lags_are_bounded() {
     let pair = pair(&small()).await;
     let mut events = pair.near.events();
     for _ in 0..400 {
-        // Two paths would be needed for changes; the same primary is one, too, or none.
+        // Changes would need two paths; setting the same primary may or may not produce an event.
         let _ = pair.near.set_primary(pair.near.primary());
     }
     soon(pair.near.shutdown()).await.unwrap();
@@ -142,6 +142,6 @@ async fn events_of_a_reader_that_lags_are_bounded() {
     assert!(last.is_graceful());
     assert!(count <= 256, "{count}");
     assert_eq!(soon(events.next()).await, Err(polypath::EventsError::Ended));
-    // Made afterwards, there is nothing to tell.
+    // Created after the end: there are no more events.
     assert_eq!(soon(pair.near.events().next()).await, Err(polypath::EventsError::Ended));
 }

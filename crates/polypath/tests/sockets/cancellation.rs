@@ -1,4 +1,4 @@
-//! Futures that are dropped half way leave no trace.
+//! Futures that are dropped before they are ready leave no trace.
 
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ async fn connect_and_accept() {
     let server = server(&["127.0.0.1"], &config);
     let client = client(&["127.0.0.1"], &config);
     let to = ConnectOptions::new(PORT, [server.local_addresses()[0]]);
-    // Dropped after the first packet has been sent: the attempt is given up.
+    // Dropped after the first packet has been sent: this aborts the attempt.
     for _ in 0..20 {
         tokio::select! {
             biased;
@@ -142,7 +142,7 @@ async fn connect_and_accept() {
                 biased;
                 accepted = server.accept() => {
                     let accepted = accepted.unwrap();
-                    // An attempt that was given up may have been on its way.
+                    // It may be an aborted attempt whose packets were already in flight.
                     if accepted.recv().await.is_ok_and(|received| received.is_some()) {
                         return;
                     }

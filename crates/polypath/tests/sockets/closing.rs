@@ -1,4 +1,4 @@
-//! How associations and endpoints end.
+//! Closing of associations and endpoints.
 
 use polypath::{CloseReason, ClosedError, Config, ConnectError, Message, SendError, StreamId};
 
@@ -56,7 +56,7 @@ async fn abort_tells_the_peer_why() {
     soon(pair.near.drained()).await.unwrap();
     pair.near.abort("out of paper");
     assert_eq!(soon(pair.near.closed()).await, CloseReason::LocalAbort);
-    // What had come can still be read; then comes the reason.
+    // Messages that had arrived can still be read; then the reason follows.
     let received = soon(pair.far.recv()).await.unwrap().unwrap();
     assert_eq!(received.payload, "last words");
     match soon(pair.far.recv()).await {

@@ -1,4 +1,4 @@
-//! DTLS below: over two paths, through a network that changes ports, and between those who should not.
+//! DTLS below SCTP: over two paths, through a network that changes ports, and with untrusted hosts.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use polypath::{
 use crate::relay::Relay;
 use crate::setup::{self, PATIENCE, PORT, Pair, brisk, goes_on_when_cut, ip, options, soon, until};
 
-/// Of the server, of the client, and of somebody else.
+/// Identities of the server, of the client, and of a third party.
 static IDENTITIES: LazyLock<[Identity; 3]> =
     LazyLock::new(|| std::array::from_fn(|_| Identity::generate().unwrap()));
 
@@ -35,7 +35,7 @@ fn client(addresses: &[&str], config: &Config, encryption: Option<Encryption>) -
 const LOCALS: [&str; 2] = ["127.3.0.1", "127.4.0.1"];
 const REMOTES: [&str; 2] = ["127.3.0.2", "127.4.0.2"];
 
-/// Two paths, a relay each.
+/// An association of two paths, each through a relay.
 async fn relayed(config: &Config) -> (Pair, Vec<Relay>) {
     let client = client(&LOCALS, config, encryption(1, only(0)));
     setup::relayed(client, server(&REMOTES, config, encryption(0, Trust::Anyone))).await
@@ -57,8 +57,9 @@ async fn two_paths_one_peer_and_one_is_cut() {
     relays[0].cut(false);
     until(|| pair.near.paths()[0].view.state == PathState::Active).await;
     let (stats, intruders) = pair.near_stats();
-    // The connection of this path has outlived the cut. If it was silent for so long that a handshake was
-    // begun beside it, and a hello is the first that gets through again, that one replaces it.
+    // The connection of this path has survived the cut. If it was silent for so long that a second
+    // handshake began, and a ClientHello is the first datagram to get through again, the new
+    // connection replaces it.
     assert!((2..=3).contains(&stats.opened), "{stats:?}");
     assert_eq!((stats.refused, intruders), (0, 0));
     assert_eq!(pair.near.peer(), Some(IDENTITIES[0].fingerprint()));
@@ -79,7 +80,8 @@ async fn packets_stay_as_large_as_the_path_takes() {
     pair.near.send(Message::new(StreamId(0), vec![7; 200_000])).await.unwrap();
     let received = soon(pair.far.recv()).await.unwrap().unwrap();
     assert_eq!(received.payload.len(), 200_000);
-    // 1500 bytes of IP: IPv4, UDP, the record, and SCTP's headers; cut to four.
+    // 1500 bytes of IP: IPv4, UDP, DTLS record and SCTP headers, rounded down to a multiple of
+    // four.
     let largest = 1500 - 20 - 8 - polypath::dtls::OVERHEAD - 12 - 16;
     let chunks = pair.near.paths()[0].stats.data_chunks_sent;
     assert_eq!(chunks, 200_000_u64.div_ceil(largest as u64 / 4 * 4));
@@ -92,13 +94,13 @@ async fn a_network_that_changes_the_port_is_got_over() {
     for relay in &mut relays {
         relay.change_port().await;
     }
-    // The server knows no connection with these ports, and the client finds out by itself.
+    // The server has no connection with these ports, and the client detects that by itself.
     soon(goes_both_ways(&pair)).await;
     assert!(pair.near_stats().0.opened > 2);
 }
 
-/// RFC 9260 8.4 (8), RFC 9653 5.3: the server loses everything and comes again at its address. The first
-/// retransmission, after 1 s, finds that out: packets of the old association have no checksum.
+/// RFC 9260 8.4 (8), RFC 9653 5.3: the server restarts without state at the same address. The first
+/// retransmission, after 1 s, detects it: packets of the old association have no checksum.
 #[tokio::test]
 async fn a_receiver_that_has_restarted_is_noticed_at_once() {
     let config = Config::rfc9260();
@@ -108,7 +110,7 @@ async fn a_receiver_that_has_restarted_is_noticed_at_once() {
     let client = client(&["127.0.0.1"], &config, encryption(1, only(0)));
     let near = soon(client.connect(ConnectOptions::new(PORT, [relay.address()]))).await.unwrap();
     let far = soon(old.accept()).await.unwrap();
-    // It takes no leave.
+    // The server closes without sending anything.
     relay.cut(true);
     drop((far, old));
     let again = || {
@@ -130,7 +132,7 @@ async fn a_receiver_that_has_restarted_is_noticed_at_once() {
     relay.cut(false);
     near.send(Message::new(StreamId(0), "anybody there?")).await.unwrap();
     let reason = soon(near.closed()).await;
-    // Long before Association.Max.Retrans.
+    // This is long before Association.Max.Retrans is reached.
     assert!(matches!(reason, CloseReason::PeerAbort { .. }), "{reason:?}");
 }
 
@@ -143,7 +145,7 @@ async fn another_certificate_is_refused_at_once() {
     let error = soon(client.connect(to())).await.unwrap_err();
     assert_eq!(error, ConnectError::Refused(Refusal::Certificate { found }));
     assert_eq!(client.refusal(ip("127.0.0.1")), Some(Refusal::Certificate { found }));
-    // The other way round.
+    // The server refuses the client's certificate.
     let strict = self::server(&["127.0.0.1"], &Config::rfc9260(), encryption(0, only(2)));
     let to = ConnectOptions::new(PORT, strict.local_addresses().iter().copied());
     let client = self::client(&["127.0.0.1"], &Config::rfc9260(), encryption(1, Trust::Anyone));
@@ -171,8 +173,8 @@ async fn plain_and_encrypted_tell_each_other() {
     }
 }
 
-/// It has the peer's address and ports, and says that it begins anew (RFC 9260 5.2.4 A). In clear, that
-/// takes the association over.
+/// The attacker has the peer's address and ports and sends an INIT that restarts the association
+/// (RFC 9260 5.2.4 A). In clear, that takes the association over.
 #[tokio::test]
 async fn somebody_else_cannot_take_an_association_over() {
     for encrypted in [true, false] {
@@ -215,8 +217,8 @@ async fn the_raw_wire_is_not_encrypted() {
     assert_eq!(error, "IP protocol 132 carries no DTLS");
 }
 
-/// Anybody can make a certificate and connect from any number of ports: that closes no connection of an
-/// association that is open, however idle.
+/// Anyone can make a certificate and connect from any number of ports. That closes no connection of
+/// an open association, however idle.
 #[tokio::test]
 async fn strangers_do_not_take_the_place_of_an_idle_peer() {
     let config = Config::builder().heartbeat_interval(None).build().unwrap();
@@ -226,7 +228,7 @@ async fn strangers_do_not_take_the_place_of_an_idle_peer() {
     let peer = client(&["127.0.0.1"], &config, encryption(1, only(0)));
     let near = soon(peer.connect(to.clone())).await.unwrap();
     let far = soon(server.accept()).await.unwrap();
-    // Their connections stay open when their associations have ended.
+    // Their connections stay open after their associations have ended.
     let mut strangers = Vec::new();
     for _ in 0..5 {
         let stranger = client(&["127.0.0.1"], &config, encryption(2, Trust::Anyone));

@@ -1,4 +1,4 @@
-//! What goes wrong is said, clearly and soon.
+//! Failures are reported clearly and soon.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use polypath::{
 use crate::relay::Relay;
 use crate::setup::{PORT, brisk, client, impatient, ip, options, pair, server, soon};
 
-/// The first INIT is not repeated while a test waits, also on a busy machine.
+/// The first INIT is not retransmitted while a test runs, even on a busy machine.
 fn slow_to_repeat() -> Config {
     let long = Duration::from_secs(30);
     Config::builder().rto_initial(long).rto_max(long * 2).build().unwrap()
@@ -26,7 +26,7 @@ async fn nothing_listens_on_the_udp_port() {
     assert!(matches!(error, ConnectError::Closed(CloseReason::Unreachable { .. })), "{error:?}");
     assert_eq!(error.to_string(), "the peer cannot be reached: nothing listens on that UDP port");
     assert!(client.socket_stats()[0].icmp_errors > 0);
-    // The endpoint is as good as before.
+    // The endpoint stays usable.
     let server = server(&["127.0.0.1"], &config);
     let to = ConnectOptions::new(PORT, [server.local_addresses()[0]]);
     soon(client.connect(to)).await.unwrap();
@@ -92,7 +92,7 @@ async fn the_peer_vanishes() {
     relay.cut(true);
     near.set_association_max_retrans(4);
     far.set_association_max_retrans(4);
-    // A sender notices by its data, a receiver by its heartbeats.
+    // A sender detects the failure by its data, a receiver by its heartbeats.
     near.send(Message::new(StreamId(0), "is anybody there?")).await.unwrap();
     assert_eq!(soon(near.closed()).await, CloseReason::PeerUnreachable);
     assert_eq!(soon(far.closed()).await, CloseReason::PeerUnreachable);

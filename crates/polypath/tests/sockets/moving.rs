@@ -1,4 +1,4 @@
-//! Addresses that come and go while data flows.
+//! Addresses are added and removed while data flows.
 
 use polypath::{AddressChange, Config, ConnectOptions, Event, Message, PathState, StreamId};
 
@@ -41,7 +41,7 @@ async fn one_address_comes_and_the_other_goes() {
         .map(|p| (p.view.remote, p.view.remote_port))
         .collect();
     assert_eq!(remotes, [(ip("127.0.7.2"), port)]);
-    // Its socket is closed: the address and the port are free again.
+    // The socket of the removed address is closed: the address and the port are free again.
     until(|| pair.client.local_addresses().len() == 1).await;
     std::net::UdpSocket::bind(("127.0.7.1", port)).unwrap();
     let mut changes = Vec::new();
@@ -57,7 +57,7 @@ async fn one_address_comes_and_the_other_goes() {
     assert_eq!(received.await.unwrap(), 40 * 100_000);
 }
 
-/// What was on its way to an address when the peer let it go still arrives; then the socket is closed.
+/// Data in flight to an address when the peer removes it still arrives; then the socket is closed.
 #[tokio::test]
 async fn an_address_that_has_gone_receives_for_a_while() {
     let pair = pair_between(&["127.0.7.3"], &["127.0.7.9"], &config()).await;
@@ -79,14 +79,14 @@ async fn an_address_that_is_not_ours_cannot_be_added() {
     let pair = pair_between(&["127.0.7.1"], &["127.0.7.9"], &config()).await;
     assert!(pair.client.add_local_address(ip("192.0.2.1")).is_err());
     assert!(pair.near.set_peer_primary(ip("192.0.2.1")).is_err());
-    // The last one stays.
+    // The last address cannot be removed.
     pair.client.remove_local_address(ip("127.0.7.1"));
     pair.near.send(Message::new(StreamId(0), "still here")).await.unwrap();
     assert_eq!(soon(pair.far.recv()).await.unwrap().unwrap().payload, "still here");
     soon(pair.near.shutdown()).await.unwrap();
 }
 
-/// A side that is bound to all addresses learns what comes, on whichever of them, and hears the end.
+/// A side bound to all addresses receives data and the end of the association on any of them.
 #[tokio::test]
 async fn a_wildcard_learns_what_comes() {
     let server = server(&["0.0.0.0"], &config());

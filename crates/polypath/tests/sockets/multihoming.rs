@@ -1,4 +1,4 @@
-//! Many addresses: several paths, failover, changes of ports.
+//! Multihoming: several paths, failover, changes of ports.
 
 use polypath::proto::policy::failover;
 use polypath::{
@@ -54,7 +54,7 @@ async fn the_primary_can_be_changed() {
     until(|| acked() > before).await;
 }
 
-/// Two paths, a relay each.
+/// An association of two paths, each through a relay.
 async fn relayed(config: &Config) -> (Pair, Vec<Relay>) {
     setup::relayed(client(&LOCALS, config), server(&REMOTES, config)).await
 }
@@ -66,7 +66,7 @@ async fn when_the_path_in_use_is_cut_the_other_takes_over() {
     goes_on_when_cut(&pair, &relays, 600, 2000).await;
     until(|| pair.near.paths()[1].view.state == PathState::Active).await;
     until(|| pair.near.current_path() == PathId(1)).await;
-    // Mended, it comes back.
+    // Once repaired, the path is the current one again.
     relays[0].cut(false);
     until(|| pair.near.paths()[0].view.state == PathState::Active).await;
     until(|| pair.near.current_path() == PathId(0)).await;
@@ -81,7 +81,7 @@ async fn when_the_path_in_use_is_cut_the_other_takes_over() {
     assert_eq!(states.last(), Some(&PathState::Active));
 }
 
-/// Caro 2006 (failover), IV, with thresholds that are set after the association has begun.
+/// Caro 2006 (failover), IV, with thresholds set after the association has begun.
 #[tokio::test]
 async fn a_failover_can_be_made_permanent() {
     let config = brisk().to_builder().path_max_retrans(100).failover(&failover::PERMANENT);

@@ -6,7 +6,7 @@ use polypath::{
 
 use crate::setup::{options, skip, soon};
 
-/// `None` if the process may not.
+/// `None` if the process lacks the privilege.
 fn raw(address: &str, port: u16, listen: bool) -> Option<Endpoint> {
     let options = EndpointOptions {
         encapsulation: Encapsulation::RawIp,
@@ -24,7 +24,8 @@ fn raw(address: &str, port: u16, listen: bool) -> Option<Endpoint> {
     }
 }
 
-/// One of ten ports of this process: raw sockets see the packets of all tests, also of another run of them.
+/// One of ten ports for this process: a raw socket receives the packets of all tests, including
+/// those of parallel test runs.
 fn port(number: u16) -> u16 {
     20_000 + (std::process::id() % 4_000) as u16 * 10 + number
 }
@@ -69,7 +70,8 @@ async fn ipv6() {
     transfer("::1", "::1").await;
 }
 
-/// A raw socket gets the packets of every SCTP port; those of others must not be answered.
+/// A raw socket receives the packets of every SCTP port; those for other ports must not be
+/// answered.
 #[tokio::test]
 async fn others_are_left_alone() {
     let Some(server) = raw("127.0.6.4", port(6), true) else { return };

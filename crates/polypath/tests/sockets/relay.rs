@@ -1,5 +1,5 @@
-//! A relay between two addresses that keeps the IP addresses of both sides as they are and changes
-//! the UDP ports, as a network address translator does; it can be cut, and change its port.
+//! A relay between two addresses that preserves the IP addresses of both sides and changes the UDP
+//! ports, as a network address translator does. It can be cut, and change its port.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,14 @@ use tokio::task::JoinHandle;
 
 pub(crate) struct Relay {
     shared: Arc<Shared>,
-    /// What the client takes for the server.
+    /// The server's address from the client's point of view.
     front: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
 }
 
 struct Shared {
     front: UdpSocket,
-    /// What the server takes for the client; replaced when the port changes.
+    /// The client's address from the server's point of view; replaced when the port changes.
     back: Mutex<Arc<UdpSocket>>,
     client: Mutex<Option<SocketAddr>>,
     server: SocketAddr,
@@ -25,7 +25,7 @@ struct Shared {
 }
 
 impl Relay {
-    /// Between a client that has the address `client` and `server`.
+    /// A relay between a client with the address `client` and `server`.
     pub(crate) async fn new(client: IpAddr, server: SocketAddr) -> Self {
         let front = UdpSocket::bind((server.ip(), 0)).await.unwrap();
         let back = Arc::new(UdpSocket::bind((client, 0)).await.unwrap());
@@ -49,16 +49,16 @@ impl Relay {
         self.front
     }
 
-    /// Drops everything from now on, or no longer. Nobody is told.
+    /// Drops all datagrams from now on, or stops doing so. No error is reported.
     pub(crate) fn cut(&self, cut: bool) {
         self.shared.cut.store(cut, Ordering::Relaxed);
     }
 
-    /// The server sees the client at another UDP port from now on.
+    /// Changes the UDP port from which the server receives the client's datagrams.
     pub(crate) async fn change_port(&mut self) {
         let ip = self.shared.back.lock().unwrap().local_addr().unwrap().ip();
         let back = Arc::new(UdpSocket::bind((ip, 0)).await.unwrap());
-        // The old port is closed, as soon as its task is gone.
+        // The old port is closed when its task has ended.
         self.tasks.pop().unwrap().abort();
         *self.shared.back.lock().unwrap() = back.clone();
         self.tasks.push(tokio::spawn(self.shared.clone().to_client(back)));
@@ -77,7 +77,7 @@ impl Shared {
     async fn to_server(self: Arc<Self>) {
         let mut datagram = vec![0; 65_536];
         loop {
-            // Errors are reports of ICMP messages.
+            // Errors come from ICMP messages.
             let Ok((size, from)) = self.front.recv_from(&mut datagram).await else { continue };
             *self.client.lock().unwrap() = Some(from);
             let back = self.back.lock().unwrap().clone();

@@ -1,4 +1,4 @@
-//! Endpoints for tests.
+//! Helpers that set up endpoints for tests.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::relay::Relay;
 
 pub(crate) const PORT: u16 = 9260;
 
-/// Longer than anything takes that a test waits for.
+/// Longer than any condition in a test takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn ip(text: &str) -> IpAddr {
@@ -46,7 +46,7 @@ pub(crate) struct Pair {
     pub(crate) far: Association,
 }
 
-/// An association between the endpoints of these addresses, as many paths as addresses.
+/// An association between endpoints with these addresses, one path for each pair of addresses.
 pub(crate) async fn pair_between(locals: &[&str], remotes: &[&str], config: &Config) -> Pair {
     let server = server(remotes, config);
     let client = client(locals, config);
@@ -60,12 +60,12 @@ pub(crate) async fn pair(config: &Config) -> Pair {
     pair_between(&["127.0.0.1"], &["127.0.0.1"], config).await
 }
 
-/// Does not wait for ever.
+/// Awaits a future, with a time limit.
 pub(crate) async fn soon<F: IntoFuture>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
 }
 
-/// Waits until something holds.
+/// Waits until the condition holds.
 pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
     soon(async {
         while !holds() {
@@ -75,8 +75,8 @@ pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
     .await;
 }
 
-/// Paths are given up quickly, the association is not: a busy machine may keep a process waiting for a few
-/// of these timeouts.
+/// Gives up paths quickly, but not the association: a busy machine may delay a process by a few of
+/// these timeouts.
 pub(crate) fn brisk() -> Config {
     let config = impatient().to_builder().association_max_retrans(1000).max_init_retransmits(1000);
     config.build().unwrap()
@@ -98,13 +98,13 @@ pub(crate) fn impatient() -> Config {
         .unwrap()
 }
 
-/// Says that a test is skipped, which CI does not accept.
+/// Prints that a test is skipped; panics in CI, where no test may be skipped.
 pub(crate) fn skip(why: impl Display) {
     assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "not in CI: {why}");
     eprintln!("skipped: {why}");
 }
 
-/// Two paths, both confirmed.
+/// Waits until both paths are confirmed.
 pub(crate) async fn both_active(pair: &Pair) {
     let active = |association: &Association| {
         let paths = association.paths();
@@ -113,7 +113,7 @@ pub(crate) async fn both_active(pair: &Pair) {
     until(|| active(&pair.near) && active(&pair.far)).await;
 }
 
-/// An association of two paths, a relay each.
+/// An association of two paths, each through a relay.
 pub(crate) async fn relayed(client: Endpoint, server: Endpoint) -> (Pair, Vec<Relay>) {
     let mut relays = Vec::new();
     for (local, remote) in client.local_addresses().iter().zip(server.local_addresses()) {
@@ -127,7 +127,8 @@ pub(crate) async fn relayed(client: Endpoint, server: Endpoint) -> (Pair, Vec<Re
     (pair, relays)
 }
 
-/// So many messages of so many bytes arrive in order although the first path is cut among them.
+/// Checks that `count` messages of `size` bytes arrive in order although the first path is cut
+/// among them.
 pub(crate) async fn goes_on_when_cut(pair: &Pair, relays: &[Relay], count: u32, size: usize) {
     let near = pair.near.clone();
     let sender = tokio::spawn(async move {

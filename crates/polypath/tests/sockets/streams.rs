@@ -53,7 +53,7 @@ async fn the_graceful_end_is_end_of_file_and_any_other_is_an_error() {
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 }
 
-/// Unread messages of one stream do not keep the reader of another from its own.
+/// Unread messages of one stream do not block the reader of another.
 #[tokio::test]
 async fn streams_are_read_independently() {
     let pair = pair(&Config::rfc9260()).await;

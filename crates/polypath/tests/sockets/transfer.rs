@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::setup::{ip, options, pair, soon};
 
-/// Bytes that are not all alike.
+/// Pseudo-random bytes.
 fn noise(seed: u64, len: usize) -> Bytes {
     let mut state = seed | 1;
     let bytes = (0..len).map(|_| {
@@ -108,8 +108,8 @@ async fn unordered_messages_arrive_whole() {
     ten_megabytes(&Config::rfc9260(), true).await;
 }
 
-/// Datagrams wait for room in the socket and are not lost: the kernel grants little more than a
-/// train of segments.
+/// Datagrams wait for room in the socket and are not lost: the kernel grants little more than one
+/// batch of segments.
 #[tokio::test]
 async fn sockets_with_tiny_buffers() {
     let config = Config::builder().rto_min(std::time::Duration::from_millis(50)).build().unwrap();

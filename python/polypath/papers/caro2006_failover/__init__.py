@@ -23,7 +23,7 @@ from polypath.papers.caro2006_failover.settings import cause, nearest, samples
 from polypath.papers.caro2006_failover.spurious import figure_3, figure_4
 from polypath.papers.registry import Paper
 
-#: What the package offers; the figures in the order of the report.
+#: The public names; the figures are in the order of the report.
 __all__ = [  # noqa: RUF022 - that order
     "PAPER",
     "section_3_2",

@@ -1,7 +1,7 @@
 """Section IV.2's future work: a permanent failover that the throughput model decides.
 
-Over the grids of Figures 10 to 12, beside the best fixed threshold of each point, which nobody
-knows beforehand.
+Compared with the best fixed threshold of each point, over the grids of Figures 10 to 12. The best
+threshold is only known afterwards.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _BY_MODEL = {
 
 
 def thresholds(source: Source, point: Transfer) -> Iterator[Transfer]:
-    """The fixed thresholds at the place of a point, as far as there are runs."""
+    """The fixed thresholds at the losses and round trips of a point, if they have runs."""
     rtts = {"primary_rtt": point.primary_rtt, "alternate_rtt": point.alternate_rtt}
     all_of_them = (permanent(c, point.primary_loss, point.alternate_loss, **rtts) for c in CPT)
     return (one for one in all_of_them if one in source.settings)
 
 
 def best_threshold(source: Source, point: Transfer) -> Transfer:
-    """The fixed threshold with the shortest transfers at the place of a point.
+    """The fixed threshold with the shortest transfers at the losses and round trips of a point.
 
     Raises:
-        NotThereError: There are no runs of any.
+        NotThereError: None of them has runs.
     """
     there = list(thresholds(source, point))
     if not there:
@@ -73,7 +73,7 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
 
 
 def _beside(runs: Runs, point: Transfer) -> dict[str, Any]:
-    """What was chosen best, the change against it, and what each threshold costs there."""
+    """The best threshold, the change against it, and each threshold's excess over the best."""
     fixed = {_name(one): runs.mean(one).mean for one in thresholds(runs, point)}
     if not fixed:
         return {}

@@ -1,4 +1,4 @@
-"""How each statement about transfer times is judged, in the order of the paper.
+"""Judges each statement about transfer times, in the order of the paper.
 
 A quotient is a transfer time as a multiple of another: "reducing the PMR from 5 to 0 improves the
 performance by 4 %" if the time with PMR 0 is 0.96 of that with PMR 5.
@@ -56,12 +56,12 @@ from polypath.statistics import Interval, interval, ratio
 
 #: A check of one point's quotient.
 MakeCheck = Callable[[str, Interval], Check]
-#: From primary and alternate loss to the two that are compared: the base, and what is judged.
+#: From primary and alternate loss to two transfers: the base, and the one that is judged.
 Pair = Callable[[float, float], tuple[Transfer, Transfer]]
 
 
 def _against(source: Source, base: Transfer, other: Transfer, make: MakeCheck) -> Check:
-    """What `make` says of the transfer time of `other` as a multiple of that of `base`."""
+    """Applies `make` to the transfer time of `other` as a multiple of that of `base`."""
     label = f"{other} against {base.mechanism}"
     if base.mechanism == other.mechanism:
         label = f"{other} against {base}"
@@ -76,7 +76,7 @@ def _across(
     primaries: Iterable[float] = PRIMARY,
     alternates: Iterable[float] = LOSSES,
 ) -> list[Check]:
-    """The checks at every point of the panels of which there are runs."""
+    """The checks at all points of the panels that have runs."""
     there = set(source.settings)
     alternates = tuple(alternates)
     checks = []
@@ -97,7 +97,7 @@ def _no_worse(label: str, quotient: Interval) -> Check:
 
 
 def _thresholds(others: Sequence[int], base: int, **more: Any) -> list[Pair]:
-    """Thresholds against one of them."""
+    """Pairs of the base threshold and each of the others."""
     return [
         lambda p, a, k=pmr: (Transfer(p, a, base, **more), Transfer(p, a, k, **more))  # type: ignore[misc]
         for pmr in others
@@ -105,7 +105,7 @@ def _thresholds(others: Sequence[int], base: int, **more: Any) -> list[Pair]:
 
 
 def _f01(source: Source) -> Finding:
-    """The paper has four digits, and nothing of it is random: so do we."""
+    """The paper's four digits have to match: without loss nothing is random."""
     measured = source.mean(OPTIMAL, TIME)
     check = Check("0 % loss", measured, 122.25, 122.35, Unit.SECONDS, exact=True)
     return Finding((check,))
@@ -118,7 +118,7 @@ def _of_panels(
     choose: Callable[[Sequence[Check]], Check],
     primaries: Sequence[float],
 ) -> tuple[Check, ...]:
-    """In each panel that there is, the point that decides."""
+    """The deciding point of each panel with runs."""
     checks = [_across(source, pairs, make, primaries=(primary,)) for primary in primaries]
     found = tuple(choose(panel) for panel in checks if panel)
     if not found:
@@ -137,7 +137,7 @@ def _f12(source: Source) -> Finding:
 
 
 def _f13(source: Source) -> Finding:
-    """PMR 0 against each other threshold, and against itself where the alternate is short."""
+    """PMR 0 against each other threshold, and against itself with a short alternate path."""
     checks = []
     for other in PMR[1:]:
         checks += _across(source, _thresholds((0,), other, alternate_rtt=CELLULAR), _no_worse)
@@ -154,7 +154,7 @@ def _f13(source: Source) -> Finding:
 
 
 def _f14(source: Source) -> Finding:
-    """As with two paths: alike below 8 %, and from there on PMR 0 is no worse than any other."""
+    """As with two paths: similar below 8 % loss; from 8 % on PMR 0 is no worse than any other."""
     checks: list[Check] = []
     below = _across(source, _thresholds(PMR[:-1], 5, paths=3), similar, primaries=(3, 5))
     checks += [widest(below)] if below else []
@@ -210,7 +210,7 @@ def _f19(source: Source) -> Finding:
 
 
 def _f20(source: Source) -> Finding:
-    """Each threshold against the next higher one that there is, at its worst point."""
+    """Each threshold against the next higher one, and 0 against 5, at the worst point."""
     checks = []
     for lower, higher in ((0, 5), *itertools.pairwise(range(6))):
         there = _across(source, _lower(higher, lower, LONGER_PRIMARY), _no_worse)
@@ -221,7 +221,7 @@ def _f20(source: Source) -> Finding:
 
 
 def _f21(source: Source) -> Finding:
-    """The model against the best fixed threshold of each point: the worst of each figure."""
+    """The model against the best fixed threshold of each point: the worst point of each figure."""
     checks, notes = [], []
     for rtts in (SYMMETRIC, LONGER_ALTERNATE, LONGER_PRIMARY):
         points = []
@@ -244,7 +244,7 @@ def _f21(source: Source) -> Finding:
 
 
 def _f22(source: Source) -> Finding:
-    """Transfer times against PMR 0; spurious failovers as a share of those that PMR 0 has."""
+    """Transfer times against PMR 0; spurious failovers as a share of those with PMR 0."""
     pair: Pair = lambda p, a: (Transfer(p, a, 0), Transfer(p, a, 5, "two-phase"))  # noqa: E731
     checks = list(_of_panels(source, [pair], _no_worse, greatest, PRIMARY))
     for primary in PRIMARY:
@@ -266,12 +266,12 @@ def _f22(source: Source) -> Finding:
     return Finding(tuple(checks))
 
 
-#: Spurious failovers that do not make a mechanism less accurate, as a share of those of PMR 0.
+#: Additional spurious failovers that do not count as lower accuracy, as a share of PMR 0's.
 NO_MORE = 0.01
 
 
 def _failovers(source: Source, base: Sequence[Transfer], points: Sequence[Transfer]) -> Interval:
-    """Spurious failovers at some points as a multiple of those at others, of the same seeds."""
+    """Spurious failovers of `points` as a multiple of those of `base`, over the same seeds."""
     below, above = (
         pd.concat([source.frame(one) for one in own]).groupby("seed")[FAILURES].sum()
         for own in (base, points)

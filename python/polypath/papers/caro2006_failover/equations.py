@@ -1,11 +1,12 @@
-"""What a timeout is worth with PMR 0: equations (1) to (10) of Section III.7.
+"""The gain of PMR 0 after a timeout: equations (1) to (10) of Section III.7.
 
-In scenario 3 the sender with PMR 0 goes on over the alternate path for `r` round trips, while the
-one with PMR 1 waits; in scenario 4 over the primary path. `d` is how many packets that makes.
-Symbols are the paper's; windows and amounts are packets, times seconds.
+In scenario 3 the sender with PMR 0 continues over the alternate path for `r` round trips, while the
+sender with PMR 1 waits; in scenario 4 it continues over the primary path. `d` is the number of
+packets sent in that time. Symbols are the paper's; windows and amounts are in packets, times in
+seconds.
 
-Printed, (1) and (10) have "min" and (3) has "max". The text around them says that "r must be at
-least 1" and "r_ss <= r", which is the other way round, and so it is here.
+As printed, (1) and (10) have "min" and (3) has "max". The text around them requires that "r must be
+at least 1" and "r_ss <= r", which takes the opposite function in each; so do these equations.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ INIT_CWND = 1
 
 
 def growth(b: int) -> float:
-    """By how much a window grows in a round trip of slow start: 1 + 1/b.
+    """Factor by which a window grows in a round trip of slow start: 1 + 1/b.
 
     Args:
-        b: Packets that an acknowledgement stands for; 2 with delayed acknowledgements.
+        b: Packets per acknowledgement; 2 with delayed acknowledgements.
     """
     return 1 + 1 / b
 
@@ -42,7 +43,7 @@ def cwnd_of_slow_start(r_ss: float, b: int = 2) -> float:
 
 
 def round_trips_of_slow_start(r: float, ssthresh: float, b: int = 2) -> float:
-    """(3): how many of `r` round trips are slow start, until the window is `ssthresh` packets."""
+    """(3): the part of `r` round trips in slow start, until the window is `ssthresh` packets."""
     return min(r, 1 + math.log(ssthresh / INIT_CWND, growth(b)))
 
 
@@ -69,7 +70,7 @@ def packets_of_congestion_avoidance(r_ca: float, ssthresh: float) -> float:
 def packets(r: float, ssthresh: float, b: int = 2) -> float:
     """(9): the packets `d` sent in `r` round trips without loss.
 
-    PMR 1 sends one of them: what PMR 0 gains is at most `d - 1`.
+    PMR 1 sends one of them: the gain of PMR 0 is at most `d - 1`.
     """
     r_ss = round_trips_of_slow_start(r, ssthresh, b)
     r_ca = round_trips_of_congestion_avoidance(r, r_ss)
@@ -88,10 +89,10 @@ def round_trips_after_both_are_lost(rto_1_2: float, rto_2_1: float, rtt_1: float
 
 
 def round_trips_between_the_timeouts(rto_1_2: float, rto_2_1: float, rtt_1: float) -> float:
-    """(10) with the difference of the two RTOs, which is what scenario 4 describes.
+    """(10) with the difference of the two RTOs, as scenario 4 describes.
 
-    Both timers start with the first timeout. Data flows again when the alternate's expires, and
-    PMR 1 is blocked until the primary's does. Arguments are those of
-    :func:`round_trips_after_both_are_lost`.
+    Both timers start with the first timeout. The sender with PMR 0 sends data again when the
+    alternate's timer expires; the sender with PMR 1 is blocked until the primary's timer expires.
+    Arguments are those of :func:`round_trips_after_both_are_lost`.
     """
     return max(1, (rto_1_2 - rto_2_1) / rtt_1)

@@ -1,4 +1,4 @@
-"""The figures of transfer times in the paper's layout, and the results told without one."""
+"""Figures of transfer times in the paper's layout, and of results that the paper only states."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SYMMETRIC, LONGER_ALTERNATE, LONGER_PRIMARY = (
 
 #: Section III.3: nothing is lost.
 OPTIMAL = Transfer()
-#: Section III.2: how long a failover takes, for each Path.Max.Retrans.
+#: Section III.2: the duration of a failover, for each Path.Max.Retrans.
 FAILOVERS = tuple(Transfer(pmr=pmr, breaks_at=10) for pmr in PMR)
 
 
@@ -109,7 +109,7 @@ def over_losses(
 ) -> Figure:
     """A panel for each primary loss, over the alternate's; the small grid has single points.
 
-    `more` are points that a statement hangs on, with their number of seeds.
+    `more` has points that decide a statement, with their number of seeds.
     """
 
     def points(whole: bool) -> Grid:
@@ -140,7 +140,7 @@ def over_losses(
 
 
 def _where(point: Transfer) -> dict[str, Any]:
-    """The columns that tell a curve."""
+    """The columns that identify a curve."""
     labels = point.labels()
     names = ("failover", "pmr", "cpt", "primary_rtt", "alternate_rtt", "paths")
     return {name: labels[name] for name in names}
@@ -177,7 +177,7 @@ section_3_5 = over_losses(
     more={Transfer(5, 0, pmr, paths=3): 20 for pmr in (0, 5)},
 )
 
-#: Section III.6, by the paper's names.
+#: Behaviours in the dormant state (Section III.6), by the paper's names.
 DORMANT = {
     "Dormant Hop": "dormant-hop",
     "Dormant Primary": "dormant-primary",

@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Chart
 
-#: What a diagram shows, seconds after the timeout.
+#: Length of a diagram, seconds after the timeout.
 _SHOWN = 2.6
-#: Seconds that a round trip takes with a packet of 1500 bytes on it.
+#: Duration of a round trip with a packet of 1500 bytes, seconds.
 ROUND_TRIP = 0.0915
-#: RTO of the primary for the second timeout in a row.
+#: RTO of the primary for the second timeout in a row, seconds.
 _SECOND_RTO = 2 * RTO
 _NAMES = {"ns2": "ns-2's procedures", "rfc9260": "RFC 9260's procedures"}
-#: Gains are measured where announced windows limit nothing, as in the equations.
+#: Gains are measured with announced windows that do not limit the sender, as in the equations.
 _GAINS = tuple(
     Timeout(number, pmr, procedures, unlimited=True)
     for number, procedures in ((3, "ns2"), (4, "rfc9260"))
     for pmr in (0, 1)
 )
-#: Every packet is acknowledged at once: nothing waits for a second one.
+#: Every packet is acknowledged at once: no SACK is delayed.
 _UNDELAYED = tuple(Timeout(3, pmr, "ns2", unlimited=True, sack_every=1) for pmr in (0, 1))
 
 
-#: Why events come otherwise than described, as the traces show it.
+#: Causes of deviations from the described events, from the traces.
 _CAUSES = (
     "the module sends new data only in answer to a packet: TSN 2 does not leave at the timeout",
     "by the standard TSN 1 (or 2) is fast retransmitted before its timer expires: four reports",
@@ -66,7 +66,7 @@ def _trace(source: Source, setting: Timeout) -> Trace:
 def _gain(source: Source, settings: tuple[Timeout, Timeout], until: float | None) -> Interval:
     """Packets delivered with PMR 0 beyond those with PMR 1.
 
-    Until a time after the timeout, or until the primary answers a heartbeat.
+    Counts until a time after the timeout, or until the primary path answers a heartbeat.
     """
     early, late = (_trace(source, one) for one in settings)
     end = early.heartbeat_answered() if until is None else until
@@ -74,12 +74,12 @@ def _gain(source: Source, settings: tuple[Timeout, Timeout], until: float | None
 
 
 def _model(waiting: float, b: int) -> float:
-    """(d - 1) by the equations, for round trips that have begun."""
+    """(d - 1) by the equations; a round trip that has begun counts."""
     return equations.packets(math.ceil(waiting), SSTHRESH, b) - 1
 
 
 def _f16(source: Source) -> Finding:
-    """The order of events by both procedures; the gain, by the equations' own assumptions."""
+    """Judges the order of events by both procedures, and the gain by the equations' assumptions."""
     traces = {one: _trace(source, one) for one in timeouts()}
     checks, notes = [], []
     for procedures in PROCEDURES:
@@ -102,7 +102,7 @@ def _f16(source: Source) -> Finding:
 def _gains(source: Source) -> list[Check]:
     rtt = ROUND_TRIP
     third = equations.round_trips(_SECOND_RTO, rtt, rtt)
-    # The first packet over a path is alone: its acknowledgement waits for a second one.
+    # The first packet over a path is alone, so its SACK is delayed.
     delayed = equations.round_trips(_SECOND_RTO - SACK_DELAY, rtt, rtt)
     fourth = equations.round_trips_between_the_timeouts(_SECOND_RTO - SACK_DELAY, RTO, rtt)
     early, late = (_trace(source, one) for one in _GAINS[2:])
@@ -136,7 +136,7 @@ def _about(label: str, measured: Interval, stated: float) -> Check:
 
 
 def _printed() -> tuple[str, str]:
-    """What the equations give as they are printed."""
+    """Notes on the results of the equations as they are printed."""
     third = equations.round_trips(_SECOND_RTO, ROUND_TRIP, ROUND_TRIP)
     fourth = equations.round_trips_after_both_are_lost(_SECOND_RTO, RTO, ROUND_TRIP)
     return (
@@ -167,9 +167,9 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
 
 
 def _ladder(axes: Axes, trace: Trace) -> None:
-    """The sender in the middle, its peer's primary address at the left, the alternate at the right.
+    """Draws the sender in the middle, the peer's primary address left, the alternate right.
 
-    Data is drawn from the sender outwards, what comes back inwards; what is lost ends in a cross.
+    Packets from the sender are drawn outwards, packets to it inwards; lost packets end in a cross.
     """
     from matplotlib.collections import LineCollection
 
@@ -188,7 +188,7 @@ def _ladder(axes: Axes, trace: Trace) -> None:
                 axes.plot([reach], [one.there], marker="x", color=colour, markersize=5)
         axes.add_collection(LineCollection(lines, colors=[colour], linewidths=0.7))
     for one in shown:
-        # The first packets, and whatever comes after a pause, say what they are.
+        # Label the first packets, and each packet after a pause.
         if one.at - last > 0.04 and one.text not in named and len(named) < 12:
             ha = "right" if one.path == 0 else "left"
             where = (-0.05 if one.path == 0 else 0.05, one.at)

@@ -1,7 +1,7 @@
-"""Why a statement does not hold, or what it would take to decide it.
+"""Reasons why a statement does not hold, or the runs that would decide it.
 
-Numbers are those of the recorded full grid: ten transfers a point, thirty in Figure 4, and more
-where a statement hangs on a point.
+Numbers are those of the recorded full grid: ten transfers per point, thirty in Figure 4, and more
+at points that decide a statement.
 """
 
 REMARKS = {

@@ -1,7 +1,8 @@
-"""The four scenarios after a timeout of Section III.7 (Figure 8), as the simulator plays them.
+"""The four scenarios after a timeout of Section III.7 (Figure 8) in the simulator.
 
-TSN 1 is lost on the primary path. Of what comes next, the first packet to the primary, the first to
-the alternate, both or none are lost, by their number on the link: the same for both thresholds.
+TSN 1 is lost on the primary path. After that, the first packet on the primary path, the first on
+the alternate path, both or neither is lost, by its number on the link: the same for both
+thresholds.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from polypath.papers import delaware
 from polypath.result import Result
 from polypath.scenario import Scenario
 
-#: What procedures the sender follows: those of the papers' module, or those of the standard.
+#: The sender's procedures: those of the papers' module, or those of the standard.
 PROCEDURES = ("ns2", "rfc9260")
-#: First RTO of every path in these scenarios, seconds; the paper reckons with RTO.Min.
+#: Initial RTO of every path in these scenarios, seconds; the paper calculates with RTO.Min.
 RTO = 1.0
-#: Windows at which slow start ends, packets: 64 KiB in chunks of 1468 bytes with their header.
+#: Window at which slow start ends, packets: 64 KiB in chunks of 1468 bytes with their header.
 SSTHRESH = 65536 / 1468
-#: A delayed acknowledgement waits for a second packet, seconds.
+#: Longest delay of an acknowledgement, seconds.
 SACK_DELAY = 0.2
 #: Packets of the primary link before TSN 1: INIT and COOKIE ECHO.
 _HANDSHAKE = 2
@@ -38,16 +39,16 @@ class Timeout:
     #: Path.Max.Retrans.
     pmr: int
     procedures: str
-    #: Announced windows do not limit anything, as in the equations.
+    #: Announced windows are too large to limit the sender, as in the equations.
     unlimited: bool = False
-    #: `transport.sack_every`: packets that an acknowledgement stands for.
+    #: `transport.sack_every`: packets per acknowledgement.
     sack_every: int = 2
 
     def scenario(self) -> Scenario:
         """The scenario of this point.
 
-        The standard's procedures send a heartbeat at once if the policy says so; the module's do if
-        the path has failed, which is what the paper describes.
+        By the standard's procedures the policy decides whether a heartbeat is sent at once; by the
+        module's, one is sent if the path has failed, as the paper describes.
         """
         policy = {**delaware.policy("FrSameRtoAlt", "MFR"), "failover": "dormant-hop"}
         if self.procedures == "rfc9260" and self.pmr == 0:
@@ -78,7 +79,7 @@ class Timeout:
         return own.with_(changes)
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {"scenario": self.number, "pmr": self.pmr, "procedures": self.procedures}
 
     def __str__(self) -> str:
@@ -87,11 +88,11 @@ class Timeout:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A packet as the sender sees it."""
+    """A packet from the sender's point of view."""
 
-    #: Seconds after the timeout of TSN 1: when it was sent, or when it arrived at the sender.
+    #: Time when the sender sent or received it, in seconds after the timeout of TSN 1.
     at: float
-    #: When it arrived at the other side, or was sent from there, or was lost on its way.
+    #: Time when the peer received or sent it, or when it was lost, likewise.
     there: float
     path: int
     to_peer: bool
@@ -107,7 +108,7 @@ class Trace:
         first = frame.groupby("packet", sort=False).first()
         last = frame.groupby("packet", sort=False).last()
         again = first["retransmission"].astype(bool)
-        #: When T3-rtx expired for TSN 1, seconds from the beginning of the run.
+        #: Time when T3-rtx expired for TSN 1, seconds from the beginning of the run.
         self.start = float(first.loc[again, "time"].iloc[0])
         self.events = [
             _event(before, after, self.start)
@@ -116,7 +117,7 @@ class Trace:
 
     @cached_property
     def after(self) -> list[Event]:
-        """Everything from the timeout on, in the order in which the sender sees it."""
+        """The packets from the timeout on, by the time when the sender sends or receives them."""
         return sorted((one for one in self.events if one.at >= 0), key=lambda one: one.at)
 
     def delivered(self, until: float, path: int | None = None) -> int:
@@ -131,13 +132,13 @@ class Trace:
         )
 
     def sent(self, until: float) -> int:
-        """DATA packets sent before that time, lost ones too."""
+        """DATA packets sent before that time, lost ones included."""
         return sum(
             one.to_peer and one.text.startswith("DATA") and one.at < until for one in self.after
         )
 
     def heartbeat_answered(self) -> float:
-        """When the primary answered its first heartbeat, seconds after the timeout."""
+        """Arrival of the primary path's first HEARTBEAT ACK, seconds after the timeout."""
         return next(one.at for one in self.after if one.text == "HEARTBEAT ACK" and one.path == 0)
 
 
@@ -156,8 +157,8 @@ def _event(before: Any, after: Any, start: float) -> Event:
     return Event(here, there, path, before.direction == "forward", lost, text)
 
 
-#: What the paper describes, in its order; each step is what happens at about the same time. "P" and
-#: "A" are the primary and the alternate path, "x" stands for lost; "..." for normal transfer.
+#: The events that the paper describes, in its order; those of a step are about simultaneous. "P"
+#: and "A" are the primary and the alternate path, "x" marks a loss, "..." is normal transfer.
 DESCRIBED: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {
     (1, 0): (("P HEARTBEAT", "A DATA 1"), ("P HEARTBEAT ACK",), ("P DATA 2",), ("P SACK 2",)),
     (1, 1): (("A DATA 1", "P DATA 2"), ("P SACK 2",), ("P DATA 3", "P DATA 4")),
@@ -205,13 +206,13 @@ DESCRIBED: dict[tuple[int, int], tuple[tuple[str, ...], ...]] = {
 
 
 def described(number: int, pmr: int) -> int:
-    """How many events the paper describes."""
+    """Number of events that the paper describes."""
     return sum(len(step) for step in DESCRIBED[number, pmr] if step != ("...",))
 
 
 def met(trace: Trace, number: int, pmr: int) -> tuple[int, str]:
-    """How many of the described events come in their order, and what came in place of the next."""
-    # The alternate is probed after its own timeout, of which the paper does not speak.
+    """Number of described events that occur in their order, and the deviation after them."""
+    # Ignore the alternate's probe after its own timeout, which the paper does not mention.
     seen = [_short(one) for one in trace.after if not _is_probe_of_alternate(one)]
     count, place = 0, 0
     for step in _joined(DESCRIBED[number, pmr]):
@@ -232,7 +233,7 @@ def met(trace: Trace, number: int, pmr: int) -> tuple[int, str]:
 
 
 def _joined(steps: Sequence[tuple[str, ...]]) -> list[tuple[bool, tuple[str, ...]]]:
-    """Each step with whether normal transfer comes before it."""
+    """Each step, with whether normal transfer precedes it."""
     before = [("",), *steps]
     return [
         (previous == ("...",), step)
@@ -251,7 +252,7 @@ def _is_probe_of_alternate(event: Event) -> bool:
 
 
 def _is_normal(text: str) -> bool:
-    """New data and its acknowledgements; TSN 1 again is none of it."""
+    """Whether this is new data or a SACK; retransmissions of TSN 1 are not."""
     return ("DATA" in text and not text.endswith("DATA 1")) or "SACK" in text
 
 
@@ -266,7 +267,7 @@ def timeouts(**more: Any) -> tuple[Timeout, ...]:
 
 
 def events_frame(traces: dict[Timeout, Trace], until: float) -> pd.DataFrame:
-    """A row for each packet that the sender sends or receives in the first seconds.
+    """A row for each packet that the sender sends or receives before `until`.
 
     Columns: scenario, pmr, procedures, `at` (seconds after the timeout), path, `to_peer`, `lost`,
     `packet`, and of the run: `described` and `met` events, `instead`.

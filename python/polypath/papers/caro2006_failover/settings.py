@@ -1,4 +1,4 @@
-"""What the paper varies: loss, round trip, thresholds, dormant behaviour, number of paths."""
+"""The paper's parameters: loss, round trip, thresholds, dormant behaviour, number of paths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRIMARY = (3, 5, 8, 10)
 LOSSES = tuple(range(11))
 #: Round trips of the alternate path in Figures 6 and 11, milliseconds.
 CELLULAR, LONGER = 1040, 210
-#: The paper does not say how many transfers a point has.
+#: Transfers per point; the paper does not state its own number.
 FULL_SEEDS, QUICK_SEEDS = 10, 10
 
 
@@ -44,7 +44,7 @@ class Transfer:
     alternate_rtt: float = delaware.RTT
     primary_rtt: float = delaware.RTT
     paths: int = 2
-    #: When the primary path goes down, seconds.
+    #: Time when the primary path goes down, seconds.
     breaks_at: float | None = None
 
     def scenario(self) -> Scenario:
@@ -53,7 +53,7 @@ class Transfer:
         transport: dict[str, Any] = {"path_confirmation": "off", "path_max_retrans": self.pmr}
         if self.cpt is not None:
             transport["change_primary_threshold"] = self.cpt
-        # Sixty thousand packets a run: their checksums are a fifth of its time.
+        # A run has sixty thousand packets: checksums would be a fifth of its time.
         sections: dict[str, Any] = {"run": {"check_content": False, "check_checksums": False}}
         if self.breaks_at is not None:
             sections["fault"] = [delaware.broken("primary", self.breaks_at)]
@@ -71,7 +71,7 @@ class Transfer:
         )
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is; `cpt` is "off" where it is infinite."""
+        """The columns that identify the point; an infinite `cpt` is "off"."""
         return {
             "failover": self.failover,
             "pmr": self.pmr,
@@ -86,7 +86,7 @@ class Transfer:
 
     @property
     def mechanism(self) -> str:
-        """What is compared: the threshold, or the mechanism."""
+        """The threshold or the mechanism that is compared."""
         if self.failover == "permanent":
             return f"CPT {self.cpt}"
         name = "" if self.failover == "dormant-hop" else f"{self.failover}, "
@@ -94,7 +94,7 @@ class Transfer:
 
     @property
     def place(self) -> str:
-        """Where in the figures it is."""
+        """The position in the figures: losses, round trips, number of paths."""
         text = f"{self.primary_loss:g} % / {self.alternate_loss:g} %"
         if (self.primary_rtt, self.alternate_rtt) != (delaware.RTT, delaware.RTT):
             text += f", {self.primary_rtt:g} / {self.alternate_rtt:g} ms"
@@ -105,7 +105,7 @@ class Transfer:
 
 
 def permanent(cpt: int | None, primary_loss: float, alternate_loss: float, **more: Any) -> Transfer:
-    """A point of Figures 10 to 12; with an infinite threshold it is that of Dormant Hop."""
+    """A point of Figures 10 to 12; an infinite threshold is the same as Dormant Hop."""
     failover = "dormant-hop" if cpt is None else "permanent"
     return Transfer(primary_loss, alternate_loss, 0, failover, cpt, **more)
 
@@ -113,13 +113,13 @@ def permanent(cpt: int | None, primary_loss: float, alternate_loss: float, **mor
 def grid(
     settings: Iterable[Transfer], seeds: int, more: Mapping[Transfer, int] | None = None
 ) -> Grid:
-    """These points, each once; those of `more` that are among them with seeds of their own."""
+    """A grid of these points, each once; `more` has the number of seeds of some of them."""
     points = dict.fromkeys(settings)
     own = tuple((one, count) for one, count in (more or {}).items() if one in points)
     return Grid(tuple(points), seeds, more=own)
 
 
-#: The thresholds of the module that are the paper's, as the file has them: of each set other ones.
+#: The paper's thresholds, by their names in each set of the file.
 _CPT: Mapping[str, Mapping[str, int | None]] = {
     "a": {"raw0": 0, "raw5": 5},
     "b": {"0": 0, "1": 1, "5": 5, "1000000": None},
@@ -129,10 +129,10 @@ _DORMANT = {"hop": "dormant-hop", "primary": "dormant-primary", "lastdest": "dor
 
 @cache
 def samples() -> Mapping[str, Mapping[Setting, Sample]]:
-    """ns-2's results; sets of the same point as one.
+    """ns-2's results, pooled over the sets of a point.
 
-    Within a set the experiments ran the same seeds (but for the spurious failovers), so that of
-    several rows of a point the one with the most runs has them all.
+    Within a set all experiments (except that of spurious failovers) have the same seeds: of several
+    rows of a point, the one with the most runs includes the others.
     """
     most: dict[tuple[Transfer, str], Sample] = {}
     for row in reference("caro2006-failover").to_dict("records"):
@@ -166,7 +166,7 @@ def _setting(row: Mapping[Any, Any]) -> Transfer | None:
 
 
 def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str] | None:
-    """Of the reference results: the same point with the closest losses of the paths."""
+    """The reference result of the same point with the closest loss of the alternate path."""
     assert isinstance(setting, Transfer)
 
     def apart(one: Transfer) -> float:
@@ -185,7 +185,7 @@ def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str]
 
 
 def cause(setting: Setting) -> str:
-    """Why our mean and that of ns-2 differ at a point."""
+    """Explains the difference between polypath's and ns-2's mean at a point; empty if it cannot."""
     assert isinstance(setting, Transfer)
     if setting.cpt == 1:
         return (

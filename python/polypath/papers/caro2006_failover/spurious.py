@@ -1,6 +1,6 @@
-"""Spurious failovers of Section III.2: how many transfers have any, and how many (Figures 3, 4).
+"""Spurious failovers of Section III.2: transfers with any, and their number (Figures 3, 4).
 
-Nothing breaks, so that every failover of the primary path is spurious.
+No path breaks, so every failover of the primary path is spurious.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from polypath.statistics import Share, share
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart
 
-#: A share may lie that far from what the paper states: it does not say how many transfers it has.
+#: Tolerance for a stated share: the paper does not state its number of transfers.
 WITHIN = 0.10
-#: What a statement without a number calls none, nearly none, or robust: of the transfers.
+#: Share of transfers that a statement without a number calls none, nearly none, or robust.
 FEW = 0.10
-#: What it calls more than a few: "more than 25 % of the transfers".
+#: Share that the paper calls more than a few: "more than 25 % of the transfers".
 MANY = 0.25
 #: The metric that counts failovers of the primary path.
 FAILURES = "path.0.failures"
-#: Shares need many seeds: Figure 4 with a lossless alternate path. The small grids only show that
-#: there is something to count.
+#: Seeds of Figure 4's full grid, with a lossless alternate path: shares need many. Seeds of the
+#: small grids, which only show that failovers occur.
 _FULL_MANY, _QUICK_FEW = 30, 3
 
-#: Of the full grid: what F02 and F03, F04, and F09 hang on. With 300 transfers 11.7 % ± 3.1 had
-#: failovers where F02 has a border at 10 %, with 30 F04's shares lay 4 and 3 % from theirs and were
-#: known within 14: 1000 and 660 would decide, if the shares stay there.
+#: Points of the full grid that decide F02 and F03, F04, and F09, with their transfers. With 300
+#: transfers 11.7 % ± 3.1 had failovers where F02 has a limit of 10 %. With 30, F04's shares were 4
+#: and 3 % from its limits and known within 14. 1000 and 660 would decide if they stay.
 _MORE = ((Transfer(1, 0, 0), 2000), (Transfer(2, 0, 0), 1400), (Transfer(10, 0, 4), 120))
 
 #: Primary loss (percent) and threshold of the small grids.
@@ -89,7 +89,7 @@ def counts(source: Source, primary: float, pmr: int) -> pd.DataFrame:
     """Failovers of each transfer (`failovers`), with its `seed`; all alternate loss rates.
 
     Raises:
-        NotThereError: There are none; only our own runs have single transfers.
+        NotThereError: There are none; ns-2's results have no single transfers.
     """
     frames = [source.frame(one) for one in alternates(source, primary, pmr)]
     whole = pd.concat(frames, ignore_index=True)
@@ -97,10 +97,10 @@ def counts(source: Source, primary: float, pmr: int) -> pd.DataFrame:
 
 
 def share_of(failovers: pd.DataFrame, which: Callable[[pd.Series], pd.Series]) -> Share:
-    """The share of transfers whose number of failovers is so.
+    """The share of transfers whose number of failovers meets a condition.
 
-    Transfers with the same seed lose the same packets of the primary path whatever the alternate
-    does, so they count as less than independent ones, down to one (by their variance).
+    Transfers with the same seed lose the same packets of the primary path, whatever the alternate
+    path does. Their variance decides how many independent transfers they count as, at least one.
     """
     of_seed = which(failovers["failovers"]).groupby(failovers["seed"]).mean()
     part, seeds = float(of_seed.mean()), len(of_seed)
@@ -110,7 +110,7 @@ def share_of(failovers: pd.DataFrame, which: Callable[[pd.Series], pd.Series]) -
 
 
 def with_failover(source: Source, primary: float, pmr: int) -> Share:
-    """The share of transfers with a failover; ns-2's results know this much.
+    """The share of transfers with a failover, which ns-2's results include.
 
     Raises:
         NotThereError: It is not known.
@@ -118,7 +118,7 @@ def with_failover(source: Source, primary: float, pmr: int) -> Share:
     if isinstance(source, Runs):
         return share_of(counts(source, primary, pmr), lambda number: number > 0)
     known = [source.failed_over(one) for one in alternates(source, primary, pmr)]
-    # Their runs, too, share what the primary path loses.
+    # ns-2's runs with the same seed, too, lose the same packets of the primary path.
     independent = max(n for _, n in known)
     return share(sum(part for part, _ in known) / sum(n for _, n in known), independent)
 
@@ -143,7 +143,7 @@ def _with(source: Source, primary: float, pmr: int, low: float = 0, high: float 
 
 
 def _those_there(*makers: Callable[[], Check]) -> Finding:
-    """Checks of the points that there are: ns-2's results and small grids have not all."""
+    """The checks of points with results: ns-2's results and small grids lack some."""
     checks = []
     for make in makers:
         try:
@@ -156,7 +156,7 @@ def _those_there(*makers: Callable[[], Check]) -> Finding:
 
 
 def _f02(source: Source) -> Finding:
-    """Each has few failovers at the loss rate at which the threshold below has many."""
+    """Each threshold has few failovers at the loss rate at which the next lower one has many."""
     makers = [partial(_with, source, 1, 0, high=FEW), partial(_with, source, 7, 5, high=FEW)]
     for pmr, primary in enumerate((2, 4, 6, 8, 10)):
         makers.append(partial(_with, source, primary, pmr, low=MANY))

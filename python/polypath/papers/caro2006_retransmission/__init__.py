@@ -1,9 +1,9 @@
 """Caro, Amer, Stewart: Retransmission policies for multihomed transport protocols.
 
-Where does a retransmission go: to the address that the chunk was
-sent to (AllRtxSame), to another (AllRtxAlt), or to the same after a fast retransmission and to
-another after a timeout (FrSameRtoAlt)? And what do heartbeats after a timeout (HAR), timestamps
-(TS) and multiple fast retransmits (MFR) change?
+Policies differ in the destination of a retransmission: the address that the chunk was sent to
+(AllRtxSame), another (AllRtxAlt), or the same after a fast retransmission and another after a
+timeout (FrSameRtoAlt). Extensions are heartbeats after a timeout (HAR), timestamps (TS) and
+multiple fast retransmits (MFR).
 """
 
 from polypath.papers.caro2006_retransmission.claims import CLAIMS

@@ -1,4 +1,4 @@
-"""How each statement of the paper is judged, in the order of the paper.
+"""Judges each statement of the paper, in its order.
 
 A quotient is a transfer time as a multiple of another: AllRtxAlt "improves on AllRtxSame by 21 %"
 if its time is 0.79 of AllRtxSame's.
@@ -42,7 +42,7 @@ from polypath.statistics import Interval
 
 
 def _changes(*points: tuple[str, float, float, float]) -> Judge:
-    """Plain policies against AllRtxSame: policy, primary and alternate loss, and the share."""
+    """Plain policies against AllRtxSame: policy, primary and alternate loss, stated share."""
 
     def judge(source: Source) -> Finding:
         return Finding(
@@ -61,7 +61,7 @@ def _changes(*points: tuple[str, float, float, float]) -> Judge:
 
 
 def _largest_improvement(policy: str, extensions: Iterable[str], *shares: float) -> Judge:
-    """The best that an extension does at any loss of the alternate path, in each panel."""
+    """An extension's largest improvement over all losses of the alternate path, in each panel."""
 
     def judge(source: Source) -> Finding:
         checks = []
@@ -126,7 +126,7 @@ def _r17(source: Source) -> Finding:
 
 
 def _r18(source: Source) -> Finding:
-    """Nowhere worse than another, as far as one can tell, and best where losses are many."""
+    """Best at high loss, and elsewhere not measurably worse than another."""
     checks = []
     for other in ("none", "TS", "MFR"):
         checks.append(_same(source, "MFR+TS", other, 8, faster))
@@ -169,7 +169,7 @@ def _r24(source: Source) -> Finding:
 
 
 def _r25(source: Source) -> Finding:
-    """Nearly all loss rates: those up to 6 %, where the curves have not met yet."""
+    """Nearly all loss rates are those up to 6 %; from there on the curves meet."""
     checks = []
     for policy in ("AllRtxAlt", "FrSameRtoAlt"):
         better = best_against(source, "AllRtxSame", policy, 8, faster, (0, 6))
@@ -201,7 +201,7 @@ def _r26(source: Source) -> Finding:
 
 
 def _clearly_slower(label: str, quotient: Interval) -> Check:
-    """More than what the paper calls similar."""
+    """Checks for a slowdown of more than the paper calls similar."""
     return replace(slower(label, quotient), low=SIMILAR)
 
 
@@ -213,7 +213,7 @@ def _r27(source: Source) -> Finding:
 
 
 def _r28(source: Source) -> Finding:
-    """Each policy with three paths against itself with two: similar, so the relations stay."""
+    """Each policy with three paths against itself with two: similar, so their relations are too."""
     checks = []
     for policy, primary in ((p, loss) for p in BEST for loss in PRIMARY):
         three = across(

@@ -1,4 +1,4 @@
-"""Points of the figures against each other: what several statements are judged by.
+"""Compares points of the figures, for the judgement of several statements.
 
 A quotient is a transfer time as a multiple of another: AllRtxAlt "improves on AllRtxSame by 21 %"
 if its time is 0.79 of AllRtxSame's.
@@ -21,20 +21,20 @@ MakeCheck = Callable[[str, Interval], Check]
 
 
 def against(source: Source, base: Transfer, other: Transfer, make: MakeCheck) -> Check:
-    """What `make` says of the transfer time of `other` as a multiple of that of `base`."""
+    """Applies `make` to the transfer time of `other` as a multiple of that of `base`."""
     label = f"{other} against {short(base, other)}"
     return make(label, source.ratio(base, other))
 
 
 def short(base: Transfer, other: Transfer) -> str:
-    """The base by its policy alone, unless that is what both have in common."""
+    """Names the base by its policy alone, unless both have the same policy."""
     if (base.policy, base.extensions) == (other.policy, other.extensions):
         return str(base)
     return base.policy if base.extensions == "none" else f"{base.policy}+{base.extensions}"
 
 
 def alternates(source: Source, like: Transfer) -> list[float]:
-    """The losses of the alternate path at which there is such a point, percent."""
+    """The losses of the alternate path that have such a point, percent."""
     found = {
         one.alternate_loss
         for one in source.settings
@@ -54,7 +54,7 @@ def across(
     make: MakeCheck,
     within: tuple[float, float] = (0, 100),
 ) -> list[Check]:
-    """The checks at every loss of the alternate path between these."""
+    """The checks at every loss of the alternate path within these limits."""
     losses = [a for a in alternates(source, other(0)) if within[0] <= a <= within[1]]
     return [against(source, base(a), other(a), make) for a in losses]
 

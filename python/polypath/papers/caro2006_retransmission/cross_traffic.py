@@ -1,7 +1,7 @@
-"""Section 2: AllRtxAlt against AllRtxSame where cross-traffic, not dice, fills queues (Figure 3).
+"""Section 2: AllRtxAlt against AllRtxSame with losses by cross-traffic (Figure 3).
 
-What a path loses is not set but observed: a transfer belongs to the group of its own loss rates,
-packets lost of packets sent on each path, to the nearest percent.
+The loss of a path is observed, not set: a transfer belongs to the group of its own loss rates
+(packets lost of packets sent on each path, to the nearest percent).
 """
 
 from __future__ import annotations
@@ -47,18 +47,19 @@ if TYPE_CHECKING:
 
 #: Cross-traffic on each path, Mbit/s (Section 2.1), and the few loads of the small grid.
 FULL_LOADS, QUICK_LOADS = tuple(range(5, 12)), (8, 10)
-#: Smaller steps on the primary path, where it loses between 3 and 8 %, and on the alternate.
+#: Smaller steps of the load: on the primary path, where it loses between 3 and 8 %, and on the
+#: alternate path.
 FINE_PRIMARY, FINE_ALTERNATE = (7.5, 8, 8.5, 9, 9.5, 10), (*FULL_LOADS, 7.5, 8.5, 9.5, 10.5)
-#: AllRtxSame has no load of the alternate path to vary: more of the primary's, for its groups.
+#: AllRtxSame has one load of the alternate path only: more loads of the primary fill its groups.
 FINEST_PRIMARY = tuple(7.5 + step / 4 for step in range(11))
 QUICK_SEEDS, FULL_SEEDS = 6, 30
-#: The cross-traffic has been running for so long when the transfer begins, seconds.
+#: Seconds from the start of the cross-traffic to that of the transfer.
 WARM_UP = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Congested:
-    """A transfer of 4 MB among cross-traffic, Mbit/s each way on each path."""
+    """A transfer of 4 MB among cross-traffic, Mbit/s in each direction of each path."""
 
     policy: str
     primary_load: float
@@ -76,7 +77,7 @@ class Congested:
         )
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {
             "policy": self.policy,
             "primary_load": self.primary_load,
@@ -85,7 +86,7 @@ class Congested:
 
 
 def congested(policy: str, primary: float, alternate: float) -> Congested:
-    """AllRtxSame sends nothing over the alternate path: its load there is one point."""
+    """A point; for AllRtxSame all loads of the alternate path, which it does not use, are one."""
     least_load = FULL_LOADS[0]
     return Congested(policy, primary, least_load if policy == "AllRtxSame" else alternate)
 
@@ -119,7 +120,7 @@ def observed(source: Source) -> pd.DataFrame:
     carried nothing), transfer time in seconds.
 
     Raises:
-        NotImplementedYetError: The engine knows no cross-traffic, or does not tell losses by path.
+        NotImplementedYetError: The engine has no cross-traffic or does not report losses by path.
         NotThereError: There are no such runs.
     """
     parts = []
@@ -155,7 +156,7 @@ def _group(
     return sample_of(transfers.loc[chosen, "time"])
 
 
-#: What the paths lose packets by, in the frame of Figure 3.
+#: Causes of loss, in the frame of Figure 3.
 _AMONG, _UNIFORM = "cross-traffic", "uniform loss"
 
 
@@ -220,7 +221,7 @@ def _rows_of_figure_6(runs: Runs, primary: int) -> list[dict[str, Any]]:
 
 
 def _summary(frame: pd.DataFrame) -> Summary:
-    """Whether the orders of Figure 6 hold where queues, not dice, lose packets."""
+    """Whether the orders of Figure 6 also hold when queues drop packets."""
     if "same_order" not in frame:
         return Summary(("No transfer of AllRtxAlt lost as much on the primary path.",))
     groups = frame[frame["n"].ge(TOO_FEW) & frame["same_order"].isin(["yes", "no", "open"])]
@@ -257,7 +258,7 @@ def _with_half_width(means: pd.Series, half_widths: pd.Series, sign: str = "") -
 
 
 def _uniform(runs: Runs, primary: int, alternate: int) -> float:
-    """What uniform loss at these rates makes of the same change (Figure 6); NaN if not run."""
+    """The same change with uniform loss at these rates (Figure 6); NaN if it was not run."""
     try:
         pair = (
             point("AllRtxSame", "none", primary),
@@ -269,9 +270,9 @@ def _uniform(runs: Runs, primary: int, alternate: int) -> float:
 
 
 def same_order(change: Interval, uniform: float) -> str:
-    """Whether AllRtxAlt is on the side of AllRtxSame that it is on with uniform loss.
+    """Whether AllRtxAlt and AllRtxSame have the same order as with uniform loss.
 
-    "open" where the interval of the change among cross-traffic has both signs.
+    "open" without results for uniform loss, or if the change's interval has both signs.
     """
     if math.isnan(uniform) or not (change.low > 0 or change.high < 0):
         return "open"
@@ -303,7 +304,7 @@ def _against_same(
     alternates: Sequence[int],
     make: Callable[[str, Interval], Check],
 ) -> list[Check]:
-    """The checks of all groups that have runs enough to say something."""
+    """The checks of all groups with enough runs."""
     same = _group(transfers, "AllRtxSame", primary)
     groups = {a: _group(transfers, "AllRtxAlt", primary, a) for a in alternates}
     return [

@@ -43,7 +43,7 @@ def _r30(source: Source) -> Finding:
 
 
 def _without_outages(source: Source) -> tuple[str, ...]:
-    """What is left of the differences where the alternate path was never given up as well."""
+    """The differences without transfers in which the alternate path was given up as well."""
     notes = []
     for primary in PRIMARY_WITH_BREAK:
         left: list[tuple[str, Interval, int]] = []

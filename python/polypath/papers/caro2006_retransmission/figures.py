@@ -1,4 +1,4 @@
-"""The figures of the paper, in its layout, and the results that it tells without one."""
+"""The paper's figures in its layout, and figures of results that the paper only states."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _QUICK_PRIMARY, _FULL_PRIMARY = (0, 3, 5, 8, 10), tuple(range(11))
 
 
 def alternate_losses(full: bool, *more: float) -> Sequence[float]:
-    """The horizontal axis; the small grid has few points, and those that are named."""
+    """The horizontal axis; the small grid has few points, and those of `more`."""
     return FULL_ALTERNATE if full else sorted({*QUICK_ALTERNATE, *more})
 
 
 def grid(settings: Iterable[Transfer], full: bool, seeds: int = FULL_SEEDS) -> Grid:
-    """These points, each once, with so many seeds or those of the small grid."""
+    """A grid of these points, each once, with this number of seeds or that of the small grid."""
     return Grid(tuple(dict.fromkeys(settings)), seeds if full else QUICK_SEEDS)
 
 
@@ -58,7 +58,7 @@ def _over_alternate_loss(
 ) -> Grid:
     """Curves over the alternate path's loss, in a panel for each loss of the primary.
 
-    With `equal`, the point where both paths lose alike is among them.
+    `equal` adds the point at which both paths have the same loss.
     """
     settings = [
         point(policy, extensions, primary, alternate, **more)
@@ -108,7 +108,7 @@ def _grid_6(full: bool) -> Grid:
     return replace(own, more=_ALIKE) if full else own
 
 
-#: What R12 hangs on: both paths lose 3 %.
+#: The points that decide R12: both paths lose 3 %.
 _ALIKE = tuple((point(policy, "none", 3, 3), 1800) for policy in ("AllRtxSame", "AllRtxAlt"))
 
 figure_6 = Figure(
@@ -193,7 +193,7 @@ figure_15 = Figure(
     ),
 )
 
-#: What R31 hangs on: 300 transfers know it within 1.5 s, which is its distance from the border.
+#: The point that decides R31: 300 transfers give it within 1.5 s, its distance from the limit.
 _LONG = (point("AllRtxAlt", BEST["AllRtxAlt"], 0, 10, breaks_at=LATE), 600)
 
 

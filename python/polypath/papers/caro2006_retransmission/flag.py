@@ -1,9 +1,9 @@
-"""Section 4.2: the retransmission flag, which the paper proposes, beside timestamps.
+"""Section 4.2: the retransmission flag, which the paper proposes, compared with timestamps.
 
-Timestamps tell which transmission an acknowledgement answers, and cost 12 bytes in each packet.
+Timestamps identify the transmission that is acknowledged, and cost 12 bytes in each packet.
 The paper: "One alternative solution, incurring less packet overhead, may be to use flag(s) in the
-data and sack headers". All transfers here start alike, without confirmation of paths, as the
-paper's rows with timestamps did.
+data and sack headers". All these transfers start without confirmation of paths, as the paper's
+rows with timestamps did.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from polypath.result import Result
 
-#: What each policy is measured with: by Karn's rule, by timestamps, by the flag.
+#: Extensions of each policy for RTT samples by Karn's rule, by timestamps, and by the flag.
 _ROWS = {
     "AllRtxAlt": ("none", "TS", "flag"),
     "FrSameRtoAlt": ("MFR", "MFR+TS", "MFR+flag"),
 }
-#: The transfer whose RTOs are looked at: that of Figure 4.
+#: Losses of the transfer whose RTOs are examined, percent: those of Figure 4.
 _PRIMARY, _ALTERNATE = 8, 5
 
 
@@ -46,7 +46,7 @@ def _flagged(policy: str, extensions: str, primary: float, alternate: float) -> 
     return replace(point(policy, extensions, primary, alternate), confirmation="off")
 
 
-#: With their samples over time.
+#: Transfers that are run with their samples over time.
 TRACED = tuple(
     _flagged(policy, extensions, _PRIMARY, _ALTERNATE)
     for policy, several in _ROWS.items()
@@ -90,7 +90,7 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
 
 
 def _cost_and_gain(runs: Runs, setting: Transfer) -> dict[str, Any]:
-    """What a way of measuring costs on the wire, and what it makes of transfer and RTO."""
+    """The cost of a kind of RTT samples on the wire, and its effect on transfer time and RTO."""
     results = runs.results(setting)
     largest, sack = _sizes(results[0])
     user_data = results[0].scenario.to_dict()["workload"]["message_size"]
@@ -129,7 +129,7 @@ def _sizes(result: Result) -> tuple[int, int]:
 
 
 def _bytes_on_the_wire(result: Result) -> int:
-    """What both hosts sent, IP headers included."""
+    """Bytes that both hosts sent, IP headers included."""
     links = result.outcome["links"]
     return sum(one["counts"]["offered_bytes"] for one in links if one["name"].endswith("/first"))
 

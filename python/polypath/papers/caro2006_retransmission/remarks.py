@@ -1,7 +1,7 @@
-"""Why a statement does not hold or stays open, and where paper, ns-2 and polypath differ.
+"""Reasons why a statement fails or stays open, and where paper, ns-2 and polypath differ.
 
-Each was looked at in traces, or in ns-2 with the same settings; numbers that are not computed with
-the row say what they are of.
+Each was examined in traces, or in ns-2 with the same settings; numbers that are not computed with
+the row state their origin.
 """
 
 _CROSS_TRAFFIC = (

@@ -1,4 +1,4 @@
-"""What the paper varies: policy, extensions, loss, round trip, number of paths, breakage."""
+"""The paper's parameters: policy, extensions, loss, round trip, number of paths, failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from polypath.scenario import Scenario
 PRIMARY = (3, 5, 8)
 #: Seeds of a point; the paper has 60 (Section 3.1).
 QUICK_SEEDS, FULL_SEEDS = 20, 60
-#: Of the figures whose statements are about differences of a few percent.
+#: Seeds of the figures whose statements are about differences of a few percent.
 MANY_SEEDS = 300
 #: Alternate loss on the horizontal axes, percent. The small grid has the ends that the paper quotes
 #: and the points of the reference results.
@@ -44,9 +44,9 @@ class Transfer:
     alternate_rtt: float = delaware.RTT
     breaks_at: float | None = None
     paths: int = 2
-    #: `transport.path_confirmation`: what the release that the paper ran did before the first DATA.
+    #: `transport.path_confirmation` of the release that the paper used.
     confirmation: str = "off"
-    #: `transport.rto_min` and `rto_initial` in seconds, where they are not the usual ones.
+    #: `transport.rto_min` and `rto_initial` in seconds; None for the defaults.
     rto: float | None = None
 
     def scenario(self) -> Scenario:
@@ -67,7 +67,7 @@ class Transfer:
         )
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {
             "policy": self.policy,
             "extensions": self.extensions,
@@ -92,9 +92,10 @@ class Transfer:
 def point(
     policy: str, extensions: str, primary_loss: float, alternate_loss: float = 0, **more: Any
 ) -> Transfer:
-    """The point of the paper's figures.
+    """A point of the paper's figures.
 
-    Without a failure AllRtxSame sends nothing over the alternate path, so its loss is one point.
+    Without a failure AllRtxSame sends nothing over the alternate path, so all its losses are one
+    point.
     The rows without timestamps of the other two policies were run with a release that confirms
     every path before the first DATA (3.7), all others with one that confirms none (3.5).
     """
@@ -113,7 +114,7 @@ _CONFIRMATION = {"rel35": "off", "rel37": "before-data"}
 
 @cache
 def samples() -> Mapping[str, Mapping[Setting, Sample]]:
-    """ns-2's results with the papers' constants; sets of the same point as one."""
+    """ns-2's results with the papers' constants, pooled over the sets of a point."""
     found: defaultdict[Setting, list[Sample]] = defaultdict(list)
     for row in reference("caro2006-retransmission").to_dict("records"):
         if row["variant"] not in _CONFIRMATION:
@@ -132,7 +133,7 @@ def samples() -> Mapping[str, Mapping[Setting, Sample]]:
 
 
 def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str] | None:
-    """Of the reference results: the other start-up, or the closest loss of the alternate path."""
+    """The reference result with the closest loss of the alternate path, or the other start-up."""
     assert isinstance(setting, Transfer)
     candidates = [
         one
@@ -162,7 +163,7 @@ _SACKS_OF_NOTHING = (
 )
 
 
-#: 2000 transfers each in place of the recorded ones, with the same constants.
+#: From 2000 transfers each instead of the recorded ones, with the same constants.
 _WITH_MANY = (
     "few runs: with 2000 here 86.5 s (-2.5 %) without confirmation of paths and 74.5 s (-4.2 %) "
     "with it"
@@ -174,12 +175,12 @@ _LATE_STARTS = (
 )
 
 
-#: AllRtxAlt at 5 % / 4 %, which is outside with both start-ups.
+#: AllRtxAlt at 5 % / 4 %, which is outside the interval with both start-ups.
 _FEW = Transfer("AllRtxAlt", "none", 5, 4)
 
 
 def cause(setting: Setting) -> str:
-    """Why our mean and that of ns-2 differ at a point, as its traces or more runs show it."""
+    """Explains the difference between polypath's and ns-2's mean, from traces or more runs."""
     assert isinstance(setting, Transfer)
     if "TS" in setting.extensions and setting.alternate_rtt > delaware.RTT:
         return _SACKS_OF_NOTHING

@@ -1,4 +1,4 @@
-"""What the paper reads off single transfers: RTOs (Figure 4), detection times (Section 6)."""
+"""Results that the paper takes from single transfers: RTOs (Figure 4), detection (Section 6)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BROKEN = point("FrSameRtoAlt", BEST["FrSameRtoAlt"], 0, 0, breaks_at=EARLY)
 #: Section 6.1: every timeout takes the smallest RTO and its doublings, or the largest.
 QUICKEST = BROKEN
 SLOWEST = replace(BROKEN, rto=60.0)
-#: What the paper says of the two, seconds.
+#: The paper's values of the two, seconds.
 STATED = (63.0, 360.0)
 
 
@@ -59,7 +59,7 @@ def _draw_4(runs: Runs, _wanted: Grid) -> tuple[pd.DataFrame, Chart]:
 
 
 def stale(result: Result) -> dict[str, Any]:
-    """A transfer of Figure 4: average RTO of each path (s), chunks sent first and again."""
+    """A transfer of Figure 4: average RTO of each path (s), chunks sent and retransmitted."""
     paths = delaware.counts(result)
     lost = {link["name"]: link["counts"]["lost"] for link in result.outcome["links"]}
     return {
@@ -97,10 +97,10 @@ def _draw_6_1(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
 
 
 def _detection_time(results: Sequence[Result]) -> float:
-    """Of the first transfer, seconds.
+    """The detection time of the first transfer, seconds.
 
     Raises:
-        NotImplementedYetError: The simulator does not tell when a path becomes inactive (ns-2).
+        NotImplementedYetError: The simulator (ns-2) does not report when a path becomes inactive.
     """
     (seconds,) = delaware.detection_times(results[:1])
     if math.isnan(seconds):
@@ -109,16 +109,16 @@ def _detection_time(results: Sequence[Result]) -> float:
 
 
 def outstanding(result: Result) -> int:
-    """Packets that were outstanding when the path broke: all that is sent again over the alternate.
+    """Packets outstanding when the path broke: all that are retransmitted over the alternate.
 
-    With no loss before it, these are the chunks lost in the break, and one for each further timeout
-    of the primary path until it is given up: what was sent to it in the meantime.
+    Without earlier losses, these are the chunks lost in the break, and for each further timeout of
+    the primary path until it is given up the chunk that was sent over it in the meantime.
     """
     return _sent_again(result)
 
 
 def _sent_again(result: Result) -> int:
-    """Retransmissions over the alternate path, counted; with ns-2, which does not, those seen."""
+    """Retransmissions over the alternate path: counted, or seen in the packets (ns-2)."""
     counts = delaware.counts(result)[1]
     counted = counts["fast_retransmissions"] + counts["timeout_retransmissions"]
     if not math.isnan(counted):

@@ -1,7 +1,8 @@
 """Iyengar, Amer, Stewart: Retransmission policies for concurrent multipath transfer.
 
-New data goes over all paths at once: over which of them does a retransmission go? Transfers of 8 MB
-over two paths, of which the first loses 1 % and the second 1 to 10 %, both ways.
+New data is sent over all paths at once; the policies differ in the path of a retransmission.
+Transfers of 8 MB over two paths, of which the first loses 1 % and the second 1 to 10 %, in both
+directions.
 """
 
 from polypath.papers.iyengar2004.claims import CLAIMS
@@ -19,7 +20,7 @@ from polypath.papers.iyengar2004.further import further_1, further_2, further_3
 from polypath.papers.iyengar2004.settings import nearest, samples
 from polypath.papers.registry import Paper
 
-#: What the package offers; the figures in the order of the report.
+#: The public names; the figures are in the order of the report.
 __all__ = [  # noqa: RUF022 - that order
     "PAPER",
     "figure_5a",

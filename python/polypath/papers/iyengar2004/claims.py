@@ -1,4 +1,4 @@
-"""The paper's statements, judged: most of them over the whole range of loss on path 2."""
+"""Judges the paper's statements, most of them over the whole range of loss on path 2."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _per_drop(source: Source, policy: str, *, heuristic: bool) -> Interval:
 
 
 def _c01(source: Source) -> Finding:
-    """Well above 1: by more than what is called similar."""
+    """Well above 1 means above it by more than the papers call similar."""
     return Finding(
         tuple(
             Check(policy, _per_drop(source, policy, heuristic=False), 1 + SIMILAR, unit=Unit.RATIO)
@@ -98,7 +98,7 @@ def _gap(source: Source, loss: float) -> tuple[Transfer, Transfer]:
 
 
 def _growing(source: Source) -> Check:
-    """By how much AppStripe is slower than CMT at the highest loss, beyond the lowest."""
+    """Whether AppStripe is slower than CMT by more at the highest loss than at the lowest."""
     losses = [loss for loss in LOSSES if Transfer(APP_STRIPE, loss) in source.settings]
     ends = losses[0], losses[-1]
     try:
@@ -154,7 +154,7 @@ def _c04(source: Source) -> Finding:
 
 
 def _c05(source: Source) -> Finding:
-    """SAME most, those that heed loss fewest, ASAP between."""
+    """SAME has most timeouts, the loss-aware policies have fewest, ASAP is between."""
 
     def fewer(one: str, other: str) -> Check:
         base, own = (
@@ -171,18 +171,18 @@ def _c05(source: Source) -> Finding:
     )
 
 
-#: What a path has of something, by the number of the path.
+#: A measure of a single path, by the number of the path.
 Part = Callable[[int], measures.Measure]
 
 
 def _parts(source: Source, points: Sequence[Transfer], part: Part) -> tuple[pd.Series, pd.Series]:
-    """Of each seed what path 1 has, and what both have."""
+    """The measure on path 1 and on both paths together, for each seed."""
     first, second = (measures.together(source, points, part(path)) for path in (0, 1))
     return first, first + second
 
 
 def _c06(source: Source) -> Finding:
-    """Where path 2 loses more: SAME gets most through path 1, ASAP less, the others least."""
+    """If path 2 loses more, SAME delivers most over path 1, ASAP less, the others least."""
 
     def share(points: list[Transfer]) -> pd.Series:
         first, both = _parts(source, points, measures.arrived)
@@ -240,7 +240,7 @@ def _c07(source: Source) -> Finding:
 
 
 def _c08(source: Source) -> Finding:
-    """What reverse loss costs, of the same losses on the way forward, with delayed acks in both."""
+    """The cost of reverse loss, at the same forward losses, with delayed acks in both cases."""
 
     def cost(policy: str) -> pd.Series:
         losses = [

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Losses of path 2 in the small grids, percent: those of ns-2's results at the ends and between.
 QUICK_LOSSES = (1, 5, 9)
 _LOSS = "path 2 loss rate [%]"
-#: From a point to what panels and curves show of it, by the name of the panel.
+#: Maps a point to the values that panels and curves show, by the name of the panel.
 Values = Callable[[Runs, Transfer], Mapping[str, Interval]]
 
 
@@ -55,7 +55,7 @@ def measured(runs: Runs, settings: Iterable[Transfer], values: Values) -> pd.Dat
     """A row for each point and panel: `panel`, `n`, `mean`, `half_width` of the 90 % interval.
 
     Raises:
-        NotImplementedYetError: The engine refuses every point.
+        NotImplementedYetError: The engine rejects every point.
     """
     rows, reason = [], ""
     for setting in settings:

@@ -1,4 +1,4 @@
-"""Beyond the paper: a window that constrains, other networks, and what each algorithm is for."""
+"""Beyond the paper: a limiting receive buffer, other networks, and the use of each algorithm."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _of(frame: pd.DataFrame, place: tuple[str, float, float], policy: str) -> pd
 
 
 def _told(frame: pd.DataFrame) -> Summary:
-    """Numbers of each variant; what MFR over CMT gains, which the paper left open (IV.B)."""
+    """Numbers of each variant, and the gain of MFR over CMT, which the paper left open (IV.B)."""
     says = []
     for place in _PLACES[1:]:
         for policy in POLICIES:

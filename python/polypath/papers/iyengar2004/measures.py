@@ -1,4 +1,4 @@
-"""What the figures show of a transfer, from its metrics; the same over a whole curve."""
+"""Measures of a transfer that the figures show, from its metrics; also over a whole curve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from polypath.papers.iyengar2004.settings import Transfer
 from polypath.papers.runs import TRANSFER_TIME, NotImplementedYetError, NotThereError, Source
 from polypath.statistics import Interval, interval, ratio
 
-#: From single runs, a row each, to a number of each.
+#: Maps single runs, a row each, to a number for each.
 Measure = Callable[[pd.DataFrame], pd.Series]
 
 
@@ -38,12 +38,12 @@ def retransmissions(runs: pd.DataFrame) -> pd.Series:
 
 
 def drops(runs: pd.DataFrame) -> pd.Series:
-    """DATA chunks that were lost on the way; each is a packet of its own."""
+    """DATA chunks that were lost; each is in a packet of its own."""
     return runs["data_chunks_lost"].astype(float)
 
 
 def arrived(path: int) -> Measure:
-    """Packets of the sender that got through over a path, counted from 0."""
+    """Packets of the sender that arrived over a path; paths count from 0."""
     return lambda runs: runs[f"path.{path}.packets_arrived"].astype(float)
 
 
@@ -53,10 +53,10 @@ def retransmitted(path: int) -> Measure:
 
 
 def together(source: Source, settings: Sequence[Transfer], measure: Measure) -> pd.Series:
-    """Of each seed the sum over these points.
+    """The sum over these points, for each seed.
 
     Raises:
-        NotThereError: There are no single runs of one of them.
+        NotThereError: One of them has no single runs.
     """
     if not settings:
         raise NotThereError("no point to look at")
@@ -75,14 +75,14 @@ def quotient(below: pd.Series, above: pd.Series) -> Interval:
 
 
 def mean(values: pd.Series) -> Interval:
-    """Its mean."""
+    """The mean with its interval."""
     return interval(values.astype(float))
 
 
 def over_curve(source: Source, base: Sequence[Transfer], other: Sequence[Transfer]) -> Interval:
     """Transfer times of a curve as a multiple of those of another, all their points together.
 
-    Where only means are known, the mean of the points' quotients.
+    If only means are known, the mean of the points' quotients.
 
     Raises:
         NotThereError: There is no point of both.

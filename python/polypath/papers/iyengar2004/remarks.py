@@ -1,4 +1,4 @@
-"""Why a statement does not hold, or why paper, ns-2 and polypath differ."""
+"""Reasons why a statement does not hold, or why paper, ns-2 and polypath differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the paper varies: retransmission policy, loss of path 2, SRTT heuristic; and what we do."""
+"""The paper's parameters: retransmission policy, loss of path 2, SRTT heuristic; and others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from polypath.papers.reference import Sample, pooled, reference
 from polypath.papers.runs import Grid, Setting
 from polypath.scenario import Scenario
 
-#: The paper's retransmission policies (II), and ours.
+#: The paper's retransmission policies (II), and polypath's names.
 POLICIES = {
     "RTX-SAME": "same",
     "RTX-ASAP": "asap",
@@ -22,31 +22,32 @@ POLICIES = {
     "RTX-SSTHRESH": "ssthresh",
     "RTX-LOSSRATE": "loss-rate",
 }
-#: The ideal application over one association a path (III).
+#: The ideal application over one association per path (III).
 APP_STRIPE = "AppStripe"
-#: What real hosts run, RTX-CWND by the procedures of RFC 9260, each with its scheduler: data that
-#: leaves ahead of its turn to arrive in order, and in the order of TSNs as in the paper.
+#: The profile for real hosts (RTX-CWND by the procedures of RFC 9260) with two schedulers: one
+#: sends data ahead of its turn so that it arrives in order, one in the order of TSNs as in the
+#: paper.
 PROFILE = {"profile cmt": "delay-aware", "profile cmt, in order": "concurrent"}
-#: The policies that go by what paths lose.
+#: The policies that depend on the losses of paths.
 LOSS_AWARE = ("RTX-CWND", "RTX-SSTHRESH", "RTX-LOSSRATE")
 #: Loss of path 2 in all figures, percent; that of path 1 is 1 %.
 LOSSES = tuple(range(1, 11))
 LOSS_1 = 1
-#: "Averaged over 30 simulation runs per point" (V); more, as all policies meet the same losses,
-#: which moves their means together.
+#: "Averaged over 30 simulation runs per point" (V); more here, as all policies have the same
+#: losses, which moves their means together.
 FULL_SEEDS, QUICK_SEEDS = 120, 10
-#: Of what goes beyond the paper.
+#: Seeds of the figures beyond the paper.
 FURTHER_SEEDS = 20
-#: A window that constrains nothing: more than the file.
+#: A receive buffer that does not limit the sender: more than the file.
 UNCONSTRAINED = "16 MiB"
 
-#: The algorithms of CMT, each with what stands in its place if it is off.
+#: The algorithms of CMT, each with the policy that replaces it if it is off.
 ALGORITHMS = {
     "SFR": {"loss": "ns2"},
     "CUC": {"cwnd_update": "ns2"},
     "DAC": {"ack": "ns2"},
 }
-#: Variants of CMT, and the answers that they have in place of these.
+#: Variants of CMT, with the policies that they change.
 VARIANTS: Mapping[str, Mapping[str, str]] = {
     "": {},
     "CUC of 2003": {"cwnd_update": "cuc"},
@@ -54,7 +55,7 @@ VARIANTS: Mapping[str, Mapping[str, str]] = {
     **{f"without {name}": answers for name, answers in ALGORITHMS.items()},
 }
 
-#: Networks beyond the paper's: of each path the rate in Mbit/s and the round trip in ms.
+#: Networks beyond the paper's: rate in Mbit/s and round trip in ms of each path.
 NETWORKS: Mapping[str, tuple[tuple[float, float], ...]] = {
     "two paths": ((10, 90), (10, 90)),
     "three paths": ((10, 90), (10, 90), (10, 90)),
@@ -69,12 +70,12 @@ class Transfer:
     """A transfer of 8 MB (2**20 bytes). Loss in percent."""
 
     policy: str
-    #: Of path 2; path 1 loses 1 %, a third one as much as path 2.
+    #: Loss of path 2, and of a third path.
     loss_2: float
-    #: Also from the receiver to the sender.
+    #: Whether packets to the sender are lost, too.
     reverse_loss: bool = True
     delayed_ack: bool = True
-    #: What was sent within a smoothed round trip is not marked at a timeout (IV.B).
+    #: A timeout does not mark chunks that were sent within the last smoothed round trip (IV.B).
     heuristic: bool = False
     #: One of `VARIANTS`.
     variant: str = ""
@@ -105,7 +106,7 @@ class Transfer:
                 **VARIANTS[self.variant],
                 "retransmission": POLICIES[self.policy],
             }
-        # Six thousand packets a run: their checksums are a fifth of its time.
+        # A run has six thousand packets: checksums would be a fifth of its time.
         sections: dict[str, Any] = {"run": {"check_content": False, "check_checksums": False}}
         plain = delaware.transfer(8, self._network(), policy, transport=transport, **sections)
         return plain.with_({"workload.striped": True}) if striped else plain
@@ -121,7 +122,7 @@ class Transfer:
         return table
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {
             "policy": self.policy,
             "loss_1": self.loss_1,
@@ -145,13 +146,13 @@ class Transfer:
 
 
 def grid(settings: Iterable[Transfer], seeds: int) -> Grid:
-    """These points, each once."""
+    """A grid of these points, each once."""
     return Grid(tuple(dict.fromkeys(settings)), seeds)
 
 
 @cache
 def samples() -> Mapping[str, Mapping[Setting, Sample]]:
-    """ns-2's results; the two sets of the same point as one."""
+    """ns-2's results, pooled over the two sets of a point."""
     found: defaultdict[Setting, list[Sample]] = defaultdict(list)
     for row in reference("iyengar2004").to_dict("records"):
         name = row["policy"].removeprefix("CMT-")
@@ -167,7 +168,7 @@ def samples() -> Mapping[str, Mapping[Setting, Sample]]:
 
 
 def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str] | None:
-    """Of the reference results: the same point with the closest loss of path 2."""
+    """The reference result of the same point with the closest loss of path 2."""
     assert isinstance(setting, Transfer)
     like = replace(setting, loss_2=0)
     candidates = [

@@ -1,7 +1,7 @@
 """Natarajan, Ekiz, Amer, Iyengar, Stewart: the potentially-failed destination state.
 
-What concurrent transfer loses while a path is failing, and what a state between
-active and inactive gives back.
+The goodput that concurrent transfer loses while a path is failing, and the part that a state
+between active and inactive recovers.
 """
 
 from polypath.papers.natarajan2009.blocking import section_1
@@ -14,7 +14,7 @@ from polypath.papers.natarajan2009.settings import cause, nearest, samples
 from polypath.papers.natarajan2009.shared_bottleneck import section_4
 from polypath.papers.registry import Paper
 
-#: What the package offers; the figures in the order of the report.
+#: The public names; the figures are in the order of the report.
 __all__ = [  # noqa: RUF022 - that order
     "PAPER",
     "section_1",

@@ -1,4 +1,4 @@
-"""Section 1: how a failing path blocks the receive buffer, over time."""
+"""Section 1: blocking of the receive buffer by a failing path, over time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Chart
 
-#: A chunk with its header, bytes: a peer with less room takes none.
+#: Bytes of a chunk with its header: less room in the receive buffer blocks the sender.
 _CHUNK = 1468
-#: What the figure shows, seconds: timeouts after 1, 3, 7 and 15 s.
+#: Time span of the figure, seconds: timeouts occur 1, 3, 7 and 15 s after the failure.
 _SHOWN = (FAILS_AT - 2, FAILS_AT + 22)
 SHOWN = (Failure("CMT-CWND", 5), Failure("CMT-PF-CWND", 5))
 _ACTIVE = 1
@@ -30,8 +30,8 @@ _ACTIVE = 1
 def over_time(result: Result) -> pd.DataFrame:
     """The sender's view, a row for each change: time (s), bytes, and whether it is blocked.
 
-    Columns: time; `peer_rwnd`, what the receive buffer still takes; `in_flight_0`, `in_flight_1`;
-    `blocked`: no room for a chunk there, and nothing outstanding on a path that is active.
+    Columns: time; `peer_rwnd`, the room in the receive buffer; `in_flight_0`, `in_flight_1`;
+    `blocked`: no room for a chunk, and nothing outstanding on a path that is active.
     """
     own = {one.path: one for one in result.series if one.side == "sender"}
     times = np.unique(np.concatenate([one.time for one in own.values()]))
@@ -43,7 +43,7 @@ def over_time(result: Result) -> pd.DataFrame:
         columns[f"in_flight_{path}"] = one.in_flight[place]
         idle |= (one.state[place] == _ACTIVE) & (one.in_flight[place] == 0)
         latest.append(place)
-    # Both paths' samples have the same window: the later sample is the one that holds.
+    # The window belongs to the association: take it from the later sample of both paths.
     stamps = np.stack(
         [one.time[at] for (_, one), at in zip(sorted(own.items()), latest, strict=True)]
     )
@@ -56,7 +56,7 @@ def over_time(result: Result) -> pd.DataFrame:
 
 
 def periods(frame: pd.DataFrame) -> list[tuple[float, float]]:
-    """When it was blocked, from and to, seconds."""
+    """The blocked periods, from and to, seconds."""
     flags = frame["blocked"].to_numpy()
     times = frame["time"].to_numpy()
     edges = np.flatnonzero(np.diff(flags.astype(int), prepend=0, append=0))
@@ -66,7 +66,7 @@ def periods(frame: pd.DataFrame) -> list[tuple[float, float]]:
 
 def _panel(axes: Axes, frame: pd.DataFrame, title: str) -> None:
     last = frame[frame["time"] <= _SHOWN[1]].iloc[[-1]]
-    # Until the edge it stays what it was at the last change.
+    # Extend the last values to the edge of the figure.
     shown = pd.concat([frame[frame["time"].between(*_SHOWN)], last.assign(time=_SHOWN[1])])
     for column, label, colour in (
         ("peer_rwnd", "room in the receive buffer", "0.4"),

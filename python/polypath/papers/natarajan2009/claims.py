@@ -1,4 +1,4 @@
-"""Every statement of the paper, P01 to P10, with how it is judged."""
+"""Every statement of the paper, P01 to P10, with its judgement."""
 
 from polypath.papers.natarajan2009 import congested, failing, growth, lossy
 from polypath.papers.natarajan2009.remarks import REMARKS

@@ -43,7 +43,7 @@ FULL_SEEDS, QUICK_SEEDS = 20, 1
 BYTES = 32 << 20
 #: The tables' loads of path 2, percent.
 TABLE_LOADS = (90, 100)
-#: Table 1: how often two, three, four and five data timeouts of path 2 came in a row.
+#: Table 1: mean numbers of two, three, four and five consecutive data timeouts of path 2.
 TABLE_1: Mapping[tuple[str, int], tuple[float, ...]] = {
     ("CMT-CWND", 90): (3.89, 0.49, 0.20, 0.02),
     ("CMT-PF-CWND", 90): (0.22, 0.07, 0, 0),
@@ -83,7 +83,7 @@ def _grid_6(full: bool) -> Grid:
 
 
 def _grid_tables(full: bool) -> Grid:
-    # Both loads in every report: 56 values stand beside the paper's.
+    # Every report has both loads: 56 values are compared with the paper's.
     pairs = [(LOAD_1, load) for load in TABLE_LOADS]
     return Grid(_points(pairs), FULL_SEEDS if full else QUICK_SEEDS)
 
@@ -105,7 +105,7 @@ def _goodputs(runs: Runs, settings: Sequence[Any]) -> pd.DataFrame:
                 "half_width": estimate.half_width,
                 "time": float(frame[TRANSFER_TIME].mean()),
                 "blocked_time": float(frame["blocked_time"].mean()),
-                # Of its mean transfer time.
+                # From ns-2's mean transfer time.
                 "ns2": BYTES / known.mean if known else None,
                 "ns2_n": known.n if known else 0,
             }
@@ -180,9 +180,9 @@ figure_6 = Figure(
 
 
 def in_a_row(frame: pd.DataFrame) -> list[Interval]:
-    """How often two, three, four and five data timeouts of path 2 came in a row, per transfer.
+    """Numbers of two, three, four and five consecutive data timeouts of path 2, per transfer.
 
-    Three in a row are not two in a row as well.
+    Three in a row do not count as two in a row as well.
     """
     reached = [frame[f"path.1.{name}"].astype(float) for name in _IN_A_ROW]
     longer = [*reached[1:], 0 * reached[0]]
@@ -191,7 +191,7 @@ def in_a_row(frame: pd.DataFrame) -> list[Interval]:
 
 
 def transmissions(frame: pd.DataFrame) -> tuple[Interval, Interval, Interval]:
-    """DATA chunks sent on path 1 and on path 2, retransmissions too; their quotient."""
+    """DATA chunks sent on path 1 and on path 2, retransmissions included; their quotient."""
     first, second = (frame[f"path.{path}.data_sent"].astype(float) for path in (0, 1))
     quotient = ratio(second.tolist(), first.tolist())
     return interval(first), interval(second), quotient
@@ -329,7 +329,7 @@ def _tables_there(source: Source) -> list[int]:
 
 
 def _p08(source: Source) -> Finding:
-    """Two in a row, as the paper counts them; and ten to forty times fewer with CMT-PF."""
+    """Two in a row, as the paper counts them; with CMT-PF at most a tenth of those with CMT."""
     checks, notes = [], []
     for load in _tables_there(source):
         for plain, failed in PAIRS:

@@ -170,7 +170,7 @@ def _p01(source: Source) -> Finding:
 
 
 def _p02(source: Source) -> Finding:
-    """At PMR 0 all alike; then each step of PMR that there is, and the ends."""
+    """All variants are similar at PMR 0; then the highest PMR against PMR 0, for each variant."""
     pmrs = _pmrs(source)
     first = Failure("CMT-CWND", 0)
     alike = [

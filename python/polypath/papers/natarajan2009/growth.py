@@ -1,4 +1,4 @@
-"""Section 3.1: what is sent on a path in the round trips after one timeout, by CMT and CMT-PF."""
+"""Section 3.1: data sent on a path in the round trips after one timeout, by CMT and CMT-PF."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 #: Round trips of both paths, milliseconds.
 QUICK_RTTS, FULL_RTTS = (90, 900), (90, 180, 360, 720, 900)
-#: So many round trips are looked at; slow start lasts longer.
+#: Number of round trips that are examined; slow start lasts longer.
 ROUND_TRIPS = 3
-#: After so many round trips path 2 loses everything, until shortly before its timeout.
+#: Path 2 goes down after this number of round trips, until shortly before its timeout.
 LOSES_AT = 40
 
 
@@ -35,8 +35,8 @@ class Timeout:
     """A transfer with one timeout on path 2: the paper's thought experiment.
 
     Each packet is acknowledged, so that slow start doubles the window each round trip; the receive
-    buffer holds everything; and path 1 is wide enough to take at once what path 2 has lost. Rates
-    go down as round trips go up, so that windows stay the same.
+    buffer holds everything; and path 1 is wide enough to carry all chunks at once that path 2 lost.
+    Rates are inversely proportional to round trips, so that windows stay the same.
     """
 
     variant: str
@@ -67,16 +67,16 @@ class Timeout:
 
     @property
     def lost_at(self) -> float:
-        """When path 2 loses what is on it, seconds."""
+        """Time when path 2 goes down, seconds."""
         return LOSES_AT * self.rtt / 1000
 
     @property
     def lost_for(self) -> float:
-        """How long, seconds: less than the RTO, more than a round trip."""
+        """Duration of the outage, seconds: less than the RTO, more than a round trip."""
         return max(0.95, 1.2 * self.rtt / 1000)
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {"variant": self.variant, "rtt": self.rtt}
 
     def __str__(self) -> str:
@@ -91,12 +91,12 @@ def _grid(full: bool) -> Grid:
 
 @lru_cache(maxsize=16)
 def sent_after(result: Result, setting: Timeout) -> tuple[int, ...]:
-    """Data packets that left on path 2 until n round trips (n = 0, 1, ..) after the timeout.
+    """Data packets sent on path 2 until n round trips (n = 0, 1, ..) after the timeout.
 
-    The timeout is the first instant after the loss at which something leaves on path 2.
+    The timeout is the time of the first packet on path 2 after the outage.
 
     Raises:
-        NotThereError: Nothing left there any more.
+        NotThereError: No packet was sent on path 2 after it.
     """
     packets = result.packets()
     mended = setting.lost_at + setting.lost_for
@@ -105,7 +105,7 @@ def sent_after(result: Result, setting: Timeout) -> tuple[int, ...]:
         raise NotThereError("nothing leaves on path 2 after the loss")
     times = own.loc[own["chunks"].str.contains("DATA"), "time"].to_numpy()
     begin = float(own["time"].iloc[0])
-    # Half a round trip later all that an acknowledgement lets go has left.
+    # Half a round trip later, all packets that an acknowledgement permits have been sent.
     ends = begin + (np.arange(ROUND_TRIPS + 1) + 0.5) * setting.rtt / 1000
     return tuple(int((times <= end).sum()) for end in ends)
 

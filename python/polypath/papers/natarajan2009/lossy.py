@@ -1,4 +1,4 @@
-"""Section 3.1: equal loss on both paths, and path 2 ever longer (Figure 5)."""
+"""Section 3.1: equal loss on both paths, and increasing delays of path 2 (Figure 5)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart
 
 FULL_SEEDS, QUICK_SEEDS = 30, 6
-#: Of the full grid where the delays are equal. With 30 transfers each ratio is known within 2.1 %
-#: and the lowest of ten lay on the border of what counts as equal: eight times as many, fixed
-#: before they were run, make that 0.75 %.
+#: Seeds of the full grid's points with equal delays. With 30 transfers each ratio is known within
+#: 2.1 %, and the lowest of ten was at the limit of what counts as equal. Eight times as many, a
+#: number that was fixed before the runs, reduce that to 0.75 %.
 ALIKE_SEEDS = 240
 QUICK_DELAYS, QUICK_LOSSES = (45, 450), (2, 8)
 #: The paper's figure has RTX-SSTHRESH; the other pair is "not shown due to space constraints".
@@ -123,7 +123,7 @@ figure_5 = Figure(
 
 
 def _p06(source: Source) -> Finding:
-    """Equal delays: alike. The longest path 2: below 1 where most is lost, lower than with less."""
+    """Equal delays: similar. Longest path 2 and highest loss: below 1 and below the others."""
     there = {
         (one.loss, one.delay_2)
         for one in source.settings

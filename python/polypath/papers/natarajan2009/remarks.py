@@ -1,4 +1,4 @@
-"""Why a statement does not hold or stays open, and where paper, ns-2 and polypath differ."""
+"""Reasons why a statement fails or stays open, and where paper, ns-2 and polypath differ."""
 
 REMARKS: dict[str, str] = {
     "P01": (

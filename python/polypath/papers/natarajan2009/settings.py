@@ -1,4 +1,4 @@
-"""What the paper varies: the variant, thresholds, loss, delays, cross-traffic."""
+"""The paper's parameters: the variant, thresholds, loss, delays, cross-traffic."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ LOAD_1 = 70
 #: One-way delays of path 2 in Figure 5, milliseconds.
 DELAYS = (45, 90, 180, 360, 450)
 LOSSES = tuple(range(1, 11))
-#: When path 2 fails, seconds.
+#: Time when path 2 fails, seconds.
 FAILS_AT = 10.0
-#: The cross-traffic has been running for so long when the transfer begins, seconds.
+#: Seconds from the start of the cross-traffic to that of the transfer.
 WARM_UP = 5.0
 _MTU_DATA = delaware.CHUNK
-#: Their far ends are the receiver's.
+#: The links that end at the receiver.
 _LAST_LINKS = ("primary/forward/last", "alternate/forward/last")
-#: Whether every path is confirmed before the first DATA: releases 3.7 and 3.5 of the module.
+#: `transport.path_confirmation` of the releases 3.7 and 3.5 of the module.
 RELEASE_37, RELEASE_35 = "before-data", "off"
 
 
@@ -52,18 +52,18 @@ def policy(variant: str) -> dict[str, str]:
 
 
 def _transport(confirmation: str, **more: Any) -> dict[str, Any]:
-    # The module's send buffer has no end: an application never waits there.
+    # The module's send buffer is unlimited: its application never waits.
     return {"path_confirmation": confirmation, "send_buffer": "4 MB", **more}
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A transfer of which path 2 fails after 10 s (Figure 2), 1 % loss on both paths.
+    """A transfer whose path 2 fails after 10 s (Figure 2), 1 % loss on both paths.
 
-    What is compared is the goodput while the failure is being detected: user data received between
-    the failure and path 2 being inactive, bytes a second; NaN if that did not happen. With the
-    start-up of release 3.5, ns-2's results count what was acknowledged cumulatively at the sender:
-    at PMR 0 half of what had been received.
+    The metric is the goodput during failure detection: user data received between the failure and
+    the time when path 2 becomes inactive, in bytes a second; NaN if it does not. With the start-up
+    of release 3.5, ns-2's results count data that was cumulatively acknowledged at the sender: at
+    PMR 0 half of the data received.
     """
 
     variant: str
@@ -74,7 +74,7 @@ class Failure:
     metric: ClassVar[str] = "goodput_detecting"
 
     def scenario(self) -> Scenario:
-        """The scenario of this point: it ends when the failure should be detected twice over."""
+        """The scenario of this point: it ends after twice the time that detection should take."""
         doublings = 2 ** (self.pmr + 1) - 1
         return delaware.transfer(
             60,
@@ -86,7 +86,7 @@ class Failure:
         )
 
     def observe(self, result: Result) -> dict[str, float]:
-        """The goodput while the failure is being detected, and how long that takes (seconds)."""
+        """The goodput during failure detection, and the duration of the detection (seconds)."""
         changes = result.changes
         failed = changes[
             (changes["side"] == "sender") & (changes["path"] == 1) & (changes["to"] == "inactive")
@@ -110,7 +110,7 @@ class Failure:
         }
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {
             "variant": self.variant,
             "pmr": self.pmr,
@@ -123,7 +123,7 @@ class Failure:
 
 
 def _acknowledged(packets: pd.DataFrame, until: float) -> float:
-    """The highest cumulative ack that has reached the sender by then."""
+    """The highest cumulative ack that has reached the sender by `until`."""
     ends = packets["link"].isin(["primary/back/last", "alternate/back/last"])
     return float(packets.loc[ends & (packets["arrival"] <= until), "cumulative_ack"].max())
 
@@ -150,7 +150,7 @@ class Alone:
         )
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {"variant": "SCTP on path 1", "loss": self.loss, "confirmation": self.confirmation}
 
     def __str__(self) -> str:
@@ -159,7 +159,7 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class Lossy:
-    """A transfer of 8 MB over two paths that lose as much (Figure 5), percent; delay in ms."""
+    """A transfer of 8 MB over two paths with equal loss (Figure 5), percent; delay in ms."""
 
     variant: str
     loss: float
@@ -177,7 +177,7 @@ class Lossy:
         )
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {
             "variant": self.variant,
             "loss": self.loss,
@@ -217,7 +217,7 @@ class Congested:
         )
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {
             "variant": self.variant,
             "load_1": self.load_1,
@@ -234,7 +234,7 @@ _CONFIRMATION = {"rel35": RELEASE_35, "rel37": RELEASE_37}
 
 @cache
 def samples() -> Mapping[str, Mapping[Setting, Sample]]:
-    """ns-2's results; sets of the same point as one."""
+    """ns-2's results, pooled over the sets of a point."""
     found: defaultdict[Setting, list[Sample]] = defaultdict(list)
     for row in reference("natarajan2009").to_dict("records"):
         setting = _setting(row)
@@ -257,16 +257,16 @@ def _setting(row: Mapping[Any, Any]) -> Setting:
 
 
 def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str] | None:
-    """Of the reference results: the same point with the other start-up."""
+    """The reference result of the same point with the other start-up."""
     if isinstance(setting, Failure):
-        # The other release's goodput counts otherwise.
+        # The other release's goodput is counted differently.
         return None
     other = replace(setting, confirmation=RELEASE_35)  # type: ignore[type-var]
     return (other, "with the start-up of release 3.5") if other in known else None
 
 
 def cause(setting: Setting) -> str:
-    """Why our mean and that of ns-2 differ at a point."""
+    """Explains the difference between polypath's and ns-2's mean at a point."""
     if isinstance(setting, Congested):
         return "three runs of ns-2, whose cross-traffic has other dice: its loss differs by more"
     if isinstance(setting, Failure) and setting.confirmation == RELEASE_35:

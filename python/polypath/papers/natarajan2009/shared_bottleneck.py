@@ -18,7 +18,7 @@ from polypath.statistics import interval
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart
 
-#: The senders: profile, congestion control, paths. The first is what one path would take.
+#: The senders: profile, congestion control, paths. The first one, with one path, is the reference.
 SENDERS: dict[str, tuple[str, str, int]] = {
     "one path": ("cmt", "rfc9260", 1),
     "CMT": ("cmt", "rfc9260", 2),
@@ -34,10 +34,10 @@ _PATHS = ("primary", "alternate")
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A sender that never ends: over one bottleneck with a competitor, or over paths of its own.
+    """A transfer that never ends: over one bottleneck with a competitor, or over paths of its own.
 
-    The links have 10 Mbit/s and 90 ms a round trip; 10 % of a shared one is cross-traffic, by which
-    the seeds differ.
+    The links have 10 Mbit/s and round trips of 90 ms; 10 % of the bottlenecks is cross-traffic, by
+    which the seeds differ.
     """
 
     sender: str
@@ -77,7 +77,7 @@ class Meeting:
         )
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {"sender": self.sender, "bottleneck": self.bottleneck}
 
     def __str__(self) -> str:

@@ -1,8 +1,9 @@
 """Qiao and others: the bandwidth differential and the path of fast retransmissions.
 
-Fast retransmission over a slow alternate path (FRtxOnAlt) keeps what follows in the receive buffer
-until that is full; over the same path (FRtxOnSame) it does not. Equation (8) says when it is
-worth it; the policy "receive-buffer" decides by it, which the paper leaves as future work.
+With fast retransmission over a slow alternate path (FRtxOnAlt), later data stays in the receive
+buffer until that is full; over the same path (FRtxOnSame) it does not. Equation (8) is the
+condition under which FRtxOnAlt is faster; the policy "receive-buffer" decides by it, which the
+paper leaves as future work.
 """
 
 from polypath.papers.qiao2008.claims import CLAIMS

@@ -1,4 +1,4 @@
-"""How each statement of the paper is judged. Nothing here is random: one run says everything."""
+"""Judges each statement of the paper. Nothing here is random: one run is enough."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from polypath.papers.verdict import (
 )
 from polypath.statistics import Interval, interval
 
-#: What the paper's digits and the few microseconds of another handshake allow.
+#: Tolerance for the paper's digits and for the few microseconds of another handshake.
 _TO_THE_DIGIT = 0.001
-#: A policy that decides is as good as the better fixed one within this.
+#: Tolerance within which a policy that decides is as good as the better fixed one.
 _AS_GOOD = 0.02
-#: The paper's instants: a hundredth of what it states.
+#: Tolerance for the paper's instants, as a share of the stated value.
 _INSTANT = 0.01
 
 
@@ -93,12 +93,12 @@ def _one(value: float) -> Interval:
 
 
 def _change(value: float) -> Interval:
-    """A quotient, as :func:`polypath.papers.verdict.about` does not have it."""
+    """A quotient as a change, which :func:`polypath.papers.verdict.about` does not compute."""
     return interval([value - 1])
 
 
 def _differences(source: Source, settings: Sequence[Transfer]) -> list[Check]:
-    """Each time as a share of the paper's."""
+    """Checks each time against the paper's."""
     checks = []
     for one in settings:
         theirs = stated()[one.strategy, int(one.primary_rate), int(one.secondary_rate)]
@@ -109,9 +109,9 @@ def _differences(source: Source, settings: Sequence[Transfer]) -> list[Check]:
 
 
 def _table(secondary: int) -> Judge:
-    """The value that is farthest from the table's, of each column.
+    """The value that is farthest from the table's, for each column.
 
-    ns-2's results are those of Debian's release, which heeds Max.Burst otherwise.
+    ns-2's results are those of Debian's release, which applies Max.Burst differently.
     """
 
     def judge(source: Source) -> Finding:
@@ -135,7 +135,7 @@ def _table(secondary: int) -> Judge:
 
 
 def _near(source: Source, secondary: int) -> list[str]:
-    """What hangs on a few microseconds: ours a moment later, and where ties decide."""
+    """Notes on values that depend on microseconds: on a longer primary path, and on ties."""
     notes = []
     if A_MOMENT_LATER.secondary_rate == secondary:
         primary = int(A_MOMENT_LATER.primary_rate)
@@ -211,7 +211,7 @@ def _beside(source: Source, settings: Sequence[Transfer]) -> list[Check]:
 
 
 def _q07(source: Source) -> Finding:
-    """Links whose buffer is smaller than the model supposes are a check of their own."""
+    """Links whose buffer is smaller than the model assumes are a check of their own."""
     if not isinstance(source, Runs):
         raise NotThereError("ns-2's module has no such policy")
     there = set(source.settings)
@@ -255,7 +255,7 @@ def _worst(source: Source, strategy: str, settings: Sequence[Transfer]) -> float
 
 
 def _why_outside(source: Source, links: Sequence[Transfer]) -> list[str]:
-    """Where the policy is not as good: what it chose, and what the others would have given."""
+    """Links at which the policy is worse: its choice, and the times of the fixed policies."""
     notes = []
     for one in links:
         alternate, same, model = (

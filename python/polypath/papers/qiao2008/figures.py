@@ -1,4 +1,4 @@
-"""Tables 1 and 2, equation (8) beside the crossovers, and the policy that decides by it."""
+"""Tables 1 and 2, equation (8) against the crossovers, and the policy that decides by it."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def _table_grid(secondary: int) -> Callable[[bool], Grid]:
 
 
 def percentage(alternate: float, same: float) -> float:
-    """P of equation (9), percent: by how much FRtxOnSame is shorter."""
+    """P of equation (9), percent: the time that FRtxOnSame saves."""
     return 100 * (alternate - same) / alternate
 
 
 def table_rows(runs: Runs, secondary: int) -> pd.DataFrame:
-    """A table with everything beside it; times in seconds, percentages by equation (9).
+    """The rows of a table; times in seconds, percentages by equation (9).
 
-    Columns for each strategy: ours, the paper's (`..._paper`), and, for FRtxOnAlt, those with
-    Max.Burst as Debian's release of the module has it (`FRtxOnAlt_module`; where ties decide,
-    `..._module_tied` has them decided the other way) and ns-2's own (`..._ns2`).
+    Columns for each strategy: polypath's, the paper's (`..._paper`) and ns-2's (`..._ns2`). For
+    FRtxOnAlt also those with Max.Burst as in Debian's release of the module (`FRtxOnAlt_module`);
+    if ties decide, `..._module_tied` breaks them the other way.
     """
     theirs = samples()[WITH_THE_PAPERS_CONSTANTS]
     rows = []
@@ -158,7 +158,7 @@ def model(primary: float, secondary: float) -> BlockingModel:
 
 
 def fills_the_path(setting: Transfer) -> bool:
-    """What the model supposes: the receive buffer holds W, all that slow start has sent.
+    """The model's assumption: the receive buffer holds W, the data that slow start has sent.
 
     The paper (5): "the receive buffer size is large enough to fully use the bandwidth".
     """
@@ -216,7 +216,7 @@ section_5_1 = Figure(
 
 
 def points(strategy: str, links: int) -> list[Transfer]:
-    """Those of both tables, and further links."""
+    """The points of both tables, and of further links."""
     in_tables = [one for secondary in TABLES for one in table(secondary, strategy)]
     return [*in_tables, *further_links(strategy, links)]
 

@@ -1,4 +1,4 @@
-"""What the paper varies: the strategy and the rates of two paths. And links of our own."""
+"""The paper's parameters: the strategy and the rates of two paths; and further links."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from polypath.papers.reference import Sample, reference
 from polypath.papers.runs import Setting
 from polypath.scenario import Scenario
 
-#: The paper's strategies, the policy that decides by equation (8), and one beside them.
+#: The paper's strategies, the policy that decides by equation (8), and a further variant.
 POLICIES = {
     "FRtxOnAlt": "alternate",
     "FRtxOnSame": "hybrid",
     "model": "receive-buffer",
-    # FRtxOnAlt, but new data does not wait for what the alternate path's window holds back.
+    # FRtxOnAlt, but new data does not wait for chunks that the alternate path's window delays.
     "FRtxOnAlt, decoupled": "alternate",
 }
-#: When the sender heeds Max.Burst. The paper's figures are those of a sender that counts its
-#: packets in answer to every SACK; Debian's release of the module does so only after a fast
-#: retransmission, until the limit has been met once.
+#: When the sender applies Max.Burst. The paper's figures are those of a sender that counts its
+#: packets in response to every SACK; Debian's release of the module does so only after a fast
+#: retransmission, until the limit has been reached once.
 PAPERS_RELEASE, DEBIANS_RELEASE = "packet-count", "after-retransmission"
 #: Rates of the primary path in Tables 1 and 2, kbit/s.
 TABLE_1 = (30_000, 25_000, 20_000, 15_000, 10_000, 5000, 2000, 1000, 900, 800, 512, 384, 36)
 TABLE_2 = (30_000, 25_000, 20_000, 15_000, 10_000, 6000, 5100, 5000, 2000, 1000, 512, 384, 36)
 #: Rates of the secondary path, kbit/s, with the primary's.
 TABLES = {36: TABLE_1, 384: TABLE_2}
-#: Chunks of the paper's 20 MB, 1452 bytes of data each: so many give its times.
+#: Chunks of the paper's 20 MB, 1452 bytes of data each: this number gives its times.
 CHUNKS = 13_851
-#: The paper's queues of 50 packets refuse the one that would fill them: so many wait.
+#: Queue limit: the paper's queues of 50 packets drop the packet that would fill them.
 QUEUE = 49
 RECEIVE_BUFFER = 1_000_000
-#: The other links, kbit/s: a packet leaves a host each 12 us.
+#: Rate of the edge links, kbit/s: a host sends a packet every 12 us.
 EDGE = 1_000_000
-#: The transfer begins after so many seconds.
+#: Start of the transfer, seconds.
 START = 5.0
 
 
@@ -80,7 +80,7 @@ class Transfer:
                     "burst_rule": self.burst,
                     "initial_ssthresh": f"{self.ssthresh} B",
                     "receive_buffer": f"{self.receive_buffer} B",
-                    # The module's has no end: the application is never waited for.
+                    # The module's send buffer is unlimited: its application never waits.
                     "send_buffer": "4 MB",
                     "new_data_waits": not self.strategy.endswith("decoupled"),
                 },
@@ -96,7 +96,7 @@ class Transfer:
         )
 
     def labels(self) -> dict[str, Any]:
-        """The columns that say which point it is."""
+        """The columns that identify the point."""
         return {
             "strategy": self.strategy,
             "primary_rate": self.primary_rate,
@@ -125,7 +125,7 @@ class Transfer:
 
 
 def rate(kbits: float) -> str:
-    """A rate as the paper writes it."""
+    """A rate in the paper's notation."""
     return f"{kbits / 1000:g} Mbit/s" if kbits >= 1000 else f"{kbits:g} kbit/s"
 
 
@@ -139,20 +139,20 @@ def table(secondary: int, strategy: str, burst: str = PAPERS_RELEASE) -> list[Tr
     return [Transfer(strategy, primary, secondary, burst) for primary in TABLES[secondary]]
 
 
-#: Where the module's sender meets ties that decide: 40 packets of a burst come from the edge in
-#: the time in which the primary path of 25 Mbit/s sends one, 100 in that of three at 30 Mbit/s, so
-#: one comes to a full queue in the very instant in which another leaves. Which goes first depends
-#: in ns-2 on how doubles round. An edge that is faster by a ten-thousandth lets it come first.
+#: Points of the module's sender at which ties matter: 40 packets of a burst arrive from the edge
+#: while the primary path of 25 Mbit/s sends one, 100 while it sends three at 30 Mbit/s, so a packet
+#: arrives at a full queue at the very instant when another leaves. In ns-2 their order depends on
+#: the rounding of doubles. With an edge that is faster by a ten-thousandth the packet is first.
 TIED = tuple(
     Transfer("FRtxOnAlt", primary, 384, DEBIANS_RELEASE, edge_rate=1.0001 * EDGE)
     for primary in (25_000, 30_000)
 )
-#: The one time of the tables that is not met hangs on 2 us: so much later than another packet has
-#: left the full queue, TSN 1452 comes and takes the place. With a primary path a little longer it
-#: is TSN 1455 that finds one, and the time is the paper's.
+#: The only time of the tables that differs depends on 2 us: TSN 1452 arrives that long after a
+#: packet has left the full queue, and is queued. With a slightly longer primary path TSN 1455 is
+#: queued instead, and the time is the paper's.
 A_MOMENT_LATER = Transfer("FRtxOnAlt", 25_000, 384, primary_delay=50.0015)
 
-#: Links that the paper does not have: how many in the small and in the full grid.
+#: Number of links beyond the paper's in the small and in the full grid.
 QUICK_LINKS, FULL_LINKS = 10, 200
 
 
@@ -176,13 +176,13 @@ def further_links(strategy: str, count: int) -> list[Transfer]:
     ]
 
 
-#: What the reference results are called in a report.
+#: Name of the reference results in a report.
 WITH_THE_PAPERS_CONSTANTS = "ns-2, Debian's release with the papers' constants"
 
 
 @cache
 def samples() -> Mapping[str, Mapping[Setting, Sample]]:
-    """ns-2's results. FRtxOnSame never meets Max.Burst: its point is the same by both rules."""
+    """ns-2's results. FRtxOnSame never reaches Max.Burst: its point is the same by both rules."""
     found: defaultdict[Setting, list[Sample]] = defaultdict(list)
     for row in reference("qiao2008").to_dict("records"):
         burst = DEBIANS_RELEASE if row["policy"] == "FRtxOnAlt" else PAPERS_RELEASE

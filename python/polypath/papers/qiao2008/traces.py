@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart
 
 ALT, SAME = case_study("FRtxOnAlt"), case_study("FRtxOnSame")
-#: A chunk with its header, bytes: a peer with less room takes none.
+#: Bytes of a chunk with its header: less room in the peer's window blocks the sender.
 _CHUNK = 1468
-#: What the figures show, seconds.
+#: Time span of the figures, seconds.
 _SHOWN = (5.9, 9.0)
 
 
 def data(result: Result, link: str) -> pd.DataFrame:
-    """DATA packets that were offered to a link: time, TSN, whether sent again, whether dropped."""
+    """DATA packets offered to a link: time, TSN, whether retransmitted, whether dropped."""
     packets = _packets(result)
     own = packets[(packets["link"] == link) & (packets["chunks"] == "DATA")]
     return pd.DataFrame(
@@ -48,20 +48,20 @@ def _packets(result: Result) -> pd.DataFrame:
 
 
 def events(result: Result) -> dict[str, float]:
-    """The instants that the paper names (seconds), and what it counts.
+    """The instants that the paper names (seconds), and its counts.
 
     A, B: the first and the last packet that slow start loses in the primary's queue. C, E: the
-    first and the last of the fast retransmissions that follow. D: new data leaves again. F: the
-    peer's window, as the sender sees it, has no room for a chunk; NaN if it never happens. The
-    paper's F has the five decimals of ns-2's trace of variables, which has a line for each
-    sample of the round-trip time: F here is the first such sample, `blocked` the instant itself.
+    first and the last of the fast retransmissions that follow. D: new data is sent again. F: the
+    peer's window, as known to the sender, has no room for a chunk; NaN if that never happens. The
+    paper's F is from ns-2's trace of variables, which has a line for each sample of the
+    round-trip time: F is the first such sample, `blocked` the instant itself.
     """
     primary = data(result, "primary/forward")
     secondary = data(result, "secondary/forward")
     again = pd.concat([primary, secondary]).query("retransmission").sort_values("time")
     begins = float(again["time"].iloc[0])
     lost = primary[primary["dropped"] & (primary["time"] < begins)]
-    # One fast retransmission for each of them: the burst ends with the last.
+    # Each of them has one fast retransmission: the burst ends with the last.
     ends = float(again["time"].iloc[len(lost) - 1])
     fresh = primary[~primary["retransmission"] & (primary["time"] > begins)]
     window = _window(result)
@@ -97,14 +97,14 @@ def _window(result: Result) -> pd.DataFrame:
             "time": series.time,
             "cwnd": series.cwnd,
             "peer_rwnd": series.peer_rwnd,
-            # A sample of the round-trip time moves SRTT.
+            # A sample of the round-trip time changes SRTT.
             "sampled": np.diff(series.srtt, prepend=0) != 0,
         }
     )
 
 
 def _sequence(axes: Axes, result: Result, path: str) -> None:
-    """TSNs as they are offered to the bottleneck, those that its queue refuses crossed out."""
+    """Draws the TSNs that are offered to the bottleneck; its queue's drops are crosses."""
     sent = data(result, f"{path}/forward")
     sent = sent[sent["time"].between(*_SHOWN)]
     for kept, label, colour, marker in (

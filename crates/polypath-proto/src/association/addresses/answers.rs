@@ -1,4 +1,4 @@
-//! What the peer tells of its addresses, and the answers (RFC 5061 5.2, 5.3).
+//! The peer's ASCONF requests, and the answers to them (RFC 5061 5.2, 5.3).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,23 +13,23 @@ use crate::wire::{
 };
 use crate::{FourTuple, PathId, Time};
 
-/// Requests of one ASCONF that are looked at; what comes after them is refused.
+/// Most requests processed in one ASCONF; the next one is refused, and with it all after it.
 const MOST_REQUESTS: usize = 24;
 
-/// Bytes of an answer: it fits any path (RFC 5061 5.2 E7).
+/// Most bytes of an ASCONF-ACK, so that it fits any path (RFC 5061 5.2 E7).
 const MOST_BYTES: usize = 1180;
 
-/// Why a request is refused.
+/// Reason to refuse a request.
 enum Refusal {
     Address(AddressRefusal),
-    /// The address is none that can be sent to, or none of the peer's.
+    /// Nothing can be sent to the address, or it is not the peer's.
     Unresolvable,
-    /// RFC 5061 5.2 V2.
+    /// The parameter is unknown: RFC 5061 5.2 V2.
     Unrecognized,
 }
 
 impl Association {
-    /// An ASCONF chunk of the peer.
+    /// Processes an ASCONF chunk of the peer.
     pub(in crate::association) fn handle_asconf(
         &mut self,
         now: Time,
@@ -38,8 +38,9 @@ impl Association {
     ) {
         let authenticated = self.auth.is_some();
         let lookup = asconf.lookup;
-        // RFC 5061 4.1.1: an address of the peer's, or any. Behind a NAT it cannot know what we see, but
-        // it has shown who it is.
+        // RFC 5061 4.1.1: the lookup address is one of the peer's, or the wildcard. Behind a NAT
+        // the peer cannot know the address that this side sees; authentication identifies it
+        // instead.
         let ours = |ip: IpAddr| ip.is_unspecified() || self.knows(ip);
         let named = lookup.is_some_and(|ip| authenticated || ours(ip));
         let named = named && self.state.may_change_addresses();
@@ -48,12 +49,13 @@ impl Association {
             return;
         };
         if asconf.serial != addresses.expected {
-            // 5.2 E2: again, as it was. E5: stale, or from an attacker.
+            // 5.2 E2: repeat the answer unchanged. E5: drop a stale ASCONF or an attacker's.
             match &addresses.answer {
                 Some((serial, answer)) if *serial == asconf.serial => {
                     let answer = answer.clone();
                     self.send_asconf_ack(from, &answer);
-                    // Until the answer comes, no HEARTBEAT may be answered from a new address (5.3 F1).
+                    // Before this answer the peer could not answer a HEARTBEAT from its new address
+                    // (5.3 F1): probe again.
                     let new = self.path_for(&from);
                     let unconfirmed =
                         |path: &PathId| self.paths[path.index()].state() == PathState::Unconfirmed;
@@ -67,8 +69,8 @@ impl Association {
         }
         addresses.expected = asconf.serial.wrapping_add(1);
         let mut answers: Vec<(AsconfItem<'_>, Option<Refusal>)> = Vec::new();
-        // F11: "once a receiver begins failing any ADD or DELETE request, it must fail all subsequent ADD or
-        // DELETE requests contained in that single ASCONF."
+        // F11: "once a receiver begins failing any ADD or DELETE request, it must fail all
+        // subsequent ADD or DELETE requests contained in that single ASCONF."
         let mut failed = false;
         for item in asconf.parameters.iter() {
             let Ok(item) = item else {
@@ -100,7 +102,7 @@ impl Association {
                 refused |= refusal.is_some();
                 let written = match refusal {
                     Some(refusal) => refusal.write(item, p),
-                    // A7: behind a refusal, what was granted is said.
+                    // A7: after a refusal, report successes explicitly.
                     None if refused => p.success(item.correlation),
                     None => Ok(()),
                 };
@@ -119,7 +121,7 @@ impl Association {
         self.send_asconf_ack(from, &raw);
     }
 
-    /// RFC 5061 5.2 E6: to where the ASCONF came from.
+    /// Sends the ASCONF-ACK to the source of the ASCONF (RFC 5061 5.2 E6).
     fn send_asconf_ack(&mut self, to: FourTuple, raw: &[u8]) {
         let header = self.reply_header(self.peer_tag);
         let mut buf = vec![0; MOST_BYTES + 64];
@@ -133,7 +135,7 @@ impl Association {
         self.reply(to, buf);
     }
 
-    /// An address of the peer's.
+    /// Whether a path leads to this address.
     pub(in crate::association) fn knows(&self, ip: IpAddr) -> bool {
         self.paths.iter().any(|p| p.is_to(ip))
     }
@@ -190,7 +192,7 @@ impl Association {
                 self.grant_wish(now);
                 Ok(())
             }
-            // An answer is no request.
+            // These are answers, not requests.
             AsconfParameter::Error(_) | AsconfParameter::Success | AsconfParameter::Unknown => {
                 Err(Refusal::Unrecognized)
             }
@@ -214,7 +216,7 @@ impl Association {
         if self.is_peer_address(ip) { Ok(()) } else { Err(shortage) }
     }
 
-    /// The peer has asked to be sent to an address, which has been confirmed since, perhaps.
+    /// Makes the address that the peer has requested the primary, once a path to it is confirmed.
     pub(in crate::association) fn grant_wish(&mut self, now: Time) {
         let Some(wished) = self.addresses.as_ref().and_then(|a| a.wished) else { return };
         let fits = |p: &&crate::path::Path| p.is_to(wished) && p.state() != PathState::Unconfirmed;
@@ -228,7 +230,7 @@ impl Association {
 
 impl Refusal {
     fn write(&self, item: &AsconfItem<'_>, p: &mut AsconfWriter<'_>) -> Result<(), DoesNotFit> {
-        // Long ones are not repeated.
+        // Long parameters are cut off.
         let raw = item.raw.get(..item.raw.len().min(64)).unwrap_or_default();
         p.refusal(item.correlation, |c| match self {
             Self::Address(refusal) => c.address_refused(*refusal, raw),

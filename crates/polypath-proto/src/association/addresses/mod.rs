@@ -1,13 +1,15 @@
-//! Addresses that come and go (RFC 5061): what this side tells by ASCONF chunks, and what the peer does.
+//! Dynamic addresses (RFC 5061): the ASCONF chunks of both sides.
 //!
-//! The endpoint says which local addresses there are; an association whose sides have agreed on it tells the
-//! peer the difference to what the peer knows, one ASCONF at a time ([`requests`]). [`answers`] has what the
-//! peer tells. [`paths`] brings paths and takes them away.
+//! The endpoint supplies the local addresses. If both sides have agreed on the extension, the
+//! association announces changes to the peer, one ASCONF at a time ([`requests`]). [`answers`]
+//! processes the peer's ASCONFs. [`paths`] adds and removes paths.
 //!
-//! A path from a new address sends nothing but ASCONF before the peer has acknowledged the address (5.3 F1);
-//! a path to a new address of the peer carries no data before it has answered a HEARTBEAT (F14), so that
-//! nobody can point the association at others. A peer that has been told no address, because there was but
-//! one, may see it through a NAT: then the wildcard stands for whatever the peer sees (4.2.1, 4.2.2).
+//! A path from a new local address sends nothing but ASCONF before the peer has acknowledged the
+//! address (5.3 F1). A path to a new address of the peer carries no data before it has answered a
+//! HEARTBEAT (F14), so that an attacker cannot direct the association at a third host. If the
+//! handshake listed no local address because there was only one, the peer may see it through a NAT:
+//! requests then use the wildcard, which means the source address that the peer sees (4.2.1,
+//! 4.2.2).
 
 mod answers;
 mod paths;
@@ -31,40 +33,43 @@ use crate::{Extension, FourTuple, PathId, Time, Tsn};
 
 use requests::Ours;
 
-/// What both sides have told each other.
+/// Address state of both sides.
 #[derive(Debug)]
 pub(super) struct Addresses {
-    /// Local addresses that the peer knows.
+    /// Local addresses that the peer has learned: from the handshake, an acknowledged ASCONF, or by
+    /// sending to them.
     told: Vec<IpAddr>,
-    /// Those that the host had at the beginning and that the association does not use, where they are followed.
+    /// Addresses that the host had at the start and the association does not use, if it follows the
+    /// host's addresses.
     idle: Vec<IpAddr>,
-    /// It was told none in the handshake: it knows what it has seen.
+    /// The handshake listed no local address: the peer knows only the one it saw.
     unlisted: bool,
-    /// The number of the next ASCONF.
+    /// Serial number of the next ASCONF.
     next: u32,
     correlation: u32,
     ours: Option<Ours>,
-    /// Addresses that the peer has refused to take or to let go.
+    /// Addresses whose addition or deletion the peer has refused.
     refused: Vec<IpAddr>,
-    /// It does not understand changes, or nothing of this (5.3 F3a, 5.1 A9).
+    /// The peer does not support address changes, or ASCONF at all (5.3 F3a, 5.1 A9).
     deaf: bool,
-    /// It does not understand that it is to change its primary path (F3b).
+    /// The peer does not support changes of its primary path (F3b).
     keeps_primary: bool,
-    /// The address that the peer is to send to.
+    /// Local address that the peer is to use as its primary; `None` once it has answered.
     primary: Option<IpAddr>,
-    /// The number of the peer's next ASCONF.
+    /// Serial number of the peer's next ASCONF.
     expected: u32,
-    /// The last ASCONF-ACK, with its number.
+    /// The last ASCONF-ACK, with its serial number.
     answer: Option<(u32, Bytes)>,
-    /// The address that the peer wants to be sent to, once it is confirmed.
+    /// Address that the peer has requested as this side's primary, until it is confirmed.
     wished: Option<IpAddr>,
 }
 
 impl Association {
-    /// Both sides' first TSNs are known: ASCONFs are counted from there (RFC 5061 5.1 A2).
+    /// Initialises the address state from both initial TSNs, where the serial numbers begin (RFC
+    /// 5061 5.1 A2).
     pub(super) fn start_addresses(&mut self, peer_initial: Tsn) {
         let agreed = self.extensions.contains(Extension::DynamicAddresses);
-        // A side that accepts has its paths a moment later.
+        // The accepting side calls this again once it has its paths.
         let Some(path) = self.paths.get(self.primary.index()) else { return };
         let (local, remote) = (path.local(), path.remote().ip());
         let listed: Vec<IpAddr> = init::listed(&self.shared, remote).copied().collect();
@@ -88,7 +93,7 @@ impl Association {
         });
     }
 
-    /// The endpoint has other addresses now. While the handshake lasts, the old ones hold.
+    /// Adopts the endpoint's new addresses, after the handshake if it is still going on.
     pub(crate) fn set_shared(&mut self, now: Time, shared: Arc<Shared>) {
         if self.is_opening() {
             self.shared_later = Some(shared);
@@ -98,7 +103,7 @@ impl Association {
         if let (Some(there), Some(addresses)) =
             (&self.shared.config.host_addresses, &mut self.addresses)
         {
-            // One that comes again is new.
+            // An address that the host regains counts as new.
             addresses.idle.retain(|ip| there.contains(ip));
         }
         if self.addresses.is_none() || !self.state.is_synchronised() {
@@ -113,16 +118,17 @@ impl Association {
         }
     }
 
-    /// The peer sends to this local address: it knows it, whatever is listed by now.
+    /// Records a local address that the peer has sent to, listed or not.
     pub(super) fn peer_knows(&mut self, local: IpAddr) {
         if let Some(addresses) = self.addresses.as_mut().filter(|a| !a.told.contains(&local)) {
             addresses.told.push(local);
-            // It was told several.
+            // It uses a second address, so it knows more than the one it saw first.
             addresses.unlisted = false;
         }
     }
 
-    /// What waits for its acknowledgement left from an address that has gone: it leaves again.
+    /// Retransmits the outstanding ASCONF at once if the host has lost the address it was sent
+    /// from.
     fn hasten_asconf(&mut self, now: Time) {
         let Some(ours) = self.addresses.as_ref().and_then(|a| a.ours.as_ref()) else { return };
         let away = !self.is_here(self.paths[ours.path.index()].local());
@@ -131,7 +137,7 @@ impl Association {
         }
     }
 
-    /// The handshake is complete.
+    /// The handshake is complete: adopt new addresses that arrived during it, and announce them.
     pub(super) fn take_shared(&mut self, now: Time) {
         if let Some(shared) = self.shared_later.take() {
             self.shared = shared;
@@ -139,8 +145,9 @@ impl Association {
         self.advance_addresses(now);
     }
 
-    /// A packet that came over no path may bring an ASCONF from a new address (RFC 5061 5.2). The tag has
-    /// found the association; nothing else in the packet is looked at.
+    /// Processes the ASCONFs in a packet that matches no path: it may be from a new address (RFC
+    /// 5061 5.2). The verification tag has identified the association; other chunks are ignored.
+    /// True if there was an ASCONF.
     #[cold]
     pub(super) fn handle_from_nowhere(
         &mut self,
@@ -171,19 +178,20 @@ impl Association {
                     any = true;
                     self.handle_asconf(now, from, &asconf);
                 }
-                // Others send it with a SACK before it.
+                // Some stacks bundle a SACK before it.
                 Some(_) => {}
                 None => return any,
             }
         }
     }
 
-    /// The instant at which T-4 RTO expires.
+    /// Deadline of the T-4 RTO timer.
     pub(super) fn addresses_timeout(&self) -> Option<Time> {
         self.addresses.as_ref()?.ours.as_ref().map(|ours| ours.timer)
     }
 
-    /// T-4 RTO has expired (RFC 5061 5.1 B1 to B5): the same chunk again, over another path if there is one.
+    /// T-4 RTO has expired (RFC 5061 5.1 B1 to B5): retransmit the chunk, over another path if
+    /// there is one.
     pub(super) fn handle_addresses_timeout(&mut self, now: Time) {
         let Some(addresses) = &mut self.addresses else { return };
         if addresses.ours.as_ref().is_none_or(|ours| ours.timer > now) {
@@ -207,7 +215,8 @@ impl Association {
         self.control.push(path, Control::Asconf(raw));
     }
 
-    /// An unconfirmed path has a state of its own, which errors do not change.
+    /// Counts an unanswered ASCONF as an error, on an unconfirmed or removed path for the
+    /// association alone: errors do not change those states.
     fn count_asconf_error(&mut self, now: Time, path: PathId) {
         let state = self.paths[path.index()].state();
         if !matches!(state, PathState::Unconfirmed | PathState::Removed) {
@@ -224,7 +233,7 @@ impl Association {
         }
     }
 
-    /// The peer has said that it does not know ASCONF chunks (RFC 5061 5.1 A9).
+    /// The peer has reported that it does not recognise ASCONF chunks (RFC 5061 5.1 A9).
     pub(super) fn asconf_unknown(&mut self) {
         if let Some(addresses) = &mut self.addresses {
             addresses.deaf = true;
@@ -233,8 +242,8 @@ impl Association {
         }
     }
 
-    /// No ASCONF is under way, and the peer knows no address of any path: nothing may leave any more (RFC 5061
-    /// 5.3 F1).
+    /// Ends the association if no ASCONF is outstanding and the peer knows the local address of no
+    /// path: nothing may be sent any more (RFC 5061 5.3 F1).
     fn end_if_cut_off(&mut self) {
         let asks = self.addresses.as_ref().is_some_and(|a| a.ours.is_some());
         let usable = |p: &Path| p.state() != PathState::Removed && !self.is_untold(p.id());
@@ -243,7 +252,7 @@ impl Association {
         }
     }
 
-    /// An ASCONF-ACK that answers nothing that was ever sent (RFC 5061 5.3 F0).
+    /// Aborts after an ASCONF-ACK with a serial number that was never sent (RFC 5061 5.3 F0).
     fn refuse_asconf_ack(&mut self) {
         let cause = OwnedCause::AddressRefused(AddressRefusal::IllegalAck, Bytes::new());
         self.send_abort(Some(cause));

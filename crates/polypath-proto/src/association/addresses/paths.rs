@@ -1,4 +1,4 @@
-//! Paths that come and go with their addresses.
+//! Adding and removing paths when addresses change.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,8 +11,9 @@ use crate::policy::retransmission::LossCause;
 use crate::{FourTuple, PathId, Time};
 
 impl Association {
-    /// Paths from a new local address: to the peer's addresses that are reached from there, or to the one
-    /// in use. Only ASCONF may leave on them for now (RFC 5061 5.3 F1).
+    /// Adds paths from a new local address to those of the peer's addresses that the routes reach
+    /// from it, or else to the one in use. Only ASCONF may be sent on them for now (RFC 5061 5.3
+    /// F1).
     pub(super) fn add_paths_from(&mut self, now: Time, local: IpAddr) {
         let shared = std::sync::Arc::clone(&self.shared);
         let config = &shared.config;
@@ -33,7 +34,8 @@ impl Association {
                 any |= self.add_path(now, local, *remote).is_some();
             }
         }
-        // Not the nearest one to any; but not where the host knows that no way leads.
+        // The routes prefer this address for none of them: add one path all the same, but only to a
+        // remote address that has a route from it.
         remotes.retain(|r| shared.config.routes.local_for(r.ip(), 0, &[local]).is_some());
         if !any {
             let other = remotes.iter().find(|r| r.ip() == current.ip()).or_else(|| remotes.first());
@@ -47,7 +49,8 @@ impl Association {
         }
     }
 
-    /// True if addresses of the peer that nothing reached are reached from a new local one.
+    /// Adds paths from a new local address to the peer's addresses that had none; true if it added
+    /// any.
     fn reach_from(&mut self, now: Time, local: IpAddr) -> bool {
         let shared = std::sync::Arc::clone(&self.shared);
         let locals = &shared.config.addresses;
@@ -64,9 +67,9 @@ impl Association {
         any
     }
 
-    /// There is no path to this address of the peer. Where addresses come and go, there may be one later.
+    /// Stores an address of the peer that has no path: a local address added later may reach it.
     pub(in crate::association) fn remember_pathless(&mut self, remote: SocketAddr) {
-        // As many as a handshake lists at most.
+        // The most addresses that a handshake lists.
         const MOST: usize = 65;
         if !self.is_peer_address(remote.ip()) && self.pathless.len() < MOST {
             self.pathless.push(remote);
@@ -74,7 +77,7 @@ impl Association {
         }
     }
 
-    /// True if it was an address of the peer without a path.
+    /// Drops an address of the peer that has no path; false if it was not stored.
     pub(super) fn forget_pathless(&mut self, ip: IpAddr) -> bool {
         let before = self.pathless.len();
         self.pathless.retain(|remote| remote.ip() != ip);
@@ -83,7 +86,7 @@ impl Association {
         gone
     }
 
-    /// The host has this address, as far as the endpoint has been told.
+    /// Whether the host has this local address, according to the endpoint's configuration.
     pub(in crate::association) fn is_here(&self, local: IpAddr) -> bool {
         let config = &self.shared.config;
         match &config.host_addresses {
@@ -92,8 +95,8 @@ impl Association {
         }
     }
 
-    /// No path is from an address that the host still has: there are some from new ones then, although the
-    /// peer cannot be told of them yet.
+    /// If the host has lost the local addresses of all paths, adds paths from new ones, although
+    /// they cannot be announced to the peer yet.
     pub(super) fn find_source(&mut self, now: Time) {
         let there = |p: &Path| p.state() != PathState::Removed;
         if self.paths.iter().any(|p| there(p) && self.is_here(p.local())) {
@@ -102,7 +105,7 @@ impl Association {
         self.wanted_addresses().into_iter().for_each(|ip| self.add_paths_from(now, ip));
     }
 
-    /// The peer knows a local address now: the paths from it are asked whether they work.
+    /// The peer has learned a local address: probe the paths from it.
     pub(super) fn open_paths_from(&mut self, now: Time, local: IpAddr) {
         for path in self.paths.iter_mut().filter(|p| p.is_from(local)) {
             if path.state() == PathState::Unconfirmed {
@@ -111,8 +114,8 @@ impl Association {
         }
     }
 
-    /// A local address goes. Remote addresses that were reached from there alone are from now on reached
-    /// from another one.
+    /// Removes the paths from a local address. Remote addresses that only this one reached get a
+    /// path from another one.
     pub(super) fn remove_paths_from(&mut self, now: Time, local: IpAddr) {
         let gone: Vec<PathId> =
             self.paths.iter().filter(|p| p.is_from(local)).map(|p| p.id()).collect();
@@ -126,14 +129,15 @@ impl Association {
         }
     }
 
-    /// An address of the peer's goes.
+    /// Removes the paths to an address of the peer.
     pub(in crate::association) fn remove_paths_to(&mut self, now: Time, remote: IpAddr) {
         let gone: Vec<PathId> =
             self.paths.iter().filter(|p| p.is_to(remote)).map(|p| p.id()).collect();
         self.remove_paths(now, &gone);
     }
 
-    /// Their data goes elsewhere; their numbers are free for other paths. The last path stays.
+    /// Marks outstanding data of these paths lost, so that other paths retransmit it, and frees
+    /// their ids for new paths. Does nothing if no other path would remain.
     fn remove_paths(&mut self, now: Time, gone: &[PathId]) {
         let stays = |p: &Path| p.state() != PathState::Removed && !gone.contains(&p.id());
         if !self.paths.iter().any(stays) {
@@ -163,8 +167,9 @@ impl Association {
         }
         self.choose_current(now);
         self.update_largest_payload();
-        // One of those that never answered has to: without heartbeats, or after its last probe, nothing else
-        // probes it. During the handshake, RFC 9260 5.1 C: "MUST NOT send any other packets to the peer".
+        // If no remaining path may carry data, probe the unconfirmed ones: without heartbeats, or
+        // after their last probe, nothing else does. During the handshake, RFC 9260 5.1 C: "MUST
+        // NOT send any other packets to the peer".
         if self.state.is_synchronised() && !self.paths.iter().any(|p| self.may_carry(p.id())) {
             for path in (0..self.paths.len() as u8).map(PathId) {
                 let asks = self.paths[path.index()].state() == PathState::Unconfirmed
@@ -177,8 +182,8 @@ impl Association {
         self.end_confirmation(now);
     }
 
-    /// The association is ending, and the peer is told of no more changes: it ends over the addresses that are
-    /// there.
+    /// Removes the paths from addresses that the host has lost. The association is ending and
+    /// announces no more changes to the peer.
     pub(super) fn leave_gone_addresses(&mut self, now: Time) {
         let mut gone: Vec<IpAddr> = Vec::new();
         for path in self.paths.iter().filter(|p| p.state() != PathState::Removed) {
@@ -189,7 +194,7 @@ impl Association {
         gone.into_iter().for_each(|ip| self.remove_paths_from(now, ip));
     }
 
-    /// Some path that is there, an active one if there is.
+    /// A path that is not removed, preferably an active one.
     pub(in crate::association) fn stand_in(&self) -> PathId {
         let there = |state: PathState| self.paths.iter().find(|p| p.state() == state);
         let best = there(PathState::Active)
@@ -199,17 +204,18 @@ impl Association {
         best.map_or(self.primary, |p| p.id())
     }
 
-    /// A local address that this host has, and that the peer is not being told to forget; any, if addresses do
-    /// not come and go.
+    /// Whether a local address remains: the host has it, and no outstanding ASCONF deletes it.
+    /// Always true without dynamic addresses.
     pub(in crate::association) fn stays(&self, local: IpAddr) -> bool {
         self.addresses.as_ref().is_none_or(|a| {
             self.is_here(local) && !a.ours.as_ref().is_some_and(|ours| ours.deletes(local))
         })
     }
 
-    /// An ABORT with a reflected tag says that the peer does not know the address that it saw, or was sent to:
-    /// packets that were on their way when an address went are strangers' to it (RFC 5061 5.3.1). Where it
-    /// concerns an address that stays, the path is given up; only the last one ends the association.
+    /// True if an ABORT with a reflected tag must not end the association. It means that the peer
+    /// does not know one of the packet's addresses: packets in flight when an address was removed
+    /// are out of the blue to it (RFC 5061 5.3.1). If the local address remains, the path is given
+    /// up; without another active path the ABORT ends the association.
     pub(in crate::association) fn is_abort_of_a_change(&mut self, from: &FourTuple) -> bool {
         if self.addresses.is_none() {
             return false;
@@ -226,14 +232,15 @@ impl Association {
         true
     }
 
-    /// Data may go there: it has been shown to reach the peer, and is still there.
+    /// Whether the path may carry data: it is confirmed and not removed.
     pub(in crate::association) fn may_carry(&self, path: PathId) -> bool {
         let state = self.paths[path.index()].state();
         !matches!(state, PathState::Unconfirmed | PathState::Removed)
     }
 
-    /// SACKs and DATA may leave there: not to an address that has yet to be confirmed (RFC 9260 5.4),
-    /// nor from one that has (RFC 5061 5.3 F1).
+    /// Whether SACKs and DATA may be sent on the path: neither to an address that has yet to be
+    /// confirmed (RFC 9260 5.4), nor from one that the peer has yet to acknowledge (RFC 5061 5.3
+    /// F1).
     pub(in crate::association) fn may_answer(&self, path: PathId) -> bool {
         match self.addresses {
             None => self.is_ns2() || self.is_confirmed(path),
@@ -241,20 +248,22 @@ impl Association {
         }
     }
 
-    /// The chunk must not be sent to the path's address, which has yet to be confirmed (RFC 9260 5.4).
+    /// Whether the chunk must not be sent to the path's address, which has yet to be confirmed (RFC
+    /// 9260 5.4).
     pub(in crate::association) fn is_forbidden(&self, path: PathId, control: &Control) -> bool {
         !control.verifies() && !self.is_ns2() && !self.is_confirmed(path)
     }
 
-    /// The peer does not know yet that this path's address is ours.
+    /// Whether the peer has yet to acknowledge the path's local address.
     pub(in crate::association) fn is_untold(&self, path: PathId) -> bool {
         let p = &self.paths[path.index()];
-        // Asked for every packet: the rest concerns few.
+        // This runs for every packet; the checks below concern few.
         if p.state() != PathState::Unconfirmed {
             return false;
         }
         let Some(addresses) = &self.addresses else { return false };
-        // Of an endpoint that is bound to all addresses, any may be the source; but one that is to be told.
+        // An endpoint bound to all addresses may send from any of them, unless it announces the
+        // host's addresses.
         let config = &self.shared.config;
         let any = config.addresses.iter().any(IpAddr::is_unspecified);
         (!any || config.host_addresses.is_some())
@@ -262,8 +271,8 @@ impl Association {
             && !addresses.idle.contains(&p.local())
     }
 
-    /// Where something goes that was meant for `path`: elsewhere, if that is gone. `None` if there is
-    /// nothing that it may leave on.
+    /// The path for a packet meant for `path`: another one if that is removed or must not be used.
+    /// `None` if there is no usable path.
     pub(in crate::association) fn redirected(&self, path: PathId) -> Option<PathId> {
         let usable = |path: &PathId| {
             self.paths[path.index()].state() != PathState::Removed

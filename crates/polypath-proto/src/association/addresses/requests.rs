@@ -1,4 +1,4 @@
-//! What this side tells of its addresses (RFC 5061 5.1), and the peer's answers.
+//! This side's ASCONF requests (RFC 5061 5.1), and the peer's answers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,18 +15,18 @@ use crate::wire::{
 };
 use crate::{AddressError, FourTuple, PathId, Time, VerificationTag};
 
-/// Requests in one ASCONF, so that it and its answer fit any packet.
+/// Most requests in one ASCONF, so that it and its answer fit any packet.
 const MOST_REQUESTS: usize = 8;
 
-/// The ASCONF that waits for its acknowledgement.
+/// The outstanding ASCONF.
 #[derive(Debug)]
 pub(in crate::association) struct Ours {
     serial: u32,
-    /// With their correlation IDs.
+    /// Correlation ID, change and address of each request.
     requests: Vec<(u32, AddressChange, IpAddr)>,
-    /// The whole chunk; it does not change any more.
+    /// The whole chunk, which retransmissions repeat unchanged.
     pub(super) raw: Bytes,
-    /// The one address that it may leave from, if a wildcard stands for it.
+    /// The only address that it may be sent from, if the wildcard means it.
     source: Option<IpAddr>,
     pub(super) path: PathId,
     /// T-4 RTO.
@@ -56,11 +56,11 @@ const fn type_of(change: AddressChange) -> u16 {
 
 impl Association {
     /// Asks the peer to send to this local address (`SCTP_SET_PEER_PRIMARY_ADDR` of RFC 6458 8.3.6;
-    /// RFC 5061 4.2.4). [`Event::LocalAddress`] tells what became of it.
+    /// RFC 5061 4.2.4). [`Event::LocalAddress`] reports the outcome.
     ///
     /// # Errors
     ///
-    /// See [`AddressError`]; nothing was asked for.
+    /// See [`AddressError`]; no request is sent then.
     pub fn set_peer_primary(&mut self, now: Time, local: IpAddr) -> Result<(), AddressError> {
         let remote = self.paths[self.current.index()].remote().ip();
         let known = init::usable(&self.shared, remote).any(|ip| *ip == local);
@@ -76,8 +76,7 @@ impl Association {
         Ok(())
     }
 
-    /// Local addresses that the peer knows, or is being told; those of the paths, if the two sides have not
-    /// agreed on addresses that come and go.
+    /// Local addresses that the peer has learned; without dynamic addresses, those of the paths.
     pub fn local_addresses(&self) -> Vec<IpAddr> {
         match &self.addresses {
             Some(addresses) => addresses.told.clone(),
@@ -93,8 +92,9 @@ impl Association {
         }
     }
 
-    /// Local addresses that the peer should know. Where the host's are followed: those that it knows and that are
-    /// still there, and what has come since, if the routes take it towards the peer.
+    /// Local addresses that the peer should know. If the association follows the host's addresses:
+    /// the announced ones that the host still has, and new ones that the routes use as source
+    /// towards the peer.
     pub(super) fn wanted_addresses(&self) -> Vec<IpAddr> {
         let config = &self.shared.config;
         let (Some(there), Some(addresses)) = (&config.host_addresses, &self.addresses) else {
@@ -108,14 +108,14 @@ impl Association {
             .collect()
     }
 
-    /// Of the host's addresses, the routes take this one towards the peer.
+    /// Whether the routes choose this one of the host's addresses as source towards the peer.
     pub(crate) fn is_routed(&self, local: IpAddr, there: &[IpAddr]) -> bool {
         let routes = &self.shared.config.routes;
         let leads = |p: &Path| routes.source_for(p.remote().ip(), there) == Some(local);
         self.paths.iter().any(|p| p.state() != PathState::Removed && leads(p))
     }
 
-    /// Tells the peer what has changed, unless something waits for its acknowledgement.
+    /// Announces changed addresses to the peer, unless an ASCONF is outstanding.
     pub(in crate::association) fn advance_addresses(&mut self, now: Time) {
         let Some(addresses) = &self.addresses else { return };
         if !self.state.is_synchronised() || !self.state.may_send_data() {
@@ -132,20 +132,21 @@ impl Association {
         let mut deletes: Vec<IpAddr> =
             told.iter().filter(|ip| !wanted.contains(ip)).filter(open).copied().collect();
         if addresses.unlisted {
-            // The packet's source says which.
+            // The wildcard means the packet's source, hence one address.
             adds.truncate(1);
         } else {
             adds.truncate(MOST_REQUESTS / 2);
         }
         deletes.truncate(MOST_REQUESTS / 2);
-        // What is refused now may be asked for when it has come and gone again.
+        // Drop the refusals of changes that are no longer due: the same change may be requested
+        // again later.
         let refused: Vec<IpAddr> = addresses
             .refused
             .iter()
             .filter(|ip| wanted.contains(ip) != told.contains(ip))
             .copied()
             .collect();
-        // RFC 5061 5.3 F5: one address stays; the others go when there is a new one.
+        // RFC 5061 5.3 F5: never delete the last address before there is a new one.
         let stays = told.iter().any(|ip| wanted.contains(ip)) || !adds.is_empty();
         if !stays {
             deletes.clear();
@@ -154,7 +155,7 @@ impl Association {
         if let Some(addresses) = &mut self.addresses {
             addresses.refused = refused;
         }
-        // From an address that comes, so that there is something left when the others go.
+        // Add paths from new addresses first, so that some remain when the others are removed.
         for ip in &adds {
             self.add_paths_from(now, *ip);
         }
@@ -192,14 +193,14 @@ impl Association {
         addresses.correlation = first.wrapping_add(requests.len() as u32);
         let numbered: Vec<(u32, AddressChange, IpAddr)> =
             requests.iter().zip(0..).map(|((c, ip), i)| (first.wrapping_add(i), *c, *ip)).collect();
-        // One that the peer knows, and that does not go if that can be.
+        // An address that the peer knows, preferably one that this ASCONF does not delete.
         let goes = |ip: &IpAddr| requests.contains(&(AddressChange::Deleted, *ip));
         let told = &addresses.told;
         let lookup = told.iter().find(|ip| !goes(ip)).or_else(|| told.first()).copied();
-        // Where the peer may see others, the packet's source stands for the address that comes, and for all
-        // that go if it alone remains.
+        // If the peer may see another address, the wildcard means the packet's source: it replaces
+        // the address to add, and all addresses to delete if the source alone remains.
         let added = requests.iter().find(|(c, _)| *c == AddressChange::Added).map(|(_, ip)| *ip);
-        // From one that reaches nothing yet no packet comes.
+        // No packet can be sent from an address without a path.
         let reaches = |ip: &IpAddr| self.paths.iter().any(|p| p.is_from(*ip));
         let added = added.filter(|ip| addresses.unlisted && reaches(ip));
         let mut remaining: Vec<IpAddr> = told.iter().filter(|ip| !goes(ip)).copied().collect();
@@ -255,14 +256,15 @@ impl Association {
         self.control.push(path, Control::Asconf(raw));
     }
 
-    /// Where an ASCONF goes: never from an address that it deletes (RFC 5061 5.3 F6); from the new one, if
-    /// the wildcard stands for it; where new data goes, otherwise. Another path than `old`, if there is one.
+    /// The path for an ASCONF: never from an address that it deletes (RFC 5061 5.3 F6); from the
+    /// new address if the wildcard means it; otherwise the path for new data. Avoids `old` if
+    /// there is another one.
     pub(super) fn path_for_asconf(&self, old: Option<PathId>) -> PathId {
         let Some(addresses) = &self.addresses else { return self.current };
         let Some(ours) = &addresses.ours else { return self.current };
         let goes = |ip| ours.deletes(ip);
-        // The wildcard may have to stand for another address, if this one has gone meanwhile: what follows
-        // sets it right.
+        // If the host has lost this address meanwhile, the wildcard may mean another one; a
+        // later ASCONF corrects that.
         let source = ours.source.filter(|source| self.is_here(*source));
         let fits = |p: &&Path| {
             p.state() != PathState::Removed
@@ -278,7 +280,7 @@ impl Association {
         self.paths.iter().filter(fits).min_by_key(rank).map_or(self.current, |p| p.id())
     }
 
-    /// RFC 5061 5.1 A5 to A8.
+    /// Processes an ASCONF-ACK (RFC 5061 5.1 A5 to A8).
     pub(in crate::association) fn handle_asconf_ack(
         &mut self,
         now: Time,
@@ -321,11 +323,12 @@ impl Association {
         }
         let mut news = Vec::new();
         for (at, (_, change, ip)) in ours.requests.iter().enumerate() {
-            // A7, A8: what stands behind a refusal was refused too, unless the peer says otherwise.
+            // A7, A8: requests after a refused one were refused too, unless the peer reports
+            // otherwise.
             let granted = outcomes[at].unwrap_or(at < failed_from);
             match (change, granted) {
                 (AddressChange::Added, true) => addresses.told.push(*ip),
-                // Whatever the peer makes of it, this side uses it no more.
+                // This side no longer uses the address, granted or not.
                 (AddressChange::Deleted, _) => addresses.told.retain(|told| told != ip),
                 (AddressChange::Primary, _) => {
                     addresses.primary.take_if(|wanted| wanted == ip);
@@ -335,7 +338,7 @@ impl Association {
             news.push((*change, *ip, granted));
         }
         if self.paths[ours.path.index()].state() == PathState::Unconfirmed {
-            // The path has shown that it works, both ways, if the answer came back over it.
+            // An answer over the path of the ASCONF shows that the path works in both directions.
             let p = &self.paths[ours.path.index()];
             if p.local() == from.local.ip() && p.remote().ip() == from.remote.ip() {
                 self.confirm(now, ours.path);

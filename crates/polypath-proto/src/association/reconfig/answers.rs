@@ -1,4 +1,4 @@
-//! What the peer asks for (RFC 6525 5.2).
+//! The peer's requests (RFC 6525 5.2).
 
 use bytes::Bytes;
 
@@ -10,21 +10,21 @@ use crate::send::Streams;
 use crate::wire::{ReconfigParameter, U16List, reconfig_result as result};
 use crate::{Event, PathId, Reconfigured, Time, Tsn};
 
-/// How far the TSN of a peer whose association is reset jumps ahead (RFC 6525 5.2.4 G1).
+/// How far a reset of the association advances the peer's TSN (RFC 6525 5.2.4 G1).
 const JUMP: u32 = 1 << 31;
 
-/// So many retransmission timeouts the peer has for repeating its request.
+/// Number of retransmission timeouts that the peer has for repeating its request.
 const PATIENCE: u32 = 4;
 
-/// The answer to a request.
+/// The response to a request.
 enum Answer {
-    /// This result.
+    /// A result code.
     Result(u32),
-    /// Done, with the next TSNs of this side and of the peer.
+    /// The reset was performed; the next TSNs of this side and of the peer.
     Renumbered(Tsn, Tsn),
-    /// Another request of this side is the answer.
+    /// Requests of this side are the response.
     Request(Vec<Request>),
-    /// That, and a result beside it.
+    /// A result code, followed by a request of this side.
     ResultAndRequest(u32, Request),
 }
 
@@ -35,7 +35,7 @@ fn response(request: u32, result: u32, next_tsns: Option<(Tsn, Tsn)>) -> Option<
 }
 
 impl Association {
-    /// RFC 6525 5.2.1.
+    /// Processes a request of the peer (RFC 6525 5.2.1).
     pub(super) fn answer_reconfig_request(
         &mut self,
         now: Time,
@@ -44,15 +44,15 @@ impl Association {
     ) {
         let Some(reconfig) = &self.reconfig else { return };
         let Some(request) = parameter.request() else { return };
-        // RFC 6525 5.1.7 D3, D4: the answer to a request to reset the association has these fields,
-        // whatever its result.
+        // RFC 6525 5.1.7 D3, D4: the response to a request to reset the association has these
+        // fields, whatever its result.
         let next_tsns = matches!(parameter, ReconfigParameter::AssociationReset { .. })
             .then(|| (self.sender.flight.next_tsn(), self.receiver.tsns().cumulative().next()));
         match reconfig.expected.wrapping_sub(request) {
             0 => {}
             1 | 2 => {
-                // RFC 6525 5.2.1: the same answer again. This side's request may be the answer, and
-                // may still wait for its turn.
+                // RFC 6525 5.2.1: repeat the response. A request of this side may be the response,
+                // and may still be waiting.
                 let waits = reconfig.ours.as_ref().is_some_and(|o| o.will_answer(request));
                 let known = reconfig.answers.iter().find(|(number, _)| *number == request);
                 if let Some((_, body)) = known {
@@ -70,7 +70,7 @@ impl Association {
         }
         let answer = match *parameter {
             ReconfigParameter::OutgoingReset { response, last_tsn, streams, .. } => {
-                // E1: it is the answer to a request of ours.
+                // E1: it is the response to a request of this side.
                 self.end_request_like(now, |number, request| {
                     number == response && matches!(request, Request::ResetIncoming(_))
                 });
@@ -107,8 +107,8 @@ impl Association {
         }
     }
 
-    /// Keeps a result for the peer's request `number` that replaces the request of this side which
-    /// answered it: the peer has refused that one, and would refuse it each time.
+    /// Answers the peer's request `number` with "Denied" from now on. The peer has refused the
+    /// request of this side that was the answer, and would refuse it again.
     pub(super) fn deny_from_now_on(&mut self, number: u32) {
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some(body) = response(number, result::DENIED, None) else { return };
@@ -117,7 +117,7 @@ impl Association {
         }
     }
 
-    /// Sends a result, and keeps it if it is final.
+    /// Sends a result code, and stores it if it is final.
     fn respond(&mut self, path: PathId, request: u32, code: u32, next_tsns: Option<(Tsn, Tsn)>) {
         let Some(body) = response(request, code, next_tsns) else { return };
         let Some(reconfig) = &mut self.reconfig else { return };
@@ -127,7 +127,7 @@ impl Association {
         self.control.push(path, Control::Reconfig(body));
     }
 
-    /// RFC 6525 5.2.2.
+    /// The peer requests to reset its own streams (RFC 6525 5.2.2).
     fn peer_resets_its_streams(
         &mut self,
         path: PathId,
@@ -153,14 +153,14 @@ impl Association {
         Answer::Result(result::PERFORMED)
     }
 
-    /// E3.
+    /// Resets the peer's streams (E3).
     fn reset_incoming(&mut self, streams: &Streams) {
         self.receiver.reset_streams(streams);
         let (streams, outcome) = (streams.list(), Reconfigured::Performed);
         self.tell(Event::StreamsReset { incoming: true, streams, outcome });
     }
 
-    /// Data has come: a reset that waited for it is done (RFC 6525 5.2.2 E3 to E6).
+    /// Data has arrived: performs a reset that waited for it (RFC 6525 5.2.2 E3 to E6).
     pub(in crate::association) fn perform_deferred_reset(&mut self) {
         let Some(reconfig) = &mut self.reconfig else { return };
         let cumulative = self.receiver.tsns().cumulative();
@@ -171,14 +171,14 @@ impl Association {
         }
     }
 
-    /// Data of a stream that is being reset, which no peer may send before it has the answer
-    /// (RFC 6525 5.2.2 E2): not taken.
+    /// Whether this is data of a stream that is being reset, to be dropped: the peer must not send
+    /// it before it has the response (RFC 6525 5.2.2 E2).
     pub(in crate::association) fn is_deferred(&self, stream: crate::StreamId, tsn: Tsn) -> bool {
         let deferred = self.reconfig.as_ref().and_then(|r| r.deferred.as_ref());
         deferred.is_some_and(|d| tsn.is_after(d.last_tsn) && d.streams.contains(stream))
     }
 
-    /// RFC 6525 5.2.3.
+    /// The peer requests to reset this side's streams (RFC 6525 5.2.3).
     fn peer_resets_ours(&self, listed: U16List<'_>) -> Answer {
         let Some(reconfig) = &self.reconfig else { return Answer::Result(result::DENIED) };
         let streams = Streams::listed(listed.iter());
@@ -188,12 +188,13 @@ impl Association {
         } else if listed.iter().any(|s| s >= self.outbound_streams) {
             Answer::Result(result::WRONG_SSN)
         } else if in_flight.is_some_and(|ours| ours.includes(&streams, self.outbound_streams)) {
-            // "If the Outgoing SSN Reset Request Parameter that was just sent completely overlaps the
-            // received Incoming SSN Reset Request Parameter"
+            // "If the Outgoing SSN Reset Request Parameter that was just sent completely overlaps
+            // the received Incoming SSN Reset Request Parameter"
             Answer::Result(result::NOTHING_TO_DO)
         } else if reconfig.ours.as_ref().is_some_and(Ours::resets_outgoing_only) {
-            // "Otherwise, process the Incoming SSN Reset Request Parameter normally", once the answer to
-            // this side's request is there: 5.1.1 allows one request at a time. The peer asks again.
+            // "Otherwise, process the Incoming SSN Reset Request Parameter normally", after the
+            // response to this side's request: 5.1.1 allows one request at a time. The peer repeats
+            // its request.
             Answer::Result(result::IN_PROGRESS)
         } else if reconfig.ours.is_some() || reconfig.quiet.is_some() {
             Answer::Result(result::ALREADY_IN_PROGRESS)
@@ -202,8 +203,8 @@ impl Association {
         }
     }
 
-    /// RFC 6525 5.2.4. What this side has outstanding is acknowledged first: new data waits for that,
-    /// and the peer asks again.
+    /// The peer requests to reset the association (RFC 6525 5.2.4). This side's outstanding data is
+    /// acknowledged first: new data waits for that, and the peer repeats its request.
     fn peer_resets_association(&mut self, now: Time) -> Answer {
         let rto = self.paths[self.path_for_control().index()].rto();
         let Some(reconfig) = &mut self.reconfig else { return Answer::Result(result::DENIED) };
@@ -230,7 +231,7 @@ impl Association {
         Answer::Renumbered(ours, theirs)
     }
 
-    /// RFC 6525 5.2.5.
+    /// The peer adds streams to send on (RFC 6525 5.2.5).
     fn peer_adds_streams(&mut self, added: u16) -> Answer {
         let accepted = self.reconfig.as_ref().is_some_and(|r| r.accepted.add_streams);
         let streams = self.inbound_streams.checked_add(added);
@@ -246,7 +247,7 @@ impl Association {
         }
     }
 
-    /// RFC 6525 5.2.6.
+    /// The peer requests more streams of this side (RFC 6525 5.2.6).
     fn peer_wants_streams(&self, added: u16) -> Answer {
         let Some(reconfig) = &self.reconfig else { return Answer::Result(result::DENIED) };
         let possible = added > 0 && self.outbound_streams.checked_add(added).is_some();

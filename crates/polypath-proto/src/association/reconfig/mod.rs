@@ -1,13 +1,13 @@
 //! Stream reconfiguration (RFC 6525): resetting and adding streams by RE-CONFIG chunks.
 //!
-//! [`requests`] has what this side asks for and what comes of that, [`answers`] what the peer asks for, [`unheard`] an
-//! answer that must not be overtaken.
-//! There is nothing of it in an association whose sides have not both offered it.
+//! [`requests`] has this side's requests and their results, [`answers`] the peer's requests,
+//! [`unheard`] a response that data must not overtake. The state exists only if both sides have
+//! offered the extension.
 //!
-//! A stream's reset must not overtake its messages: what the application sends on such a stream meanwhile
-//! waits (5.1.2 A1), and the request leaves when all that was sent before has its TSN. A reset of the
-//! association waits until nothing is outstanding, so that it loses nothing; RFC 6525 5.1.4 and 5.2.4
-//! would also allow to take what is outstanding for acknowledged.
+//! A stream's reset must not overtake its messages: messages sent on such a stream meanwhile wait
+//! (5.1.2 A1), and the request is sent when all earlier ones have TSNs. A reset of the association
+//! waits until nothing is outstanding, so that it loses nothing; RFC 6525 5.1.4 and 5.2.4 would
+//! also allow treating outstanding data as acknowledged.
 
 mod answers;
 mod requests;
@@ -44,37 +44,39 @@ pub struct AcceptedRequests {
 }
 
 impl AcceptedRequests {
-    /// All of them, as it is at the beginning.
+    /// Grants all requests, which is the default.
     pub const ALL: Self = Self { reset_streams: true, reset_association: true, add_streams: true };
 }
 
-/// What both directions' requests have come to.
+/// State of the requests of both sides.
 #[derive(Debug)]
 pub(super) struct Reconfig {
     accepted: AcceptedRequests,
-    /// The number of this side's next request.
+    /// Sequence number of this side's next request.
     next: u32,
     ours: Option<Ours>,
-    /// A reset of the association was asked for and may have been done: what the peer sends may have
-    /// new numbers or old ones. It will send it again.
+    /// This side has requested a reset of the association, which may have been performed: the
+    /// peer's data may have new numbers or old ones. It is dropped, and the peer will retransmit
+    /// it.
     blind: bool,
-    /// The number of the peer's next request.
+    /// Sequence number of the peer's next request.
     expected: u32,
     /// The last answer to that request was "In progress".
     in_progress: bool,
-    /// The last two answers with the requests' numbers, for when they got lost.
+    /// The last two responses with the requests' numbers, to repeat them if they are lost.
     answers: VecDeque<(u32, Bytes)>,
     deferred: Option<Deferred>,
-    /// New data waits until then for the peer to repeat its request to reset the association.
+    /// Until this time, new data waits for the peer to repeat its request to reset the association.
     quiet: Option<Time>,
-    /// A reset of the association has given this side other TSNs: SACKs for earlier ones may still
+    /// A reset of the association has changed this side's TSNs: SACKs for earlier ones may still
     /// arrive, after any number of further resets.
     renumbered: bool,
-    /// A reset of the association has been answered, and the peer may not know it.
+    /// The response to a reset of the association that the peer may not have received.
     unheard: Option<Unheard>,
 }
 
-/// The peer's streams are to be reset once everything up to a TSN has come (RFC 6525 5.2.2 E2).
+/// A reset of the peer's streams that waits until everything up to a TSN has arrived (RFC 6525
+/// 5.2.2 E2).
 #[derive(Debug)]
 struct Deferred {
     request: u32,
@@ -83,7 +85,7 @@ struct Deferred {
     path: PathId,
 }
 
-/// The parameters that `write` writes.
+/// Serialises the parameters that `write` writes.
 fn parameters(
     write: impl FnOnce(&mut ReconfigWriter<'_>) -> Result<(), DoesNotFit>,
 ) -> Result<Bytes, DoesNotFit> {
@@ -97,8 +99,8 @@ fn parameters(
     Ok(Bytes::copy_from_slice(&buf[start..end]))
 }
 
-/// RFC 6525 3.1: two responses may share a chunk, and a response with a request to reset outgoing streams
-/// behind it.
+/// RFC 6525 3.1: two responses may share a chunk, and so may a response followed by a request to
+/// reset outgoing streams.
 fn may_share_a_chunk(first: &[u8], second: &[u8]) -> bool {
     use crate::wire::ReconfigParameters as List;
     use ReconfigParameter::{OutgoingReset, Response};
@@ -118,7 +120,7 @@ impl Reconfig {
         }
     }
 
-    /// Keeps the answer to this request, in case the request comes again.
+    /// Stores the response to this request, in case the request is repeated.
     fn keep_answer(&mut self, request: u32, body: &Bytes) {
         self.answers.truncate(1);
         self.answers.push_front((request, body.clone()));
@@ -126,7 +128,8 @@ impl Reconfig {
 }
 
 impl Association {
-    /// Both sides' first TSNs are known. The requests are counted from there (RFC 6525 4.1).
+    /// Initialises the state from both initial TSNs, where the sequence numbers of requests begin
+    /// (RFC 6525 4.1).
     pub(super) fn start_reconfig(&mut self, peer_initial: Tsn) {
         let agreed = self.extensions.contains(Extension::StreamReconfiguration);
         self.reconfig = agreed.then(|| {
@@ -146,14 +149,15 @@ impl Association {
         });
     }
 
-    /// The association ends or begins anew: what waited for a reset waits no more.
+    /// Drops the state when the association ends or restarts, and releases the data that waited for
+    /// a reset.
     pub(super) fn forget_reconfig(&mut self) {
         self.reconfig = None;
         self.update_largest_payload();
         self.sender.queue.release();
     }
 
-    /// A RE-CONFIG chunk of the peer (RFC 6525 5.2).
+    /// Processes a RE-CONFIG chunk of the peer (RFC 6525 5.2).
     pub(super) fn handle_reconfig(&mut self, now: Time, path: PathId, chunk: &ReConfig<'_>) {
         if self.reconfig.is_none() || !self.state.is_synchronised() {
             self.stats.dropped += 1;
@@ -161,8 +165,8 @@ impl Association {
         }
         let mark = self.control.len();
         self.handle_reconfig_parameters(now, path, chunk);
-        // RFC 6525 5.2.1: "If multiple parameters have to be returned, they MUST be put into one RE_CONFIG
-        // chunk."
+        // RFC 6525 5.2.1: "If multiple parameters have to be returned, they MUST be put into one
+        // RE_CONFIG chunk."
         self.control.join_reconfig(mark, may_share_a_chunk);
     }
 
@@ -176,7 +180,7 @@ impl Association {
                 Ok(request) if request.request().is_some() => {
                     self.answer_reconfig_request(now, path, &request);
                 }
-                // RFC 6525 4: an unknown type asks to stop.
+                // RFC 6525 4: processing stops at an unknown type.
                 _ => {
                     self.stats.dropped += 1;
                     return;
@@ -188,25 +192,25 @@ impl Association {
         }
     }
 
-    /// The next instant at which a timer of a request expires.
+    /// When the next timer of a request expires.
     pub(super) fn reconfig_timeout(&self) -> Option<Time> {
         let reconfig = self.reconfig.as_deref()?;
         let timers = [reconfig.ours.as_ref().and_then(|ours| ours.timer), reconfig.quiet];
         timers.into_iter().flatten().min()
     }
 
-    /// The re-configuration timer has expired (RFC 6525 5.1.1): the same chunk again.
+    /// The re-configuration timer has expired (RFC 6525 5.1.1): retransmits the chunk.
     pub(super) fn handle_reconfig_timeout(&mut self, now: Time) {
         let Some(reconfig) = &mut self.reconfig else { return };
         if reconfig.quiet.is_some_and(|t| t <= now) {
-            // The peer has given up its request.
+            // The peer has abandoned its request.
             reconfig.quiet = None;
             self.sender.queue.release();
         }
         let may_ask = self.state.may_send_data();
         let Some(reconfig) = &mut self.reconfig else { return };
         if !may_ask && reconfig.ours.take().is_some() {
-            // The shutdown has begun, and nothing waits for the answer.
+            // The shutdown has begun, and nothing waits for the response.
             self.sender.queue.release();
         }
         let Some(reconfig) = &mut self.reconfig else { return };
@@ -226,8 +230,9 @@ impl Association {
         let rto = self.paths[path.index()].rto();
         let mut again = now + rto;
         if waits {
-            // After a request to reset the association nothing is taken for a round trip: in step with the
-            // peer's T3-rtx, what the peer waits for would never be acknowledged.
+            // After a request to reset the association, data is dropped for a round trip. A random
+            // delay avoids keeping in step with the peer's T3-rtx: the data that the peer waits for
+            // would never be acknowledged.
             again = again
                 + Duration::from_nanos(
                     self.rng.below(u64::try_from(rto.as_nanos()).unwrap_or(u64::MAX - 1) + 1),
@@ -241,18 +246,18 @@ impl Association {
         self.control.push(path, Control::Reconfig(body));
     }
 
-    /// What the peer sends now may be numbered anew or not.
+    /// Whether the peer's data may have new numbers or old ones.
     pub(super) fn is_blind(&self) -> bool {
         self.reconfig.as_ref().is_some_and(|r| r.blind)
     }
 
-    /// Every number of the peer may begin anew before its answer says so.
+    /// Whether all numbers of the peer may restart before its response arrives.
     pub(super) fn awaits_renumbering(&self) -> bool {
         let ours = self.reconfig.as_ref().and_then(|r| r.ours.as_ref());
         ours.is_some_and(Ours::resets_association)
     }
 
-    /// This side had other TSNs before the association was reset.
+    /// Whether this side had other TSNs before a reset of the association.
     pub(super) fn is_renumbered(&self) -> bool {
         self.reconfig.as_ref().is_some_and(|r| r.renumbered)
     }

@@ -1,4 +1,4 @@
-//! What this side asks for (RFC 6525 5.1), and the peer's answers (5.2.7).
+//! This side's requests (RFC 6525 5.1), and the peer's responses (5.2.7).
 
 use bytes::Bytes;
 
@@ -30,19 +30,19 @@ pub(super) enum Request {
     AddIncoming(u16),
 }
 
-/// The requests of one chunk; there is no second one meanwhile (RFC 6525 5.1.1).
+/// The requests of one chunk; no second one is sent meanwhile (RFC 6525 5.1.1).
 #[derive(Debug)]
 pub(super) struct Ours {
-    /// With their numbers; those that have been answered are gone.
+    /// The unanswered requests, with their sequence numbers.
     requests: Vec<(u32, Request)>,
     /// The peer's request that they answer.
     answers: Option<u32>,
-    /// As the chunk has left; it does not change any more.
+    /// The parameters of the chunk that was sent, which retransmissions repeat unchanged.
     pub(super) body: Option<Bytes>,
     pub(super) path: PathId,
-    /// Runs while an answer is awaited.
+    /// Runs while a response is outstanding.
     pub(super) timer: Option<Time>,
-    /// The peer is at it: asking again is no error.
+    /// The peer is processing the request: repeating it does not count as an error.
     pub(super) told_to_wait: bool,
 }
 
@@ -51,18 +51,18 @@ impl Ours {
         self.requests.iter().any(|(_, r)| *r == Request::ResetAssociation)
     }
 
-    /// The streams of the request to reset this side's streams that has left and has no answer.
+    /// The streams in an unanswered request to reset this side's streams, if it has been sent.
     pub(super) fn outgoing_in_flight(&self) -> Option<&Streams> {
         let mut sent = self.requests.iter().filter(|_| self.body.is_some());
         sent.find_map(|(_, r)| if let Request::ResetOutgoing(s) = r { Some(s) } else { None })
     }
 
-    /// No answer is awaited but the one to a reset of this side's streams.
+    /// Whether all unanswered requests reset this side's streams.
     pub(super) fn resets_outgoing_only(&self) -> bool {
         self.requests.iter().all(|(_, r)| matches!(r, Request::ResetOutgoing(_)))
     }
 
-    /// It waits for its turn, in answer to this request of the peer.
+    /// Whether this chunk answers the peer's `request` and has not been sent yet.
     pub(super) fn will_answer(&self, request: u32) -> bool {
         self.answers == Some(request) && self.body.is_none()
     }
@@ -72,19 +72,19 @@ fn numbers(streams: &Streams) -> Vec<u8> {
     streams.list().iter().flat_map(|s| s.0.to_be_bytes()).collect()
 }
 
-/// The list in `bytes`, which `numbers` gave.
+/// The list that `numbers` has encoded as `bytes`.
 fn listed(bytes: &[u8]) -> U16List<'_> {
     U16List::from_be_bytes(bytes).unwrap_or_default()
 }
 
 impl Association {
-    /// Lets the sequence numbers of streams begin anew; all streams if none is listed
-    /// (RFC 6525 6.3.2, `SCTP_RESET_STREAMS`). Messages sent on them meanwhile wait.
-    /// [`Event::StreamsReset`] tells what became of it.
+    /// Restarts the sequence numbers of streams, of all if none is listed (RFC 6525 6.3.2,
+    /// `SCTP_RESET_STREAMS`). Messages sent on them meanwhile wait. [`Event::StreamsReset`] reports
+    /// the result.
     ///
     /// # Errors
     ///
-    /// See [`ReconfigError`]; nothing was asked for.
+    /// See [`ReconfigError`]; no request is sent then.
     pub fn reset_streams(
         &mut self,
         now: Time,
@@ -104,7 +104,7 @@ impl Association {
             }
         }
         let listed = Streams::listed(streams.iter().map(|s| s.0));
-        // The headers of packet and chunk, the fixed parts of both parameters.
+        // Reserve room for the headers of packet and chunk, and the fixed parts of both parameters.
         let room = self.paths.iter().map(crate::path::Path::max_packet).min().unwrap_or(0);
         let max = room.saturating_sub(64) / 4;
         if listed.list().len() > max {
@@ -121,25 +121,25 @@ impl Association {
         Ok(())
     }
 
-    /// Lets all sequence numbers begin anew in both directions, TSNs included, once all that was sent
-    /// has been acknowledged (RFC 6525 6.3.3, `SCTP_RESET_ASSOC`). Messages sent meanwhile wait.
-    /// [`Event::AssociationReset`] tells what became of it.
+    /// Restarts all sequence numbers in both directions, TSNs included, once everything sent has
+    /// been acknowledged (RFC 6525 6.3.3, `SCTP_RESET_ASSOC`). Messages sent meanwhile wait.
+    /// [`Event::AssociationReset`] reports the result.
     ///
     /// # Errors
     ///
-    /// See [`ReconfigError`]; nothing was asked for.
+    /// See [`ReconfigError`]; no request is sent then.
     pub fn reset_association(&mut self, now: Time) -> Result<(), ReconfigError> {
         self.may_reconfigure()?;
         self.begin_reconfig(now, vec![Request::ResetAssociation], None);
         Ok(())
     }
 
-    /// Adds so many streams in each direction (RFC 6525 6.3.4, `SCTP_ADD_STREAMS`).
-    /// [`Event::StreamsAdded`] tells what became of it.
+    /// Adds these numbers of streams in each direction (RFC 6525 6.3.4, `SCTP_ADD_STREAMS`).
+    /// [`Event::StreamsAdded`] reports the result.
     ///
     /// # Errors
     ///
-    /// See [`ReconfigError`]; nothing was asked for.
+    /// See [`ReconfigError`]; no request is sent then.
     pub fn add_streams(
         &mut self,
         now: Time,
@@ -163,7 +163,7 @@ impl Association {
         Ok(())
     }
 
-    /// Which of the peer's requests are granted from now on (RFC 6525 6.3.1,
+    /// Sets which of the peer's requests are granted from now on (RFC 6525 6.3.1,
     /// `SCTP_ENABLE_STREAM_RESET`).
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl Association {
         Ok(())
     }
 
-    /// Asks as soon as it may. `answers` is the peer's request that makes this side ask.
+    /// Sends requests as soon as possible. `answers` is the peer's request that causes them.
     pub(super) fn begin_reconfig(
         &mut self,
         now: Time,
@@ -210,7 +210,7 @@ impl Association {
         self.advance_reconfig(now);
     }
 
-    /// Sends the request that waits for its turn, if that has come.
+    /// Sends the waiting requests if they are ready.
     pub(in crate::association) fn advance_reconfig(&mut self, now: Time) {
         if self.reconfig.is_some() {
             self.advance_waiting_request(now);
@@ -283,7 +283,7 @@ impl Association {
         self.control.push(path, Control::Reconfig(body));
     }
 
-    /// RFC 6525 5.2.7.
+    /// Processes a response of the peer (RFC 6525 5.2.7).
     pub(super) fn handle_reconfig_response(
         &mut self,
         now: Time,
@@ -294,7 +294,7 @@ impl Association {
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some(ours) = reconfig.ours.as_mut().filter(|o| o.body.is_some()) else { return };
         let Some(at) = ours.requests.iter().position(|(number, _)| *number == response) else {
-            // Repeated, or of another life.
+            // The response is repeated, or from before a restart.
             self.stats.dropped += 1;
             return;
         };
@@ -313,7 +313,7 @@ impl Association {
         self.end_request(now, at, outcome, next_tsns);
     }
 
-    /// The peer has done in its own way what was asked of it: a request that is like `what` is answered.
+    /// The peer has answered by a request of its own: ends the request for which `what` is true.
     pub(super) fn end_request_like(&mut self, now: Time, what: impl Fn(u32, &Request) -> bool) {
         let ours = self.reconfig.as_ref().and_then(|r| r.ours.as_ref());
         let at = ours
@@ -351,7 +351,7 @@ impl Association {
                 let streams = streams.list();
                 self.tell(Event::StreamsReset { incoming: false, streams, outcome });
             }
-            // If it was done, the peer's own request tells.
+            // If it was performed, the peer's own request reports it.
             Request::ResetIncoming(streams) if !done => {
                 let streams = streams.list();
                 self.tell(Event::StreamsReset { incoming: true, streams, outcome });
@@ -384,8 +384,8 @@ impl Association {
         self.advance_shutdown(now);
     }
 
-    /// Every number begins anew: the next TSN of this side and that of the peer, and all sequence numbers
-    /// of streams (RFC 6525 5.2.4, 5.2.7). Nothing is outstanding.
+    /// Renumbers both directions: the next TSN of this side and that of the peer, and all stream
+    /// sequence numbers (RFC 6525 5.2.4, 5.2.7). Nothing is outstanding.
     pub(super) fn renumber(&mut self, next: Tsn, peer_next: Tsn) {
         let last = self.sender.flight.next_tsn().prev();
         let renumbered = last != next.prev();
@@ -395,18 +395,18 @@ impl Association {
             self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
             self.policies.loss = (self.config.loss().make)(&self.config);
         }
-        // A FORWARD TSN that was not answered has nothing to tell any more.
+        // An unanswered FORWARD TSN is obsolete.
         self.forward = None;
         self.sender.probe = WindowProbe::Idle;
         self.sender.queue.reset_numbers(&Streams::All);
-        // What has overtaken the answer over another path has been acknowledged.
+        // Data that has overtaken the response over another path has been acknowledged.
         let taken = self.receiver.tsns().cumulative().next();
         let peer_next = if taken.is_after(peer_next) { taken } else { peer_next };
         // RFC 6525 5.2.4 G4: as if a FORWARD TSN had listed all streams.
         self.receiver.skip_all();
         self.note_readable();
         self.receiver.restart(peer_next, self.inbound_streams);
-        // Whoever has not heard of the new numbers takes them for wrong ones.
+        // A peer that has not received the new numbers yet would reject them in a SACK.
         self.ack.clear();
         self.marks = Default::default();
         if let Some(reconfig) = &mut self.reconfig {

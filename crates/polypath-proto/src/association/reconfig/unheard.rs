@@ -1,10 +1,12 @@
-//! The answer to a reset of the association goes before all data until the peer has shown that it has it.
+//! Repeats the response to an association reset before all data, until the peer has shown that it
+//! has received it.
 //!
-//! By RFC 6525 5.2.4 this side's TSNs go on where they were (G2), while the numbers of its streams begin anew (G5).
-//! Data that overtakes the answer, over another path or because the answer got lost, passes for data of before:
-//! a peer that takes data again, having been told to wait, acknowledges it, and gives its stream numbers that
-//! it had in another life. So each packet with DATA or FORWARD TSN has the answer in front, until a SACK says that one of them
-//! has come.
+//! By RFC 6525 5.2.4 this side's TSNs continue (G2), while its stream sequence numbers restart
+//! (G5). Data that overtakes the response, over another path or because the response is lost, is
+//! mistaken for data from before the reset: a peer that accepts data again, after it was asked to
+//! wait, acknowledges it and gives it stream sequence numbers from before the reset. So each packet
+//! with DATA or FORWARD TSN begins with the response, until a SACK acknowledges the first TSN after
+//! the reset.
 
 use bytes::Bytes;
 
@@ -12,17 +14,18 @@ use crate::Tsn;
 use crate::association::Association;
 use crate::wire::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter, ReconfigParameters};
 
-/// The answer that the peer may not have.
+/// The response that the peer may not have received.
 #[derive(Debug)]
 pub(super) struct Unheard {
-    /// The parameters of the chunk.
+    /// Parameters of the RE-CONFIG chunk.
     body: Bytes,
-    /// The first TSN behind the reset.
+    /// The first TSN after the reset.
     first: Tsn,
 }
 
 impl Association {
-    /// The last answer was that the association has been reset; the TSNs of this side go on from `first`.
+    /// Repeats the last response, which has reset the association; this side's TSNs continue from
+    /// `first`.
     pub(super) fn repeat_until_heard(&mut self, first: Tsn) {
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some((_, body)) = reconfig.answers.front() else { return };
@@ -30,7 +33,7 @@ impl Association {
         self.update_largest_payload();
     }
 
-    /// A SACK has been heeded. Whoever has data behind the reset has the answer too.
+    /// A SACK has been processed: stops repeating if it acknowledges data from after the reset.
     pub(in crate::association) fn note_heard(&mut self) {
         let Some(reconfig) = &mut self.reconfig else { return };
         let acknowledged = self.sender.flight.ack_point();
@@ -39,17 +42,17 @@ impl Association {
         }
     }
 
-    /// What goes before data: the parameters of a RE-CONFIG chunk.
+    /// The response that precedes data: the parameters of a RE-CONFIG chunk.
     pub(in crate::association) fn unheard_answer(&self) -> Option<&Bytes> {
         Some(&self.reconfig.as_ref()?.unheard.as_ref()?.body)
     }
 
-    /// The bytes that it takes in a packet.
+    /// Length of the response in a packet.
     pub(in crate::association) fn unheard_len(&self) -> usize {
         self.unheard_answer().map_or(0, |body| CHUNK_HEADER_LEN + body.len())
     }
 
-    /// Writes it, if there is one.
+    /// Writes the response, if there is one to repeat.
     pub(in crate::association) fn write_unheard_answer(
         &self,
         w: &mut PacketWriter<'_>,

@@ -1,4 +1,5 @@
-//! Delayed acknowledgement: every second packet or 200 ms, at once when something is missing.
+//! Delayed acknowledgement: a SACK for every second packet or after 200 ms, at once if TSNs are
+//! missing.
 //!
 //! RFC 9260 6.2, 6.7.
 
@@ -34,11 +35,12 @@ struct Delayed {
 impl AckPolicy for Delayed {
     fn when(&mut self, arrival: &Arrival) -> AckTime {
         self.replies.arrived(arrival);
-        // RFC 9260 5.1: "After the reception of the first DATA chunk in an association, the endpoint
-        // MUST immediately respond with a SACK chunk". 6.7: "Upon the reception of a new DATA chunk ... if there is one or more missing
-        // DATA chunks ... the endpoint SHOULD send a SACK chunk immediately"; 6.2: "When a packet
-        // arrives with duplicate DATA chunk(s) ... the endpoint MUST immediately send a SACK chunk
-        // with no delay" (there, if it brought no new data; here, in either case).
+        // RFC 9260 5.1: "After the reception of the first DATA chunk in an association, the
+        // endpoint MUST immediately respond with a SACK chunk". 6.7: "Upon the reception of a new
+        // DATA chunk ... if there is one or more missing DATA chunks ... the endpoint SHOULD send a
+        // SACK chunk immediately"; 6.2: "When a packet arrives with duplicate DATA chunk(s) ... the
+        // endpoint MUST immediately send a SACK chunk with no delay" (the RFC requires it only
+        // without new DATA; this policy does it in either case).
         if arrival.gap
             || arrival.duplicate
             || arrival.immediate
@@ -58,27 +60,28 @@ impl AckPolicy for Delayed {
     }
 }
 
-/// Where SACKs go (RFC 9260 6.4).
+/// Chooses the path of SACKs (RFC 9260 6.4).
 #[derive(Debug, Default)]
 pub(super) struct Replies {
-    /// A bit for each path: what comes over it is answered on it, although it is inactive.
+    /// A bit for each path: whether SACKs for its packets are sent on it even if it is inactive.
     direct: u64,
 }
 
 impl Replies {
-    /// "When a receiver of a duplicate DATA chunk sends a SACK chunk to a multi-homed endpoint, it MAY
-    /// be beneficial to vary the destination address and not use the source address of the DATA
-    /// chunk." For an inactive path: another duplicate says that the answer did not arrive where the
-    /// last one was sent.
+    /// "When a receiver of a duplicate DATA chunk sends a SACK chunk to a multi-homed endpoint, it
+    /// MAY be beneficial to vary the destination address and not use the source address of the DATA
+    /// chunk." Done for inactive paths: another duplicate means that the last SACK did not arrive
+    /// on the path used.
     pub(super) fn arrived(&mut self, arrival: &Arrival) {
         if arrival.duplicate {
             self.direct ^= 1_u64.rotate_left(arrival.path.0.into());
         }
     }
 
-    /// Reply chunks go "to the same destination transport address from which it received the DATA or
-    /// control chunk"; a path that this side has given up may still carry the peer's data, but then
-    /// an active one is more likely to carry the answer. Unconfirmed ones carry HEARTBEATs only (5.4).
+    /// Reply chunks are sent "to the same destination transport address from which it received the
+    /// DATA or control chunk". A path that is inactive on this side may still carry the peer's
+    /// data, but an active one is more likely to deliver the SACK. Unconfirmed paths carry
+    /// HEARTBEATs only (5.4).
     pub(super) fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId {
         let elsewhere = match paths.state(last) {
             PathState::Unconfirmed => true,

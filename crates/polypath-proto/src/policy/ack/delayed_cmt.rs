@@ -1,11 +1,12 @@
-//! Delayed Ack for CMT (DAC): a gap is no reason to hurry, for data that takes several paths arrives
-//! out of order all the time.
+//! Delayed Ack for CMT (DAC): a gap causes no immediate SACK, since data sent on several paths
+//! regularly arrives out of order.
 //!
 //! Iyengar, Amer, Stewart, "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent
-//! End-to-End Paths" (2006), DAC: an acknowledgement for every second packet although TSNs are missing,
-//! with the number of packets that it answers in the flags of the SACK; the sender counts that many
-//! missing reports where it can ([`SplitFastRetransmit`](crate::policy::loss::split_fast_retransmit)).
-//! Both sides have to offer it. ns-2: useCmtDelAck_.
+//! End-to-End Paths" (2006), DAC: a SACK for every second packet even if TSNs are missing, with the
+//! number of packets that it acknowledges in its flags. The sender counts that many missing reports
+//! where the loss rule allows it
+//! ([`SplitFastRetransmit`](crate::policy::loss::split_fast_retransmit)). Both sides must support
+//! it. ns-2: useCmtDelAck_.
 
 use std::time::Duration;
 
@@ -44,13 +45,13 @@ impl AckPolicy for DelayedCmt {
     }
 
     fn when(&mut self, arrival: &Arrival) -> AckTime {
-        // RFC 9260 6.2 asks for an answer at once to a duplicate.
+        // RFC 9260 6.2 requires an immediate SACK for a duplicate.
         let urgent = arrival.duplicate || arrival.immediate || arrival.dropped;
         let full = arrival.packets >= self.every || self.delay.is_zero();
         let Some(replies) = &mut self.replies else {
             return match (full, arrival.duplicate) {
                 (true, _) => AckTime::Now,
-                // Its answer begins the count anew and leaves the timer running.
+                // The SACK for a duplicate restarts the count and leaves the timer running.
                 (_, true) => AckTime::NowAndAgainWithin(self.delay),
                 _ => AckTime::Within(self.delay),
             };

@@ -1,4 +1,4 @@
-//! When is an acknowledgement sent, and where?
+//! When is a SACK sent, and on which path?
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -14,55 +14,56 @@ pub use delayed::DELAYED;
 pub use delayed_cmt::DELAYED_CMT;
 pub use ns2::NS2;
 
-/// Every answer, by name.
+/// Every policy.
 pub static ANSWERS: &[&Answer<dyn AckPolicy>] = &[&DELAYED, &DELAYED_CMT, &NS2];
 
-/// A packet with DATA that has arrived.
+/// A packet with DATA that arrived.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Arrival {
-    /// The path that it came over.
+    /// The path it arrived on.
     pub path: PathId,
     /// Packets with DATA since the last SACK, this one included.
     pub packets: u32,
-    /// It brought the first DATA chunk of the association (RFC 9260 5.1), perhaps once more.
+    /// Whether it carried the association's first DATA chunk (RFC 9260 5.1), even as a duplicate.
     pub first: bool,
-    /// TSNs are missing below the highest one received.
+    /// Whether TSNs are missing below the highest one received.
     pub gap: bool,
-    /// It carried a TSN received before.
+    /// Whether it carried a TSN received before.
     pub duplicate: bool,
-    /// The sender asked for an answer at once (the I bit, RFC 9260 3.3.1).
+    /// Whether the peer requested an immediate SACK (the I bit, RFC 9260 3.3.1).
     pub immediate: bool,
-    /// Data had to be dropped for want of buffer space.
+    /// Whether data was dropped for lack of buffer space.
     pub dropped: bool,
 }
 
-/// When the SACK is to leave.
+/// When to send the SACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckTime {
     /// At once.
     Now,
-    /// At once, and what else waits is not answered by it: within this time there is another one.
+    /// At once, in addition to the delayed SACK for earlier packets: another one follows within
+    /// this time.
     NowAndWithin(Duration),
-    /// At once, and another one within this time from the first packet since the last one, unless
-    /// another packet begins the count anew.
+    /// At once, and another one within this time, counted from the first packet since the last
+    /// SACK, unless another packet restarts the count.
     NowAndAgainWithin(Duration),
-    /// At once, without counting the packet; what else waits is not answered by it.
+    /// At once, without counting the packet; the delayed SACK for earlier packets is still sent.
     NowUncounted,
-    /// After this time at the latest, counted from the first packet that waits for it.
+    /// Within this time, counted from the first unacknowledged packet.
     Within(Duration),
 }
 
-/// Decides when a SACK is sent, and where.
+/// Decides when a SACK is sent, and on which path.
 pub trait AckPolicy: Send + Debug {
-    /// What both sides have to offer in the handshake. Where they did not, [`DELAYED`] takes over.
+    /// The extension that both sides must have negotiated; otherwise [`DELAYED`] is used instead.
     fn needs(&self) -> Option<Extension> {
         None
     }
 
-    /// When the packet is to be acknowledged.
+    /// When to acknowledge the packet.
     fn when(&mut self, arrival: &Arrival) -> AckTime;
 
-    /// Which path carries the SACK; `last` is where the last DATA came from.
+    /// The path for the SACK; `last` is the path on which the last DATA arrived.
     fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId;
 }

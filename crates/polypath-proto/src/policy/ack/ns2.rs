@@ -1,8 +1,9 @@
 //! Delayed acknowledgement as ns-2's SCTP module does it.
 //!
-//! As [`delayed`](super::delayed), except that a duplicate without a gap, or the first chunk of the
-//! association however often it comes, leaves the count of packets and the timer as they are, and that a SACK goes to where the last packet came from, whatever the
-//! state of that path. ns-2: ProcessChunk, SackGenTimerExpiration.
+//! Like [`delayed`](super::delayed), with two differences. A duplicate without a gap, or the first
+//! chunk of the association even if it is repeated, changes neither the packet count nor the timer.
+//! A SACK is sent on the path of the last packet, whatever the state of that path. ns-2:
+//! ProcessChunk, SackGenTimerExpiration.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub static NS2: Answer<dyn AckPolicy> = Answer {
         Box::new(Ns2 {
             every: config.sack_every(),
             delay: config.sack_delay(),
-            // Agent/SCTP/CMT does without.
+            // Agent/SCTP/CMT does not do this.
             first_at_once: config.first_sack_at_once()
                 && !(config.scheduler().make)(config).is_concurrent(),
         })

@@ -1,18 +1,19 @@
-//! Coupled congestion control: the windows of all paths that carry data grow together, so that over a
-//! bottleneck that they share they take what one path would (RFC 6356 3, for SCTP's windows as
-//! draft-tuexen-tsvwg-sctp-multipath has it, "MPTCP-like").
+//! Coupled congestion control: the windows of all paths that carry data grow together, so that on a
+//! shared bottleneck they take as much as a single path would (RFC 6356 3, adapted to SCTP's
+//! windows as in draft-tuexen-tsvwg-sctp-multipath, "MPTCP-like").
 //!
-//! Where congestion avoidance would add one packet to the window w_i of path i, it adds the share
+//! Where congestion avoidance would add one packet to the window w_i of path i, it adds this share
+//! of a packet:
 //!
 //! ```text
 //! min(1, alpha * w_i / sum(w_j)),   alpha = sum(w_j) * max(w_j / rtt_j^2) / sum(w_j / rtt_j)^2
 //! ```
 //!
-//! What follows a loss stays that of each path alone (RFC 6356 3). RFC 6356 leaves slow start alone too;
-//! here it is shared by the rates of the paths, as in CMT/RPv2 (the draft couples it as well): several
-//! paths that double their windows at a time push out whom they meet there for tens of seconds. A path
-//! without a sample of its round-trip time grows alone and does not count; nor does one that carries
-//! nothing.
+//! After a loss each path reduces its window independently (RFC 6356 3). RFC 6356 does not couple
+//! slow start either. This policy shares its growth by the rates of the paths, as in CMT/RPv2 (the
+//! draft couples it as well): several paths that double their windows at the same time would
+//! displace competing flows for tens of seconds. A path without a round-trip time sample grows
+//! independently and does not count for the others; a path without data does not count either.
 
 use std::net::IpAddr;
 
@@ -28,7 +29,7 @@ pub static COUPLED: Answer<dyn CongestionController> = Answer {
     make: |config| Box::new(Coupled { alone: alone(config) }),
 };
 
-/// The windows of one path by itself, on which coupled ones rest.
+/// The uncoupled controller whose growth is scaled.
 pub(super) fn alone(config: &Config) -> Box<dyn CongestionController> {
     match config.procedures() {
         Procedures::Ns2 => (NS2.make)(config),
@@ -51,7 +52,7 @@ pub(super) struct Carrier {
 impl Carrier {
     /// `None` without a sample of the round-trip time.
     pub(super) fn of(path: &PathView) -> Option<Self> {
-        // Below a nanosecond no clock measures.
+        // Avoids a division by zero; clocks have a resolution of a nanosecond.
         let rtt = path.srtt?.as_secs_f64().max(1e-9);
         Some(Self { cwnd: f64::from(path.window.cwnd), rtt })
     }
@@ -66,8 +67,8 @@ impl Carrier {
     }
 }
 
-/// How much of one packet the window of `own` grows by, from 0 to 1 (RFC 6356 3); `all` are all paths
-/// that carry data, `own` among them.
+/// The part of one packet by which the window of `own` grows, from 0 to 1 (RFC 6356 3). `all` are
+/// all paths that carry data, `own` among them.
 fn share(own: Carrier, all: impl Iterator<Item = Carrier>) -> f64 {
     let (mut best, mut sum) = (0.0f64, 0.0);
     for path in all {
@@ -78,17 +79,17 @@ fn share(own: Carrier, all: impl Iterator<Item = Carrier>) -> f64 {
     (own.cwnd * best / (sum * sum)).min(1.0)
 }
 
-/// The sum of the rates of paths, bytes a second.
+/// The sum of the rates of paths, in bytes per second.
 pub(super) fn rates(all: impl Iterator<Item = Carrier>) -> f64 {
     all.map(|path| path.cwnd / path.rtt).sum()
 }
 
-/// The share that `own` has of the sum of all rates, itself included.
+/// The share of `own` in the sum of all rates; `all` includes `own`.
 pub(super) fn rate_share(own: Carrier, all: impl Iterator<Item = Carrier>) -> f64 {
     (own.cwnd / own.rtt / rates(all)).min(1.0)
 }
 
-/// Of a window that would grow, as much as `share` says, but a byte at least.
+/// Scales the growth from `before` to `alone` by `share`, to at least one byte.
 pub(super) fn scaled(before: &PathView, alone: Window, share: f64) -> Window {
     let Some(grown) = alone.cwnd.checked_sub(before.window.cwnd).filter(|&grown| grown > 0) else {
         return alone;
@@ -157,8 +158,8 @@ mod tests {
     }
 
     proptest! {
-        /// RFC 6356 3: never more aggressive than a single path; over one bottleneck (round-trip
-        /// times alike) all together no more than one packet a round trip.
+        /// RFC 6356 3: no path is more aggressive than a single path alone; on one bottleneck
+        /// (equal round-trip times) all together grow by at most one packet per round trip.
         #[test]
         fn no_more_than_one_path_alone(
             paths in prop::collection::vec((1u32..10_000, 1u32..2_000), 1..6),
@@ -171,7 +172,8 @@ mod tests {
             prop_assert!((shares(&alike[..1])[0] - 1.0).abs() < 1e-12);
         }
 
-        /// At equal windows every acknowledged packet adds the same, whatever the round-trip times.
+        /// At equal windows every acknowledged packet adds the same, regardless of round-trip
+        /// times.
         #[test]
         fn growth_for_each_packet_is_alike(
             rtts in prop::collection::vec(1u32..1_000, 2..5), window in 2u32..1_000,

@@ -15,31 +15,32 @@ pub use ns2::NS2;
 pub use resource_pooling::RESOURCE_POOLING;
 pub use rfc9260::RFC9260;
 
-/// Every answer, by name.
+/// Every policy.
 pub static ANSWERS: &[&Answer<dyn CongestionController>] =
     &[&RFC9260, &NS2, &COUPLED, &RESOURCE_POOLING];
 
-/// What a SACK newly acknowledged on one path.
+/// The data that a SACK newly acknowledged on one path, in bytes.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PathAck {
     /// Bytes of chunks newly acknowledged, cumulatively or by gap blocks, headers included.
     pub acked: u32,
-    /// Of these, what gap blocks acknowledged.
+    /// Those of `acked` that gap blocks acknowledged.
     pub acked_by_gaps: u32,
-    /// Of the bytes acknowledged, what counts towards partial_bytes_acked where the procedures say so
-    /// (CMT by ns-2's); `None` leaves it to the controller.
+    /// Those of `acked` that count towards partial_bytes_acked in CMT by ns-2's procedures; `None`
+    /// lets the controller decide.
     pub counted: Option<u32>,
     /// Bytes in flight on the path before the SACK; by ns-2's procedures, those of chunks that wait
     /// for retransmission too.
     pub in_flight_before: u32,
-    /// The SACK moved the cumulative TSN ack point.
+    /// Whether the SACK advanced the cumulative TSN ack point.
     pub advanced: bool,
-    /// The [`CwndUpdate`](super::CwndUpdate) rule lets the window grow.
+    /// Whether the [`CwndUpdate`](super::CwndUpdate) policy lets the window grow.
     pub may_grow: bool,
 }
 
-/// Does the arithmetic of congestion windows. Gets the path as it stands, gives the new window.
+/// Computes congestion windows. Each method gets the current state of a path and returns its new
+/// window.
 pub trait CongestionController: Send + Debug {
     /// The window of a new path to `remote` whose largest chunk is `max_chunk` bytes.
     fn initial(&self, max_chunk: u32, ssthresh: u32, remote: IpAddr) -> Window;
@@ -47,7 +48,7 @@ pub trait CongestionController: Send + Debug {
     /// A SACK newly acknowledged data on `path` (`path.in_flight` is what remains).
     fn on_ack(&mut self, path: &PathView, ack: &PathAck, paths: PathsView<'_>) -> Window;
 
-    /// Losses were found by missing reports, for the first time in this fast recovery.
+    /// Missing reports detected losses, for the first time in this fast recovery.
     fn on_fast_retransmit(&mut self, path: &PathView, paths: PathsView<'_>) -> Window;
 
     /// T3-rtx expired.

@@ -1,15 +1,17 @@
-//! Windows as ns-2's SCTP module keeps them, which is how the papers' figures were made.
+//! Windows as in ns-2's SCTP module, which produced the papers' figures.
 //!
-//! RFC 2960 7.2 with its implementer's guide, and these readings of it:
-//! - slow start and congestion avoidance ask for a full window before the SACK; what waits for its
-//!   retransmission counts as outstanding (`Procedures::Ns2`);
-//! - partial_bytes_acked takes cumulatively acknowledged bytes only while the window is full, bytes
-//!   acknowledged by gap blocks whenever the cumulative ack advances, and both in fast recovery too;
-//! - T3-rtx halves nothing if the window is one packet already;
-//! - an idle path's ssthresh stays as it is.
+//! RFC 2960 7.2 with its implementer's guide, interpreted as follows:
+//! - slow start and congestion avoidance require a full window before the SACK; chunks that wait
+//!   for retransmission count as outstanding (`Procedures::Ns2`);
+//! - partial_bytes_acked counts cumulatively acknowledged bytes only while the window is full,
+//!   bytes acknowledged by gap blocks whenever the cumulative ack advances, and both in fast
+//!   recovery too;
+//! - T3-rtx changes nothing if the window is one packet already;
+//! - the ssthresh of an idle path does not change.
 //!
 //! Its constants are `initial_cwnd` and `cwnd_floor`: 2 and 2 in the papers' releases; RFC 4960's
-//! 4380 bytes and 4 in the last one. ns-2: AdjustCwnd, FastRtx, Timeout, CwndDegradeTimerExpiration.
+//! 4380 bytes and 4 in the last one. ns-2: AdjustCwnd, FastRtx, Timeout,
+//! CwndDegradeTimerExpiration.
 
 use std::net::IpAddr;
 
@@ -22,10 +24,10 @@ pub static NS2: Answer<dyn CongestionController> = Answer {
     summary: "slow start and congestion avoidance as ns-2's SCTP module reads RFC 2960 and 4960",
     make: |config| {
         let floor = config.cwnd_floor();
-        // Agent/SCTP/HbAfterRto still has RFC 2960's floor after a timeout.
+        // Agent/SCTP/HbAfterRto uses RFC 2960's floor after a timeout.
         let after_rto = config.probing().name == probing::AFTER_RTO.name;
         let floor_after_timeout = if after_rto { floor.min(IDLE) } else { floor };
-        // Agent/SCTP/CMT has it after every loss, but not for an idle window.
+        // Agent/SCTP/CMT uses it after every loss, but not for an idle window.
         let cmt = (config.scheduler().make)(config).is_concurrent();
         let floor_after_timeout = if cmt { floor.min(IDLE) } else { floor_after_timeout };
         Box::new(Ns2 { initial: config.initial_cwnd(), floor, floor_after_timeout, cmt })
@@ -34,18 +36,18 @@ pub static NS2: Answer<dyn CongestionController> = Answer {
 
 #[derive(Debug)]
 struct Ns2 {
-    /// In PMDCS; 0 is the RFC's formula.
+    /// In PMDCS; 0 selects the RFC's formula.
     initial: u32,
     floor: u32,
     floor_after_timeout: u32,
-    /// Agent/SCTP/CMT.
+    /// Whether to act like Agent/SCTP/CMT.
     cmt: bool,
 }
 
 /// An idle window above this many packets decays (ns-2: initialCwnd_, 2 in all the papers).
 const IDLE: u32 = 2;
 
-/// Half the window, but no less than so many packets.
+/// Half the window, but at least `floor` packets.
 fn at_least(path: &PathView, floor: u32) -> u32 {
     (path.window.cwnd / 2).max(floor * path.max_chunk)
 }
@@ -99,7 +101,7 @@ impl CongestionController for Ns2 {
 
     fn on_idle(&mut self, path: &PathView, _: bool) -> Window {
         let w = path.window;
-        // With a floor of four packets, a window of three grows here; so it does there.
+        // With a floor of four packets a window of three grows, as in ns-2.
         if w.cwnd > IDLE * path.max_chunk {
             Window { cwnd: at_least(path, self.floor), ..w }
         } else {

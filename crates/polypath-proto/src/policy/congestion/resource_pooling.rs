@@ -1,14 +1,14 @@
-//! Resource pooling: the paths that carry data share one growth and one halving, by the rate of each
-//! (CMT/RPv2; Becke, Dreibholz, Adhari, Rathgeb: On the fairness of transport protocols in a
-//! multi-path environment, ICC 2012; draft-tuexen-tsvwg-sctp-multipath).
+//! Resource pooling: the paths that carry data together grow and halve like one path, in proportion
+//! to their rates (CMT/RPv2; Becke, Dreibholz, Adhari, Rathgeb: On the fairness of transport
+//! protocols in a multi-path environment, ICC 2012; draft-tuexen-tsvwg-sctp-multipath).
 //!
 //! With the rate w_j / rtt_j of each path,
-//! - wherever the window of path i would grow, in slow start too, it grows by the share that the path
-//!   has of the sum of all rates;
-//! - a loss takes from it the window that half of that sum would need there,
-//!   rtt_i * sum(w_j / rtt_j) / 2, but leaves one packet.
+//! - growth of the window of path i, in slow start too, is scaled by the path's share of the sum of
+//!   all rates;
+//! - a loss on path i reduces its window by the window for half of that sum, rtt_i * sum(w_j /
+//!   rtt_j) / 2, but not below one packet.
 //!
-//! So a path of less than half the sum falls to one packet where another one is the better.
+//! So a loss on a path with at most half of the total rate reduces its window to one packet.
 
 use std::net::IpAddr;
 
@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn the_worked_example_of_unequal_paths() {
-        // Rates 100 and 200 packets a second: half of their sum is 15 packets at 100 ms, 30 at 200 ms.
+        // Rates of 100 and 200 packets per second: half their sum is 15 packets at 100 ms, 30 at
+        // 200.
         let paths = [carrier(10, 100), carrier(40, 200)];
         let all = || paths.iter().copied();
         assert!((rate_share(paths[0], all()) - 1.0 / 3.0).abs() < 1e-12);
@@ -106,7 +107,7 @@ mod tests {
             for &own in &paths {
                 let cut = cut(own, all(), PACKET);
                 prop_assert!(cut >= PACKET && f64::from(cut) <= own.cwnd.max(f64::from(PACKET)));
-                // No loss takes more than half of all.
+                // No loss reduces the total rate by more than half.
                 let lost = (own.cwnd - f64::from(cut)) / own.rtt;
                 prop_assert!(lost <= rates(all()) / 2.0 + 1.0 / own.rtt);
             }

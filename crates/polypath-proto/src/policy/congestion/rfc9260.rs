@@ -1,4 +1,4 @@
-//! Slow start, congestion avoidance and their exits as RFC 9260 7.2 gives them.
+//! Slow start, congestion avoidance and their exits as in RFC 9260 7.2.
 
 use std::net::IpAddr;
 
@@ -14,13 +14,13 @@ pub static RFC9260: Answer<dyn CongestionController> = Answer {
 
 #[derive(Debug)]
 struct Rfc9260 {
-    /// In PMDCS; 0 is the RFC's formula.
+    /// In PMDCS; 0 selects the RFC's formula.
     initial: u32,
     floor: u32,
 }
 
 impl Rfc9260 {
-    /// Half the window, but at least 4 PMDCS (RFC 9260 7.2.1, 7.2.3, 7.2.4).
+    /// Half the window, but at least `floor` PMDCS, 4 in RFC 9260 7.2.1, 7.2.3, 7.2.4.
     fn halved(&self, path: &PathView) -> u32 {
         (path.window.cwnd / 2).max(self.floor * path.max_chunk)
     }
@@ -28,8 +28,8 @@ impl Rfc9260 {
 
 impl CongestionController for Rfc9260 {
     fn initial(&self, max_chunk: u32, ssthresh: u32, remote: IpAddr) -> Window {
-        // RFC 9260 7.2.1: "min(4 * PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an IPv4
-        // address" and 4344 for IPv6: three chunks of an Ethernet packet.
+        // RFC 9260 7.2.1: "min(4 * PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an
+        // IPv4 address" and 4344 for IPv6: three chunks of an Ethernet packet.
         let three = if remote.is_ipv4() { 4404 } else { 4344 };
         let formula = (4 * max_chunk).min((2 * max_chunk).max(three));
         let cwnd = if self.initial == 0 { formula } else { self.initial * max_chunk };
@@ -40,8 +40,8 @@ impl CongestionController for Rfc9260 {
         let mut w = path.window;
         let full = ack.in_flight_before >= w.cwnd;
         if w.cwnd <= w.ssthresh {
-            // RFC 9260 7.2.1: only if the window is fully used, the cumulative TSN ack point
-            // advances and the association is not in fast recovery; by the lesser of what was
+            // RFC 9260 7.2.1: grow only if the window is fully used, the cumulative TSN ack point
+            // advances and the association is not in fast recovery; by the lesser of the bytes
             // acknowledged and one PMDCS (L = 1).
             if ack.may_grow && full {
                 w.cwnd = w.cwnd.saturating_add(ack.acked.min(path.max_chunk));
@@ -78,11 +78,11 @@ impl CongestionController for Rfc9260 {
 
     fn on_idle(&mut self, path: &PathView, first: bool) -> Window {
         // RFC 9260 7.2.1: "the cwnd of the transport address SHOULD be adjusted to
-        // max(cwnd / 2, 4 * PMDCS) once per RTO"; "Before the first cwnd adjustment, the ssthresh of
-        // the transport address SHOULD be set to the cwnd."
+        // max(cwnd / 2, 4 * PMDCS) once per RTO"; "Before the first cwnd adjustment, the ssthresh
+        // of the transport address SHOULD be set to the cwnd."
         let w = path.window;
         let cwnd = self.halved(path).min(w.cwnd);
-        // A window that stays as it is needs no other threshold.
+        // If the window does not change, the threshold need not either.
         let ssthresh = if first && cwnd < w.cwnd { w.cwnd } else { w.ssthresh };
         Window { cwnd, ssthresh, ..w }
     }

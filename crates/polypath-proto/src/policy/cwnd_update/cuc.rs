@@ -1,16 +1,16 @@
 //! Cwnd Update for CMT (CUC): each path's window grows by the order of its own TSNs.
 //!
-//! The cumulative ack stands still while any path misses something; with several paths in use that is
-//! nearly always. CUC follows, for each path, the left edge of what is outstanding there, the
-//! pseudo-cumulative ack, and lets the window grow whenever that moves. CUC: Iyengar, Amer, Stewart,
-//! "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent End-to-End Paths" (2006), IV.B.
-//! CUCv2: Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
-//! multihoming" (2004), Fig. 3, whose lines the code cites: two left edges, of what was never and of
-//! what was once retransmitted, for a retransmission may take another path than the original.
-//! ns-2: useCmtCwnd_.
+//! The cumulative ack does not advance while a TSN of any path is missing, which with several paths
+//! is nearly always the case. CUC tracks for each path the lowest TSN outstanding on it, the
+//! pseudo-cumulative ack, and lets the window grow whenever that advances. CUC: Iyengar, Amer,
+//! Stewart, "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent End-to-End
+//! Paths" (2006), IV.B. CUCv2: Iyengar, Amer, Stewart, "Retransmission policies for concurrent
+//! multipath transfer using SCTP multihoming" (2004), Fig. 3, whose lines the code cites: two left
+//! edges, one of chunks never retransmitted and one of retransmitted chunks, since a retransmission
+//! may take another path than the original. ns-2: useCmtCwnd_.
 //!
-//! Fast recovery is the path's own too: its window is cut once for all losses among what had been
-//! sent before the cut, and does not grow until all of that has left the path.
+//! Fast recovery is per path too: a path's window is cut once for all losses among the data sent
+//! before the cut, and does not grow until none of that data is outstanding on the path.
 
 use super::{CwndUpdate, ScannedChunk};
 use crate::policy::Answer;
@@ -36,9 +36,9 @@ pub static CUC_V2: Answer<dyn CwndUpdate> = Answer {
 #[derive(Debug)]
 struct Cuc {
     version: u8,
-    /// ns-2's module lets windows grow while a path recovers.
+    /// Whether to act like ns-2's module, in which windows grow during fast recovery.
     ns2: bool,
-    /// One for each destination d.
+    /// The state of each destination d.
     paths: Vec<Destination>,
 }
 
@@ -48,7 +48,7 @@ impl Cuc {
     }
 }
 
-/// The variables of Fig. 3, with its names.
+/// The variables of Fig. 3, under their names in the paper.
 #[derive(Debug)]
 struct Destination {
     pseudo_cumack: Option<Tsn>,
@@ -59,7 +59,7 @@ struct Destination {
     new_rtx_pseudo_cumack: bool,
     /// Highest TSN outstanding when the window was last cut, in fast recovery.
     exit: Option<Tsn>,
-    /// The SACK at hand leaves something missing on the path up to there.
+    /// Whether the current SACK leaves a TSN up to `exit` missing on the path.
     recovering: bool,
 }
 
@@ -109,7 +109,7 @@ impl CwndUpdate for Cuc {
         // 3) (i); "t was not acked in the past" holds for all that is scanned.
         let d = &mut self.paths[t.path.index()];
         d.recovering |= !t.newly_acked && d.exit.is_some_and(|exit| !t.tsn.is_after(exit));
-        // (ii); CUC's has no "and t was not retransmitted".
+        // (ii); the first version of CUC lacks "and t was not retransmitted".
         if d.find_pseudo_cumack && (self.version == 1 || !t.retransmitted) {
             d.pseudo_cumack = Some(t.tsn);
             d.find_pseudo_cumack = false;
@@ -162,7 +162,7 @@ impl CwndUpdate for Cuc {
     }
 
     fn on_retransmit(&mut self, from: PathId, to: PathId) {
-        // The left edge may have left the path. ns-2: RtxMarkedChunks.
+        // The chunk at the left edge may now be on another path. ns-2: RtxMarkedChunks.
         if from != to
             && let Some(d) = self.paths.get_mut(from.index())
         {

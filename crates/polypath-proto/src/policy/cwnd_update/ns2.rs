@@ -1,10 +1,11 @@
-//! One recover point for the association, which stays until the next cut (ns-2's SCTP module).
+//! One recover point for the association, valid until the next cut (ns-2's SCTP module).
 //!
-//! Windows grow when the cumulative ack advances to the recover point or beyond: the highest TSN
-//! that did not wait for retransmission when a window was last cut. Of all that waits, the lowest chunk
-//! above the recover point has its path's window cut, which mostly leaves none above it, so one window
-//! a round trip for all paths together; a timeout does not move the point, but what it marks may lie
-//! above, and then another path's window is cut as well. ns-2: uiRecover.
+//! Windows grow when the cumulative ack advances to the recover point or beyond. The recover point
+//! is the highest TSN that did not wait for retransmission when a window was last cut. The lowest
+//! lost chunk above it cuts the window of its path and moves the recover point, mostly above all
+//! other lost chunks, so that one window is cut per round trip over all paths. A timeout does not
+//! move the point, but may mark chunks above it, and then another path's window is cut as well.
+//! ns-2: uiRecover.
 
 use super::CwndUpdate;
 use crate::policy::Answer;

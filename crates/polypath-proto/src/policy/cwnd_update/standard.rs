@@ -2,11 +2,12 @@
 //!
 //! RFC 9260 7.2.1, 7.2.2 (growth) and 7.2.4 (fast recovery).
 //!
-//! T3-rtx ends fast recovery. RFC 9260 7.2.3 has the path perform slow start then, and 7.2.1 lets windows
-//! grow outside fast recovery only: a path that stayed in it would keep a window of one packet until
-//! everything sent before is acknowledged. TCP has the same rule: after a timeout, "exit the fast recovery
-//! procedure" (RFC 6582 3.2 (4); RFC 6675 5.1). Another path that the fast recovery has cut goes on
-//! recovering, since T3-rtx says nothing of it, and its window is not cut again for the same losses.
+//! T3-rtx ends fast recovery. RFC 9260 7.2.3 requires slow start then, and by 7.2.1 windows grow
+//! only outside fast recovery: otherwise the path would keep a window of one packet until all data
+//! sent before is acknowledged. TCP has the same rule: after a timeout, "exit the fast recovery
+//! procedure" (RFC 6582 3.2 (4); RFC 6675 5.1). Only other paths whose windows were cut stay in
+//! fast recovery, since T3-rtx does not concern them, and their windows are not cut again for the
+//! same losses.
 
 use super::CwndUpdate;
 use crate::policy::Answer;
@@ -23,18 +24,19 @@ pub static STANDARD: Answer<dyn CwndUpdate> = Answer {
 
 #[derive(Debug, Default)]
 struct Standard {
-    /// For each path, the fast recovery exit point that holds for it: the highest TSN outstanding when
-    /// fast recovery was entered.
+    /// For each path, its fast recovery exit point: the highest TSN outstanding when it entered
+    /// fast recovery.
     exits: Vec<Option<Tsn>>,
-    /// Whether its window was cut since then.
+    /// For each path, whether its window was cut in this fast recovery.
     cut: Vec<bool>,
-    /// The SACK at hand entered fast recovery: every path that it found losses on is cut.
+    /// Whether the current SACK started fast recovery: the windows of all paths with losses are
+    /// cut.
     entering: bool,
 }
 
 impl CwndUpdate for Standard {
     fn begin(&mut self, paths: usize) {
-        // A new path has no part in a fast recovery that has begun without it.
+        // A path added during fast recovery does not take part in it.
         let paths = paths.max(self.exits.len());
         self.exits.resize(paths, None);
         self.cut.resize(paths, false);
@@ -42,8 +44,8 @@ impl CwndUpdate for Standard {
 
     fn on_sack(&mut self, sack: &SackView<'_>) {
         self.entering = false;
-        // RFC 9260 7.2.4 (6): "When a SACK chunk acknowledges all TSNs up to and including this exit
-        // point, Fast Recovery is exited."
+        // RFC 9260 7.2.4 (6): "When a SACK chunk acknowledges all TSNs up to and including this
+        // exit point, Fast Recovery is exited."
         for exit in &mut self.exits {
             exit.take_if(|exit| !exit.is_after(sack.cumulative));
         }
@@ -66,7 +68,7 @@ impl CwndUpdate for Standard {
             self.entering = true;
         }
         let Some(exit) = self.exits.get_mut(path.index()) else { return false };
-        // A timeout has ended the fast recovery of this path, and it has lost data since.
+        // A timeout ended the fast recovery of this path, and data was lost since.
         let again = exit.is_none();
         exit.get_or_insert(highest);
         self.cut[path.index()] |= self.entering || again;
@@ -104,9 +106,9 @@ mod tests {
     }
 
     proptest! {
-        /// RFC 9260 7.2.3, 7.2.4: for both rules, whatever is lost and times out, a path's window is cut at
-        /// most once until its fast recovery ends, grows outside it alone, and is outside it after a
-        /// timeout and when all up to the exit point is acknowledged.
+        /// RFC 9260 7.2.3, 7.2.4: for both rules, a path's window is cut at most once per fast
+        /// recovery and grows only outside it. Fast recovery ends by a timeout and when all TSNs up
+        /// to the exit point are acknowledged.
         #[test]
         fn a_fast_recovery_ends_with_its_exit_point_or_a_timeout(
             cuc in any::<bool>(),

@@ -1,11 +1,11 @@
-//! CMT-PF: concurrent multipath transfer that leaves a path with its first timeout.
+//! CMT-PF: concurrent multipath transfer that stops sending on a path at its first timeout.
 //!
 //! Natarajan, Ekiz, Amer, Iyengar, Stewart, "Concurrent multipath transfer using SCTP multihoming:
 //! introducing the potentially-failed destination state" (2009), 1 and 3.1, and for the details its
-//! reference 9, TR 2007/338. A path that is failing keeps the receive buffer full of what came behind the chunks
-//! that it has lost, and so stops all others; CMT-PF sends nothing there until it answers. The states and
-//! thresholds are those of [RFC 7829](super::potentially_failed), which took this one up; what CMT-PF adds
-//! is marked with a star:
+//! reference 9, TR 2007/338. Chunks lost on a failing path keep the data after them in the receive
+//! buffer until it is full, which stops all other paths; CMT-PF sends no data on such a path until
+//! it answers. The states and thresholds are those of [RFC 7829](super::potentially_failed), which
+//! adopted this state; a star marks the additions of CMT-PF:
 //!
 //! ```text
 //!            a timeout                              timeouts > PMR
@@ -17,17 +17,19 @@
 //! ```
 //!
 //! - With Path.Max.Retrans 0 the first timeout makes a path inactive; with
-//!   `potentially_failed_max_retrans` it may have more than one before it is potentially failed.
-//! - A potentially failed path gets a HEARTBEAT at once, and another at each of its timeouts, with the RTO
-//!   doubled; also if idle paths get none (HB.interval off), for else it would not come back.
-//! - What was outstanding on it goes to active paths, and new data too; a path chosen from several
-//!   potentially failed ones is active like any other until its next timeout.
-//! - `potentially_failed_cwnd` is the window after the answer to a HEARTBEAT: 2, which makes up for the
-//!   round trip that it took (3.1), or 1. ns-2: cmtPFCwnd_.
+//!   `potentially_failed_max_retrans` above 0 it takes more than one timeout to make it potentially
+//!   failed.
+//! - A potentially failed path gets a HEARTBEAT at once, and another at each of its timeouts, with
+//!   the RTO doubled. This holds even if idle paths get none (HB.interval off), since otherwise the
+//!   path would never be active again.
+//! - Data outstanding on it is retransmitted on active paths, which also carry the new data. A path
+//!   chosen from several potentially failed ones is active like any other until its next timeout.
+//! - `potentially_failed_cwnd` is the window in packets after a HEARTBEAT ACK: 2, which makes up
+//!   for the round trip of the probe (3.1), or 1. ns-2: cmtPFCwnd_.
 //!
-//! By ns-2's procedures (useCmtPF_) a path that was chosen so stays active until Path.Max.Retrans is
-//! exceeded or an answer has cleared its errors; none is chosen while another is inactive, and nothing
-//! leaves then: SctpCMTAgent::Timeout, SelectFromPFDests.
+//! By ns-2's procedures (useCmtPF_) a path chosen in this way stays active until Path.Max.Retrans
+//! is exceeded or an answer has cleared its errors. While any path is inactive none is chosen, and
+//! no data is sent: SctpCMTAgent::Timeout, SelectFromPFDests.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -51,7 +53,7 @@ struct CmtPotentiallyFailed {
     states: PotentiallyFailed,
     cwnd_after_probe: u32,
     ns2: bool,
-    /// Inactive paths are probed as well.
+    /// Whether inactive paths are probed too (HB.interval is on).
     heartbeats: bool,
 }
 
@@ -66,8 +68,9 @@ impl CmtPotentiallyFailed {
     }
 }
 
-/// The potentially failed path with the fewest timeouts in a row, of several the latest, which has worked
-/// last; of these, where they time out in one instant, one at random.
+/// The potentially failed path with the fewest consecutive timeouts; among equals the one that
+/// failed latest, so that worked most recently; among those that failed at the same instant a
+/// random one.
 fn least_failed(paths: PathsView<'_>, rng: &mut Rng) -> Option<PathId> {
     let mut best: Option<((u32, Reverse<Time>), PathId)> = None;
     let mut equals = 1;
@@ -139,7 +142,7 @@ mod tests {
         Drill::new(&CMT_POTENTIALLY_FAILED, paths, pmr)
     }
 
-    /// 1, 2: potentially failed after one timeout, failed after PMR + 1.
+    /// 1, 2: potentially failed after one timeout, inactive after PMR + 1.
     #[test]
     fn the_states_follow_the_timeouts() {
         for (pmr, expected) in [(0, vec![I]), (1, vec![P, I]), (3, vec![P, P, P, I])] {
@@ -150,7 +153,8 @@ mod tests {
         }
     }
 
-    /// 3.1: "the destination with the smallest number of consecutive timeouts"; of several, the latest.
+    /// 3.1: "the destination with the smallest number of consecutive timeouts"; among equals, the
+    /// latest.
     #[test]
     fn of_paths_that_are_all_potentially_failed_one_is_taken_back() {
         let mut three = drill(3, 5);
@@ -160,7 +164,7 @@ mod tests {
         three.errors(&[1]);
         assert_eq!(three.states(), [P, P, P], "its next timeout");
         assert_eq!(three.strand(), Stranded::TakesBack(PathId(0)), "fewer, and later than path 2");
-        // Another has failed: the choice is among what is left.
+        // Inactive paths are not candidates.
         let mut two = drill(2, 1);
         two.errors(&[0, 0, 1]);
         assert_eq!((two.states(), two.strand()), (vec![I, P], Stranded::TakesBack(PathId(1))));
@@ -176,7 +180,8 @@ mod tests {
     }
 
     proptest! {
-        /// The states against a model that keeps nothing but errors in a row and who failed when.
+        /// Compares the states with a model that keeps only consecutive errors and times of
+        /// failure.
         #[test]
         fn states_agree_with_a_model(
             paths in 1u8..5,
@@ -191,7 +196,8 @@ mod tests {
             ),
         ) {
             let mut drill = drill(paths, pmr);
-            // Errors in a row, the time of the last turn to PF, and whether it is active.
+            // Consecutive errors, the time of the last change to PF, and whether the path is
+            // active.
             let mut model: Vec<(u32, usize, bool)> = vec![(0, 0, true); usize::from(paths)];
             for (time, step) in steps.into_iter().enumerate() {
                 match step {

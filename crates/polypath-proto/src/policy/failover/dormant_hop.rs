@@ -1,11 +1,11 @@
-//! Dormant Hop: when every path has failed, each timeout takes the data to the next one.
+//! Dormant Hop: when every path has failed, each timeout moves new data to the next path.
 //!
-//! Caro 2006 (failover), III.6: "the sender transmits new data to a different destination after each
-//! timeout", through all of them in round robin, "until either a destination responds, or the
+//! Caro 2006 (failover), III.6: "the sender transmits new data to a different destination after
+//! each timeout", through all of them in round robin, "until either a destination responds, or the
 //! association aborts". Fig. 7:
 //!
 //! ```text
-//!   Phase I  --- errors of the primary > PMR --->  Phase II  ---+ errors of the stand-in > PMR:
+//!   Phase I  --- errors of the primary > PMR --->  Phase II  ---+ errors of the alternate > PMR:
 //!            <--- the primary answers -----------            <--+ the next active path
 //!      ^                                             |    ^
 //!      | the primary answers          no active path |    | another path answers
@@ -14,7 +14,7 @@
 //!                                                  (dormant)  <--+ whatever its state
 //! ```
 //!
-//! ns-2: dormantAction_ 0, its default. There only retransmissions go from path to path.
+//! ns-2: dormantAction_ 0, its default, in which only retransmissions rotate over the paths.
 
 use super::FailoverPolicy;
 use super::phases::{Dormant, Phased, hop};
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::policy::failover::testing::{A, Drill, I};
 
-    /// Fig. 7, Phase III: each timeout of the path for new data takes it to the next one.
+    /// Fig. 7, Phase III: each timeout on the path for new data moves the data to the next path.
     #[test]
     fn each_timeout_hops() {
         let mut drill = Drill::new(&DORMANT_HOP, 3, 0);
@@ -54,11 +54,11 @@ mod tests {
             way.push(drill.error(current).current());
         }
         assert_eq!(way, [0, 1, 2, 0]);
-        // An error elsewhere, such as a HEARTBEAT's, is none of it.
+        // An error on another path, such as a HEARTBEAT timeout, moves nothing.
         assert_eq!(drill.error(1).current(), 0);
     }
 
-    /// Fig. 7: the primary's answer ends it with Phase I, another one's with Phase II.
+    /// Fig. 7: the primary's answer leads to Phase I, another path's to Phase II.
     #[test]
     fn an_answer_ends_the_dormant_state() {
         let mut drill = Drill::new(&DORMANT_HOP, 3, 0);

@@ -1,13 +1,13 @@
-//! Dormant LastDest: when every path has failed, data stays where it is.
+//! Dormant LastDest: when every path has failed, new data stays on the path used last.
 //!
 //! Caro 2006 (failover), III.6: the sender "continues sending new data to whichever destination was
 //! last used in Phase II"; heartbeats probe the others. ns-2: dormantAction_ 2.
 //!
 //! ```text
-//!   Phases I, II  -- the last active path fails -->  dormant: new data to the stand-in used last,
-//!   (Fig. 1)      <--------------------------------  each retransmission to where it was sent before
+//!   Phases I, II  -- the last active path fails -->  dormant: new data on the alternate used last,
+//!   (Fig. 1)      <--------------------------------  each retransmission on the same path
 //!                  the primary answers: Phase I;
-//!                  another one: Phase II with it
+//!                  another path: Phase II with it
 //! ```
 
 use super::FailoverPolicy;
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
     use crate::policy::failover::testing::{A, Drill, I};
 
-    /// III.6: new data and retransmissions stay with the path used last.
+    /// III.6: new data and retransmissions stay on the path used last.
     #[test]
     fn dormant_nothing_moves() {
         let mut drill = Drill::new(&DORMANT_LAST_DEST, 3, 0);

@@ -1,14 +1,14 @@
-//! Dormant Primary: when every path has failed, data goes to the primary.
+//! Dormant Primary: when every path has failed, data is sent on the primary.
 //!
-//! Caro 2006 (failover), III.6: "Instead of continually sending new data to whichever destination was
-//! last used in Phase II, the sender continually sends new data to the primary destination". ns-2:
-//! dormantAction_ 1.
+//! Caro 2006 (failover), III.6: "Instead of continually sending new data to whichever destination
+//! was last used in Phase II, the sender continually sends new data to the primary destination".
+//! ns-2: dormantAction_ 1.
 //!
 //! ```text
 //!   Phases I, II  -- the last active path fails -->  dormant: new data and retransmissions
-//!   (Fig. 1)      <--------------------------------  to the primary
+//!   (Fig. 1)      <--------------------------------  on the primary
 //!                  the primary answers: Phase I;
-//!                  another one: Phase II with it
+//!                  another path: Phase II with it
 //! ```
 
 use super::FailoverPolicy;
@@ -29,7 +29,7 @@ pub static DORMANT_PRIMARY: Answer<dyn FailoverPolicy> = Answer {
     },
 };
 
-/// The primary, but for one that no answer has ever come from: no data may go there (RFC 9260 5.4).
+/// The primary unless it is unconfirmed, in which case it carries no data (RFC 9260 5.4).
 fn primary(paths: PathsView<'_>) -> PathId {
     match paths.state(paths.primary()) {
         PathState::Unconfirmed => paths.current(),
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!((drill.answer(0).current(), drill.states()), (0, vec![A, I]));
     }
 
-    /// III.6: new data and retransmissions go to the primary.
+    /// III.6: new data and retransmissions are sent on the primary.
     #[test]
     fn dormant_all_goes_to_the_primary() {
         let mut drill = Drill::new(&DORMANT_PRIMARY, 3, 0);

@@ -1,7 +1,7 @@
 //! Permanent failover by the throughput model with timeouts.
 //!
-//! As [`super::model`], by the formula that the paper's simplified one is a part of (Padhye, Firoiu, Towsley,
-//! Kurose 1998, (32)), in packets a second:
+//! Like [`super::model`], with the full formula that the paper simplifies (Padhye, Firoiu, Towsley,
+//! Kurose 1998, (32)), in packets per second:
 //!
 //! ```text
 //!                                 1
@@ -9,14 +9,15 @@
 //!   RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32 p^2)
 //! ```
 //!
-//! with b packets an acknowledgement, two here (RFC 9260 6.2), and T0 the RTO before it is backed off. With
-//! an RTO.Min of a second timeouts cost more than the rest as soon as p exceeds some percent, so this one
-//! goes for less loss over a longer delay where the simplified one stays. The bound by the receive
-//! buffer is left out: the buffer is the same whatever the path.
+//! where b is the number of packets per acknowledgement, here two (RFC 9260 6.2), and T0 the RTO
+//! without back-off. With an RTO.Min of one second, timeouts dominate as soon as p exceeds a few
+//! percent, so this formula prefers less loss at a longer delay where the simplified one stays. The
+//! limit by the receive buffer is left out because it is the same for all paths.
 //!
-//! Neither formula is the better one everywhere (`docs/failover-model.md`): from 5 % at 90 ms to 1 % at 210 ms
-//! this one rightly goes, but also to 3 %, where staying is better: timeouts are rarer than it says. So the
-//! one that the paper names is `model`.
+//! Neither formula is better in every case (`docs/failover-model.md`): this one rightly moves from
+//! 5 % at 90 ms to 1 % at 210 ms, but in simulations also to 2 and 3 %, where staying is better,
+//! because timeouts are rarer than it predicts. Therefore `model` uses the formula that the paper
+//! names.
 
 use super::FailoverPolicy;
 use super::model::{Model, Times};
@@ -38,8 +39,9 @@ fn seconds_a_packet(p: f64, path: Times, b: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Caro 2006 (failover), Fig. 11: a primary of 90 ms with 5 % loss, an alternate of 210 ms. To move to
-    /// 1 % pays by this formula, to 3 % and more it does not; the simplified model would not even move to 1 %.
+    /// Caro 2006 (failover), Fig. 11: a primary of 90 ms with 5 % loss, an alternate of 210 ms. By
+    /// this formula a move to 1 % is worthwhile, to 3 % and more it is not; the simplified model
+    /// would not move to 1 % either.
     #[test]
     fn timeouts_weigh_more_than_the_delay() {
         let at = |p, rtt| seconds_a_packet(p, Times { rtt, rto: 1.0 }, 2.0);
@@ -49,7 +51,7 @@ mod tests {
         assert!(at(0.01, 0.21) < stay && at(0.03, 0.21) > stay);
         let simplified = |p: f64, rtt| rtt / (3.0 / (4.0 * p)).sqrt();
         assert!(simplified(0.01, 0.21) > simplified(0.05, 0.09));
-        // With all packets lost it is a timeout for each, thirty-three times.
+        // If all packets are lost, each costs 33 timeouts.
         assert!((at(1.0, 0.1) - 33.0).abs() < 0.2);
     }
 }

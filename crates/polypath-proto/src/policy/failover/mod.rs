@@ -1,7 +1,7 @@
-//! When is a path given up, and when taken back? Which path takes new data meanwhile?
+//! When does a path fail, and when is it active again? Which path carries new data meanwhile?
 //!
-//! The phases are those of Caro 2006 (failover): in Phase I new data goes to the primary, in Phase II
-//! to a stand-in, and Phase III is the dormant state, in which no path is left.
+//! The phases are those of Caro 2006 (failover): in Phase I new data is sent on the primary, in
+//! Phase II on an alternate, and Phase III is the dormant state, in which every path has failed.
 
 use std::fmt::Debug;
 
@@ -33,7 +33,7 @@ pub use potentially_failed::POTENTIALLY_FAILED;
 pub use standard::STANDARD;
 pub use two_phase::TWO_PHASE;
 
-/// Every answer, by name.
+/// Every policy.
 pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[
     &STANDARD,
     &DORMANT_HOP,
@@ -47,7 +47,7 @@ pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[
     &CMT_POTENTIALLY_FAILED,
 ];
 
-/// What happened on a path that counts as an error (RFC 9260 8.2).
+/// The events on a path that count as errors (RFC 9260 8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathErrorKind {
     /// T3-rtx expired.
@@ -56,47 +56,49 @@ pub enum PathErrorKind {
     HeartbeatTimeout,
 }
 
-/// What there is to say against the acknowledgement of a chunk as a sign of life of the path that it was
-/// last sent to.
+/// Reasons not to credit the acknowledgement of a chunk to the path it was last sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Doubts {
-    /// It was sent to another path before, and may have arrived there.
+    /// It was sent on another path before, and that copy may be the one that arrived.
     pub wandered: bool,
-    /// T3-rtx has given it up, and it has not left again: it may have arrived long ago, and only the
-    /// SACK for it was missing.
+    /// T3-rtx marked it lost, and it was not retransmitted yet: an early copy may have arrived, and
+    /// only its SACK was late or lost.
     pub given_up: bool,
     /// Every path is inactive.
     pub dormant: bool,
 }
 
-/// What an association does that has something to send while no path is active.
+/// How an association sends while no path is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stranded {
-    /// It sends where [`FailoverPolicy::current`] and [`FailoverPolicy::retransmission`] say.
+    /// It sends on the paths that [`FailoverPolicy::current`] and
+    /// [`FailoverPolicy::retransmission`] choose.
     Sends,
     /// This path becomes active again, with a congestion window of one packet.
     TakesBack(PathId),
-    /// It waits for the answer to a HEARTBEAT.
+    /// It waits for a HEARTBEAT ACK.
     Waits,
 }
 
-/// How many errors in a row change what: of an association by its configuration, and of single paths
-/// while it runs ([`Association::set_thresholds`](crate::Association::set_thresholds)).
+/// Numbers of consecutive errors above which the failover policy acts. The configuration sets them
+/// for an association, [`Association::set_thresholds`](crate::Association::set_thresholds) for a
+/// single path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Path.Max.Retrans (PMR): with more the path is inactive (RFC 9260 8.2).
+    /// Path.Max.Retrans (PMR): above it the path is inactive (RFC 9260 8.2).
     pub path_max_retrans: u32,
-    /// PotentiallyFailed.Max.Retrans (PFMR): with more it is potentially failed (RFC 7829 3.2).
+    /// PotentiallyFailed.Max.Retrans (PFMR): above it the path is potentially failed (RFC 7829
+    /// 3.2).
     pub potentially_failed_max_retrans: u32,
-    /// The Change Primary Threshold (CPT): with more another path becomes the primary for good
+    /// The Change Primary Threshold (CPT): above it another path becomes the primary permanently
     /// (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans). `None`: never.
     pub change_primary: Option<u32>,
 }
 
-/// Decides when a path is given up and taken back. Unconfirmed paths are not its business
-/// (RFC 9260 5.4).
+/// Decides when a path fails and when it is active again. Does not handle unconfirmed paths (RFC
+/// 9260 5.4).
 pub trait FailoverPolicy: Send + Debug {
-    /// The state of `path` after an error; `path.error_count` counts it already.
+    /// The state of `path` after an error; `path.error_count` includes it.
     fn after_error(
         &mut self,
         path: &PathView,
@@ -104,58 +106,59 @@ pub trait FailoverPolicy: Send + Debug {
         paths: PathsView<'_>,
     ) -> PathState;
 
-    /// The state of `path` after the peer acknowledged data or a HEARTBEAT sent to it.
+    /// The state of `path` after the peer acknowledged data or a HEARTBEAT sent on it.
     fn after_answer(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
         let _ = (path, paths);
         PathState::Active
     }
 
-    /// A chunk was acknowledged: does that clear the errors of the path that it was last sent to?
+    /// Whether the acknowledgement of a chunk clears the errors of the path it was last sent on.
     ///
-    /// RFC 9260 8.2: where it was sent to several, "this ambiguity does not seem to have significant
-    /// consequences", but either doubt would hide the failure of a path. When every path has failed,
-    /// any sign counts.
+    /// RFC 9260 8.2: for a chunk sent on several paths, "this ambiguity does not seem to have
+    /// significant consequences". But crediting such a chunk, or one that T3-rtx marked lost, could
+    /// hide the failure of a path. When every path is inactive, a chunk sent on several paths
+    /// counts as well.
     fn believes(&self, doubts: Doubts) -> bool {
         !doubts.given_up && (doubts.dormant || !doubts.wandered)
     }
 
-    /// The path for new data (for all of it, or as the scheduler's starting point). Asked after
-    /// every change.
+    /// The path for new data (for all of it, or as the scheduler's starting point). Called after
+    /// every change of a path's state or errors.
     fn current(&mut self, paths: PathsView<'_>) -> PathId;
 
-    /// The primary after an error, once new data has its path: another one makes a failover
-    /// permanent.
+    /// The primary after an error, called after [`current`](Self::current): a change makes the
+    /// failover permanent.
     fn primary(&mut self, paths: PathsView<'_>) -> PathId {
         paths.primary()
     }
 
-    /// The primary after the answer of a path that had failed, before new data may return to it: another
-    /// one than the path that answered makes its failover permanent.
+    /// The primary after a failed path has answered, called before new data may return to it: a
+    /// change makes the failover permanent.
     fn primary_after_answer(&mut self, paths: PathsView<'_>) -> PathId {
         paths.primary()
     }
 
-    /// Where a chunk is sent again that was sent to `last` before, while no path is active; else the
-    /// [retransmission policy](super::RetransmissionPolicy) says it. By default to the next one: it
-    /// may be back.
+    /// The path for the retransmission of a chunk last sent on `last`, while no path is active;
+    /// otherwise the [retransmission policy](super::RetransmissionPolicy) chooses it. By default
+    /// the next path, which may work again.
     fn retransmission(&self, last: PathId, paths: PathsView<'_>) -> PathId {
         retransmission::alternate(last, paths)
     }
 
-    /// Something is to be sent, and no path is active. Ties between paths are decided by `rng`.
+    /// Called when data waits to be sent and no path is active. `rng` breaks ties between paths.
     fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
         let _ = (paths, rng);
         Stranded::Sends
     }
 
-    /// The congestion window, in PMDCS, of a potentially failed path that a HEARTBEAT ACK brings back;
-    /// `None` leaves it as it is.
+    /// The congestion window, in PMDCS, of a potentially failed path that a HEARTBEAT ACK
+    /// reactivates; `None` leaves it unchanged.
     fn cwnd_after_probe(&self) -> Option<u32> {
         None
     }
 
-    /// An error was counted on `path`, which has its state already: is it probed at once, whatever
-    /// HB.interval?
+    /// Whether to probe `path` at once after an error, regardless of HB.interval. `path` has its
+    /// new state already.
     fn probes_at_once(&self, path: &PathView) -> bool {
         let _ = path;
         false

@@ -1,21 +1,22 @@
-//! Permanent failover where the throughput model says that it pays.
+//! Permanent failover if the throughput model predicts an advantage.
 //!
-//! Caro 2006 (failover), IV.2: "With an estimated RTT and loss rate (p) for each path, a sender can apply
-//! Padhye's simplified throughput model", sqrt(3 / (4 p)) / RTT, "to compare paths and determine if a
-//! permanent failover would be advantageous". How to know an idle path's loss rate the paper leaves as
-//! future work. Here nothing is sent for it: Phase II is the measurement, for its data goes over the
-//! stand-in, and so are the HEARTBEATs of an idle path.
+//! Caro 2006 (failover), IV.2: "With an estimated RTT and loss rate (p) for each path, a sender can
+//! apply Padhye's simplified throughput model", sqrt(3 / (4 p)) / RTT, "to compare paths and
+//! determine if a permanent failover would be advantageous". The paper leaves the loss rate of an
+//! idle path to future work. This policy sends no extra traffic to measure it: the data of Phase II
+//! measures the alternate, and so do the HEARTBEATs of an idle path.
 //!
 //! ```text
-//!   Phase II   --- error; the model prefers the stand-in ----------------+-->  Phase I with the stand-in
-//!              --- the primary answers; the model prefers the stand-in --+     as primary
+//!   Phase II  --- error; the model prefers the alternate ---------------+-->  Phase I, with the
+//!             --- the primary answers; the model prefers the alternate -+     alternate as primary
 //! ```
 //!
-//! with Fig. 7 for all else. An idle path's estimate may be old: it is as good as its last use. Until a path
-//! has carried some chunks its failovers are temporary, which is what this costs: with PMR 0 the primary
-//! answers a round trip after its timeout, and it takes two or three of them until the stand-in is known.
+//! All else is as in Fig. 7. An idle path's estimate may be outdated: it dates from the path's last
+//! use. Failovers stay temporary until both paths have enough samples, which has a cost: with PMR 0
+//! the primary answers a round trip after its timeout, and it takes two or three failovers to get
+//! enough samples of the alternate.
 //!
-//! This is the formula that the paper names; [`super::full_model`] has timeouts as well.
+//! The paper names this formula; [`super::full_model`] adds timeouts.
 
 use super::{DORMANT_HOP, FailoverPolicy, PathErrorKind};
 use crate::policy::{Answer, PathState, PathView, PathsView};
@@ -29,18 +30,18 @@ pub static MODEL: Answer<dyn FailoverPolicy> = Answer {
     make: |config| Box::new(Model::new(config, |p, path, _| path.rtt * (p * 4.0 / 3.0).sqrt())),
 };
 
-/// A path with fewer samples is not known.
+/// Least number of samples for an estimate of a path.
 const KNOWN: u32 = 50;
 
-/// What a formula asks of a path: seconds.
+/// A path's times in seconds, as inputs of a formula.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) rtt: f64,
-    /// The retransmission timeout without its backing off, which tells of the errors at hand.
+    /// The retransmission timeout without back-off, which reflects only the current errors.
     pub(super) rto: f64,
 }
 
-/// Seconds a packet at a share `p` of losses, where so many packets share an acknowledgement.
+/// Seconds per packet at loss rate `p`, with `packets_an_ack` packets per acknowledgement.
 pub(super) type Formula = fn(p: f64, path: Times, packets_an_ack: f64) -> f64;
 
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Model {
         Self { phases: (DORMANT_HOP.make)(config), formula, rto }
     }
 
-    /// Seconds a packet, by the formula; `None` while the path is not known.
+    /// Seconds per packet by the formula; `None` while the path has too few samples.
     fn cost(&self, path: &PathView) -> Option<f64> {
         if path.loss.samples() < KNOWN {
             return None;
@@ -69,7 +70,7 @@ impl Model {
         Some((self.formula)(f64::from(lost) / f64::from(sent), Times { rtt, rto }, PACKETS_AN_ACK))
     }
 
-    /// The primary, or its stand-in if that is the better one.
+    /// The primary, or the alternate in use if that is active and better.
     fn preferred(&self, paths: PathsView<'_>) -> PathId {
         let (primary, stand_in) = (paths.path(paths.primary()), paths.path(paths.current()));
         let pays = match (self.cost(&primary), self.cost(&stand_in)) {
@@ -117,7 +118,8 @@ mod tests {
     use crate::{Time, Tsn};
     use std::time::Duration;
 
-    /// A path with such a loss and round trip, as many samples as it takes or one fewer.
+    /// Gives a path `samples` chunks sent, `losses` of them lost, and one round-trip time of `rtt`
+    /// ms.
     fn known(drill: &mut Drill, path: u8, losses: u32, rtt: u64, samples: u32) {
         let path = drill.path(path);
         for n in 0..samples {
@@ -128,7 +130,7 @@ mod tests {
         path.sample_rtt(Duration::from_millis(rtt));
     }
 
-    /// What becomes primary at an error, and at the primary's answer.
+    /// The primary after an error, and the one after the old primary's answer.
     fn moves(primary: (u32, u64), stand_in: (u32, u64), samples: [u32; 2]) -> [u8; 2] {
         let mut drill = Drill::new(&MODEL, 2, 0);
         known(&mut drill, 0, primary.0, primary.1, samples[0]);
@@ -151,7 +153,7 @@ mod tests {
         assert_eq!(moves((10, 210), (10, 90), known), [1, 1]);
     }
 
-    /// What is not known decides nothing.
+    /// A path with too few samples changes nothing.
     #[test]
     fn both_paths_must_be_known() {
         assert_eq!(moves((20, 90), (0, 90), [KNOWN, KNOWN]), [1, 1]);

@@ -1,17 +1,17 @@
-//! Permanent failover: a primary that has failed for long enough is not the primary any more.
+//! Permanent failover: a primary that has failed for long enough is replaced.
 //!
-//! Caro 2006 (failover), IV, Fig. 9: Fig. 7 with two more transitions, so that the way back to a
-//! recovered primary, and its slow start, is spared:
+//! Caro 2006 (failover), IV, Fig. 9: Fig. 7 with two more transitions, which avoid the return to a
+//! recovered primary and its slow start:
 //!
 //! ```text
-//!   Phase II   --- errors of the primary > CPT --->  Phase I with the stand-in as primary
+//!   Phase II   --- errors of the primary > CPT --->  Phase I with the alternate as primary
 //!   Phase III  --- errors of the primary > CPT --->  Phase III with the path in use as primary
 //! ```
 //!
-//! CPT is `change_primary_threshold`; "off" is infinity, which leaves Dormant Hop. It is compared with
-//! the primary's error count, as RFC 7829 5 (Primary.Switchover.Max.Retrans) and ns-2
-//! (changePrimaryThresh_) do. By the paper's text CPT counts the heartbeats lost since the failover; its
-//! figures come from ns-2, where with PMR 0 CPT 0 is exceeded by the failover itself.
+//! CPT is `change_primary_threshold`; "off" means infinity, which is Dormant Hop. It is compared
+//! with the primary's error count, as in RFC 7829 5 (Primary.Switchover.Max.Retrans) and ns-2
+//! (changePrimaryThresh_). In the paper's text CPT counts the HEARTBEATs lost since the failover,
+//! but its figures come from ns-2, where with PMR 0 the failover itself exceeds CPT 0.
 
 use super::{DORMANT_HOP, FailoverPolicy, PathErrorKind};
 use crate::PathId;
@@ -70,7 +70,8 @@ mod tests {
         Thresholds { path_max_retrans, potentially_failed_max_retrans: 0, change_primary }
     }
 
-    /// Fig. 9, Phase II: above CPT the stand-in is the primary, and the old one's answer changes nothing.
+    /// Fig. 9, Phase II: above CPT the alternate is the primary, and the former primary's answer
+    /// changes nothing.
     #[test]
     fn above_cpt_the_stand_in_becomes_the_primary() {
         for cpt in [1, 2, 4] {
@@ -83,7 +84,8 @@ mod tests {
         }
     }
 
-    /// A threshold below PMR is exceeded by the failover; without one, the way back is open for ever.
+    /// A failover exceeds a threshold below PMR; without a threshold, the primary is always used
+    /// again.
     #[test]
     fn it_takes_a_failover_to_make_one_permanent() {
         let mut drill = Drill::with(&PERMANENT, 2, thresholds(3, Some(0)));

@@ -1,28 +1,29 @@
-//! Phases I and II, for the answers that differ in the dormant state.
+//! Phases I and II, for the policies that differ only in the dormant state.
 //!
 //! Caro 2006 (failover), Fig. 1:
 //!
 //! ```text
 //!              errors of the primary > PMR
-//!   Phase I  ------------------------------->  Phase II   <---+ errors of the stand-in > PMR:
-//!   new data <-------------------------------  new data       | the next active path
-//!   to the       the primary answers           to a stand-in -+ in round robin
+//!   Phase I  ------------------------------->  Phase II   <---+ errors of the alternate > PMR:
+//!   new data <-------------------------------  new data on    | the next active path
+//!   on the       the primary answers           an alternate  -+ in round robin
 //!   primary
 //! ```
 //!
-//! By ns-2's procedures the path for new data is chosen anew only when it turns inactive and when the
-//! primary answers: in the dormant state it stays, and a stand-in that answers does not take over.
+//! By ns-2's procedures the path for new data changes only when it becomes inactive and when the
+//! primary answers: it stays in the dormant state, even if an alternate answers.
 
 use super::{FailoverPolicy, PathErrorKind};
 use crate::config::Procedures;
 use crate::policy::{PathState, PathView, PathsView};
 use crate::{Config, PathId};
 
-/// What has happened to the path for new data since it was chosen.
+/// Phases I and II, and errors on the path for new data since it was chosen.
 #[derive(Debug)]
 struct Phases {
     ns2: bool,
-    /// An error on the path for new data, by ns-2's procedures one that made it inactive.
+    /// The path for new data, if it has had an error; by ns-2's procedures one that made it
+    /// inactive.
     left: Option<PathId>,
 }
 
@@ -31,7 +32,7 @@ impl Phases {
         Self { ns2: config.procedures() == Procedures::Ns2, left: None }
     }
 
-    /// The state of a path after an error there.
+    /// The state of a path after an error.
     fn after_error(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
         let state = inactive_above_pmr(path);
         let fails = state == PathState::Inactive && path.state != PathState::Inactive;
@@ -41,8 +42,8 @@ impl Phases {
         state
     }
 
-    /// The path for new data; `dormant` says it in the dormant state, after an error there or without
-    /// one.
+    /// The path for new data. `dormant` chooses it in the dormant state; its argument is whether
+    /// the path had an error.
     fn current(&mut self, paths: PathsView<'_>, dormant: impl FnOnce(bool) -> PathId) -> PathId {
         let (primary, current) = (paths.primary(), paths.current());
         let left = self.left.take() == Some(current);
@@ -64,19 +65,19 @@ impl Phases {
     }
 }
 
-/// An answer that differs from the others only in the dormant state.
+/// A policy that differs from others only in the dormant state.
 #[derive(Debug)]
 pub(super) struct Phased {
     phases: Phases,
     dormant: Dormant,
 }
 
-/// What happens when every path has failed.
+/// The rules of the dormant state, in which every path has failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dormant {
-    /// The path for new data, after a timeout there or without one.
+    /// The path for new data; `timeout` is whether the last one had a timeout.
     pub(super) data: fn(timeout: bool, PathsView<'_>) -> PathId,
-    /// Where a chunk is sent again that was last sent to this path.
+    /// The path for the retransmission of a chunk that was last sent on `last`.
     pub(super) retransmission: fn(last: PathId, PathsView<'_>) -> PathId,
 }
 
@@ -117,8 +118,8 @@ pub(super) fn inactive_above_pmr(path: &PathView) -> PathState {
     }
 }
 
-/// Whether the path for new data has had an error since it was chosen, where a potentially failed state
-/// comes before the inactive one.
+/// The path for new data, if it has had an error since it was chosen; for policies with a
+/// potentially failed state.
 #[derive(Debug)]
 pub(super) struct TimedOut(Option<PathId>);
 
@@ -127,8 +128,8 @@ impl TimedOut {
         Self(None)
     }
 
-    /// The state of a path after an error there: potentially failed above so many, inactive above
-    /// Path.Max.Retrans.
+    /// The state of a path after an error: potentially failed above `potentially_failed_above`
+    /// errors, inactive above Path.Max.Retrans.
     pub(super) fn after_error(
         &mut self,
         path: &PathView,
@@ -146,13 +147,13 @@ impl TimedOut {
         }
     }
 
-    /// Whether it has; asked once.
+    /// Returns whether the path for new data has had an error, and clears that.
     pub(super) fn take(&mut self, paths: PathsView<'_>) -> bool {
         self.0.take() == Some(paths.current())
     }
 }
 
-/// The next path in round robin, whatever its state, but for unconfirmed ones.
+/// The next path in round robin in any state but unconfirmed.
 pub(super) fn hop(from: PathId, paths: PathsView<'_>) -> PathId {
     paths.next_after(from, |path| paths.state(path) != PathState::Unconfirmed).unwrap_or(from)
 }

@@ -1,6 +1,6 @@
 //! SCTP-PF: a potentially failed state between active and inactive (RFC 7829).
 //!
-//! RFC 7829 3.2; the first state machine is each path's own:
+//! RFC 7829 3.2. State machine of each path, and the order of preference for new data:
 //!
 //! ```text
 //!            errors > PFMR                          errors > PMR
@@ -8,30 +8,31 @@
 //!      ^                            |                                  |
 //!      +---- an answer: a HEARTBEAT ACK, or data that was sent there only
 //!
-//!   new data, in this order: the primary if it is active; the path in use if it is; the next active
-//!   one; the potentially failed one with the fewest errors; the inactive one with the fewest errors
+//!   new data, in this order: the primary if it is active; the path in use if it is active; the
+//!   next active path; the potentially failed path with the fewest errors; the inactive path with
+//!   the fewest errors
 //! ```
 //!
-//! - PFMR is `potentially_failed_max_retrans` (3.2 (1)); with one that is not below Path.Max.Retrans there
-//!   is no such state.
-//! - A potentially failed path gets a HEARTBEAT at once and then one each RTO, whatever HB.interval, if
-//!   there are heartbeats at all (3.2 (5), (6)).
-//! - New data goes to it, and retransmissions leave an active path for it, only when no path is active
-//!   (3.2 (3)); then to the one with the fewest errors, which changes neither its state nor its error
-//!   count (3.2 (4)).
-//! - An acknowledged chunk brings a path back if it was sent there only, even one that T3-rtx had
-//!   given up (3.2 (9), (10)).
-//! - In the dormant state data goes to the inactive path with the fewest errors (4.1). Of several, here as
-//!   in 3.2 (4), to another one than failed last.
-//! - Primary path switchover: after more errors than Primary.Switchover.Max.Retrans, here
+//! - PFMR is `potentially_failed_max_retrans` (3.2 (1)). If it is not below Path.Max.Retrans, paths
+//!   are never potentially failed.
+//! - A potentially failed path gets a HEARTBEAT at once and then one each RTO, regardless of
+//!   HB.interval, unless heartbeats are disabled (3.2 (5), (6)).
+//! - It carries new data and retransmissions only when no path is active (3.2 (3)). The one with
+//!   the fewest errors is used then, which changes neither its state nor its error count (3.2 (4)).
+//! - An acknowledged chunk makes a path active again if it was sent on that path only, even if
+//!   T3-rtx had marked it lost (3.2 (9), (10)).
+//! - In the dormant state the inactive path with the fewest errors is used (4.1). Among equals,
+//!   here as in 3.2 (4), the path that failed last is tried last.
+//! - Primary path switchover: above Primary.Switchover.Max.Retrans errors, here
 //!   `change_primary_threshold`, the path in use becomes the primary (5). A threshold below PFMR is
-//!   refused.
-//! - [`Event::PathState`](crate::Event::PathState) and [`PathState`] tell the state (7.1),
-//!   [`Association::set_thresholds`](crate::Association::set_thresholds) sets them for single paths (7.2).
-//!   Nothing hides the state from an application (7.3): one that does not care takes it for active.
+//!   rejected.
+//! - [`Event::PathState`](crate::Event::PathState) and [`PathState`] report the state (7.1),
+//!   [`Association::set_thresholds`](crate::Association::set_thresholds) sets the thresholds of
+//!   single paths (7.2). The state is not hidden from applications (7.3): one that does not need it
+//!   can treat it as active.
 //!
-//! As heartbeats and data may time out together, Association.Max.Retrans is reached sooner than without
-//! it (4).
+//! HEARTBEATs and data may time out together, so Association.Max.Retrans is reached sooner than
+//! without this state (4).
 
 use super::permanent::above_change_primary;
 use super::phases::TimedOut;
@@ -50,7 +51,7 @@ pub static POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
 #[derive(Debug)]
 pub(super) struct PotentiallyFailed {
     timed_out: TimedOut,
-    /// Potentially failed paths are probed.
+    /// Whether potentially failed paths are probed.
     probes: bool,
 }
 
@@ -60,7 +61,8 @@ impl PotentiallyFailed {
     }
 }
 
-/// Of the paths in this state, the first with the fewest errors, in round robin from `first` on.
+/// Of the paths in this state, the one with the fewest errors; among equals the first from `first`
+/// on.
 fn fewest_errors(paths: PathsView<'_>, first: usize, state: PathState) -> Option<PathId> {
     let n = paths.count();
     let all = (0..n).map(|step| paths.path(PathId(((first + step) % n) as u8)));
@@ -84,8 +86,8 @@ impl FailoverPolicy for PotentiallyFailed {
 
     fn believes(&self, doubts: Doubts) -> bool {
         // RFC 7829 3.2 (10): "Acknowledgments for data chunks that have been transmitted to one
-        // destination address only MUST clear the error counter", also after a spurious T3-rtx. (9): of
-        // others they "SHOULD NOT", in the dormant state neither.
+        // destination address only MUST clear the error counter", also after a spurious T3-rtx.
+        // (9): for other chunks they "SHOULD NOT", in the dormant state either.
         !doubts.wandered
     }
 
@@ -100,7 +102,7 @@ impl FailoverPolicy for PotentiallyFailed {
         }
         paths
             .next_after(current, |path| paths.is_active(path))
-            // RFC 7829 3.2 (4), 4.1 (c): of several with as few errors, another one than failed last.
+            // RFC 7829 3.2 (4), 4.1 (c): among equals, not the path that failed last.
             .or_else(|| least_failed(paths, current.index() + usize::from(timed_out)))
             .unwrap_or(current)
     }
@@ -114,7 +116,7 @@ impl FailoverPolicy for PotentiallyFailed {
     }
 
     fn probes_at_once(&self, path: &PathView) -> bool {
-        // RFC 7829 3.2 (5): not if heartbeats are switched off.
+        // RFC 7829 3.2 (5): not if heartbeats are disabled.
         self.probes && path.state == PathState::PotentiallyFailed
     }
 }
@@ -142,8 +144,8 @@ mod tests {
         }
     }
 
-    /// 3.2 (3), (5), (7): an active path first; the potentially failed one is probed, and back with its
-    /// answer.
+    /// 3.2 (3), (5), (7): an active path is preferred; the potentially failed one is probed, and
+    /// active again when it answers.
     #[test]
     fn a_potentially_failed_path_is_avoided_and_probed() {
         let mut drill = Drill::new(&POTENTIALLY_FAILED, 3, 5);
@@ -153,7 +155,7 @@ mod tests {
         assert_eq!((drill.answer(0).current(), drill.probed()), (0, vec![1]));
     }
 
-    /// 3.2 (4): none active: the potentially failed path with the fewest errors, not an inactive one.
+    /// 3.2 (4): without an active path, the potentially failed path with the fewest errors is used.
     #[test]
     fn without_an_active_path_the_fewest_errors_decide() {
         let mut drill = Drill::new(&POTENTIALLY_FAILED, 3, 2);
@@ -165,7 +167,8 @@ mod tests {
         assert_eq!((drill.states(), drill.retransmission(0)), (vec![I, I, P], 2));
     }
 
-    /// 4.1: dormant, the inactive path with the fewest errors; none of this changes a state.
+    /// 4.1: in the dormant state the inactive path with the fewest errors is used, and stays
+    /// inactive.
     #[test]
     fn dormant_the_fewest_errors_decide() {
         let mut drill = Drill::new(&POTENTIALLY_FAILED, 3, 0);

@@ -1,5 +1,5 @@
-//! A few paths and one answer, driven by single errors and answers: what the association would ask, in its
-//! order, and nothing else.
+//! A test harness for one failover policy and a few paths: each error or answer makes the same
+//! calls as the association, in the same order.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -20,7 +20,7 @@ pub(super) struct Drill {
 }
 
 impl Drill {
-    /// So many active paths with this Path.Max.Retrans.
+    /// `paths` active paths with Path.Max.Retrans `pmr`.
     pub(super) fn new(answer: &'static Answer<dyn FailoverPolicy>, paths: u8, pmr: u32) -> Self {
         Self::with(
             answer,
@@ -60,7 +60,7 @@ impl Drill {
         }
     }
 
-    /// This path has not been confirmed.
+    /// Makes a path unconfirmed.
     pub(super) fn with_unconfirmed(mut self, path: u8) -> Self {
         self.paths[usize::from(path)].set_state(Time::ZERO, PathState::Unconfirmed);
         self
@@ -78,13 +78,13 @@ impl Drill {
         what(&mut *self.policy, view)
     }
 
-    /// Another instant for each step.
+    /// The time of the next step; no two steps are simultaneous.
     fn now(&mut self) -> Time {
         self.steps += 1;
         Time::from_nanos(self.steps)
     }
 
-    /// An error of a path.
+    /// Counts an error on a path.
     pub(super) fn error(&mut self, path: u8) -> &mut Self {
         self.paths[usize::from(path)].count_error();
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
@@ -97,7 +97,7 @@ impl Drill {
         self
     }
 
-    /// Several of them.
+    /// Counts errors on several paths, in order.
     pub(super) fn errors(&mut self, paths: &[u8]) -> &mut Self {
         paths.iter().for_each(|path| {
             self.error(*path);
@@ -105,7 +105,7 @@ impl Drill {
         self
     }
 
-    /// A path answers.
+    /// The peer answers on a path.
     pub(super) fn answer(&mut self, path: u8) -> &mut Self {
         self.paths[usize::from(path)].clear_errors();
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
@@ -117,7 +117,7 @@ impl Drill {
         self
     }
 
-    /// Something is to be sent, and no path is active.
+    /// Data waits to be sent, and no path is active.
     pub(super) fn strand(&mut self) -> Stranded {
         let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
         let stranded = self.policy.stranded(view, &mut self.rng);
@@ -141,7 +141,7 @@ impl Drill {
         self.view().iter().map(|p| p.state).collect()
     }
 
-    /// Where a retransmission of what `last` carried goes in the dormant state.
+    /// The path for the retransmission of a chunk last sent on `last`, in the dormant state.
     pub(super) fn retransmission(&self, last: u8) -> u8 {
         self.policy.retransmission(PathId(last), self.view()).0
     }

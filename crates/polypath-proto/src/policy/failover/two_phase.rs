@@ -1,22 +1,23 @@
-//! Redirect on the first timeout, detect failure in the background: what the paper advocates.
+//! Redirects new data on the first timeout and detects failure in the background, as the paper
+//! advocates.
 //!
 //! Caro 2006 (failover), V, Fig. 13:
 //!
 //! ```text
-//!              one timeout of the primary                    errors of the primary > PMR
-//!   Phase I  ------------------------------>  Phase II  --------------------------------->  Phase III
-//!   new data <------------------------------  new data     +--+ timeout where new data      new data
-//!   to the       the primary answers          to others    |  | goes: on to the next path   to others,
-//!   primary                                   <------------+  | that has not failed         the primary
-//!      ^                                                                                    is inactive
-//!      +------------------------------------------------------------------------------------+
+//!              one timeout of the primary                 errors of the primary > PMR
+//!   Phase I  ------------------------------>  Phase II  -----------------------------> Phase III
+//!   new data <------------------------------  new data     +--+ timeout on their path: new data
+//!   on the       the primary answers          on others    |  | the next path that     on others,
+//!   primary                                   <------------+  | has not failed         the primary
+//!      ^                                                                               is inactive
+//!      +--------------------------------------------------------------------------------+
 //!                                     the primary answers
 //! ```
 //!
-//! A path with an error is potentially failed and asked by a HEARTBEAT at once and after each one that
-//! is lost, until it answers or Path.Max.Retrans is exceeded: redirecting early takes nothing from the
-//! accuracy of detection. Once every path has failed, data goes to the next one with each timeout, as
-//! in Fig. 7.
+//! A path with an error is potentially failed. It is probed by a HEARTBEAT at once, and again after
+//! each lost HEARTBEAT, until it answers or exceeds Path.Max.Retrans: redirecting early does not
+//! make failure detection less accurate. Once every path has failed, each timeout moves new data to
+//! the next path, as in Fig. 7.
 
 use super::phases::{TimedOut, hop};
 use super::{FailoverPolicy, PathErrorKind};
@@ -39,7 +40,7 @@ pub static TWO_PHASE: Answer<dyn FailoverPolicy> = Answer {
 #[derive(Debug)]
 struct TwoPhase {
     timed_out: TimedOut,
-    /// Potentially failed paths are probed: not if heartbeats are switched off.
+    /// Whether potentially failed paths are probed: not if heartbeats are disabled.
     probes: bool,
 }
 
@@ -83,8 +84,8 @@ mod tests {
     use super::*;
     use crate::policy::failover::testing::{A, Drill, I, P};
 
-    /// Fig. 13, Phase II: each timeout redirects, also to a path that has had an error, and the primary's
-    /// answer ends it.
+    /// Fig. 13, Phase II: each timeout redirects new data, even to a path with errors, until the
+    /// primary answers.
     #[test]
     fn each_timeout_redirects() {
         let mut drill = Drill::new(&TWO_PHASE, 3, 5);
@@ -93,13 +94,13 @@ mod tests {
         assert_eq!(drill.error(1).current(), 2);
         assert_eq!(drill.error(2).current(), 0);
         assert_eq!(drill.error(0).current(), 1);
-        // A lost HEARTBEAT of another path moves nothing.
+        // A lost HEARTBEAT on another path moves nothing.
         assert_eq!(drill.error(2).current(), 1);
         assert_eq!((drill.answer(0).current(), drill.states()), (0, vec![A, P, P]));
     }
 
-    /// Fig. 13, Phase III: above PMR the primary has failed; failed paths are skipped, and it still is the
-    /// primary.
+    /// Fig. 13, Phase III: above PMR the primary has failed; failed paths are skipped, and the
+    /// primary remains the primary.
     #[test]
     fn failure_is_pmr_errors_as_ever() {
         let mut drill = Drill::new(&TWO_PHASE, 3, 1);
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(drill.answer(0).current(), 0);
     }
 
-    /// When every path has failed, as Dormant Hop.
+    /// When every path has failed, the policy acts like Dormant Hop.
     #[test]
     fn dormant_it_hops() {
         let mut drill = Drill::new(&TWO_PHASE, 3, 0);

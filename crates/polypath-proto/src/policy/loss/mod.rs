@@ -15,7 +15,7 @@ pub use ns2::NS2;
 pub use split_fast_retransmit::{SPLIT_FAST_RETRANSMIT, SPLIT_MULTIPLE_FAST_RETRANSMIT};
 pub use standard::STANDARD;
 
-/// Every answer, by name.
+/// Every policy.
 pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[
     &STANDARD,
     &MULTIPLE_FAST_RETRANSMIT,
@@ -24,7 +24,7 @@ pub static ANSWERS: &[&Answer<dyn LossDetector>] = &[
     &NS2,
 ];
 
-/// What a SACK acknowledges for the first time on one path.
+/// The chunks last sent on one path that a SACK newly acknowledges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewlyAckedOn {
@@ -34,13 +34,13 @@ pub struct NewlyAckedOn {
     pub highest: Option<Tsn>,
     /// The highest TSN in gap blocks.
     pub highest_by_gaps: Option<Tsn>,
-    /// When the last of them to leave was sent. Chunks whose acknowledgement may be one of an earlier
-    /// transmission do not count.
+    /// When the most recently sent of them was sent. Chunks whose acknowledgement may belong to an
+    /// earlier transmission do not count.
     pub last_sent: Option<Time>,
 }
 
 impl NewlyAckedOn {
-    /// A chunk that was sent then, and for the last time, has been acknowledged.
+    /// Records when an acknowledged chunk was last sent.
     pub(crate) fn note_sent(&mut self, sent: Time) {
         self.last_sent = self.last_sent.max(Some(sent));
     }
@@ -58,33 +58,33 @@ impl NewlyAckedOn {
     }
 }
 
-/// What a SACK said, for the rules that judge by it.
+/// The contents and effects of a SACK, for loss detection and window rules.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SackView<'a> {
     /// Its cumulative TSN ack.
     pub cumulative: Tsn,
-    /// It moved the cumulative TSN ack point.
+    /// Whether it advanced the cumulative TSN ack point.
     pub advanced: bool,
-    /// Highest TSN that it acknowledges for the first time, if any.
+    /// Highest TSN that it newly acknowledges, if any.
     pub highest_newly_acked: Option<Tsn>,
-    /// Of these, the highest that its cumulative TSN ack covers, and the highest in gap blocks.
+    /// Highest TSN that its cumulative TSN ack newly acknowledges.
     pub newly_acked_cumulatively: Option<Tsn>,
-    /// See there.
+    /// Highest TSN that its gap blocks newly acknowledge.
     pub newly_acked_by_gaps: Option<Tsn>,
-    /// The same for each path, by the path that a chunk was last sent to.
+    /// The newly acknowledged TSNs of each path, by the path that a chunk was last sent on.
     pub newly_acked_on: &'a [NewlyAckedOn],
-    /// When the last chunk to leave of those that it acknowledges for the first time was sent; see
+    /// When the most recently sent of the newly acknowledged chunks was sent; see
     /// [`NewlyAckedOn::last_sent`].
     pub last_sent: Option<Time>,
-    /// How many packets with DATA it answers, if that was agreed on (DAC).
+    /// Number of packets with DATA that it acknowledges, if both sides support DAC.
     pub packets: Option<u32>,
-    /// Highest TSN that it acknowledges at all.
+    /// Highest TSN that it acknowledges, newly or again.
     pub highest_acked: Tsn,
 }
 
 impl SackView<'_> {
-    /// It has gap blocks.
+    /// Whether it has gap blocks.
     pub fn has_gaps(&self) -> bool {
         self.highest_acked != self.cumulative
     }
@@ -96,18 +96,18 @@ impl SackView<'_> {
 pub struct MissingChunk {
     /// Its TSN.
     pub tsn: Tsn,
-    /// The path that it was last sent to.
+    /// The path it was last sent on.
     pub path: PathId,
-    /// Missing reports so far.
+    /// Number of missing reports so far.
     pub reports: u32,
-    /// It has been fast retransmitted since it was last sent by timeout or for the first time.
+    /// Whether its last transmission was a fast retransmission.
     pub fast_retransmitted: bool,
-    /// It has been marked for fast retransmission before, whatever came after.
+    /// Whether it was ever marked for fast retransmission.
     pub ever_fast_retransmitted: bool,
-    /// Recover point of its own: the highest TSN that had been sent when it was last fast
-    /// retransmitted, if it ever was, or when it first left after higher ones.
+    /// Recover point of this chunk: the highest TSN sent when it was last fast retransmitted. For a
+    /// chunk first sent after higher TSNs on its path, the highest of those.
     pub own_recover: Option<Tsn>,
-    /// How often it has been sent.
+    /// Number of its transmissions.
     pub transmissions: u32,
     /// When it was last sent.
     pub sent: Time,
@@ -117,13 +117,13 @@ pub struct MissingChunk {
 }
 
 impl MissingChunk {
-    /// Chunks of which the last was sent at `last_sent` have been acknowledged: whether that may report
-    /// this one missing.
+    /// Whether a SACK may report this chunk missing, if the most recent chunk that it newly
+    /// acknowledges was sent at `last_sent`.
     ///
-    /// RFC 9260 7.2.4 takes TSNs for the order in which chunks left. A retransmission leaves after chunks
-    /// with higher TSNs, so it is missing only by what left after it, in the time order of RFC 8985 3.1.
-    /// Otherwise a SACK that reports old chunks for the first time, since earlier SACKs had no room for
-    /// their gap blocks, would report every retransmission on its way.
+    /// RFC 9260 7.2.4 assumes that chunks are sent in TSN order. A retransmission is sent after
+    /// chunks with higher TSNs, so only chunks sent after it can report it missing, in the time
+    /// order of RFC 8985 3.1. Otherwise a SACK that acknowledges old chunks only now, because
+    /// earlier SACKs had no room for their gap blocks, would report every retransmission in flight.
     pub fn may_be_reported_by(&self, last_sent: Option<Time>) -> bool {
         self.transmissions == 1 || last_sent.is_some_and(|last| last >= self.sent)
     }
@@ -131,22 +131,23 @@ impl MissingChunk {
 
 /// Decides when a chunk is lost.
 pub trait LossDetector: Send + Debug {
-    /// A SACK has arrived; called before the questions about it.
+    /// A SACK has arrived; called before the other methods are called for it.
     fn on_sack(&mut self, _: &SackView<'_>) {}
 
-    /// Only chunks below this TSN are looked at.
+    /// Only chunks below this TSN can be reported missing.
     fn horizon(&self, sack: &SackView<'_>) -> Tsn {
         sack.highest_acked
     }
 
-    /// Chunks that wait for their retransmission are looked at like those in flight.
+    /// Whether chunks that wait for retransmission are reported missing like those in flight.
     fn looks_at_lost(&self) -> bool {
         false
     }
 
-    /// How many missing reports `sack` adds to `chunk`, which it does not acknowledge.
+    /// Number of missing reports that `sack` adds to `chunk`, which it does not acknowledge.
     fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32;
 
-    /// The chunk, with its reports counted, is lost and is to be fast retransmitted.
+    /// Whether the chunk, whose `reports` include those of this SACK, is lost and is to be fast
+    /// retransmitted.
     fn is_lost(&self, chunk: &MissingChunk) -> bool;
 }

@@ -1,11 +1,12 @@
-//! Multiple Fast Retransmit (MFR): a fast retransmission that is lost too is fast retransmitted
-//! again, rather than waiting for the timeout.
+//! Multiple Fast Retransmit (MFR): a lost fast retransmission is fast retransmitted again instead
+//! of waiting for the timeout.
 //!
 //! Caro 2006 (retransmission policies), 4.3: when a chunk is fast retransmitted, the highest TSN
 //! outstanding is kept with it; from then on "only sacks for packets greater than *n* can serve as
-//! missing reports, because the sacks up to *n* were already in flight". The count begins anew with
-//! each retransmission. It rests on fast retransmissions taking the path of what they are compared
-//! with. ns-2: Agent/SCTP/MultipleFastRtx, which is what stands behind this name by ns-2's procedures.
+//! missing reports, because the sacks up to *n* were already in flight". The count restarts with
+//! each retransmission. MFR assumes that fast retransmissions take the same path as the chunks they
+//! are compared with. ns-2: Agent/SCTP/MultipleFastRtx, which this policy follows by ns-2's
+//! procedures.
 
 use super::ns2::Ns2;
 use super::{LossDetector, MissingChunk, SackView, standard};
@@ -84,11 +85,12 @@ mod tests {
         let mut mfr = (MULTIPLE_FAST_RETRANSMIT.make)(&config);
         let mut standard = (standard::STANDARD.make)(&config);
         for (recover, newly, advanced, reports) in [
-            // Never fast retransmitted: as the standard has it.
+            // Never fast retransmitted: as in `standard`.
             (None, Some(11), false, 1),
             (None, None, false, 0),
             (None, None, true, 1),
-            // Fast retransmitted when 20 was the highest: what was in flight then says nothing.
+            // Fast retransmitted when 20 was the highest: TSNs in flight then are no missing
+            // reports.
             (Some(20), Some(11), false, 0),
             (Some(20), Some(20), false, 0),
             (Some(20), Some(21), false, 1),

@@ -1,10 +1,10 @@
 //! Missing reports as ns-2's SCTP module counts them, and one fast retransmission a chunk.
 //!
-//! RFC 4960 7.2.4 counts below the highest TSN newly acknowledged by the SACK at hand. In the module
-//! that mark outlives the SACK: a gap block may only raise it, so that a SACK with gap blocks that
-//! newly acknowledges nothing still reports everything below the mark. Chunks that wait for their
-//! retransmission are reported too. A chunk that has once been fast retransmitted never is again;
-//! one that timed out before may be. ns-2: ProcessGapAckBlocks, eIneligibleForFastRtx.
+//! RFC 4960 7.2.4 counts reports below the highest TSN that the current SACK newly acknowledges. In
+//! the module that mark outlives the SACK: a gap block may only raise it, so a SACK with gap blocks
+//! that newly acknowledges nothing still reports everything below the mark. Chunks that wait for
+//! retransmission are reported too. A chunk that was fast retransmitted once never is again; one
+//! that timed out before may be. ns-2: ProcessGapAckBlocks, eIneligibleForFastRtx.
 
 use super::{LossDetector, MissingChunk, SackView};
 use crate::policy::Answer;
@@ -21,8 +21,8 @@ pub static NS2: Answer<dyn LossDetector> = Answer {
 #[derive(Debug)]
 pub(super) struct Ns2 {
     threshold: u32,
-    /// Agent/SCTP/MultipleFastRtx: what was fast retransmitted may be so again, by reports of a mark
-    /// above all that had been sent when it was marked.
+    /// Agent/SCTP/MultipleFastRtx: a chunk may be fast retransmitted again, by reports with a mark
+    /// above the highest TSN sent when it was marked lost.
     multiple: bool,
     /// The module's uiHighestTsnNewlyAcked.
     mark: Option<Tsn>,
@@ -58,7 +58,7 @@ impl LossDetector for Ns2 {
 
     fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32 {
         let below = self.mark.is_some_and(|mark| chunk.tsn.is_before(mark));
-        // RFC 4960 7.2.4, in fast recovery; the module asks whether the mark lies below the recover
+        // RFC 4960 7.2.4, in fast recovery, which for the module means a mark up to the recover
         // point.
         let recovering = match (chunk.recover, self.mark) {
             (Some(recover), Some(mark)) => !mark.is_after(recover),

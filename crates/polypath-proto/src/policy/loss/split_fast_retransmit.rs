@@ -1,14 +1,15 @@
-//! Split Fast Retransmit (SFR): missing reports for each path by itself, so that reordering between
-//! paths is no loss.
+//! Split Fast Retransmit (SFR): missing reports per path, so that reordering between paths does not
+//! look like loss.
 //!
 //! Iyengar, Amer, Stewart, "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent
-//! End-to-End Paths" (2006), SFR: a SACK reports a chunk missing only if it newly acknowledges a higher
-//! TSN that was last sent to the same path. With Delayed Ack for CMT (DAC) a SACK says how many packets
-//! it answers: "if not a mixed SACK" (one path's chunks only) and nothing on the path below the missing
-//! TSN, that many reports; else one. ns-2: useCmtReordering_, useCmtDelAck_.
+//! End-to-End Paths" (2006), SFR: a SACK reports a chunk missing only if it newly acknowledges a
+//! higher TSN that was last sent on the same path. With Delayed Ack for CMT (DAC) a SACK reports
+//! the number of packets that it acknowledges. "If not a mixed SACK" (chunks of one path only), and
+//! if it newly acknowledges nothing below the missing TSN on that path, it counts as that many
+//! reports, otherwise as one. ns-2: useCmtReordering_, useCmtDelAck_.
 //!
-//! Over MFR, which the paper says was not ported to CMT (Iyengar 2004, IV.B), a fast retransmission
-//! that is lost too is found by the TSNs that followed it on its own path.
+//! Combined with MFR, which according to the paper was not ported to CMT (Iyengar 2004, IV.B), a
+//! lost fast retransmission is detected by the TSNs that followed it on its path.
 
 use super::{LossDetector, MissingChunk, NewlyAckedOn, SackView};
 use crate::policy::Answer;
@@ -34,11 +35,11 @@ pub static SPLIT_MULTIPLE_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
 struct Split {
     threshold: u32,
     multiple: bool,
-    /// As the module counts: chunks that wait for their retransmission are reported too, only gap
-    /// blocks show that a path was newly acknowledged, and a chunk is fast retransmitted only if it
-    /// has been sent once.
+    /// Counts like ns-2's module: chunks that wait for retransmission are reported too, only gap
+    /// blocks newly acknowledge TSNs of a path, and without MFR a chunk is fast retransmitted at
+    /// most once.
     ns2: bool,
-    /// The SACK at hand newly acknowledges chunks of several paths.
+    /// Whether the current SACK newly acknowledges chunks of several paths.
     mixed: bool,
 }
 
@@ -71,7 +72,7 @@ impl LossDetector for Split {
         if !self.ns2 && !chunk.may_be_reported_by(on.last_sent) {
             return 0;
         }
-        // What first left after higher TSNs is missing only by what followed it, too.
+        // A chunk first sent after higher TSNs is reported only by the TSNs that followed it, too.
         let first = !self.ns2 && chunk.transmissions == 1;
         if (self.multiple || first) && chunk.own_recover.is_some_and(|own| !highest.is_after(own)) {
             return 0;

@@ -20,12 +20,12 @@ impl LossDetector for Standard {
         if !chunk.may_be_reported_by(sack.last_sent) {
             return 0;
         }
-        // RFC 9260 7.2.4: "If an endpoint is in Fast Recovery and a SACK chunk arrives that advances
-        // the Cumulative TSN Ack Point, the miss indications are incremented for all TSNs reported
-        // missing in the SACK chunk."
+        // RFC 9260 7.2.4: "If an endpoint is in Fast Recovery and a SACK chunk arrives that
+        // advances the Cumulative TSN Ack Point, the miss indications are incremented for all TSNs
+        // reported missing in the SACK chunk."
         let all = chunk.recover.is_some() && sack.advanced;
-        // "... miss indications are only incremented for missing TSNs prior to the highest TSN newly
-        // acknowledged in the SACK chunk."
+        // "... miss indications are only incremented for missing TSNs prior to the highest TSN
+        // newly acknowledged in the SACK chunk."
         let below = sack.highest_newly_acked.is_some_and(|h| chunk.tsn.is_before(h));
         u32::from(all || below)
     }

@@ -1,12 +1,12 @@
-//! Heartbeat After RTO (HAR): besides, a path at once when T3-rtx has expired on it.
+//! Heartbeat After RTO (HAR): like [`IDLE`], and probes a path at once when T3-rtx expires on it.
 //!
 //! Caro 2006 (retransmission policies), 4.1: "the Heartbeat After RTO (HAR) mechanism sends a
 //! heartbeat immediately to the destination on which a timeout occurred", in addition to the
-//! retransmission, which goes elsewhere. Its answer is a sample that brings the doubled RTO down
-//! again; left alone, an alternate path that carries retransmissions only has none by Karn's rule,
-//! and its RTO grows. If it is lost, that counts and doubles the RTO like that of any HEARTBEAT. It is
-//! sent whatever HB.interval. ns-2: Agent/SCTP/HbAfterRto, which sends it only if another
-//! destination is active: the retransmission probes this one otherwise.
+//! retransmission on another path. Its HEARTBEAT ACK is a sample that reduces the doubled RTO
+//! again. Without it, an alternate path that carries only retransmissions gets no samples by Karn's
+//! rule, and its RTO grows. A lost HEARTBEAT counts as an error and doubles the RTO as usual. It is
+//! sent regardless of HB.interval. ns-2: Agent/SCTP/HbAfterRto, which sends it only if another
+//! destination is active: otherwise the retransmission probes this path.
 
 use super::{IDLE, ProbingPolicy};
 use crate::policy::{Answer, PathState, PathView, PathsView};

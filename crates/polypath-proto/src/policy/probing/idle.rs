@@ -1,4 +1,4 @@
-//! Probing what is idle or has been given up (RFC 9260 8.3).
+//! Probes paths that are idle or not active (RFC 9260 8.3).
 
 use super::ProbingPolicy;
 use crate::policy::{Answer, PathState, PathView, PathsView};
@@ -15,9 +15,9 @@ struct Idle;
 
 impl ProbingPolicy for Idle {
     fn after_period(&mut self, path: &PathView, idle: bool, _: PathsView<'_>) -> bool {
-        // RFC 9260 8.3: only an idle path is asked: "if no new chunk that can be used for updating
-        // path RTT ... and no HEARTBEAT chunk has been sent to it within the current heartbeat
-        // period". One that has been given up is asked whatever is sent to it.
+        // RFC 9260 8.3: a path is idle "if no new chunk that can be used for updating path RTT ...
+        // and no HEARTBEAT chunk has been sent to it within the current heartbeat period". A path
+        // that is not active is probed even if it is not idle.
         idle || path.state != PathState::Active
     }
 

@@ -1,7 +1,7 @@
-//! When is a path probed? With a HEARTBEAT, which also measures its round-trip time.
+//! When is a path probed? A probe is a HEARTBEAT, which also measures the path's round-trip time.
 //!
-//! Beyond what this seam decides, every path is probed that has to be confirmed (RFC 9260 5.4), and
-//! one that the application asks about (11.1.8).
+//! Independently of this policy, paths are probed to confirm them (RFC 9260 5.4), and when the
+//! application requests a HEARTBEAT (11.1.8).
 
 use std::fmt::Debug;
 
@@ -13,16 +13,16 @@ pub mod idle;
 pub use after_rto::AFTER_RTO;
 pub use idle::IDLE;
 
-/// Every answer, by name.
+/// Every policy.
 pub static ANSWERS: &[&Answer<dyn ProbingPolicy>] = &[&IDLE, &AFTER_RTO];
 
 /// Decides when a path is probed.
 pub trait ProbingPolicy: Send + Debug {
-    /// The heartbeat period of `path` is over, during which nothing was sent there that measures the
-    /// round-trip time if it was `idle`: is it probed now?
+    /// Whether to probe `path` at the end of its heartbeat period. `idle`: no chunk that measures
+    /// the round-trip time was sent on it in this period.
     fn after_period(&mut self, path: &PathView, idle: bool, paths: PathsView<'_>) -> bool;
 
-    /// T3-rtx has expired on `path`, with everything that follows from it (RTO, errors, state): is it
-    /// probed once the retransmission has left?
+    /// Whether to probe `path` after T3-rtx expired on it, once the retransmission is sent. The
+    /// path's RTO, errors and state are updated already.
     fn after_timeout(&mut self, path: &PathView, paths: PathsView<'_>) -> bool;
 }

@@ -1,9 +1,10 @@
-//! Every retransmission to an alternate path, round robin where there are several.
+//! Every retransmission on an alternate path, in round robin if there are several.
 //!
-//! RFC 2960 6.4: when its peer is multihomed, an endpoint "SHOULD try to retransmit" data "to an active
-//! destination transport address that is different from the last destination address" to which it was
-//! sent. Caro 2006 (retransmission policies), 2.1: AllRtxAlt; 4.1: what times out there goes "to yet another
-//! alternate destination (if one exists; otherwise, the primary)". ns-2: rtxToAlt_ 1.
+//! RFC 2960 6.4: when its peer is multihomed, an endpoint "SHOULD try to retransmit" data "to an
+//! active destination transport address that is different from the last destination address" to
+//! which it was sent. Caro 2006 (retransmission policies), 2.1: AllRtxAlt; 4.1: a retransmission
+//! that times out is sent "to yet another alternate destination (if one exists; otherwise, the
+//! primary)". ns-2: rtxToAlt_ 1.
 
 use super::{LostChunk, RetransmissionPolicy, alternate};
 use crate::policy::{Answer, PathsView};

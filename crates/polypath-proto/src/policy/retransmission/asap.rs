@@ -1,4 +1,4 @@
-//! RTX-ASAP: to any path whose window has room at the moment, at random if there are several.
+//! RTX-ASAP: retransmissions on any path whose window has room, at random if there are several.
 //!
 //! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
 //! multihoming" (2004), II: a "hot-potato" policy, "without regard to loss rate". ns-2:
@@ -16,7 +16,7 @@ pub static ASAP: Answer<dyn RetransmissionPolicy> = Answer {
     make: |_| Box::new(Asap),
 };
 
-/// ns-2 reads what it draws the other way round here.
+/// ns-2 interprets its random number the other way round in this policy.
 const EARLIER_IF_ODD: u32 = 0;
 
 #[derive(Debug)]

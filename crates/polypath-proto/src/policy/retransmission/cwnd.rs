@@ -1,8 +1,8 @@
-//! RTX-CWND: to the path with the largest congestion window, at random among equals.
+//! RTX-CWND: retransmissions on the path with the largest cwnd, at random among equals.
 //!
 //! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
-//! multihoming" (2004), II: moves retransmissions "onto the path with the lowest loss rate", for there
-//! windows are largest. ns-2: eCmtRtxPolicy_ 4.
+//! multihoming" (2004), II: moves retransmissions "onto the path with the lowest loss rate", which
+//! has the largest window. ns-2: eCmtRtxPolicy_ 4.
 
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::policy::{Answer, PathsView};

@@ -1,4 +1,4 @@
-//! Fast retransmissions to the same path, timeout retransmissions to an alternate one.
+//! Fast retransmissions on the same path, timeout retransmissions on an alternate one.
 //!
 //! RFC 9260 6.4.1: when data that timed out is retransmitted to a multihomed peer, each pair of
 //! source and destination address is considered and the most divergent one from the original is

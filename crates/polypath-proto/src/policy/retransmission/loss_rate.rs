@@ -1,9 +1,10 @@
-//! RTX-LOSSRATE: to the path with the lowest loss rate, at random among equals.
+//! RTX-LOSSRATE: retransmissions on the path with the lowest loss rate, at random among equals.
 //!
 //! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
-//! multihoming" (2004), II: an ideal, for there "an oracle" tells the loss rates. In the simulator the links
-//! tell ([`Association::set_loss_rate`](crate::Association::set_loss_rate)); on real networks each path's own
-//! estimate takes the oracle's place. ns-2: eCmtRtxPolicy_ 3, `set-destination-lossrate`.
+//! multihoming" (2004), II: an ideal case, in which "an oracle" knows the loss rates. In the
+//! simulator the links set them
+//! ([`Association::set_loss_rate`](crate::Association::set_loss_rate)); real networks use each
+//! path's estimate instead. ns-2: eCmtRtxPolicy_ 3, `set-destination-lossrate`.
 
 use std::cmp::Reverse;
 

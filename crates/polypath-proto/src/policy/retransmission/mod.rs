@@ -1,4 +1,4 @@
-//! Where does a retransmission go?
+//! On which path is a chunk retransmitted?
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -24,20 +24,20 @@ pub use receive_buffer::RECEIVE_BUFFER;
 pub use same::SAME;
 pub use ssthresh::SSTHRESH;
 
-/// Every answer, by name.
+/// Every policy.
 pub static ANSWERS: &[&Answer<dyn RetransmissionPolicy>] =
     &[&HYBRID, &SAME, &ALTERNATE, &ASAP, &CWND, &SSTHRESH, &LOSS_RATE, &RECEIVE_BUFFER];
 
-/// Why a chunk is sent again.
+/// Why a chunk is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossCause {
     /// Enough missing reports (RFC 9260 7.2.4).
     FastRetransmit,
-    /// T3-rtx expired on the path that it was last sent to (RFC 9260 6.3.3).
+    /// T3-rtx expired on the path it was last sent on (RFC 9260 6.3.3).
     Timeout,
 }
 
-/// A chunk that is to be sent again.
+/// A chunk that waits for retransmission.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LostChunk {
@@ -45,35 +45,35 @@ pub struct LostChunk {
     pub tsn: Tsn,
     /// Why it is lost.
     pub cause: LossCause,
-    /// The path that it was last sent to.
+    /// The path it was last sent on.
     pub last_path: PathId,
-    /// How often it has been sent.
+    /// Number of its transmissions.
     pub transmissions: u32,
 }
 
-/// Decides where a retransmission goes.
+/// Decides on which path a chunk is retransmitted.
 pub trait RetransmissionPolicy: Send + Debug {
-    /// The path for `chunk`. Asked whenever the chunk could be sent; if the answer has no room in
-    /// its window, the retransmission waits.
+    /// The path for `chunk`. Called whenever the chunk could be sent; if the path's window has no
+    /// room, the retransmission waits.
     fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, rng: &mut Rng) -> PathId;
 
-    /// The handshake has told how large the peer's receive buffer is, in bytes.
+    /// Called after the handshake with the size of the peer's receive buffer in bytes.
     fn learn_peer_buffer(&mut self, bytes: u32) {
         let _ = bytes;
     }
 
-    /// Whether it rests on [`PathView::pair_bandwidth`]: HEARTBEATs are then sent in pairs of full packets
-    /// from time to time, the first when the path is confirmed.
+    /// Whether it needs [`PathView::pair_bandwidth`]: HEARTBEATs are then sent in pairs of full
+    /// packets from time to time, the first when the path is confirmed.
     fn needs_bandwidth(&self) -> bool {
         false
     }
 }
 
-/// The path to use in place of `last`: the next active one in round robin, which may be `last` itself
-/// (RFC 7829 3.2: not one that is potentially failed then), or a potentially failed one. Another
-/// destination is preferred and, of the paths to it, one from another source (RFC 9260 6.4.1: "attempt to
-/// pick the most divergent source-destination pair"). When every path has been given up, the next of those, for one of them may be back; `last`
-/// itself if there is no other.
+/// The path to use instead of `last`: the next active one in round robin, which may be `last`
+/// itself (RFC 7829 3.2: then not a potentially failed one), or else a potentially failed one.
+/// Another destination is preferred and, of the paths to it, one from another source (RFC 9260
+/// 6.4.1: "attempt to pick the most divergent source-destination pair"). If every path is inactive,
+/// the next inactive one, which may work again; `last` itself if there is no other.
 pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
     let other = |state| move |path| path != last && paths.state(path) == state;
     let away = |path| paths.remote(path) != paths.remote(last);
@@ -94,11 +94,11 @@ pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
         .unwrap_or(last)
 }
 
-/// The lowest bit of ns-2's number with which the later of two paths takes over, in most policies.
+/// The lowest bit of ns-2's random number with which most policies choose the later of two paths.
 pub const LATER_IF_ODD: u32 = 1;
 
-/// The active path of the highest rank, at random among equals; `None` where none has a rank. `bit` is how
-/// ns-2 reads what it draws ([`Rng::takes_over`]).
+/// The active path of the highest rank, at random among equals; `None` if no active path has a
+/// rank. `bit` is how ns-2 interprets its random number ([`Rng::takes_over`]).
 pub fn random_best<R: Ord>(
     paths: PathsView<'_>,
     rng: &mut Rng,
@@ -118,7 +118,7 @@ pub fn random_best<R: Ord>(
     best.map(|(_, id)| id)
 }
 
-/// `last` while it is active, else its [`alternate()`]: failed paths are skipped.
+/// `last` while it is active, otherwise its [`alternate()`].
 pub fn same_unless_failed(last: PathId, paths: PathsView<'_>) -> PathId {
     if paths.is_active(last) { last } else { alternate(last, paths) }
 }

@@ -1,4 +1,4 @@
-//! Every retransmission to the path of the original transmission, while that is active.
+//! Every retransmission on the path of the last transmission, while that is active.
 //!
 //! Caro 2006 (retransmission policies), 2.1: AllRtxSame; ns-2: rtxToAlt_ 0.
 

@@ -1,8 +1,8 @@
-//! RTX-SSTHRESH: to the path with the largest slow start threshold, at random among equals.
+//! RTX-SSTHRESH: retransmissions on the path with the largest ssthresh, at random among equals.
 //!
 //! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
-//! multihoming" (2004), II: "ssthresh is a slower moving variable than cwnd" and "may better reflect the
-//! conditions of the respective paths". ns-2: eCmtRtxPolicy_ 2.
+//! multihoming" (2004), II: "ssthresh is a slower moving variable than cwnd" and "may better
+//! reflect the conditions of the respective paths". ns-2: eCmtRtxPolicy_ 2.
 
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::policy::{Answer, PathsView};

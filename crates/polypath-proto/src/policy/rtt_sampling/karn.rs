@@ -1,4 +1,4 @@
-//! Karn's rule: a chunk that was retransmitted measures nothing (RFC 9260 6.3.1, C5).
+//! Karn's rule: a retransmitted chunk gives no sample (RFC 9260 6.3.1, C5).
 
 use std::time::Duration;
 

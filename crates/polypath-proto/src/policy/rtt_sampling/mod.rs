@@ -1,4 +1,4 @@
-//! What is a sample of the round-trip time?
+//! Which chunks measure the round-trip time?
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -14,36 +14,37 @@ pub use karn::KARN;
 pub use retransmission_flag::RETRANSMISSION_FLAG;
 pub use timestamps::TIMESTAMPS;
 
-/// Every answer, by name.
+/// Every policy.
 pub static ANSWERS: &[&Answer<dyn RttSampling>] = &[&KARN, &TIMESTAMPS, &RETRANSMISSION_FLAG];
 
-/// A chunk that a SACK acknowledges for the first time.
+/// A chunk that a SACK newly acknowledges.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AckedChunk {
-    /// The path that it was last sent to.
+    /// The path it was last sent on.
     pub path: PathId,
     /// When it was last sent.
     pub sent: Time,
-    /// How often it has been sent.
+    /// Number of its transmissions.
     pub transmissions: u32,
-    /// It is the one under measurement on its path since it was last sent (RFC 9260 6.3.1 C4: one
-    /// each round trip).
+    /// Whether it was chosen for the measurement on its path when it was last sent (RFC 9260 6.3.1
+    /// C4: one each round trip).
     pub measured: bool,
 }
 
-/// What the peer says of the packet that made it send a SACK, as far as that was agreed on.
+/// The peer's report on the packet that caused a SACK, as far as the negotiated extensions provide
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SackCause {
     /// When that packet was sent.
     pub sent: Option<SentTime>,
-    /// It held retransmissions.
+    /// Whether that packet contained retransmissions.
     pub retransmission: bool,
 }
 
-/// When a packet was sent, as a TIMESTAMP chunk tells: microseconds from an origin of the
-/// association's own, in 32 bits.
+/// The time in a TIMESTAMP chunk: when a packet was sent, in microseconds since an origin of the
+/// association, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentTime {
     pub(crate) origin: u32,
@@ -51,7 +52,7 @@ pub struct SentTime {
 }
 
 impl SentTime {
-    /// It is this instant.
+    /// Whether it is the timestamp of `time`.
     pub fn is(self, time: Time) -> bool {
         self.stamp == Self::stamp_of(self.origin, time)
     }
@@ -63,16 +64,17 @@ impl SentTime {
 
 /// Decides which chunks measure the round-trip time.
 pub trait RttSampling: Send + Debug {
-    /// What both sides have to offer in the handshake. Where they did not, [`KARN`] takes over.
+    /// The extension that both sides must have negotiated; otherwise [`KARN`] is used instead.
     fn needs(&self) -> Option<Extension> {
         None
     }
 
-    /// A chunk that is sent for the `transmissions`-th time may be put under measurement.
+    /// Whether a chunk that is sent for the `transmissions`-th time may be chosen for a
+    /// measurement.
     fn may_start(&self, transmissions: u32) -> bool;
 
-    /// The samples that a SACK gives which arrives at `now`: for each the path and the round-trip
-    /// time, added to `samples`. `acked` is what it acknowledges for the first time.
+    /// Adds the samples of a SACK that arrives at `now` to `samples`: path and round-trip time of
+    /// each. `acked` are the chunks that it newly acknowledges.
     fn samples(
         &mut self,
         now: Time,

@@ -1,23 +1,23 @@
-//! The retransmission flag: one bit in DATA says that the chunk was sent before, and one in SACK that
-//! a packet with such a chunk caused it.
+//! The retransmission flag: one bit in DATA marks a retransmitted chunk, and one bit in SACK that a
+//! packet with such a chunk caused the SACK.
 //!
 //! Caro 2006 (retransmission policies), 4.2: "One alternative solution, incurring less packet
 //! overhead, may be to use flag(s) in the data and sack headers to signal whether the data/sack is
 //! for an original transmission or retransmission." What makes it unambiguous:
 //!
-//! - The receiver acknowledges a packet with a retransmission at once, so that a SACK with the flag
-//!   has one cause, and its delay is not measured.
-//! - A chunk sent once measures as by Karn's rule: only one transmission of it exists.
-//! - A chunk sent exactly twice measures if the SACK that acknowledges it first has the flag: not the
-//!   original caused that SACK but a retransmission. One bit does not tell one retransmission from
-//!   another, so a chunk sent three times measures nothing.
-//! - That retransmission was this chunk's, unless it was another's. A SACK covers what caused it;
-//!   thus it can only have been one of a chunk that is acknowledged by now. Therefore nothing is
-//!   measured if the SACK newly acknowledges retransmissions of different instants, nor while a
-//!   needless copy of a chunk that had been acknowledged before may still be on its way: one that was
-//!   not matched with its SACK in this manner counts as such for the RTO that the path would have
-//!   without backing off, SRTT + 4 RTTVAR. (The backed-off one would keep itself up: it is stale for
-//!   want of samples.)
+//! - The receiver acknowledges a packet with a retransmission at once, so a SACK with the flag has
+//!   a single cause and is not delayed.
+//! - A chunk sent once gives a sample as by Karn's rule: only one transmission of it exists.
+//! - A chunk sent exactly twice gives a sample if the SACK that newly acknowledges it has the flag:
+//!   a retransmission caused that SACK, not the original. One bit does not distinguish one
+//!   retransmission from another, so a chunk sent three times gives no sample.
+//! - The retransmission that caused the SACK may be that of another chunk. A SACK acknowledges the
+//!   chunks that caused it, so it can only be a chunk acknowledged by now. Therefore no sample is
+//!   taken if the SACK newly acknowledges retransmissions sent at different times, nor while a
+//!   spurious copy of a chunk acknowledged earlier may be in flight. A retransmission that was not
+//!   matched with its SACK in this way counts as such a copy for the time of the path's RTO without
+//!   back-off, SRTT + 4 RTTVAR. (With back-off the RTO would perpetuate itself: it is outdated for
+//!   lack of samples.)
 //!
 //! One measurement each round trip and path (RFC 9260 6.3.1, C4).
 
@@ -37,7 +37,7 @@ pub static RETRANSMISSION_FLAG: Answer<dyn RttSampling> = Answer {
 
 #[derive(Debug)]
 struct RetransmissionFlag {
-    /// Until then a retransmission of a chunk acknowledged long since may cause a SACK.
+    /// Until this time a spurious retransmission of a chunk acknowledged earlier may cause a SACK.
     stray_until: Time,
 }
 
@@ -67,8 +67,8 @@ impl RttSampling for RetransmissionFlag {
                 samples.push((chunk.path, now.since(chunk.sent)));
             }
         }
-        // Which copies are not accounted for? Only a single chunk that its only retransmission brought
-        // leaves none behind; chunks of one instant may have left in different packets.
+        // Copies may remain in flight unless the SACK matches the only retransmission of a single
+        // chunk: chunks sent at the same time may have been in different packets.
         let again = || acked.iter().filter(|c| c.transmissions > 1);
         let settled = told && again().count() == 1 && again().all(|c| c.transmissions == 2);
         if !settled {
@@ -80,7 +80,7 @@ impl RttSampling for RetransmissionFlag {
     }
 }
 
-/// The RTO before any backing off, once there is a sample.
+/// The path's RTO without back-off, once there is a sample.
 fn answered_within(path: &PathView) -> Duration {
     match (path.srtt, path.rttvar) {
         (Some(srtt), Some(rttvar)) => srtt + 4 * rttvar,
@@ -100,7 +100,7 @@ mod tests {
         AckedChunk { path: PathId(0), sent: MS(sent_ms), transmissions, measured: true }
     }
 
-    /// What SACKs at these times measure, in ms, on a path with an RTO of one second.
+    /// The samples in ms that SACKs at these times give on a path with an RTO of one second.
     fn measured(sacks: &[(u64, SackCause, &[AckedChunk])]) -> Vec<u128> {
         let config = Config::rfc9260();
         let congestion = (config.congestion().make)(&config);
@@ -129,11 +129,11 @@ mod tests {
         assert_eq!(measured(&[(150, none, &[chunk(100, 1)])]), [50]);
         assert_eq!(measured(&[(150, FLAG, &[chunk(100, 1)])]), [50]);
         assert_eq!(measured(&[(150, FLAG, &[chunk(100, 2)])]), [50]);
-        // The original came late after all.
+        // The original arrived late after all.
         assert_eq!(measured(&[(150, none, &[chunk(100, 2)])]), []);
-        // The first retransmission, or the second?
+        // Ambiguous: the first or the second retransmission.
         assert_eq!(measured(&[(150, FLAG, &[chunk(100, 3)])]), []);
-        // Not under measurement.
+        // Not chosen for a measurement.
         let bystander = AckedChunk { measured: false, ..chunk(100, 2) };
         assert_eq!(measured(&[(150, FLAG, &[bystander])]), []);
     }
@@ -142,7 +142,7 @@ mod tests {
     fn retransmissions_of_one_instant_measure_and_those_of_two_do_not() {
         assert_eq!(measured(&[(150, FLAG, &[chunk(100, 2), chunk(100, 2)])]), [50, 50]);
         assert_eq!(measured(&[(150, FLAG, &[chunk(100, 2), chunk(120, 2)])]), []);
-        // An original beside them measures by itself.
+        // A chunk sent once gives a sample of its own.
         assert_eq!(measured(&[(150, FLAG, &[chunk(100, 2), chunk(120, 2), chunk(90, 1)])]), [60]);
     }
 
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(measured(&[needless, (1099, FLAG, &[chunk(1050, 2)])]), []);
         assert_eq!(measured(&[needless, (1100, FLAG, &[chunk(1050, 2)])]), [50]);
         assert_eq!(measured(&[needless, (300, FLAG, &[chunk(280, 1)])]), [20]);
-        // A copy that is accounted for spoils nothing.
+        // A copy that was matched with its SACK prevents no sample.
         let matched: (u64, SackCause, &[AckedChunk]) = (150, FLAG, &[chunk(100, 2)]);
         assert_eq!(measured(&[matched, (300, FLAG, &[chunk(240, 2)])]), [50, 60]);
     }

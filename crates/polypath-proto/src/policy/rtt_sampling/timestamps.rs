@@ -1,15 +1,16 @@
-//! Timestamps (TS): every packet with DATA says when it was sent, and a SACK repeats that of the
-//! packet which caused it. Karn's rule is dropped.
+//! Timestamps (TS): every packet with DATA carries the time when it was sent, and a SACK echoes
+//! that of the packet which caused it. This replaces Karn's rule.
 //!
 //! Caro 2006 (retransmission policies), 4.2: "the sender can distinguish between acks for original
 //! transmissions and acks for retransmissions. Thus, Karn's algorithm can be eliminated, and
-//! successful retransmissions can be used to update the RTT estimate". A chunk measures when it is
-//! acknowledged for the first time by a SACK whose echo is the time at which it was last sent: that
-//! transmission, and no other, made the peer send this SACK. All chunks of the packet do, and those of
-//! other packets of the same instant; the once a round trip of RFC 9260 6.3.1 (C4) does not hold.
+//! successful retransmissions can be used to update the RTT estimate". A chunk gives a sample if
+//! the SACK that newly acknowledges it echoes the time at which the chunk was last sent: only that
+//! transmission can have caused this SACK. This holds for all chunks of the packet, and for those
+//! of other packets sent at the same time; the limit of one sample per round trip in RFC 9260 6.3.1
+//! (C4) does not apply.
 //!
-//! The peer echoes the first packet with DATA since its last SACK, so that a delayed SACK is
-//! measured with its delay. ns-2: Agent/SCTP/Timestamp.
+//! The peer echoes the first packet with DATA since its last SACK, so a sample includes the delay
+//! of a delayed SACK. ns-2: Agent/SCTP/Timestamp.
 
 use std::time::Duration;
 

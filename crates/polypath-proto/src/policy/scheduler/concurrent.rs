@@ -1,11 +1,11 @@
 //! Concurrent multipath transfer (CMT): new data to every active path whose window has room.
 //!
 //! Iyengar, Amer, Stewart, "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent
-//! End-to-End Paths" (2006): "a sender simultaneously transfers new data over all paths", as soon as
-//! there is "space available in the corresponding destination's cwnd". In the order of the papers'
-//! module: each path is filled before the next has its turn, round robin, beginning behind the path that
-//! took data last. Paths that are potentially failed take none (Natarajan 2009); when there is no active
-//! one, the failover policy's choice takes it. ns-2: SctpCMTAgent::SendMuch.
+//! End-to-End Paths" (2006): "a sender simultaneously transfers new data over all paths", as soon
+//! as there is "space available in the corresponding destination's cwnd". As in the papers' module,
+//! each path is filled before the next one, in round robin from the path after the one filled last.
+//! Potentially failed paths carry no new data (Natarajan 2009); without an active path, the
+//! failover policy's path carries it. ns-2: SctpCMTAgent::SendMuch.
 
 use super::{NewData, Scheduler, Turn};
 use crate::PathId;
@@ -21,9 +21,9 @@ pub static CONCURRENT: Answer<dyn Scheduler> = Answer {
 
 #[derive(Debug, Default)]
 pub(super) struct Concurrent {
-    /// The path that is being filled, or was last.
+    /// The path that is being filled, or was filled last.
     filling: Option<PathId>,
-    /// All that could leave has left since: the next path's turn.
+    /// Whether everything possible was sent since: the next path is filled next.
     over: bool,
 }
 

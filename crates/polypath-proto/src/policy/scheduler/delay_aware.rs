@@ -1,25 +1,27 @@
-//! Delay-aware concurrent multipath transfer: data leaves out of order, to arrive in order.
+//! Delay-aware concurrent multipath transfer: sends data out of order so that it arrives in order.
 //!
-//! Where paths differ in delay, chunks that leave in the order of their TSNs arrive out of order, and the
-//! receive buffer holds what the faster paths bring while a slower one is on its way. Sarwar, Boreli,
-//! Lochin, Mifdaoui, Smith, "Mitigating Receiver's Buffer Blocking by Delay Aware Packet Scheduling in
-//! Multipath Data Transfer" (2013), and Kuhn and others, "DAPS: Intelligent Delay-Aware Packet Scheduling
-//! For Multipath Transport" (2014), for CMT-SCTP: a slower path takes what the faster ones would otherwise
-//! send once its packet is about to arrive. That is, the bytes that they carry in the difference of the
-//! delays are left to them, and the chunk behind these leaves.
+//! If paths differ in delay, chunks sent in TSN order arrive out of order, and the receive buffer
+//! holds the data of the faster paths until that of the slower one arrives. Sarwar, Boreli, Lochin,
+//! Mifdaoui, Smith, "Mitigating Receiver's Buffer Blocking by Delay Aware Packet Scheduling in
+//! Multipath Data Transfer" (2013), and Kuhn and others, "DAPS: Intelligent Delay-Aware Packet
+//! Scheduling For Multipath Transport" (2014), for CMT-SCTP: a slower path carries the data that
+//! the faster ones would send about when its packet arrives. It skips the bytes that they carry
+//! during the difference of the delays, and sends the next chunk after these.
 //!
-//! A delay is the shortest round-trip time and what waits in the path's queue: what has left less what the
-//! path has carried since. The smoothed round-trip time says so seconds later; what leaves in a burst
-//! meanwhile arrives after its turn, the window fills, and opens to the next burst. SACKs for all paths come
-//! back over whichever is fastest, mostly, so that the differences are those of the ways there. Nothing is
-//! left to a path that is not clearly faster, by its smoothed round-trip time. A path whose packet would
-//! arrive after all that waits takes none, unless the application has more. Rates are the highest of late
-//! (BBR's): a path that has to wait for the window is not slower for that.
+//! A path's delay is its shortest round-trip time plus the time in its queue, which holds the bytes
+//! sent less those the path has carried since. The smoothed round-trip time shows a queue only
+//! seconds later: data sent in a burst until then arrives late, fills the window, and opens it for
+//! the next burst. SACKs for all paths mostly return over the fastest path, so that differences of
+//! round-trip times are differences of one-way delays. Data is left only to paths that are clearly
+//! faster by the smoothed round-trip time. A path whose packet would arrive after all waiting data
+//! carries none, unless the application has more. Rates are the highest recent ones (as in BBR), so
+//! that waiting for the window does not make a path look slower.
 //!
-//! No path has more in flight than its share of the peer's window, by what the paths hold without a queue
-//! (their pipes). Where delays differ, that is a share of an eighth of the window, or a queue as long as the
-//! pipe if that is more: a longer one overflows in the end, and until what was lost on the slowest path has
-//! arrived, the window has to hold what all others bring.
+//! Each path may have in flight its share of the peer's window, in proportion to the
+//! bandwidth-delay products ("pipes") of the paths. If delays differ, it is limited to that share
+//! of an eighth of the window, or to twice its pipe if that is more: a longer queue overflows
+//! eventually, and until data lost on the slowest path has arrived, the window has to hold the data
+//! of all others.
 
 use super::concurrent::Concurrent;
 use super::{NewData, Scheduler, Turn};
@@ -36,24 +38,24 @@ pub static DELAY_AWARE: Answer<dyn Scheduler> = Answer {
 
 fn make(config: &Config) -> Box<dyn Scheduler> {
     if config.procedures() == Procedures::Ns2 {
-        // TSNs leave in order there.
+        // ns-2's procedures send TSNs in order.
         return Box::new(Concurrent::default());
     }
     Box::new(DelayAware::default())
 }
 
-/// A path may have in flight so many times what it holds without a queue.
+/// Bytes that a path may have in flight, as a multiple of its bandwidth-delay product.
 const PIPES: f64 = 2.0;
-/// And more, where this part of the peer's window has room for it.
+/// Part of the peer's window that the paths may share beyond that.
 const SHARE: f64 = 0.125;
-/// A round trip that is so many times another: delays differ.
+/// Ratio of two round-trip times from which on delays count as different.
 const UNEQUAL: f64 = 1.5;
-/// Fewer packets than this are not worth leaving out.
+/// Least number of packets to skip; below that, data is sent in order.
 const LEAST_AHEAD: f64 = 2.0;
 
 #[derive(Debug, Default)]
 struct DelayAware {
-    /// The active paths, the fastest first; kept for its memory.
+    /// The active paths, fastest first; a field only to reuse its memory.
     ready: Vec<Candidate>,
 }
 
@@ -61,15 +63,15 @@ struct DelayAware {
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     view: PathView,
-    /// Until what leaves now is acknowledged, in seconds; 0 where it is not known.
+    /// Time until data sent now is acknowledged, in seconds; 0 if unknown.
     delay: f64,
-    /// Smoothed round-trip time in seconds; 0 where it is not known.
+    /// Smoothed round-trip time in seconds; 0 if unknown.
     smoothed: f64,
     /// The shortest round-trip time in seconds.
     shortest: f64,
-    /// What it can carry, in bytes a second.
+    /// Its rate in bytes per second.
     rate: f64,
-    /// What it has in flight without a queue, in bytes.
+    /// Its bandwidth-delay product in bytes.
     pipe: f64,
 }
 
@@ -94,7 +96,7 @@ impl Candidate {
     }
 }
 
-/// How many times its pipe each path may have in flight, if the peer's window is `window` bytes.
+/// Limit of each path's flight size as a multiple of its pipe, for a window of `window` bytes.
 fn most_pipes(paths: &[Candidate], window: f64) -> f64 {
     let shortest = || paths.iter().map(|c| c.shortest).filter(|&rtt| rtt > 0.0);
     let (least, most) = (shortest().fold(f64::INFINITY, f64::min), shortest().fold(0.0, f64::max));
@@ -143,7 +145,7 @@ impl Scheduler for DelayAware {
                 return Some(Turn::in_order(c.view.id));
             }
             let enough = data.more || ahead < data.waiting as f64;
-            // What the faster paths carry meanwhile keeps its room, and a quarter in any case.
+            // Keep room for the data of the faster paths, at least a quarter of the buffer.
             let buffer = f64::from(data.receive_buffer);
             let others = faster().map(|f| f.pipe).sum::<f64>().max(buffer / 4.0);
             let fits = f64::from(data.ahead) + c.chunk() + others <= buffer;

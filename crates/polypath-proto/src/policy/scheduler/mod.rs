@@ -1,4 +1,4 @@
-//! Which path takes new data?
+//! Which path carries new data?
 
 use std::fmt::Debug;
 
@@ -13,66 +13,66 @@ pub use concurrent::CONCURRENT;
 pub use delay_aware::DELAY_AWARE;
 pub use primary::PRIMARY;
 
-/// Every answer, by name.
+/// Every policy.
 pub static ANSWERS: &[&Answer<dyn Scheduler>] = &[&PRIMARY, &CONCURRENT, &DELAY_AWARE];
 
-/// What the next packet of new data depends on beside the paths; in bytes, chunk headers included.
+/// The inputs of a scheduling decision other than the paths; sizes in bytes, chunk headers
+/// included.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct NewData {
-    /// When it would leave.
+    /// The current time.
     pub now: Time,
-    /// In the send buffer and not sent yet.
+    /// Data in the send buffer that has not been sent.
     pub waiting: usize,
-    /// The application has more, for which the send buffer has no room.
+    /// Whether the application has more data than the send buffer has room for.
     pub more: bool,
-    /// What the peer's receive buffer still takes beside what is in flight (RFC 9260 6.2.1).
+    /// The peer's window less the data in flight (RFC 9260 6.2.1).
     pub peer_rwnd: u32,
-    /// In flight on all paths.
+    /// Data in flight on all paths.
     pub in_flight: u32,
     /// The peer's receive buffer: the largest window that it has announced.
     pub receive_buffer: u32,
-    /// Sent before others with a lower TSN, and not cumulatively acknowledged.
+    /// Data that was sent before chunks with lower TSNs and is not cumulatively acknowledged.
     pub ahead: u32,
 }
 
-/// Where a packet of new data goes, and which data that is.
+/// The path for a packet of new data, and which data it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Its path.
     pub path: PathId,
-    /// What lies behind so many bytes of what has not been sent: these are left to other paths,
-    /// and keep their lower TSNs.
+    /// Bytes of unsent data to skip: they keep their lower TSNs and are left to other paths.
     pub ahead: usize,
 }
 
 impl Turn {
-    /// The next data goes to `path`.
+    /// Sends the next data in order on `path`.
     pub const fn in_order(path: PathId) -> Self {
         Self { path, ahead: 0 }
     }
 }
 
-/// Decides which path takes the next packet of new data.
+/// Decides which path carries the next packet of new data.
 pub trait Scheduler: Send + Debug {
-    /// New data goes to several paths at a time (CMT). Then a chunk that waits for its retransmission
-    /// holds up no other path than its own, and each loss lets one packet leave on the path that
-    /// suffered it (Iyengar 2004, II and V.B).
+    /// Whether new data is sent on several paths at a time (CMT). A chunk that waits for
+    /// retransmission then blocks only its own path, and each loss allows one packet on the path of
+    /// the loss (Iyengar 2004, II and V.B).
     fn is_concurrent(&self) -> bool {
         false
     }
 
-    /// It looks at [`delivery_rate`](super::PathView::delivery_rate) or [`clear`](super::PathView::clear), which
-    /// are measured for it alone.
+    /// Whether it needs [`delivery_rate`](super::PathView::delivery_rate) or
+    /// [`clear`](super::PathView::clear), which are not measured otherwise.
     fn measures_delivery(&self) -> bool {
         false
     }
 
-    /// All that may leave for now has left.
+    /// Called when nothing more may be sent for now.
     fn turn_over(&mut self) {}
 
-    /// The path for the next packet of new data; `None` if it has to wait. `has_room` says that a path's
-    /// window and its burst leave room for a packet.
+    /// The path for the next packet of new data; `None` if it has to wait. `has_room` returns
+    /// whether a path's window and burst limit allow a packet.
     fn next(
         &mut self,
         paths: PathsView<'_>,

@@ -1,4 +1,4 @@
-//! All new data to one path: the primary, or its stand-in after a failover (RFC 9260 6.4).
+//! All new data on one path: the primary, or an alternate after a failover (RFC 9260 6.4).
 
 use super::{NewData, Scheduler, Turn};
 use crate::PathId;

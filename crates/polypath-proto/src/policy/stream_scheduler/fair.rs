@@ -1,9 +1,9 @@
-//! Fair shares of the capacity: the stream that has had the least, for its weight, leaves next.
+//! Fair shares of the capacity: the stream that has sent the least relative to its weight is next.
 //!
-//! RFC 8260 3.5 (SCTP_SS_FC): equal shares, whatever the sizes of messages. 3.6 (SCTP_SS_WFQ): shares in
-//! proportion to the streams' values. Start-time fair queueing (Goyal et al. 1997): each stream has a
-//! virtual time, which what it sends moves by the bytes over its weight; a stream that had nothing to
-//! send begins where the others are, so that silence saves up nothing.
+//! RFC 8260 3.5 (SCTP_SS_FC): equal shares, whatever the sizes of messages. 3.6 (SCTP_SS_WFQ):
+//! shares in proportion to the streams' values. Start-time fair queueing (Goyal et al. 1997): each
+//! stream has a virtual time that advances by the bytes sent divided by its weight. A stream that
+//! was idle starts at the virtual time of the others, so that idle time earns no credit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,17 +25,17 @@ pub static WEIGHTED_FAIR_QUEUEING: Answer<dyn StreamScheduler> = Answer {
     make: |_| Box::new(Fair { weighted: true, ..Fair::default() }),
 };
 
-/// A byte of a stream of weight 1; the largest weight still moves by more than nothing.
+/// Virtual time of one byte at weight 1; large enough that a byte at the largest weight counts.
 const BYTE: u128 = 1 << 16;
 
 #[derive(Debug, Default)]
 struct Fair {
     weighted: bool,
-    /// Streams on which something waits, by their virtual time.
+    /// Streams with waiting messages, by virtual time.
     active: BTreeSet<(u128, StreamId)>,
-    /// The virtual time of streams that are active, or ahead of it.
+    /// The virtual time of each stream, active or not.
     times: BTreeMap<StreamId, u128>,
-    /// That of the chunk that left last.
+    /// The virtual time at which the last chunk was sent.
     now: u128,
 }
 

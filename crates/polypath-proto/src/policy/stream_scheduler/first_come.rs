@@ -1,4 +1,4 @@
-//! First come, first served: messages leave in the order in which the application gave them.
+//! First come, first served: messages are sent in the order in which the application queued them.
 //!
 //! RFC 8260 3.1 (SCTP_SS_FCFS).
 
@@ -17,7 +17,7 @@ pub static FIRST_COME: Answer<dyn StreamScheduler> = Answer {
 
 #[derive(Debug, Default)]
 struct FirstCome {
-    /// Messages that wait, by number.
+    /// Waiting messages, by number.
     order: VecDeque<(u64, StreamId)>,
 }
 
@@ -27,7 +27,7 @@ impl StreamScheduler for FirstCome {
         if self.order.back().is_none_or(|m| m.0 < message.number) {
             return self.order.push_back(entry);
         }
-        // A reset of its stream had held it back.
+        // A reset of its stream held it back.
         let at = self.order.partition_point(|m| m.0 < message.number);
         self.order.insert(at, entry);
     }

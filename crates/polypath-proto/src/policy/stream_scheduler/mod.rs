@@ -1,7 +1,7 @@
-//! Which stream's message leaves next? (RFC 8260 3)
+//! Which stream's message is sent next? (RFC 8260 3)
 //!
-//! With user message interleaving a scheduler is asked for every chunk. Without, a message that has
-//! begun to leave goes on to its end, and the scheduler is asked for every message (RFC 8260 3).
+//! With user message interleaving a scheduler chooses for every chunk. Without it, a partly sent
+//! message is finished first, and the scheduler chooses for every message (RFC 8260 3).
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub use first_come::FIRST_COME;
 pub use priority::PRIORITY;
 pub use round_robin::{ROUND_ROBIN, ROUND_ROBIN_PACKET};
 
-/// Every answer.
+/// Every policy.
 pub static ANSWERS: &[&Answer<dyn StreamScheduler>] = &[
     &FIRST_COME,
     &ROUND_ROBIN,
@@ -28,52 +28,52 @@ pub static ANSWERS: &[&Answer<dyn StreamScheduler>] = &[
     &WEIGHTED_FAIR_QUEUEING,
 ];
 
-/// A message that begins to wait, behind those of its stream that wait already.
+/// A message that was queued behind those that already wait on its stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
     /// Its stream.
     pub stream: StreamId,
-    /// Counts the messages of the association in the order in which they came. One that a reset of its
-    /// stream has held back begins to wait after younger ones of other streams.
+    /// Its number in the order in which the application sent the association's messages. A message
+    /// held back by a stream reset is queued after later ones on other streams.
     pub number: u64,
-    /// Nothing else waits on its stream.
+    /// Whether no other message waits on its stream.
     pub first: bool,
-    /// What the application has set for the stream (SCTP_STREAM_SCHEDULER_VALUE).
+    /// The value that the application has set for the stream (SCTP_STREAM_SCHEDULER_VALUE).
     pub value: u16,
 }
 
-/// A chunk that has left, or a message that was dropped.
+/// A chunk that was sent, or a message that was dropped.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {
     /// Its stream.
     pub stream: StreamId,
     /// The number of its message.
     pub number: u64,
-    /// Payload bytes that left; none of what was dropped.
+    /// Payload bytes sent; 0 for a dropped message.
     pub bytes: usize,
-    /// Nothing of the message waits any more.
+    /// Whether no part of the message waits any more.
     pub ends: bool,
-    /// Something waits on its stream.
+    /// Whether a message, or the rest of one, waits on its stream.
     pub more: bool,
-    /// What the application has set for the stream.
+    /// The value that the application has set for the stream.
     pub value: u16,
 }
 
-/// See the [module](self).
+/// Decides which stream's message is sent next.
 pub trait StreamScheduler: fmt::Debug + Send {
-    /// A message begins to wait.
+/// A message was queued.
     fn queued(&mut self, message: &Waiting);
 
-    /// A chunk has left, or a message was dropped.
+    /// A chunk was sent, or a message was dropped.
     fn left(&mut self, chunk: &Left);
 
-    /// The stream of the next chunk; `None` if nothing waits.
+    /// The stream of the next chunk; `None` if no message waits.
     fn next(&self) -> Option<StreamId>;
 
-    /// A packet is begun.
+    /// A new packet begins.
     fn begin_packet(&mut self) {}
 
-    /// Chunks of several streams may share a packet.
+    /// Whether chunks of several streams may share a packet.
     fn bundles_streams(&self) -> bool {
         true
     }

@@ -1,4 +1,5 @@
-//! Strict priorities: the stream with the smallest value first; among equals, the streams take turns.
+//! Strict priorities: the stream with the smallest value first; among equals, the streams take
+//! turns.
 //!
 //! RFC 8260 3.4 (SCTP_SS_PRIO); 4.3.3: the value of a stream is its priority.
 
@@ -17,9 +18,9 @@ pub static PRIORITY: Answer<dyn StreamScheduler> = Answer {
 
 #[derive(Debug, Default)]
 struct Priority {
-    /// Streams on which something waits, by value.
+    /// Streams with waiting messages, by value.
     active: BTreeMap<u16, BTreeSet<StreamId>>,
-    /// Of each value: where the next turn begins to look.
+    /// For each value, the stream from which the next search starts.
     from: BTreeMap<u16, StreamId>,
 }
 

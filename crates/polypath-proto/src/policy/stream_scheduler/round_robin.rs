@@ -1,8 +1,8 @@
 //! Round robin: the streams take turns, in the order of their numbers.
 //!
-//! RFC 8260 3.2 (SCTP_SS_RR): message by message, or chunk by chunk where messages are interleaved.
-//! 3.3 (SCTP_SS_RR_PKT): a stream keeps its turn to the end of the packet, and a packet carries chunks
-//! of one stream only, so that its loss holds up no other one.
+//! RFC 8260 3.2 (SCTP_SS_RR): message by message, or chunk by chunk if messages are interleaved.
+//! 3.3 (SCTP_SS_RR_PKT): a stream keeps its turn to the end of the packet, and a packet carries
+//! chunks of one stream only, so that its loss delays no other stream.
 
 use std::collections::BTreeSet;
 
@@ -27,11 +27,11 @@ pub static ROUND_ROBIN_PACKET: Answer<dyn StreamScheduler> = Answer {
 #[derive(Debug, Default)]
 struct RoundRobin {
     by_packet: bool,
-    /// Streams on which something waits.
+    /// Streams with waiting messages.
     active: BTreeSet<StreamId>,
-    /// Where the next turn begins to look.
+    /// The stream from which the next search starts.
     from: StreamId,
-    /// The stream of the packet at hand.
+    /// The stream of the current packet.
     packet: Option<StreamId>,
 }
 

@@ -1,5 +1,5 @@
-//! Chunks that were given up: they wait for nothing but the peer's leave to be forgotten
-//! (RFC 3758 3.4, 3.5).
+//! Abandoned chunks: they stay in the ring until the peer acknowledges a FORWARD TSN (RFC 3758 3.4,
+//! 3.5).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::send::partial::Partial;
 use crate::send::queue::NewChunk;
 use crate::{Mid, PathId, StreamId, Tsn};
 
-/// The last message of a stream, ordered or not, that the receiver is not to wait for.
+/// The last message of a stream, ordered or unordered, that a FORWARD TSN skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Skipped {
     pub(crate) stream: StreamId,
@@ -17,9 +17,10 @@ pub(crate) struct Skipped {
 }
 
 impl InFlight {
-    /// Gives up the chunks of a message, one of which may be `known`: calls `each` with them as they
-    /// were, and gives the payload bytes let go. A chunk that a gap block acknowledges stays so, but
-    /// will not be sent again if the receiver reneges (RFC 3758 3.5 A3).
+    /// Abandons the chunks of a message. `known` may be the TSN of any of them. Calls `each` with
+    /// every chunk and its former fate, and returns the payload bytes freed. A chunk that a gap
+    /// block acknowledges stays acknowledged, but is not retransmitted if the peer reneges (RFC
+    /// 3758 3.5 A3).
     pub(crate) fn abandon(
         &mut self,
         message: &Partial,
@@ -29,8 +30,8 @@ impl InFlight {
         let known = known.map(|tsn| tsn.offset_from(self.first) as usize);
         let of_it = |c: &Outstanding| c.is_of(message);
         let Some(at) = known.or_else(|| self.ring.iter().rposition(of_it)) else { return 0 };
-        // From there to its first fragment, and to its last one, as far as they are here. With DATA
-        // chunks there is nothing between.
+        // From this fragment down to the first, then up to the last, as far as they are in the
+        // ring. Fragments in DATA chunks are contiguous.
         let interleaved = self.ring[at].fsn.is_some();
         let mut freed = 0;
         for offset in (0..=at).rev() {
@@ -65,7 +66,8 @@ impl InFlight {
         freed
     }
 
-    /// Finds how far a FORWARD TSN may skip, from where it was: chunks stay given up.
+    /// Advances the place up to which a FORWARD TSN may skip. It never moves back: chunks stay
+    /// abandoned.
     pub(super) fn advance_skippable(&mut self) {
         let mut place = self.skippable.max(self.first_place);
         loop {
@@ -79,7 +81,7 @@ impl InFlight {
         self.skippable = place;
     }
 
-    /// Some chunk was lost, since this was last asked, whose message may be given up.
+    /// Whether a chunk whose message may be abandoned was lost since the last call.
     pub(crate) const fn take_partly_lost(&mut self) -> bool {
         std::mem::replace(&mut self.partly_lost, false)
     }
@@ -113,8 +115,8 @@ impl InFlight {
         std::mem::take(&mut chunk.payload).len()
     }
 
-    /// Uses up a TSN for the rest of a message that was given up before all of it had left: without one,
-    /// a receiver that has the part that did leave would never hear of it. It is never sent.
+    /// Uses up a TSN for the unsent rest of an abandoned message. The chunk is never sent, but a
+    /// FORWARD TSN that skips it lets a peer drop the fragments it has.
     pub(crate) fn push_abandoned(&mut self, chunk: NewChunk, path: PathId) {
         let size = self.push(chunk, path).1.size();
         self.bytes -= size;
@@ -126,22 +128,22 @@ impl InFlight {
         self.advance_skippable();
     }
 
-    /// Some chunk here has been given up.
+    /// Whether any chunk in the ring is abandoned.
     pub(crate) const fn has_abandoned(&self) -> bool {
         self.abandoned > 0
     }
 
-    /// A request to reset streams leaves behind the last chunk (RFC 6525 5.1.2).
+    /// Records that a request to reset streams is sent after the last chunk (RFC 6525 5.1.2).
     pub(crate) fn note_reset(&mut self) {
         if let Some(last) = self.ring.back_mut() {
             last.before_reset = true;
         }
     }
 
-    /// What a FORWARD TSN may speak of: chunks that were given up, one after the other. It does not reach
-    /// across a reset of streams. The peer has done the reset once it has all before it, and takes the
-    /// numbers of messages before it for ones behind it; a FORWARD TSN that ends there says nothing new
-    /// to such a peer, and is dropped (RFC 3758 3.6).
+    /// The chunks that a FORWARD TSN may skip: the abandoned ones at the start of the ring, up to a
+    /// stream reset. The peer performs the reset as soon as it has every TSN before it, and would
+    /// then read message identifiers from before the reset as new ones. A FORWARD TSN that ends at
+    /// the reset is outdated for such a peer, which drops it (RFC 3758 3.6).
     pub(super) fn to_be_skipped(&self) -> impl Iterator<Item = &Outstanding> {
         let mut reset = false;
         self.ring
@@ -149,18 +151,19 @@ impl InFlight {
             .take_while(move |c| !std::mem::replace(&mut reset, c.before_reset) && c.abandoned)
     }
 
-    /// Advanced.Peer.Ack.Point: up to there all is acknowledged or given up (RFC 3758 3.5 C1, C2).
+    /// Advanced.Peer.Ack.Point: every TSN up to it is acknowledged or abandoned (RFC 3758 3.5 C1,
+    /// C2).
     pub(crate) fn advanced_ack_point(&self) -> Tsn {
         self.tsn_at(self.skippable).prev()
     }
 
-    /// What a FORWARD TSN says that has room for `most` streams: the point that it advances to, and the
-    /// last message skipped on each stream (RFC 3758 3.5 C4).
+    /// Contents of a FORWARD TSN with room for `most` streams: its new cumulative TSN, and the last
+    /// message skipped on each stream (RFC 3758 3.5 C4).
     pub(crate) fn skipped(&self, most: usize) -> (Tsn, Vec<Skipped>) {
         let mut last = BTreeMap::new();
         let mut point = self.ack_point();
         for chunk in self.to_be_skipped() {
-            // A stream sequence number is one of ordered messages alone.
+            // FORWARD TSN lists ordered messages only, I-FORWARD-TSN both kinds.
             if !chunk.unordered || chunk.fsn.is_some() {
                 let key = (chunk.stream, chunk.unordered);
                 if !last.contains_key(&key) && last.len() == most {
@@ -243,16 +246,17 @@ mod tests {
         assert_eq!(f.advanced_ack_point(), Tsn(2));
         let first = Skipped { stream: StreamId(0), unordered: false, mid: Mid(7) };
         assert_eq!(f.skipped(9), (Tsn(2), vec![first]));
-        // The last message by its number alone; the one in the middle keeps the point where it is.
+        // The last message is found by its number alone; the message before it holds the point
+        // back.
         assert_eq!(f.abandon(&messages[2], None, |_, _, _| {}), 8);
         assert_eq!(f.abandon(&messages[2], None, |_, _, _| panic!("twice")), 0);
         assert_eq!(f.advanced_ack_point(), Tsn(2));
         f.abandon(&messages[1], None, |_, _, _| {});
         let last = Skipped { stream: StreamId(2), ..first };
-        // What is unordered needs no number.
+        // An unordered message is not listed.
         assert_eq!(f.skipped(9), (Tsn(5), vec![first, last]));
         assert_eq!(f.skipped(1), (Tsn(3), vec![first]));
-        // The receiver reneges: nothing comes back.
+        // The receiver reneges: abandoned chunks do not return to flight.
         f.ack_gaps([].into_iter(), |_, _, _| {}, |_, chunk| assert!(chunk.abandoned));
         assert_eq!((f.bytes(), f.advanced_ack_point()), (0, Tsn(5)));
         f.check().unwrap();

@@ -1,4 +1,4 @@
-//! Why a change of addresses is refused, RFC 5061 4.3; each repeats the request.
+//! Why a change of addresses is refused, RFC 5061 4.3; each cause repeats the request.
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+
@@ -46,7 +46,7 @@ impl AddressRefusal {
         }
     }
 
-    /// What a cause code says.
+    /// The refusal with this cause code.
     pub fn of_code(code: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|refusal| refusal.code() == code)
     }
@@ -63,7 +63,8 @@ impl AddressRefusal {
 }
 
 impl CauseWriter<'_> {
-    /// Writes the cause for a refusal; `request` is the parameter that asked, whole, without padding.
+    /// Writes the cause of a refusal; `request` is the complete parameter with the request, without
+    /// padding.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The causes in plain words.
+//! The causes as text.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -94,7 +94,7 @@ impl Display for Address<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match (self.0, self.0.address()) {
             (_, Some(address)) => address.fmt(f),
-            // RFC 9260 3.3.2.1.4: the name ends in a null byte at least.
+            // RFC 9260 3.3.2.1.4: the name ends with at least one null byte.
             (Parameter::HostName(raw), None) => {
                 let name = raw.get(4..).unwrap_or_default();
                 Text(name.strip_suffix(&[0]).unwrap_or(name)).fmt(f)
@@ -104,7 +104,7 @@ impl Display for Address<'_> {
     }
 }
 
-/// Text that came over the network. What is not printable is escaped, so that a peer cannot send
+/// Text received from the network. Unprintable characters are escaped, so that a peer cannot send
 /// control sequences to a terminal.
 struct Text<'a>(&'a [u8]);
 

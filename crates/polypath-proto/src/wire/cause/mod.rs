@@ -74,7 +74,7 @@ pub mod cause_code {
     /// Unsupported HMAC Identifier (RFC 4895 4.1).
     pub const UNSUPPORTED_HMAC_IDENTIFIER: u16 = 0x0105;
 
-    /// The name which RFC 9260 gives to a cause code.
+    /// The name of a cause code, as in its RFC.
     pub const fn name(code: u16) -> Option<&'static str> {
         Some(match code {
             INVALID_STREAM_IDENTIFIER => "Invalid Stream Identifier",
@@ -103,53 +103,53 @@ pub mod cause_code {
 
 /// One error cause.
 ///
-/// Its `Display` says in plain words what the sender of the cause complains of.
+/// Its `Display` describes the reported error in plain words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause<'a> {
-    /// A DATA chunk came for a stream that does not exist.
+    /// A DATA chunk arrived for a stream that does not exist.
     InvalidStreamIdentifier(StreamId),
     /// An INIT or INIT ACK lacks parameters of these types.
     MissingMandatoryParameter(U16List<'a>),
-    /// A state cookie came after the end of its life.
+    /// A state cookie arrived after its lifespan.
     StaleCookie {
-        /// How long after, in microseconds; zero if the sender does not tell.
+        /// Microseconds since the end of the lifespan; zero if the sender does not report them.
         staleness_us: u32,
     },
-    /// The sender lacks memory or the like.
+    /// The sender lacks memory or other resources.
     OutOfResource,
     /// An address parameter (type, length and value) cannot be used.
     UnresolvableAddress(&'a [u8]),
-    /// A chunk (type, flags, length and value) was not recognised.
+    /// A chunk (type, flags, length and value) was not recognized.
     UnrecognizedChunk(&'a [u8]),
     /// A mandatory parameter has an invalid value.
     InvalidMandatoryParameter,
-    /// Parameters of an INIT ACK were not recognised.
+    /// Parameters of an INIT ACK were not recognized.
     UnrecognizedParameters(Parameters<'a>),
     /// The DATA chunk with this TSN had no user data.
     NoUserData(Tsn),
-    /// A COOKIE ECHO came while the association was being shut down.
+    /// A COOKIE ECHO arrived while the association was shutting down.
     CookieReceivedWhileShuttingDown,
-    /// An INIT for an association that exists brought addresses which that association has not.
+    /// An INIT for an existing association listed addresses that the association does not have.
     RestartWithNewAddresses(Parameters<'a>),
-    /// The user of the other side aborted the association, for this reason; mostly text.
+    /// The peer's application aborted the association; the reason is usually text.
     UserInitiatedAbort(&'a [u8]),
-    /// The protocol was violated in a way that no other cause tells; more about it, mostly text.
+    /// A protocol violation that no other cause describes; the information is usually text.
     ProtocolViolation(&'a [u8]),
     /// A change of addresses is refused.
     AddressRefused {
-        /// Why.
+        /// The reason.
         refusal: AddressRefusal,
-        /// The parameter that asked for it, whole.
+        /// The complete parameter with the request.
         request: &'a [u8],
     },
     /// An AUTH chunk used an HMAC that its receiver has not listed.
     UnsupportedHmac(u16),
-    /// A cause of a code that this module does not know.
+    /// A cause with an unknown code.
     Unknown {
         /// Cause code.
         code: u16,
-        /// The whole cause: code, length and information, without padding.
+        /// The complete cause: code, length and information, without padding.
         raw: &'a [u8],
     },
 }
@@ -211,20 +211,20 @@ impl<'a> Cause<'a> {
     }
 }
 
-/// What is wrong with one cause.
+/// The error in one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CauseError {
-    /// The cause length is less than four or more than what is left of the chunk. Where the next
-    /// cause begins is unknown, and this is the last item of [`Causes`].
+    /// The cause length is less than four or exceeds the rest of the chunk. The start of the next
+    /// cause is unknown, so this is the last item of [`Causes`].
     #[error("an error cause has a length that does not fit into its chunk")]
     Length,
-    /// The information is too short for its code. The other causes are not concerned.
+    /// The information is too short for its code. Other causes are not affected.
     #[error("an error cause of code {code} cannot have a length of {len} bytes")]
     Malformed {
         /// Cause code.
         code: u16,
-        /// Bytes of the cause, code and length included.
+        /// Bytes of the cause, including code and length.
         len: usize,
     },
 }
@@ -234,7 +234,7 @@ pub enum CauseError {
 pub struct Causes<'a>(&'a [u8]);
 
 impl<'a> Causes<'a> {
-    /// The causes in `bytes`; nothing is checked yet.
+    /// The causes in `bytes`, not yet checked.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -244,12 +244,12 @@ impl<'a> Causes<'a> {
         CauseIter { rest: self.0 }
     }
 
-    /// Every cause has a length that fits into the chunk.
+    /// Whether every cause has a length that fits into the chunk.
     pub fn is_complete(&self) -> bool {
         self.iter().all(|cause| cause != Err(CauseError::Length))
     }
 
-    /// There is no cause.
+    /// Whether the list is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -277,8 +277,8 @@ impl fmt::Debug for Causes<'_> {
 
 /// The causes of a list, in order.
 ///
-/// A malformed cause of sound length is an `Err`, and the next item is the cause after it. After
-/// [`CauseError::Length`] there is no further item.
+/// A malformed cause with a valid length is an `Err`, and the next item is the cause after it.
+/// After [`CauseError::Length`] there is no further item.
 #[derive(Clone, Debug)]
 pub struct CauseIter<'a> {
     rest: &'a [u8],
@@ -300,8 +300,8 @@ impl FusedIterator for CauseIter<'_> {}
 /// Writes causes into an ABORT or ERROR chunk; see
 /// [`PacketWriter::abort`](super::PacketWriter::abort).
 ///
-/// A cause that does not fit leaves the list as it was. The methods for each cause stand in the
-/// file of the cause.
+/// A cause that does not fit leaves the list unchanged. The method for each cause is in the cause's
+/// file.
 #[derive(Debug)]
 pub struct CauseWriter<'b> {
     tlv: TlvWriter<'b>,
@@ -318,7 +318,7 @@ impl<'b> CauseWriter<'b> {
         Ok(writer.tlv.len())
     }
 
-    /// How long the information of one more cause may be, in bytes.
+    /// Maximum length of the information of one more cause, in bytes.
     pub fn remaining(&self) -> usize {
         self.tlv.remaining()
     }
@@ -327,7 +327,7 @@ impl<'b> CauseWriter<'b> {
     ///
     /// # Errors
     ///
-    /// The cause does not fit, or its `raw` bytes are not those of one cause.
+    /// The cause does not fit, or its `raw` bytes are not exactly one cause.
     pub fn cause(&mut self, cause: &Cause<'_>) -> Result<(), DoesNotFit> {
         match *cause {
             Cause::InvalidStreamIdentifier(stream) => self.invalid_stream_identifier(stream),
@@ -351,11 +351,11 @@ impl<'b> CauseWriter<'b> {
         }
     }
 
-    /// Writes a cause that is bytes already: code, length and information, without padding.
+    /// Writes an encoded cause: code, length and information, without padding.
     ///
     /// # Errors
     ///
-    /// The cause does not fit, or its length field does not say how many bytes there are.
+    /// The cause does not fit, or its length field differs from the number of bytes.
     pub fn raw(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
         match raw.first_chunk::<TLV_HEADER_LEN>() {
             Some(head) if usize::from(u16_at(head, 2)) == raw.len() => self.tlv.append(raw),
@@ -372,7 +372,7 @@ impl<'b> CauseWriter<'b> {
         self.tlv.element(code, &[info])
     }
 
-    /// Writes a list of causes as it is.
+    /// Writes an encoded list of causes.
     ///
     /// # Errors
     ///
@@ -382,7 +382,7 @@ impl<'b> CauseWriter<'b> {
     }
 }
 
-/// For the tests of the causes: writes one, compares its bytes, and parses it again.
+/// Test helper: writes a cause, compares its bytes, and parses it again.
 #[cfg(test)]
 fn check(
     write: impl Fn(&mut CauseWriter<'_>) -> Result<(), DoesNotFit>,
@@ -402,7 +402,7 @@ fn check(
     assert_eq!(cause.code().to_be_bytes(), bytes[..2]);
 }
 
-/// For the tests of the causes: `bytes` is malformed, and the cause after it is found.
+/// Test helper: checks that `bytes` is malformed and that the cause after it is found.
 #[cfg(test)]
 fn check_malformed(bytes: &[u8]) {
     let mut list = bytes.to_vec();

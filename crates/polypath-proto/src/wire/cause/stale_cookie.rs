@@ -16,7 +16,7 @@ pub(super) fn parse(info: &[u8]) -> Option<Cause<'_>> {
 }
 
 impl CauseWriter<'_> {
-    /// Writes a Stale Cookie cause: by how many microseconds the cookie came too late.
+    /// Writes a Stale Cookie cause: microseconds between the cookie's expiry and its arrival.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ use super::super::ParameterWriter;
 use super::{CauseWriter, DoesNotFit, cause_code};
 
 impl CauseWriter<'_> {
-    /// Writes an Unrecognized Chunk Type cause with the whole chunk, without padding.
+    /// Writes an Unrecognized Chunk Type cause with the complete chunk, without padding.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ impl CauseWriter<'_> {
     }
 
     /// Writes an Unrecognized Parameters cause with the parameters that `parameters` writes,
-    /// mostly by [`ParameterWriter::raw`].
+    /// usually with [`ParameterWriter::raw`].
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@
 use super::{CauseWriter, DoesNotFit, cause_code};
 
 impl CauseWriter<'_> {
-    /// Writes an Unresolvable Address cause with the whole address parameter, without padding.
+    /// Writes an Unresolvable Address cause with the complete address parameter, without padding.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Adaptation Layer Indication, RFC 5061 4.2.6: a number that the layer above gives a meaning.
+//! Adaptation Layer Indication, RFC 5061 4.2.6: a number that the layer above defines.
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+

@@ -58,9 +58,8 @@ impl ParameterWriter<'_> {
         self.typed(parameter_type::IPV6, &address.octets())
     }
 
-    /// Writes the address parameter for an address. An IPv4-mapped IPv6 address is written as the
-    /// IPv4 address that it stands for: RFC 9260 3.3.2.1.2, "MUST NOT use an IPv4-mapped IPv6
-    /// address".
+    /// Writes the parameter for an address. An IPv4-mapped IPv6 address is written as an IPv4
+    /// address: RFC 9260 3.3.2.1.2, "MUST NOT use an IPv4-mapped IPv6 address".
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Random, Chunk List and Requested HMAC Algorithm, RFC 4895 3.1 to 3.3: what an endpoint that knows AUTH
-//! says in its INIT or INIT ACK.
+//! Random, Chunk List and Requested HMAC Algorithm, RFC 4895 3.1 to 3.3: the parameters with which
+//! an endpoint offers AUTH in its INIT or INIT ACK.
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+
@@ -21,7 +21,8 @@ impl ParameterWriter<'_> {
         self.typed(parameter_type::RANDOM, random)
     }
 
-    /// Writes a Chunk List parameter: the types that the sender takes only if they are authenticated.
+    /// Writes a Chunk List parameter: the chunk types that the sender accepts only if
+    /// authenticated.
     ///
     /// # Errors
     ///
@@ -30,7 +31,8 @@ impl ParameterWriter<'_> {
         self.typed(parameter_type::CHUNK_LIST, chunk_types)
     }
 
-    /// Writes a Requested HMAC Algorithm parameter: what the sender verifies, the best first.
+    /// Writes a Requested HMAC Algorithm parameter: the HMACs that the sender verifies, preferred
+    /// first.
     ///
     /// # Errors
     ///

@@ -31,7 +31,7 @@ impl ParameterWriter<'_> {
         self.typed(parameter_type::STATE_COOKIE, cookie)
     }
 
-    /// Writes a Cookie Preservative parameter that asks for so many milliseconds more.
+    /// Writes a Cookie Preservative parameter that requests an extension by `ms` milliseconds.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Forward-TSN-Supported, RFC 3758 3.1: the sender takes FORWARD TSN chunks, and may send them.
+//! Forward-TSN-Supported, RFC 3758 3.1: the sender accepts FORWARD TSN chunks, and may send them.
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+

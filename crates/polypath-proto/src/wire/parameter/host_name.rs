@@ -1,8 +1,8 @@
 //! Host Name Address, RFC 9260 3.3.2.1.4.
 //!
-//! The parameter is deprecated: nobody may send it, and who receives it answers with an ABORT, to
-//! which an Unresolvable Address cause may be added. So there is nothing to write it with, save for
-//! [`ParameterWriter::typed`](super::ParameterWriter::typed).
+//! The parameter is deprecated: it must not be sent, and a receiver responds with an ABORT, to
+//! which an Unresolvable Address cause may be added. It therefore has no method of its own;
+//! [`ParameterWriter::typed`](super::ParameterWriter::typed) can write it.
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+

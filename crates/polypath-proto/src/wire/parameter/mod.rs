@@ -76,7 +76,7 @@ pub mod parameter_type {
     /// Adaptation Layer Indication (RFC 5061 4.2.6).
     pub const ADAPTATION_LAYER: u16 = 0xc006;
 
-    /// The name of a parameter type, as RFC 9260 gives it.
+    /// The name of a parameter type, as in its RFC.
     pub const fn name(ty: u16) -> Option<&'static str> {
         Some(match ty {
             HEARTBEAT_INFO => "Heartbeat Info",
@@ -107,7 +107,7 @@ pub mod parameter_type {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parameter<'a> {
-    /// What a HEARTBEAT carries. It has no place in an INIT or INIT ACK.
+    /// The information of a HEARTBEAT. It is not valid in an INIT or INIT ACK.
     HeartbeatInfo(&'a [u8]),
     /// An IPv4 address of the sender.
     Ipv4(Ipv4Addr),
@@ -115,44 +115,44 @@ pub enum Parameter<'a> {
     Ipv6(Ipv6Addr),
     /// The state cookie of an INIT ACK.
     StateCookie(&'a [u8]),
-    /// In an INIT ACK, a parameter of the INIT that was not recognised: its type, length and value.
+    /// In an INIT ACK, an unrecognized parameter of the INIT: its type, length and value.
     UnrecognizedParameter(&'a [u8]),
-    /// By how many milliseconds the sender wants the life of the state cookie extended.
+    /// Requested extension of the state cookie's life, in milliseconds.
     CookiePreservative(u32),
-    /// A host name: deprecated, and answered by an ABORT, to which an Unresolvable Address cause
-    /// may be added (RFC 9260 3.3.2.1.4). The bytes are the whole parameter (type, length and name),
-    /// as that cause repeats it.
+    /// A host name: deprecated, and answered with an ABORT, to which an Unresolvable Address cause
+    /// may be added (RFC 9260 3.3.2.1.4). The bytes are the complete parameter (type, length and
+    /// name), as repeated by that cause.
     HostName(&'a [u8]),
-    /// The types of address parameters which the sender can use.
+    /// The types of address parameters that the sender supports.
     SupportedAddressTypes(U16List<'a>),
-    /// The sender can do explicit congestion notification.
+    /// The sender supports explicit congestion notification.
     EcnCapable,
-    /// The sender takes packets without checksum, for this method finds errors.
+    /// The sender accepts packets without a checksum, with this error detection method.
     ZeroChecksumAcceptable(u32),
-    /// Random bytes that go into the keys.
+    /// Random bytes for deriving the keys.
     Random(&'a [u8]),
-    /// The types of the chunks that the sender takes only if they are authenticated.
+    /// The chunk types that the sender accepts only if authenticated.
     ChunkList(&'a [u8]),
-    /// What the sender verifies, the best first.
+    /// The HMACs that the sender verifies, preferred first.
     HmacAlgorithms(U16List<'a>),
-    /// A number that the layer above gives a meaning.
+    /// A number that the layer above defines.
     AdaptationLayer(u32),
-    /// The types of the chunks beyond RFC 9260 that the sender knows.
+    /// The chunk types beyond RFC 9260 that the sender supports.
     SupportedExtensions(&'a [u8]),
     /// The sender offers TIMESTAMP chunks.
     Timestamps,
-    /// The sender offers the flag that tells retransmissions from originals.
+    /// The sender offers the flag that distinguishes retransmissions from originals.
     RetransmissionFlag,
     /// The sender offers the count of packets in the flags of its SACKs.
     PacketCount,
-    /// The sender takes FORWARD TSN chunks.
+    /// The sender accepts FORWARD TSN chunks.
     ForwardTsnSupported,
-    /// A parameter of a type that this module does not know.
+    /// A parameter of unknown type.
     Unknown {
         /// Parameter type.
         ty: u16,
-        /// The whole parameter: type, length and value, without padding, as the peer is to be told
-        /// of it.
+        /// The complete parameter: type, length and value, without padding, as reported to the
+        /// peer.
         raw: &'a [u8],
     },
 }
@@ -213,26 +213,26 @@ impl<'a> Parameter<'a> {
         }
     }
 
-    /// What the type demands of a receiver that does not know it (RFC 9260 3.2.1).
+    /// The action that the type requires if it is unknown (RFC 9260 3.2.1).
     pub const fn action(&self) -> Action {
         Action::of_parameter(self.ty())
     }
 }
 
-/// What is wrong with one parameter.
+/// The error in one parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// The parameter length is less than four or more than what is left of the chunk. Where the
-    /// next parameter begins is unknown, and this is the last item of [`Parameters`].
+    /// The parameter length is less than four or exceeds the rest of the chunk. The start of the
+    /// next parameter is unknown, so this is the last item of [`Parameters`].
     #[error("a parameter has a length that does not fit into its chunk")]
     Length,
-    /// The value is not as long as its type demands. The other parameters are not concerned.
+    /// The length of the value does not match its type. Other parameters are not affected.
     #[error("a parameter of type {ty} cannot have a length of {len} bytes")]
     Malformed {
         /// Parameter type.
         ty: u16,
-        /// Bytes of the parameter, type and length included.
+        /// Bytes of the parameter, including type and length.
         len: usize,
     },
 }
@@ -242,7 +242,7 @@ pub enum ParameterError {
 pub struct Parameters<'a>(&'a [u8]);
 
 impl<'a> Parameters<'a> {
-    /// The parameters in `bytes`; nothing is checked yet.
+    /// The parameters in `bytes`, not yet checked.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -252,7 +252,7 @@ impl<'a> Parameters<'a> {
         ParameterIter { rest: self.0 }
     }
 
-    /// There is no parameter.
+    /// Whether the list is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -280,8 +280,8 @@ impl fmt::Debug for Parameters<'_> {
 
 /// The parameters of a list, in order.
 ///
-/// A malformed parameter of sound length is an `Err`, and the next item is the parameter after it.
-/// After [`ParameterError::Length`] there is no further item.
+/// A malformed parameter with a valid length is an `Err`, and the next item is the parameter after
+/// it. After [`ParameterError::Length`] there is no further item.
 #[derive(Clone, Debug)]
 pub struct ParameterIter<'a> {
     rest: &'a [u8],
@@ -302,8 +302,8 @@ impl FusedIterator for ParameterIter<'_> {}
 
 /// Writes parameters into a chunk or cause; see [`PacketWriter::init`](super::PacketWriter::init).
 ///
-/// A parameter that does not fit leaves the list as it was. The methods for each parameter stand in
-/// the file of the parameter.
+/// A parameter that does not fit leaves the list unchanged. The method for each parameter is in the
+/// parameter's file.
 #[derive(Debug)]
 pub struct ParameterWriter<'b> {
     tlv: TlvWriter<'b>,
@@ -320,7 +320,7 @@ impl<'b> ParameterWriter<'b> {
         Ok(writer.tlv.len())
     }
 
-    /// How long the value of one more parameter may be, in bytes.
+    /// Maximum length of the value of one more parameter, in bytes.
     pub fn remaining(&self) -> usize {
         self.tlv.remaining()
     }
@@ -329,7 +329,7 @@ impl<'b> ParameterWriter<'b> {
     ///
     /// # Errors
     ///
-    /// The parameter does not fit, or its `raw` bytes are not those of one parameter.
+    /// The parameter does not fit, or its `raw` bytes are not exactly one parameter.
     pub fn parameter(&mut self, parameter: &Parameter<'_>) -> Result<(), DoesNotFit> {
         match *parameter {
             Parameter::HeartbeatInfo(info) => self.heartbeat_info(info),
@@ -354,11 +354,11 @@ impl<'b> ParameterWriter<'b> {
         }
     }
 
-    /// Writes a parameter that is bytes already: type, length and value, without padding.
+    /// Writes an encoded parameter: type, length and value, without padding.
     ///
     /// # Errors
     ///
-    /// The parameter does not fit, or its length field does not say how many bytes there are.
+    /// The parameter does not fit, or its length field differs from the number of bytes.
     pub fn raw(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
         match raw.first_chunk::<TLV_HEADER_LEN>() {
             Some(head) if usize::from(u16_at(head, 2)) == raw.len() => self.tlv.append(raw),
@@ -375,7 +375,7 @@ impl<'b> ParameterWriter<'b> {
         self.tlv.element(ty, &[value])
     }
 
-    /// Writes a list of parameters as it is.
+    /// Writes an encoded list of parameters.
     ///
     /// # Errors
     ///
@@ -385,7 +385,7 @@ impl<'b> ParameterWriter<'b> {
     }
 }
 
-/// For the tests of the parameters: writes one, compares its bytes, and parses it again.
+/// Test helper: writes a parameter, compares its bytes, and parses it again.
 #[cfg(test)]
 fn check(
     write: impl Fn(&mut ParameterWriter<'_>) -> Result<(), DoesNotFit>,
@@ -405,7 +405,7 @@ fn check(
     assert_eq!(parameter.ty().to_be_bytes(), bytes[..2]);
 }
 
-/// For the tests of the parameters: `bytes` is malformed, and the parameter after it is found.
+/// Test helper: checks that `bytes` is malformed and that the parameter after it is found.
 #[cfg(test)]
 fn check_malformed(bytes: &[u8]) {
     let mut list = bytes.to_vec();

@@ -1,6 +1,7 @@
-//! Packet Count: the sender offers to tell, in the flags of each SACK, how many packets with DATA it
-//! answers (delayed acknowledgements for CMT; Iyengar, Amer, Stewart 2006, DAC). Used where both sides
-//! offer it; who does not know it skips it silently (RFC 9260 3.2.1).
+//! Packet Count: the sender offers to report, in the flags of each SACK, the number of packets with
+//! DATA that it acknowledges (delayed acknowledgements for CMT; Iyengar, Amer, Stewart 2006, DAC).
+//! The count is used if both sides offer it; a peer that does not know the parameter skips it
+//! silently (RFC 9260 3.2.1).
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+

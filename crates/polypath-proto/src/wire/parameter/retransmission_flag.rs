@@ -1,6 +1,7 @@
-//! Retransmission Flag: the sender offers to mark retransmissions with the R bit of DATA, and SACKs that
-//! were caused by one with that of SACK (Caro 2006, retransmission policies, 4.2). Used where both
-//! sides offer it; who does not know it skips it silently (RFC 9260 3.2.1).
+//! Retransmission Flag: the sender offers to set the R bit of DATA in retransmissions, and the R
+//! bit of SACK in SACKs that a retransmission caused (Caro 2006, retransmission policies, 4.2). The
+//! flag is used if both sides offer it; a peer that does not know the parameter skips it silently
+//! (RFC 9260 3.2.1).
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+

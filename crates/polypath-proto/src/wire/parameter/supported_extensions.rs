@@ -1,5 +1,4 @@
-//! Supported Extensions: the types of the chunks beyond RFC 9260 that the sender knows
-//! (RFC 5061 4.2.7).
+//! Supported Extensions: the chunk types beyond RFC 9260 that the sender supports (RFC 5061 4.2.7).
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+

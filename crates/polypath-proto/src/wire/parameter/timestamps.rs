@@ -1,6 +1,6 @@
-//! Timestamps: the sender offers to put TIMESTAMP chunks into its packets and to echo the peer's
-//! (Caro 2006, retransmission policies, 4.2). Used where both sides offer it; who does not know it
-//! skips it silently (RFC 9260 3.2.1).
+//! Timestamps: the sender offers to add TIMESTAMP chunks to its packets and to echo the peer's
+//! (Caro 2006, retransmission policies, 4.2). They are used if both sides offer them; a peer that
+//! does not know the parameter skips it silently (RFC 9260 3.2.1).
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+

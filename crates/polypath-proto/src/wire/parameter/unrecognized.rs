@@ -1,5 +1,5 @@
-//! Unrecognized Parameter, RFC 9260 3.3.3.1.2: an INIT ACK returns what the INIT had of parameters
-//! that its receiver did not know and whose types ask for a report.
+//! Unrecognized Parameter, RFC 9260 3.3.3.1.2: an INIT ACK returns the parameters of the INIT that
+//! its receiver did not recognize and whose types request a report.
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+
@@ -12,7 +12,7 @@
 use super::{DoesNotFit, ParameterWriter, parameter_type};
 
 impl ParameterWriter<'_> {
-    /// Writes an Unrecognized Parameter parameter with the bytes of a whole parameter, without
+    /// Writes an Unrecognized Parameter parameter with the bytes of a complete parameter, without
     /// padding.
     ///
     /// # Errors

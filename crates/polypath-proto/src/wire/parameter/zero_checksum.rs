@@ -1,5 +1,5 @@
-//! Zero Checksum Acceptable: the sender takes packets with a checksum of zero, for another method finds
-//! errors (RFC 9653 4).
+//! Zero Checksum Acceptable: the sender accepts packets with a checksum of zero, because another
+//! method detects errors (RFC 9653 4).
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+
@@ -11,7 +11,7 @@
 
 use super::{DoesNotFit, Parameter, ParameterWriter, parameter_type};
 
-/// The method: SCTP over DTLS (RFC 9653 10.2).
+/// Error detection method: SCTP over DTLS (RFC 9653 10.2).
 pub(crate) const SCTP_OVER_DTLS: u32 = 1;
 
 pub(super) fn parse<'a>(value: &[u8]) -> Option<Parameter<'a>> {

@@ -1,6 +1,6 @@
 //! RFC 4895, Authenticated Chunks: the requirements with MUST.
 //!
-//! [`Peer`] computes keys and codes from the packets' bytes by itself.
+//! [`Peer`] computes keys and codes from the packets' bytes without the library.
 
 mod parameters;
 mod receiving;
@@ -26,13 +26,13 @@ const RANDOM: u16 = 0x8002;
 const CHUNKS: u16 = 0x8003;
 const HMAC_ALGO: u16 = 0x8004;
 
-/// An endpoint that takes chunks of these types only authenticated.
+/// An endpoint that accepts chunks of these types only if they are authenticated.
 fn config(types: &[u8]) -> ConfigBuilder {
     let types = ChunkTypes::authenticated(types);
     Config::builder().authentication(true).authenticated_chunks(types).heartbeat_interval(None)
 }
 
-/// Host 1 has these keys besides the empty one, and sends with the last of them.
+/// Host 1 has these keys in addition to the empty one, and sends with the last of them.
 fn pair_with(types: &[u8], keys: &[(u16, &[u8])]) -> Net {
     let mut auth_keys = AuthKeys::default();
     for (id, secret) in keys {
@@ -49,7 +49,7 @@ fn parameter(list: &[Raw], ty: u16) -> Option<&Raw> {
     list.iter().find(|p| p.ty == ty)
 }
 
-/// 6.1: the key vector, which has no padding.
+/// RFC 4895 6.1: the key vector, without padding.
 fn vector(list: &[Raw]) -> Vec<u8> {
     let found = [RANDOM, CHUNKS, HMAC_ALGO].into_iter().filter_map(|ty| parameter(list, ty));
     let bytes = found.flat_map(|p| {
@@ -59,7 +59,7 @@ fn vector(list: &[Raw]) -> Vec<u8> {
     bytes.collect()
 }
 
-/// The first AUTH chunk of a packet begins there.
+/// Offset of the first AUTH chunk of a packet.
 fn auth_at(packet: &[u8]) -> Option<usize> {
     let mut at = 12;
     while at + 4 <= packet.len() {
@@ -72,7 +72,7 @@ fn auth_at(packet: &[u8]) -> Option<usize> {
     None
 }
 
-/// 6.2: the code of what begins with an AUTH chunk, whose own code counts as zeros.
+/// RFC 4895 6.2: the code of a packet's bytes from the AUTH chunk on, with zeros as its code.
 fn code(key: &[u8], from_auth: &[u8]) -> Vec<u8> {
     let mut data = from_auth.to_vec();
     let length = usize::from(u16::from_be_bytes([data[2], data[3]]));
@@ -92,18 +92,18 @@ fn code(key: &[u8], from_auth: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The peer of host 1, made of packets by hand.
+/// A hand-built peer of host 1.
 struct Peer {
     hand: Hand,
     /// The key vectors, the smaller one first.
     vectors: [Vec<u8>; 2],
-    /// What it seals with.
+    /// Number and secret of the key that authenticates its packets.
     key: (u16, Vec<u8>),
     hmac: u16,
 }
 
 impl Peer {
-    /// Exchanges INIT and INIT ACK; `own` are the INIT's parameters.
+    /// Exchanges INIT and INIT ACK; `own` writes the INIT's parameters.
     fn meet(net: &mut Net, own: &dyn Fn(&mut ParameterWriter<'_>)) -> Self {
         Self::meet_as(net, Hand::new(1), own)
     }
@@ -126,12 +126,13 @@ impl Peer {
             vector(&parameters(&chunk(init, INIT))),
             vector(&parameters(&chunk(&answers[0].bytes, INIT_ACK))),
         ];
-        // Types begin with 1: a longer vector is the larger number.
+        // Parameter types begin with bit 1, so a longer vector is the larger number.
         vectors.sort_by_key(|v| (v.len(), v.clone()));
         Self { hand: hand.clone(), vectors, key: (0, Vec::new()), hmac: SHA_256 }
     }
 
-    /// An association without endpoint pair shared keys; the peer wants these types authenticated.
+    /// An association without endpoint pair shared keys; the peer requires these types to be
+    /// authenticated.
     fn open(net: &mut Net, types: &[u8]) -> Self {
         let peer = Self::meet(net, &|p| offer(p, types));
         let answers = peer.say(net, &|w| w.cookie_echo(&peer.hand.cookie).unwrap());
@@ -139,12 +140,12 @@ impl Peer {
         peer
     }
 
-    /// The association shared key for this endpoint pair shared key.
+    /// The association shared key made from this endpoint pair shared key.
     fn association_key(&self, secret: &[u8]) -> Vec<u8> {
         [secret, &self.vectors[0], &self.vectors[1]].concat()
     }
 
-    /// A packet with an AUTH chunk between these chunks.
+    /// A packet with an AUTH chunk between these two groups of chunks.
     fn sealed(&self, before: Chunks<'_>, behind: Chunks<'_>) -> Vec<u8> {
         let len = if self.hmac == SHA_1 { 20 } else { 32 };
         let mut packet = self.hand.packet(self.hand.peer_tag, &|w| {
@@ -157,7 +158,7 @@ impl Peer {
         packet
     }
 
-    /// Writes the code into a packet.
+    /// Writes the code of the AUTH chunk into a packet.
     fn seal(&self, packet: &mut [u8]) {
         let at = auth_at(packet).unwrap();
         let code = code(&self.association_key(&self.key.1), &packet[at..]);
@@ -165,19 +166,19 @@ impl Peer {
         reseal(packet);
     }
 
-    /// Sends authenticated chunks; the answers.
+    /// Sends authenticated chunks; returns the answers.
     fn say(&self, net: &mut Net, behind: Chunks<'_>) -> Vec<Sent> {
         let packet = self.sealed(&|_| {}, behind);
         self.hand.raw(net, &packet)
     }
 
-    /// The `n`-th chunk, authenticated.
+    /// Sends the peer's `n`-th chunk, authenticated; returns the answers.
     fn data(&self, net: &mut Net, n: u32, payload: &[u8]) -> Vec<Sent> {
         let data = self.hand.chunk(n, payload);
         self.say(net, &|w| w.data(&data).unwrap())
     }
 
-    /// Key identifier and HMAC identifier of a packet whose code is right.
+    /// Key identifier and HMAC identifier of a packet, if its code is right.
     fn verified(&self, packet: &Sent, secret: &[u8]) -> Option<(u16, u16)> {
         let from_auth = &packet.bytes[auth_at(&packet.bytes)?..];
         let length = usize::from(u16::from_be_bytes([from_auth[2], from_auth[3]]));
@@ -187,7 +188,7 @@ impl Peer {
     }
 }
 
-/// The parameters of an endpoint that wants these types authenticated.
+/// Writes the parameters of an endpoint that requires these types to be authenticated.
 fn offer(p: &mut ParameterWriter<'_>, types: &[u8]) {
     p.random(&[7; 32]).unwrap();
     if !types.is_empty() {

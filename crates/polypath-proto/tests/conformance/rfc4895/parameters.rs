@@ -25,7 +25,7 @@ fn s3_1_r1_r4_one_random_number_of_32_bytes_is_sent() {
     let numbers = [only(&init, RANDOM), only(&init_ack, RANDOM)];
     assert!(numbers.iter().all(|p| p.value.len() == 32 && p.padding.is_empty()));
     assert_ne!(numbers[0].value, numbers[1].value);
-    // Another association, another number.
+    // Another association has another number.
     let mut net = pair_with(&[], &[]);
     let random = |net: &mut Net, tag| {
         let hand = Hand { tag, ..Hand::new(1) };
@@ -57,7 +57,7 @@ fn s3_2_r5_chunks_that_cannot_be_authenticated_are_not_listed() {
     }
 }
 
-/// The peer wants a SHUTDOWN COMPLETE and an AUTH chunk authenticated, besides DATA.
+/// The peer lists SHUTDOWN COMPLETE and AUTH chunks, besides DATA.
 #[test]
 fn s3_2_r6_chunks_that_cannot_be_authenticated_are_ignored_in_a_list() {
     let mut net = pair_with(&[], &[]);
@@ -104,7 +104,7 @@ fn s3_3_r2_r5_r6_one_list_of_algorithms_with_sha_1_is_sent() {
             assert!(ids.contains(&SHA_1) && value.len().is_multiple_of(4), "{ids:?}");
         }
     }
-    // Supported, too.
+    // SHA-1 is supported, too.
     let mut net = pair_with(&[DATA], &[]);
     let mut peer = Peer::open(&mut net, &[DATA]);
     peer.hmac = SHA_1;
@@ -173,7 +173,7 @@ fn s6_1_r3_a_random_number_of_another_length_is_aborted() {
         let answers = Hand::new(1).init(&mut net, &wrong);
         assert!(answers[0].has("ABORT"), "{len}");
         assert_eq!(answers[0].causes(), [cause_code::PROTOCOL_VIOLATION]);
-        // In an INIT ACK.
+        // The same in an INIT ACK.
         let mut net = pair_with(&[], &[]);
         let hand = Hand::new(0).be_called(&mut net);
         let answers = hand.say(&mut net, &|w| {

@@ -17,13 +17,13 @@ fn s6_3_r1_listed_chunks_that_are_not_behind_an_auth_chunk_are_discarded() {
     assert!(silent(&net, &answers));
     let answers = peer.hand.say(&mut net, &|w| w.abort(false, |_| Ok(())).unwrap());
     assert!(silent(&net, &answers));
-    // Before the AUTH chunk; the HEARTBEAT behind it counts.
+    // DATA before the AUTH chunk is discarded; the HEARTBEAT after it is processed.
     let packet = peer.sealed(&|w| w.data(&data).unwrap(), &|w| w.heartbeat(b"?").unwrap());
     let answers = peer.hand.raw(&mut net, &packet);
     assert_eq!(answers.iter().map(Sent::text).collect::<Vec<_>>(), ["HEARTBEAT ACK"]);
     net.run(S(1));
     assert!(silent(&net, &[]));
-    // What is not listed counts anywhere, and DATA behind the AUTH chunk.
+    // Unlisted chunks are processed before the AUTH chunk, and DATA after it.
     let packet = peer.sealed(&|w| w.heartbeat(b"?").unwrap(), &|w| w.data(&data).unwrap());
     let answers = peer.hand.raw(&mut net, &packet);
     assert!(answers.iter().any(|p| p.has("HEARTBEAT ACK")));
@@ -110,7 +110,7 @@ fn s6_3_r5_r6_the_key_with_the_identifier_is_used() {
     }
 }
 
-/// A code that is wrong, too short or too long, or made for other chunks.
+/// The code is wrong, too short or too long, or made for other chunks.
 #[test]
 fn s6_3_r7_what_follows_a_wrong_code_is_discarded() {
     let mut net = pair_with(&[DATA], &[]);
@@ -120,7 +120,7 @@ fn s6_3_r7_what_follows_a_wrong_code_is_discarded() {
         w.heartbeat(b"?").unwrap();
         w.data(&data).unwrap();
     });
-    // Every byte behind the AUTH chunk's length, but its HMAC identifier.
+    // Every byte after the AUTH chunk's length, except its HMAC identifier.
     for at in (16..packet.len()).filter(|at| !(18..20).contains(at)) {
         let mut changed = packet.clone();
         changed[at] ^= 1;
@@ -148,7 +148,7 @@ fn s6_3_r8_r9_a_cookie_echo_behind_an_auth_chunk_is_authenticated_by_its_cookie(
         for (key_of_peer, opens) in [(right, true), (b"guess".to_vec(), false)] {
             let mut net = pair_with(&[DATA, 10], key.as_slice());
             let mut peer = Peer::meet(&mut net, &|p| offer(p, &[]));
-            // Without an AUTH chunk.
+            // The first COOKIE ECHO has no AUTH chunk.
             assert!(peer.hand.echo(&mut net).is_empty());
             peer.key = (id, key_of_peer);
             let data = peer.hand.chunk(1, b"data");
@@ -164,7 +164,7 @@ fn s6_3_r8_r9_a_cookie_echo_behind_an_auth_chunk_is_authenticated_by_its_cookie(
     }
 }
 
-/// The same cookie again, and one of a restart: the association's key counts.
+/// The same cookie again, and the cookie of a restart: the association's key authenticates both.
 #[test]
 fn s6_3_r10_with_an_association_its_key_authenticates_a_cookie_echo() {
     let mut net = pair_with(&[DATA, 10], &[]);
@@ -203,11 +203,11 @@ fn s6_3_r10_with_an_association_its_key_authenticates_a_cookie_echo() {
     };
     assert!(old.say(&mut net, &echo)[0].has("COOKIE ACK"));
     assert!(net.saw(1, &Event::Restarted));
-    // From now on the new one.
+    // From now on the new key applies.
     assert!(again.data(&mut net, 1, b"restarted").iter().any(|p| p.has("SACK 1")));
 }
 
-/// An ASCONF chunk behind an AUTH chunk, from an address that the association does not have.
+/// An ASCONF chunk after an AUTH chunk, from an address that the association does not have.
 #[test]
 fn s6_3_r11_r14_chunks_behind_the_auth_chunk_find_the_association() {
     let config = config(&[]).dynamic_addresses(true).build().unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Chunks that the peer has listed, and others; everything that an association sends.
+/// Chunks that the peer has listed, and others: everything that an association sends.
 #[test]
 fn s6_2_r1_r3_r4_listed_chunks_are_sent_behind_an_auth_chunk() {
     let names = ["DATA", "SACK", "HEARTBEAT", "HEARTBEAT ACK", "SHUTDOWN", "COOKIE ACK"];
@@ -56,7 +56,7 @@ fn s6_2_r5_without_a_shared_key_the_empty_one_has_number_0() {
     assert_eq!(peer.verified(net.log.last().unwrap(), b""), Some((0, SHA_256)));
 }
 
-/// Payloads with and without padding, chunks that are bundled, both algorithms, keys of any length.
+/// Payloads with and without padding, bundled chunks, both algorithms, keys of several lengths.
 #[test]
 fn s6_2_r6_r7_the_code_is_computed_over_the_auth_chunk_and_all_that_follows() {
     let long = [b'k'; 200];

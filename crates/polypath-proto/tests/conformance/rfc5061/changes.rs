@@ -1,4 +1,4 @@
-//! Sections 5.3 and 5.4: addresses that come and go, and the primary address.
+//! Sections 5.3 and 5.4: adding and deleting addresses, and the primary address.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn s5_3_r2_an_acknowledgement_of_what_was_never_sent_ends_the_association() {
         let answers = acknowledge(&mut net, &hand, ahead, &|_| ());
         assert_eq!((net.a(1).is_closed(), answers.iter().any(|p| p.has("ABORT"))), (ends, ends));
     }
-    // One that has been sent and answered is old.
+    // An ASCONF that has been sent and answered is an old one.
     let (mut net, hand) = by_hand();
     net.comes(1, v4(3, 1));
     for _ in 0..2 {
@@ -46,7 +46,7 @@ fn s5_3_r3_r4_r5_r24_a_new_address_is_quiet_until_it_is_known_and_verified() {
         assert!(names(p).iter().all(|name| quiet.contains(&&name[..])), "{}", p.text());
     }
     assert!(net.states(1).iter().all(|s| *s == ACTIVE));
-    // Without verification it stays as it is.
+    // Without verification the path stays unconfirmed.
     let (mut net, hand) = by_hand();
     ask(&mut net, &hand, 0, &|p| add(p, 1, v4(6, 8)));
     net.send(1, 0, payload(1, 10_000)).unwrap();
@@ -84,13 +84,14 @@ fn s5_3_r7_a_peer_that_does_not_understand_a_primary_address_gets_no_more_of_the
     assert_eq!(net.address_changes(1), [(AddressChange::Primary, v4(1, 1), false)]);
     let now = net.now;
     assert_eq!(net.am(1).set_peer_primary(now, v4(0, 1)), Err(AddressError::NotAgreed));
-    // It may still understand the others.
+    // The peer may still support the other requests.
     net.comes(1, v4(4, 1));
     let list = read(&net.sent(1), ASCONF);
     assert_eq!((list.len(), list[1].list[0].ty), (2, ADD));
 }
 
-/// Host 1 has deleted its address on network 0, and waits for the answer; it can still be reached there.
+/// Host 1 has deleted its address on network 0 and waits for the answer; it still receives on that
+/// address.
 fn deleting() -> (Net, Hand, usize) {
     let (mut net, hand) = by_hand();
     let mark = net.log.len();
@@ -102,7 +103,7 @@ fn deleting() -> (Net, Hand, usize) {
     (net, hand, mark)
 }
 
-/// A packet of the hand to this address of host 1.
+/// Sends a packet of the peer to this address of host 1.
 fn say_to(net: &mut Net, hand: &Hand, to: IpAddr, packet: &[u8]) {
     net.inject((hand.ip, 0).into(), (to, 0).into(), packet);
 }
@@ -139,7 +140,7 @@ fn s5_3_r10_an_abort_to_an_address_that_is_being_deleted_is_ignored() {
         let packet = hand.packet(tag, &|w| w.abort(t_bit, |_| Ok(())).unwrap());
         say_to(&mut net, &hand, v4(0, 1), &packet);
         assert!(net.a(1).is_established());
-        // To another one it counts.
+        // An ABORT to another address is processed.
         say_to(&mut net, &hand, v4(1, 1), &packet);
         assert!(net.a(1).is_closed());
     }
@@ -163,7 +164,7 @@ fn s5_3_r11_r12_r13_the_last_address_is_not_deleted() {
         };
         let expected: Vec<Vec<u8>> = (0..paths - 1).map(|n| octets(v4(n, 0))).collect();
         assert_eq!(deleted(&net), expected);
-        // With a new one before it, it is.
+        // Once a new address has been added, the last one is deleted.
         net.comes(0, v4(7, 0));
         net.run(S(10));
         let mut list = read(&net.sent(0), ASCONF);
@@ -181,7 +182,7 @@ fn s5_3_r14_an_asconf_does_not_leave_from_an_address_that_it_deletes() {
         net.comes(0, v4(7, 0));
         net.run(S(9));
         for n in 0..paths {
-            // The host still has it.
+            // The host still has the address: only the endpoint has removed it.
             let now = net.now;
             net.hosts[0].endpoint.remove_local_address(now, v4(n, 0));
             net.run(S(9));
@@ -193,7 +194,7 @@ fn s5_3_r14_an_asconf_does_not_leave_from_an_address_that_it_deletes() {
                 for (_, _, address) in deleted {
                     deletions += 1;
                     assert_ne!(address, octets(sent.from.ip()));
-                    // The wildcard spares its source.
+                    // The wildcard deletes all addresses but the source.
                     assert!(address != [0; 4] || sent.from.ip() == v4(7, 0));
                 }
             }
@@ -235,7 +236,7 @@ fn s5_3_r19_an_addition_beyond_the_resources_is_refused() {
 
 #[test]
 fn s5_3_r20_r21_behind_a_refused_change_all_changes_are_refused() {
-    // For want of room.
+    // Refused because no more paths are possible.
     let (mut net, hand) = with(open().max_paths(3));
     ask(&mut net, &hand, 0, &|p| (1..3).for_each(|n| add(p, n.into(), v4(n, 8))));
     let before = remotes(&net);
@@ -246,7 +247,7 @@ fn s5_3_r20_r21_behind_a_refused_change_all_changes_are_refused() {
     });
     assert_eq!(responses(&answers, &hand, 1).iter().map(|r| r.0).collect::<Vec<_>>(), [ERROR; 3]);
     assert_eq!(remotes(&net), before);
-    // For another reason.
+    // Refused for another reason.
     let answers = ask(&mut net, &hand, 2, &|p| {
         add(p, 1, ip("224.0.0.1"));
         delete(p, 2, v4(1, 8));
@@ -254,7 +255,7 @@ fn s5_3_r20_r21_behind_a_refused_change_all_changes_are_refused() {
     let found: Vec<_> = responses(&answers, &hand, 2).iter().map(|r| (r.0, r.1)).collect();
     assert_eq!(found, [(ERROR, 1), (ERROR, 2)]);
     assert_eq!(remotes(&net), before);
-    // What stands before it holds.
+    // Changes before the refused one are performed.
     let answers = ask(&mut net, &hand, 3, &|p| {
         delete(p, 1, v4(1, 8));
         delete(p, 2, v4(9, 9));
@@ -311,7 +312,8 @@ fn s5_3_2_r1_the_lookup_address_is_one_of_the_association() {
 #[test]
 fn s5_3_2_r2_r3_the_source_finds_the_association_first_and_gets_the_answer() {
     let (mut net, hand) = by_hand();
-    // The source is an address of the association, the lookup address one of another.
+    // The source is an address of this association, the lookup address is one of another
+    // association.
     let other = Hand { ip: v4(0, 60), tag: 77, ..Hand::new(1) };
     let mut other = Hand { tsn: 5000, ..other };
     let answers = other.init(&mut net, &|p| p.supported_extensions(&[193, 128]).unwrap());
@@ -320,7 +322,7 @@ fn s5_3_2_r2_r3_the_source_finds_the_association_first_and_gets_the_answer() {
     let before = net.a(1).paths().count();
     ask_as(&mut net, &hand, other.ip, 0, &|p| add(p, 1, v4(5, 8)));
     assert_eq!(net.a(1).paths().count(), before, "not the other association");
-    // From a new address the lookup address finds it.
+    // From an unknown source address, the lookup address finds the association.
     let serial = if read(&net.log, ASCONF_ACK).is_empty() { 0 } else { 1 };
     let moved = Hand { ip: v4(6, 8), ..hand.clone() };
     let answers = ask_as(&mut net, &moved, hand.ip, serial, &|p| {
@@ -337,7 +339,7 @@ fn s5_4_r1_a_primary_address_is_one_that_the_peer_knows() {
     let now = net.now;
     let unknown = net.am(1).set_peer_primary(now, v4(9, 9));
     assert_eq!(unknown, Err(AddressError::NoSuchAddress(v4(9, 9))));
-    // One that comes stands behind its addition.
+    // The request for a new address follows its addition.
     net.comes(1, v4(3, 1));
     net.comes(1, v4(4, 1));
     let now = net.now;

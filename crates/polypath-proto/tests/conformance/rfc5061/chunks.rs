@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn s5_1_r2_a_chunk_has_all_requests_each_with_a_number_of_its_own() {
     let (mut net, hand) = by_hand();
-    // Addresses that come while the first ASCONF is outstanding are announced in the next one.
+    // Addresses that are added while the first ASCONF is outstanding are announced in the next one.
     net.comes(1, v4(3, 1));
     net.comes(1, v4(4, 1));
     net.comes(1, v4(5, 1));
@@ -52,7 +52,7 @@ fn s5_1_r6_r10_r11_t4_repeats_the_same_chunk_over_another_path_and_counts_errors
     let path = |net: &Net, n: usize| net.path(0, paths[n]);
     assert!(path(&net, 0).error_count > 0);
     assert!(path(&net, 0).rto >= rtos[usize::from(paths[0])] * 2, "backed off");
-    // Nothing else fails: the association ends by its own counter.
+    // No other chunk is lost: the association ends because of its own counter.
     let config = config().association_max_retrans(3).heartbeat_interval(None).build().unwrap();
     let mut net = established(1, config);
     net.drop_all("ASCONF");
@@ -137,7 +137,7 @@ fn s5_1_1_r5_asconf_and_its_answer_leave_in_the_allowed_states_alone() {
         net.run(S(4));
         assert!(net.sent_with(0, "ASCONF").is_empty());
     }
-    // SHUTDOWN-ACK-SENT: neither.
+    // SHUTDOWN-ACK-SENT: neither is sent.
     let (mut net, hand) = by_hand();
     assert!(hand.shutdown(&mut net, 0)[0].has("SHUTDOWN ACK"));
     net.comes(1, v4(3, 1));
@@ -192,7 +192,7 @@ fn s5_2_r3_r4_r5_requests_are_processed_in_their_order() {
         add(p, 2, x);
     });
     assert_eq!(responses(&answers, &hand, 1)[0], (ERROR, 1, UNRESOLVABLE));
-    // A primary address that is added first is there.
+    // A primary address that the same ASCONF has added before is accepted.
     let answers = ask(&mut net, &hand, 2, &|p| {
         add(p, 1, v4(5, 8));
         p.request(SET_PRIMARY, 2, v4(5, 8)).unwrap();
@@ -232,7 +232,7 @@ fn s5_2_r7_the_answer_leaves_when_the_whole_packet_has_been_processed() {
         w.data(&hand.chunk(2, b"behind")).unwrap();
     });
     assert_eq!((read(&answers, ASCONF_ACK).len(), net.hosts[1].received.len()), (1, 2));
-    // An ABORT behind it ends the association first.
+    // An ABORT after it ends the association first.
     let (mut net, hand) = by_hand();
     let answers = hand.say(&mut net, &|w| {
         w.asconf(hand.tsn, hand.ip, |_| Ok(())).unwrap();
@@ -251,7 +251,7 @@ fn s5_2_r8_the_answer_goes_to_where_the_asconf_came_from() {
         ask_as(&mut net, &from, hand.ip, n, &|_| ());
         let list: Vec<IpAddr> = net.sent_since(1, mark).iter().map(|p| p.to.ip()).collect();
         assert_eq!(list, [source]);
-        // Repeated too.
+        // The same for a repeated ASCONF.
         let answers = ask_as(&mut net, &from, hand.ip, n, &|_| ());
         assert_eq!(read(&answers, ASCONF_ACK).len(), 1);
     }
@@ -263,7 +263,7 @@ fn s5_2_r9_all_asconfs_of_a_packet_are_processed_in_answers_that_fit_the_path() 
     let answers = hand.say(&mut net, &|w| {
         for n in 0..4u8 {
             w.asconf(hand.tsn.wrapping_add(n.into()), hand.ip, |p| {
-                // Refused, each with its cause.
+                // These are refused, each with its cause.
                 (0..12).try_for_each(|id| p.request(DELETE, id, v4(9, 9)))?;
                 p.request(ADD, 99, v4(n + 1, 8))
             })
@@ -274,7 +274,7 @@ fn s5_2_r9_all_asconfs_of_a_packet_are_processed_in_answers_that_fit_the_path() 
     let answered: Vec<u32> = read(&answers, ASCONF_ACK).iter().map(|a| a.serial).collect();
     let expected: Vec<u32> = (0..4).map(|n| hand.tsn.wrapping_add(n)).collect();
     assert_eq!(answered, expected);
-    // The last one's answer, at least, is there for a repetition.
+    // At least the last answer is kept for a retransmitted ASCONF.
     let again = ask(&mut net, &hand, 3, &|_| ());
     assert_eq!(read(&again, ASCONF_ACK), read(&answers, ASCONF_ACK)[3..]);
 }

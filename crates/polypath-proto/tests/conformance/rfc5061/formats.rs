@@ -1,4 +1,4 @@
-//! Section 3 and 4: numbers, chunks and parameters.
+//! Sections 3 and 4: numbers, chunks and parameters.
 
 use super::*;
 
@@ -101,7 +101,7 @@ fn s4_1_1_r6_host_names_are_ignored() {
     let name = [&[0, 11, 0, 16][..], b"example.org\0"].concat();
     let add_name = [&[0xc0, 1, 0, 24, 0, 0, 0, 1][..], &name].concat();
     ask(&mut net, &hand, 0, &|p| p.raw(&add_name).unwrap());
-    // And as the lookup address.
+    // The same as the lookup address.
     let value = [&hand.tsn.wrapping_add(1).to_be_bytes()[..], &name].concat();
     hand.say(&mut net, &|w| w.typed_chunk(ASCONF as u8, 0, &value).unwrap());
     assert_eq!(remotes(&net), [(hand.ip, ACTIVE)]);
@@ -153,7 +153,7 @@ fn s4_2_1_r2_no_multicast_or_broadcast_address_is_added() {
     }
     net.run(S(5));
     assert!(net.sent(1).iter().all(|p| p.to.ip() == hand.ip));
-    // Nor does polypath tell the peer of one.
+    // polypath does not announce such an address either.
     let mut net = joined(2);
     for address in wrong {
         net.comes(0, address);
@@ -232,7 +232,7 @@ fn s4_2_7_r2_r3_r4_r5_init_and_init_ack_list_the_chunk_types_once() {
                     for ty in [ASCONF, ASCONF_ACK, AUTH] {
                         assert!(types.contains(&(ty as u8)));
                     }
-                    // No chunk type 0: the length leaves the padding out.
+                    // There is no chunk type 0: the length excludes the padding.
                     assert!(!types.contains(&0) && list[0].length == 4 + types.len());
                     seen += 1;
                 }

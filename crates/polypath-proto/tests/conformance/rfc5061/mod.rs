@@ -44,7 +44,8 @@ fn open() -> ConfigBuilder {
     Config::builder().dynamic_addresses(true).unauthenticated_addresses(true)
 }
 
-/// A host with two addresses that takes ASCONFs without AUTH, and a hand with one.
+/// A host with two addresses that accepts ASCONFs without AUTH, and a hand-built peer with one
+/// address.
 fn by_hand() -> (Net, Hand) {
     with(open())
 }
@@ -63,12 +64,12 @@ fn with(config: ConfigBuilder) -> (Net, Hand) {
 
 type Requests<'f> = &'f dyn Fn(&mut AsconfWriter<'_>);
 
-/// The hand's `n`-th ASCONF, from 0 on; the answers to where it comes from.
+/// Sends the peer's `n`-th ASCONF, counted from 0; returns the answers to its source.
 fn ask(net: &mut Net, hand: &Hand, n: u32, requests: Requests<'_>) -> Vec<Sent> {
     ask_as(net, hand, hand.ip, n, requests)
 }
 
-/// The same with another lookup address.
+/// As [`ask`], with another lookup address.
 fn ask_as(net: &mut Net, hand: &Hand, lookup: IpAddr, n: u32, requests: Requests<'_>) -> Vec<Sent> {
     let serial = hand.tsn.wrapping_add(n);
     hand.say(net, &|w| {
@@ -106,7 +107,7 @@ fn read(packets: &[Sent], ty: u16) -> Vec<Read> {
     .collect()
 }
 
-/// The hand's view of the answer to its `n`-th ASCONF: type, correlation ID and cause of each response.
+/// The responses to the peer's `n`-th ASCONF: type, correlation ID and cause of each.
 #[track_caller]
 fn responses(packets: &[Sent], hand: &Hand, n: u32) -> Vec<(u16, u32, u16)> {
     let list = read(packets, ASCONF_ACK);
@@ -135,7 +136,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// The hand acknowledges the host's `n`-th ASCONF.
+/// Acknowledges the host's `n`-th ASCONF.
 fn acknowledge(net: &mut Net, hand: &Hand, n: u32, responses: Requests<'_>) -> Vec<Sent> {
     let serial = hand.peer_tsn.wrapping_add(n);
     hand.say(net, &|w| {
@@ -147,12 +148,12 @@ fn acknowledge(net: &mut Net, hand: &Hand, n: u32, responses: Requests<'_>) -> V
     })
 }
 
-/// An Error Cause Indication: the type of this request is not known.
+/// Writes an Error Cause Indication: the type of this request is unknown.
 fn not_understood(p: &mut AsconfWriter<'_>, id: u32) {
     p.refusal(id, |c| c.unrecognized_parameters(|_| Ok(()))).unwrap();
 }
 
-/// The remote addresses of the paths of host 1 that are there.
+/// Remote addresses and states of host 1's paths, except removed ones.
 fn remotes(net: &Net) -> Vec<(IpAddr, PathState)> {
     let there = net.a(1).paths().filter(|p| p.state != PathState::Removed);
     there.map(|p| (p.remote, p.state)).collect()

@@ -48,7 +48,7 @@ fn s4_4_r1_r2_a_response_has_12_bytes_or_both_tsns_and_20() {
         let found = (parameter.ty, parameter.length, u32_at(&parameter.value, 0));
         assert_eq!(found, (RESPONSE, length, hand.tsn.wrapping_add(n)));
     }
-    // The host does not take one of the two TSNs for both.
+    // A response with only one of the two TSNs is ignored.
     let done = |net: &Net| {
         let done = Event::AssociationReset { outcome: Reconfigured::Performed };
         net.events(1, |e| *e == done).len()
@@ -78,7 +78,7 @@ fn s4_6_r1_the_request_to_add_incoming_streams_has_12_bytes() {
     assert_eq!((parameter.ty, parameter.length, parameter.value), (ADD_INCOMING, 12, expected));
 }
 
-/// Both hosts ask for everything.
+/// Both hosts request everything.
 fn everything() -> Net {
     let config = config().outbound_streams(5).inbound_streams(50).build().unwrap();
     let mut net = established(1, config);

@@ -25,12 +25,12 @@ fn joined() -> Net {
     established(1, config().build().unwrap())
 }
 
-/// A host that supports the extension, and a hand that does so too.
+/// A host and a hand-built peer that both support the extension.
 fn by_hand() -> (Net, Hand) {
     listing(&[RE_CONFIG as u8])
 }
 
-/// The same with a hand that lists these chunk types.
+/// The same with a peer that lists these chunk types.
 fn listing(types: &[u8]) -> (Net, Hand) {
     let mut net = pair(1, config().build().unwrap());
     let mut hand = Hand::new(1);
@@ -47,7 +47,7 @@ fn re_configs(packets: &[Sent]) -> Vec<Vec<Raw>> {
     list.map(|c| elements(&c.value)).collect()
 }
 
-/// Their types.
+/// The parameter types of each RE-CONFIG chunk in these packets.
 fn types(packets: &[Sent]) -> Vec<Vec<u16>> {
     re_configs(packets).iter().map(|list| list.iter().map(|p| p.ty).collect()).collect()
 }
@@ -67,18 +67,18 @@ fn results(packets: &[Sent], first: u32) -> Vec<(u32, u32)> {
     responses.map(|p| (u32_at(&p.value, 0).wrapping_sub(first), u32_at(&p.value, 4))).collect()
 }
 
-/// The hand's RE-CONFIG chunk with these parameters; the answers.
+/// Sends the peer's RE-CONFIG chunk with these parameters; returns the answers.
 fn say(net: &mut Net, hand: &Hand, list: &[ReconfigParameter<'_>]) -> Vec<Sent> {
     hand.say(net, &|w| w.re_config(|p| list.iter().try_for_each(|x| p.parameter(x))).unwrap())
 }
 
-/// The hand's answer to the `n`-th request of the host, from 0 on.
+/// Sends the peer's response to the `n`-th request of the host, counted from 0.
 fn respond(net: &mut Net, hand: &Hand, n: u32, result: u32) -> Vec<Sent> {
     let response = hand.peer_tsn.wrapping_add(n);
     say(net, hand, &[ReconfigParameter::Response { response, result, next_tsns: None }])
 }
 
-/// The hand's `n`-th request, from 0 on: resets its streams behind its `last`-th chunk.
+/// The peer's `n`-th request, counted from 0: resets its streams after its `last`-th chunk.
 fn outgoing<'a>(hand: &Hand, n: u32, last: u32, streams: &'a [u8]) -> ReconfigParameter<'a> {
     ReconfigParameter::OutgoingReset {
         request: hand.tsn.wrapping_add(n),
@@ -105,7 +105,7 @@ fn add_incoming(hand: &Hand, n: u32, streams: u16) -> ReconfigParameter<'static>
     ReconfigParameter::AddIncoming { request: hand.tsn.wrapping_add(n), streams }
 }
 
-/// Host `h` asks for a reset; what it sent at once.
+/// Host `h` requests a reset; returns the packets that it sends at once.
 fn reset(net: &mut Net, h: usize, what: StreamReset, streams: &[u16]) -> Vec<Sent> {
     let streams: Vec<StreamId> = streams.iter().map(|s| StreamId(*s)).collect();
     let (now, mark) = (net.now, net.log.len());
@@ -145,7 +145,7 @@ fn received(net: &Net) -> Vec<&[u8]> {
     net.hosts[1].received.iter().map(|r| &r.payload[..]).collect()
 }
 
-/// The hand's `n`-th chunk: a message on this stream.
+/// The peer's `n`-th chunk: a message on this stream.
 fn message<'a>(hand: &Hand, n: u32, stream: u16, ssn: u16, payload: &'a [u8]) -> wire::Data<'a> {
     wire::Data { stream: StreamId(stream), ssn: Ssn(ssn), ..hand.chunk(n, payload) }
 }

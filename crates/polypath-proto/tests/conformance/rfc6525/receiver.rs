@@ -1,4 +1,4 @@
-//! Section 5.2: the side that is asked, and the answers.
+//! Section 5.2: receiving requests, and the responses.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn s5_2_1_r3_what_is_not_granted_is_denied_in_a_response() {
     }
 }
 
-/// The hand's request to reset its streams as the answer to the host's request `response`.
+/// The peer's request to reset its streams in response to the host's request `response`.
 fn in_answer<'a>(hand: &Hand, n: u32, response: u32, streams: &'a [u8]) -> ReconfigParameter<'a> {
     ReconfigParameter::OutgoingReset {
         request: hand.tsn.wrapping_add(n),
@@ -73,7 +73,7 @@ fn s5_2_2_r1_r2_an_outgoing_reset_acknowledges_the_request_for_it() {
     say(&mut net, &hand, &[in_answer(&hand, 0, 0, &[0, 1])]);
     net.run(S(20));
     assert_eq!(types(&net.sent_since(1, mark)), [[RESPONSE]], "the timer was stopped");
-    // Of two requests, the other one has no answer yet.
+    // Of two requests, the peer has answered only one.
     reset(&mut net, 1, StreamReset::Both, &[1]);
     let mark = net.log.len();
     say(&mut net, &hand, &[in_answer(&hand, 1, 2, &[0, 1])]);
@@ -92,7 +92,7 @@ fn s5_2_2_r3_r5_a_reset_waits_for_the_last_assigned_tsn() {
     let answers = say(&mut net, &hand, &[outgoing(&hand, 0, 3, &[0, 0])]);
     assert_eq!(results(&answers, hand.tsn), [(0, result::IN_PROGRESS)]);
     assert!(re_configs(&hand.data(&mut net, 3)).is_empty());
-    // Streams that are not reset go on.
+    // Streams that are not reset are not affected.
     hand.say(&mut net, &|w| w.data(&message(&hand, 4, 9, 0, b"other")).unwrap());
     assert_eq!(received(&net), [b"other"]);
     assert_eq!(results(&hand.data(&mut net, 1), hand.tsn), [(0, result::PERFORMED)]);
@@ -147,7 +147,7 @@ fn s5_2_2_r9_r10_success_is_told_when_the_whole_chunk_has_been_processed() {
     hand.data(&mut net, 1);
     let list = [outgoing(&hand, 0, 1, &[]), incoming(&hand, 1, &[0, 5])];
     let answers = re_configs(&say(&mut net, &hand, &list)).concat();
-    // The answer to the second parameter is there with the one to the first.
+    // The response to the second parameter is sent together with the response to the first.
     assert_eq!((answers[0].ty, u32_at(&answers[0].value, 4)), (RESPONSE, result::PERFORMED));
     assert_eq!((answers[1].ty, &answers[1].value[12..]), (OUTGOING, &[0, 5][..]));
 }
@@ -196,7 +196,7 @@ fn s5_2_3_r3_an_incoming_reset_of_what_is_just_being_reset_has_nothing_to_do() {
     }
 }
 
-/// One request is in flight at a time (5.1.1): the other one waits for its answer.
+/// One request is in flight at a time (5.1.1): the other one waits for its response.
 #[test]
 fn s5_2_3_r4_an_incoming_reset_that_overlaps_in_part_is_processed_normally() {
     for (ours, theirs) in [(&[1, 2][..], &[2, 3][..]), (&[1], &[]), (&[1], &[3])] {

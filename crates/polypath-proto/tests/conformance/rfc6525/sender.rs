@@ -1,4 +1,4 @@
-//! Section 5.1: the side that asks.
+//! Section 5.1: sending requests.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn s5_1_1_r4_one_request_is_in_flight_at_a_time() {
     let now = net.now;
     assert_eq!(net.am(1).reset_association(now), Err(ReconfigError::InProgress));
     assert_eq!(net.am(1).add_streams(now, 1, 1), Err(ReconfigError::InProgress));
-    // The peer asks for what takes a request.
+    // The peer requests changes for which the host needs a request of its own.
     for request in [incoming(&hand, 0, &[0, 2]), add_incoming(&hand, 0, 1)] {
         let answers = say(&mut net, &hand, &[request]);
         assert!(types(&answers).concat().iter().all(|ty| *ty == RESPONSE), "{answers:?}");
@@ -124,7 +124,7 @@ fn s5_1_2_r4_the_last_assigned_tsn_is_the_next_one_minus_1() {
         let last = u32_at(&only(&reset(&mut net, 1, StreamReset::Outgoing, &[1])).value, 8);
         assert_eq!(last, hand.peer_tsn.wrapping_add(before).wrapping_sub(1));
         respond(&mut net, &hand, n, result::PERFORMED);
-        // Acknowledged or not.
+        // Whether the data has been acknowledged or not.
         let mark = net.log.len();
         send(&mut net, 1, &[1, 2]);
         let numbers: Vec<u32> = data(&net.sent_since(1, mark)).iter().map(|d| d.0).collect();
@@ -251,17 +251,18 @@ fn s5_1_7_r1_r2_a_response_has_the_number_of_the_request_and_its_result() {
     assert_eq!(ask(add_outgoing(&hand, 9, 1)), [(9, result::BAD_SEQUENCE_NUMBER)]);
     assert_eq!(ask(add_outgoing(&hand, 2, 65_535)), [(2, result::DENIED)]);
     assert_eq!(ask(ssn_tsn(&hand, 3)), [(3, result::PERFORMED)]);
-    // The host waits for an answer itself.
+    // The host itself waits for a response.
     reset(&mut net, 1, StreamReset::Incoming, &[]);
     let answers = say(&mut net, &hand, &[ssn_tsn(&hand, 4)]);
     assert_eq!(results(&answers, first), [(4, result::ALREADY_IN_PROGRESS)]);
-    // What the request is about is still on its way: the first TSN after the reset is 2^31 further.
+    // Data that the request covers is still in flight: the first TSN after the reset is 2^31
+    // higher.
     let last = (1u32 << 31).wrapping_add(1);
     let answers = say(&mut net, &hand, &[outgoing(&hand, 5, last, &[])]);
     assert_eq!(results(&answers, first), [(5, result::IN_PROGRESS)]);
 }
 
-/// The fields are those of the response to each request for an SSN/TSN reset, whatever its result.
+/// The response to each request for an SSN/TSN reset has both TSNs, whatever its result.
 #[test]
 fn s5_1_7_r3_r5_the_response_to_an_ssn_tsn_reset_has_the_next_tsns() {
     for code in [result::PERFORMED, result::DENIED, 4, 5, result::IN_PROGRESS] {

@@ -9,7 +9,7 @@ fn opened() -> (Net, Hand) {
     (net, hand)
 }
 
-/// A hand that has the cookie of a host that listens.
+/// A hand-built peer that has the cookie of a listening host.
 fn with_cookie(cookie_life: u64) -> (Net, Hand) {
     let config = Config::builder().cookie_life(S(cookie_life)).build().unwrap();
     let mut net = pair(1, config);
@@ -38,7 +38,7 @@ fn s4_r2_an_expired_cookie_is_answered_by_an_error() {
     assert_eq!(net.hosts[1].endpoint.associations().count(), 0);
 }
 
-/// The instants of these chunks and that of the end, when nothing of the kind arrives.
+/// Times of these chunks and of the association's end, if all of them are lost.
 fn given_up(chunk: &'static str, most: u32) -> (Vec<u64>, Vec<(u64, Event)>) {
     let config = Config::builder().max_init_retransmits(most).build().unwrap();
     let mut net = pair(1, config);
@@ -83,7 +83,7 @@ fn s4_r9_data_in_shutdown_sent_is_acknowledged_without_delay() {
 #[test]
 fn s4_r10_r11_what_waits_is_sent_in_shutdown_received_and_nothing_new() {
     let (mut net, hand) = opened();
-    // More than the initial window takes.
+    // More than the initial window allows.
     for i in 0..8 {
         net.send(1, 0, payload(i, 1400)).unwrap();
     }

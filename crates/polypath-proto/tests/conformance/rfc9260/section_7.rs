@@ -4,7 +4,7 @@ use super::setup::{FULL, Flow, NONE, PMDCS, quiet, two_homed};
 use crate::common::*;
 use polypath_proto::*;
 
-/// A full window of `packets` chunks in flight, each in a packet of its own.
+/// A full window of `packets` chunks in flight, each in its own packet.
 fn full_window(packets: u32, config: ConfigBuilder) -> Flow {
     let mut flow = Flow::new(config.initial_cwnd(packets).max_burst(packets));
     flow.give(400, FULL);
@@ -24,7 +24,7 @@ fn s7_2_r1_r2_windows_grow_no_faster_than_the_algorithms_allow() {
         let (mut acked, mut sent) = (0, 3u32);
         for _ in 0..6 {
             let before = flow.path().window.cwnd;
-            // A round trip: a SACK for every second packet.
+            // One round trip: a SACK for every second packet.
             for _ in 0..sent.div_ceil(2) {
                 acked += 2.min(flow.path().in_flight / PMDCS);
                 flow.sack(acked, &[]);
@@ -58,7 +58,7 @@ fn s7_2_r4_chunks_count_with_their_padding() {
     let mut flow = Flow::new(quiet());
     flow.give(100, 101);
     let (before, in_flight) = (flow.path().window.cwnd, flow.path().in_flight);
-    // 16 + 101 bytes take 120.
+    // A chunk of 16 + 101 bytes takes 120.
     assert!(in_flight >= before && in_flight.is_multiple_of(120), "{in_flight}");
     flow.sack(1, &[]);
     assert_eq!(flow.path().window.cwnd, before + 120);
@@ -110,7 +110,7 @@ fn s7_2_1_r5_r6_a_window_that_is_not_in_full_use_does_not_grow() {
         flow.sack(9 * n, &[]);
     }
     assert_eq!(flow.cwnd(), 10);
-    // Nor does one in fast recovery.
+    // A SACK in fast recovery does not increase it either.
     let mut flow = full_window(20, quiet());
     for last in 2..=4 {
         flow.sack(0, &[(2, last)]);
@@ -169,7 +169,7 @@ fn s7_2_1_r10_an_idle_window_decays_once_per_rto() {
             assert_eq!(flow.path().window.ssthresh, 32 * PMDCS, "the window before");
         }
         flow.sack(2, &[]);
-        // What decays further begins with another window.
+        // A further decay starts from another window.
         flow.wait(1100);
         flow.give(1, FULL);
         assert_eq!(flow.cwnd(), (cwnd / 2).max(4));
@@ -188,7 +188,7 @@ fn s7_2_2_r1_r2_r3_congestion_avoidance_adds_one_pmdcs_per_round_trip() {
         }
         assert_eq!(flow.cwnd(), cwnd + 1);
     }
-    // A window that is not in full use does not grow, and saves up one window at most.
+    // A window that is not fully used does not grow, and saves up at most one window.
     let mut flow = Flow::new(quiet().initial_cwnd(10).max_burst(10).initial_ssthresh(Some(5000)));
     let mut n = 0;
     for _ in 0..20 {
@@ -253,9 +253,9 @@ fn s7_2_4_r2_three_missing_reports_are_awaited() {
 #[test]
 fn s7_2_4_r3_only_what_lies_below_the_highest_newly_acknowledged_is_missing() {
     let mut flow = full_window(20, quiet());
-    // Chunks 1 to 3 are missing: one report for each.
+    // Chunks 1 to 3 are missing: one report for each of them.
     flow.sack(0, &[(4, 4)]);
-    // 2 arrives: another one for 1, none for 3.
+    // Chunk 2 arrives: another report for 1, none for 3.
     flow.sack(0, &[(2, 2), (4, 4)]);
     let sent = flow.sack(0, &[(2, 2), (4, 5)]).concat();
     assert!(sent.contains(&1) && !sent.contains(&3), "{sent:?}");
@@ -305,7 +305,8 @@ fn s7_2_4_r6_a_window_grows_before_it_is_cut() {
     flow.sack(0, &[(3, 3)]);
     flow.sack(0, &[(3, 4)]);
     assert_eq!(flow.cwnd(), 20);
-    // Advances to 1, and is the third report for 2: 21 packets, then half of them.
+    // Advances the cumulative TSN to 1, and is the third report for 2: 21 packets, then half of
+    // them.
     assert_eq!(flow.sack(1, &[(2, 4)])[0], [2]);
     assert_eq!(flow.path().window.ssthresh, 21 * PMDCS / 2);
 }

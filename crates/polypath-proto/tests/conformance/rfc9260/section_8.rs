@@ -12,7 +12,7 @@ fn two_paths(config: ConfigBuilder) -> Net {
     net
 }
 
-/// When host 0 sent HEARTBEATs on this path, in milliseconds.
+/// Times of host 0's HEARTBEATs on this path, in milliseconds.
 fn heartbeats(net: &Net, path: u8) -> Vec<u64> {
     net.sent_with(0, "HEARTBEAT").iter().filter(|p| p.net() == path).map(Sent::ms).collect()
 }
@@ -37,7 +37,7 @@ fn s8_1_r1_r3_r4_the_association_ends_when_its_errors_exceed_the_limit() {
     net.cuts.extend([0, 1]);
     net.send(0, 0, payload(1, 100)).unwrap();
     net.run(S(600));
-    // Retransmissions to all destinations count: the first transmission and four more.
+    // Retransmissions on all paths count: the first transmission and four more.
     let data = net.sent_with(0, "DATA");
     assert_eq!(data.iter().map(Sent::net).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
     assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable));
@@ -181,9 +181,9 @@ fn s8_3_r2_heartbeats_are_answered_while_the_association_lasts() {
         let answers = hand.say(&mut net, &|w| w.heartbeat(b"are you there?").unwrap());
         let answered = answers.iter().any(|p| p.has("HEARTBEAT ACK"));
         match state {
-            // 5.1 C: until the COOKIE ACK has come, nothing but the COOKIE ECHO is sent.
+            // 5.1 C: until the COOKIE ACK is received, only the COOKIE ECHO is sent.
             State::CookieWait | State::CookieEchoed => assert!(!answered, "{state:?}"),
-            // "up until reaching": either is right.
+            // "up until reaching": both are correct.
             State::ShutdownSent | State::ShutdownAckSent => {}
             _ => assert!(answered, "{state:?}"),
         }
@@ -216,7 +216,8 @@ fn s8_3_r6_a_heartbeat_tells_its_time_and_destination() {
     let asked = net.sent_with(1, "HEARTBEAT").pop().unwrap();
     assert_eq!(asked.to.ip(), other.ip);
     let Chunk::Heartbeat(h) = asked.parsed()[0] else { unreachable!() };
-    // The answer comes back from the other address 70 ms later: it stands for its destination.
+    // The answer arrives from the other address 70 ms later: it counts for the HEARTBEAT's
+    // destination.
     let before = [0, 1].map(|p| net.a(1).path_stats(PathId(p)).unwrap().heartbeats_acked);
     net.run(MS(70));
     let srtt = net.path(1, 1).srtt.unwrap();
@@ -241,7 +242,7 @@ fn s8_3_r8_a_heartbeat_comes_back_unchanged_and_at_once() {
             .expect("a HEARTBEAT ACK");
         assert_eq!(echoed, info);
     }
-    // Another TLV beside the information.
+    // Another TLV follows the information.
     let value = [0, 1, 0, 8, 1, 2, 3, 4, 0x80, 0x99, 0, 8, 5, 6, 7, 8];
     let answers = hand.say(&mut net, &|w| w.typed_chunk(4, 0, &value).unwrap());
     assert_eq!((answers[0].bytes[12], &answers[0].bytes[16..]), (5, &value[..]));
@@ -275,7 +276,7 @@ fn s8_3_r13_a_heartbeat_per_hb_interval_and_rto_with_jitter() {
     net.run(S(2000));
     let gaps = |times: &[u64]| times.windows(2).map(|w| w[1] - w[0]).collect::<Vec<u64>>();
     let regular = gaps(&heartbeats(&net, 1));
-    // HB.interval is 5 s, the RTO 1 s: 5.5 to 6.5 s.
+    // HB.interval is 5 s and the RTO is 1 s: 5.5 to 6.5 s.
     assert!(regular.len() > 250 && regular.iter().all(|g| (5500..=6500).contains(g)));
     assert!(regular.iter().any(|g| *g < 5700) && regular.iter().any(|g| *g > 6300), "jitter");
     net.cuts.insert(1);
@@ -283,8 +284,8 @@ fn s8_3_r13_a_heartbeat_per_hb_interval_and_rto_with_jitter() {
     net.run(S(600));
     let late: Vec<u64> = heartbeats(&net, 1).into_iter().filter(|t| *t >= mark).collect();
     let late = gaps(&late);
-    // Each unanswered one doubles the RTO, up to 60 s, and 5 s are added to it; what is added was decided when
-    // the last HEARTBEAT left.
+    // Each unanswered HEARTBEAT doubles the RTO, up to 60 s, and the interval adds 5 s; the jitter
+    // was chosen when the last HEARTBEAT was sent.
     for (i, gap) in late.iter().enumerate() {
         let (before, rto) = ((1000u64 << i).min(60_000), (1000u64 << (i + 1)).min(60_000));
         assert!((5000 + before / 2..=5000 + rto * 3 / 2).contains(gap), "{late:?}");
@@ -308,7 +309,7 @@ const TAG: u32 = 0x1234_5678;
 
 type Chunks<'f> = &'f dyn Fn(&mut PacketWriter<'_>);
 
-/// What an endpoint without associations answers to a packet with this tag.
+/// Answers of an endpoint without associations to a packet with this tag.
 fn strange(tag: u32, chunks: Chunks<'_>) -> Vec<(String, u32)> {
     let mut net = pair(1, Config::rfc9260());
     let answers = Hand::new(1).say_with_tag(&mut net, tag, chunks);
@@ -372,7 +373,7 @@ fn s8_4_r5_a_cookie_echo_out_of_the_blue_opens_an_association() {
     let mut net = pair(1, Config::rfc9260());
     let hand = Hand::new(1).open(&mut net);
     assert!(net.a(1).is_established());
-    // With DATA behind it.
+    // With DATA after it.
     let mut other = Hand { port: 7, tag: 7, ..hand };
     let answer = other.init(&mut net, &|_| {});
     other.learn(&answer[0]);
@@ -423,7 +424,7 @@ fn s8_4_r10_r11_r12_anything_else_out_of_the_blue_is_aborted() {
 #[test]
 fn s8_5_r1_packets_hold_the_tag_that_the_peer_chose() {
     let mut net = pair(1, quiet().build().unwrap());
-    // Called, and calling.
+    // As the called and as the calling side.
     let one = Hand { tag: 0x7777_0001, ..Hand::new(1) }.open(&mut net);
     one.data(&mut net, 1);
     net.send(1, 0, payload(1, 100)).unwrap();
@@ -491,7 +492,7 @@ fn s8_5_1_r2_r3_tag_zero_is_for_an_init_alone() {
     for chunks in bundles {
         assert_eq!(strange(0, chunks), nothing());
     }
-    // The same with an association.
+    // The same when an association exists.
     let (mut net, hand) = State::Established.reach();
     assert!(hand.say_with_tag(&mut net, 0, &|w| w.heartbeat(b"?").unwrap()).is_empty());
 }
@@ -572,7 +573,7 @@ fn s8_5_1_r12_a_cookie_echo_holds_the_tag_of_the_init_ack() {
     assert!(echoes.len() > 2 && echoes.iter().all(|p| p.tag == 0x0102_0304));
 }
 
-/// A packet of a hand to another port of the host.
+/// A packet of the peer to another port of the host.
 #[test]
 fn s8_5_1_r5_an_abort_out_of_the_blue_reflects_the_tag() {
     let (mut net, hand) = State::Established.reach();

@@ -6,7 +6,7 @@ use polypath_proto::wire::PacketWriter;
 use polypath_proto::*;
 use std::net::IpAddr;
 
-/// What host 0 has sent since `mark`, and when, in milliseconds since `start`.
+/// Packets that host 0 has sent since `mark`, and their times in milliseconds since `start`.
 fn script(net: &Net, mark: usize, start: Time) -> Vec<(String, u128)> {
     let sent = net.sent_since(0, mark);
     sent.iter().map(|p| (p.text(), p.at.since(start).as_millis())).collect()
@@ -29,7 +29,7 @@ fn s9_r1_an_association_that_leaves_service_is_terminated() {
 fn s9_1_r1_r2_r3_an_abort_tells_the_peer() {
     for reason in [&b""[..], b"out of coffee"] {
         let (mut net, hand) = State::Established.reach();
-        // Data waits, and would fit beside the ABORT.
+        // Data is waiting and would fit into the packet of the ABORT.
         for n in 0..9 {
             net.send(0, 0, payload(n, 1000)).unwrap();
         }
@@ -70,7 +70,7 @@ fn s9_1_r6_an_abort_ends_the_association_and_is_reported() {
         let closed = CloseReason::PeerAbort { cause: String::new() };
         assert_eq!(net.closed(0), Some(closed.clone()), "{state:?}");
         assert_eq!(net.hosts[0].events.last().unwrap().1, Event::Closed(closed));
-        // There is no association left that a packet could belong to.
+        // There is no association left to which a packet could belong.
         let answers = hand.data(&mut net, 1);
         assert_eq!(texts(&answers), ["ABORT T"], "{state:?}");
         assert_eq!(net.hosts[0].endpoint.poll_timeout(), None);
@@ -124,7 +124,7 @@ fn s9_2_r4_r5_r15_r16_repetitions_are_limited_and_their_end_is_reported() {
         assert_eq!(net.times(0, chunk).len(), 4, "{chunk}: the first and three more");
         assert_eq!(net.closed(0), Some(CloseReason::PeerUnreachable));
         assert!(net.saw(0, &Event::Closed(CloseReason::PeerUnreachable)));
-        // The TCB is gone.
+        // The TCB has been removed.
         let answers = hand.say(&mut net, &|w| w.heartbeat(b"?").unwrap());
         assert_eq!(texts(&answers), ["ABORT T"]);
     }
@@ -141,7 +141,7 @@ fn s9_2_r6_any_packet_of_the_peer_gives_it_more_time() {
         assert_eq!(net.closed(0), None, "at {}", net.now);
         let mark = net.log.len();
         hand.say(&mut net, &|w| w.heartbeat(b"I live").unwrap());
-        // T2 runs anew.
+        // T2-shutdown is restarted.
         net.run(MS(900));
         assert!(net.sent_since(0, mark).iter().all(|p| !p.has("SHUTDOWN")), "{}", net.tail(9));
     }
@@ -154,7 +154,7 @@ fn s9_2_r7_a_shutdown_request_after_the_peers_is_ignored() {
     net.shutdown(0);
     net.run(S(5));
     assert!(net.sent_since(0, mark).iter().all(|p| !p.has("SHUTDOWN")));
-    // It still responds to the peer's SHUTDOWN.
+    // It still answers the peer's SHUTDOWN.
     assert_eq!(texts(&hand.shutdown(&mut net, 1)), ["SHUTDOWN ACK"]);
     assert_eq!(texts(&hand.shutdown(&mut net, 1)), ["SHUTDOWN ACK"]);
 }
@@ -167,7 +167,7 @@ fn s9_2_r8_outstanding_data_is_delivered_and_new_data_refused() {
     }
     hand.shutdown(&mut net, 0);
     assert_eq!(net.send(0, 0, payload(1, 1)), Err(SendError::Closed));
-    // A retransmission after T3-rtx, and then the rest.
+    // A retransmission after T3-rtx, followed by the rest.
     let mark = net.log.len();
     net.run(MS(1100));
     assert_eq!(data_numbers(&net.sent_since(0, mark)), [[1]]);
@@ -213,7 +213,7 @@ fn s9_2_r11_r12_the_guard_timer_aborts_after_five_rto_max() {
         net.shutdown(1);
         let start = net.now;
         let mut n = 0;
-        // The peer lives and sends on, but does not answer the SHUTDOWN.
+        // The peer is alive and continues to send, but does not answer the SHUTDOWN.
         while net.closed(1).is_none() {
             net.run(MS(700));
             n += 1;
@@ -273,7 +273,7 @@ fn s9_2_r20_the_shutdown_waits_until_everything_is_acknowledged() {
         net.run(MS(100));
         assert!(net.times(0, "SHUTDOWN").is_empty(), "{n}");
     }
-    // Reported by gap blocks is not yet acknowledged.
+    // Data reported by gap ack blocks is not yet acknowledged.
     hand.sack(&mut net, 5, &[]);
     assert_eq!(texts(&hand.sack(&mut net, 6, &[])), ["SHUTDOWN 0"]);
 }
@@ -297,7 +297,7 @@ fn s9_2_r22_an_init_in_shutdown_ack_sent_gets_the_shutdown_ack_again() {
     let again = Hand { tag: 0x4444, tsn: 1, ..hand.clone() };
     let answers = again.init(&mut net, &|_| {});
     assert_eq!((texts(&answers), answers[0].tag), (vec!["SHUTDOWN ACK".to_owned()], hand.tag));
-    // So from another address that lists the peer's.
+    // The same for an INIT from another address that lists the peer's.
     let elsewhere = Hand { ip: v4(0, 70), tag: 0x5555, ..hand.clone() };
     let mark = net.log.len();
     let IpAddr::V4(listed) = hand.ip else { unreachable!() };
@@ -314,7 +314,7 @@ fn s9_2_r23_a_shutdown_ack_while_opening_is_completed_alone() {
         let answers = hand.say_with_tag(&mut net, 0x0abc_def0, &|w| w.shutdown_ack().unwrap());
         assert_eq!(texts(&answers), ["SHUTDOWN COMPLETE T"], "{state:?}");
         assert_eq!(answers[0].tag, 0x0abc_def0);
-        // T1 goes on, and the attempt succeeds.
+        // T1 continues, and the attempt succeeds.
         net.run(S(2));
         if state == State::CookieWait {
             hand.init_ack(&mut net);
@@ -344,7 +344,7 @@ fn s9_2_r25_shutdowns_that_meet_are_answered_by_a_shutdown_ack() {
     let (start, mark) = (net.now, net.log.len());
     assert_eq!(texts(&hand.shutdown(&mut net, 0)), ["SHUTDOWN ACK"]);
     net.run(MS(1100));
-    // T2 was restarted, and it is the SHUTDOWN ACK that it repeats.
+    // T2-shutdown has been restarted, and the SHUTDOWN ACK is retransmitted.
     assert_eq!(script(&net, mark, start).last(), Some(&("SHUTDOWN ACK".to_owned(), 1000)));
     hand.say(&mut net, &|w| w.shutdown_complete(false).unwrap());
     assert_eq!(net.closed(0), Some(CloseReason::Graceful));

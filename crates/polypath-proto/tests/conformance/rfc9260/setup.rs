@@ -1,4 +1,4 @@
-//! Endpoints with a peer made of packets by hand.
+//! Endpoints with a hand-built peer.
 
 use bytes::Bytes;
 use polypath_proto::{Config, ConfigBuilder, Message, PathId, PathState, PathView, StreamId};
@@ -10,12 +10,12 @@ pub(super) const PMDCS: u32 = 1468;
 /// User data of a DATA chunk that fills a packet.
 pub(super) const FULL: usize = 1452;
 
-/// The default configuration without heartbeats, which measure and back off, too.
+/// The default configuration without HEARTBEATs, which would also measure RTTs and back off.
 pub(super) fn quiet() -> ConfigBuilder {
     Config::builder().heartbeat_interval(None)
 }
 
-/// Host 1, which sends data to a peer made of packets by hand.
+/// Host 1, which sends data to a hand-built peer.
 pub(super) struct Flow {
     pub(super) net: Net,
     pub(super) hand: Hand,
@@ -32,7 +32,7 @@ impl Flow {
         Self { net, hand }
     }
 
-    /// Gives `count` messages of `len` bytes at once; the data packets that they make leave.
+    /// Sends `count` messages of `len` bytes at once; returns the data packets sent.
     pub(super) fn give(&mut self, count: usize, len: usize) -> Vec<Vec<u32>> {
         let (now, mark) = (self.net.now, self.net.log.len());
         let payload = Bytes::from(vec![1; len]);
@@ -51,7 +51,7 @@ impl Flow {
         data_numbers(&self.hand.sack_rwnd(&mut self.net, cumulative, &[], rwnd))
     }
 
-    /// The data packets of the next `ms` milliseconds.
+    /// The data packets sent within the next `ms` milliseconds.
     pub(super) fn wait(&mut self, ms: u64) -> Vec<Vec<u32>> {
         let mark = self.net.log.len();
         self.net.run(MS(ms));
@@ -62,12 +62,12 @@ impl Flow {
         self.net.path(1, 0)
     }
 
-    /// Its congestion window in PMDCS.
+    /// The congestion window in PMDCS.
     pub(super) fn cwnd(&self) -> u32 {
         self.path().window.cwnd / PMDCS
     }
 
-    /// When data packets left, in milliseconds.
+    /// Times of the data packets, in milliseconds.
     pub(super) fn times(&self) -> Vec<u64> {
         self.net.times(1, "DATA")
     }
@@ -77,14 +77,14 @@ impl Flow {
     }
 }
 
-/// Host 1, which receives the data of a peer made of packets by hand; its first SACK waits, too.
+/// Host 1, which receives the data of a hand-built peer; even its first SACK is delayed.
 pub(super) fn receiver(config: ConfigBuilder) -> (Net, Hand) {
     let mut net = pair(1, config.first_sack_at_once(false).build().unwrap());
     let hand = Hand::new(1).open(&mut net);
     (net, hand)
 }
 
-/// As [`receiver`], with so many bytes of receive buffer and an application that does not read.
+/// As [`receiver`], with a receive buffer of `buffer` bytes and an application that does not read.
 pub(super) fn small_receiver(buffer: u32) -> (Net, Hand) {
     let (mut net, hand) = receiver(Config::builder().receive_buffer(buffer));
     net.hosts[1].reads = false;
@@ -143,7 +143,7 @@ impl State {
     }
 }
 
-/// The chunks of these packets, one text for each packet.
+/// The chunks of these packets, one text per packet.
 pub(super) fn texts(packets: &[Sent]) -> Vec<String> {
     packets.iter().map(Sent::text).collect()
 }
@@ -151,7 +151,7 @@ pub(super) fn texts(packets: &[Sent]) -> Vec<String> {
 /// No packet with data.
 pub(super) const NONE: [[u32; 0]; 0] = [];
 
-/// Host 1 with a peer of two addresses, both confirmed: the peer as it speaks from either.
+/// Host 1 with a peer that has two confirmed addresses: the peer as it sends from each of them.
 pub(super) fn two_homed(config: ConfigBuilder) -> (Net, Hand, Hand) {
     let mut net = pair(2, config.first_sack_at_once(false).build().unwrap());
     let second = v4(1, 98);

@@ -1,4 +1,4 @@
-//! A peer made of packets that are built by hand: it may be as hostile as it likes.
+//! A peer whose packets are built by hand, so that it can send anything, including hostile packets.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,12 +9,12 @@ use polypath_proto::{Ppid, Remote, Ssn, StreamId, Tsn, VerificationTag};
 
 use super::{Net, PORT, Sent, v4};
 
-/// Numbered as the tests' logs: the first TSN of each side is 1.
+/// TSNs are counted as in the log: the first TSN of each side is 1.
 #[derive(Clone, Debug)]
 pub(crate) struct Hand {
     pub(crate) ip: IpAddr,
     pub(crate) port: u16,
-    /// Our tag and first TSN.
+    /// The hand's tag and first TSN.
     pub(crate) tag: u32,
     pub(crate) tsn: u32,
     /// The tag and first TSN of the endpoint under test.
@@ -28,7 +28,7 @@ pub(crate) struct Hand {
 
 pub(crate) const HAND: u8 = 99;
 
-/// Writes chunks; what does not fit is the test's own fault.
+/// Writes chunks; panics if they do not fit.
 pub(crate) type Chunks<'f> = &'f dyn Fn(&mut PacketWriter<'_>);
 
 impl Hand {
@@ -75,7 +75,7 @@ impl Hand {
         buf
     }
 
-    /// Bytes from us, at once; what comes back to us at once.
+    /// Sends bytes from the hand at once; returns the packets sent back at once.
     pub(crate) fn raw(&self, net: &mut Net, bytes: &[u8]) -> Vec<Sent> {
         let mark = net.log.len();
         let to = SocketAddr::new(net.hosts[self.host].addresses[0], 0);
@@ -83,7 +83,7 @@ impl Hand {
         self.answers(net, mark)
     }
 
-    /// What was sent to us since the log had `mark` entries.
+    /// Packets sent to the hand since the log had `mark` entries.
     pub(crate) fn answers(&self, net: &Net, mark: usize) -> Vec<Sent> {
         net.log[mark..].iter().filter(|p| p.to.ip() == self.ip).cloned().collect()
     }
@@ -93,12 +93,12 @@ impl Hand {
         self.raw(net, &packet)
     }
 
-    /// A packet with the right tag.
+    /// Sends a packet with the right tag.
     pub(crate) fn say(&self, net: &mut Net, chunks: Chunks<'_>) -> Vec<Sent> {
         self.say_with_tag(net, self.peer_tag, chunks)
     }
 
-    /// An INIT of ours; the answers.
+    /// Sends an INIT; returns the answers.
     pub(crate) fn init(
         &self,
         net: &mut Net,
@@ -113,7 +113,7 @@ impl Hand {
         })
     }
 
-    /// Keeps what the host's INIT or INIT ACK says.
+    /// Stores the tag, TSN and cookie of the host's INIT or INIT ACK.
     pub(crate) fn learn(&mut self, answer: &Sent) {
         for chunk in answer.parsed() {
             if let Chunk::Init(init) | Chunk::InitAck(init) = chunk {
@@ -142,7 +142,7 @@ impl Hand {
         self
     }
 
-    /// Lets the host open an association with us: its INIT is on its way.
+    /// Makes the host open an association with the hand, up to its INIT.
     pub(crate) fn be_called(mut self, net: &mut Net) -> Self {
         let mark = net.log.len();
         let now = net.now;
@@ -158,7 +158,7 @@ impl Hand {
         })
     }
 
-    /// The host opens an association with us, and we agree.
+    /// Makes the host open an association with the hand, and completes the handshake.
     pub(crate) fn accept(self, net: &mut Net) -> Self {
         let hand = self.be_called(net);
         assert!(hand.init_ack(net)[0].has("COOKIE ECHO"), "{}", net.tail(3));
@@ -167,7 +167,7 @@ impl Hand {
         hand
     }
 
-    /// The `n`-th chunk of ours: a whole ordered message on stream 0.
+    /// The hand's `n`-th chunk: a whole ordered message on stream 0.
     pub(crate) fn chunk<'a>(&self, n: u32, payload: &'a [u8]) -> Data<'a> {
         Data {
             tsn: Tsn(self.tsn.wrapping_add(n).wrapping_sub(1)),
@@ -188,7 +188,7 @@ impl Hand {
         self.say(net, &|w| w.data(&chunk).unwrap())
     }
 
-    /// A SACK for the host's data; its answers.
+    /// Sends a SACK for the host's data; returns the answers.
     pub(crate) fn sack(&self, net: &mut Net, cumulative: u32, gaps: &[(u16, u16)]) -> Vec<Sent> {
         self.sack_rwnd(net, cumulative, gaps, self.rwnd)
     }
@@ -225,7 +225,7 @@ impl Hand {
     }
 }
 
-/// The numbers of the DATA chunks in these packets, one list for each packet with DATA.
+/// TSNs of the DATA chunks in these packets, one list for each packet with DATA.
 pub(crate) fn data_numbers(packets: &[Sent]) -> Vec<Vec<u32>> {
     let numbers = packets.iter().map(|p| p.data().iter().map(|d| d.n).collect());
     numbers.filter(|n: &Vec<u32>| !n.is_empty()).collect()

@@ -1,10 +1,10 @@
 //! Endpoints on a network whose clock jumps from event to event.
 //!
-//! Host `h` has the address `10.p.0.(h + 1)` on network `p` (and `fd00:p::(h + 1)`), so that path `p`
-//! of an association runs over network `p`. Everything sent is in [`Net::log`]. Other addresses belong
-//! to nobody: what is sent there is logged, and a [`Hand`] made of packets built by hand speaks for
-//! them. After every step the endpoints check their invariants, and a timer that expires again and
-//! again without the clock moving fails the test.
+//! Host `h` has the address `10.p.0.(h + 1)` on network `p` (and `fd00:p::(h + 1)`), so that path
+//! `p` of an association runs over network `p`. Everything sent is in [`Net::log`]. Packets to any
+//! other address are logged and dropped; a [`Hand`] sends packets built by hand from such an
+//! address. After every step the endpoints check their invariants, and a timer that expires again
+//! and again without the clock moving fails the test.
 
 mod hand;
 mod packet;
@@ -28,17 +28,17 @@ pub(crate) const PORT: u16 = 9260;
 pub(crate) const MS: fn(u64) -> Duration = Duration::from_millis;
 pub(crate) const S: fn(u64) -> Duration = Duration::from_secs;
 
-/// What becomes of a packet on its way.
+/// How the network treats a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Pass,
     Drop,
     Twice,
-    /// So much later than otherwise.
+    /// Delayed by this much more.
     Late(Duration),
-    /// Other bytes arrive.
+    /// Delivered with these bytes instead.
     Changed(Vec<u8>),
-    /// With congestion experienced, if its header allows that.
+    /// Delivered with Congestion Experienced, if the packet is ECN-capable.
     Marked,
 }
 
@@ -49,14 +49,14 @@ pub(crate) struct Host {
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) events: Vec<(Time, Event)>,
     pub(crate) received: Vec<Received>,
-    /// Takes what is ready as soon as it is told of it.
+    /// Whether the host receives messages as soon as they are reported readable.
     pub(crate) reads: bool,
     udp: u16,
 }
 
 pub(crate) struct Setup {
     pub(crate) paths: u8,
-    /// How many of the paths each host has; `paths` if `None`.
+    /// Number of paths each host has; `paths` if `None`.
     pub(crate) own_paths: [Option<u8>; 2],
     pub(crate) configs: [Config; 2],
     pub(crate) listens: [bool; 2],
@@ -118,7 +118,7 @@ impl Setup {
         }
     }
 
-    /// One host more or another incarnation of one.
+    /// Builds host `h`: a third host, or another incarnation of a host.
     pub(crate) fn host(&self, h: usize, config: &Config, listen: bool) -> Host {
         let paths = self.own_paths.get(h).copied().flatten().unwrap_or(self.paths);
         let mut addresses = Vec::new();
@@ -146,7 +146,7 @@ impl Setup {
     }
 }
 
-/// From, to, marked how, and what.
+/// Source, destination, ECN codepoint and bytes.
 type OnTheWire = (SocketAddr, SocketAddr, Ecn, Vec<u8>);
 
 pub(crate) struct Net {
@@ -154,23 +154,23 @@ pub(crate) struct Net {
     pub(crate) hosts: Vec<Host>,
     pub(crate) log: Vec<Sent>,
     pub(crate) delay: Duration,
-    /// Other delays for packets to these networks from these hosts.
+    /// Delays that replace `delay`, by source host and destination network.
     pub(crate) delays: BTreeMap<(usize, u8), Duration>,
-    /// Networks that carry nothing.
+    /// Networks that drop every packet.
     pub(crate) cuts: BTreeSet<u8>,
-    /// The UDP port that the world sees of this address.
+    /// A local address behind a NAT, and its UDP port as seen from outside.
     pub(crate) nat: Option<(IpAddr, u16)>,
     filters: Vec<Filter>,
     wire: BTreeMap<(Time, u64), OnTheWire>,
     sequence: u64,
     tags: Tags,
-    /// What arrived in the last step.
+    /// The packet that arrived in the last step.
     pub(crate) arrival: Option<Sent>,
     /// Calls of `handle_timeout` since the clock last moved.
     expiries: u32,
 }
 
-/// Two hosts with so many paths between them and this configuration.
+/// Two hosts with this number of paths between them and this configuration.
 pub(crate) fn pair(paths: u8, config: Config) -> Net {
     Setup { paths, configs: [config.clone(), config], ..Setup::default() }.build()
 }
@@ -182,7 +182,7 @@ pub(crate) fn established(paths: u8, config: Config) -> Net {
     net
 }
 
-/// Bytes that tell where they are from.
+/// Pseudorandom bytes that depend on `kind`.
 pub(crate) fn payload(kind: u64, len: usize) -> Bytes {
     let mut x = kind.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -197,7 +197,7 @@ pub(crate) fn payload(kind: u64, len: usize) -> Bytes {
 impl Net {
     // The network.
 
-    /// A rule for every packet; the first one that does not let it pass decides.
+    /// Adds a rule for every packet; the first rule that does not pass it decides.
     pub(crate) fn filter(&mut self, rule: impl FnMut(&Sent) -> Fate + 'static) {
         self.filters.push(Box::new(rule));
     }
@@ -206,7 +206,8 @@ impl Net {
         self.filters.clear();
     }
 
-    /// The packets with such a chunk that are named by their number, from 1 on, get this fate.
+    /// Applies `fate` to the packets with a `what` chunk whose numbers, counted from 1, are in
+    /// `numbers`.
     pub(crate) fn nth(&mut self, what: &str, numbers: &[u32], fate: Fate) {
         let (what, numbers) = (what.to_owned(), numbers.to_vec());
         let mut count = 0;
@@ -269,12 +270,12 @@ impl Net {
         }
     }
 
-    /// A datagram of nobody's arrives at once.
+    /// Delivers a datagram that no host sent, at once.
     pub(crate) fn inject(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.inject_all(from, to, &[bytes]);
     }
 
-    /// As a socket gives a train of datagrams: nothing is sent in between.
+    /// Delivers several datagrams as a socket does in one call: nothing is sent in between.
     pub(crate) fn inject_all(&mut self, from: SocketAddr, to: SocketAddr, train: &[&[u8]]) {
         for bytes in train {
             let sent = self.tags.read(self.now, from, to, bytes);
@@ -293,7 +294,7 @@ impl Net {
 
     // Time.
 
-    /// Lets everybody send and tell what there is to send and tell now.
+    /// Sends all packets and reads all events that are due now.
     pub(crate) fn settle(&mut self) {
         let mut buf = vec![0; 65_536];
         for round in 0.. {
@@ -313,7 +314,7 @@ impl Net {
         }
     }
 
-    /// True if host `h` had something to send or to tell.
+    /// Returns true if host `h` had a packet to send or an event.
     fn flush(&mut self, h: usize, buf: &mut [u8]) -> bool {
         let mut any = false;
         for count in 0.. {
@@ -348,7 +349,8 @@ impl Net {
         timers.into_iter().chain(arrival).min()
     }
 
-    /// The next event, at `limit` at the latest. False if there is none before it.
+    /// Runs the next event, or moves the clock to `limit`. Returns false if no event is due by
+    /// then.
     pub(crate) fn step(&mut self, limit: Time) -> bool {
         self.settle();
         let next = self.next_event().filter(|t| *t <= limit);
@@ -404,7 +406,7 @@ impl Net {
         }
     }
 
-    /// A host has an address more.
+    /// Adds a local address to a host.
     pub(crate) fn comes(&mut self, h: usize, ip: IpAddr) {
         let now = self.now;
         self.hosts[h].addresses.push(ip);
@@ -412,7 +414,7 @@ impl Net {
         self.settle();
     }
 
-    /// A host has an address no more: nothing leaves from it, nothing arrives.
+    /// Removes a local address from a host: nothing more is sent from it or arrives at it.
     pub(crate) fn goes(&mut self, h: usize, ip: IpAddr) {
         let now = self.now;
         self.hosts[h].addresses.retain(|known| *known != ip);
@@ -420,7 +422,7 @@ impl Net {
         self.settle();
     }
 
-    // Associations. Each host's last one, which is the only one as a rule.
+    // Associations. These methods use a host's last association, usually its only one.
 
     pub(crate) fn id(&self, h: usize) -> AssociationId {
         self.hosts[h].endpoint.associations().last().expect("an association")
@@ -450,7 +452,7 @@ impl Net {
         host.addresses.iter().map(remote).collect()
     }
 
-    /// Host `h` opens an association with the other one, whose first address it knows.
+    /// Host `h` opens an association with the other host, of which it knows the first address.
     pub(crate) fn connect(&mut self, h: usize) -> AssociationId {
         let remotes = self.remotes(1 - h);
         let id = self.hosts[h].endpoint.connect(self.now, PORT, &remotes[..1]).expect("connects");
@@ -462,7 +464,7 @@ impl Net {
     pub(crate) fn establish(&mut self) {
         self.connect(0);
         self.drive_until(S(10), |net| net.all_active());
-        // The acknowledgements of the last heartbeats.
+        // Wait for the acknowledgements of the last HEARTBEATs.
         let quiet = self.now + self.delay * 2;
         self.run_until(quiet);
     }
@@ -487,7 +489,7 @@ impl Net {
         sent
     }
 
-    /// Takes all that is ready.
+    /// Receives all messages that are ready.
     pub(crate) fn read(&mut self, h: usize) -> Vec<Received> {
         let now = self.now;
         let a = self.am(h);
@@ -523,7 +525,7 @@ impl Net {
         events.map(|(at, e)| (at.as_nanos() / 1_000_000, e.clone())).collect()
     }
 
-    /// The changes of its own addresses that host `h` reported: address, and whether the peer granted it.
+    /// The local address changes that host `h` reported: address, and whether the peer accepted it.
     pub(crate) fn address_changes(&self, h: usize) -> Vec<(AddressChange, IpAddr, bool)> {
         let changes = self.hosts[h].events.iter().filter_map(|(_, event)| match event {
             Event::LocalAddress { address, change, granted } => Some((*change, *address, *granted)),
@@ -532,7 +534,7 @@ impl Net {
         changes.collect()
     }
 
-    /// What host `h` sent since the log had `mark` entries.
+    /// Packets that host `h` sent since the log had `mark` entries.
     pub(crate) fn sent_since(&self, h: usize, mark: usize) -> Vec<Sent> {
         let ours = |p: &&Sent| self.hosts[h].addresses.contains(&p.from.ip());
         self.log[mark..].iter().filter(ours).cloned().collect()
@@ -542,17 +544,18 @@ impl Net {
         self.sent_since(h, 0)
     }
 
-    /// What host `h` sent with such a chunk in it.
+    /// Packets that host `h` sent with a `what` chunk.
     pub(crate) fn sent_with(&self, h: usize, what: &str) -> Vec<Sent> {
         self.sent(h).into_iter().filter(|p| p.has(what)).collect()
     }
 
-    /// When host `h` sent such a chunk, in milliseconds.
+    /// Times at which host `h` sent a `what` chunk, in milliseconds.
     pub(crate) fn times(&self, h: usize, what: &str) -> Vec<u64> {
         self.sent_with(h, what).iter().map(Sent::ms).collect()
     }
 
-    /// The log since `mark` as lines: "A INIT", "B INIT ACK", "X .." for anybody else.
+    /// The log since `mark` as lines: "A INIT", "B INIT ACK", "X .." for a sender that is not a
+    /// host.
     pub(crate) fn script_since(&self, mark: usize) -> Vec<String> {
         let who = |p: &Sent| match self.owner(p.from.ip()) {
             Some(h) => char::from(b'A' + h as u8),
@@ -565,7 +568,7 @@ impl Net {
         self.script_since(0)
     }
 
-    /// The end of the log, for those who look for what went wrong.
+    /// The last lines of the log, for failure messages.
     pub(crate) fn tail(&self, lines: usize) -> String {
         let mark = self.log.len().saturating_sub(lines);
         let script = self.script_since(mark);

@@ -1,4 +1,4 @@
-//! What travelled, in words and numbers that a test can compare.
+//! Sent packets as text and numbers that a test can compare.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub(crate) struct Sent {
     pub(crate) tag: u32,
     pub(crate) bytes: Vec<u8>,
     pub(crate) chunks: Vec<Said>,
-    /// It was handed to its receiver, or will be.
+    /// Whether the network delivers it.
     pub(crate) delivered: bool,
     pub(crate) fragmentation: Fragmentation,
     pub(crate) ecn: Ecn,
@@ -53,7 +53,7 @@ pub(crate) struct SackSeen {
 }
 
 impl Sent {
-    /// Is there such a chunk? "DATA" or "DATA 17".
+    /// Whether the packet has such a chunk: "DATA" or "DATA 17".
     pub(crate) fn has(&self, what: &str) -> bool {
         self.chunks.iter().any(|c| c.name == what || c.text == what)
     }
@@ -122,7 +122,7 @@ impl Sent {
         })
     }
 
-    /// The codes of the causes of its ABORT or ERROR.
+    /// Codes of the error causes in its ABORT or ERROR.
     pub(crate) fn causes(&self) -> Vec<u16> {
         let list = self.parsed().iter().find_map(|chunk| match chunk {
             Chunk::Abort(a) => Some(a.causes),
@@ -144,18 +144,18 @@ fn relative(tsn: u32, initial: u32) -> u32 {
     tsn.wrapping_sub(initial).wrapping_add(1)
 }
 
-/// Which initial TSN and which other tag belong to a verification tag, as the handshakes said.
+/// Initial TSN and other side's tag of each verification tag, from the handshakes seen.
 #[derive(Debug, Default)]
 pub(crate) struct Tags {
     tsn: BTreeMap<u32, u32>,
-    /// Responder's tag to initiator's, as INIT ACKs pair them.
+    /// Responder's tag to initiator's tag, from INIT ACKs.
     offered: BTreeMap<u32, u32>,
-    /// Both ways, as COOKIE ECHOs make them hold.
+    /// Tag pairs in both directions, confirmed by COOKIE ECHOs.
     pairs: BTreeMap<u32, u32>,
 }
 
 impl Tags {
-    /// Reads a datagram and learns from it.
+    /// Parses a datagram and stores the tags of its handshake chunks.
     pub(crate) fn read(
         &mut self,
         at: Time,

@@ -1,4 +1,4 @@
-//! Sources alone: rates, reproducibility, self-similarity.
+//! Tests of single sources: rates, reproducibility, self-similarity.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn plan(name: &str, pattern: Pattern, interval: f64) -> TrafficPlan {
     }
 }
 
-/// Packets of each of `bins` seconds, of many sources together.
+/// Number of packets in each of `bins` seconds, from all sources together.
 fn packets(pattern: Pattern, sources: u32, interval: f64, bins: usize, seed: u64) -> Vec<f64> {
     let mut counts = vec![0.0; bins];
     for n in 0..sources {
@@ -40,7 +40,7 @@ fn variance(values: &[f64]) -> f64 {
     values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (values.len() - 1) as f64
 }
 
-/// Mean and half of its 99 % interval (Student's t with 9 degrees of freedom: ten seeds).
+/// Mean and half the width of its 99 % interval (Student's t with 9 degrees of freedom: ten seeds).
 fn interval_of_ten(values: &[f64]) -> (f64, f64) {
     assert_eq!(values.len(), 10);
     (mean(values), 3.25 * (variance(values) / 10.0).sqrt())
@@ -56,11 +56,11 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     above / below
 }
 
-/// Scales from the longest mean period on, where the asymptotic law holds, up to a fiftieth of the
-/// run, so that each variance has fifty blocks at least.
+/// Block lengths in seconds: well above the mean periods, where the asymptotic law holds, and at
+/// most a fiftieth of the run, so that each variance has at least fifty blocks.
 const SCALES: [usize; 7] = [4, 8, 16, 32, 64, 128, 200];
 
-/// Variance of the means of blocks of m seconds falls as m^(2H - 2).
+/// The variance of the means of blocks of m seconds decreases as m^(2H - 2).
 fn hurst_by_variance(counts: &[f64]) -> f64 {
     let point = |&m: &usize| {
         let blocks: Vec<f64> = counts.chunks_exact(m).map(mean).collect();
@@ -69,7 +69,7 @@ fn hurst_by_variance(counts: &[f64]) -> f64 {
     1.0 + slope(&SCALES.iter().map(point).collect::<Vec<_>>()) / 2.0
 }
 
-/// Rescaled range of blocks of m seconds grows as m^H.
+/// The rescaled range of blocks of m seconds increases as m^H.
 fn hurst_by_range(counts: &[f64]) -> f64 {
     let rescaled = |block: &[f64]| {
         let middle = mean(block);
@@ -98,8 +98,8 @@ fn hurst(shape: f64) -> [(f64, f64); 2] {
 
 #[test]
 fn pareto_bursts_of_shape_one_and_a_half_are_self_similar() {
-    // H = (3 - 1.5) / 2. Both estimators are asymptotic: their own bias at these scales is up to 0.02
-    // (Taqqu, Teverovsky, Willinger 1995), which is added to the 99 % interval of ten seeds.
+    // H = (3 - 1.5) / 2. Both estimators are asymptotic: their own bias at these scales is up to
+    // 0.02 (Taqqu, Teverovsky, Willinger 1995), which is added to the 99 % interval of ten seeds.
     for (name, (h, half)) in ["variance", "R/S"].into_iter().zip(hurst(1.5)) {
         assert!(half < 0.06, "{name}: {h} +- {half} says nothing");
         assert!((h - 0.75).abs() <= half + 0.02, "{name}: H = {h} +- {half}");
@@ -137,12 +137,12 @@ fn rates_are_exact_in_the_mean() {
     let (rate, half) = interval_of_ten(&(1..=10).map(total).collect::<Vec<_>>());
     assert!(half < 16.0, "{rate} +- {half}");
     assert!((rate - 320.0).abs() < half, "{rate} +- {half}");
-    // Bursts that are shorter than the time from packet to packet: the same.
+    // Bursts shorter than the packet interval give the same mean rate.
     let short = OnOff { on: Duration::from_millis(5), off: Duration::from_millis(5), ..BURSTS };
     let total = |seed| mean(&packets(Pattern::Pareto(short), 32, 5e7, 1000, seed));
     let (rate, half) = interval_of_ten(&(1..=10).map(total).collect::<Vec<_>>());
     assert!(half < 16.0 && (rate - 320.0).abs() < half, "{rate} +- {half}");
-    // Without bursts there is nothing random about it: 3 in ten nanoseconds, to the packet.
+    // Without bursts nothing is random: 3 packets in ten milliseconds, exact to the packet.
     let counts = packets(Pattern::Constant, 1, 1e7 / 3.0, 100, 1);
     assert!(counts.iter().all(|&n| n == 300.0), "{counts:?}");
 }
@@ -156,7 +156,7 @@ fn a_source_has_its_own_dice() {
     assert_eq!(gaps("a", 1), gaps("a", 1));
     assert_ne!(gaps("a", 1), gaps("a", 2));
     assert_ne!(gaps("a", 1), gaps("b", 1));
-    // Pinned: results of runs depend on it, on every machine.
+    // Pinned: the results of runs depend on this sum, on every machine.
     let sum: Duration = gaps("a", 1).iter().sum();
     assert_eq!(sum, Duration::from_nanos(16_996_857_893));
 }

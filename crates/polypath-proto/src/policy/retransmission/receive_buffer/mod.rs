@@ -1,16 +1,16 @@
-//! Fast retransmissions to the alternate path if that does not block the receive buffer.
+//! Fast retransmissions on the alternate path if that does not block the receive buffer.
 //!
-//! Qiao 2008, 5: what is sent again over a slow path keeps all that follows it in the receive buffer until
-//! that is full. [`BlockingModel`] says when; the bandwidths and the queue that it needs are estimated as
-//! the paper proposes (5.2) and leaves as future work: the primary's bandwidth from its acknowledgements
-//! (TCP Westwood), the secondary's from pairs of HEARTBEATs, the queue from the range of the round-trip
-//! times. While one of them is not known, fast retransmissions go to the same path: "a safe solution
-//! undoubtedly". What has timed out goes to an alternate path.
+//! Qiao 2008, 5: a retransmission on a slow path keeps all data after it in the receive buffer,
+//! which may fill up. [`BlockingModel`] predicts this. The bandwidths and the queue that it needs
+//! are estimated as the paper proposes (5.2) and leaves to future work: the primary's bandwidth
+//! from its acknowledgements (TCP Westwood), the secondary's from pairs of HEARTBEATs, the queue
+//! from the range of round-trip times. While any of them is unknown, fast retransmissions use the
+//! same path: "a safe solution undoubtedly". Timeout retransmissions use an alternate path.
 //!
-//! Equation (8) asks for no more than room in the receive buffer. If the alternate path is the shorter
-//! one, what was lost is acknowledged before the queue of the primary has drained, and the window
-//! that this opens overflows it again and is cut twice. The paper's secondary path is never
-//! shorter; here such a one is left alone.
+//! Equation (8) requires only room in the receive buffer. If the alternate path has the shorter
+//! round-trip time, the lost data is acknowledged before the queue of the primary has drained; the
+//! window opened by this overflows the queue again and is cut twice. The paper's secondary path is
+//! never shorter, so this policy does not use a shorter one.
 
 use super::{LossCause, LostChunk, RetransmissionPolicy, alternate, same_unless_failed};
 use crate::policy::{Answer, PathState, PathView, PathsView};
@@ -36,7 +36,7 @@ struct ReceiveBuffer {
 }
 
 impl ReceiveBuffer {
-    /// The model for data lost on `primary` and sent again on `secondary`; `None` while something
+    /// The model for data lost on `primary` and retransmitted on `secondary`; `None` while an input
     /// has not been measured.
     fn model(&self, primary: &PathView, secondary: &PathView) -> Option<BlockingModel> {
         let primary_bandwidth = primary.bandwidth?;

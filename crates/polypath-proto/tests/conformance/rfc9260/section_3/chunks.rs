@@ -13,7 +13,7 @@ fn s3_3_4_r1_the_fields_of_a_sack() {
     expected.extend([0, 0x10, 0, 0]);
     let Some(SackSeen { rwnd, .. }) = net.log.last().unwrap().sack() else { panic!("no SACK") };
     expected[4..8].copy_from_slice(&rwnd.to_be_bytes());
-    // One block, one duplicate; the block, the duplicate.
+    // The number of gap ack blocks and of duplicate TSNs, the block, the duplicate.
     expected.extend([0, 1, 0, 1, 0, 2, 0, 2]);
     expected.extend(hand.tsn.wrapping_add(2).to_be_bytes());
     assert_eq!((sack.value, sack.length), (expected, 24));
@@ -61,7 +61,8 @@ fn s3_3_5_r1_idle_addresses_are_probed() {
     }
 }
 
-/// A hand with two addresses, and what the host's HEARTBEATs to them said.
+/// A hand-built peer with two addresses, and the contents of the host's HEARTBEATs to the second
+/// one.
 fn probed(seed: u64) -> (Net, Hand, Hand, Vec<Vec<u8>>) {
     let mut net = Setup { seed, ..Setup::default() }.build();
     let mut hand = Hand::new(1);
@@ -81,7 +82,7 @@ fn probed(seed: u64) -> (Net, Hand, Hand, Vec<Vec<u8>>) {
     (net, hand.clone(), Hand { ip: second.ip, ..hand }, infos)
 }
 
-/// The state and the round-trip time of the hand's second address.
+/// The state and the round-trip time of the path to the peer's second address.
 fn second_path(net: &Net) -> (PathState, Option<std::time::Duration>) {
     let path = net.a(1).paths().find(|p| p.remote == v4(0, 77)).expect("a path");
     (path.state, path.srtt)
@@ -91,7 +92,7 @@ fn second_path(net: &Net) -> (PathState, Option<std::time::Duration>) {
 fn s3_3_5_r2_a_heartbeat_says_when_it_was_sent_and_where() {
     let (mut net, hand, _, infos) = probed(1);
     assert_eq!(second_path(&net), (PathState::Unconfirmed, None));
-    // The answer arrives from the other address, 300 ms after the HEARTBEAT left.
+    // The answer arrives from the first address, 300 ms after the HEARTBEAT was sent.
     hand.say(&mut net, &|w| w.heartbeat_ack(&infos[0]).unwrap());
     assert_eq!(second_path(&net), (PathState::Active, Some(MS(300))));
 }
@@ -100,7 +101,7 @@ fn s3_3_5_r2_a_heartbeat_says_when_it_was_sent_and_where() {
 fn s3_3_5_r3_a_heartbeat_has_a_nonce_of_64_bits() {
     let (mut net, _, second, infos) = probed(1);
     let info = &infos[0];
-    // What another seed makes at the same time for the same path differs, and in 64 bits at least.
+    // With another seed, the HEARTBEAT of the same time and path differs in at least 64 bits.
     let others: Vec<Vec<u8>> = (2..12).map(|seed| probed(seed).3.remove(0)).collect();
     let varies = |at: &usize| others.iter().any(|other| other[*at] != info[*at]);
     let nonce: Vec<usize> = (0..info.len()).filter(varies).collect();
@@ -131,7 +132,7 @@ fn s3_3_6_r1_r2_a_heartbeat_is_answered_with_its_information() {
     }
 }
 
-/// A HEARTBEAT has come and user data waits when the application aborts.
+/// A HEARTBEAT has been received and user data is waiting when the application aborts.
 #[test]
 fn s3_3_7_r1_r2_an_abort_has_no_data_beside_it_and_stands_last() {
     let (mut net, hand) = opened();
@@ -144,7 +145,7 @@ fn s3_3_7_r1_r2_an_abort_has_no_data_beside_it_and_stands_last() {
     let packets = net.sent_since(1, mark);
     let abort = packets.iter().find(|p| p.has("ABORT")).expect("an ABORT");
     assert!(!abort.has("DATA") && abort.chunks.last().unwrap().name == "ABORT");
-    // What a peer puts behind its ABORT is ignored.
+    // Chunks after the peer's ABORT are ignored.
     let (mut net, hand) = opened();
     let answers = hand.say(&mut net, &|w| {
         w.abort(false, |_| Ok(())).unwrap();
@@ -287,7 +288,7 @@ fn s3_3_11_r3_the_cookie_is_small() {
         hand.learn(&answers[0]);
         hand.cookie.len()
     };
-    // Two times, seven words, four halves, the addresses of the INIT, and the MAC take 116 bytes.
+    // Two times, seven words, four halves, the INIT's addresses and the MAC take 116 bytes.
     assert!(cookie(0) <= 128, "{}", cookie(0));
     assert_eq!(cookie(9) - cookie(8), 5, "an address and its type");
     assert!(cookie(255) <= 1460, "it fits a packet however many addresses the INIT lists");

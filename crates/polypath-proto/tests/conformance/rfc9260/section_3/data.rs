@@ -51,7 +51,7 @@ fn s3_3_1_r3_unordered_messages_are_delivered_without_reordering() {
         hand.say(net, &|w| w.data(&chunk).unwrap());
         net.hosts[1].received.iter().map(|r| r.payload.to_vec()).collect::<Vec<_>>()
     };
-    // TSNs 1 to 3 are missing; the fragments of 6 and 7 come in reverse order.
+    // TSNs 1 to 3 are missing; the fragments 6 and 7 arrive in reverse order.
     assert_eq!(say(&mut net, 5, true, true, b"five"), [b"five"]);
     assert_eq!(say(&mut net, 4, true, true, b"four"), [b"five", b"four"]);
     say(&mut net, 7, false, true, b"ven");
@@ -107,7 +107,7 @@ fn s3_3_1_r8_r9_r10_user_data_is_padded_with_zeros_that_do_not_count() {
 
 #[test]
 fn s3_3_1_r11_a_whole_message_has_both_the_b_and_the_e_bit() {
-    // As long as a packet allows: 1500 bytes less 20 of IPv4, 12 of SCTP and 16 of the chunk.
+    // The largest payload: 1500 bytes minus 20 of IPv4, 12 of SCTP and 16 of the chunk.
     for len in [1, 1451, 1452] {
         let (_, list) = sent(Message::new(StreamId(0), payload(1, len)));
         assert_eq!((list.len(), list[0].flags), (1, BEGINNING | END), "{len} bytes");
@@ -125,7 +125,7 @@ fn s3_3_1_r12_r13_tsns_are_sequential_also_within_a_message() {
     let data: Vec<DataSeen> = net.sent_since(0, mark).iter().flat_map(Sent::data).collect();
     let tsns: Vec<u32> = data.iter().map(|d| d.n).collect();
     assert_eq!(tsns, (1..=tsns.len() as u32).collect::<Vec<_>>());
-    // What begins goes on in the next chunk until it ends.
+    // A message continues in the next chunk until it ends.
     let mut open = None;
     for d in &data {
         assert_eq!(

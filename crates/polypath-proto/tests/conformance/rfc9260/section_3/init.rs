@@ -4,7 +4,7 @@ use super::*;
 
 type Change = fn(&mut Hand);
 
-/// What a listening endpoint answers to an INIT with changed fields.
+/// A listening endpoint's answers to an INIT with changed fields.
 fn answers_to(change: Change) -> (Net, Hand, Vec<Sent>) {
     let mut net = pair(1, Config::rfc9260());
     let mut hand = Hand::new(1);
@@ -94,7 +94,7 @@ fn s3_3_2_r9_r12_r14_an_init_with_a_small_window_or_no_streams_is_aborted() {
         assert_eq!(answers.len(), 1);
         assert_eq!((answers[0].chunks[0].name.as_str(), answers[0].tag), ("ABORT", hand.tag));
         assert_eq!(net.hosts[1].endpoint.associations().count(), 0);
-        // An association that exists stays as it is.
+        // An existing association does not change.
         let (mut net, hand) = opened();
         let mut wrong = Hand { tag: 0x77, ..hand.clone() };
         change(&mut wrong);
@@ -128,7 +128,7 @@ fn s3_3_2_r11_r13_an_init_offers_one_stream_at_least() {
     assert_eq!(init.value[8..12], [0, 1, 0, 1]);
 }
 
-/// Random numbers: none comes twice, and every bit is 0 in some and 1 in others.
+/// Checks random numbers: none occurs twice, and every bit is 0 in some and 1 in others.
 pub(super) fn look_random(numbers: &[u32]) {
     assert_eq!(numbers.iter().collect::<BTreeSet<_>>().len(), numbers.len(), "{numbers:x?}");
     let and = numbers.iter().fold(u32::MAX, |all, n| all & n);
@@ -145,7 +145,7 @@ fn s3_3_2_r15_the_initial_tsn_of_an_init_is_random() {
 #[test]
 fn s3_3_2_1_r1_parameters_follow_the_fixed_fields() {
     let (init, list) = init_of(rich());
-    // Tag, a_rwnd, OS, MIS and TSN take 16 bytes; what follows reads as a list of parameters.
+    // Tag, a_rwnd, OS, MIS and TSN take 16 bytes; a list of parameters follows.
     assert_eq!(init.value[4..12], [0, 0x10, 0, 0, 0, 64, 8, 0]);
     let length = |p: &Raw| p.length + p.padding.len();
     assert_eq!(list.iter().map(length).sum::<usize>(), init.value.len() - 16);
@@ -183,7 +183,7 @@ fn s3_3_2_1_4_r2_an_init_or_init_ack_with_a_host_name_is_aborted() {
     let answers = hand.init(&mut net, &|p| p.typed(HOST_NAME, b"host.example\0").unwrap());
     assert_eq!((answers[0].chunks[0].name.as_str(), answers[0].tag), ("ABORT", hand.tag));
     assert_eq!(answers[0].causes(), [cause_code::UNRESOLVABLE_ADDRESS]);
-    // Also in front of addresses that would do.
+    // Also in an INIT ACK, and before an address that could be used.
     let mut net = pair(1, Config::rfc9260());
     let hand = Hand::new(0).be_called(&mut net);
     let answers = hand.say(&mut net, &|w| {

@@ -172,7 +172,7 @@ fn s3_3_3_1_r2_parameters_follow_the_fixed_fields() {
     assert_eq!(types.iter().filter(|ty| **ty == 7).count(), 1);
 }
 
-/// The host keeps nothing of the INIT, so what it knows later was in the cookie.
+/// The host keeps no state of the INIT, so all that the association has was in the cookie.
 #[test]
 fn s3_3_3_1_1_r1_the_cookie_has_all_that_the_association_needs_and_a_mac() {
     let mut net = pair(1, Config::rfc9260());

@@ -12,15 +12,15 @@ use crate::common::*;
 use polypath_proto::wire::{self, Chunk, cause_code, parameter_type};
 use polypath_proto::*;
 
-/// A host that listens, and a peer made by hand that has an association with it.
+/// A listening host, and a hand-built peer that has an association with it.
 fn opened() -> (Net, Hand) {
     let mut net = pair(1, Config::rfc9260());
     let hand = Hand::new(1).open(&mut net);
     (net, hand)
 }
 
-/// Two hosts with two paths. They use every chunk type of RFC 9260: messages of all lengths modulo
-/// four, losses, an unknown chunk, a graceful end, and an association that is aborted.
+/// Two hosts with two paths. They send every chunk type of RFC 9260: messages of all lengths modulo
+/// four, with losses, an unknown chunk, a graceful shutdown, and an aborted association.
 fn conversation() -> Net {
     let mut net = pair(2, Config::rfc9260());
     net.connect(0);
@@ -51,13 +51,13 @@ fn conversation() -> Net {
     net
 }
 
-/// The packets of a conversation that the hosts sent.
+/// The packets that the hosts sent in a conversation.
 fn packets() -> Vec<Sent> {
     let net = conversation();
     (0..2).flat_map(|h| net.sent(h)).collect()
 }
 
-/// The tag that the sender of this INIT or INIT ACK wants to see in packets to it.
+/// The verification tag that the sender of this INIT or INIT ACK requires in packets to it.
 fn initiate_tag(sent: &Sent) -> u32 {
     u32_at(&chunks(&sent.bytes)[0].value, 0)
 }
@@ -68,7 +68,7 @@ fn s3_r1_init_init_ack_and_shutdown_complete_travel_alone() {
         let alone = ["INIT", "INIT ACK", "SHUTDOWN COMPLETE"].iter().any(|name| packet.has(name));
         assert!(!alone || packet.chunks.len() == 1, "{}", packet.text());
     }
-    // A SHUTDOWN COMPLETE while a HEARTBEAT ACK waits for its packet.
+    // A SHUTDOWN COMPLETE is due while a HEARTBEAT ACK waits to be sent.
     let (mut net, hand) = opened();
     net.shutdown(1);
     let answers = hand.say(&mut net, &|w| {
@@ -88,7 +88,7 @@ fn s3_r2_integers_are_in_network_byte_order() {
     reseal(&mut init);
     let answers = hand.raw(&mut net, &init);
     let ack = &answers[0].bytes;
-    // Ports (9260), and the tag of the INIT.
+    // The ports (9260), and the tag of the INIT.
     assert_eq!(ack[..8], [0x24, 0x2c, 0x24, 0x2c, 0xaa, 0xbb, 0xcc, 0xdd]);
     let chunk = chunk(ack, 2);
     assert_eq!(chunk.length + chunk.padding.len() + 12, ack.len());
@@ -161,7 +161,7 @@ fn s3_2_r1_r2_r3_chunks_are_padded_to_four_bytes_with_zeros() {
     let mut rests = BTreeSet::new();
     for packet in packets() {
         assert_eq!(packet.bytes.len() % 4, 0);
-        // More than three bytes of padding would be taken for a chunk, of type 0 and length 0.
+        // More than three bytes of padding would be parsed as a chunk of type 0 and length 0.
         for chunk in chunks(&packet.bytes) {
             assert_eq!((chunk.length + chunk.padding.len()) % 4, 0);
             assert!(chunk.padding.iter().all(|b| *b == 0), "{}", packet.text());
@@ -192,7 +192,7 @@ fn s3_2_r4_the_padding_of_chunks_is_ignored() {
     assert_eq!(chunk(&error.bytes, 9).value, [0, 6, 0, 9, 0xc7, 0, 0, 5, b'?'], "without padding");
 }
 
-/// All extensions, and addresses of both families: an INIT with every parameter that there is.
+/// All extensions, and addresses of both families: an INIT with every known parameter.
 fn rich() -> Setup {
     let config = Config::builder()
         .partial_reliability(true)
@@ -231,7 +231,7 @@ fn s3_2_1_r1_r2_parameters_are_padded_to_four_bytes() {
             assert!(parameter.padding.iter().all(|b| *b == 0));
             odd += usize::from(parameter.length % 4 != 0);
         }
-        // More than three bytes of padding would be taken for a parameter of type 0.
+        // More than three bytes of padding would be parsed as a parameter of type 0.
         assert!(list.iter().all(|parameter| parameter.ty != 0));
     }
     assert!(odd >= 4, "{odd}");
@@ -257,7 +257,7 @@ fn s3_2_1_r3_the_padding_of_parameters_is_ignored() {
     assert!(remotes.contains(&"10.0.0.77".parse().unwrap()), "{remotes:?}");
 }
 
-/// In an INIT, in an error cause and in an ASCONF (RFC 5061 4.2).
+/// The parameter in an INIT, in an error cause and in an ASCONF (RFC 5061 4.2).
 #[test]
 fn s3_2_1_r5_type_5_is_an_ipv4_address_in_every_chunk() {
     let (mut net, hand) = opened();
@@ -307,7 +307,7 @@ fn s3_2_2_r2_r3_unrecognized_parameters_of_an_init_ack_are_reported_behind_the_c
     assert_eq!(answers[0].text(), "COOKIE ECHO + ERROR (Unrecognized Parameters)");
     let causes = crate::bytes::elements(&chunk(&answers[0].bytes, 9).value);
     assert!(causes[0].value.starts_with(b"\xc0\xf0\0\x06?!"), "{causes:?}");
-    // First in its packet however often it is sent, and whatever else waits.
+    // It is the first chunk of its packet in every retransmission, whatever else is waiting.
     net.send(0, 0, payload(1, 100)).unwrap();
     net.run(S(20));
     let echoes = net.sent_with(0, "COOKIE ECHO");

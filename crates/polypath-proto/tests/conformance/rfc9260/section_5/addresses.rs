@@ -4,7 +4,7 @@ use super::*;
 
 const LISTED: [u8; 4] = [10, 0, 0, 77];
 
-/// A peer that has told these addresses, in an INIT or, if the host called it, in an INIT ACK.
+/// A peer that has listed these addresses in an INIT or, if `called`, in an INIT ACK.
 fn told(setup: Setup, called: bool, addresses: &[IpAddr]) -> (Net, Hand) {
     let mut net = Setup { listens: [true, true], ..setup }.build();
     if !called {
@@ -67,7 +67,8 @@ fn s5_1_2_r4_r5_the_listed_addresses_and_the_source_are_the_destinations() {
     }
 }
 
-/// Whoever lists an address of a peer belongs to the association with it, in all states.
+/// An INIT that lists an address of a peer belongs to the association with that peer, in all
+/// states.
 #[test]
 fn s5_1_2_r6_an_init_belongs_to_the_association_of_each_address_that_it_lists() {
     type Make = fn() -> (Net, Hand);
@@ -82,7 +83,7 @@ fn s5_1_2_r6_an_init_belongs_to_the_association_of_each_address_that_it_lists() 
         assert!(answers.is_empty(), "no cookie for the stranger");
         assert_eq!((count(&net), net.a(hand.host).is_established()), (1, established));
     }
-    // In an INIT ACK: one from an unknown address that lists the address called.
+    // The same for an INIT ACK from an unknown address that lists the address of the peer.
     let (mut net, hand) = calling();
     let other = Hand { ip: v4(0, 55), ..hand.clone() };
     let IpAddr::V4(known) = hand.ip else { unreachable!() };

@@ -17,12 +17,12 @@ fn s5_1_3_r1_r2_every_bit_of_the_cookie_is_protected() {
         assert!(short.echo(&mut net).is_empty(), "{len} bytes");
     }
     assert_eq!(net.hosts[1].endpoint.associations().count(), 0);
-    // The tags are among what it holds.
+    // The cookie contains the tags.
     assert!(holds(&hand.cookie, hand.tag) && holds(&hand.cookie, hand.peer_tag));
     assert_eq!(texts(&hand.echo(&mut net)), ["COOKIE ACK"]);
 }
 
-/// The key comes from the seed: endpoints that are equal in all else refuse each other's cookies.
+/// The key is derived from the seed: endpoints that differ only in it refuse each other's cookies.
 #[test]
 fn s5_1_3_r3_every_endpoint_has_a_random_key() {
     let (_, hand) = with_cookie(Config::rfc9260());
@@ -34,7 +34,7 @@ fn s5_1_3_r3_every_endpoint_has_a_random_key() {
     assert_eq!(texts(&hand.echo(&mut same)), ["COOKIE ACK"]);
 }
 
-/// A key that has changed is seen where a cookie is no longer recognised as stale.
+/// Once the key has changed, a cookie is no longer recognised as stale.
 #[test]
 fn s5_1_3_r4_the_key_is_changed_every_hour_or_two() {
     let (mut net, hand) = with_cookie(Config::rfc9260());
@@ -87,7 +87,7 @@ fn s5_1_4_r2_r3_the_cookie_echo_is_repeated_while_t1_cookie_expires() {
     assert_eq!(net.times(0, "COOKIE ECHO").len(), 4);
 }
 
-/// An endpoint that changes its key has not got that of this cookie any more.
+/// An endpoint that changes its key no longer has the key of this cookie.
 #[test]
 fn s5_1_5_r1_a_cookie_whose_key_is_gone_is_silently_discarded() {
     let (mut net, hand) = with_cookie(Config::rfc9260());

@@ -15,28 +15,28 @@ use crate::common::*;
 use polypath_proto::wire::{self, cause_code};
 use polypath_proto::*;
 
-/// A host that listens, and a peer made by hand that has an association with it.
+/// A listening host, and a hand-built peer that has an association with it.
 fn opened() -> (Net, Hand) {
     let mut net = pair(1, Config::rfc9260());
     let hand = Hand::new(1).open(&mut net);
     (net, hand)
 }
 
-/// A host that has sent its INIT to a hand.
+/// A host that has sent its INIT to a hand-built peer.
 fn calling() -> (Net, Hand) {
     let mut net = Setup { listens: [true, true], ..Setup::default() }.build();
     let hand = Hand::new(0).be_called(&mut net);
     (net, hand)
 }
 
-/// A host that has sent its COOKIE ECHO to a hand.
+/// A host that has sent its COOKIE ECHO to a hand-built peer.
 fn echoed() -> (Net, Hand) {
     let (mut net, hand) = calling();
     assert_eq!(texts(&hand.init_ack(&mut net)), ["COOKIE ECHO"]);
     (net, hand)
 }
 
-/// A hand that has the cookie of a host that listens.
+/// A hand-built peer that has the cookie of a listening host.
 fn with_cookie(config: Config) -> (Net, Hand) {
     let mut net = pair(1, config);
     let mut hand = Hand::new(1);
@@ -68,7 +68,7 @@ fn cookie_of(sent: &Sent) -> Vec<u8> {
     cookie.value
 }
 
-/// Whether these four bytes stand somewhere in the cookie.
+/// Whether the cookie contains these four bytes.
 fn holds(cookie: &[u8], word: u32) -> bool {
     cookie.windows(4).any(|bytes| bytes == word.to_be_bytes())
 }
@@ -77,7 +77,8 @@ fn remotes(net: &Net, h: usize) -> BTreeSet<IpAddr> {
     net.a(h).paths().map(|p| p.remote).collect()
 }
 
-/// The association still works: data of the hand's arrives, and data leaves with the hand's tag.
+/// Checks that the association works: the peer's data is delivered, and data is sent with the
+/// peer's tag.
 fn works(net: &mut Net, hand: &Hand, n: u32) {
     let before = net.hosts[hand.host].received.len();
     hand.data(net, n);

@@ -6,13 +6,13 @@ use super::*;
 fn s5_r1_no_data_before_the_handshake() {
     let (mut net, hand) = calling();
     net.send(0, 0, payload(1, 10)).unwrap();
-    // A peer that sends DATA at once, with the tag of the INIT: nothing is taken.
+    // A peer sends DATA at once, with the tag of the INIT: it is not accepted.
     let mark = net.log.len();
     hand.data(&mut net, 1);
     net.run(MS(500));
     assert!(net.hosts[0].received.is_empty());
     assert!(net.sent_since(0, mark).iter().all(|p| !p.has("DATA") && !p.has("SACK")));
-    // Without an INIT, DATA reaches nobody.
+    // Without an INIT, DATA is not delivered.
     let stranger = Hand::new(1);
     stranger.say_with_tag(&mut net, 5, &|w| w.data(&stranger.chunk(1, b"x")).unwrap());
     assert!(net.hosts[1].received.is_empty());
@@ -94,7 +94,7 @@ fn s5_1_r12_t1_init_and_t1_cookie_back_off_up_to_rto_max() {
         let seconds: Vec<u64> = net.times(0, chunk).iter().map(|ms| (ms - start) / 1000).collect();
         assert_eq!(seconds, expected, "{chunk}");
     }
-    // RTO.Initial, RTO.Max of a configuration.
+    // RTO.Initial and RTO.Max of a configuration.
     let config = Config::builder().rto_initial(S(2)).rto_max(S(5)).build().unwrap();
     let mut net = pair(1, config);
     net.drop_all("INIT");
@@ -103,8 +103,8 @@ fn s5_1_r12_t1_init_and_t1_cookie_back_off_up_to_rto_max() {
     assert_eq!(net.times(0, "INIT")[..5], [0, 2000, 6000, 11_000, 16_000]);
 }
 
-/// Each retransmission of a chunk, and the network that it goes to, when the application has named
-/// two addresses of the peer.
+/// Time and network of each transmission of a chunk, when the application has given two addresses
+/// of the peer.
 fn attempts(chunk: &'static str) -> Vec<(u64, u8)> {
     let mut net = pair(2, Config::rfc9260());
     net.drop_all(chunk);
@@ -141,7 +141,7 @@ fn s5_1_r15_r16_r17_an_association_that_cannot_be_is_aborted_with_its_cause_and_
         assert_eq!((answers[0].chunks[0].name.as_str(), answers[0].tag), ("ABORT", tag));
         answers[0].causes()
     };
-    // No room for another association: INIT, and COOKIE ECHO.
+    // There is no room for another association: an INIT and a COOKIE ECHO are refused.
     let mut net = Setup { max_associations: 1, ..Setup::default() }.build();
     let mut late = Hand { ip: v4(0, 50), tag: 50, ..Hand::new(1) };
     let answers = late.init(&mut net, &|_| {});
@@ -176,7 +176,7 @@ fn s5_1_r18_r19_the_first_data_chunk_is_acknowledged_at_once_and_others_later() 
     assert!(sack.has("SACK 4") && sack.at.since(from) <= MS(200));
 }
 
-/// What was acknowledged before the initial TSN is old, and what begins there is not.
+/// Data before the initial TSN counts as acknowledged; data from it on does not.
 #[test]
 fn s5_1_r20_the_cumulative_tsn_ack_point_begins_before_the_initial_tsn() {
     for called in [false, true] {
@@ -239,7 +239,7 @@ fn s5_1_1_r4_streams_are_numbered_from_0_to_the_agreed_number_less_1() {
     net.run(S(1));
     let got = |h: usize| net.hosts[h].received.iter().map(|r| r.stream.0).collect::<Vec<_>>();
     assert_eq!((got(0), got(1)), (vec![0, 9], vec![0, 29]));
-    // DATA on a stream beyond is not delivered.
+    // DATA on a higher stream is not delivered.
     let mut net = pair(1, streams(20, 30));
     let hand = Hand::new(1).open(&mut net);
     let mut chunk = hand.chunk(1, b"x");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The hand lists these addresses in its INIT; all of them are silent.
+/// The peer lists these addresses in its INIT, and does not answer on them.
 fn listing(addresses: &[IpAddr]) -> (Net, Hand) {
     let mut net = pair(1, Config::rfc9260());
     let mut hand = Hand::new(1);
@@ -22,7 +22,7 @@ fn s5_4_r1_one_unconfirmed_address_is_probed_at_a_time() {
     net.run(S(30));
     let probes = net.sent_with(1, "HEARTBEAT");
     let probes: Vec<&Sent> = probes.iter().filter(|p| p.to.ip() != hand.ip).collect();
-    // One in each RTO, which is a second at first.
+    // One probe per RTO, which is initially one second.
     for (i, probe) in probes.iter().enumerate() {
         let within = probes[i..].iter().filter(|p| p.at.since(probe.at) < S(1)).count();
         assert_eq!(within, 1, "at {}", probe.at);
@@ -36,7 +36,7 @@ fn s5_4_r2_an_unconfirmed_address_gets_heartbeats_alone() {
     let silent = Hand { ip: v4(1, 5), ..Hand::new(1) };
     let (mut net, hand) = listing(&[silent.ip]);
     let silent = Hand { ip: silent.ip, ..hand.clone() };
-    // What asks for an answer comes from the unconfirmed address.
+    // Chunks that request an answer arrive from the unconfirmed address.
     silent.data(&mut net, 1);
     silent.data(&mut net, 2);
     silent.say(&mut net, &|w| w.typed_chunk(0xc7, 0, b"unknown").unwrap());
@@ -57,7 +57,8 @@ fn s5_4_r2_an_unconfirmed_address_gets_heartbeats_alone() {
     }
 }
 
-/// The COOKIE ECHO comes from another address than the INIT, to which the INIT ACK went.
+/// The COOKIE ECHO arrives from another address than the INIT; the INIT ACK was sent to the INIT's
+/// source.
 #[test]
 fn s5_4_r3_a_cookie_ack_to_an_unconfirmed_address_has_a_heartbeat_with_it() {
     let mut net = pair(1, Config::rfc9260());
@@ -79,8 +80,8 @@ fn s5_4_r3_a_cookie_ack_to_an_unconfirmed_address_has_a_heartbeat_with_it() {
     }
 }
 
-/// The INIT ACK lists an address that the upper layer has not named; T1-cookie expires again and
-/// again.
+/// The INIT ACK lists an address that the upper layer has not given; T1-cookie expires several
+/// times.
 fn echoes_with(cookie: usize) -> Vec<Sent> {
     let (mut net, hand) = calling();
     let cookie = payload(1, cookie);

@@ -1,10 +1,10 @@
-//! Section 5.2.4: a COOKIE ECHO where there is an association.
+//! Section 5.2.4: a COOKIE ECHO when an association exists.
 
 use super::*;
 
 const NEW: u32 = 0x7777_1234;
 
-/// The hand begins anew: it has a cookie with new tags.
+/// The peer restarts: it gets a cookie with new tags.
 fn again(net: &mut Net, hand: &Hand) -> Hand {
     let mut again = Hand { tag: NEW, tsn: 5000, ..hand.clone() };
     let answers = again.init(net, &|_| {});
@@ -26,7 +26,7 @@ fn s5_2_4_r1_r2_a_stale_cookie_with_other_tags_is_discarded_and_reported() {
     works(&mut net, &hand, 1);
 }
 
-/// Tags that do not match, with tie tags of another incarnation.
+/// The tags do not match, and the tie tags are of another incarnation.
 #[test]
 fn s5_2_4_r3_a_cookie_that_matches_no_case_is_silently_discarded() {
     let (mut net, hand) = opened();
@@ -109,7 +109,7 @@ fn s5_2_4_r7_the_peers_tag_of_a_collision_is_that_of_the_cookie() {
     }
 }
 
-/// Action C: the cookie is of an earlier attempt, when the host had another tag.
+/// Action C: the cookie is from an earlier attempt, when the host had another tag.
 #[test]
 fn s5_2_4_r8_r9_a_late_cookie_with_the_same_peers_tag_changes_nothing() {
     let mut net = pair(1, Config::rfc9260());
@@ -141,7 +141,7 @@ fn s5_2_4_r10_r11_a_cookie_with_both_tags_establishes_and_is_acknowledged() {
     assert!(net.a(0).is_established());
     net.run(S(10));
     assert!(net.sent_since(0, mark).iter().all(|p| !p.has("COOKIE ECHO")), "T1-cookie was stopped");
-    // In ESTABLISHED it is acknowledged again, and nothing else happens.
+    // In ESTABLISHED it is acknowledged again, without another effect.
     assert!(same.echo(&mut net)[0].has("COOKIE ACK"));
     assert_eq!(net.events(0, |e| matches!(e, Event::Established { .. })).len(), 1);
     works(&mut net, &hand, 1);

@@ -1,9 +1,9 @@
-//! Sections 5.2.1 to 5.2.3, 5.2.5 and 5.2.6: INIT, INIT ACK, COOKIE ACK and Stale Cookie where they
-//! are not expected.
+//! Sections 5.2.1 to 5.2.3, 5.2.5 and 5.2.6: unexpected INIT, INIT ACK, COOKIE ACK and Stale
+//! Cookie.
 
 use super::*;
 
-/// A host that calls a hand with the addresses `hand.ip` and 10.0.0.77.
+/// A host that has sent an INIT to a hand-built peer with the addresses `hand.ip` and 10.0.0.76.
 fn calling_two() -> (Net, Hand) {
     let mut net = pair(1, Config::rfc9260());
     let mut hand = Hand::new(0);
@@ -24,7 +24,7 @@ fn s5_2_1_r1_r10_an_init_in_cookie_wait_is_answered_with_the_parameters_of_the_o
     cookie_of(&answers[0]);
 }
 
-/// An attacker names the address that was called as one of its own.
+/// An attacker lists the address to which the INIT was sent as one of its own.
 #[test]
 fn s5_2_1_r2_r3_the_init_ack_goes_only_to_an_address_of_the_upper_layer() {
     let (mut net, hand) = calling();
@@ -35,7 +35,7 @@ fn s5_2_1_r2_r3_the_init_ack_goes_only_to_an_address_of_the_upper_layer() {
     let acks: Vec<Sent> =
         net.sent_since(0, mark).into_iter().filter(|p| p.has("INIT ACK")).collect();
     assert!(acks.iter().all(|p| p.to.ip() == hand.ip), "{}", net.tail(5));
-    // The attempt goes on undisturbed.
+    // The attempt is not disturbed.
     assert_eq!(texts(&hand.init_ack(&mut net)), ["COOKIE ECHO"]);
     hand.say(&mut net, &|w| w.cookie_ack().unwrap());
     assert!(net.a(0).is_established());
@@ -48,7 +48,7 @@ fn s5_2_1_r4_r5_the_init_ack_goes_to_the_source_of_the_init() {
     for ip in [hand.ip, v4(0, 76)] {
         let peer = Hand { ip, tag: 77, ..hand.clone() };
         let mark = net.log.len();
-        // Its own address is reported in it, be it as the source or in the list.
+        // The source of the INIT is one of the two addresses that the application has given.
         peer.init(&mut net, &|_| {});
         let acks = net.sent_since(0, mark);
         assert_eq!((texts(&acks), acks[0].to.ip()), (vec!["INIT ACK".to_owned()], ip));
@@ -91,7 +91,7 @@ fn s5_2_1_r11_an_init_in_cookie_wait_changes_nothing() {
     works(&mut net, &hand, 1);
 }
 
-/// The cookies for the same INIT at the same time differ in the tie tags alone, and in the MAC.
+/// The cookies for the same INIT at the same time differ only in the tie tags and in the MAC.
 #[test]
 fn s5_2_1_r12_the_cookie_of_cookie_echoed_has_tie_tags() {
     let cookie = |(mut net, hand): (Net, Hand)| {
@@ -107,7 +107,7 @@ fn s5_2_1_r12_the_cookie_of_cookie_echoed_has_tie_tags() {
     assert!(differ.iter().all(|at| wait[*at] == 0));
 }
 
-/// An association of a hand's in each state of 5.2.2.
+/// An association of a hand-built peer in each state of 5.2.2.
 fn states() -> Vec<(&'static str, Net, Hand)> {
     let mut list = vec![("ESTABLISHED", opened())];
     for name in ["SHUTDOWN-PENDING", "SHUTDOWN-SENT", "SHUTDOWN-RECEIVED"] {
@@ -161,7 +161,7 @@ fn s5_2_2_r2_r3_an_unexpected_init_with_new_addresses_is_aborted() {
     }
 }
 
-/// Also where no more paths are possible, and from an address that the association does not know.
+/// Also if no more paths are possible, and from an address that the association does not know.
 #[test]
 fn s5_2_2_r2_new_addresses_are_refused_when_all_paths_are_taken() {
     let config = Config::builder().max_paths(1).build().unwrap();
@@ -189,7 +189,7 @@ fn s5_2_2_r4_the_cookie_for_an_unexpected_init_has_the_tie_tags_of_the_associati
     }
 }
 
-/// The endpoint's own configuration has changed since, in effect: the association has another one.
+/// The association's configuration differs from the endpoint's, as if that had been changed since.
 #[test]
 fn s5_2_2_r7_other_parameters_are_those_of_the_association() {
     let mut net = pair(1, Config::rfc9260());
@@ -223,7 +223,7 @@ fn s5_2_2_r8_an_unexpected_init_changes_nothing() {
         }
         assert_eq!((remotes(&net, 1), net.closed(1)), (paths, None), "{name}");
         assert!(!net.saw(1, &Event::Restarted));
-        // The shutdown that was under way is completed, with the tags of the association.
+        // The shutdown in progress is completed, with the tags of the association.
         let mark = net.log.len();
         match name {
             "ESTABLISHED" => works(&mut net, &hand, 1),
@@ -242,8 +242,8 @@ fn s5_2_2_r8_an_unexpected_init_changes_nothing() {
     }
 }
 
-/// Two INITs came when there was no association. Tie tags would make the cookie of the second a
-/// restart of the association that the first one led to.
+/// Both INITs are received when there is no association. With tie tags, the second one's cookie
+/// would restart the association that the first one's cookie has established.
 #[test]
 fn s5_2_2_r9_the_tie_tags_are_0_where_there_was_no_association() {
     let mut net = pair(1, Config::rfc9260());

@@ -5,25 +5,26 @@ use crate::common::*;
 use polypath_proto::wire::Data;
 use polypath_proto::*;
 
-/// The SACKs among these packets.
+/// The SACKs in these packets.
 fn sacks(packets: &[Sent]) -> Vec<SackSeen> {
     packets.iter().filter_map(Sent::sack).collect()
 }
 
-/// Chunk `n` with 1000 bytes; the SACKs that answer it at once.
+/// Sends chunk `n` with 1000 bytes; returns the SACKs sent at once.
 fn kilobyte(net: &mut Net, hand: &Hand, n: u32) -> Vec<SackSeen> {
     let chunk = hand.chunk(n, &[7; 1000]);
     sacks(&hand.say(net, &|w| w.data(&chunk).unwrap()))
 }
 
-/// The next SACKs within SACK.Delay.
+/// The SACKs sent within SACK.Delay.
 fn later(net: &mut Net) -> Vec<SackSeen> {
     let mark = net.log.len();
     net.run(MS(201));
     sacks(&net.sent_since(1, mark))
 }
 
-/// Chunks from `first` on until the receiver announces no window; the chunk that closed it.
+/// Sends chunks from `first` on until the receiver announces a closed window; returns the last
+/// chunk.
 fn close_window(net: &mut Net, hand: &Hand, first: u32) -> u32 {
     for n in first.. {
         let mut answers = kilobyte(net, hand, n);
@@ -43,13 +44,13 @@ fn s6_2_r1_each_valid_chunk_is_acknowledged() {
         answers.extend(later(&mut net));
         assert_eq!(answers.last().unwrap().cumulative, n);
     }
-    // Out of sequence, and a duplicate.
+    // Out of order, and a duplicate.
     assert_eq!(kilobyte(&mut net, &hand, 12)[0].gaps, [(3, 3)]);
     assert_eq!(kilobyte(&mut net, &hand, 12)[0].duplicates, [12]);
 }
 
-/// A window that is too small for a packet is announced as none (6.2/6); what the window before it allowed may
-/// still be on its way, and is taken as long as it fits. This buffer is full.
+/// A window that is too small for a packet is announced as closed (6.2/6); data that the previous
+/// window allowed may still be in flight, and is accepted as long as it fits. This buffer is full.
 #[test]
 fn s6_2_r2_r4_r5_new_data_beyond_a_closed_window_is_dropped() {
     let (mut net, hand) = small_receiver(8000);
@@ -68,7 +69,8 @@ fn s6_2_r6_small_windows_are_announced_as_none() {
     let (mut net, hand) = small_receiver(16_000);
     let mut n = 0;
     let mut windows = Vec::new();
-    // The application takes 100 bytes now and then; the peer fills what is announced.
+    // The application reads one message of 100 bytes at a time; the peer fills the announced
+    // window.
     let text = [3; 100];
     let mut rwnd = 16_000;
     for _ in 0..400 {
@@ -83,7 +85,7 @@ fn s6_2_r6_small_windows_are_announced_as_none() {
         net.settle();
         net.run(MS(201));
         windows = sacks(&net.sent(1)).iter().map(|s| s.rwnd).collect();
-        // A window that is announced anew is filled; the one that was filled is not filled again.
+        // A newly announced window is filled; one that was filled before is not filled again.
         rwnd = sacks(&net.sent_since(1, mark)).last().map_or(0, |s| s.rwnd);
     }
     // RFC 1122 4.2.3.3: the smaller of half the buffer and the maximum segment size.
@@ -98,7 +100,7 @@ fn s6_2_r7_r8_r9_a_sack_for_every_second_packet_or_after_200_ms() {
         assert!(kilobyte(&mut net, &hand, n).is_empty(), "the first packet waits");
         assert_eq!(kilobyte(&mut net, &hand, n + 1)[0].cumulative, n + 1);
     }
-    // Packets count, not chunks.
+    // Packets are counted, not chunks.
     let chunks: Vec<Data<'_>> = (7..=10).map(|n| hand.chunk(n, b"x")).collect();
     assert!(hand.say(&mut net, &|w| chunks.iter().for_each(|c| w.data(c).unwrap())).is_empty());
     let (start, mark) = (net.now, net.log.len());
@@ -110,7 +112,8 @@ fn s6_2_r7_r8_r9_a_sack_for_every_second_packet_or_after_200_ms() {
 #[test]
 fn s6_2_r10_one_sack_at_most_for_each_packet() {
     let (mut net, hand) = receiver(quiet());
-    // New, missing, twice, with the I bit: whatever asks for a SACK, a packet gets one.
+    // New, missing and repeated chunks with the I bit: a packet gets one SACK, whatever the reasons
+    // for it.
     let numbers = [1, 3, 3, 2, 9, 7, 7, 8, 4];
     let chunks = numbers.map(|n| Data { immediate: true, ..hand.chunk(n, b"x") });
     let answers = hand.say(&mut net, &|w| chunks.iter().for_each(|c| w.data(c).unwrap()));
@@ -174,7 +177,7 @@ fn s6_2_r15_only_after_a_shutdown_request_may_a_shutdown_acknowledge() {
     net.run(MS(201));
     assert!(net.sent(1).iter().any(|p| p.has("SACK 1")) && net.times(1, "SHUTDOWN").is_empty());
     net.shutdown(1);
-    // SHUTDOWN-PENDING: no SHUTDOWN leaves while chunk 1 is outstanding.
+    // SHUTDOWN-PENDING: no SHUTDOWN is sent while chunk 1 is outstanding.
     hand.data(&mut net, 2);
     net.run(MS(201));
     assert!(net.sent(1).iter().any(|p| p.has("SACK 2")) && net.times(1, "SHUTDOWN").is_empty());
@@ -267,7 +270,7 @@ fn s6_2_r25_a_sack_holds_the_current_window() {
         let mut answers = kilobyte(&mut net, &hand, n);
         answers.extend(later(&mut net));
         held += 1000;
-        // A header may be charged for each chunk.
+        // The receiver may count a header for each chunk.
         let rwnd = answers.last().unwrap().rwnd;
         assert!((100_000 - held - 24 * n..=100_000 - held).contains(&rwnd), "{rwnd}");
         if n == 10 {
@@ -294,7 +297,7 @@ fn s6_2_r27_r28_dropped_data_is_neither_reported_nor_charged() {
     let (mut net, hand) = small_receiver(8000);
     let last = close_window(&mut net, &hand, 3);
     let after = kilobyte(&mut net, &hand, 1).pop().unwrap();
-    // Room was made for 1: whatever was dropped for it is not reported.
+    // Data that was dropped to make room for chunk 1 is not reported.
     let reported: Vec<u32> = after
         .gaps
         .iter()
@@ -306,7 +309,7 @@ fn s6_2_r27_r28_dropped_data_is_neither_reported_nor_charged() {
     hand.data(&mut net, 2);
     let got = 1 + net.read(1).len() as u32;
     assert_eq!(got, 2 + reported.len() as u32, "what is reported, and nothing else, is held");
-    // Received again, it is reported again; with nothing held, the window is whole.
+    // Received again, it is reported again; when nothing is held, the window is fully open.
     for n in got + 1..=last {
         kilobyte(&mut net, &hand, n);
     }
@@ -330,7 +333,7 @@ fn s6_2_r31_data_without_user_data_is_aborted() {
 fn s6_2_r32_no_data_chunk_without_user_data_is_sent() {
     let mut flow = Flow::new(quiet());
     assert_eq!(flow.net.send(1, 0, payload(1, 0)), Err(SendError::Empty));
-    // Messages that end where a packet does leave no empty fragment.
+    // Messages that end with a packet leave no empty fragment.
     for len in [FULL, 2 * FULL, 3 * FULL] {
         flow.give(1, len);
         let sent = flow.net.sent(1).iter().flat_map(Sent::data).collect::<Vec<_>>();
@@ -346,14 +349,14 @@ fn s6_2_1_r1_the_peers_window_is_followed() {
     let rwnd = |flow: &Flow| flow.net.a(1).peer_rwnd();
     assert_eq!(rwnd(&flow), 50_000, "A: as in the INIT");
     flow.give(3, 1000);
-    // B: less what is sent; a header may be charged for each chunk.
+    // B: subtract the sent data; a header may be counted for each chunk.
     assert!((50_000 - 3 * 1016..=47_000).contains(&rwnd(&flow)), "{}", rwnd(&flow));
     flow.sack_rwnd(1, 30_000);
     assert!((30_000 - 2 * 1016..=28_000).contains(&rwnd(&flow)), "D ii: less what is outstanding");
     let before = rwnd(&flow);
     assert_eq!(flow.sack_rwnd(0, 5), NONE);
     assert_eq!(rwnd(&flow), before, "D i: an older SACK is dropped");
-    // C: the chunks marked by T3 are added, and subtracted when they leave again.
+    // C: chunks marked by T3-rtx are added, and subtracted when they are sent again.
     let rto = flow.path().rto.as_millis() as u64;
     assert_eq!(flow.wait(rto + 1), [[2]]);
     assert!((before..=30_000).contains(&rwnd(&flow)));
@@ -387,7 +390,7 @@ fn s6_2_r3_a_closed_window_makes_room_for_what_is_missing() {
     let (mut net, hand) = small_receiver(8000);
     let last = close_window(&mut net, &hand, 2);
     assert_eq!(sacks(&net.sent(1)).last().unwrap().gaps, [(2, last as u16)]);
-    // 1 is below the largest TSN received: the largest held for reordering goes.
+    // Chunk 1 is below the largest TSN received: the largest one held for reordering is dropped.
     let answer = kilobyte(&mut net, &hand, 1).pop().unwrap();
     assert!((1..last).contains(&answer.cumulative) && answer.cumulative >= last - 1, "{answer:?}");
     assert_eq!(answer.gaps, []);

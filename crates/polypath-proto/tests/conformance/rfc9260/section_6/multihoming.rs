@@ -61,7 +61,7 @@ fn s6_4_r3_sacks_for_one_source_go_to_one_destination() {
 #[test]
 fn s6_4_r4_timed_out_data_goes_to_another_active_path() {
     let mut net = three_paths();
-    // Path 1 has failed before.
+    // Path 1 has failed already.
     net.cuts.insert(1);
     for _ in 0..6 {
         let now = net.now;
@@ -96,7 +96,7 @@ fn s6_4_1_r1_data_leaves_an_inactive_primary() {
     net.cuts.insert(0);
     net.send(0, 0, payload(1, 5000)).unwrap();
     net.drive_until(S(200), |net| {
-        // Data keeps the path busy until it is given up.
+        // Data keeps the path busy until the path is inactive.
         net.path(0, 0).state == PathState::Inactive || net.a(0).buffered() == 0
     });
     while net.path(0, 0).state != PathState::Inactive {
@@ -108,7 +108,7 @@ fn s6_4_1_r1_data_leaves_an_inactive_primary() {
     net.run(MS(100));
     let data: Vec<Sent> = net.sent_since(0, mark).into_iter().filter(|p| p.has("DATA")).collect();
     assert!(data.len() == 1 && data[0].net() != 0, "at once, to an active path");
-    // So if the application asks for the path that has failed.
+    // The same if the application selects the failed path.
     let now = net.now;
     let _ = net.am(0).set_primary(now, PathId(0));
     net.send(0, 0, payload(3, 100)).unwrap();

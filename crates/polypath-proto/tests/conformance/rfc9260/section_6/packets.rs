@@ -5,7 +5,7 @@ use crate::common::*;
 use polypath_proto::wire::Data;
 use polypath_proto::*;
 
-/// CRC32c, bit by bit (RFC 9260 Appendix A), of a packet whose checksum field counts as 0.
+/// CRC32c, bit by bit (RFC 9260 Appendix A), of a packet with zeros as its checksum field.
 fn crc32c(packet: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for (at, byte) in packet.iter().enumerate() {
@@ -56,7 +56,7 @@ fn s6_8_r3_r4_a_packet_with_a_wrong_checksum_is_discarded_silently() {
         bad[bit / 8] ^= 1 << (bit % 8);
         assert!(hand.raw(&mut net, &bad).is_empty(), "bit {bit}");
     }
-    // Neither 0 nor the checksum of the other byte order.
+    // Neither 0 nor the checksum in the other byte order is accepted.
     for field in [[0; 4], crc32c(&good).to_be_bytes()] {
         let mut bad = good.clone();
         bad[8..12].copy_from_slice(&field);
@@ -130,7 +130,7 @@ fn s6_9_r6_fragments_that_became_too_large_are_left_to_ip() {
     limit.set(1300);
     net.send(0, 0, payload(1, 20_000)).unwrap();
     net.drive_until(S(100), |net| net.a(0).buffered() == 0);
-    // Cut for 1500 bytes, they cannot be cut again.
+    // Fragments for 1500 bytes cannot be fragmented again.
     let large: Vec<Sent> =
         net.sent_with(0, "DATA").into_iter().filter(|p| p.bytes.len() > 1280).collect();
     let through: Vec<&Sent> = large.iter().filter(|p| p.delivered).collect();
@@ -144,7 +144,7 @@ fn s6_9_r8_a_sack_beside_data_stays_within_the_packet() {
     let (mut net, hand) = receiver(quiet());
     let mut n = 0;
     for len in FULL - 60..=FULL + 4 {
-        // A gap grows, and each SACK with it.
+        // The number of gaps grows, and each SACK with it.
         n += 2;
         hand.data(&mut net, n);
         let mark = net.log.len();
@@ -223,7 +223,7 @@ fn s6_10_r3_r4_control_chunks_first_and_data_in_order() {
         net.send(1, 0, payload(1, 2000 - len)).unwrap();
         let now = net.now;
         net.am(0).request_heartbeat(now, PathId(0)).unwrap();
-        // A SACK waits at the other side when it sends next.
+        // A SACK is delayed at the other side when it sends next.
         net.run(MS(51));
         let now = net.now;
         for stream in 1..5 {
@@ -268,7 +268,7 @@ fn s6_10_r5_no_partial_chunk_is_sent() {
 
 #[test]
 fn s6_10_r6_chunks_are_processed_in_their_order() {
-    // DATA before the ABORT is delivered, DATA behind it is not.
+    // DATA before the ABORT is delivered, DATA after it is not.
     let (mut net, hand) = receiver(quiet());
     let (one, two) = (hand.chunk(1, b"before"), hand.chunk(2, b"behind"));
     hand.say(&mut net, &|w| {
@@ -277,7 +277,7 @@ fn s6_10_r6_chunks_are_processed_in_their_order() {
         w.data(&two).unwrap();
     });
     assert_eq!(net.read(1).len() + net.hosts[1].received.len(), 1);
-    // COOKIE ACK before a SACK: the data that left with the COOKIE ECHO is acknowledged.
+    // COOKIE ACK before a SACK: data sent with the COOKIE ECHO is acknowledged.
     let (mut net, hand) = State::Established.reach();
     let answers = hand.say(&mut net, &|w| {
         w.heartbeat(b"first").unwrap();

@@ -4,7 +4,7 @@ use super::super::setup::{FULL, Flow, NONE, PMDCS, quiet};
 use crate::common::*;
 use polypath_proto::*;
 
-/// A sender whose peer has closed its window, to `rwnd` bytes, with everything acknowledged: chunks 1
+/// A sender whose peer has closed its window to `rwnd` bytes and acknowledged everything: chunks 1
 /// to 3 have been sent, and others wait.
 fn closed_window(rwnd: u32) -> Flow {
     let mut flow = Flow::new(quiet());
@@ -13,8 +13,8 @@ fn closed_window(rwnd: u32) -> Flow {
     flow
 }
 
-/// Answers each probe of the closed window with a SACK that takes nothing; when the probes left, in
-/// milliseconds since the window closed.
+/// Answers each probe of the closed window with a SACK that does not acknowledge it; returns the
+/// times of the probes, in milliseconds since the window closed.
 fn probes(flow: &mut Flow, rwnd: u32, count: usize) -> Vec<u64> {
     let (start, mut seen) = (flow.net.now, flow.net.log.len());
     let mut times = Vec::new();
@@ -118,7 +118,7 @@ fn s6_1_r14_r15_a_burst_is_limited_and_leaves_cwnd_alone() {
         let sent = flow.give(40, FULL);
         assert_eq!(sent.len(), max_burst as usize);
         assert_eq!(flow.cwnd(), 32);
-        // What the SACK takes out of flight, and a burst.
+        // The data that the SACK acknowledges, and a burst.
         let sent = flow.sack(1, &[]).len() as u32;
         assert!((1..=max_burst + 1).contains(&sent), "{sent}");
         assert_eq!(flow.cwnd(), 32, "it was not in full use");
@@ -131,7 +131,7 @@ fn s6_1_r16_a_waiting_sack_travels_with_data() {
     assert!(hand.data(&mut net, 1).is_empty());
     net.send(1, 0, payload(1, 1000)).unwrap();
     assert_eq!(net.log.last().unwrap().text(), "SACK 1 + DATA 1");
-    // A packet that is full without it cannot take it.
+    // A packet that is full without the SACK has no room for it.
     assert!(hand.data(&mut net, 2).is_empty());
     let mark = net.log.len();
     net.send(1, 0, payload(1, 10 * FULL)).unwrap();
@@ -188,7 +188,8 @@ fn s6_1_r21_the_timer_runs_for_the_rto_after_its_doubling() {
     assert_eq!(flow.times(), [0, 1000, 3000, 7000, 15_000]);
 }
 
-/// Every chunk has a byte at least, so that the send buffer bounds the number of TSNs in the window.
+/// Every chunk has at least one byte, so that the send buffer limits the number of TSNs in the
+/// window.
 #[test]
 fn s6_1_r22_the_send_window_stays_within_half_of_the_tsns() {
     let refused = Config::builder().send_buffer(1 << 31).build().unwrap_err();

@@ -5,12 +5,12 @@ use crate::common::*;
 use polypath_proto::wire::Data;
 use polypath_proto::*;
 
-/// Chunk `n`: a whole message with this number of the stream.
+/// Chunk `n`: a whole message with this stream sequence number.
 fn message(hand: &Hand, n: u32, stream: u16, ssn: u16) -> Data<'static> {
     Data { stream: StreamId(stream), ssn: Ssn(ssn), ..hand.chunk(n, b"") }
 }
 
-/// The payloads that the application has got, as text.
+/// The payloads that the application has received, as text.
 fn got(net: &Net) -> Vec<String> {
     let text = |r: &Received| String::from_utf8(r.payload.to_vec()).unwrap();
     net.hosts[1].received.iter().map(text).collect()
@@ -19,7 +19,8 @@ fn got(net: &Net) -> Vec<String> {
 #[test]
 fn s6_5_r1_no_data_is_sent_on_streams_that_the_peer_lacks() {
     let mut net = pair(1, quiet().outbound_streams(10).build().unwrap());
-    // The peer takes four; five was asked for before this was known.
+    // The peer accepts four streams; messages on higher ones were given to `send` before this was
+    // known.
     let hand = Hand { streams: (64, 4), ..Hand::new(0) }.be_called(&mut net);
     for stream in [0, 3, 4, 9] {
         net.send(0, stream, payload(1, 100)).unwrap();
@@ -93,7 +94,7 @@ fn s6_6_r1_r2_a_stream_is_delivered_in_order() {
         hand.say(&mut net, &|w| w.data(&chunk).unwrap());
         assert_eq!(got(&net), after);
     }
-    // TSNs in sequence do not help a message whose predecessor has not come.
+    // TSNs in sequence do not help a message whose predecessor is missing.
     let chunk = Data { payload: b"g", ..message(&hand, 6, 3, 6) };
     hand.say(&mut net, &|w| w.data(&chunk).unwrap());
     assert_eq!(got(&net).len(), 5);
@@ -152,7 +153,7 @@ fn s6_7_r3_what_is_acknowledged_leaves_the_queue() {
 fn s6_7_r4_r5_missing_reports_are_counted_for_each_chunk() {
     let mut flow = Flow::new(quiet().initial_cwnd(12).max_burst(12));
     flow.give(12, FULL);
-    // 1 and 4 are missing; 4 is below the highest TSN one SACK later.
+    // 1 and 4 are missing; 4 is below the highest TSN reported one SACK later.
     assert_eq!(flow.sack(0, &[(2, 3)]), NONE);
     assert_eq!(flow.sack(0, &[(2, 3), (5, 5)]), NONE);
     assert_eq!(flow.sack(0, &[(2, 3), (5, 6)]), [[1]], "the third report for 1");

@@ -41,7 +41,7 @@ fn s6_3_1_r4_a_retransmitted_chunk_is_not_measured() {
     flow.wait(50);
     flow.sack(1, &[]);
     assert_eq!((samples(&flow), flow.path().srtt), (0, None));
-    // So with a fast retransmission.
+    // The same with a fast retransmission.
     let mut flow = Flow::new(quiet().initial_cwnd(10).max_burst(10));
     flow.give(4, FULL);
     flow.wait(50);
@@ -63,7 +63,7 @@ fn s6_3_1_r5_nothing_is_measured_across_a_retransmission() {
     flow.wait(100);
     flow.sack(2, &[]);
     assert_eq!((samples(&flow), flow.give(1, FULL)), (2, vec![vec![7]]));
-    // 7 is timed; then 3, which was sent before it, is found lost.
+    // The RTT of 7 is being measured; then 3, which was sent before it, is found lost.
     let sent: Vec<_> = (2..=4).flat_map(|last| flow.sack(2, &[(2, last)])).collect();
     assert_eq!(sent, [[3]]);
     flow.wait(100);
@@ -71,7 +71,7 @@ fn s6_3_1_r5_nothing_is_measured_across_a_retransmission() {
     assert_eq!(samples(&flow), 2);
 }
 
-/// Two paths; the RTO of path 1 is 600 ms by a HEARTBEAT, that of path 0 is RTO.Initial.
+/// Two paths: the RTO of path 1 is 600 ms because of a HEARTBEAT, that of path 0 is RTO.Initial.
 #[test]
 fn s6_3_3_r1_the_timer_takes_the_rto_of_the_path_of_the_retransmission() {
     let config = quiet().rto_min(MS(100)).build().unwrap();
