@@ -28,7 +28,9 @@
 //!     let mut quiet = true;
 //!     while let Some((_, datagram)) = here.poll_transmit() {
 //!         quiet = false;
-//!         there.handle_datagram(now, back, &datagram, &mut |_, packet: &[u8]| received = packet.to_vec());
+//!         there.handle_datagram(now, back, &datagram, &mut |_, packet: &[u8]| {
+//!             received = packet.to_vec();
+//!         });
 //!     }
 //!     while let Some((_, datagram)) = there.poll_transmit() {
 //!         quiet = false;

@@ -25,7 +25,8 @@
 //! let ip = |s: &str| s.parse::<std::net::IpAddr>().unwrap();
 //! let config = |addr| EndpointConfig::new(9260, vec![ip(addr)], Encapsulation::RawIp);
 //! let mut a = Endpoint::new(config("10.0.0.1"), Seed::from_u64(1));
-//! let mut b = Endpoint::new(EndpointConfig { listen: true, ..config("10.0.0.2") }, Seed::from_u64(2));
+//! let listening = EndpointConfig { listen: true, ..config("10.0.0.2") };
+//! let mut b = Endpoint::new(listening, Seed::from_u64(2));
 //!
 //! let now = Time::ZERO;
 //! let remote = Remote { address: "10.0.0.2:0".parse().unwrap(), local: None };
