@@ -11,9 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.program import wait_until
-
 from interop import xstate
+from support.program import wait_until
 
 #: Maximum number of starts of a guest that exits at once.
 BOOTS = 3
@@ -42,9 +41,11 @@ class Guest:
         # The kernel's command line cannot quote spaces in names, and the folder may be mounted without
         # execution.
         init = shutil.copy(INIT, folder / "init.sh")
-        words = [*host.inside, sys.executable, xstate.__file__, "linux.uml", "mem=192M", f"umid={host.name}", f"uml_dir={folder}/",
+        words = [*host.inside, sys.executable, xstate.__file__, "linux.uml", "mem=192M",
+                 f"umid={host.name}", f"uml_dir={folder}/",
                  "rootfstype=hostfs", "root=/dev/root", "rootflags=/", "ro", "init=/bin/sh",
-                 "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet", xstate.ENVIRONMENT, *devices, "--", init]
+                 "con=null", "ssl=null", "ssl0=fd:0,fd:1", "quiet",
+                 xstate.ENVIRONMENT, *devices, "--", init]
         for attempt in range(1, BOOTS + 1):
             self.boot(words)
             # Occasionally user-mode Linux aborts before it has printed anything.

@@ -6,7 +6,7 @@
 //! does not change the draws of any other component.
 //!
 //! The derivation is fixed, because reproducible runs depend on it: FNV-1a (64 bit) over the name,
-//! xor the root seed, one output of SplitMix64 from there ([`derive`]); then four outputs of
+//! xor the root seed, one output of SplitMix64 from there ([`derive()`]); then four outputs of
 //! SplitMix64 from that value fill the state and the stream selector of a PCG64 (XSL RR 128/64).
 
 use rand_core::Rng;

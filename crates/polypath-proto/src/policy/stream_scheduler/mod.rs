@@ -61,7 +61,7 @@ pub struct Left {
 
 /// Decides which stream's message is sent next.
 pub trait StreamScheduler: fmt::Debug + Send {
-/// A message was queued.
+    /// A message was queued.
     fn queued(&mut self, message: &Waiting);
 
     /// A chunk was sent, or a message was dropped.
