@@ -185,7 +185,12 @@ pub struct Layer {
     max_connections: usize,
     fingerprint: Fingerprint,
     baker: Baker,
-    /// Arbitrary `Instant` for [`Time::ZERO`]: `dimpl` takes `Instant`s.
+    /// [`Time::ZERO`] as an `Instant`, which is what `dimpl` takes.
+    ///
+    /// `dimpl` reads the clock by itself once in a process, and only for DTLS 1.2: the random
+    /// numbers of its hellos begin with the date (RFC 5246 7.4.1.2). It converts an `Instant` to a
+    /// date by a pair of an `Instant` and a `SystemTime` in a static (`time_tricks.rs`), which no
+    /// option sets.
     origin: Instant,
     slots: Slots,
     outgoing: VecDeque<(FourTuple, Vec<u8>)>,
@@ -203,7 +208,10 @@ impl fmt::Debug for Layer {
 
 impl Layer {
     /// Creates a layer without connections; `secret` is the key of its cookies.
-    pub fn new(options: Options, secret: &[u8; 32]) -> Self {
+    ///
+    /// `origin` is [`Time::ZERO`] as an [`Instant`]: the layer reads no clock, and the DTLS library
+    /// computes with `Instant`s.
+    pub fn new(options: Options, secret: &[u8; 32], origin: Instant) -> Self {
         let mut config = Config::builder()
             .with_crypto_provider(crypto::provider())
             .mtu(HANDSHAKE_DATAGRAM)
@@ -228,7 +236,7 @@ impl Layer {
             max_connections: options.max_connections,
             fingerprint,
             baker: Baker::new(secret),
-            origin: Instant::now(),
+            origin,
             slots: Slots::default(),
             outgoing: VecDeque::new(),
             events: VecDeque::new(),

@@ -13,10 +13,14 @@
 //! `docs/security.md` has the reasons.
 //!
 //! ```
+//! use std::time::Instant;
+//!
 //! use polypath_dtls::{Identity, Layer, Options, Trust};
 //! use polypath_proto::{FourTuple, Time};
 //!
-//! let layer = || Layer::new(Options::new(Identity::generate().unwrap(), Trust::Anyone), &[7; 32]);
+//! let origin = Instant::now();
+//! let options = || Options::new(Identity::generate().unwrap(), Trust::Anyone);
+//! let layer = || Layer::new(options(), &[7; 32], origin);
 //! let (mut here, mut there) = (layer(), layer());
 //! let (local, remote) = ("192.0.2.1:9899".parse()?, "192.0.2.2:9899".parse()?);
 //! let (out, back) = (FourTuple { local, remote }, FourTuple { local: remote, remote: local });

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use polypath_dtls::{self as dtls, Fingerprint, Layer, Refusal};
 use polypath_proto::{self as proto, EndpointConfig, EndpointStats, Seed, Time};
@@ -51,12 +52,13 @@ impl Endpoint {
         if options.encryption.is_some() && options.encapsulation == Encapsulation::RawIp {
             return Err(BindError::RawNotEncrypted);
         }
+        let origin = Instant::now();
         let layer = match options.encryption {
             Some(encryption) => {
                 let mut options = dtls::Options::new(encryption.identity, encryption.trust)
                     .at_least(encryption.minimum)?;
                 options.max_connections = encryption.max_connections;
-                Some(Layer::new(options, &random()?))
+                Some(Layer::new(options, &random()?, origin))
             }
             None => None,
         };
@@ -91,7 +93,7 @@ impl Endpoint {
             port,
             buffer,
         };
-        let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), bound));
+        let shared = Arc::new(Shared::new(proto::Endpoint::new(config, seed), bound, origin));
         let secure = layer.map(Secure::new);
         let driver = Driver::new(shared.clone(), sockets, opener, options.follow_addresses, secure);
         // The driver bounds its own work per wake-up.

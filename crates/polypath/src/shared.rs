@@ -17,6 +17,7 @@ use crate::socket::{Socket, SocketStats};
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
+    /// When the protocol's clock was 0.
     origin: Instant,
     /// Wakes tasks that wait in `accept`.
     pub(crate) incoming: Notify,
@@ -127,7 +128,7 @@ impl Entry {
 }
 
 impl Shared {
-    pub(crate) fn new(proto: proto::Endpoint, locals: Vec<SocketAddr>) -> Self {
+    pub(crate) fn new(proto: proto::Endpoint, locals: Vec<SocketAddr>, origin: Instant) -> Self {
         Self {
             state: Mutex::new(State {
                 proto,
@@ -145,7 +146,7 @@ impl Shared {
                 driver: None,
                 work: false,
             }),
-            origin: Instant::now(),
+            origin,
             incoming: Notify::new(),
             ended: Notify::new(),
         }

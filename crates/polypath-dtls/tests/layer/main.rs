@@ -7,7 +7,7 @@ mod ways;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polypath_dtls::{
     Event, Fingerprint, Identity, Layer, OVERHEAD, Options, Trust, Upper, Version,
@@ -44,7 +44,8 @@ impl Host {
     }
 
     pub(crate) fn with(options: Options) -> Self {
-        let layer = Layer::new(options, &[9; 32]);
+        #[expect(clippy::disallowed_methods, reason = "an Instant has no other constructor")]
+        let layer = Layer::new(options, &[9; 32], Instant::now());
         Self { layer, received: Vec::new(), events: Vec::new(), in_use: BTreeSet::new() }
     }
 
