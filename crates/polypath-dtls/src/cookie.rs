@@ -3,10 +3,9 @@
 //! `dimpl` makes cookies for one connection each, from a secret of that connection and the client's
 //! random number. Here, a cookie's key is derived from a secret of the whole layer, the
 //! ClientHello, the addresses and the time, so that cookies outlive the object that wrote the
-//! cookie request. `dimpl` requests the MAC from its provider, which uses the key that [`with`] has
-//! set.
+//! cookie request. `dimpl` requests the MAC from its provider, which uses the key that
+//! [`Provider::with_cookie_key`](crate::crypto::Provider::with_cookie_key) has set.
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use polypath_proto::{FourTuple, Time};
@@ -17,26 +16,13 @@ use crate::hello::ClientHello;
 /// Minimum lifetime of a cookie; the maximum is twice as long.
 const LIFE: Duration = Duration::from_secs(60);
 
-thread_local! {
-    /// Key of the cookie that is being made or verified.
-    static KEY: RefCell<Option<hmac::Key>> = const { RefCell::new(None) };
-}
-
-/// The MAC that `dimpl` uses as a cookie.
-pub(crate) fn mac(key: &[u8], data: &[u8]) -> hmac::Tag {
-    KEY.with_borrow(|ours| match ours {
-        Some(ours) => hmac::sign(ours, data),
-        None => hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), data),
-    })
-}
-
 /// The layer's secret, from which all cookie keys are derived.
 #[derive(Clone, Debug)]
 pub(crate) struct Baker(hmac::Key);
 
 /// The cookie key of one client, for a limited time.
 #[derive(Clone, Debug)]
-pub(crate) struct Recipe(hmac::Key);
+pub(crate) struct Recipe(pub(crate) hmac::Key);
 
 impl Baker {
     pub(crate) fn new(secret: &[u8; 32]) -> Self {
@@ -75,12 +61,4 @@ impl Baker {
         context.update(message);
         Recipe(hmac::Key::new(hmac::HMAC_SHA256, context.sign().as_ref()))
     }
-}
-
-/// Makes cookies with this key while `f` runs.
-pub(crate) fn with<R>(recipe: &Recipe, f: impl FnOnce() -> R) -> R {
-    KEY.set(Some(recipe.0.clone()));
-    let result = f();
-    KEY.set(None);
-    result
 }

@@ -11,8 +11,8 @@ use polypath_proto::{FourTuple, Time};
 use thiserror::Error;
 
 use crate::connection::{Connection, News, Phase, Surroundings};
-use crate::cookie::{self, Baker, Recipe};
-use crate::crypto;
+use crate::cookie::{Baker, Recipe};
+use crate::crypto::Provider;
 use crate::fingerprint::Fingerprint;
 use crate::hello::ClientHello;
 use crate::identity::Identity;
@@ -198,6 +198,8 @@ pub struct Layer {
     stats: Stats,
     scratch: Box<[u8]>,
     swept: Time,
+    /// After the connections, which use it until they are dropped.
+    provider: Provider,
 }
 
 impl fmt::Debug for Layer {
@@ -212,8 +214,9 @@ impl Layer {
     /// `origin` is [`Time::ZERO`] as an [`Instant`]: the layer reads no clock, and the DTLS library
     /// computes with `Instant`s.
     pub fn new(options: Options, secret: &[u8; 32], origin: Instant) -> Self {
+        let provider = Provider::new();
         let mut config = Config::builder()
-            .with_crypto_provider(crypto::provider())
+            .with_crypto_provider(provider.for_dimpl())
             .mtu(HANDSHAKE_DATAGRAM)
             .flight_retries(RETRIES)
             .handshake_timeout(HANDSHAKE)
@@ -243,6 +246,7 @@ impl Layer {
             stats: Stats::default(),
             scratch: vec![0; SCRATCH].into_boxed_slice(),
             swept: Time::ZERO,
+            provider,
         }
     }
 
@@ -513,7 +517,7 @@ impl Layer {
         hello: &[u8],
     ) -> Option<Vec<u8>> {
         let mut dtls = self.server(now, version)?;
-        cookie::with(recipe, || dtls.handle_packet(hello)).ok()?;
+        self.provider.with_cookie_key(&recipe.0, || dtls.handle_packet(hello)).ok()?;
         match dtls.poll_output(&mut self.scratch) {
             Output::Packet(request) => Some(request.to_vec()),
             _ => None,
@@ -542,7 +546,7 @@ impl Layer {
         second: &[u8],
     ) -> Option<Dtls> {
         let mut dtls = self.server(now, version)?;
-        cookie::with(recipe, || {
+        self.provider.with_cookie_key(&recipe.0, || {
             dtls.handle_packet(first).ok()?;
             // Discard the cookie request: the client has already received it.
             let mut scratch = [0; HANDSHAKE_DATAGRAM];

@@ -9,19 +9,15 @@ use dimpl::crypto::{
 use dimpl::{CryptoError, CryptoOperation};
 use ring::aead::{self, AES_128_GCM, Algorithm, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 
-use super::mask;
+use super::mask::Mask;
 use super::nonces::Nonces;
 
 /// In the order in which they are offered: first the suite whose nonces are record numbers.
 pub(super) static SUITES_12: &[&dyn SupportedDtls12CipherSuite] =
     &[&CHACHA20_POLY1305_SHA256, &AES_128_GCM_SHA256];
-static AES_FIRST: &[&dyn SupportedDtls13CipherSuite] =
-    &[&AES_128_GCM_SHA256, &CHACHA20_POLY1305_SHA256];
-static CHACHA20_FIRST: &[&dyn SupportedDtls13CipherSuite] =
-    &[&CHACHA20_POLY1305_SHA256, &AES_128_GCM_SHA256];
 
-/// In order of preference.
-pub(super) fn suites_13() -> &'static [&'static dyn SupportedDtls13CipherSuite] {
+/// The suites of DTLS 1.3 in order of preference, for one layer: they keep key schedules.
+pub(super) fn suites_13() -> [Suite13; 2] {
     // Without instructions for it, AES is by far the slower one.
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     let has_aes = is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq");
@@ -29,7 +25,9 @@ pub(super) fn suites_13() -> &'static [&'static dyn SupportedDtls13CipherSuite] 
     let has_aes = std::arch::is_aarch64_feature_detected!("aes");
     #[cfg(not(any(target_arch = "x86", target_arch = "x86_64", target_arch = "aarch64")))]
     let has_aes = false;
-    if has_aes { AES_FIRST } else { CHACHA20_FIRST }
+    let aes = Suite13 { suite: &AES_128_GCM_SHA256, mask: Mask::aes() };
+    let chacha20 = Suite13 { suite: &CHACHA20_POLY1305_SHA256, mask: Mask::ChaCha20 };
+    if has_aes { [aes, chacha20] } else { [chacha20, aes] }
 }
 
 struct Sealing {
@@ -98,8 +96,20 @@ struct Suite {
     in_13: Dtls13CipherSuite,
     /// Bytes of the nonce that are drawn for each record of DTLS 1.2, and sent with it.
     drawn: usize,
-    /// Computes the mask that hides the number of a record in DTLS 1.3 (RFC 9147 4.2.3).
-    mask: fn(&[u8], &[u8; 16]) -> [u8; 16],
+}
+
+/// A cipher suite as DTLS 1.3 uses it, which also encrypts record numbers.
+#[derive(Debug)]
+pub(super) struct Suite13 {
+    suite: &'static Suite,
+    mask: Mask,
+}
+
+impl Suite13 {
+    /// Drops the keys that it keeps.
+    pub(super) fn clear(&self) {
+        self.mask.clear();
+    }
 }
 
 const NONCE: usize = 12;
@@ -111,7 +121,6 @@ static CHACHA20_POLY1305_SHA256: Suite = Suite {
     in_12: Dtls12CipherSuite::ECDHE_ECDSA_CHACHA20_POLY1305_SHA256,
     in_13: Dtls13CipherSuite::CHACHA20_POLY1305_SHA256,
     drawn: 0,
-    mask: mask::chacha20,
 };
 
 /// In DTLS 1.2 TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 (RFC 5289), which every WebRTC
@@ -121,7 +130,6 @@ static AES_128_GCM_SHA256: Suite = Suite {
     in_12: Dtls12CipherSuite::ECDHE_ECDSA_AES128_GCM_SHA256,
     in_13: Dtls13CipherSuite::AES_128_GCM_SHA256,
     drawn: 8,
-    mask: mask::aes,
 };
 
 impl SupportedDtls12CipherSuite for Suite {
@@ -150,9 +158,9 @@ impl SupportedDtls12CipherSuite for Suite {
     }
 }
 
-impl SupportedDtls13CipherSuite for Suite {
+impl SupportedDtls13CipherSuite for Suite13 {
     fn suite(&self) -> Dtls13CipherSuite {
-        self.in_13
+        self.suite.in_13
     }
 
     fn hash_algorithm(&self) -> HashAlgorithm {
@@ -160,7 +168,7 @@ impl SupportedDtls13CipherSuite for Suite {
     }
 
     fn key_len(&self) -> usize {
-        self.algorithm.key_len()
+        self.suite.algorithm.key_len()
     }
 
     fn iv_len(&self) -> usize {
@@ -172,11 +180,11 @@ impl SupportedDtls13CipherSuite for Suite {
     }
 
     fn create_cipher(&self, key: &[u8]) -> Result<Box<dyn Cipher>, CryptoError> {
-        Sealing::boxed(self.algorithm, key, None)
+        Sealing::boxed(self.suite.algorithm, key, None)
     }
 
     fn encrypt_sn(&self, key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
-        (self.mask)(key, sample)
+        self.mask.compute(key, sample)
     }
 }
 

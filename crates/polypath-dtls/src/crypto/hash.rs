@@ -1,12 +1,11 @@
 //! Hashes, and MACs based on them.
 
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use dimpl::CryptoError;
 use dimpl::crypto::{Buf, HashAlgorithm, HashContext, HashProvider, HmacProvider};
 use ring::{digest, hmac};
-
-use crate::cookie;
 
 #[derive(Debug)]
 pub(super) struct Hashes;
@@ -41,14 +40,28 @@ impl HashContext for Hash {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Hmacs;
+#[derive(Debug, Default)]
+pub(super) struct Hmacs {
+    /// Key of the cookie that is being made or verified.
+    cookie: Mutex<Option<hmac::Key>>,
+}
+
+impl Hmacs {
+    pub(super) fn set_cookie_key(&self, key: Option<hmac::Key>) {
+        *self.cookie.lock().unwrap_or_else(PoisonError::into_inner) = key;
+    }
+}
 
 impl HmacProvider for Hmacs {
     /// `dimpl` uses it for cookies only.
     fn hmac_sha256(&self, key: &[u8], data: &[u8]) -> Result<[u8; 32], CryptoError> {
+        let cookie = self.cookie.lock().unwrap_or_else(PoisonError::into_inner);
+        let tag = match &*cookie {
+            Some(cookie) => hmac::sign(cookie, data),
+            None => hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), data),
+        };
         let mut out = [0; 32];
-        out.copy_from_slice(cookie::mac(key, data).as_ref());
+        out.copy_from_slice(tag.as_ref());
         Ok(out)
     }
 

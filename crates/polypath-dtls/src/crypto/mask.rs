@@ -1,13 +1,56 @@
 //! Masks that encrypt record numbers in DTLS 1.3 (RFC 9147 4.2.3).
 
-use std::cell::RefCell;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
-use aes::Aes128;
+use aes::Aes128Enc;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use ring::aead::quic;
 
-/// The mask for ChaCha20, computed as in QUIC (RFC 9001 5.4.4). `dimpl` uses two bytes of it.
-pub(super) fn chacha20(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
+/// Number of key schedules: one for each direction of four connections.
+const KEPT: usize = 8;
+
+/// Computes the masks of a cipher suite.
+pub(super) enum Mask {
+    /// Computed as in QUIC (RFC 9001 5.4.4). `dimpl` uses two bytes of it.
+    ChaCha20,
+    /// One encrypted block. `ring` returns only five bytes of it, and `dimpl` checks all 16.
+    Aes(Mutex<Schedules>),
+}
+
+impl Mask {
+    /// AES, without any key schedule.
+    pub(super) const fn aes() -> Self {
+        Self::Aes(Mutex::new(Schedules { kept: Vec::new(), next: 0 }))
+    }
+
+    /// The mask for a record whose ciphertext begins with `sample`.
+    pub(super) fn compute(&self, key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
+        match self {
+            Self::ChaCha20 => chacha20(key, sample),
+            Self::Aes(schedules) => {
+                let Ok(key) = key.try_into() else { return *sample };
+                let mut schedules = schedules.lock().unwrap_or_else(PoisonError::into_inner);
+                schedules.encrypt(key, *sample)
+            }
+        }
+    }
+
+    /// Drops all key schedules.
+    pub(super) fn clear(&self) {
+        if let Self::Aes(schedules) = self {
+            schedules.lock().unwrap_or_else(PoisonError::into_inner).kept.clear();
+        }
+    }
+}
+
+impl fmt::Debug for Mask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mask(..)")
+    }
+}
+
+fn chacha20(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
     let mut mask = [0; 16];
     // Key and sample have the lengths that this algorithm asks for.
     if let Ok(key) = quic::HeaderProtectionKey::new(&quic::CHACHA20, key)
@@ -18,36 +61,30 @@ pub(super) fn chacha20(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
     mask
 }
 
-/// The mask for AES: one encrypted block. `ring` returns only five bytes of it, and `dimpl` checks
-/// all 16.
-pub(super) fn aes(key: &[u8], sample: &[u8; 16]) -> [u8; 16] {
-    let Ok(key) = key.try_into() else { return *sample };
-    EXPANDED.with_borrow_mut(|keys| keys.encrypt(key, *sample))
-}
-
-thread_local! {
-    static EXPANDED: RefCell<Expanded> = const { RefCell::new(Expanded([None, None])) };
-}
-
-/// Key schedules of the two keys used last, one for each direction of a connection.
+/// The key schedules that were expanded last.
 ///
 /// `dimpl` passes the raw key with every record, and expanding a key takes longer than encrypting a
 /// block.
-struct Expanded([Option<([u8; 16], Aes128)>; 2]);
+pub(super) struct Schedules {
+    kept: Vec<([u8; 16], Aes128Enc)>,
+    /// Index in `kept` of the schedule that the next new key replaces.
+    next: usize,
+}
 
-impl Expanded {
+impl Schedules {
     fn encrypt(&mut self, key: [u8; 16], sample: [u8; 16]) -> [u8; 16] {
-        let is = |slot: &Option<([u8; 16], Aes128)>| slot.as_ref().is_some_and(|(k, _)| *k == key);
-        if !is(&self.0[0]) {
-            // Either the key is in the other slot, or it replaces the least recently used one.
-            self.0.swap(0, 1);
-        }
-        if !is(&self.0[0]) {
-            self.0[0] = Some((key, Aes128::new(&key.into())));
-        }
         let mut block = sample.into();
-        if let Some((_, cipher)) = &self.0[0] {
+        if let Some((_, cipher)) = self.kept.iter().find(|(kept, _)| *kept == key) {
             cipher.encrypt_block(&mut block);
+            return block.into();
+        }
+        let cipher = Aes128Enc::new(&key.into());
+        cipher.encrypt_block(&mut block);
+        if self.kept.len() < KEPT {
+            self.kept.push((key, cipher));
+        } else {
+            self.kept[self.next] = (key, cipher);
+            self.next = (self.next + 1) % KEPT;
         }
         block.into()
     }
@@ -73,15 +110,16 @@ mod tests {
 
     #[test]
     fn keys_used_in_turn_give_the_masks_of_fips_197() {
-        // A third key evicts one of the two.
-        let third = [7; 16];
-        let alone = aes(&third, &[9; 16]);
-        for turn in [0, 1, 0, 0, 1, 2, 1, 0, 2, 2, 0, 1] {
-            match KNOWN.get(turn) {
-                Some((key, sample, mask)) => {
-                    assert_eq!(aes(&key.to_be_bytes(), &sample.to_be_bytes()), mask.to_be_bytes());
-                }
-                None => assert_eq!(aes(&third, &[9; 16]), alone),
+        let mask = Mask::aes();
+        // Each of the other keys has a schedule of its own, and they replace one another.
+        let others = |turn: u8| mask.compute(&[turn; 16], &[9; 16]);
+        let alone: Vec<_> =
+            (0..3 * KEPT as u8).map(|turn| Mask::aes().compute(&[turn; 16], &[9; 16])).collect();
+        for turn in (0..3 * KEPT as u8).chain(0..3).chain([0; 3]) {
+            assert_eq!(others(turn), alone[usize::from(turn)]);
+            for (key, sample, expected) in KNOWN {
+                let mask = mask.compute(&key.to_be_bytes(), &sample.to_be_bytes());
+                assert_eq!(mask, expected.to_be_bytes());
             }
         }
     }
