@@ -48,8 +48,10 @@ pub(crate) enum News {
         withheld: u64,
     },
     Refused(Refusal),
-    /// The peer has closed the connection, or it has failed.
-    Ended,
+    /// The peer has closed the connection in order, after it had sent packets.
+    Closed,
+    /// The handshake or the connection has failed.
+    Failed,
 }
 
 pub(crate) struct Connection {
@@ -249,7 +251,7 @@ impl Connection {
 
     const fn fail(&mut self) -> Option<News> {
         self.phase = Phase::Over;
-        Some(News::Ended)
+        Some(News::Failed)
     }
 
     /// Handles all pending output of `dimpl`.
@@ -274,8 +276,11 @@ impl Connection {
                     }
                 }
                 Output::CloseNotify => {
-                    let refused = self.is_open() && !self.received;
-                    news = Some(if refused { News::Refused(Refusal::ByPeer) } else { News::Ended });
+                    news = Some(match (self.is_open(), self.received) {
+                        (true, true) => News::Closed,
+                        (true, false) => News::Refused(Refusal::ByPeer),
+                        (false, _) => News::Failed,
+                    });
                     self.close(around);
                 }
                 Output::Timeout(at) => {

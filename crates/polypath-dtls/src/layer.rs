@@ -154,8 +154,7 @@ pub struct Stats {
     pub opened: u64,
     /// Connections refused, by this side or by the peer.
     pub refused: u64,
-    /// Handshakes and connections that failed (no answer, a protocol violation), and established
-    /// connections that the peer closed after it had sent packets.
+    /// Handshakes and connections that failed (no answer, a protocol violation).
     pub failed: u64,
     /// First ClientHellos answered with a cookie.
     pub cookies: u64,
@@ -703,7 +702,8 @@ impl Layer {
                     self.stats.refused += 1;
                     self.events.push_back(Event::Refused { way, why });
                 }
-                News::Ended => self.stats.failed += 1,
+                News::Closed => {}
+                News::Failed => self.stats.failed += 1,
             }
         }
         if over {

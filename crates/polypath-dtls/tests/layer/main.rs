@@ -258,18 +258,23 @@ pub(crate) fn rekeys(pair: &mut Pair) {
 
 #[test]
 fn goodbye_is_said_and_taken() {
-    let mut pair = Pair::of_strangers();
-    pair.send(true, way(1, 2), b"first");
-    pair.settle();
-    pair.send(false, way(2, 1), b"answer");
-    pair.settle();
-    pair.here.layer.close(pair.now);
-    pair.settle();
-    assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (0, 0));
-    // A new handshake follows.
-    pair.send(false, way(2, 1), b"again");
-    pair.settle();
-    assert_eq!(pair.here.packets(), [&b"answer"[..], b"again"]);
+    for mut pair in [Pair::of_strangers(), older::pair()] {
+        pair.send(true, way(1, 2), b"first");
+        pair.settle();
+        pair.send(false, way(2, 1), b"answer");
+        pair.settle();
+        pair.here.layer.close(pair.now);
+        pair.settle();
+        assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (0, 0));
+        for host in [&pair.here, &pair.there] {
+            let stats = host.layer.stats();
+            assert_eq!((stats.opened, stats.refused, stats.failed), (1, 0, 0));
+        }
+        // A new handshake follows.
+        pair.send(false, way(2, 1), b"again");
+        pair.settle();
+        assert_eq!(pair.here.packets(), [&b"answer"[..], b"again"]);
+    }
 }
 
 #[test]
