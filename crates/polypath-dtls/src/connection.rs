@@ -235,10 +235,14 @@ impl Connection {
         room
     }
 
-    /// Takes over the packets that wait in another connection.
+    /// Takes over the packets that wait in another connection; none wait in this one yet.
     pub(crate) fn inherit(&mut self, other: &mut Self) {
-        self.waiting.append(&mut other.waiting);
-        self.waiting.truncate(WAITING);
+        self.waiting = std::mem::take(&mut other.waiting);
+    }
+
+    /// Number of packets that wait for the handshake.
+    pub(crate) const fn waiting(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Sends close_notify if the connection is established, and ends it.

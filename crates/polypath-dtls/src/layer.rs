@@ -164,7 +164,8 @@ pub struct Stats {
     pub strangers: u64,
     /// Packets not sent because the peer has another certificate than expected.
     pub other_certificate: u64,
-    /// Packets not sent because too many already waited for the handshake.
+    /// Packets not sent because too many already waited for the handshake, or because the handshake
+    /// that they waited for failed, was refused or was given up.
     pub dropped: u64,
     /// Connections closed to make room for another one.
     pub evicted: u64,
@@ -707,6 +708,8 @@ impl Layer {
             }
         }
         if over {
+            // A packet that waits in `next` was sent over `current` as well.
+            self.stats.dropped += slot.current.waiting() as u64;
             self.slots.remove(&key);
         } else if late {
             self.slots.index(key);

@@ -232,6 +232,23 @@ fn nobody_there_is_given_up_and_tried_again() {
 }
 
 #[test]
+fn packets_that_a_handshake_does_not_send_are_counted() {
+    for mut pair in [Pair::of_strangers(), older::pair()] {
+        pair.lose = 0..usize::MAX;
+        for _ in 0..10 {
+            pair.send(true, way(1, 2), b"packet");
+        }
+        assert_eq!(pair.here.layer.stats().dropped, 2, "eight wait");
+        pair.pass(Duration::from_secs(30));
+        assert_eq!((pair.here.layer.stats().failed, pair.here.layer.stats().dropped), (1, 10));
+        // The layer is closed during a handshake.
+        pair.send(true, way(1, 2), b"packet");
+        pair.here.layer.close(pair.now);
+        assert_eq!(pair.here.layer.stats().dropped, 11);
+    }
+}
+
+#[test]
 fn keys_change_while_packets_go() {
     let mut pair = Pair::new(Host::often_rekeyed(), Host::often_rekeyed());
     rekeys(&mut pair);

@@ -31,9 +31,11 @@ fn a_known_certificate_is_taken_and_another_is_not() {
         if right {
             assert_eq!(pair.there.packets(), [b"secret"]);
             assert_eq!(refusals(&pair.here), []);
+            assert_eq!(pair.here.layer.stats().dropped, 0);
         } else {
             assert_eq!(pair.there.packets(), [] as [&[u8]; 0]);
             assert_eq!(refusals(&pair.here), [Refusal::Certificate { found }]);
+            assert_eq!(pair.here.layer.stats().dropped, 1);
             // Both have dropped the connection.
             assert_eq!((pair.here.layer.ways(), pair.there.layer.ways()), (0, 0));
         }
