@@ -1,6 +1,5 @@
 //! One DTLS connection on one path.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use dimpl::{Dtls, Error, Output, ProtocolVersion, SecurityError};
@@ -9,6 +8,7 @@ use polypath_proto::{FourTuple, Time};
 use crate::fingerprint::Fingerprint;
 use crate::hello::{self, ClientHello};
 use crate::marks::Marks;
+use crate::outgoing::Outgoing;
 use crate::trust::{Refusal, Trust};
 use crate::version::Version;
 
@@ -87,7 +87,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) trust: &'a Trust,
     pub(crate) minimum: Version,
     pub(crate) scratch: &'a mut [u8],
-    pub(crate) outgoing: &'a mut VecDeque<(FourTuple, Vec<u8>)>,
+    pub(crate) outgoing: &'a mut Outgoing,
 }
 
 impl Surroundings<'_> {
@@ -267,7 +267,7 @@ impl Connection {
                     if self.client && self.random.is_none() {
                         self.random = ClientHello::parse(packet).map(|hello| hello.random);
                     }
-                    around.outgoing.push_back((around.way, packet.to_vec()));
+                    around.outgoing.push(around.way, packet.to_vec());
                 }
                 Output::PeerCert(certificate) => self.certificate = certificate.to_vec(),
                 Output::Connected => news = Some(self.connected(around)),

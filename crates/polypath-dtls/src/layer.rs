@@ -16,6 +16,7 @@ use crate::crypto::Provider;
 use crate::fingerprint::Fingerprint;
 use crate::hello::ClientHello;
 use crate::identity::Identity;
+use crate::outgoing::Outgoing;
 use crate::slots::{Key, Slot, Slots};
 use crate::trust::{Refusal, Trust};
 use crate::version::Version;
@@ -45,8 +46,6 @@ const HANDSHAKE: Duration = Duration::from_secs(20);
 const HANDSHAKE_DATAGRAM: usize = 1150;
 /// Bytes of the buffer for `dimpl`'s output: enough for any datagram.
 const SCRATCH: usize = 1 << 16;
-/// Answers to unknown hosts are dropped while this many datagrams wait to be sent.
-const OUTGOING: usize = 1024;
 
 /// Bytes that a record adds to a packet: header, type and tag (RFC 9147 4).
 pub const OVERHEAD: usize = 5 + 1 + 16;
@@ -193,7 +192,7 @@ pub struct Layer {
     /// option sets.
     origin: Instant,
     slots: Slots,
-    outgoing: VecDeque<(FourTuple, Vec<u8>)>,
+    outgoing: Outgoing,
     events: VecDeque<Event>,
     stats: Stats,
     scratch: Box<[u8]>,
@@ -241,7 +240,7 @@ impl Layer {
             baker: Baker::new(secret),
             origin,
             slots: Slots::default(),
-            outgoing: VecDeque::new(),
+            outgoing: Outgoing::new(options.max_connections),
             events: VecDeque::new(),
             stats: Stats::default(),
             scratch: vec![0; SCRATCH].into_boxed_slice(),
@@ -386,9 +385,11 @@ impl Layer {
     }
 
     /// Returns the next datagram to send: a handshake message, an alert, or a packet that waited
-    /// for the handshake. Call it until it returns `None`, after every other call.
+    /// for the handshake. Call it until it returns `None`, after every other call: at most 1024
+    /// datagrams wait, and two more for each of [`Options::max_connections`]. Further ones are
+    /// lost.
     pub fn poll_transmit(&mut self) -> Option<(FourTuple, Vec<u8>)> {
-        self.outgoing.pop_front()
+        self.outgoing.pop()
     }
 
     /// Returns the next event. Call it until it returns `None`, after every other call.
@@ -460,7 +461,7 @@ impl Layer {
         }
         if hello.cookie().is_none() {
             let recipe = self.baker.recipe(now, &way, hello);
-            if self.outgoing.len() < OUTGOING {
+            if self.outgoing.has_room_for_answer() {
                 let request = self.ask_again(now, &recipe, hello.version, datagram);
                 self.stats.cookies += u64::from(request.is_some());
                 self.answer(way, request.unwrap_or_else(|| hello.refused(self.minimum)));
@@ -503,8 +504,8 @@ impl Layer {
 
     /// Queues an answer to an unknown host, unless too many datagrams already wait.
     fn answer(&mut self, way: FourTuple, datagram: Vec<u8>) {
-        if self.outgoing.len() < OUTGOING {
-            self.outgoing.push_back((way, datagram));
+        if self.outgoing.has_room_for_answer() {
+            self.outgoing.push(way, datagram);
         }
     }
 

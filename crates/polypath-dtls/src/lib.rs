@@ -60,6 +60,7 @@ mod hello;
 mod identity;
 mod layer;
 mod marks;
+mod outgoing;
 mod pem;
 mod secret;
 mod slots;

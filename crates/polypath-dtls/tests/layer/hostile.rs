@@ -128,6 +128,29 @@ fn half_a_handshake_does_not_fill_the_memory() {
     assert_eq!(server.layer.ways(), 0);
 }
 
+/// Connections queue their datagrams in a bounded queue, even if they are never polled.
+#[test]
+fn handshakes_that_are_not_polled_do_not_fill_the_memory() {
+    static IDENTITY: OnceLock<Identity> = OnceLock::new();
+    let identity = IDENTITY.get_or_init(|| Identity::generate().unwrap());
+    let mut options = Options::new(identity.clone(), Trust::Anyone);
+    options.max_connections = 4;
+    let now = Pair::of_strangers().now;
+    let mut client = Host::with(options);
+    let to = |number: u16| {
+        let [high, low] = number.to_be_bytes();
+        FourTuple { remote: ([10, 0, high, low], 9899).into(), ..way(1, 2) }
+    };
+    for number in 0..1100 {
+        client.layer.seal(now, to(number), None, b"first", &mut Vec::new());
+    }
+    let waiting: Vec<_> = std::iter::from_fn(|| client.layer.poll_transmit()).collect();
+    assert_eq!(waiting.len(), 1024 + 2 * 4);
+    // The next handshake finds room.
+    client.layer.seal(now, to(2000), None, b"first", &mut Vec::new());
+    assert_eq!(client.layer.poll_transmit().map(|(way, _)| way), Some(to(2000)));
+}
+
 /// An unknown host may have a certificate as well, and any number of addresses.
 #[test]
 fn strangers_close_no_connection_that_is_in_use() {
