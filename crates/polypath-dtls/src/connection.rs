@@ -41,11 +41,12 @@ pub(crate) enum Phase {
 /// A change of a connection's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// Established with `peer`; `withheld` waiting packets were for another certificate and not
-    /// sent.
+    /// Established with `peer`. Of the packets that waited, `withheld` were for another
+    /// certificate, and `dropped` could not be encrypted or queued.
     Opened {
         peer: Fingerprint,
         withheld: u64,
+        dropped: u64,
     },
     Refused(Refusal),
     /// The peer has closed the connection in order, after it had sent packets.
@@ -290,13 +291,35 @@ impl Connection {
                 Output::Timeout(at) => {
                     let wait = at.saturating_duration_since(around.instant());
                     self.timeout = (wait < NEVER).then(|| around.now + wait);
-                    return news;
+                    break;
                 }
                 // The buffer is large enough for any datagram.
                 Output::BufferTooSmall { .. } => return self.fail(),
                 _ => {}
             }
         }
+        if let Some(News::Opened { peer, withheld, dropped }) = &mut news {
+            (*withheld, *dropped) = self.send_waiting(around, *peer);
+        }
+        news
+    }
+
+    /// Sends the packets that waited for the handshake, each in a datagram of its own. Returns the
+    /// number of packets for another certificate, and of packets that are lost.
+    fn send_waiting(&mut self, around: &mut Surroundings<'_>, peer: Fingerprint) -> (u64, u64) {
+        let (mut withheld, mut dropped) = (0, 0);
+        for (expected, packet) in std::mem::take(&mut self.waiting) {
+            if expected.is_some_and(|expected| expected != peer) {
+                withheld += 1;
+                continue;
+            }
+            // If `seal` fails, it fails for the next packet too, which closes the connection.
+            let mut record = Vec::new();
+            let sent =
+                self.seal(around, &packet, &mut record) && around.outgoing.push(around.way, record);
+            dropped += u64::from(!sent);
+        }
+        (withheld, dropped)
     }
 
     /// The handshake is over, and the peer has signed it with the key of its certificate.
@@ -304,17 +327,7 @@ impl Connection {
         match around.trust.judge(&self.certificate) {
             Ok(peer) => {
                 self.phase = Phase::Open(peer);
-                let mut withheld = 0;
-                for (expected, packet) in std::mem::take(&mut self.waiting) {
-                    if expected.is_none_or(|expected| expected == peer) {
-                        // If this fails, sending the next packet fails too and closes the
-                        // connection.
-                        draws(|| self.dtls.send_application_data(&packet).is_ok());
-                    } else {
-                        withheld += 1;
-                    }
-                }
-                News::Opened { peer, withheld }
+                News::Opened { peer, withheld: 0, dropped: 0 }
             }
             Err(refusal) => {
                 // Notify the peer by close_notify.

@@ -163,8 +163,8 @@ pub struct Stats {
     pub strangers: u64,
     /// Packets not sent because the peer has another certificate than expected.
     pub other_certificate: u64,
-    /// Packets not sent because too many already waited for the handshake, or because the handshake
-    /// that they waited for failed, was refused or was given up.
+    /// Packets not sent because too many packets or datagrams already waited during the handshake,
+    /// or because the handshake failed, was refused or was given up.
     pub dropped: u64,
     /// Connections closed to make room for another one.
     pub evicted: u64,
@@ -691,13 +691,14 @@ impl Layer {
         let (over, late) = (slot.current.phase() == Phase::Over, slot.wants() != slot.timeout);
         for news in news.into_iter().flatten() {
             match news {
-                News::Opened { peer, withheld } => {
+                News::Opened { peer, withheld, dropped } => {
                     slot.rekey = match slot.current.version() {
                         Some(Version::Dtls12) => self.rekey_after.min(REKEY_12),
                         _ => self.rekey_after,
                     };
                     self.stats.opened += 1;
                     self.stats.other_certificate += withheld;
+                    self.stats.dropped += dropped;
                     self.events.push_back(Event::Opened { way, peer });
                 }
                 News::Refused(why) => {

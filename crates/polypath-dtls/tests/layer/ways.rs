@@ -122,6 +122,38 @@ fn what_was_sent_is_known_by_its_beginning() {
     }
 }
 
+#[test]
+fn a_packet_that_waited_for_the_handshake_is_known_by_its_beginning() {
+    for mut pair in [Pair::of_strangers(), older::pair()] {
+        pair.send(true, way(1, 2), &[7; 1400]);
+        pair.send(true, way(1, 2), &[8; 1400]);
+        pair.settle();
+        assert_eq!(pair.there.packets(), [[7; 1400], [8; 1400]]);
+        let large: Vec<_> =
+            pair.carried.iter().filter(|(_, datagram)| datagram.len() > 1400).collect();
+        assert_eq!(large.len(), 2);
+        for (_, record) in large {
+            assert!(pair.here.layer.has_sent(way(1, 2).remote, &record[..21]));
+        }
+    }
+}
+
+#[test]
+fn packets_that_waited_for_the_handshake_count_for_the_next_keys() {
+    let mut pair = Pair::new(Host::often_rekeyed(), Host::often_rekeyed());
+    for _ in 0..8 {
+        pair.send(true, way(1, 2), b"waits");
+    }
+    pair.settle();
+    for _ in 8..40 {
+        assert_eq!(pair.here.layer.stats().opened, 1);
+        assert!(pair.send(true, way(1, 2), b"packet"));
+        pair.settle();
+    }
+    assert_eq!(pair.here.layer.stats().opened, 2);
+    assert_eq!(pair.there.packets().len(), 40);
+}
+
 /// An ICMP message about the first datagram of a handshake: the random number of the ClientHello
 /// shows that it was sent.
 #[test]
@@ -167,6 +199,19 @@ fn who_has_forgotten_everything_is_told_again() {
     assert!(seconds_until_heard(&mut pair) < 2);
     assert_eq!(pair.here.layer.peer(way(1, 2)), Some(pair.there.layer.fingerprint()));
     assert_eq!(pair.here.layer.ways(), 1);
+}
+
+#[test]
+fn a_packet_that_waited_for_the_handshake_shows_that_the_peer_is_mute() {
+    let mut pair = Pair::of_strangers();
+    pair.send(true, way(1, 2), b"first");
+    pair.settle();
+    pair.there = Host::new(Trust::Anyone);
+    pair.pass(Duration::from_secs(1));
+    // The second packet starts a handshake with the host that has started again.
+    pair.send(true, way(1, 2), b"second");
+    pair.settle();
+    assert_eq!(pair.here.layer.peer(way(1, 2)), Some(pair.there.layer.fingerprint()));
 }
 
 #[test]
