@@ -75,7 +75,8 @@ pub(crate) struct Connection {
     pub(crate) marks: Marks,
     /// When the first packet was sent after the last received one.
     unanswered: Option<Time>,
-    /// Whether `dimpl` has accepted a datagram; `received`: whether a packet has been decrypted.
+    /// Whether `dimpl` has accepted a datagram; `received`: whether a packet of the peer has been
+    /// decrypted, by this connection or one that it has replaced.
     pub(crate) heard: bool,
     received: bool,
 }
@@ -239,6 +240,12 @@ impl Connection {
     /// Takes over the packets that wait in another connection; none wait in this one yet.
     pub(crate) fn inherit(&mut self, other: &mut Self) {
         self.waiting = std::mem::take(&mut other.waiting);
+    }
+
+    /// This connection replaces another one. If the peer is the same, it has accepted this host's
+    /// certificate if it has sent packets over the other one.
+    pub(crate) fn replace(&mut self, other: &Self) {
+        self.received |= other.received && other.phase == self.phase;
     }
 
     /// Number of packets that wait for the handshake.

@@ -682,7 +682,8 @@ impl Layer {
             outgoing: &mut self.outgoing,
         };
         let news = f(slot, &mut around);
-        if let Some(next) = slot.next.take_if(|next| next.is_open()) {
+        if let Some(mut next) = slot.next.take_if(|next| next.is_open()) {
+            next.replace(&slot.current);
             slot.old = Some(std::mem::replace(&mut slot.current, next));
             slot.replaced = Some(now);
         }

@@ -294,6 +294,28 @@ fn goodbye_is_said_and_taken() {
     }
 }
 
+/// The peer has sent its packets over a connection that was replaced since.
+#[test]
+fn goodbye_after_a_change_of_keys_is_no_refusal() {
+    for here_closes in [true, false] {
+        let mut pair = Pair::new(Host::often_rekeyed(), Host::often_rekeyed());
+        pair.send(true, way(1, 2), b"first");
+        pair.settle();
+        pair.send(false, way(2, 1), b"answer");
+        while pair.here.layer.stats().opened < 2 {
+            pair.send(true, way(1, 2), b"packet");
+            pair.settle();
+        }
+        let closing = if here_closes { &mut pair.here } else { &mut pair.there };
+        closing.layer.close(pair.now);
+        pair.settle();
+        for host in [&pair.here, &pair.there] {
+            let stats = host.layer.stats();
+            assert_eq!((stats.opened, stats.refused, stats.failed), (2, 0, 0));
+        }
+    }
+}
+
 #[test]
 fn what_is_not_used_is_closed() {
     let mut pair = Pair::of_strangers();
