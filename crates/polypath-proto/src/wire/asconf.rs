@@ -19,9 +19,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::net::IpAddr;
 
-use super::codec::{
-    BadLength, TLV_HEADER_LEN, Tlv, TlvWriter, after, next_tlv, padded, u16_at, u32_at,
-};
+use super::codec::{BadLength, TLV_HEADER_LEN, Tlv, TlvWriter, after, next_tlv, u16_at, u32_at};
 use super::{
     CHUNK_HEADER_LEN, CauseWriter, Causes, ChunkError, DoesNotFit, PacketWriter, Parameter,
     ParameterError, Parameters, chunk_type,
@@ -107,10 +105,13 @@ impl<'a> AsconfItem<'a> {
         let value = tlv.value();
         let correlation = u32_at(value.first_chunk::<4>()?, 0);
         let value = after(value, 4);
-        let address = || match Parameters::new(value).iter().next()? {
-            // The address must be the only content.
-            Ok(parameter) if value.len() == padded(value.len()) => parameter.address(),
-            _ => None,
+        // RFC 5061 4.2.1, 4.2.2, 4.2.4: the value ends with one address parameter.
+        let address = || {
+            let mut list = Parameters::new(value).iter();
+            match (list.next()?, list.next()) {
+                (Ok(parameter), None) => parameter.address(),
+                _ => None,
+            }
         };
         let parameter = match tlv.ty {
             asconf_type::ADD_ADDRESS => AsconfParameter::Add(address()?),
@@ -385,6 +386,16 @@ mod tests {
         {
             let raw = [&[0xc0, 1, 0, 4 + value.len() as u8], value].concat();
             let error = ParameterError::Malformed { ty: 0xc001, len: raw.len() };
+            assert!(AsconfParameters(&raw).iter().eq([Err(error)]), "{raw:?}");
+        }
+        // RFC 5061 4.2.1: one address parameter, and nothing after it.
+        let ipv4 = [0, 0, 0, 1, 0, 5, 0, 8, 10, 0, 0, 1];
+        let trailing: [&[u8]; 4] =
+            [&[0], &[0; 4], &[0, 5, 0, 8, 10, 0, 0, 2], &[0, 7, 0, 5, 1, 0, 0, 0]];
+        for (ty, trailing) in [1, 2, 4].into_iter().flat_map(|ty| trailing.map(|t| (ty, t))) {
+            let len = 4 + ipv4.len() + trailing.len();
+            let raw = [&[0xc0, ty, 0, len as u8], &ipv4[..], trailing].concat();
+            let error = ParameterError::Malformed { ty: 0xc000 | u16::from(ty), len };
             assert!(AsconfParameters(&raw).iter().eq([Err(error)]), "{raw:?}");
         }
         let unknown =
