@@ -16,13 +16,13 @@
 //! ```
 
 use std::fmt;
-use std::iter::FusedIterator;
 use std::net::IpAddr;
 
-use super::codec::{BadLength, TLV_HEADER_LEN, Tlv, TlvWriter, after, next_tlv, u16_at, u32_at};
+use super::codec::{TlvWriter, after, u32_at};
+use super::tlv::{Element, Elements, Tlv};
 use super::{
-    CHUNK_HEADER_LEN, CauseWriter, Causes, ChunkError, DoesNotFit, PacketWriter, Parameter,
-    ParameterError, Parameters, chunk_type,
+    CHUNK_HEADER_LEN, CauseWriter, Causes, ChunkError, DoesNotFit, PacketWriter, ParameterError,
+    Parameters, chunk_type,
 };
 
 /// The parameter types of RFC 5061 4.2.
@@ -96,11 +96,19 @@ pub struct AsconfItem<'a> {
     pub raw: &'a [u8],
 }
 
-impl<'a> AsconfItem<'a> {
+impl<'a> Element<'a> for AsconfItem<'a> {
+    type Error = ParameterError;
+
     fn parse(tlv: Tlv<'a>) -> Result<Self, ParameterError> {
-        Self::of(tlv).ok_or(ParameterError::Malformed { ty: tlv.ty, len: tlv.raw.len() })
+        Self::of(tlv).ok_or_else(|| ParameterError::Malformed { ty: tlv.ty(), len: tlv.raw.len() })
     }
 
+    fn bad_length(_: &'a [u8]) -> ParameterError {
+        ParameterError::Length
+    }
+}
+
+impl<'a> AsconfItem<'a> {
     fn of(tlv: Tlv<'a>) -> Option<Self> {
         let value = tlv.value();
         let correlation = u32_at(value.first_chunk::<4>()?, 0);
@@ -113,7 +121,8 @@ impl<'a> AsconfItem<'a> {
                 _ => None,
             }
         };
-        let parameter = match tlv.ty {
+        let ty = tlv.ty();
+        let parameter = match ty {
             asconf_type::ADD_ADDRESS => AsconfParameter::Add(address()?),
             asconf_type::DELETE_ADDRESS => AsconfParameter::Delete(address()?),
             asconf_type::SET_PRIMARY => AsconfParameter::SetPrimary(address()?),
@@ -121,7 +130,7 @@ impl<'a> AsconfItem<'a> {
             asconf_type::SUCCESS => AsconfParameter::Success,
             _ => AsconfParameter::Unknown,
         };
-        Some(Self { correlation, parameter, ty: tlv.ty, raw: tlv.raw })
+        Some(Self { correlation, parameter, ty, raw: tlv.raw })
     }
 }
 
@@ -132,7 +141,7 @@ pub struct AsconfParameters<'a>(&'a [u8]);
 impl<'a> AsconfParameters<'a> {
     /// The parameters, in order.
     pub const fn iter(&self) -> AsconfIter<'a> {
-        AsconfIter { rest: self.0 }
+        AsconfIter::new(self.0)
     }
 
     /// The bytes of the list.
@@ -148,36 +157,17 @@ impl fmt::Debug for AsconfParameters<'_> {
 }
 
 /// The parameters, in order. After [`ParameterError::Length`] there is no further item.
-#[derive(Clone, Debug)]
-pub struct AsconfIter<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for AsconfIter<'a> {
-    type Item = Result<AsconfItem<'a>, ParameterError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(match next_tlv(&mut self.rest)? {
-            Ok(tlv) => AsconfItem::parse(tlv),
-            Err(BadLength) => Err(ParameterError::Length),
-        })
-    }
-}
-
-impl FusedIterator for AsconfIter<'_> {}
+pub type AsconfIter<'a> = Elements<'a, AsconfItem<'a>>;
 
 impl<'a> Asconf<'a> {
     pub(super) fn parse(raw: &'a [u8]) -> Result<Self, ChunkError<'a>> {
-        let (serial, mut rest) = serial_of(raw, chunk_type::ASCONF)?;
-        let lookup = match next_tlv(&mut rest) {
-            Some(Ok(tlv)) => Parameters::new(tlv.raw)
-                .iter()
-                .next()
-                .and_then(Result::ok)
-                .and_then(|parameter: Parameter<'_>| parameter.address()),
+        let (serial, rest) = serial_of(raw, chunk_type::ASCONF)?;
+        let mut rest = Parameters::new(rest).iter();
+        let lookup = match rest.next() {
+            Some(Ok(parameter)) => parameter.address(),
             _ => None,
         };
-        Ok(Self { serial, lookup, parameters: AsconfParameters(rest), raw })
+        Ok(Self { serial, lookup, parameters: AsconfParameters(rest.as_bytes()), raw })
     }
 }
 
@@ -246,10 +236,7 @@ impl AsconfWriter<'_> {
     ///
     /// The parameter does not fit, or its length field differs from the number of bytes.
     pub fn raw(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
-        match raw.first_chunk::<TLV_HEADER_LEN>() {
-            Some(head) if usize::from(u16_at(head, 2)) == raw.len() => self.tlv.append(raw),
-            _ => Err(DoesNotFit),
-        }
+        self.tlv.raw(raw)
     }
 
     fn append(&mut self, parameters: AsconfParameters<'_>) -> Result<(), DoesNotFit> {

@@ -12,8 +12,9 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::codec::{after, padded, u16_at};
-use super::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, ChunkError, chunk_type};
+use super::codec::{after, u16_at};
+use super::tlv::{Elements, Tlv};
+use super::{COMMON_HEADER_LEN, ChunkError, chunk_type};
 
 /// Bytes of the chunk before the HMAC.
 pub(crate) const AUTH_HEADER_LEN: usize = 8;
@@ -63,18 +64,16 @@ impl<'a> Auth<'a> {
         wanted: impl Fn(u8) -> bool,
         code: impl FnOnce(&[u8]) -> Vec<u8>,
     ) -> usize {
-        let mut at = COMMON_HEADER_LEN;
-        loop {
-            let Some(&[ty, _, l0, l1]) =
-                buf.get(at..len).and_then(|rest| rest.first_chunk::<CHUNK_HEADER_LEN>())
-            else {
-                return len;
-            };
-            if wanted(ty) {
-                break;
+        let mut chunks =
+            Elements::<Tlv<'_>>::new(buf.get(COMMON_HEADER_LEN..len).unwrap_or_default());
+        let at = loop {
+            let at = len - chunks.as_bytes().len();
+            match chunks.next() {
+                Some(Ok(chunk)) if wanted(chunk.head[0]) => break at,
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return len,
             }
-            at += padded(usize::from(u16::from_be_bytes([l0, l1])).max(CHUNK_HEADER_LEN));
-        }
+        };
         let size = AUTH_HEADER_LEN + hmac_len;
         let end = len + size;
         if end > buf.len() {

@@ -10,11 +10,10 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use std::iter::FusedIterator;
-
 use crate::Tsn;
 
-use super::codec::{after, padded};
+use super::codec::after;
+use super::tlv::{Element, Elements, Tlv};
 use super::{
     Abort, Action, Asconf, AsconfAck, Auth, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne,
     ErrorChunk, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Pad, ReConfig, Sack, Shutdown,
@@ -166,10 +165,12 @@ pub enum Chunk<'a> {
     Unknown(UnknownChunk<'a>),
 }
 
-impl<'a> Chunk<'a> {
-    /// Parses the chunk in `raw`, whose length is the chunk length, at least four bytes.
+impl<'a> Element<'a> for Chunk<'a> {
+    type Error = ChunkError<'a>;
+
     #[inline]
-    fn parse(raw: &'a [u8], ty: u8, flags: u8) -> Result<Self, ChunkError<'a>> {
+    fn parse(tlv: Tlv<'a>) -> Result<Self, ChunkError<'a>> {
+        let Tlv { head: [ty, flags, ..], raw } = tlv;
         Ok(match ty {
             chunk_type::DATA => Self::Data(Data::parse(raw, flags)?),
             chunk_type::SACK => Self::Sack(Sack::parse(raw, flags)?),
@@ -200,6 +201,15 @@ impl<'a> Chunk<'a> {
         })
     }
 
+    #[cold]
+    fn bad_length(rest: &'a [u8]) -> ChunkError<'a> {
+        // The length of a packet is a multiple of four, so no header is cut off.
+        let [ty, _, l0, l1] = rest.first_chunk::<CHUNK_HEADER_LEN>().copied().unwrap_or_default();
+        ChunkError::Length { ty, length: u16::from_be_bytes([l0, l1]), rest }
+    }
+}
+
+impl Chunk<'_> {
     /// The chunk type (see [`chunk_type`]).
     pub const fn ty(&self) -> u8 {
         match self {
@@ -355,47 +365,7 @@ impl ChunkError<'_> {
 ///
 /// A malformed chunk with a valid length is an `Err`, and the next item is the chunk after it.
 /// After an error that [ends the packet](ChunkError::ends_packet) there is no further item.
-#[derive(Clone, Debug)]
-pub struct Chunks<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Chunks<'a> {
-    #[inline]
-    pub(super) const fn new(chunks: &'a [u8]) -> Self {
-        Self { rest: chunks }
-    }
-
-    /// The bytes of all chunks that have not been returned yet.
-    pub const fn as_bytes(&self) -> &'a [u8] {
-        self.rest
-    }
-}
-
-impl<'a> Iterator for Chunks<'a> {
-    type Item = Result<Chunk<'a>, ChunkError<'a>>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let rest = self.rest;
-        // The rest of a packet is a multiple of four bytes long: no partial header is lost here.
-        let &[ty, flags, l0, l1] = rest.first_chunk::<CHUNK_HEADER_LEN>()?;
-        let length = u16::from_be_bytes([l0, l1]);
-        let len = usize::from(length);
-        match rest.get(..len) {
-            Some(raw) if len >= CHUNK_HEADER_LEN => {
-                self.rest = after(rest, padded(len));
-                Some(Chunk::parse(raw, ty, flags))
-            }
-            _ => {
-                self.rest = &[];
-                Some(Err(ChunkError::Length { ty, length, rest }))
-            }
-        }
-    }
-}
-
-impl FusedIterator for Chunks<'_> {}
+pub type Chunks<'a> = Elements<'a, Chunk<'a>>;
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,11 @@
-//! Shared code for chunks, parameters and causes: padding, fields, and type-length-value lists
-//! (RFC 9260 3.2, 3.2.1).
+//! Shared code for chunks, parameters and causes: padding, fields, lists of numbers, and the writer
+//! of type-length-value lists (RFC 9260 3.2, 3.2.1). [`tlv`](super::tlv) reads these lists.
 
 use std::fmt;
 
 use super::DoesNotFit;
 
-/// Bytes of type and length at the head of a parameter or cause.
+/// Bytes of type and length at the head of a chunk, parameter or cause.
 pub(super) const TLV_HEADER_LEN: usize = 4;
 
 /// `len` rounded up to the multiple of four at which the next chunk, parameter or cause starts.
@@ -94,47 +94,6 @@ impl fmt::Debug for U16List<'_> {
     }
 }
 
-/// One element of a list of parameters or causes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tlv<'a> {
-    /// Parameter type or cause code.
-    pub(super) ty: u16,
-    /// The complete element: type, length and value, without padding; at least four bytes.
-    pub(super) raw: &'a [u8],
-}
-
-impl<'a> Tlv<'a> {
-    /// The bytes after type and length.
-    pub(super) fn value(&self) -> &'a [u8] {
-        after(self.raw, TLV_HEADER_LEN)
-    }
-}
-
-/// The length of an element is less than four or exceeds the rest of the list: the start of the
-/// next element is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BadLength;
-
-/// Removes the first element from `rest`. After a bad length, `rest` is empty.
-///
-/// The padding of the last element is optional: RFC 9260 3.2 excludes it from the chunk length, but
-/// requires that chunks whose length includes it be accepted.
-pub(super) fn next_tlv<'a>(rest: &mut &'a [u8]) -> Option<Result<Tlv<'a>, BadLength>> {
-    let list = *rest;
-    if list.is_empty() {
-        return None;
-    }
-    if let Some((head, _)) = list.split_first_chunk::<TLV_HEADER_LEN>() {
-        let length = usize::from(u16_at(head, 2));
-        if let (TLV_HEADER_LEN.., Some(raw)) = (length, list.get(..length)) {
-            *rest = after(list, padded(length));
-            return Some(Ok(Tlv { ty: u16_at(head, 0), raw }));
-        }
-    }
-    *rest = &[];
-    Some(Err(BadLength))
-}
-
 /// Writes a list of parameters or causes, with padding between the elements but not after the last.
 #[derive(Debug)]
 pub(super) struct TlvWriter<'b> {
@@ -158,6 +117,15 @@ impl<'b> TlvWriter<'b> {
             .len()
             .saturating_sub(padded(self.len) + TLV_HEADER_LEN)
             .min(usize::from(u16::MAX) - TLV_HEADER_LEN)
+    }
+
+    /// Writes one encoded element: type, length and value, without padding. Fails as well if its
+    /// length field differs from the number of bytes.
+    pub(super) fn raw(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
+        match raw.first_chunk::<TLV_HEADER_LEN>() {
+            Some(head) if usize::from(u16_at(head, 2)) == raw.len() => self.append(raw),
+            _ => Err(DoesNotFit),
+        }
     }
 
     /// Writes encoded elements.
@@ -226,26 +194,6 @@ mod tests {
         assert_eq!((list.len(), list.is_empty()), (2, false));
         assert_eq!(list.as_bytes(), [0, 5, 0, 6]);
         assert!(U16List::from_be_bytes(&[0, 5, 0]).is_none());
-    }
-
-    #[test]
-    fn last_padding_may_be_there_or_not() {
-        for end in [9, 10, 11, 12] {
-            let bytes = [0, 1, 0, 4, 0, 2, 0, 5, 0xaa, 0, 0, 0];
-            let mut rest = &bytes[..end];
-            assert_eq!(next_tlv(&mut rest).unwrap().unwrap().ty, 1);
-            assert_eq!(next_tlv(&mut rest).unwrap().unwrap().value(), [0xaa]);
-            assert_eq!(next_tlv(&mut rest), None);
-        }
-    }
-
-    #[test]
-    fn bad_length_ends_the_list() {
-        for bytes in [&[0, 1, 0, 3, 0, 2, 0, 4][..], &[0, 1, 0, 9, 0, 2, 0, 4], &[0, 1, 0], &[0]] {
-            let mut rest = bytes;
-            assert_eq!(next_tlv(&mut rest), Some(Err(BadLength)));
-            assert_eq!(next_tlv(&mut rest), None);
-        }
     }
 
     #[test]

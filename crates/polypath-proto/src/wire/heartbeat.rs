@@ -13,10 +13,10 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::codec::{after, next_tlv};
+use super::codec::after;
 use super::{
-    CHUNK_HEADER_LEN, ChunkError, DoesNotFit, PacketWriter, ParameterWriter, chunk_type,
-    parameter_type,
+    CHUNK_HEADER_LEN, ChunkError, DoesNotFit, PacketWriter, Parameter, ParameterWriter, Parameters,
+    chunk_type,
 };
 
 /// A HEARTBEAT or HEARTBEAT ACK chunk.
@@ -30,10 +30,9 @@ pub struct HeartbeatInfo<'a> {
 
 impl<'a> HeartbeatInfo<'a> {
     pub(super) fn parse(raw: &'a [u8], ty: u8) -> Result<Self, ChunkError<'a>> {
-        match next_tlv(&mut after(raw, CHUNK_HEADER_LEN)) {
-            Some(Ok(tlv)) if tlv.ty == parameter_type::HEARTBEAT_INFO => {
-                Ok(Self { info: tlv.value(), parameters: after(raw, CHUNK_HEADER_LEN) })
-            }
+        let parameters = after(raw, CHUNK_HEADER_LEN);
+        match Parameters::new(parameters).iter().next() {
+            Some(Ok(Parameter::HeartbeatInfo(info))) => Ok(Self { info, parameters }),
             _ => Err(ChunkError::NoHeartbeatInfo { ty, raw }),
         }
     }

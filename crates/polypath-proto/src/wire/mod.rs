@@ -36,6 +36,7 @@ mod reconfig;
 mod sack;
 mod shutdown;
 mod timestamp;
+mod tlv;
 mod writer;
 
 #[cfg(test)]
@@ -80,6 +81,7 @@ pub use self::reconfig::{
 pub use self::sack::{GapBlock, Sack};
 pub use self::shutdown::{Shutdown, ShutdownComplete};
 pub use self::timestamp::Timestamp;
+pub use self::tlv::Elements;
 pub(crate) use self::writer::seal;
 pub use self::writer::{DoesNotFit, PacketWriter};
 

@@ -14,11 +14,11 @@
 //! ```
 
 use std::fmt;
-use std::iter::FusedIterator;
 
 use crate::Tsn;
 
-use super::codec::{BadLength, TLV_HEADER_LEN, Tlv, TlvWriter, after, next_tlv, u16_at, u32_at};
+use super::codec::{TlvWriter, after, u16_at, u32_at};
+use super::tlv::{Element, Elements, Tlv};
 use super::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter, ParameterError, U16List, chunk_type};
 
 /// The parameter types of RFC 6525 4.
@@ -121,13 +121,21 @@ pub enum ReconfigParameter<'a> {
     },
 }
 
-impl<'a> ReconfigParameter<'a> {
+impl<'a> Element<'a> for ReconfigParameter<'a> {
+    type Error = ParameterError;
+
     fn parse(tlv: Tlv<'a>) -> Result<Self, ParameterError> {
-        let value = tlv.value();
-        Self::of(tlv.ty, value, tlv.raw)
-            .ok_or(ParameterError::Malformed { ty: tlv.ty, len: tlv.raw.len() })
+        let ty = tlv.ty();
+        Self::of(ty, tlv.value(), tlv.raw)
+            .ok_or(ParameterError::Malformed { ty, len: tlv.raw.len() })
     }
 
+    fn bad_length(_: &'a [u8]) -> ParameterError {
+        ParameterError::Length
+    }
+}
+
+impl<'a> ReconfigParameter<'a> {
     fn of(ty: u16, value: &'a [u8], raw: &'a [u8]) -> Option<Self> {
         Some(match ty {
             reconfig_type::OUTGOING_RESET => {
@@ -192,7 +200,7 @@ impl<'a> ReconfigParameters<'a> {
 
     /// The parameters, in order.
     pub const fn iter(&self) -> ReconfigIter<'a> {
-        ReconfigIter { rest: self.0 }
+        ReconfigIter::new(self.0)
     }
 
     /// The bytes of the list.
@@ -209,23 +217,7 @@ impl fmt::Debug for ReconfigParameters<'_> {
 
 /// The parameters of a RE-CONFIG chunk, in order. After [`ParameterError::Length`] there is no
 /// further item.
-#[derive(Clone, Debug)]
-pub struct ReconfigIter<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for ReconfigIter<'a> {
-    type Item = Result<ReconfigParameter<'a>, ParameterError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(match next_tlv(&mut self.rest)? {
-            Ok(tlv) => ReconfigParameter::parse(tlv),
-            Err(BadLength) => Err(ParameterError::Length),
-        })
-    }
-}
-
-impl FusedIterator for ReconfigIter<'_> {}
+pub type ReconfigIter<'a> = Elements<'a, ReconfigParameter<'a>>;
 
 impl<'a> ReConfig<'a> {
     pub(super) fn parse(raw: &'a [u8]) -> Self {
@@ -285,10 +277,7 @@ impl ReconfigWriter<'_> {
                 reconfig_type::ADD_INCOMING,
                 &[&request.to_be_bytes(), &streams.to_be_bytes(), &[0; 2]],
             ),
-            ReconfigParameter::Unknown { raw, .. } => match raw.first_chunk::<TLV_HEADER_LEN>() {
-                Some(head) if usize::from(u16_at(head, 2)) == raw.len() => tlv.append(raw),
-                _ => Err(DoesNotFit),
-            },
+            ReconfigParameter::Unknown { raw, .. } => tlv.raw(raw),
         }
     }
 

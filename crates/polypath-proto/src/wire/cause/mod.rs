@@ -26,11 +26,11 @@ mod unsupported_hmac;
 pub use self::address_refused::AddressRefusal;
 
 use std::fmt;
-use std::iter::FusedIterator;
 
 use crate::{StreamId, Tsn};
 
-use super::codec::{BadLength, TLV_HEADER_LEN, Tlv, TlvWriter, next_tlv, u16_at};
+use super::codec::TlvWriter;
+use super::tlv::{Element, Elements, Tlv};
 use super::{DoesNotFit, Parameters, U16List};
 
 /// The cause codes of RFC 9260 3.3.10.
@@ -154,10 +154,12 @@ pub enum Cause<'a> {
     },
 }
 
-impl<'a> Cause<'a> {
+impl<'a> Element<'a> for Cause<'a> {
+    type Error = CauseError;
+
     fn parse(tlv: Tlv<'a>) -> Result<Self, CauseError> {
         let info = tlv.value();
-        match tlv.ty {
+        match tlv.ty() {
             cause_code::INVALID_STREAM_IDENTIFIER => invalid_stream::parse(info),
             cause_code::MISSING_MANDATORY_PARAMETER => missing_parameter::parse(info),
             cause_code::STALE_COOKIE => stale_cookie::parse(info),
@@ -183,9 +185,15 @@ impl<'a> Cause<'a> {
                 None => Self::Unknown { code, raw: tlv.raw },
             }),
         }
-        .ok_or(CauseError::Malformed { code: tlv.ty, len: tlv.raw.len() })
+        .ok_or_else(|| CauseError::Malformed { code: tlv.ty(), len: tlv.raw.len() })
     }
 
+    fn bad_length(_: &'a [u8]) -> CauseError {
+        CauseError::Length
+    }
+}
+
+impl Cause<'_> {
     /// The cause code (see [`cause_code`]).
     pub const fn code(&self) -> u16 {
         match *self {
@@ -241,7 +249,7 @@ impl<'a> Causes<'a> {
 
     /// The causes, in order.
     pub const fn iter(&self) -> CauseIter<'a> {
-        CauseIter { rest: self.0 }
+        CauseIter::new(self.0)
     }
 
     /// Whether every cause has a length that fits into the chunk.
@@ -279,23 +287,7 @@ impl fmt::Debug for Causes<'_> {
 ///
 /// A malformed cause with a valid length is an `Err`, and the next item is the cause after it.
 /// After [`CauseError::Length`] there is no further item.
-#[derive(Clone, Debug)]
-pub struct CauseIter<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for CauseIter<'a> {
-    type Item = Result<Cause<'a>, CauseError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(match next_tlv(&mut self.rest)? {
-            Ok(tlv) => Cause::parse(tlv),
-            Err(BadLength) => Err(CauseError::Length),
-        })
-    }
-}
-
-impl FusedIterator for CauseIter<'_> {}
+pub type CauseIter<'a> = Elements<'a, Cause<'a>>;
 
 /// Writes causes into an ABORT or ERROR chunk; see
 /// [`PacketWriter::abort`](super::PacketWriter::abort).
@@ -357,10 +349,7 @@ impl<'b> CauseWriter<'b> {
     ///
     /// The cause does not fit, or its length field differs from the number of bytes.
     pub fn raw(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
-        match raw.first_chunk::<TLV_HEADER_LEN>() {
-            Some(head) if usize::from(u16_at(head, 2)) == raw.len() => self.tlv.append(raw),
-            _ => Err(DoesNotFit),
-        }
+        self.tlv.raw(raw)
     }
 
     /// Writes a cause of any code and information.

@@ -29,10 +29,10 @@ mod zero_checksum;
 pub(crate) use self::zero_checksum::SCTP_OVER_DTLS;
 
 use std::fmt;
-use std::iter::FusedIterator;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::codec::{BadLength, TLV_HEADER_LEN, Tlv, TlvWriter, next_tlv, u16_at};
+use super::codec::TlvWriter;
+use super::tlv::{Element, Elements, Tlv};
 use super::{Action, DoesNotFit, U16List};
 
 /// The parameter types of RFC 9260 3.2.1 and 3.3, and those of extensions.
@@ -157,10 +157,12 @@ pub enum Parameter<'a> {
     },
 }
 
-impl<'a> Parameter<'a> {
+impl<'a> Element<'a> for Parameter<'a> {
+    type Error = ParameterError;
+
     fn parse(tlv: Tlv<'a>) -> Result<Self, ParameterError> {
         let value = tlv.value();
-        match tlv.ty {
+        match tlv.ty() {
             parameter_type::HEARTBEAT_INFO => Some(Self::HeartbeatInfo(value)),
             parameter_type::IPV4 => address::parse_ipv4(value),
             parameter_type::IPV6 => address::parse_ipv6(value),
@@ -184,9 +186,15 @@ impl<'a> Parameter<'a> {
             parameter_type::FORWARD_TSN_SUPPORTED => Some(Self::ForwardTsnSupported),
             ty => Some(Self::Unknown { ty, raw: tlv.raw }),
         }
-        .ok_or(ParameterError::Malformed { ty: tlv.ty, len: tlv.raw.len() })
+        .ok_or_else(|| ParameterError::Malformed { ty: tlv.ty(), len: tlv.raw.len() })
     }
 
+    fn bad_length(_: &'a [u8]) -> ParameterError {
+        ParameterError::Length
+    }
+}
+
+impl Parameter<'_> {
     /// The parameter type (see [`parameter_type`]).
     pub const fn ty(&self) -> u16 {
         match *self {
@@ -249,7 +257,7 @@ impl<'a> Parameters<'a> {
 
     /// The parameters, in order.
     pub const fn iter(&self) -> ParameterIter<'a> {
-        ParameterIter { rest: self.0 }
+        ParameterIter::new(self.0)
     }
 
     /// Whether the list is empty.
@@ -282,23 +290,7 @@ impl fmt::Debug for Parameters<'_> {
 ///
 /// A malformed parameter with a valid length is an `Err`, and the next item is the parameter after
 /// it. After [`ParameterError::Length`] there is no further item.
-#[derive(Clone, Debug)]
-pub struct ParameterIter<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for ParameterIter<'a> {
-    type Item = Result<Parameter<'a>, ParameterError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        Some(match next_tlv(&mut self.rest)? {
-            Ok(tlv) => Parameter::parse(tlv),
-            Err(BadLength) => Err(ParameterError::Length),
-        })
-    }
-}
-
-impl FusedIterator for ParameterIter<'_> {}
+pub type ParameterIter<'a> = Elements<'a, Parameter<'a>>;
 
 /// Writes parameters into a chunk or cause; see [`PacketWriter::init`](super::PacketWriter::init).
 ///
@@ -360,10 +352,7 @@ impl<'b> ParameterWriter<'b> {
     ///
     /// The parameter does not fit, or its length field differs from the number of bytes.
     pub fn raw(&mut self, raw: &[u8]) -> Result<(), DoesNotFit> {
-        match raw.first_chunk::<TLV_HEADER_LEN>() {
-            Some(head) if usize::from(u16_at(head, 2)) == raw.len() => self.tlv.append(raw),
-            _ => Err(DoesNotFit),
-        }
+        self.tlv.raw(raw)
     }
 
     /// Writes a parameter of any type and value.
