@@ -13,21 +13,22 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod relay;
+mod report;
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::UnixDatagram;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use rustix::net::sockopt;
 use thiserror::Error;
 
-use crate::link::{Link, LinkCounters};
+use crate::link::Link;
 use crate::network::ChangeKind;
 use crate::scenario::{Direction, EmulatorSpec, Plan, Scenario, ScenarioError};
 use relay::{Command, Relay, Route};
+pub use report::{LinkReport, Punctuality, Report};
 
 /// Requested socket buffer size in bytes: a packet for which the modelled queue has room must not
 /// be lost in a socket.
@@ -87,53 +88,6 @@ pub struct PathAddresses {
     pub back: SocketAddr,
     /// Address on which the receiver listens.
     pub receiver: SocketAddr,
-}
-
-/// State and counters of one direction of a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkReport {
-    /// Name of the link.
-    pub name: String,
-    /// Whether the link is up.
-    pub up: bool,
-    /// Counters.
-    pub counters: LinkCounters,
-}
-
-/// How late datagrams left the emulator compared with the link model: the delay that the machine
-/// adds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Punctuality {
-    /// Number of datagrams that left.
-    pub datagrams: u64,
-    /// Sum of their delays.
-    pub total: Duration,
-    /// The longest delay.
-    pub most: Duration,
-}
-
-impl Punctuality {
-    /// The mean delay; `None` before the first datagram.
-    pub fn mean(&self) -> Option<Duration> {
-        let nanoseconds = self.total.as_nanos().checked_div(self.datagrams.into())?;
-        // The mean is at most the longest delay, which fits a `Duration`.
-        u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
-    }
-
-    fn note(&mut self, late: Duration) {
-        self.datagrams += 1;
-        self.total += late;
-        self.most = self.most.max(late);
-    }
-}
-
-/// State of a running emulator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Every link, in the order of the capture's interfaces.
-    pub links: Vec<LinkReport>,
-    /// How late datagrams left.
-    pub punctuality: Punctuality,
 }
 
 /// A running emulator. Dropping the handle ends the emulator.

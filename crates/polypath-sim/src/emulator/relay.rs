@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use polypath_proto::{Ecn, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{LinkReport, Punctuality, Report};
+use super::report::{LinkReport, Punctuality, Report};
 use crate::link::{Link, Ticket, Verdict};
 use crate::network::{Change, ChangeKind, EventQueue, LinkId};
 use crate::pcapng::{InterfaceId, PcapNg};

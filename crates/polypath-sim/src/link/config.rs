@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::LossModel;
+use super::loss::LossModel;
 use crate::units::{Probability, QueueLimit, Rate, Span};
 
 /// Initial configuration of a one-directional link.

@@ -4,9 +4,10 @@
 
 use polypath_proto::Time;
 
+use super::event::Event;
+use super::queue::EventQueue;
 use super::traffic::Source;
-use super::{Event, Network};
-use crate::link::{Ticket, Verdict};
+use crate::link::{Link, Ticket, Verdict};
 
 /// All sources of background traffic, and the number of their events in the queue.
 #[derive(Debug, Default)]
@@ -15,55 +16,76 @@ pub(super) struct Background {
     waiting: usize,
 }
 
-impl Network<'_> {
+impl Background {
     /// Starts the sources, each at its configured time.
-    pub(crate) fn start_traffic(&mut self, sources: Vec<Source>) {
-        self.background.sources = sources;
-        for source in 0..self.background.sources.len() {
-            let start = self.background.sources[source].plan.start;
-            self.schedule_emission(start, source as u32);
+    pub(super) fn start(&mut self, sources: Vec<Source>, events: &mut EventQueue<Event>) {
+        self.sources = sources;
+        for source in 0..self.sources.len() {
+            let start = self.sources[source].plan.start;
+            self.schedule_emission(start, source as u32, events);
         }
     }
 
-    /// Whether only events of background traffic, which never ends, are left.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.events.len() == self.background.waiting
+    /// Number of its events in the queue.
+    pub(super) const fn waiting(&self) -> usize {
+        self.waiting
     }
 
     /// A source sends a packet.
-    pub(crate) fn emit(&mut self, now: Time, source: u32) {
-        self.background.waiting -= 1;
-        self.offer_background(now, source, 0);
-        self.schedule_emission(now, source);
+    pub(super) fn emit(
+        &mut self,
+        now: Time,
+        source: u32,
+        links: &mut [Link],
+        events: &mut EventQueue<Event>,
+    ) {
+        self.waiting -= 1;
+        self.offer(now, source, 0, links, events);
+        self.schedule_emission(now, source, events);
     }
 
-    /// A background packet reaches the end of the n-th link of its route.
-    pub(crate) fn arrive_background(&mut self, now: Time, source: u32, hop: u32, ticket: Ticket) {
-        self.background.waiting -= 1;
-        let plan = &self.background.sources[source as usize].plan;
+    /// A packet reaches the end of the n-th link of its route.
+    pub(super) fn arrive(
+        &mut self,
+        now: Time,
+        source: u32,
+        hop: u32,
+        ticket: Ticket,
+        links: &mut [Link],
+        events: &mut EventQueue<Event>,
+    ) {
+        self.waiting -= 1;
+        let plan = &self.sources[source as usize].plan;
         let link = plan.way[hop as usize];
         let goes_on = hop as usize + 1 < plan.way.len();
-        if self.links[link.index()].arrive_background(ticket, plan.size) && goes_on {
-            self.offer_background(now, source, hop + 1);
+        if links[link.index()].arrive_background(ticket, plan.size) && goes_on {
+            self.offer(now, source, hop + 1, links, events);
         }
     }
 
-    fn offer_background(&mut self, now: Time, source: u32, hop: u32) {
-        let plan = &self.background.sources[source as usize].plan;
-        let link = &mut self.links[plan.way[hop as usize].index()];
+    fn offer(
+        &mut self,
+        now: Time,
+        source: u32,
+        hop: u32,
+        links: &mut [Link],
+        events: &mut EventQueue<Event>,
+    ) {
+        let plan = &self.sources[source as usize].plan;
+        let link = &mut links[plan.way[hop as usize].index()];
         let verdict = link.offer_background(now, plan.size);
         if let Verdict::Deliver { arrival, duplicate } = verdict {
             let event = Event::Background { source, hop, ticket: arrival.ticket };
             for _ in 0..=u32::from(duplicate) {
-                self.background.waiting += 1;
-                self.events.schedule(arrival.at, event);
+                self.waiting += 1;
+                events.schedule(arrival.at, event);
             }
         }
     }
 
-    fn schedule_emission(&mut self, after: Time, source: u32) {
-        let gap = self.background.sources[source as usize].next_gap();
-        self.background.waiting += 1;
-        self.events.schedule(after + gap, Event::Emission { source });
+    fn schedule_emission(&mut self, after: Time, source: u32, events: &mut EventQueue<Event>) {
+        let gap = self.sources[source as usize].next_gap();
+        self.waiting += 1;
+        events.schedule(after + gap, Event::Emission { source });
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use polypath_proto::Time;
 
-use super::{LinkId, NodeId};
+use super::topology::{LinkId, NodeId};
 use crate::link::{Link, LossModel};
 use crate::units::Rate;
 
@@ -61,4 +61,19 @@ pub(crate) struct Move {
     pub(crate) comes: bool,
     /// Delay until the host's endpoints learn of the change.
     pub(crate) notice: Duration,
+}
+
+impl Move {
+    /// Time at which the host's endpoints learn of the change.
+    pub(crate) fn noticed(&self) -> Time {
+        self.at + self.notice
+    }
+
+    /// Whether a host has the address of an interface at a time; `None` is before any change.
+    pub(crate) fn is_here(moves: &[Self], node: NodeId, at: Option<Time>) -> bool {
+        let of = || moves.iter().filter(|one| one.node == node);
+        let last = of().rfind(|one| at.is_some_and(|at| one.at <= at));
+        // An address that is added first was absent before.
+        last.map_or_else(|| of().next().is_none_or(|first| !first.comes), |one| one.comes)
+    }
 }

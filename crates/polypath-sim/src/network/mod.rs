@@ -2,6 +2,7 @@
 
 mod background;
 mod change;
+mod event;
 mod packet;
 mod queue;
 mod topology;
@@ -13,8 +14,10 @@ use std::net::IpAddr;
 
 use polypath_proto::{Ecn, Fragmentation, Time};
 
+use background::Background;
 pub(crate) use change::Move;
 pub use change::{Change, ChangeKind};
+pub(crate) use event::Event;
 pub(crate) use packet::{Packet, PacketId, PacketPool};
 pub(crate) use queue::EventQueue;
 pub(crate) use topology::Routes;
@@ -23,29 +26,7 @@ pub use topology::{HostId, LinkId, LinkPlan, NodeId, NodeKind, Topology};
 use crate::link::{Allows, Link, Ticket, Verdict};
 use crate::pcapng::{InterfaceId, PcapNg};
 use trace::Tracer;
-
-/// An event of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
-    /// A packet reaches the end of a link.
-    Arrival { link: LinkId, packet: PacketId, ticket: Ticket },
-    /// A source of background traffic sends a packet.
-    Emission { source: u32 },
-    /// A background packet reaches the end of the n-th link of its route.
-    Background { source: u32, hop: u32, ticket: Ticket },
-    /// A deadline of an endpoint may have expired.
-    Timer { stack: u32 },
-    /// An application acts on an association.
-    Application { association: u32, side: u8 },
-    /// The n-th scheduled change of a link.
-    Change { index: u32 },
-    /// The n-th scheduled addition or removal of an address.
-    Move { index: u32 },
-    /// The host's endpoints learn of the n-th addition or removal of an address.
-    Notice { index: u32 },
-    /// The series take their samples.
-    Sample,
-}
+use traffic::Source;
 
 /// All links of a run, and the packets on them.
 pub(crate) struct Network<'w> {
@@ -58,7 +39,7 @@ pub(crate) struct Network<'w> {
     addresses: Vec<((bool, u128), NodeId)>,
     /// Interfaces whose host does not have their address at present.
     away: Vec<NodeId>,
-    background: background::Background,
+    background: Background,
     capture: Option<Capture<'w>>,
     pub(crate) tracer: Option<Tracer>,
     /// Packets without a route, or whose source or destination address no host has at present.
@@ -101,7 +82,7 @@ impl<'w> Network<'w> {
             topology,
             addresses,
             away: Vec::new(),
-            background: background::Background::default(),
+            background: Background::default(),
             capture: None,
             tracer: None,
             unroutable: 0,
@@ -234,6 +215,26 @@ impl<'w> Network<'w> {
         }
         self.packets.give_back(id);
         None
+    }
+
+    /// Starts the sources of background traffic, each at its configured time.
+    pub(crate) fn start_traffic(&mut self, sources: Vec<Source>) {
+        self.background.start(sources, &mut self.events);
+    }
+
+    /// Whether only events of background traffic, which never ends, are left.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.events.len() == self.background.waiting()
+    }
+
+    /// A source of background traffic sends a packet.
+    pub(crate) fn emit(&mut self, now: Time, source: u32) {
+        self.background.emit(now, source, &mut self.links, &mut self.events);
+    }
+
+    /// A background packet reaches the end of the n-th link of its route.
+    pub(crate) fn arrive_background(&mut self, now: Time, source: u32, hop: u32, ticket: Ticket) {
+        self.background.arrive(now, source, hop, ticket, &mut self.links, &mut self.events);
     }
 
     /// Number of links between two interfaces; `None` if there is no route.

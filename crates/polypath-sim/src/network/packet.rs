@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use polypath_proto::{Ecn, Fragmentation};
 
-use super::NodeId;
+use super::topology::NodeId;
 use crate::wire;
 
 /// A packet. Its SCTP bytes are real; its IP (and UDP) header is only a known size until it is

@@ -1,13 +1,8 @@
 //! `[[address]]`: addresses of hosts are added and removed at given times.
 
-use polypath_proto::Time;
 use serde::{Deserialize, Serialize};
 
-use super::build::Plan;
-use super::error::Problem;
-use super::network::NetworkBuilder;
-use super::{AssociationPlan, Key, is_default};
-use crate::network::{Move, NodeId, NodeKind};
+use super::serialize::is_default;
 use crate::units::Span;
 
 /// Kind of change of an address.
@@ -72,92 +67,13 @@ impl AddressEvent {
     }
 }
 
-impl NetworkBuilder {
-    /// Changes of addresses, in the order of time.
-    pub(super) fn moves(&self, events: &[AddressEvent]) -> Result<Vec<Move>, Problem> {
-        let mut moves = Vec::new();
-        for (i, event) in events.iter().enumerate() {
-            let key = || Key::root().field("address").index(i).field("node");
-            let node = self.interface_of(&event.node, key)?;
-            let at = Time::ZERO + event.at.duration();
-            let notice = event.notice_delay.duration();
-            let comes = event.kind == AddressKind::Comes;
-            moves.push(Move { at, node, comes, notice });
-            if let Some(span) = event.lasts {
-                moves.push(Move { at: at + span.duration(), node, comes: !comes, notice });
-            }
-        }
-        moves.sort_by_key(|one| one.at);
-        Ok(moves)
-    }
-}
-
-impl Plan {
-    /// Checks that each association has addresses at both ends when it is opened, as far as the
-    /// endpoints know.
-    pub(super) fn check_addresses(&self) -> Result<(), Problem> {
-        if self.moves.is_empty() {
-            return Ok(());
-        }
-        let routes = self.topology.routes();
-        for one in &self.associations {
-            let [here, there] = one.stacks.map(|stack| self.known(stack, one));
-            let meet = |a: NodeId, b: NodeId| {
-                let ways = routes.hops(a, b).is_some() && routes.hops(b, a).is_some();
-                ways && self.topology.same_family(a, b)
-            };
-            if !here.iter().any(|&a| there.iter().any(|&b| meet(a, b))) {
-                let [from, to] = one.stacks.map(|stack| {
-                    let host = self.stacks[stack].host;
-                    self.topology.hosts[host.index()].as_str()
-                });
-                let text = format!(
-                    "association \"{}\" opens at {} s, when {from} and {to} have no addresses between \
-                     which packets go, or have not been told of them",
-                    one.name,
-                    one.start.as_secs_f64(),
-                );
-                return Err(Problem::new(Key::root().field("address"), text));
-            }
-        }
-        Ok(())
-    }
-
-    /// Interfaces whose addresses a stack knows to be present when an association is opened: those
-    /// that were present at the last notification of its host.
-    fn known(&self, stack: usize, association: &AssociationPlan) -> Vec<NodeId> {
-        let plan = &self.stacks[stack];
-        let own = |node: NodeId| match self.topology.nodes[node.index()] {
-            NodeKind::Interface { host, .. } => host == plan.host,
-            NodeKind::Router => false,
-        };
-        let told =
-            |one: &Move| Some(one.noticed()).filter(|&at| own(one.node) && at <= association.start);
-        let told = self.moves.iter().filter_map(told).max();
-        let interfaces = plan.addresses.iter().filter_map(|&ip| self.topology.interface(ip));
-        interfaces.filter(|&node| Move::is_here(&self.moves, node, told)).collect()
-    }
-}
-
-impl Move {
-    /// Time at which the host's endpoints learn of the change.
-    pub(crate) fn noticed(&self) -> Time {
-        self.at + self.notice
-    }
-
-    /// Whether a host has the address of an interface at a time; `None` is before any change.
-    pub(crate) fn is_here(moves: &[Self], node: NodeId, at: Option<Time>) -> bool {
-        let of = || moves.iter().filter(|one| one.node == node);
-        let last = of().rfind(|one| at.is_some_and(|at| one.at <= at));
-        // An address that is added first was absent before.
-        last.map_or_else(|| of().next().is_none_or(|first| !first.comes), |one| one.comes)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use polypath_proto::Time;
+
     use super::*;
-    use crate::scenario::Scenario;
+    use crate::network::{Move, NodeId};
+    use crate::scenario::{Plan, Scenario};
 
     const GOOD: &str =
         "schema = 1\n[[path]]\n[[path]]\n[workload]\nsize = \"1 MB\"\nstart = \"2 s\"\n";

@@ -4,12 +4,14 @@ use std::net::IpAddr;
 
 use polypath_proto::{Config, Time};
 
-use super::error::Problem;
+use super::error::{Place, Problem, ScenarioError};
+use super::key::Key;
 use super::network::{NetworkBuilder, PathLinks};
+use super::transport::EncapsulationSpec;
 use super::workload::Workload;
-use super::{EncapsulationSpec, Key, Scenario};
+use super::{SCHEMA, Scenario};
 use crate::network::traffic::TrafficPlan;
-use crate::network::{Change, HostId, Move, Topology};
+use crate::network::{Change, HostId, Move, NodeId, NodeKind, Topology};
 
 /// A validated scenario.
 #[derive(Debug)]
@@ -65,11 +67,30 @@ pub(crate) struct ApplicationPlan {
     pub(crate) workload: Workload,
 }
 
+impl Scenario {
+    /// Checks that the scenario can be run.
+    ///
+    /// # Errors
+    /// The first problem.
+    pub fn validate(&self) -> Result<(), ScenarioError> {
+        self.plan().map(drop)
+    }
+
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        Plan::new(self).map(drop)
+    }
+
+    /// The hosts, links and associations that the scenario describes.
+    pub(crate) fn plan(&self) -> Result<Plan, ScenarioError> {
+        Plan::new(self).map_err(|problem| problem.at(Place::default()))
+    }
+}
+
 impl Plan {
     pub(crate) fn new(scenario: &Scenario) -> Result<Self, Problem> {
         let root = Key::root();
-        if scenario.schema != super::SCHEMA {
-            let text = format!("found {}; allowed: {}", scenario.schema, super::SCHEMA);
+        if scenario.schema != SCHEMA {
+            let text = format!("found {}; allowed: {SCHEMA}", scenario.schema);
             return Err(Problem::new(root.field("schema"), text));
         }
         let mut builder = NetworkBuilder::default();
@@ -102,6 +123,51 @@ impl Plan {
         plan.check_addresses()?;
         check_rest(scenario)?;
         Ok(plan)
+    }
+
+    /// Checks that each association has addresses at both ends when it is opened, as far as the
+    /// endpoints know.
+    fn check_addresses(&self) -> Result<(), Problem> {
+        if self.moves.is_empty() {
+            return Ok(());
+        }
+        let routes = self.topology.routes();
+        for one in &self.associations {
+            let [here, there] = one.stacks.map(|stack| self.known(stack, one));
+            let meet = |a: NodeId, b: NodeId| {
+                let ways = routes.hops(a, b).is_some() && routes.hops(b, a).is_some();
+                ways && self.topology.same_family(a, b)
+            };
+            if !here.iter().any(|&a| there.iter().any(|&b| meet(a, b))) {
+                let [from, to] = one.stacks.map(|stack| {
+                    let host = self.stacks[stack].host;
+                    self.topology.hosts[host.index()].as_str()
+                });
+                let text = format!(
+                    "association \"{}\" opens at {} s, when {from} and {to} have no addresses between \
+                     which packets go, or have not been told of them",
+                    one.name,
+                    one.start.as_secs_f64(),
+                );
+                return Err(Problem::new(Key::root().field("address"), text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Interfaces whose addresses a stack knows to be present when an association is opened: those
+    /// that were present at the last notification of its host.
+    fn known(&self, stack: usize, association: &AssociationPlan) -> Vec<NodeId> {
+        let plan = &self.stacks[stack];
+        let own = |node: NodeId| match self.topology.nodes[node.index()] {
+            NodeKind::Interface { host, .. } => host == plan.host,
+            NodeKind::Router => false,
+        };
+        let told =
+            |one: &Move| Some(one.noticed()).filter(|&at| own(one.node) && at <= association.start);
+        let told = self.moves.iter().filter_map(told).max();
+        let interfaces = plan.addresses.iter().filter_map(|&ip| self.topology.interface(ip));
+        interfaces.filter(|&node| Move::is_here(&self.moves, node, told)).collect()
     }
 }
 

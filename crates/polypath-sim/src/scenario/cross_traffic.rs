@@ -12,7 +12,8 @@ use polypath_proto::Time;
 use serde::{Deserialize, Serialize};
 
 use super::error::Problem;
-use super::{Key, traffic};
+use super::key::Key;
+use super::traffic;
 use crate::link::LinkConfig;
 use crate::network::traffic::{Pattern, TrafficPlan};
 use crate::network::{LinkId, NodeId, Topology};

@@ -11,9 +11,8 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use toml::Value;
 
-use super::Key;
 use super::error::{Problem, allowed};
-use super::key::Segment;
+use super::key::{Key, Segment};
 
 /// An error, with its key relative to the value being read.
 #[derive(Debug)]

@@ -7,21 +7,75 @@ use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 use super::error::{Place, Problem, ScenarioError};
-use super::key::Segment;
-use super::{Key, Scenario, de};
+use super::key::{Key, Segment};
+use super::{Scenario, de};
 
 /// Maximum number of files in a chain of `extends`.
 const MOST_EXTENDS: usize = 16;
 
+impl Scenario {
+    /// Reads and validates a scenario.
+    ///
+    /// # Errors
+    /// The first problem, in one line: the key, the problem, and what is allowed.
+    pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
+        Document::from_text(text)?.scenario()
+    }
+
+    /// Reads and validates a scenario file and the files that it extends (`extends = "base.toml"`,
+    /// relative to the file): tables are merged key by key, anything else, arrays included, is
+    /// taken from the extending file where it has it.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml), with file and line.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
+        Document::from_file(path.as_ref())?.scenario()
+    }
+
+    /// Replaces the name of a network, if there is one, with the network's paths, in which
+    /// `[[path]]` entries override single parameters. Returns the index of each path's entry, if it
+    /// has one.
+    fn expand_topology(&mut self) -> Result<Vec<Option<usize>>, Problem> {
+        let Some(name) = self.named.take() else {
+            return Ok((0..self.paths.len()).map(Some).collect());
+        };
+        let mut paths = name.paths();
+        let mut entries = vec![None; paths.len()];
+        for (n, entry) in std::mem::take(&mut self.paths).into_iter().enumerate() {
+            let key = Key::root().field("path").index(n).field("name");
+            let place = paths.iter().position(|path| path.name == entry.name);
+            let Some(place) = place else {
+                let known = paths.iter().filter_map(|path| path.name.as_deref());
+                return Err(match &entry.name {
+                    Some(name) => Problem::unknown(key, "path of the topology", name, known),
+                    None => {
+                        let known: Vec<_> = known.collect();
+                        let text = format!("missing; allowed: {}", known.join(", "));
+                        Problem::new(key, text)
+                    }
+                });
+            };
+            if entries[place].replace(n).is_some() {
+                let name = entry.name.unwrap_or_default();
+                return Err(Problem::new(key, format!("another entry is about \"{name}\"")));
+            }
+            let base = std::mem::take(&mut paths[place]);
+            paths[place] = entry.over(base);
+        }
+        self.paths = paths;
+        Ok(entries)
+    }
+}
+
 /// The texts from which a scenario was read: the file itself first, then the files that it extends.
 #[derive(Debug, Default)]
-pub(super) struct Document {
+struct Document {
     texts: Vec<(Option<PathBuf>, String)>,
     merged: Table,
 }
 
 impl Document {
-    pub(super) fn from_text(text: &str) -> Result<Self, ScenarioError> {
+    fn from_text(text: &str) -> Result<Self, ScenarioError> {
         let merged = parse(None, text)?;
         let document = Self { texts: vec![(None, text.to_owned())], merged };
         if document.merged.contains_key("extends") {
@@ -32,7 +86,7 @@ impl Document {
         Ok(document)
     }
 
-    pub(super) fn from_file(path: &Path) -> Result<Self, ScenarioError> {
+    fn from_file(path: &Path) -> Result<Self, ScenarioError> {
         let mut document = Self::default();
         let mut next = Some(path.to_owned());
         while let Some(path) = next.take() {
@@ -62,7 +116,7 @@ impl Document {
         Ok(document)
     }
 
-    pub(super) fn scenario(&self) -> Result<Scenario, ScenarioError> {
+    fn scenario(&self) -> Result<Scenario, ScenarioError> {
         let value = Value::Table(self.merged.clone());
         let scenario = Scenario::deserialize(de::Reader(value));
         let scenario = scenario.map_err(Problem::from).and_then(|mut scenario| {

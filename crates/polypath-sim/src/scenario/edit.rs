@@ -3,8 +3,10 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::error::{Problem, allowed};
-use super::{Key, Place, Scenario, ScenarioError, TopologyName, de};
+use super::error::{Place, Problem, ScenarioError, allowed};
+use super::key::Key;
+use super::topology::TopologyName;
+use super::{Scenario, de};
 
 impl Scenario {
     /// The scenario with other values of some keys, validated once all are set.

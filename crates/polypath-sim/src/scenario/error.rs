@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::Key;
-use super::key::Segment;
+use super::key::{Key, Segment};
 
 /// Reason why a scenario cannot be run. Each displays as one line.
 #[derive(Debug, Error)]

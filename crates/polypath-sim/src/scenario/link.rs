@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::CrossTraffic;
+use super::cross_traffic::CrossTraffic;
 use crate::link::{LinkConfig, LossModel, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 

@@ -11,19 +11,19 @@ mod cross_traffic;
 mod de;
 mod document;
 mod edit;
+mod endpoints;
 mod error;
 mod fault;
 mod key;
 mod link;
 mod network;
 mod run;
+mod serialize;
 mod suggest;
 mod topology;
 mod traffic;
 mod transport;
 mod workload;
-
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +45,7 @@ pub use transport::{
 };
 pub use workload::{Direction, Reset, SizeRange, Workload, WorkloadKind};
 
-use document::Document;
-use error::Problem;
+use serialize::{is_default, seed};
 use transport::Layer;
 
 /// The schema that this version reads and writes.
@@ -112,10 +111,6 @@ const fn default_seed() -> u64 {
     1
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 impl Scenario {
     /// An empty scenario of this name with seed 1: add paths and a workload.
     pub fn new(name: impl Into<String>) -> Self {
@@ -144,6 +139,13 @@ impl Scenario {
     #[must_use]
     pub fn path(mut self, path: PathSpec) -> Self {
         self.paths.push(path);
+        self
+    }
+
+    /// Replaces all paths with those of this network.
+    #[must_use]
+    pub fn topology(mut self, name: TopologyName) -> Self {
+        self.paths = name.paths();
         self
     }
 
@@ -182,36 +184,10 @@ impl Scenario {
         self
     }
 
-    /// Reads and validates a scenario.
-    ///
-    /// # Errors
-    /// The first problem, in one line: the key, the problem, and what is allowed.
-    pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        Document::from_text(text)?.scenario()
-    }
-
-    /// Reads and validates a scenario file and the files that it extends (`extends = "base.toml"`,
-    /// relative to the file): tables are merged key by key, anything else, arrays included, is
-    /// taken from the extending file where it has it.
-    ///
-    /// # Errors
-    /// As [`from_toml`](Self::from_toml), with file and line.
-    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
-        Document::from_file(path.as_ref())?.scenario()
-    }
-
     /// The scenario as TOML; [`from_toml`](Self::from_toml) reads the same scenario back.
     pub fn to_toml(&self) -> String {
         // Nothing in the schema fails to serialize: keys are strings, numbers fit.
         toml::to_string(self).unwrap_or_default()
-    }
-
-    /// Checks that the scenario can be run.
-    ///
-    /// # Errors
-    /// The first problem.
-    pub fn validate(&self) -> Result<(), ScenarioError> {
-        self.plan().map(drop)
     }
 
     /// All parameters and policies that `[transport]` and `[policy]` give one side, including those
@@ -228,51 +204,6 @@ impl Scenario {
     /// Settings of all associations.
     const fn layer(&self) -> Layer<'_> {
         Layer { at: Key::root(), transport: &self.transport, policy: &self.policy }
-    }
-
-    fn check(&self) -> Result<(), Problem> {
-        Plan::new(self).map(drop)
-    }
-
-    /// The hosts, links and associations that the scenario describes.
-    pub(crate) fn plan(&self) -> Result<Plan, ScenarioError> {
-        Plan::new(self).map_err(|problem| problem.at(Place::default()))
-    }
-}
-
-/// Serializes seeds, which have 64 bits; TOML's integers have 63.
-mod seed {
-    use std::fmt;
-
-    use serde::{Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-        match i64::try_from(*seed) {
-            Ok(seed) => serializer.serialize_i64(seed),
-            Err(_) => serializer.collect_str(&format_args!("{seed:#x}")),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-        struct Forms;
-        impl serde::de::Visitor<'_> for Forms {
-            type Value = u64;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an integer from 0, or a string such as \"0x1f\"")
-            }
-            fn visit_u64<E>(self, seed: u64) -> Result<u64, E> {
-                Ok(seed)
-            }
-            fn visit_i64<E: serde::de::Error>(self, seed: i64) -> Result<u64, E> {
-                u64::try_from(seed)
-                    .map_err(|_| E::invalid_value(serde::de::Unexpected::Signed(seed), &self))
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<u64, E> {
-                let hex = text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
-                hex.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
-            }
-        }
-        deserializer.deserialize_any(Forms)
     }
 }
 

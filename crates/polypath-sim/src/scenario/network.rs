@@ -1,17 +1,21 @@
-//! The network of a scenario: nodes, links, background traffic, and changes of links.
+//! The network of a scenario: nodes, links, background traffic, and changes of links and addresses.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use polypath_proto::Time;
 
+use super::Scenario;
+use super::address::{AddressEvent, AddressKind};
 use super::cross_traffic::{self, Middle};
 use super::error::Problem;
+use super::fault::{Fault, FaultKind, PathRef};
+use super::key::Key;
 use super::link::{LinkSpec, PathSpec};
+use super::traffic::TrafficSpec;
 use super::workload::Direction;
-use super::{Fault, FaultKind, Key, PathRef, Scenario, TrafficSpec};
 use crate::link::LinkConfig;
 use crate::network::traffic::TrafficPlan;
-use crate::network::{Change, ChangeKind, HostId, LinkId, NodeId, NodeKind, Topology};
+use crate::network::{Change, ChangeKind, HostId, LinkId, Move, NodeId, NodeKind, Topology};
 use crate::units::{Rate, Size};
 
 /// The links of a `[[path]]`, in the order in which a packet passes them.
@@ -322,6 +326,24 @@ impl NetworkBuilder {
         }
         changes.sort_by_key(|change| change.at);
         Ok(changes)
+    }
+
+    /// Changes of addresses, in the order of time.
+    pub(super) fn moves(&self, events: &[AddressEvent]) -> Result<Vec<Move>, Problem> {
+        let mut moves = Vec::new();
+        for (i, event) in events.iter().enumerate() {
+            let key = || Key::root().field("address").index(i).field("node");
+            let node = self.interface_of(&event.node, key)?;
+            let at = Time::ZERO + event.at.duration();
+            let notice = event.notice_delay.duration();
+            let comes = event.kind == AddressKind::Comes;
+            moves.push(Move { at, node, comes, notice });
+            if let Some(span) = event.lasts {
+                moves.push(Move { at: at + span.duration(), node, comes: !comes, notice });
+            }
+        }
+        moves.sort_by_key(|one| one.at);
+        Ok(moves)
     }
 
     fn targets(&self, fault: &Fault, key: &Key) -> Result<Vec<LinkId>, Problem> {

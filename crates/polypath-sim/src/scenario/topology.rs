@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::error::Problem;
-use super::{CrossTraffic, Key, LinkSpec, PathSpec, Scenario};
+use super::cross_traffic::CrossTraffic;
+use super::link::{LinkSpec, PathSpec};
 use crate::units::{QueueLimit, Rate, Span};
 
 /// Named networks of paths between the two hosts. Each path is interface -100 Mbit/s 10 ms- router
@@ -52,53 +52,10 @@ impl TopologyName {
     }
 }
 
-impl Scenario {
-    /// Replaces all paths with those of this network.
-    #[must_use]
-    pub fn topology(mut self, name: TopologyName) -> Self {
-        self.paths = name.paths();
-        self
-    }
-
-    /// Replaces the name of a network, if there is one, with the network's paths, in which
-    /// `[[path]]` entries override single parameters. Returns the index of each path's entry, if it
-    /// has one.
-    pub(super) fn expand_topology(&mut self) -> Result<Vec<Option<usize>>, Problem> {
-        let Some(name) = self.named.take() else {
-            return Ok((0..self.paths.len()).map(Some).collect());
-        };
-        let mut paths = name.paths();
-        let mut entries = vec![None; paths.len()];
-        for (n, entry) in std::mem::take(&mut self.paths).into_iter().enumerate() {
-            let key = Key::root().field("path").index(n).field("name");
-            let place = paths.iter().position(|path| path.name == entry.name);
-            let Some(place) = place else {
-                let known = paths.iter().filter_map(|path| path.name.as_deref());
-                return Err(match &entry.name {
-                    Some(name) => Problem::unknown(key, "path of the topology", name, known),
-                    None => {
-                        let known: Vec<_> = known.collect();
-                        let text = format!("missing; allowed: {}", known.join(", "));
-                        Problem::new(key, text)
-                    }
-                });
-            };
-            if entries[place].replace(n).is_some() {
-                let name = entry.name.unwrap_or_default();
-                return Err(Problem::new(key, format!("another entry is about \"{name}\"")));
-            }
-            let base = std::mem::take(&mut paths[place]);
-            paths[place] = entry.over(base);
-        }
-        self.paths = paths;
-        Ok(entries)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::literal;
+    use crate::scenario::{Scenario, literal};
     use crate::units::Load;
 
     fn read(lines: &str) -> Result<Scenario, String> {

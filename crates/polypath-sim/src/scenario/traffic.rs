@@ -5,8 +5,8 @@ use std::time::Duration;
 use polypath_proto::Time;
 use serde::{Deserialize, Serialize};
 
-use super::Key;
 use super::error::Problem;
+use super::key::Key;
 use crate::network::LinkId;
 use crate::network::traffic::{OnOff, Pattern, TrafficPlan};
 use crate::units::{Rate, Size, Span};

@@ -9,8 +9,8 @@ use polypath_proto::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::Key;
 use super::error::Problem;
+use super::key::Key;
 use crate::units::{Size, Span, UnitError};
 
 /// A parameter that can be switched off: a value, or "off".

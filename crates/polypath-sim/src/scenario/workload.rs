@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Key;
 use super::error::Problem;
+use super::key::Key;
 use crate::units::{Probability, Rate, Size, Span};
 
 /// Kind of workload.

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Size, UnitError, serde_as_text};
+use super::quantity::Size;
+use super::{UnitError, serde_as_text};
 
 /// Limit of a drop-tail queue: "50 packets", "64 KiB" or "unlimited".
 ///

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Span, UnitError, serde_as_text};
+use super::quantity::Span;
+use super::{UnitError, serde_as_text};
 
 /// A range of times: "5 ms .. 20 ms", or a single time: "10 ms".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,28 @@
+//! The events of a run.
+
+use super::packet::PacketId;
+use super::topology::LinkId;
+use crate::link::Ticket;
+
+/// An event of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// A packet reaches the end of a link.
+    Arrival { link: LinkId, packet: PacketId, ticket: Ticket },
+    /// A source of background traffic sends a packet.
+    Emission { source: u32 },
+    /// A background packet reaches the end of the n-th link of its route.
+    Background { source: u32, hop: u32, ticket: Ticket },
+    /// A deadline of an endpoint may have expired.
+    Timer { stack: u32 },
+    /// An application acts on an association.
+    Application { association: u32, side: u8 },
+    /// The n-th scheduled change of a link.
+    Change { index: u32 },
+    /// The n-th scheduled addition or removal of an address.
+    Move { index: u32 },
+    /// The host's endpoints learn of the n-th addition or removal of an address.
+    Notice { index: u32 },
+    /// The series take their samples.
+    Sample,
+}
