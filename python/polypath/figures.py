@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -16,19 +16,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from polypath.result import Result
-
 #: Distinguishable with colour blindness (Okabe and Ito, and a dark red).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#882255")
 #: The first of the states of a path that does not work.
 _POTENTIALLY_FAILED = 2
 
 
-def plot_run(result: Result, series: Sequence[PathSeries | Ns2Series]) -> Figure:
+def plot_run(
+    series: Sequence[PathSeries | Ns2Series], switches: Iterable[float], title: str
+) -> Figure:
     """Congestion window (kB), round-trip time and RTO (s) of each path over time (s).
 
     Grey lines: changes of the path for new data.
     Light bands: a path is potentially failed or inactive.
+
+    Args:
+        series: The samples of each path.
+        switches: Times of the changes of the path for new data, in seconds.
+        title: The title of the figure.
     """
     figure, (windows, times) = _panels(2, height=4.5)
     several = len({(one.association, one.side) for one in series}) > 1
@@ -54,8 +59,7 @@ def plot_run(result: Result, series: Sequence[PathSeries | Ns2Series]) -> Figure
             linewidth=0,
         )
         windows.set_ylim(low, high)
-    changes = result.changes
-    for at in changes.loc[changes["what"] == "current", "at"]:
+    for at in switches:
         windows.axvline(at, color="0.6", linewidth=0.8, zorder=0)
     windows.set_ylabel("congestion window [kB]")
     windows.set_ylim(bottom=0)
@@ -64,8 +68,7 @@ def plot_run(result: Result, series: Sequence[PathSeries | Ns2Series]) -> Figure
         times.set_yscale("log")
     times.set_ylabel("RTT —, RTO ··· [s]")
     times.set_xlabel("time [s]")
-    name = result.scenario.name or "scenario"
-    figure.suptitle(f"{name}, seed {result.seed}", fontsize="medium")
+    figure.suptitle(title, fontsize="medium")
     return figure
 
 

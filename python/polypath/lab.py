@@ -8,14 +8,20 @@ import re
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any, NoReturn, get_args
 
 import pandas as pd
 
 import polypath
-from polypath import _core, lab_compare
-from polypath.lab_compare import told_warnings
+from polypath import lab_compare
+from polypath.lab_options import (
+    UsageError,
+    add_scenario,
+    literal,
+    load_scenario,
+    printed_warnings,
+    setting,
+)
 from polypath.papers.commands import add_commands
 from polypath.scenario import Value
 from polypath.simulate import Backend
@@ -23,16 +29,12 @@ from polypath.simulate import Backend
 _INTERRUPTED = 130
 
 
-class _UsageError(Exception):
-    """The command line is wrong."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program and returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.action(options))
-    except _UsageError as error:
+    except UsageError as error:
         return _complain(error, 2)
     except (ValueError, RuntimeError, OSError) as error:
         return _complain(error, 1)
@@ -59,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="one run of a scenario")
     run.set_defaults(action=_run)
-    _scenario_options(run, "SCENARIO.toml", nargs=None)
+    add_scenario(run, "SCENARIO.toml", nargs=None)
     run.add_argument("--seed", type=int, metavar="N", help="other root of all randomness")
     _backend_option(run)
     run.add_argument("--json", action="store_true", help="print everything as one JSON object")
@@ -68,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
     sweep = commands.add_parser("sweep", help="scenarios with many seeds")
     sweep.set_defaults(action=_sweep)
-    _scenario_options(sweep, "SCENARIO.toml", nargs="+")
+    add_scenario(sweep, "SCENARIO.toml", nargs="+")
     sweep.add_argument(
         "--vary",
         action="append",
@@ -102,20 +104,9 @@ def _backend_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--backend", choices=backends, default=backends[0], help="what runs it")
 
 
-def _scenario_options(parser: argparse.ArgumentParser, name: str, nargs: str | None) -> None:
-    parser.add_argument("scenario", metavar=name, nargs=nargs)
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="other value of a key, such as transport.rto_min=200ms",
-    )
-
-
 def _run(options: argparse.Namespace) -> int:
     scenario = load_scenario(options.scenario, options.set)
-    with told_warnings():
+    with printed_warnings():
         result = polypath.simulate(scenario, seed=options.seed, backend=options.backend)
     if options.pcap:
         result.pcap(options.pcap)
@@ -155,7 +146,7 @@ def _sweep(options: argparse.Namespace) -> int:
         "backend": options.backend,
     }
     seeds = _seeds(options.seeds)
-    with told_warnings():
+    with printed_warnings():
         if options.processes:
             with ProcessPoolExecutor(options.processes) as executor:
                 frame = polypath.sweep(scenarios, seeds, executor=executor, **settings)
@@ -181,30 +172,11 @@ def _tell(frame: pd.DataFrame, options: argparse.Namespace, level: float) -> int
     return 0
 
 
-def load_scenario(file: str, settings: Sequence[str]) -> polypath.Scenario:
-    """Loads the scenario of a file and applies the values of `--set`."""
-    scenario = polypath.Scenario.from_file(Path(file))
-    return scenario.with_(dict(_setting("--set", text) for text in settings))
-
-
-def _setting(option: str, text: str) -> tuple[str, Value]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise _UsageError(f'{option} "{text}" is not of the form KEY=VALUE')
-    return key.strip(), _literal(value.strip())
-
-
 def _axis(text: str) -> tuple[str, list[Value]]:
-    key, values = _setting("--vary", text)
+    key, values = setting("--vary", text)
     if not isinstance(values, str):
         return key, [values]
-    return key, [_literal(value.strip()) for value in values.split(",")]
-
-
-def _literal(text: str) -> Value:
-    """Parses a TOML value; text that is not TOML is a string without quotes."""
-    value: Value = json.loads(_core.literal(text))
-    return value
+    return key, [literal(value.strip()) for value in values.split(",")]
 
 
 def _seeds(text: str | None) -> range | None:
@@ -212,9 +184,7 @@ def _seeds(text: str | None) -> range | None:
         return None
     found = re.fullmatch(r"(\d+)\.\.(\d+)", text)
     if not found or int(found[1]) > int(found[2]):
-        raise _UsageError(
-            f'--seeds: found "{text}"; allowed: the first and the last, such as 1..30'
-        )
+        raise UsageError(f'--seeds: found "{text}"; allowed: the first and the last, such as 1..30')
     return range(int(found[1]), int(found[2]) + 1)
 
 
@@ -223,7 +193,7 @@ def _shard(text: str | None) -> tuple[int, int] | None:
         return None
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise _UsageError(f'--shard: found "{text}"; allowed: 1/N to N/N, such as 3/16')
+        raise UsageError(f'--shard: found "{text}"; allowed: 1/N to N/N, such as 3/16')
     return int(found[1]), int(found[2])
 
 
@@ -233,7 +203,7 @@ def _share(option: str, text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share < 1:
-        raise _UsageError(f'{option}: found "{text}"; allowed: a share such as "10 %"')
+        raise UsageError(f'{option}: found "{text}"; allowed: a share such as "10 %"')
     return share
 
 

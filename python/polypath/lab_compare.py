@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from polypath.lab_options import add_scenario, load_scenario, printed_warnings
 from polypath.ns2.compare import PATIENCE, compare
 from polypath.ns2.random_scripts import judge_many, summary
 from polypath.ns2.scripts import COMBINATIONS, CONCURRENT, FAILOVERS, scenario
@@ -23,16 +21,6 @@ _DIFFERENT = 1
 _FAILED = 2
 
 
-@contextmanager
-def told_warnings() -> Iterator[None]:
-    """Prints warnings as messages of the program."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        yield
-    for warning in told:
-        print(f"polypath-lab: {warning.message}", file=sys.stderr)
-
-
 def add(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command."""
     parser = commands.add_parser(
@@ -42,14 +30,7 @@ def add(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "differs. Exit code 0 if none does, 1 if one does, 2 on errors.",
     )
     parser.set_defaults(action=_compare)
-    parser.add_argument("scenario", metavar="SCENARIO.toml", nargs="?")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="other value of a key, such as transport.rto_min=200ms",
-    )
+    add_scenario(parser, "SCENARIO.toml", nargs="?")
     parser.add_argument("--seed", type=int, metavar="N", help="of the run; or the first script's")
     parser.add_argument("--random", type=int, metavar="N", help="so many random scripts of losses")
     parser.add_argument(
@@ -102,8 +83,6 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _scenario(options: argparse.Namespace) -> Scenario:
-    from polypath.lab import load_scenario
-
     if options.scenario is None:
         raise ValueError("compare: needs a SCENARIO.toml, or --random N")
     return load_scenario(options.scenario, options.set)
@@ -113,7 +92,7 @@ def _one(plan: Scenario, options: argparse.Namespace) -> int:
     if options.toml:
         print(plan.to_toml(), end="")
         return 0
-    with told_warnings():
+    with printed_warnings():
         found = compare(plan, options.seed, patience=options.patience)
     print(found.report())
     return 0 if found.agrees else _DIFFERENT

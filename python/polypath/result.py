@@ -12,6 +12,7 @@ import pandas as pd
 
 from polypath import _core
 from polypath._core import PathSeries
+from polypath.figures import plot_run
 from polypath.metrics import Metric, metrics
 from polypath.ns2 import run as ns2
 from polypath.ns2.mapping import setup
@@ -179,14 +180,13 @@ class Result:
 
         Without samples the scenario is run once more to get them.
         """
-        from polypath.figures import plot_run
-
         series = self.series
         if not series and isinstance(self._outcome, Ns2Outcome):
             series = ns2.run(setup(self.scenario, self.seed), series=True).series
         elif not series:
             series = _core.run(self.scenario._inner, self.seed, "changes").series
-        return plot_run(self, series)
+        switches = self.changes.loc[self.changes["what"] == "current", "at"]
+        return plot_run(series, switches, f"{self.scenario.name or 'scenario'}, seed {self.seed}")
 
     def __repr__(self) -> str:
         name, end = self.scenario.name, self.outcome["end"]

@@ -11,7 +11,8 @@ import pytest
 
 from polypath import Scenario, ScenarioError, schema
 from polypath.lab import main
-from polypath.ns2.compare import Comparison, compare, side_by_side
+from polypath.ns2.compare import compare, side_by_side
+from polypath.ns2.comparison import Comparison
 from polypath.ns2.mapping import setup
 from polypath.ns2.scripts import COMBINATIONS, CONCURRENT, FAILOVERS, scenario
 from polypath.ns2.transport import failover, policies

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from polypath.ns2.comparison import Comparison
 from polypath.ns2.mapping import Setup
 from polypath.ns2.view import Content
 from polypath.packets import DATA, HEARTBEAT, SACK
-
-if TYPE_CHECKING:
-    from polypath.ns2.compare import Comparison
-
 
 #: Seconds within which two events are simultaneous: ns-2's traces have a resolution of 1 us.
 _INSTANT = 2e-6

@@ -20,7 +20,8 @@ from polypath.papers.catalogue import PAPERS, find
 from polypath.papers.judge import Judged, judge
 from polypath.papers.reference import agreement, reference
 from polypath.papers.registry import Claim, Figure, NoSuchError, Paper, rows
-from polypath.papers.reproduce import Reproduction, reproduce
+from polypath.papers.reproduce import reproduce
+from polypath.papers.reproduction import Reproduction
 from polypath.papers.runs import Grid, NotImplementedYetError, Runs, measure
 from polypath.papers.verdict import Verdict
 

@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 from polypath.papers.catalogue import PAPERS, find
 from polypath.papers.markdown import markdown
-from polypath.papers.reproduce import Reproduction, reproduce, write
+from polypath.papers.reproduce import reproduce, write
+from polypath.papers.reproduction import Reproduction
 from polypath.papers.words import tally
 from polypath.simulate import Backend
 

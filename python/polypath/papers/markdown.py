@@ -9,7 +9,7 @@ import pandas as pd
 from polypath.papers.judge import AS_DEBIAN_SHIPS_IT, Judged
 from polypath.papers.record import FULL, recorded_frame
 from polypath.papers.registry import Figure, Paper
-from polypath.papers.reproduce import AGREEMENT, Reproduced, Reproduction
+from polypath.papers.reproduction import AGREEMENT, Reproduced, Reproduction
 from polypath.papers.verdict import Finding, Verdict
 from polypath.papers.words import AGREES, UNITS, allowed, cell, columns, still_open, tally, value
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from polypath.papers.judge import Judged
-from polypath.papers.reproduce import Reproduced, Reproduction, Shown
+from polypath.papers.reproduction import Reproduced, Reproduction, Shown
 from polypath.papers.verdict import Finding, Verdict
 from polypath.papers.words import AGREES, UNITS, allowed, cell, columns, tally, value
 from polypath.simulate import engine_version

@@ -3,66 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from polypath.papers.catalogue import PAPERS
-from polypath.papers.judge import Judged, judge
+from polypath.papers.judge import judge
 from polypath.papers.record import CLAIMS, claims_frame
 from polypath.papers.reference import agreement
 from polypath.papers.registry import Figure, Paper
+from polypath.papers.report import html, svg
+from polypath.papers.reproduction import AGREEMENT, Reproduced, Reproduction, Shown
 from polypath.papers.runs import Grid, NotImplementedYetError, Runs, measure
 from polypath.progress import Progress
 from polypath.simulate import Backend, engine
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Chart
-
-#: The file of :attr:`Reproduced.agreement`.
-AGREEMENT = "agreement.csv"
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A drawn figure, or the reason why it could not be drawn."""
-
-    figure: Figure
-    grid: Grid
-    frame: pd.DataFrame | None
-    chart: Chart | None
-    #: Reason why the engine does not support it yet; empty if it does.
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reproduced:
-    """The requested part of a paper."""
-
-    paper: Paper
-    figures: tuple[Shown, ...]
-    claims: tuple[Judged, ...]
-    #: polypath's means compared with ns-2's with the same constants; see :func:`agreement`.
-    agreement: pd.DataFrame
-
-
-@dataclass(frozen=True, slots=True)
-class Reproduction:
-    """The results of a reproduction, and its settings."""
-
-    papers: tuple[Reproduced, ...]
-    full: bool
-    #: The command that repeats it.
-    command: str
-    backend: Backend | None
-
-    @property
-    def claims(self) -> tuple[Judged, ...]:
-        """All statements, in the order of the papers."""
-        return tuple(one for paper in self.papers for one in paper.claims)
 
 
 def reproduce(
@@ -179,8 +135,6 @@ def write(reproduction: Reproduction, folder: str | PathLike[str]) -> Path:
     Raises:
         OSError: The folder cannot be written.
     """
-    from polypath.papers.report import html, svg
-
     root = Path(folder)
     for paper in reproduction.papers:
         own = root / paper.paper.key
