@@ -107,14 +107,15 @@ impl<'a, E: Element<'a>> Iterator for Elements<'a, E> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.rest;
+        if rest.is_empty() {
+            return None;
+        }
         if let Some(&head) = rest.first_chunk::<TLV_HEADER_LEN>() {
             let len = usize::from(u16_at(&head, 2));
             if let (TLV_HEADER_LEN.., Some(raw)) = (len, rest.get(..len)) {
                 self.rest = after(rest, padded(len));
                 return Some(E::parse(Tlv { head, raw }));
             }
-        } else if rest.is_empty() {
-            return None;
         }
         self.rest = &[];
         Some(Err(E::bad_length(rest)))

@@ -27,17 +27,20 @@ pub(crate) struct Packet {
 
 impl Packet {
     /// The SCTP packet.
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 
     /// Bytes in front of the SCTP packet: IP header, and UDP header if encapsulated.
+    #[inline]
     pub(crate) fn header(&self) -> u32 {
         let udp = if self.destination.port() == 0 { 0 } else { wire::UDP_HEADER };
         wire::ip_header_size(self.destination.ip()) + udp
     }
 
     /// Bytes on the wire.
+    #[inline]
     pub(crate) fn wire_size(&self) -> u32 {
         self.header() + self.len as u32
     }

@@ -114,6 +114,7 @@ impl Application {
     }
 
     /// The next message that a side sends over its `member`-th association, if it may send one now.
+    #[inline]
     pub(super) fn next(&mut self, side: usize, member: usize) -> Option<Planned> {
         if let Some(planned) = self.sources[side].next() {
             return Some(planned);
@@ -132,6 +133,7 @@ impl Application {
     }
 
     /// Records that a message has been sent.
+    #[inline]
     pub(super) fn sent(&mut self, now: Time, side: usize, member: usize, planned: Planned) {
         let Some(stripe) = &mut self.stripe else { return };
         let entry = stripe.under_way[side].entry(planned.number);

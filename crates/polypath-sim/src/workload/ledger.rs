@@ -83,6 +83,7 @@ impl Ledger {
     }
 
     /// Records a message that the association has accepted.
+    #[inline]
     pub(crate) fn sent(&mut self, message: Planned) {
         self.outstanding += 1;
         let place = self.places;
@@ -140,6 +141,7 @@ impl Ledger {
     ///
     /// # Errors
     /// The piece is not the expected one; the reason in words.
+    #[inline]
     pub(crate) fn received(&mut self, received: &Received) -> Result<Arrival, String> {
         let Received { stream, ppid, unordered, beginning, end, aborted, payload, .. } = received;
         let mark = ppid.0;

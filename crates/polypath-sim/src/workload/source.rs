@@ -93,6 +93,7 @@ impl Source {
     }
 
     /// The next message, if one may be sent now.
+    #[inline]
     pub(crate) fn next(&mut self) -> Option<Planned> {
         if let Some(planned) = self.pending.take() {
             return Some(planned);
