@@ -5,8 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::auth::AuthOffer;
+use crate::config::Config;
+use crate::extension::Extensions;
+use crate::ids::{Tsn, VerificationTag};
 use crate::rng::{hmac, hmac_verify};
-use crate::{Config, Extensions, Time, Tsn, VerificationTag};
+use crate::time::Time;
 
 const MAC_LEN: usize = 32;
 

@@ -4,17 +4,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::association::trusts_stranger;
+use crate::association::{Association, trusts_stranger};
+use crate::config::Config;
 use crate::cookie::{CookieError, StateCookie};
+use crate::error::ConnectError;
+use crate::event::Event;
+use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::init::{self, InitAck};
 use crate::reply::{self, Reply};
-use crate::rng::Secret;
+use crate::rng::{Secret, Seed};
 use crate::shared::{EndpointConfig, Quoted, Remote, Shared, Unreachable};
+use crate::stats::EndpointStats;
+use crate::time::Time;
+use crate::transmit::{Ecn, FourTuple, Transmit};
 use crate::wire::{Cause, Checksum, Chunk, CommonHeader, Init, Packet, PacketError};
-use crate::{
-    Association, AssociationId, Config, ConnectError, Ecn, EndpointStats, Event, FourTuple, Seed,
-    Time, Transmit, Tsn, VerificationTag,
-};
 
 #[derive(Debug)]
 struct Entry {

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-use crate::{ConfigError, PathId, StreamId};
+use crate::constants::ConfigError;
+use crate::ids::{PathId, StreamId};
 
 /// Why a message was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -4,7 +4,10 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::{Mid, PathId, PathState, Ppid, Reliability, StreamId, Time};
+use crate::ids::{Mid, PathId, Ppid, StreamId};
+use crate::path::PathState;
+use crate::reliability::Reliability;
+use crate::time::Time;
 
 /// An event for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]

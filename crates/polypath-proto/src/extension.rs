@@ -14,7 +14,6 @@ use std::fmt;
 use crate::wire::{
     DoesNotFit, Parameter, ParameterWriter, SCTP_OVER_DTLS, TIMESTAMP_LEN, chunk_type,
 };
-use crate::{Config, EndpointConfig};
 
 /// An extension that both sides must support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,33 +146,6 @@ pub struct Extensions(u16);
 impl Extensions {
     /// Bytes of the set in a state cookie.
     pub(crate) const LEN: usize = 2;
-
-    /// The extensions that an endpoint with this configuration offers.
-    pub(crate) fn offered(config: &Config, endpoint: &EndpointConfig) -> Self {
-        let mut all = Self::default();
-        let needs =
-            [(config.rtt_sampling().make)(config).needs(), (config.ack().make)(config).needs()];
-        needs.into_iter().flatten().for_each(|e| all.insert(e));
-        for (on, extension) in [
-            (config.stream_reconfiguration(), Extension::StreamReconfiguration),
-            (config.ecn(), Extension::Ecn),
-            (endpoint.zero_checksum, Extension::ZeroChecksum),
-            (config.partial_reliability(), Extension::PartialReliability),
-            (config.interleaving(), Extension::Interleaving),
-            (
-                config.interleaving() && config.partial_reliability(),
-                Extension::InterleavedForwardTsn,
-            ),
-            (config.nr_sack(), Extension::NrSack),
-            (config.authentication(), Extension::Authentication),
-            (config.dynamic_addresses(), Extension::DynamicAddresses),
-        ] {
-            if on {
-                all.insert(extension);
-            }
-        }
-        all
-    }
 
     /// Whether the set contains `extension`.
     pub const fn contains(self, extension: Extension) -> bool {

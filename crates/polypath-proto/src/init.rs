@@ -3,13 +3,17 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::auth::{AuthOffer, AuthPieces};
+use crate::config::Config;
 use crate::cookie::StateCookie;
-use crate::shared::Shared;
+use crate::extension::{Extension, Extensions};
+use crate::ids::{Tsn, VerificationTag};
+use crate::shared::{EndpointConfig, Shared};
+use crate::time::Time;
+use crate::transmit::FourTuple;
 use crate::wire::{
     CommonHeader, DoesNotFit, Init, InitFields, PacketWriter, Parameter, ParameterError,
     ParameterWriter,
 };
-use crate::{Config, Extension, Extensions, FourTuple, Time, Tsn, VerificationTag};
 
 /// Limit on the recorded addresses of a peer, apart from the source of its packet; `max_paths` if
 /// that is larger. A COOKIE ECHO with all of them still fits a packet.
@@ -159,7 +163,7 @@ pub(crate) fn read(
 impl PeerParameters {
     /// Extensions that both sides offer.
     pub(crate) fn agreed(&self, config: &Config, shared: &Shared) -> Extensions {
-        let mut agreed = Extensions::offered(config, &shared.config).agreed(self.offered);
+        let mut agreed = offered(config, &shared.config).agreed(self.offered);
         // RFC 5061 4.1: ASCONF must be authenticated.
         if !agreed.contains(Extension::Authentication) && !config.unauthenticated_addresses() {
             agreed.remove(Extension::DynamicAddresses);
@@ -203,6 +207,30 @@ pub(crate) fn listed(shared: &Shared, destination: IpAddr) -> impl Iterator<Item
     usable(shared, destination).filter(move |_| several)
 }
 
+/// The extensions that an endpoint with this configuration offers.
+pub(crate) fn offered(config: &Config, endpoint: &EndpointConfig) -> Extensions {
+    let mut all = Extensions::default();
+    let setup = config.setup();
+    let needs = [(config.rtt_sampling().make)(&setup).needs(), (config.ack().make)(&setup).needs()];
+    needs.into_iter().flatten().for_each(|e| all.insert(e));
+    for (on, extension) in [
+        (config.stream_reconfiguration(), Extension::StreamReconfiguration),
+        (config.ecn(), Extension::Ecn),
+        (endpoint.zero_checksum, Extension::ZeroChecksum),
+        (config.partial_reliability(), Extension::PartialReliability),
+        (config.interleaving(), Extension::Interleaving),
+        (config.interleaving() && config.partial_reliability(), Extension::InterleavedForwardTsn),
+        (config.nr_sack(), Extension::NrSack),
+        (config.authentication(), Extension::Authentication),
+        (config.dynamic_addresses(), Extension::DynamicAddresses),
+    ] {
+        if on {
+            all.insert(extension);
+        }
+    }
+    all
+}
+
 /// Writes the local addresses for an INIT or INIT ACK.
 pub(crate) fn write_addresses(
     p: &mut ParameterWriter<'_>,
@@ -217,7 +245,7 @@ pub(crate) fn write_adaptation_layer(
     p: &mut ParameterWriter<'_>,
     config: &Config,
 ) -> Result<(), DoesNotFit> {
-    config.adaptation_layer.map_or(Ok(()), |indication| p.adaptation_layer(indication))
+    config.adaptation_layer().map_or(Ok(()), |indication| p.adaptation_layer(indication))
 }
 
 /// Writes the supported address types (RFC 9260 3.3.2.1.5), only in an INIT that lists addresses.
@@ -299,8 +327,9 @@ impl InitAck<'_> {
             cookie.extensions.write(p)?;
             write_adaptation_layer(p, config)?;
             if cookie.authentication.is_some() {
-                let secret = &shared.secret;
-                AuthOffer::ours(config, secret, self.local_tag, self.local_initial_tsn).write(p)?;
+                let (demands, secret) = (config.demanded_chunks(), &shared.secret);
+                AuthOffer::ours(demands, secret, self.local_tag, self.local_initial_tsn)
+                    .write(p)?;
             }
             for raw in crate::wire::Parameters::new(&self.parameters.unrecognized).iter() {
                 match raw {

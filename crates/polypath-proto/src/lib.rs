@@ -61,10 +61,12 @@
 
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod association;
 mod auth;
 mod budget;
 mod config;
+mod constants;
 mod cookie;
 mod endpoint;
 mod error;
@@ -83,23 +85,25 @@ mod routes;
 mod send;
 mod shared;
 mod stats;
+mod streams;
 mod time;
 mod transmit;
 pub mod wire;
 
 pub use association::{AcceptedRequests, Association, Budget, StreamMut, StreamReset};
 pub use auth::{AuthKeys, ChunkTypes, KeyError};
-pub use config::{
-    BufferSplitting, BurstRule, Config, ConfigBuilder, ConfigError, PROFILES, PathConfirmation,
-    Procedures, Profile,
+pub use config::{Config, ConfigBuilder, PROFILES, Profile};
+pub use constants::{
+    BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,
 };
 pub use endpoint::Endpoint;
 pub use error::{AddressError, ConnectError, PathError, ReconfigError, SendError};
 pub use event::{AddressChange, CloseReason, Event, Message, Received, Reconfigured};
 pub use extension::{Extension, Extensions};
 pub use ids::{AssociationId, Mid, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
-pub use path::{LossEstimate, PathMtu, PathMtuState, RttRange};
-pub use policy::{PathState, PathView, PathsView, Thresholds, Window};
+pub use path::{
+    LossEstimate, PathMtu, PathMtuState, PathState, PathView, PathsView, RttRange, Window,
+};
 pub use reliability::{Abandoned, AbandonedCounts, Reliability};
 pub use rng::{Rng, Seed};
 pub use routes::{PrefixRoutes, RouteTable};

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::shared::Shared;
+use crate::transmit::{Ecn, FourTuple, Fragmentation, Transmit};
 use crate::wire::{CauseWriter, Causes, CommonHeader, DoesNotFit, PacketWriter};
-use crate::{Ecn, FourTuple, Fragmentation, Transmit};
 
 /// A complete packet waiting to be sent, whose tag or address is not that of a path.
 #[derive(Debug)]

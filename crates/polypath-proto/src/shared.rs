@@ -3,8 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use crate::auth::AuthKeys;
+use crate::config::Config;
+use crate::ids::VerificationTag;
+use crate::routes::{PrefixRoutes, RouteTable};
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, CommonHeader, chunk_type};
-use crate::{AuthKeys, Config, PrefixRoutes, RouteTable, VerificationTag};
 
 /// How SCTP packets are transported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

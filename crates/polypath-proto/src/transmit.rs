@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::PathId;
+use crate::ids::{AssociationId, PathId};
 
 /// Explicit congestion notification bits of an IP header (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct FourTuple {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// The association and its path; `None` for stateless replies.
-    pub path: Option<(crate::AssociationId, PathId)>,
+    pub path: Option<(AssociationId, PathId)>,
     /// Source address; the unspecified address leaves the choice to the operating system.
     pub source: IpAddr,
     /// Destination address and UDP encapsulation port (0 on raw IP).

@@ -8,9 +8,11 @@ use bytes::Bytes;
 
 use super::Association;
 use crate::event::Event;
+use crate::extension::Extension;
+use crate::ids::{PathId, StreamId, Tsn};
 use crate::reliability::Abandoned;
 use crate::send::{Fate, Limit, NewChunk, Outstanding, Partial};
-use crate::{Extension, PathId, StreamId, Time, Tsn};
+use crate::time::Time;
 
 impl Association {
     /// Counts of abandoned messages: on one stream (SCTP_PR_STREAM_STATUS) or on all

@@ -2,19 +2,20 @@
 //! 7.2).
 
 use super::Association;
-use crate::config::BurstRule;
+use crate::constants::BurstRule;
 use crate::event::Event;
-use crate::path::Path;
+use crate::extension::Extension;
+use crate::ids::{PathId, Tsn};
+use crate::path::{Path, PathState, PathsView};
 use crate::policy::congestion::PathAck;
 use crate::policy::cwnd_update::ScannedChunk;
 use crate::policy::failover::Doubts;
 use crate::policy::loss::{self, MissingChunk, NewlyAckedOn, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
-use crate::policy::{PathState, PathsView};
 use crate::send::{Fate, Outstanding};
+use crate::time::Time;
 use crate::wire::{COMMON_HEADER_LEN, GapBlock, Sack};
-use crate::{Extension, PathId, Time, Tsn};
 
 /// Effects of a SACK on one path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -315,7 +316,9 @@ impl Association {
             *buffered -= chunk.payload.len();
             result.fast_retransmitted |= chunk.ever_fast_retransmitted;
             if ns2 {
-                paths[chunk.path.index()].forget_rtt_probe(tsn, fate);
+                if fate == Fate::Acked {
+                    paths[chunk.path.index()].forget_rtt_probe(tsn);
+                }
                 let p = &paths[chunk.path.index()];
                 let stops = !cmt
                     || Self::ns2_cmt_stops_t3(update.left_edges(p.id()), p.t3().is_some(), tsn);

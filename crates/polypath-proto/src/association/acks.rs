@@ -1,7 +1,8 @@
 //! The pending SACK (RFC 9260 6.2).
 
+use crate::ids::PathId;
 use crate::policy::ack::{AckTime, Arrival};
-use crate::{PathId, Time};
+use crate::time::Time;
 
 /// Time and path of the pending SACK.
 #[derive(Debug)]

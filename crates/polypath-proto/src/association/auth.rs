@@ -4,10 +4,13 @@
 use super::Association;
 use super::control::{Control, OwnedCause};
 use super::transmit::Purpose;
-use crate::auth::{AuthKeys, AuthOffer, Authentication, ChunkTypes, Distrust, KeyError, demanded};
+use crate::auth::{AuthKeys, AuthOffer, Authentication, ChunkTypes, Distrust, KeyError};
+use crate::config::Config;
 use crate::cookie::StateCookie;
+use crate::extension::Extension;
+use crate::ids::PathId;
+use crate::time::Time;
 use crate::wire::{Auth, Chunk, Packet, chunk_type};
-use crate::{Extension, PathId, Time};
 
 impl Association {
     /// The endpoint pair shared keys (RFC 4895 6.1).
@@ -38,7 +41,7 @@ impl Association {
     /// Chunk types that this side accepts only authenticated (`SCTP_LOCAL_AUTH_CHUNKS`); `None` if
     /// the two sides have not agreed on authentication.
     pub fn local_auth_chunks(&self) -> Option<ChunkTypes> {
-        self.auth.as_ref().map(|_| demanded(&self.config))
+        self.auth.as_ref().map(|_| self.config.demanded_chunks())
     }
 
     /// Chunk types that the peer accepts only authenticated (`SCTP_PEER_AUTH_CHUNKS`).
@@ -50,7 +53,8 @@ impl Association {
 
     /// Authentication parameters in this side's INIT or INIT ACK.
     pub(super) fn auth_offer(&self) -> AuthOffer {
-        AuthOffer::ours(&self.config, &self.shared.secret, self.local_tag, self.local_initial_tsn)
+        let (demands, secret) = (self.config.demanded_chunks(), &self.shared.secret);
+        AuthOffer::ours(demands, secret, self.local_tag, self.local_initial_tsn)
     }
 
     /// Derives the keys from both sides' parameters, if both have agreed on authentication.
@@ -162,7 +166,7 @@ fn trusts(auth: &Authentication, packet: &Packet<'_>) -> bool {
 /// is not is rejected.
 pub(crate) fn trusts_stranger(
     cookie: &StateCookie,
-    config: &crate::Config,
+    config: &Config,
     secret: &[u8],
     keys: &AuthKeys,
     packet: &Packet<'_>,
@@ -170,9 +174,10 @@ pub(crate) fn trusts_stranger(
     let Some(theirs) = &cookie.authentication else {
         let authenticated = matches!(packet.chunks().next(), Some(Ok(Chunk::Auth(_))));
         let demanded =
-            config.authentication() && demanded(config).contains(chunk_type::COOKIE_ECHO);
+            config.authentication() && config.demanded_chunks().contains(chunk_type::COOKIE_ECHO);
         return !authenticated && !demanded;
     };
-    let ours = AuthOffer::ours(config, secret, cookie.local_tag, cookie.local_initial_tsn);
+    let demands = config.demanded_chunks();
+    let ours = AuthOffer::ours(demands, secret, cookie.local_tag, cookie.local_initial_tsn);
     trusts(&Authentication::new(&ours, theirs, keys), packet)
 }

@@ -6,8 +6,8 @@
 //! time in which a path is idle.
 
 use super::Association;
-use crate::Time;
-use crate::policy::PathState;
+use crate::path::PathState;
+use crate::time::Time;
 
 impl Association {
     /// Called when everything that may be sent now has been sent.

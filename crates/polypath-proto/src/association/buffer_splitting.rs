@@ -6,8 +6,8 @@
 //! while less than an n-th part of the buffer is outstanding there. usrsctp: sctp_buffer_splitting.
 
 use super::Association;
-use crate::config::BufferSplitting;
-use crate::policy::PathState;
+use crate::constants::BufferSplitting;
+use crate::path::PathState;
 
 impl Association {
     /// New data is sent on a path only if fewer bytes than this are outstanding there.

@@ -8,13 +8,15 @@ use super::control::{Control, OwnedCause};
 use super::state::State;
 use crate::cookie::{CookieError, StateCookie};
 use crate::event::{CloseReason, Event};
+use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::init::{self, InitAck};
-use crate::policy::PathState;
+use crate::path::PathState;
 use crate::reply::{Reply, abort_packet, stale_cookie_packet};
 use crate::rng::hmac;
 use crate::send::WindowProbe;
+use crate::time::Time;
+use crate::transmit::FourTuple;
 use crate::wire::{CauseWriter, CommonHeader, DoesNotFit, Init};
-use crate::{FourTuple, PathId, Time, Tsn, VerificationTag};
 
 impl Association {
     /// Processes an INIT from an address of this association's peer, or one that lists such an
@@ -257,7 +259,7 @@ impl Association {
             let ssthresh = self.config.initial_ssthresh().unwrap_or(self.ssthresh);
             let remote = path.remote().ip();
             let window = self.policies.congestion.initial(path.max_chunk(), ssthresh, remote);
-            path.restart(window, &self.config);
+            path.restart(window, self.config.constants());
             let to = PathState::Unconfirmed;
             let from = path.set_state(now, to);
             if from != to {
@@ -387,7 +389,7 @@ impl Association {
         self.start_reconfig(cookie.peer_initial_tsn);
         Self::prepare(&mut self.receiver, self.extensions);
         self.start_addresses(cookie.peer_initial_tsn);
-        self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
-        self.policies.loss = (self.config.loss().make)(&self.config);
+        self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config.setup());
+        self.policies.loss = (self.config.loss().make)(&self.config.setup());
     }
 }

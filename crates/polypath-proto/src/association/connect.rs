@@ -10,12 +10,14 @@ use super::heartbeat::HEARTBEAT_CHUNK_LEN;
 use super::state::{CookieEchoed, CookieWait, State};
 use super::transmit::Purpose;
 use crate::event::{CloseReason, Event};
+use crate::ids::{PathId, Tsn};
 use crate::init::{self, InitError};
-use crate::policy::PathState;
+use crate::path::PathState;
 use crate::receive::Receiver;
 use crate::reply::abort_packet;
+use crate::time::Time;
+use crate::transmit::FourTuple;
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Init};
-use crate::{FourTuple, PathId, Time, Tsn};
 
 impl Association {
     /// Sends the first INIT.

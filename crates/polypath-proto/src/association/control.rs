@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use crate::ids::{PathId, StreamId, Tsn};
+use crate::time::Time;
 use crate::wire::{AddressRefusal, CauseWriter, DoesNotFit, Parameters};
-use crate::{PathId, StreamId, Time, Tsn};
 
 /// A chunk for the next packet on a path.
 #[derive(Debug)]

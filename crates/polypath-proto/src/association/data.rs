@@ -5,13 +5,15 @@ use bytes::Bytes;
 use super::Association;
 use super::control::{Control, OwnedCause};
 use super::state::State;
-use crate::event::{Event, Received};
-use crate::path::Path;
-use crate::policy::PathsView;
+use crate::event::{CloseReason, Event, Received};
+use crate::extension::Extension;
+use crate::ids::{PathId, StreamId, Tsn};
+use crate::path::{Path, PathsView};
 use crate::policy::ack::Arrival;
 use crate::receive::Outcome;
+use crate::time::Time;
+use crate::transmit::Ecn;
 use crate::wire::{Data, DoesNotFit, IData, PacketWriter, Sack, Timestamp};
-use crate::{Ecn, Extension, PathId, StreamId, Time, Tsn};
 
 /// Summary of the DATA chunks of one packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -179,7 +181,7 @@ impl Association {
     pub(super) fn handle_no_user_data(&mut self, tsn: Tsn) {
         if self.state.may_receive_data() {
             self.send_abort(Some(OwnedCause::NoUserData(tsn)));
-            self.become_closed(crate::CloseReason::ProtocolViolation {
+            self.become_closed(CloseReason::ProtocolViolation {
                 what: "a DATA chunk without user data",
             });
         }

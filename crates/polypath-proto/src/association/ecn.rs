@@ -3,10 +3,11 @@
 //! marked packet's path is reduced once per round trip, as after a loss.
 
 use super::Association;
-use crate::policy::PathsView;
+use crate::extension::Extension;
+use crate::ids::{PathId, Tsn};
+use crate::path::PathsView;
 use crate::transmit::Ecn;
 use crate::wire::PacketWriter;
-use crate::{Extension, PathId, Tsn};
 
 /// State of the marks in both directions.
 #[derive(Debug, Default)]

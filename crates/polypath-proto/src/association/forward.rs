@@ -8,12 +8,14 @@
 use super::Association;
 use super::control::Control;
 use super::data::DataSeen;
+use crate::extension::Extension;
+use crate::ids::{PathId, Ssn, Tsn};
 use crate::policy::failover::PathErrorKind;
+use crate::time::Time;
 use crate::wire::{
     DoesNotFit, FORWARD_TSN_HEADER_LEN, ForwardTsn, IForwardTsn, PacketWriter, SKIPPED_MESSAGE_LEN,
     SKIPPED_STREAM_LEN, SkippedMessage, SkippedStream,
 };
-use crate::{Extension, PathId, Ssn, Time, Tsn};
 
 /// The FORWARD TSN that has been sent and is not acknowledged.
 #[derive(Clone, Copy, Debug)]

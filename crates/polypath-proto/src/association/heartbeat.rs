@@ -7,13 +7,14 @@ use bytes::Bytes;
 use super::Association;
 use super::control::Control;
 use super::transmit::Purpose;
-use crate::config::{PathConfirmation, Procedures};
-use crate::path::{PacketPair, Path};
+use crate::constants::{PathConfirmation, Procedures};
+use crate::error::PathError;
+use crate::ids::PathId;
+use crate::path::{PacketPair, Path, PathState, PathsView};
 use crate::policy::failover::PathErrorKind;
-use crate::policy::{PathState, PathsView};
 use crate::rng::{hmac, hmac_verify_truncated};
+use crate::time::Time;
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN};
-use crate::{PathError, PathId, Time};
 
 /// Bytes of a HEARTBEAT's information: path and instant, and a signature over them (RFC 9260 5.4:
 /// "a 64-bit random nonce"). The path takes one byte, the instant seven, which is enough for 834

@@ -8,10 +8,11 @@ use std::net::IpAddr;
 use super::Association;
 use super::state::State;
 use crate::event::{CloseReason, Event};
-use crate::path::Path;
-use crate::policy::PathState;
+use crate::ids::PathId;
+use crate::path::{Path, PathState};
 use crate::shared::{Encapsulation, Quoted, Unreachable};
-use crate::{FourTuple, PathId, Time};
+use crate::time::Time;
+use crate::transmit::FourTuple;
 
 impl Association {
     /// The network could not deliver a packet to `from.remote`. `quoted` is the packet that the

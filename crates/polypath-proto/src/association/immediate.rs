@@ -8,7 +8,7 @@
 
 use super::Association;
 use super::state::State;
-use crate::PathId;
+use crate::ids::PathId;
 
 impl Association {
     /// Called when a packet is begun.

@@ -4,10 +4,11 @@
 use super::Association;
 use super::data::DataSeen;
 use crate::error::SendError;
+use crate::extension::{Extension, Extensions};
+use crate::ids::{PathId, StreamId};
 use crate::policy::{Answer, StreamScheduler};
 use crate::receive::Receiver;
 use crate::wire::{DATA_HEADER_LEN, I_DATA_HEADER_LEN, IData};
-use crate::{Extension, Extensions, PathId, StreamId};
 
 impl Association {
     /// Length of the header of a chunk of user data.
@@ -50,7 +51,7 @@ impl Association {
     /// 8260 4.3.2).
     pub fn set_stream_scheduler(&mut self, answer: &'static Answer<dyn StreamScheduler>) {
         self.config.stream_scheduler = answer;
-        self.sender.queue.schedule((answer.make)(&self.config));
+        self.sender.queue.schedule((answer.make)(&self.config.setup()));
     }
 
     /// Sets a stream's value for the scheduler: its priority, where smaller numbers are served

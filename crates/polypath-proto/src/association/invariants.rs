@@ -2,11 +2,10 @@
 
 use super::Association;
 use super::state::State;
-use crate::PathId;
 use crate::budget;
 use crate::event::Event;
-use crate::path::Path;
-use crate::policy::PathState;
+use crate::ids::PathId;
+use crate::path::{Path, PathState};
 use crate::send::{Fate, WindowProbe};
 
 /// Memory in use, in bytes, and work. Bookkeeping counts as well as payload.

@@ -3,10 +3,11 @@
 
 use super::Association;
 use crate::auth::AuthOffer;
+use crate::extension::{Extension, Extensions};
 use crate::policy::ack::DELAYED;
 use crate::policy::rtt_sampling::{KARN, SackCause, SentTime};
+use crate::time::Time;
 use crate::wire::{PacketWriter, Sack, Timestamp};
-use crate::{Extension, Extensions, Time};
 
 /// An echo older than this is invalid: timestamps wrap around after 71 minutes.
 const OLDEST_ECHO_US: u32 = 1 << 31;
@@ -33,18 +34,21 @@ impl Association {
         self.start_authentication(auth);
         self.marks = super::ecn::Marks::default();
         self.stamped = None;
-        self.policies.rtt_sampling = (self.config.rtt_sampling().make)(&self.config);
+        let setup = self.config.setup();
+        self.policies.rtt_sampling = (self.config.rtt_sampling().make)(&setup);
         if !self.policies.rtt_sampling.needs().is_none_or(|e| extensions.contains(e)) {
-            self.policies.rtt_sampling = (KARN.make)(&self.config);
+            self.policies.rtt_sampling = (KARN.make)(&setup);
         }
-        self.policies.ack = (self.config.ack().make)(&self.config);
+        self.policies.ack = (self.config.ack().make)(&setup);
         if !self.policies.ack.needs().is_none_or(|e| extensions.contains(e)) {
-            self.policies.ack = (DELAYED.make)(&self.config);
+            self.policies.ack = (DELAYED.make)(&setup);
         }
         self.sender.queue.interleave(extensions.contains(Extension::Interleaving));
         let overhead = self.overhead();
         for path in &mut self.paths {
-            path.reserve(overhead, &*self.policies.congestion);
+            path.reserve(overhead, |max_chunk, ssthresh, remote| {
+                self.policies.congestion.initial(max_chunk, ssthresh, remote)
+            });
         }
         self.update_largest_payload();
     }

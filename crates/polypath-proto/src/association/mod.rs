@@ -14,25 +14,29 @@ use bytes::Bytes;
 
 use crate::auth::{AuthKeys, Authentication};
 use crate::budget;
+use crate::config::Config;
+use crate::constants::Procedures;
 use crate::cookie::StateCookie;
+use crate::error::{ConnectError, SendError};
 use crate::event::{CloseReason, Event, Message, Received};
-use crate::path::Path;
+use crate::extension::{Extension, Extensions};
+use crate::ids::{AssociationId, PathId, Ppid, StreamId, Tsn, VerificationTag};
+use crate::path::{Path, PathState};
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::policy::{
-    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector, PathState,
-    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler,
+    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector, ProbingPolicy,
+    RetransmissionPolicy, RttSampling, Scheduler,
 };
 use crate::receive::Receiver;
+use crate::reliability::Reliability;
 use crate::reply::{Reply, words};
 use crate::rng::{Rng, Secret};
 use crate::send::Sender;
-use crate::shared::Shared;
+use crate::shared::{Remote, Shared};
 use crate::stats::AssociationStats;
+use crate::time::Time;
+use crate::transmit::{Ecn, FourTuple};
 use crate::wire::{Action, Cause, Chunk, ChunkError, Packet, chunk_type};
-use crate::{
-    AssociationId, Config, ConnectError, Ecn, Extension, Extensions, FourTuple, PathId, Ppid,
-    Reliability, Remote, SendError, StreamId, Time, Tsn, VerificationTag,
-};
 
 mod abandon;
 mod acknowledge;
@@ -88,16 +92,17 @@ struct Policies {
 
 impl Policies {
     fn new(c: &Config) -> Self {
+        let setup = &c.setup();
         Self {
-            retransmission: (c.retransmission().make)(c),
-            loss: (c.loss().make)(c),
-            congestion: (c.congestion().make)(c),
-            cwnd_update: (c.cwnd_update().make)(c),
-            scheduler: (c.scheduler().make)(c),
-            failover: (c.failover().make)(c),
-            ack: (c.ack().make)(c),
-            rtt_sampling: (c.rtt_sampling().make)(c),
-            probing: (c.probing().make)(c),
+            retransmission: (c.retransmission().make)(setup),
+            loss: (c.loss().make)(setup),
+            congestion: (c.congestion().make)(setup),
+            cwnd_update: (c.cwnd_update().make)(setup),
+            scheduler: (c.scheduler().make)(setup),
+            failover: (c.failover().make)(setup),
+            ack: (c.ack().make)(setup),
+            rtt_sampling: (c.rtt_sampling().make)(setup),
+            probing: (c.probing().make)(setup),
         }
     }
 }
@@ -212,8 +217,8 @@ impl Association {
             preservative: None,
             stale: 0,
         };
-        let mut sender = Sender::new(tags.1, (config.stream_scheduler().make)(&config));
-        if config.procedures() == crate::Procedures::Ns2 {
+        let mut sender = Sender::new(tags.1, (config.stream_scheduler().make)(&config.setup()));
+        if config.procedures() == Procedures::Ns2 {
             sender.flight.count_no_padding();
         }
         Self {
@@ -411,7 +416,7 @@ impl Association {
     /// Payload bytes that the send buffer still accepts. Small messages take up more, because their
     /// bookkeeping is memory too, and so are events that wait to be polled.
     pub fn send_room(&self) -> usize {
-        self.sender.room(self.config.send_buffer as usize).saturating_sub(self.event_memory())
+        self.sender.room(self.config.send_buffer() as usize).saturating_sub(self.event_memory())
     }
 
     /// Puts a message into the send buffer; its bytes are not copied. A message larger than the
@@ -425,7 +430,7 @@ impl Association {
         if self.wants_shutdown || !(matches!(self.state, State::Established) || self.is_opening()) {
             return Err(SendError::Closed);
         }
-        let (size, max) = (message.payload.len(), self.config.max_message_size as usize);
+        let (size, max) = (message.payload.len(), self.config.max_message_size() as usize);
         if size == 0 {
             return Err(SendError::Empty);
         }

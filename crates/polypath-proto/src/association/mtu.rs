@@ -10,10 +10,10 @@ use super::Association;
 use super::control::Control;
 use super::heartbeat::HeartbeatKind;
 use super::transmit::Purpose;
-use crate::path::{Path, PathMtu};
-use crate::policy::PathState;
+use crate::ids::PathId;
+use crate::path::{Path, PathMtu, PathState};
+use crate::time::Time;
 use crate::wire::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter};
-use crate::{PathId, Time};
 
 impl Association {
     /// The path's MTU, as far as it is known (RFC 8899; `spinfo_mtu` of RFC 6458 8.2.2).

@@ -5,8 +5,9 @@
 //! cumulative ack has reached it.
 
 use super::Association;
+use crate::extension::Extension;
+use crate::time::Time;
 use crate::wire::{DoesNotFit, PacketWriter, Sack};
-use crate::{Extension, Time};
 
 impl Association {
     /// Processes an NR-SACK. True if the packet's next chunk is to be processed.

@@ -28,14 +28,15 @@ use std::time::Duration;
 
 use super::Association;
 use super::control::Control;
-use crate::config::{BurstRule, PathConfirmation, Procedures};
-use crate::path::Expired;
+use crate::constants::{BurstRule, PathConfirmation, Procedures};
+use crate::ids::{PathId, Tsn};
+use crate::path::{Expired, PathState, PathsView};
 use crate::policy::failover::PathErrorKind;
+use crate::policy::probing;
 use crate::policy::retransmission::LossCause;
-use crate::policy::{PathState, PathsView, probing};
 use crate::send::{Fate, InFlight};
+use crate::time::Time;
 use crate::wire::PacketWriter;
-use crate::{PathId, Time, Tsn};
 
 /// Retransmissions that the current event allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,16 +22,17 @@
 
 use super::Association;
 use super::acknowledge::PathTally;
-use crate::config::{BurstRule, Procedures};
-use crate::path::Path;
+use crate::config::Config;
+use crate::constants::{BurstRule, Procedures};
+use crate::ids::{PathId, Tsn};
+use crate::path::{Path, PathState, PathsView, Window};
 use crate::policy::congestion::PathAck;
 use crate::policy::failover::{CMT_POTENTIALLY_FAILED, Stranded};
 use crate::policy::loss::SackView;
 use crate::policy::retransmission::LossCause;
-use crate::policy::{PathState, PathsView};
 use crate::send::{Fate, Outstanding};
+use crate::time::Time;
 use crate::wire::PacketWriter;
-use crate::{Config, PathId, Time, Tsn};
 
 /// State of these procedures.
 #[derive(Debug, Default)]
@@ -80,7 +81,7 @@ impl Association {
             let p = &mut self.paths[i];
             if p.in_flight() == 0 {
                 let window = p.window();
-                p.set_window(crate::policy::Window { partial_bytes_acked: 0, ..window });
+                p.set_window(Window { partial_bytes_acked: 0, ..window });
                 p.stop_t3();
             } else if t.stops_t3 || p.t3().is_none() {
                 p.force_t3(now, self.ns2.next_order());

@@ -4,15 +4,19 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::Association;
 use super::state::State;
+use crate::config::refused_thresholds;
+use crate::constants::Thresholds;
+use crate::error::PathError;
 use crate::event::{CloseReason, Event};
-use crate::path::Path;
+use crate::ids::PathId;
+use crate::path::{Path, PathState, PathView, PathsView};
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LostChunk;
-use crate::policy::{PathState, PathView, PathsView, Thresholds, refused_thresholds};
 use crate::shared::Encapsulation;
 use crate::stats::PathStats;
+use crate::time::Time;
+use crate::transmit::FourTuple;
 use crate::wire::{Chunk, Packet};
-use crate::{FourTuple, PathError, PathId, Time};
 
 /// Bytes of an IPv4, an IPv6 and a UDP header.
 const IPV4_HEADER: usize = 20;
@@ -83,7 +87,7 @@ impl Association {
                 p.set_thresholds(thresholds);
             }
             None => {
-                self.config.set_thresholds(thresholds);
+                self.config.constants.set_thresholds(thresholds);
                 self.paths.iter_mut().for_each(|p| p.set_thresholds(thresholds));
             }
         }
@@ -93,7 +97,7 @@ impl Association {
     /// Sets Association.Max.Retrans: more than `errors` consecutive errors over all paths end the
     /// association (RFC 9260 8.1). It applies from the next error on.
     pub const fn set_association_max_retrans(&mut self, errors: u32) {
-        self.config.association_max_retrans = errors;
+        self.config.constants.association_max_retrans = errors;
     }
 
     /// Sets the share of lost packets on a path, per billion packets: the oracle of RTX-LOSSRATE
@@ -148,10 +152,12 @@ impl Association {
         let headers = ip + udp + self.shared.config.overhead;
         let max_packet = (usize::from(self.config.path_mtu()) - headers) / 4 * 4;
         let overhead = self.overhead();
-        let controller = &*self.policies.congestion;
+        let window = |max_chunk, ssthresh, remote| {
+            self.policies.congestion.initial(max_chunk, ssthresh, remote)
+        };
         let sizes = (max_packet, headers);
-        let mut path = Path::new(id, local, remote, sizes, &self.config, controller, now);
-        path.reserve(overhead, controller);
+        let mut path = Path::new(id, local, remote, sizes, self.config.constants(), window, now);
+        path.reserve(overhead, window);
         if self.policies.scheduler.measures_delivery() {
             path.measure_delivery();
         }

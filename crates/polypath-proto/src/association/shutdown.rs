@@ -6,8 +6,10 @@ use super::Association;
 use super::control::{Control, OwnedCause};
 use super::state::{ShutdownTimers, State};
 use crate::event::{CloseReason, Event};
+use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::reply::shutdown_complete_packet;
-use crate::{FourTuple, PathId, Time, Tsn, VerificationTag};
+use crate::time::Time;
+use crate::transmit::FourTuple;
 
 impl Association {
     /// Ends the association once everything sent has been acknowledged; new messages are rejected.

@@ -23,7 +23,8 @@ use bytes::Bytes;
 
 use super::Association;
 use crate::event::{CloseReason, Event};
-use crate::{PathId, Time};
+use crate::ids::PathId;
+use crate::time::Time;
 
 /// T1-init runs (RFC 9260 5.1 A).
 #[derive(Debug)]

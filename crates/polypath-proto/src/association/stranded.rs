@@ -2,9 +2,10 @@
 //! window of one that has answered. The failover policy decides (CMT-PF; Natarajan 2009).
 
 use super::Association;
+use crate::ids::PathId;
+use crate::path::{PathState, PathsView, Window};
 use crate::policy::failover::Stranded;
-use crate::policy::{PathState, PathsView, Window};
-use crate::{PathId, Time};
+use crate::time::Time;
 
 impl Association {
     /// Called when something is to be sent: if no path is active, applies and returns the failover

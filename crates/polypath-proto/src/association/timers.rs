@@ -1,11 +1,12 @@
 //! The timers (RFC 9260 6.3.3, 8, 9.2).
 
 use super::Association;
-use crate::policy::PathsView;
+use crate::ids::PathId;
+use crate::path::PathsView;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LossCause;
 use crate::send::{Outstanding, WindowProbe};
-use crate::{PathId, Time};
+use crate::time::Time;
 
 impl Association {
     /// The time at which [`handle_timeout`](Self::handle_timeout) must be called.

@@ -3,20 +3,21 @@
 use super::Association;
 use super::control::Control;
 use super::state::State;
-use crate::config::BurstRule;
+use crate::constants::BurstRule;
+use crate::extension::Extension;
+use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::init;
-use crate::path::Path;
+use crate::path::{Path, PathState, PathsView};
 use crate::policy::failover::Stranded;
 use crate::policy::retransmission::LossCause;
 use crate::policy::scheduler::{NewData, Turn};
-use crate::policy::{PathState, PathsView};
 use crate::reply::write_reply;
+use crate::time::Time;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
     CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, CommonHeader, DoesNotFit, InitFields,
     PacketWriter, ReconfigParameters, chunk_type, seal,
 };
-use crate::{Extension, Extensions, PathId, Time, Tsn, VerificationTag};
 
 /// Purpose of the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,7 +234,9 @@ impl Association {
             if self.paths[path.index()].allowance {
                 return Some((path, tsn));
             }
-            self.paths[path.index()].decay_if_idle(now, &mut *self.policies.congestion);
+            let congestion = &mut self.policies.congestion;
+            self.paths[path.index()]
+                .decay_if_idle(now, |view, first| congestion.on_idle(view, first));
             // RFC 9260 6.3.3 E3: after a timeout, retransmit regardless of the peer's window, in
             // CMT even on a path without send credit.
             let owed = concurrent && cause == LossCause::Timeout;
@@ -262,8 +265,9 @@ impl Association {
             return None;
         }
         if !self.is_ns2() {
+            let congestion = &mut self.policies.congestion;
             for path in &mut self.paths {
-                path.decay_if_idle(now, &mut *self.policies.congestion);
+                path.decay_if_idle(now, |view, first| congestion.on_idle(view, first));
             }
         }
         let (ns2_cmt, full) = (self.is_ns2_cmt(), self.burst_is_full());
@@ -559,7 +563,7 @@ impl Association {
         };
         w.init(&fields, |p| {
             init::write_addresses(p, &self.shared, destination)?;
-            Extensions::offered(&self.config, &self.shared.config).write(p)?;
+            init::offered(&self.config, &self.shared.config).write(p)?;
             init::write_adaptation_layer(p, &self.config)?;
             if self.config.authentication() {
                 self.auth_offer().write(p)?;

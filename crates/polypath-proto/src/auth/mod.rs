@@ -14,12 +14,12 @@ use thiserror::Error;
 
 pub use chunk_types::ChunkTypes;
 
+use crate::ids::{Tsn, VerificationTag};
 use crate::rng;
 use crate::wire::{
     AUTH_HEADER_LEN, Auth, DoesNotFit, Parameter, ParameterWriter, chunk_type, hmac_id,
     parameter_type,
 };
-use crate::{Config, Tsn, VerificationTag};
 
 /// Bytes of the number in a Random parameter (RFC 4895 6.1).
 pub(crate) const RANDOM_LEN: usize = 32;
@@ -127,11 +127,12 @@ pub(crate) struct AuthOffer {
 }
 
 impl AuthOffer {
-    /// The local parameters. The random number is derived from the association's tag and initial
-    /// TSN, so that an INIT ACK needs no state, and that the sides agree if both have sent an INIT.
-    pub(crate) fn ours(config: &Config, secret: &[u8], tag: VerificationTag, tsn: Tsn) -> Self {
+    /// The local parameters; `demands` are the chunk types that this side accepts only if
+    /// authenticated. The random number is derived from the association's tag and initial TSN, so
+    /// that an INIT ACK needs no state, and that the sides agree if both have sent an INIT.
+    pub(crate) fn ours(demands: ChunkTypes, secret: &[u8], tag: VerificationTag, tsn: Tsn) -> Self {
         let numbers = [&tag.0.to_be_bytes()[..], &tsn.0.to_be_bytes()].concat();
-        let chunks: Vec<u8> = demanded(config).iter().collect();
+        let chunks: Vec<u8> = demands.iter().collect();
         Self {
             random: rng::hmac(secret, &[b"authentication", &numbers]),
             chunks: (!chunks.is_empty()).then_some(chunks),
@@ -242,17 +243,6 @@ impl AuthPieces {
         let offer = AuthOffer { random, chunks, hmacs };
         (bounded && offer.hmac().is_some()).then_some(offer)
     }
-}
-
-/// Chunk types that the local side accepts only if authenticated.
-pub(crate) fn demanded(config: &Config) -> ChunkTypes {
-    // RFC 5061 4.1: both must be authenticated.
-    let own: &[u8] = if config.dynamic_addresses() {
-        &[chunk_type::ASCONF, chunk_type::ASCONF_ACK]
-    } else {
-        &[]
-    };
-    config.authenticated_chunks().or(ChunkTypes::authenticated(own))
 }
 
 /// Why the chunks after an AUTH chunk are discarded (RFC 4895 6.3).

@@ -1,205 +1,105 @@
-//! Every protocol constant and every policy choice.
+//! The configuration of an association: its constants and its policies.
 
 use std::time::Duration;
 
-use thiserror::Error;
-
-use crate::ChunkTypes;
-use crate::mrg32k3a::LARGEST_SEED;
+use crate::auth::ChunkTypes;
+use crate::constants::{
+    BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,
+    with_constants,
+};
+use crate::policy::ack::AckPolicy;
+use crate::policy::congestion::CongestionController;
+use crate::policy::cwnd_update::CwndUpdate;
+use crate::policy::failover::FailoverPolicy;
+use crate::policy::loss::LossDetector;
+use crate::policy::probing::ProbingPolicy;
+use crate::policy::retransmission::RetransmissionPolicy;
+use crate::policy::rtt_sampling::RttSampling;
+use crate::policy::scheduler::Scheduler;
+use crate::policy::stream_scheduler::StreamScheduler;
 use crate::policy::{
-    AckPolicy, Answer, CongestionController, CwndUpdate, FailoverPolicy, LossDetector,
-    ProbingPolicy, RetransmissionPolicy, RttSampling, Scheduler, StreamScheduler, Thresholds, ack,
-    congestion, cwnd_update, failover, loss, probing, refused_combination, retransmission,
+    Answer, Setup, ack, congestion, cwnd_update, failover, loss, probing, retransmission,
     rtt_sampling, scheduler, stream_scheduler,
 };
+use crate::wire::chunk_type;
 
-mod choices;
+mod combinations;
 mod profiles;
 
-pub use choices::{BufferSplitting, BurstRule, PathConfirmation, Procedures};
+pub(crate) use combinations::refused_thresholds;
 pub use profiles::{PROFILES, Profile};
 
-/// A value that [`ConfigBuilder::build`] rejects.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{parameter} is {value}, but must be {allowed}")]
-pub struct ConfigError {
-    /// The parameter, named as its setter.
-    pub parameter: &'static str,
-    /// The rejected value.
-    pub value: String,
-    /// The allowed values.
-    pub allowed: String,
-}
-
-macro_rules! parameters {
-    ($( $(#[$doc:meta])* $name:ident: $ty:ty = $default:expr; )*) => {
+macro_rules! policies {
+    ($( $(#[$doc:meta])* $name:ident: dyn $policy:ident = $default:expr; )*) => {
         /// Constants and policies of an association, built by [`Config::builder`] or taken from a
         /// named [`profile`](Config::profile).
         #[derive(Clone, Debug)]
         pub struct Config {
-            $( pub(crate) $name: $ty, )*
+            pub(crate) constants: Constants,
+            $( pub(crate) $name: &'static Answer<dyn $policy>, )*
         }
 
         impl Config {
-            $( $(#[$doc])* pub fn $name(&self) -> $ty { self.$name } )*
+            $( $(#[$doc])* pub fn $name(&self) -> &'static Answer<dyn $policy> { self.$name } )*
 
             /// The constants of RFC 9260, section 16.
             pub fn rfc9260() -> Self {
-                Self { $( $name: $default, )* }
+                Self { constants: Constants::rfc9260(), $( $name: $default, )* }
             }
         }
 
         impl ConfigBuilder {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $name(mut self, value: &'static Answer<dyn $policy>) -> Self {
+                    self.config.$name = value;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+policies! {
+    /// Which path a retransmission is sent on.
+    retransmission: dyn RetransmissionPolicy = &retransmission::HYBRID;
+    /// When a chunk counts as lost.
+    loss: dyn LossDetector = &loss::STANDARD;
+    /// How a congestion window grows and is reduced.
+    congestion: dyn CongestionController = &congestion::RFC9260;
+    /// Which acknowledgements may increase a window.
+    cwnd_update: dyn CwndUpdate = &cwnd_update::STANDARD;
+    /// Which path takes new data.
+    scheduler: dyn Scheduler = &scheduler::PRIMARY;
+    /// When a path fails over and recovers.
+    failover: dyn FailoverPolicy = &failover::STANDARD;
+    /// When and on which path an acknowledgement is sent.
+    ack: dyn AckPolicy = &ack::DELAYED;
+    /// Which acknowledgements count as samples of the round-trip time.
+    rtt_sampling: dyn RttSampling = &rtt_sampling::KARN;
+    /// Which stream's message is sent next.
+    stream_scheduler: dyn StreamScheduler = &stream_scheduler::FIRST_COME;
+    /// When a path is probed.
+    probing: dyn ProbingPolicy = &probing::IDLE;
+}
+
+macro_rules! constants {
+    ($( $(#[$doc:meta])* $name:ident: $ty:ty = $default:expr; )*) => {
+        impl Config {
+            $( $(#[$doc])* pub fn $name(&self) -> $ty { self.constants.$name } )*
+        }
+
+        impl ConfigBuilder {
             $( $(#[$doc])* #[must_use] pub fn $name(mut self, value: $ty) -> Self {
-                self.config.$name = value;
+                self.config.constants.$name = value;
                 self
             } )*
         }
     };
 }
 
-parameters! {
-    /// RTO.Initial: retransmission timeout before the first RTT sample (RFC 9260 16; 1 s).
-    rto_initial: Duration = Duration::from_secs(1);
-    /// RTO.Min: lower bound of the retransmission timeout (RFC 9260 16; 1 s).
-    rto_min: Duration = Duration::from_secs(1);
-    /// RTO.Max: upper bound of the retransmission timeout (RFC 9260 16; 60 s).
-    rto_max: Duration = Duration::from_secs(60);
-    /// Max.Burst: number of packets that one event may add to the flight size of a path (RFC 9260
-    /// 6.1 D, 16; 4).
-    max_burst: u32 = 4;
-    /// When Max.Burst applies, and its reference point.
-    burst_rule: BurstRule = BurstRule::AckClocked;
-    /// New data waits while any chunk is to be retransmitted (RFC 9260 6.1 C: retransmissions
-    /// first). With `false`, new data is sent even while the window of another path holds back a
-    /// retransmission.
-    new_data_waits: bool = true;
-    /// Which reading of the RFC the sender follows where it leaves room for interpretation.
-    procedures: Procedures = Procedures::Rfc9260;
-    /// Whether data waits until the paths are confirmed (RFC 9260 5.4).
-    path_confirmation: PathConfirmation = PathConfirmation::AlongsideData;
-    /// Valid.Cookie.Life: how long a state cookie is accepted (RFC 9260 16; 60 s).
-    cookie_life: Duration = Duration::from_secs(60);
-    /// Association.Max.Retrans: consecutive errors over all paths that end the association
-    /// (RFC 9260 8.1, 16; 10). ns-2: associationMaxRetrans_.
-    association_max_retrans: u32 = 10;
-    /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this
-    /// (RFC 9260 8.2, 16; 5). ns-2: pathMaxRetrans_.
-    path_max_retrans: u32 = 5;
-    /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count
-    /// exceeds this, with a `failover` policy that has this state (RFC 7829 3.2, 6; 0).
-    potentially_failed_max_retrans: u32 = 0;
-    /// Congestion window, in PMDCS, of a potentially failed path after a HEARTBEAT ACK has made it
-    /// active again, with the CMT-PF `failover` policy (Natarajan 2009, 3.1; 2). ns-2: cmtPFCwnd_.
-    potentially_failed_cwnd: u32 = 2;
-    /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count
-    /// exceeds this; `None` for never (Caro 2006, failover, IV; RFC 7829 5,
-    /// Primary.Switchover.Max.Retrans). Rejected with a `failover` policy that would ignore it.
-    /// ns-2: changePrimaryThresh_.
-    change_primary_threshold: Option<u32> = None;
-    /// Max.Init.Retransmits: retransmissions of INIT and of COOKIE ECHO (RFC 9260 16; 8).
-    max_init_retransmits: u32 = 8;
-    /// HB.interval: added to the RTO between HEARTBEATs on an idle path (RFC 9260 8.3, 16; 30 s).
-    /// With `None`, only the HEARTBEATs that confirm a path (5.4) and those of CMT-PF are sent.
-    heartbeat_interval: Option<Duration> = Some(Duration::from_secs(30));
-    /// HB.Max.Burst: HEARTBEATs to unconfirmed paths that may be unacknowledged within one RTO
-    /// (RFC 9260 5.4, 16; 1).
-    hb_max_burst: u32 = 1;
-    /// SACK.Delay: longest wait before data is acknowledged (RFC 9260 6.2, 16; 200 ms, at most
-    /// 500 ms).
-    sack_delay: Duration = Duration::from_millis(200);
-    /// Number of packets with DATA after which a SACK is sent at the latest (RFC 9260 6.2; 2).
-    sack_every: u32 = 2;
-    /// The first DATA chunk of an association is acknowledged at once (RFC 9260 5.1; RFC 2960 does
-    /// not require it).
-    first_sack_at_once: bool = true;
-    /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
-    fast_retransmit_reports: u32 = 3;
-    /// T3-rtx spares chunks sent within the last smoothed round-trip time: they cannot have been
-    /// acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything outstanding on the
-    /// path.
-    srtt_heuristic: bool = false;
-    /// Seed of ns-2's generator (MRG32k3a, `$defaultRNG seed`), which then breaks ties between
-    /// paths as ns-2 does, so that runs can be compared; `None` uses the endpoint's own seed.
-    tie_seed: Option<u32> = None;
-    /// Offer partial reliability: if the peer offers it too, messages may be abandoned according to
-    /// their [`Reliability`](crate::Reliability) (RFC 3758; 4.2 of that RFC: off by default).
-    partial_reliability: bool = false;
-    /// Offer user message interleaving: if the peer offers it too, a long message does not delay
-    /// those of other streams (RFC 8260 2).
-    interleaving: bool = false;
-    /// Offer NR-SACK chunks: if both sides offer them, the receiver reports the data that it will
-    /// not renege on, so that the sender can free it at once (draft-natarajan-tsvwg-sctp-nrsack).
-    nr_sack: bool = false;
-    /// Which buffers are split between the paths in CMT: a path may not exceed its share of them.
-    buffer_splitting: BufferSplitting = BufferSplitting::Off;
-    /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB). Each
-    /// chunk counts with its header of 16 bytes.
-    receive_buffer: u32 = 1 << 20;
-    /// Send buffer in bytes: messages not yet sent or not yet acknowledged (1 MiB).
-    send_buffer: u32 = 1 << 20;
-    /// Largest message accepted for sending, in bytes (16 MiB).
-    max_message_size: u32 = 1 << 24;
-    /// Requested number of outgoing streams (RFC 9260 3.3.2; 64 by default, at least 1).
-    outbound_streams: u16 = 64;
-    /// Allowed number of incoming streams (RFC 9260 3.3.2; 2048 by default, at least 1).
-    inbound_streams: u16 = 2048;
-    /// Initial slow start threshold in bytes; `None` is the peer's a_rwnd (RFC 9260 7.2.1). ns-2:
-    /// initialSsthresh_.
-    initial_ssthresh: Option<u32> = None;
-    /// Initial congestion window in PMDCS; 0 is the formula of RFC 9260 7.2.1. ns-2: initialCwnd_.
-    initial_cwnd: u32 = 0;
-    /// Lower bound, in PMDCS, of ssthresh after a loss and of cwnd after idleness (RFC 9260 7.2.1,
-    /// 7.2.3: 4; RFC 2960: 2).
-    cwnd_floor: u32 = 4;
-    /// Largest IP packet of a path in bytes, headers included (1500).
-    path_mtu: u16 = 1500;
-    /// Maximum number of paths of an association; further peer addresses get no path (16).
-    max_paths: u8 = 16;
-    /// Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off).
-    ecn: bool = false;
-    /// Search each path's MTU, from 1200 bytes (IPv6: 1280) up to `path_mtu` (RFC 8899; off).
-    path_mtu_discovery: bool = false;
-    /// Offer authenticated chunks (RFC 4895; off).
-    authentication: bool = false;
-    /// Chunk types accepted only if authenticated, if the peer offers authentication (RFC 4895 3.2;
-    /// none). If COOKIE ECHO is listed, that of a peer without authentication is rejected.
-    authenticated_chunks: ChunkTypes = ChunkTypes::NONE;
-    /// Offer dynamic addresses (RFC 5061; off). ASCONF chunks are authenticated.
-    dynamic_addresses: bool = false;
-    /// Also change addresses without authentication, if the peer has none: an attacker who can
-    /// guess or read the verification tag may then redirect the association (RFC 5061 8; off).
-    unauthenticated_addresses: bool = false;
-    /// Adaptation Layer Indication announced in the handshake, a number that the layer above
-    /// defines (RFC 5061 4.2.6, `SCTP_ADAPTATION_LAYER` of RFC 6458 8.1.10; `None` announces none).
-    /// The peer's is [`peer_adaptation_layer`](crate::Association::peer_adaptation_layer).
-    adaptation_layer: Option<u32> = None;
-    /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
-    stream_reconfiguration: bool = false;
-    /// Pair every local with every remote address, instead of one local address for each remote
-    /// one.
-    full_mesh: bool = false;
-    /// Which path a retransmission is sent on.
-    retransmission: &'static Answer<dyn RetransmissionPolicy> = &retransmission::HYBRID;
-    /// When a chunk counts as lost.
-    loss: &'static Answer<dyn LossDetector> = &loss::STANDARD;
-    /// How a congestion window grows and is reduced.
-    congestion: &'static Answer<dyn CongestionController> = &congestion::RFC9260;
-    /// Which acknowledgements may increase a window.
-    cwnd_update: &'static Answer<dyn CwndUpdate> = &cwnd_update::STANDARD;
-    /// Which path takes new data.
-    scheduler: &'static Answer<dyn Scheduler> = &scheduler::PRIMARY;
-    /// When a path fails over and recovers.
-    failover: &'static Answer<dyn FailoverPolicy> = &failover::STANDARD;
-    /// When and on which path an acknowledgement is sent.
-    ack: &'static Answer<dyn AckPolicy> = &ack::DELAYED;
-    /// Which acknowledgements count as samples of the round-trip time.
-    rtt_sampling: &'static Answer<dyn RttSampling> = &rtt_sampling::KARN;
-    /// Which stream's message is sent next.
-    stream_scheduler: &'static Answer<dyn StreamScheduler> = &stream_scheduler::FIRST_COME;
-    /// When a path is probed.
-    probing: &'static Answer<dyn ProbingPolicy> = &probing::IDLE;
-}
+with_constants!(constants);
 
 impl Default for Config {
     fn default() -> Self {
@@ -218,24 +118,35 @@ impl Config {
         Self::rfc9260().to_builder()
     }
 
-    /// The path thresholds.
-    pub fn thresholds(&self) -> Thresholds {
-        Thresholds {
-            path_max_retrans: self.path_max_retrans,
-            potentially_failed_max_retrans: self.potentially_failed_max_retrans,
-            change_primary: self.change_primary_threshold,
-        }
-    }
-
-    pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {
-        self.path_max_retrans = thresholds.path_max_retrans;
-        self.potentially_failed_max_retrans = thresholds.potentially_failed_max_retrans;
-        self.change_primary_threshold = thresholds.change_primary;
-    }
-
     /// A builder that starts from this configuration.
     pub fn to_builder(&self) -> ConfigBuilder {
         ConfigBuilder { config: self.clone() }
+    }
+
+    /// The constants.
+    pub const fn constants(&self) -> &Constants {
+        &self.constants
+    }
+
+    /// The setup that this association's policies are made from.
+    pub const fn setup(&self) -> Setup<'_> {
+        Setup { constants: &self.constants, scheduler: self.scheduler, probing: self.probing }
+    }
+
+    /// The path thresholds.
+    pub fn thresholds(&self) -> Thresholds {
+        self.constants.thresholds()
+    }
+
+    /// Chunk types that the local side accepts only if authenticated.
+    pub(crate) fn demanded_chunks(&self) -> ChunkTypes {
+        // RFC 5061 4.1: both must be authenticated.
+        let own: &[u8] = if self.dynamic_addresses() {
+            &[chunk_type::ASCONF, chunk_type::ASCONF_ACK]
+        } else {
+            &[]
+        };
+        self.authenticated_chunks().or(ChunkTypes::authenticated(own))
     }
 }
 
@@ -248,104 +159,10 @@ pub struct ConfigBuilder {
 impl ConfigBuilder {
     /// The configuration, if every value and combination is allowed.
     pub fn build(self) -> Result<Config, ConfigError> {
-        let c = self.config;
-        let refuse = |parameter, value: String, allowed: String| {
-            Err(ConfigError { parameter, value, allowed })
-        };
-        if c.rto_min.is_zero() {
-            return refuse("rto_min", format!("{:?}", c.rto_min), "above zero".into());
-        }
-        if c.rto_max < c.rto_min {
-            let allowed = format!("at least rto_min ({:?})", c.rto_min);
-            return refuse("rto_max", format!("{:?}", c.rto_max), allowed);
-        }
-        if c.rto_initial < c.rto_min || c.rto_initial > c.rto_max {
-            let allowed = format!("from rto_min ({:?}) to rto_max ({:?})", c.rto_min, c.rto_max);
-            return refuse("rto_initial", format!("{:?}", c.rto_initial), allowed);
-        }
-        if c.rto_max > Duration::from_secs(3600) {
-            return refuse("rto_max", format!("{:?}", c.rto_max), "at most 3600 s".into());
-        }
-        // RFC 9260 6.2: "SACK.Delay ... MUST NOT be more than 500 ms".
-        if c.sack_delay > Duration::from_millis(500) {
-            return refuse("sack_delay", format!("{:?}", c.sack_delay), "at most 500 ms".into());
-        }
-        if c.cookie_life.is_zero() || c.cookie_life > Duration::from_secs(86_400) {
-            let allowed = "above zero, at most a day".into();
-            return refuse("cookie_life", format!("{:?}", c.cookie_life), allowed);
-        }
-        if c.heartbeat_interval.is_some_and(|d| d > Duration::from_secs(86_400)) {
-            let value = format!("{:?}", c.heartbeat_interval);
-            return refuse("heartbeat_interval", value, "at most a day".into());
-        }
-        let from = |parameter, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                return Ok(());
-            }
-            Err(ConfigError {
-                parameter,
-                value: value.to_string(),
-                allowed: format!("from {low} to {high}"),
-            })
-        };
-        from("max_burst", c.max_burst.into(), 1, 1 << 20)?;
-        from("association_max_retrans", c.association_max_retrans.into(), 0, 1 << 20)?;
-        from("path_max_retrans", c.path_max_retrans.into(), 0, 1 << 20)?;
-        from(
-            "potentially_failed_max_retrans",
-            c.potentially_failed_max_retrans.into(),
-            0,
-            1 << 20,
-        )?;
-        from("potentially_failed_cwnd", c.potentially_failed_cwnd.into(), 1, 64)?;
-        from("max_init_retransmits", c.max_init_retransmits.into(), 0, 1 << 20)?;
-        from("hb_max_burst", c.hb_max_burst.into(), 1, 64)?;
-        from("sack_every", c.sack_every.into(), 1, 64)?;
-        from("fast_retransmit_reports", c.fast_retransmit_reports.into(), 1, 64)?;
-        from("receive_buffer", c.receive_buffer.into(), 1500, 1 << 30)?;
-        from("send_buffer", c.send_buffer.into(), 1, 1 << 30)?;
-        from("max_message_size", c.max_message_size.into(), 1, 1 << 30)?;
-        from("outbound_streams", c.outbound_streams.into(), 1, 65_535)?;
-        from("inbound_streams", c.inbound_streams.into(), 1, 65_535)?;
-        from("path_mtu", c.path_mtu.into(), 576, 65_535)?;
-        from("cwnd_floor", c.cwnd_floor.into(), 1, 64)?;
-        from("initial_cwnd", c.initial_cwnd.into(), 0, 1024)?;
-        from("max_paths", c.max_paths.into(), 1, 64)?;
-        if let Some(seed) = c.tie_seed {
-            from("tie_seed", seed.into(), 1, LARGEST_SEED.into())?;
-        }
-        if let Some(errors) = c.change_primary_threshold {
-            from("change_primary_threshold", errors.into(), 0, 1 << 20)?;
-        }
-        if let Some(ssthresh) = c.initial_ssthresh {
-            from("initial_ssthresh", ssthresh.into(), c.path_mtu.into(), u32::MAX.into())?;
-        }
-        if c.dynamic_addresses && !c.authentication && !c.unauthenticated_addresses {
-            // RFC 5061 4.1.
-            let allowed = "false without authentication (or unauthenticated_addresses)".into();
-            return refuse("dynamic_addresses", "true".into(), allowed);
-        }
-        // ns-2's sender stores TSNs in its own structures and has its own rules for reneging; its
-        // windows count packets of one size and are reduced by its own procedures; its set of paths
-        // is fixed.
-        for (name, on) in [
-            ("stream_reconfiguration", c.stream_reconfiguration),
-            ("partial_reliability", c.partial_reliability),
-            ("interleaving", c.interleaving),
-            ("nr_sack", c.nr_sack),
-            ("authentication", c.authentication),
-            ("dynamic_addresses", c.dynamic_addresses),
-            ("path_mtu_discovery", c.path_mtu_discovery),
-            ("ecn", c.ecn),
-        ] {
-            if c.procedures == Procedures::Ns2 && on {
-                let allowed = format!("false with procedures {}", c.procedures);
-                return refuse(name, "true".into(), allowed);
-            }
-        }
-        match refused_combination(&c) {
+        self.config.constants.check()?;
+        match combinations::refused(&self.config) {
             Some(error) => Err(error),
-            None => Ok(c),
+            None => Ok(self.config),
         }
     }
 }

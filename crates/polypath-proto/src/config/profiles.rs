@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{BurstRule, Config, PathConfirmation, Procedures};
+use super::Config;
+use crate::constants::{BurstRule, Constants, PathConfirmation, Procedures};
 use crate::policy::{ack, congestion, cwnd_update, failover, loss, retransmission, scheduler};
 
 /// A named set of constants and policies.
@@ -55,7 +56,7 @@ fn cmt() -> Config {
         ack: &ack::DELAYED_CMT,
         // Iyengar 2004, VI: among the three best policies, and needs no oracle.
         retransmission: &retransmission::CWND,
-        srtt_heuristic: true,
+        constants: Constants { srtt_heuristic: true, ..Constants::rfc9260() },
         ..Config::rfc9260()
     }
 }
@@ -68,7 +69,8 @@ fn cmt_pf() -> Config {
 /// Rules and constants of the ns-2 module up to release 3.5. Release 3.7 differs only in
 /// `path_confirmation`, which is "before-data".
 fn paper_2006() -> Config {
-    Config {
+    let last = ns2_2_35();
+    let constants = Constants {
         // RFC 2960 7.2.1, 7.2.3: two packets where RFC 9260 has four.
         initial_cwnd: 2,
         cwnd_floor: 2,
@@ -77,20 +79,24 @@ fn paper_2006() -> Config {
         first_sack_at_once: false,
         path_confirmation: PathConfirmation::Off,
         tie_seed: None,
-        ..ns2_2_35()
-    }
+        ..last.constants
+    };
+    Config { constants, ..last }
 }
 
 /// Release 3.8 of the ns-2 module: the windows of RFC 4960.
 fn ns2_2_35() -> Config {
     Config {
-        rto_initial: Duration::from_secs(3),
-        burst_rule: BurstRule::AfterRetransmission,
-        procedures: Procedures::Ns2,
-        path_confirmation: PathConfirmation::BeforeData,
-        tie_seed: Some(12345),
-        receive_buffer: 1 << 16,
-        initial_ssthresh: Some(1 << 16),
+        constants: Constants {
+            rto_initial: Duration::from_secs(3),
+            burst_rule: BurstRule::AfterRetransmission,
+            procedures: Procedures::Ns2,
+            path_confirmation: PathConfirmation::BeforeData,
+            tie_seed: Some(12345),
+            receive_buffer: 1 << 16,
+            initial_ssthresh: Some(1 << 16),
+            ..Constants::rfc9260()
+        },
         // AllRtxSame; ns-2: rtxToAlt_ 0.
         retransmission: &retransmission::SAME,
         loss: &loss::NS2,

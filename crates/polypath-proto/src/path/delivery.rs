@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::Time;
+use crate::time::Time;
 
 /// Round trips for which samples are kept, and the least time, which is longer than a closed window
 /// may last.

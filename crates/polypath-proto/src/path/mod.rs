@@ -6,10 +6,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use crate::policy::failover::Thresholds;
-use crate::policy::{CongestionController, PathState, PathView, Window};
+use crate::constants::{Constants, Thresholds};
+use crate::ids::{PathId, Tsn};
 use crate::stats::PathStats;
-use crate::{Config, Fragmentation, PathId, Time, Tsn};
+use crate::time::Time;
+use crate::transmit::Fragmentation;
+use crate::wire::COMMON_HEADER_LEN;
 
 mod delivery;
 mod loss;
@@ -18,6 +20,7 @@ mod ns2;
 mod packet_pair;
 mod rtt;
 mod rtt_range;
+mod view;
 mod westwood;
 
 pub use loss::LossEstimate;
@@ -26,6 +29,7 @@ pub use mtu::{PathMtu, PathMtuState};
 use ns2::Decay;
 pub(crate) use ns2::Expired;
 pub use rtt_range::RttRange;
+pub use view::{PathState, PathView, PathsView, Window};
 
 use delivery::DeliveryRate;
 use packet_pair::Answered;
@@ -130,21 +134,23 @@ pub(crate) struct Path {
 const LEAST_SENT_HERE: usize = 1024;
 
 impl Path {
+    /// A path with the window that `initial` returns for its largest chunk in bytes, its slow start
+    /// threshold and its remote address.
     pub(crate) fn new(
         id: PathId,
         local: IpAddr,
         remote: SocketAddr,
         (max_packet, headers): (usize, usize),
-        config: &Config,
-        controller: &dyn CongestionController,
+        constants: &Constants,
+        initial: impl FnOnce(u32, u32, IpAddr) -> Window,
         now: Time,
     ) -> Self {
         let v6 = remote.is_ipv6();
         let search = || Box::new(MtuSearch::new(max_packet, headers, v6));
-        let mtu_search = config.path_mtu_discovery().then(search);
+        let mtu_search = constants.path_mtu_discovery().then(search);
         let max_packet = mtu_search.as_ref().map_or(max_packet, |s| s.size());
-        let max_chunk = (max_packet - crate::wire::COMMON_HEADER_LEN) as u32;
-        let ssthresh = config.initial_ssthresh().unwrap_or(u32::MAX);
+        let max_chunk = (max_packet - COMMON_HEADER_LEN) as u32;
+        let ssthresh = constants.initial_ssthresh().unwrap_or(u32::MAX);
         Self {
             id,
             local,
@@ -157,9 +163,13 @@ impl Path {
             timeouts_in_a_row: 0,
             timed_out: false,
             last_timeout: None,
-            thresholds: config.thresholds(),
-            window: controller.initial(max_chunk, ssthresh, remote.ip()),
-            rtt: RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max()),
+            thresholds: constants.thresholds(),
+            window: initial(max_chunk, ssthresh, remote.ip()),
+            rtt: RttEstimator::new(
+                constants.rto_initial(),
+                constants.rto_min(),
+                constants.rto_max(),
+            ),
             loss: LossEstimate::default(),
             known_loss: None,
             bandwidth: Westwood::default(),
@@ -346,16 +356,20 @@ impl Path {
 
     /// PMDCS, the largest DATA chunk, header included (RFC 9260 1.3).
     pub(crate) const fn max_chunk(&self) -> u32 {
-        (self.max_packet - crate::wire::COMMON_HEADER_LEN - self.reserved) as u32
+        (self.max_packet - COMMON_HEADER_LEN - self.reserved) as u32
     }
 
     /// Reserves the bytes of each packet that negotiated extensions need and DATA cannot use. The
-    /// window, which counts chunks, is initialised anew.
-    pub(crate) fn reserve(&mut self, bytes: usize, controller: &dyn CongestionController) {
+    /// window, which counts chunks, is initialised anew with `initial`, as by [`new`](Self::new).
+    pub(crate) fn reserve(
+        &mut self,
+        bytes: usize,
+        initial: impl FnOnce(u32, u32, IpAddr) -> Window,
+    ) {
         if bytes != self.reserved {
             self.reserved = bytes;
             let ssthresh = self.window.ssthresh;
-            self.window = controller.initial(self.max_chunk(), ssthresh, self.remote.ip());
+            self.window = initial(self.max_chunk(), ssthresh, self.remote.ip());
         }
     }
 
@@ -559,8 +573,13 @@ impl Path {
         self.sent_here.push_back(sent);
     }
 
-    /// Halves an idle window once for each RTO without DATA (RFC 9260 7.2.1).
-    pub(crate) fn decay_if_idle(&mut self, now: Time, controller: &mut dyn CongestionController) {
+    /// Reduces an idle window once for each RTO without DATA (RFC 9260 7.2.1): `decayed` returns
+    /// the new window, for the first RTO or a further one.
+    pub(crate) fn decay_if_idle(
+        &mut self,
+        now: Time,
+        mut decayed: impl FnMut(&PathView, bool) -> Window,
+    ) {
         let Some(last) = self.last_data else { return };
         if self.in_flight > 0 {
             return;
@@ -572,7 +591,7 @@ impl Path {
         }
         let times = idle.as_nanos() / rto.as_nanos().max(1);
         for _ in 0..times.min(32) {
-            self.window = controller.on_idle(&self.view(), !self.decayed);
+            self.window = decayed(&self.view(), !self.decayed);
             self.decayed = true;
         }
         self.last_data = Some(now);
@@ -779,9 +798,10 @@ impl Path {
     }
 
     /// The peer has restarted: resets the path (RFC 9260 5.2.4.1).
-    pub(crate) fn restart(&mut self, window: Window, config: &Config) {
+    pub(crate) fn restart(&mut self, window: Window, constants: &Constants) {
         self.window = window;
-        self.rtt = RttEstimator::new(config.rto_initial(), config.rto_min(), config.rto_max());
+        self.rtt =
+            RttEstimator::new(constants.rto_initial(), constants.rto_min(), constants.rto_max());
         self.rtt_probe = None;
         self.address_confirmed = false;
         self.clear_errors();

@@ -19,7 +19,7 @@
 
 use std::time::Duration;
 
-use crate::Time;
+use crate::time::Time;
 
 /// Unanswered probes of a size that make it too large (RFC 8899 5.1.2, MAX_PROBES).
 const MAX_PROBES: u32 = 3;

@@ -1,8 +1,8 @@
 //! Procedures of a path that are specific to ns-2's SCTP module (`Procedures::Ns2`).
 
 use super::Path;
-use crate::send::Fate;
-use crate::{Time, Tsn};
+use crate::ids::Tsn;
+use crate::time::Time;
 
 /// A timer that has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,10 +58,8 @@ impl Path {
     }
 
     /// The cumulative ack has removed a chunk that a gap ack block had acknowledged.
-    pub(crate) fn forget_rtt_probe(&mut self, tsn: Tsn, fate: Fate) {
-        if fate == Fate::Acked {
-            self.stale_probes.retain(|&p| p != tsn);
-        }
+    pub(crate) fn forget_rtt_probe(&mut self, tsn: Tsn) {
+        self.stale_probes.retain(|&p| p != tsn);
     }
 
     /// New data was sent here: the path is not idle for the heartbeats.

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::Time;
+use crate::time::Time;
 
 /// Number of pairs that are kept.
 const MEMORY: usize = 5;

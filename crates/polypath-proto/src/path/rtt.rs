@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Time;
+use crate::time::Time;
 
 /// SRTT, RTTVAR and RTO of one path.
 #[derive(Clone, Debug)]

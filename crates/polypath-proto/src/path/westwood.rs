@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use crate::Time;
+use crate::time::Time;
 
 /// Time constant of TCP Westwood, used before the round trip is known.
 const TAU: Duration = Duration::from_millis(500);

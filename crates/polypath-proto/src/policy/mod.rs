@@ -23,7 +23,6 @@
 use std::fmt;
 
 pub mod ack;
-mod combinations;
 pub mod congestion;
 pub mod cwnd_update;
 pub mod failover;
@@ -33,20 +32,21 @@ pub mod retransmission;
 pub mod rtt_sampling;
 pub mod scheduler;
 pub mod stream_scheduler;
-mod view;
 
+use crate::constants::Constants;
+
+pub use crate::constants::Thresholds;
+pub use crate::path::{PathState, PathView, PathsView, Window};
 pub use ack::AckPolicy;
-pub(crate) use combinations::{refused as refused_combination, refused_thresholds};
 pub use congestion::CongestionController;
 pub use cwnd_update::CwndUpdate;
-pub use failover::{FailoverPolicy, Thresholds};
+pub use failover::FailoverPolicy;
 pub use loss::LossDetector;
 pub use probing::ProbingPolicy;
 pub use retransmission::RetransmissionPolicy;
 pub use rtt_sampling::RttSampling;
 pub use scheduler::Scheduler;
 pub use stream_scheduler::StreamScheduler;
-pub use view::{PathState, PathView, PathsView, Window};
 
 /// A named policy for one decision.
 pub struct Answer<T: ?Sized> {
@@ -55,7 +55,20 @@ pub struct Answer<T: ?Sized> {
     /// What it does and its source (RFC or paper, and section), in one line.
     pub summary: &'static str,
     /// Makes the policy for an association.
-    pub make: fn(&crate::Config) -> Box<T>,
+    pub make: fn(&Setup<'_>) -> Box<T>,
+}
+
+/// What the policies of an association are made from. The policies of ns-2's SCTP module also
+/// depend on two other policies.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Setup<'a> {
+    /// The constants.
+    pub constants: &'a Constants,
+    /// The policy that chooses the paths for new data.
+    pub scheduler: &'static Answer<dyn Scheduler>,
+    /// The policy that probes paths.
+    pub probing: &'static Answer<dyn ProbingPolicy>,
 }
 
 impl<T: ?Sized> fmt::Debug for Answer<T> {

@@ -3,7 +3,7 @@
 
 use super::reassembly::Dropped;
 use super::{Receiver, charge};
-use crate::Tsn;
+use crate::ids::Tsn;
 use crate::wire::{SkippedMessage, SkippedStream};
 
 /// Largest advance of the cumulative TSN. No sender gets that far ahead of its acknowledgements. A

@@ -7,10 +7,10 @@ use bytes::{Bytes, BytesMut};
 
 use super::reassembly::{Dropped, FragmentError, Joined, Piece};
 use super::tsns::TsnTracker;
-use crate::budget;
-use crate::send::Streams;
+use crate::allocation::{ALLOCATION, tree};
+use crate::ids::{Mid, Ppid, StreamId};
+use crate::streams::Streams;
 use crate::wire::{IData, Mark};
-use crate::{Mid, Ppid, StreamId};
 
 /// Identifies a message: stream, whether it is unordered, and message identifier.
 type Key = (StreamId, bool, MidKey);
@@ -18,6 +18,14 @@ type Key = (StreamId, bool, MidKey);
 /// A message identifier as a key. Its numeric order is not the serial order of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct MidKey(u32);
+
+/// Memory of an incomplete message.
+pub(crate) const INCOMPLETE: usize = tree(8 + 72);
+/// Memory of the first node of an incomplete message's fragment tree, and of its entry among the
+/// messages eligible for partial delivery.
+pub(super) const FRAGMENTS: usize = 11 * 48 + ALLOCATION + tree(16);
+/// Memory of a fragment of an incomplete message, also recorded above a gap.
+pub(super) const FRAGMENT: usize = tree(48) + tree(24) + ALLOCATION;
 
 /// A fragment: the place of its TSN, and its bytes.
 type Fragment = (u64, Bytes);
@@ -357,9 +365,9 @@ impl Interleaved {
     pub(crate) fn memory(&self, streams: u16) -> usize {
         let with_fragments = self.messages.len() - self.idle;
         self.bytes
-            + self.idle.saturating_sub(streams.into()) * budget::INCOMPLETE
-            + with_fragments * (budget::INCOMPLETE + budget::FRAGMENTS)
-            + self.chunks as usize * budget::FRAGMENT
+            + self.idle.saturating_sub(streams.into()) * INCOMPLETE
+            + with_fragments * (INCOMPLETE + FRAGMENTS)
+            + self.chunks as usize * FRAGMENT
     }
 
     /// The peer restarted: drops all fragments.

@@ -1,10 +1,10 @@
 //! From DATA chunks to messages: TSNs, gaps, reassembly, streams, and the receive buffer.
 
-use crate::budget;
+use crate::allocation::LEAST;
 use crate::event::Received;
-use crate::send::Streams;
+use crate::ids::{Mid, StreamId, Tsn};
+use crate::streams::Streams;
 use crate::wire::{DATA_HEADER_LEN, Data, IData};
-use crate::{Mid, StreamId, Tsn};
 
 mod forward;
 mod interleaved;
@@ -12,11 +12,11 @@ mod reassembly;
 mod streams;
 mod tsns;
 
-use interleaved::Interleaved;
-pub(crate) use reassembly::BLOCK;
-use reassembly::{FragmentError, Joined, Piece, Reassembly};
-use streams::{InStreams, Numbers};
-use tsns::{Arrived, TsnTracker};
+pub(crate) use interleaved::INCOMPLETE;
+use interleaved::{FRAGMENT, FRAGMENTS, Interleaved};
+use reassembly::{BLOCK, FragmentError, Joined, Piece, Reassembly};
+use streams::{EARLY, InStreams, Numbers};
+use tsns::{Arrived, GAP_RUN, TsnTracker};
 
 /// Result of processing a DATA or I-DATA chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +35,24 @@ pub(crate) enum Outcome {
     Violation(&'static str),
 }
 
-/// Sizes in bytes, for the memory account in [`budget`].
-pub(crate) const RUN_SIZE: usize = size_of::<reassembly::Run>();
-pub(crate) const PIECE_SIZE: usize = size_of::<Piece>();
-
 /// Most memory in bytes that a chunk takes in addition to its payload.
-const MOST_DATA_MEMORY: usize = budget::EARLY + budget::GAP_RUN;
-const MOST_I_DATA_MEMORY: usize =
-    budget::INCOMPLETE + budget::FRAGMENTS + budget::FRAGMENT + budget::GAP_RUN;
+const MOST_DATA_MEMORY: usize = EARLY + GAP_RUN;
+const MOST_I_DATA_MEMORY: usize = INCOMPLETE + FRAGMENTS + FRAGMENT + GAP_RUN;
+
+/// Memory beyond [`most_memory`] for the next chunk in sequence if the receiver has promised not to
+/// renege on chunks above it: otherwise promises that fill the memory would exclude that chunk for
+/// ever.
+const BEYOND_PROMISES: usize = 4 * LEAST;
+
+/// Limit on the memory of received data, up to which further data is accepted.
+const fn most_memory(receive_buffer: usize) -> usize {
+    receive_buffer + receive_buffer / 4 * 3 + LEAST
+}
+
+/// Limit on the memory of gaps, up to which new gaps are accepted.
+const fn most_gaps(receive_buffer: usize) -> usize {
+    receive_buffer / 4 + LEAST
+}
 
 /// The receiving half of an association.
 #[derive(Debug)]
@@ -80,7 +90,7 @@ impl Receiver {
             streams: InStreams::new(streams),
             buffered: 0,
             limit: limit as usize,
-            most_memory: budget::receive_limit(limit as usize),
+            most_memory: most_memory(limit as usize),
             announced: limit,
             kept: None,
             largest: 0,
@@ -238,7 +248,7 @@ impl Receiver {
         let place = self.tsns.place_of(tsn);
         let in_sequence = arrived == Arrived::InSequence;
         let gaps = self.tsns.memory();
-        if !in_sequence && gaps > budget::gaps(self.limit) && !self.tsns.has(place - 1) {
+        if !in_sequence && gaps > most_gaps(self.limit) && !self.tsns.has(place - 1) {
             // Gaps take memory that the announced window does not cover.
             return Err(Outcome::NoBuffer);
         }
@@ -361,7 +371,7 @@ impl Receiver {
         // message that it completes can be read, and no further chunk is accepted until then. It
         // had room when they became non-renegable, unless it is larger than every chunk before.
         let kept = self.kept.is_some_and(|kept| kept > self.tsns.place());
-        let most = self.most_memory + budget::BEYOND_PROMISES;
+        let most = self.most_memory + BEYOND_PROMISES;
         self.buffered == 0 || (kept && !self.streams.has_ready() && self.memory() + memory <= most)
     }
 
@@ -402,7 +412,7 @@ impl Receiver {
     pub(crate) fn window(&self) -> u32 {
         let free = self.limit.saturating_sub(self.buffered);
         let held = self.held_memory();
-        if held <= budget::LEAST {
+        if held <= LEAST {
             // Too few chunks are held for an estimate.
             return free as u32;
         }

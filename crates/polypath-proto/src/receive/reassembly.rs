@@ -12,17 +12,37 @@ use std::num::NonZeroU32;
 use bytes::{Bytes, BytesMut};
 
 use super::tsns::TsnTracker;
-use crate::budget;
+use crate::allocation::{ALLOCATION, tree};
+use crate::ids::{Ppid, Ssn, StreamId};
 use crate::wire::Data;
-use crate::{Ppid, Ssn, StreamId};
 
 /// Size of a block, in bytes. The allocator would map larger ones from the operating system, and
 /// return them, one by one.
-pub(crate) const BLOCK: usize = 96 * 1024;
+pub(super) const BLOCK: usize = 96 * 1024;
 /// Bytes that a block must have left for a message to begin in it.
 const START: usize = BLOCK / 3;
 /// A message smaller than this, in bytes, gets its own memory.
 const SMALL: usize = BLOCK / 16;
+
+/// Memory of a run of fragments: its tree entry, its fields and the header of its payload.
+const RUN: usize = tree(8 + size_of::<Run>()) + 2 * ALLOCATION;
+
+/// Number of payload blocks that fill the receive buffer, including the space wasted at their ends.
+const fn blocks(receive_buffer: usize) -> usize {
+    let most = receive_buffer * 3 / 2 / BLOCK;
+    if most > 16 {
+        16
+    } else if most == 0 {
+        1
+    } else {
+        most
+    }
+}
+
+/// Memory of a separately allocated payload. A joined payload may have spare capacity.
+pub(super) const fn payload(len: usize) -> usize {
+    if len < SMALL { len + ALLOCATION } else { len + len / 4 }
+}
 
 /// A message, or a piece of one, that left reassembly.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +124,7 @@ impl Run {
 
     /// Bytes of memory that it takes outside of blocks.
     fn memory(&self) -> usize {
-        budget::RUN + if self.block.is_some() { 0 } else { self.payload.capacity() }
+        RUN + if self.block.is_some() { 0 } else { self.payload.capacity() }
     }
 
     fn dropped(self, blocks: &mut Blocks) -> Dropped {
@@ -301,7 +321,7 @@ impl Reassembly {
             bytes: 0,
             chunks: 0,
             memory: 0,
-            blocks: Blocks::new(budget::blocks(buffer)),
+            blocks: Blocks::new(blocks(buffer)),
             gaps: false,
             dropped: Vec::new(),
         }

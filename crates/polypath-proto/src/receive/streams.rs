@@ -6,10 +6,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::reassembly::Piece;
-use crate::StreamId;
-use crate::budget;
-use crate::send::Streams;
+use super::reassembly::{Piece, payload};
+use crate::allocation::tree;
+use crate::ids::StreamId;
+use crate::streams::Streams;
+
+/// Memory of a message received ahead of its turn, in both of its indices.
+pub(super) const EARLY: usize = tree(16 + size_of::<Piece>()) + tree(24);
+
+/// Number of messages for which the ready queue keeps spare memory.
+const SPARE_SLOTS: usize = 1024;
 
 /// The place of the first ordered message of a stream. Not 0, so that numbers before it have a
 /// place.
@@ -77,7 +83,7 @@ impl Ready {
     /// Appends a piece of `stream`.
     fn push(&mut self, stream: &mut InStream, piece: Piece) {
         let (len, capacity) = (self.slots.len(), self.slots.capacity());
-        if len == capacity && len >= budget::SPARE_SLOTS {
+        if len == capacity && len >= SPARE_SLOTS {
             // Grow by less than double: spare capacity counts as held.
             self.slots.reserve_exact(len / 8);
         }
@@ -104,8 +110,8 @@ impl Ready {
             self.first += 1;
         }
         let (len, capacity) = (self.slots.len(), self.slots.capacity());
-        if capacity > budget::SPARE_SLOTS && len < capacity / 4 {
-            self.slots.shrink_to((capacity / 2).max(budget::SPARE_SLOTS));
+        if capacity > SPARE_SLOTS && len < capacity / 4 {
+            self.slots.shrink_to((capacity / 2).max(SPARE_SLOTS));
         }
         piece
     }
@@ -117,7 +123,7 @@ impl Ready {
     }
 
     fn memory(&self) -> usize {
-        let spare = self.slots.capacity().saturating_sub(budget::SPARE_SLOTS);
+        let spare = self.slots.capacity().saturating_sub(SPARE_SLOTS);
         self.slots.len().max(spare) * size_of::<Slot>()
     }
 }
@@ -155,7 +161,7 @@ pub(crate) enum Numbers {
 
 /// Bytes of memory of a piece's payload, if that is outside of blocks.
 fn outside(piece: &Piece) -> usize {
-    if piece.block.is_some() { 0 } else { budget::payload(piece.payload.len()) }
+    if piece.block.is_some() { 0 } else { payload(piece.payload.len()) }
 }
 
 impl InStreams {
@@ -415,7 +421,7 @@ impl InStreams {
 
     /// Bytes of memory in use outside of blocks.
     pub(crate) fn memory(&self) -> usize {
-        self.outside + self.early.len() * budget::EARLY + self.ready.memory()
+        self.outside + self.early.len() * EARLY + self.ready.memory()
     }
 
     /// Sets the number of inbound streams.

@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::Tsn;
-use crate::budget;
+use crate::allocation::tree;
+use crate::ids::Tsn;
 use crate::wire::GapBlock;
+
+/// Memory of a run of TSNs above a gap.
+pub(super) const GAP_RUN: usize = tree(16);
 
 /// Most duplicate TSNs listed in a SACK; further ones are not reported.
 const MAX_DUPLICATES: usize = 32;
@@ -171,7 +174,7 @@ impl TsnTracker {
 
     /// Bytes of memory that the runs take.
     pub(crate) fn memory(&self) -> usize {
-        self.runs.len() * budget::GAP_RUN
+        self.runs.len() * GAP_RUN
     }
 
     /// The gap blocks for a SACK, as far as 16 bits reach.

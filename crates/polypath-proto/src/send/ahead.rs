@@ -5,139 +5,9 @@
 //! window to the reserved chunks. If the window is full nevertheless, the chunk that the peer waits
 //! for is sent as a window probe.
 
-use std::collections::BTreeSet;
-
-use super::in_flight::{Fate, InFlight, Outstanding};
-use super::{Sender, queue::SendQueue};
-use crate::{PathId, Tsn};
-
-/// The chunks with [`Fate::Reserved`].
-#[derive(Debug)]
-pub(super) struct Reserved {
-    /// Their places: offsets from the association's first TSN.
-    places: BTreeSet<u64>,
-    /// Their bytes, chunk headers included.
-    bytes: usize,
-    /// Largest payload in bytes reserved since the set was last empty.
-    largest: usize,
-    /// Bytes of chunks sent before lower TSNs and not cumulatively acknowledged.
-    ahead: u32,
-}
-
-impl Reserved {
-    pub(super) const fn new() -> Self {
-        Self { places: BTreeSet::new(), bytes: 0, largest: 0, ahead: 0 }
-    }
-
-    /// A reserved chunk is sent, acknowledged or abandoned.
-    pub(super) fn remove(&mut self, place: u64, size: u32) {
-        if self.places.remove(&place) {
-            self.bytes -= size as usize;
-        }
-        if self.places.is_empty() {
-            self.largest = 0;
-        }
-    }
-
-    /// A chunk is removed from the ring.
-    pub(super) fn gone(&mut self, chunk: &Outstanding) {
-        if chunk.ahead {
-            self.ahead -= chunk.size();
-        }
-    }
-
-    pub(super) fn check<'a>(
-        &self,
-        ring: impl Iterator<Item = &'a Outstanding>,
-    ) -> Result<(), String> {
-        let (mut count, mut bytes, mut ahead) = (0, 0, 0);
-        for chunk in ring {
-            if chunk.fate == Fate::Reserved {
-                count += 1;
-                bytes += chunk.size() as usize;
-            }
-            ahead += if chunk.ahead { chunk.size() } else { 0 };
-        }
-        if (count, bytes, ahead) == (self.places.len(), self.bytes, self.ahead) {
-            return Ok(());
-        }
-        Err(format!(
-            "reserved: {count} chunks of {bytes} bytes, {ahead} ahead, but counted {self:?}"
-        ))
-    }
-}
-
-impl InFlight {
-    /// The lowest reserved chunk.
-    pub(crate) fn first_reserved(&self) -> Option<(Tsn, &Outstanding)> {
-        self.reserved.places.first().and_then(|&place| self.at(place))
-    }
-
-    /// Bytes of the reserved chunks, headers included.
-    pub(crate) const fn reserved_bytes(&self) -> usize {
-        self.reserved.bytes
-    }
-
-    /// Upper bound of the payload bytes of a reserved chunk.
-    pub(crate) const fn largest_reserved(&self) -> usize {
-        self.reserved.largest
-    }
-
-    /// Bytes sent before chunks with lower TSNs and not cumulatively acknowledged.
-    pub(crate) const fn ahead(&self) -> u32 {
-        self.reserved.ahead
-    }
-
-    /// Whether a TSN from `first` to `last` is reserved and not sent yet.
-    pub(crate) fn has_reserved_in(&self, first: Tsn, last: Tsn) -> bool {
-        let span = self.place_of(first)..=self.place_of(last);
-        !self.reserved.places.is_empty()
-            && !last.is_before(first)
-            && self.reserved.places.range(span).next().is_some()
-    }
-
-    /// Marks a reserved chunk as sent on `path`; `highest` is the highest TSN sent on that path.
-    pub(crate) fn send_reserved(
-        &mut self,
-        tsn: Tsn,
-        path: PathId,
-        highest: Option<Tsn>,
-    ) -> &Outstanding {
-        let place = self.place_of(tsn);
-        let ahead = self.reserved.places.first().is_some_and(|&first| first < place);
-        let chunk = self.begin(tsn, path);
-        let size = chunk.size();
-        chunk.ahead = ahead;
-        // Otherwise higher TSNs sent before it would report it missing.
-        chunk.own_recover = highest.filter(|highest| highest.is_after(tsn));
-        self.reserved.ahead += if ahead { size } else { 0 };
-        self.reserved.remove(place, size);
-        self.at(place).map(|(_, chunk)| chunk).expect("it is there")
-    }
-
-    fn at(&self, place: u64) -> Option<(Tsn, &Outstanding)> {
-        let tsn = self.tsn_at(place);
-        self.get(tsn).map(|chunk| (tsn, chunk))
-    }
-
-    /// Reserves a TSN for the next queued chunk; false if the queue is empty or no TSN is free.
-    fn reserve(&mut self, queue: &mut SendQueue, largest: usize) -> bool {
-        let next = self.next_tsn();
-        let place = self.place_of(next);
-        if self.is_full() {
-            return false;
-        }
-        let Some(chunk) = queue.next_size(largest, largest).and_then(|n| queue.take(n)) else {
-            return false;
-        };
-        let chunk = self.push_reserved(chunk);
-        let (size, payload) = (chunk.size() as usize, chunk.payload.len());
-        self.reserved.places.insert(place);
-        self.reserved.bytes += size;
-        self.reserved.largest = self.reserved.largest.max(payload);
-        true
-    }
-}
+use super::Sender;
+use super::in_flight::InFlight;
+use crate::ids::Tsn;
 
 impl Sender {
     /// Payload bytes of the lowest unsent chunk, if a new chunk may have at most `largest`.
@@ -165,15 +35,13 @@ impl Sender {
         let Self { flight, queue, .. } = self;
         let too_low = |tsn: Tsn| highest.is_some_and(|highest| !tsn.is_after(highest));
         let lacks = |flight: &InFlight| {
-            let last = flight.reserved.places.last().map(|&place| flight.tsn_at(place));
-            flight.reserved_bytes() <= ahead || last.is_none_or(too_low)
+            flight.reserved_bytes() <= ahead || flight.last_reserved().is_none_or(too_low)
         };
         while lacks(flight) && flight.reserve(queue, largest) {}
         let mut below = flight.reserved_bytes();
         let mut chosen = None;
         // From the end: the chunk picked is usually near it.
-        for &place in flight.reserved.places.iter().rev() {
-            let (tsn, chunk) = flight.at(place)?;
+        for (tsn, chunk) in flight.reserved_downwards() {
             below -= chunk.size() as usize;
             if chosen.is_some() && (below < ahead || too_low(tsn)) {
                 break;
@@ -189,11 +57,11 @@ mod tests {
     use super::super::in_flight::MOST_TSNS;
     use super::*;
     use crate::policy::stream_scheduler::FIRST_COME;
-    use crate::{Config, Message, StreamId, Time};
+    use crate::{Config, Message, PathId, StreamId, Time};
 
     /// A sender with `messages` queued messages of 84 bytes, 100 with the header.
     fn sender(messages: u32) -> Sender {
-        let mut s = Sender::new(Tsn(u32::MAX - 1), (FIRST_COME.make)(&Config::rfc9260()));
+        let mut s = Sender::new(Tsn(u32::MAX - 1), (FIRST_COME.make)(&Config::rfc9260().setup()));
         for _ in 0..messages {
             s.queue.push(Time::ZERO, Message::new(StreamId(0), vec![1; 84]));
         }

@@ -7,17 +7,27 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::ahead::Reserved;
 use super::partial::Partial;
 use super::queue::NewChunk;
-use crate::budget;
+use crate::allocation::tree;
+use crate::ids::{Mid, PathId, Ppid, Ssn, StreamId, Tsn};
 use crate::policy::retransmission::{LossCause, LostChunk};
+use crate::time::Time;
 use crate::wire::{
     DATA_HEADER_LEN, Data, DoesNotFit, GapBlock, I_DATA_HEADER_LEN, IData, Mark, PacketWriter, Sack,
 };
-use crate::{Mid, PathId, Ppid, Ssn, StreamId, Time, Tsn};
 
 mod abandon;
+mod reserved;
+
+use reserved::Reserved;
+
+/// Memory of a chunk not yet cumulatively acknowledged: in the ring, in the list of its path, among
+/// the lost chunks, and in the lists of chunks that a SACK acknowledges and reports missing.
+pub(super) const OUTSTANDING: usize = 2 * size_of::<Outstanding>() + 2 * 8 + tree(8) + 96;
+
+/// A ring for up to this number of chunks keeps its memory.
+const SPARE_CHUNKS: usize = 1024;
 
 /// State of an outstanding chunk, as the sender sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +88,7 @@ pub(crate) struct Outstanding {
     /// Whether it has counted towards partial_bytes_acked (CMT by ns-2's procedures).
     pub(crate) counted: bool,
     /// Whether it was sent before chunks with lower TSNs.
-    pub(super) ahead: bool,
+    ahead: bool,
 }
 
 impl Outstanding {
@@ -204,9 +214,9 @@ pub(crate) struct InFlight {
     skippable: u64,
     /// A chunk was lost whose message may be abandoned.
     partly_lost: bool,
-    /// Operations so far; see [`budget`].
+    /// Operations so far; see [`budget`](crate::budget).
     looked: u64,
-    pub(super) reserved: Reserved,
+    reserved: Reserved,
     /// Whether chunks count with their padding (RFC 9260 7.2).
     padded: bool,
 }
@@ -458,7 +468,7 @@ impl InFlight {
             each(tsn, chunk, fate);
         }
         let (len, capacity) = (self.ring.len(), self.ring.capacity());
-        if capacity > budget::SPARE_CHUNKS && len < capacity / 4 {
+        if capacity > SPARE_CHUNKS && len < capacity / 4 {
             self.ring.shrink_to(capacity / 2);
         }
         self.advance_skippable();

@@ -6,20 +6,24 @@ mod held;
 mod in_flight;
 mod partial;
 mod queue;
+mod queued;
 
-use crate::budget;
+use crate::allocation::LEAST;
+use crate::ids::Tsn;
 use crate::policy::StreamScheduler;
-use crate::{Time, Tsn};
-pub(crate) use held::Streams;
+use crate::time::Time;
+use in_flight::OUTSTANDING;
 pub(crate) use in_flight::{Fate, InFlight, Outstanding};
+use partial::PARTIAL;
 pub(crate) use partial::{Abandonments, Limit, Partial};
 pub(crate) use queue::NewChunk;
 use queue::SendQueue;
+use queued::QUEUED;
 
-/// Sizes in bytes, for the memory account in [`budget`].
-pub(crate) const QUEUED_SIZE: usize = size_of::<queue::Queued>();
-pub(crate) const OUTSTANDING_SIZE: usize = size_of::<Outstanding>();
-pub(crate) const PARTIAL_SIZE: usize = size_of::<Partial>();
+/// Limit on the memory of data to send, up to which messages are accepted.
+const fn most_memory(send_buffer: usize) -> usize {
+    send_buffer + send_buffer / 2 + LEAST
+}
 
 /// The sending half of an association.
 #[derive(Debug)]
@@ -80,16 +84,14 @@ impl Sender {
     /// Bytes of memory in use. Non-renegable chunks count too: only their payload is freed.
     pub(crate) fn memory(&self) -> usize {
         let (waiting, outstanding) = (self.queue.messages(), self.flight.len());
-        let partial = if self.unreliable { budget::PARTIAL } else { 0 };
-        self.buffered
-            + waiting * (budget::QUEUED + partial)
-            + outstanding * (budget::OUTSTANDING + partial)
+        let partial = if self.unreliable { PARTIAL } else { 0 };
+        self.buffered + waiting * (QUEUED + partial) + outstanding * (OUTSTANDING + partial)
     }
 
     /// Free bytes in a send buffer of `buffer` bytes. Payload counts; bookkeeping counts only where
     /// it exceeds about half the buffer.
     pub(crate) fn room(&self, buffer: usize) -> usize {
-        let memory = budget::send_limit(buffer).saturating_sub(self.memory());
+        let memory = most_memory(buffer).saturating_sub(self.memory());
         buffer.saturating_sub(self.buffered).min(memory)
     }
 

@@ -2,8 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::reliability::{Abandoned, AbandonedCounts};
-use crate::{Message, Ppid, Reliability, StreamId, Time};
+use crate::allocation::{ALLOCATION, tree};
+use crate::event::Message;
+use crate::ids::{Ppid, StreamId};
+use crate::reliability::{Abandoned, AbandonedCounts, Reliability};
+use crate::time::Time;
+
+/// Memory of the state of a message that may be abandoned.
+pub(super) const PARTIAL: usize = size_of::<Partial>() + ALLOCATION + tree(24);
 
 /// When a message is abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

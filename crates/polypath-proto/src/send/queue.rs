@@ -7,11 +7,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::held::{Held, Streams};
+use super::held::Held;
 use super::partial::{Limit, Partial};
+use super::queued::Queued;
+use crate::event::Message;
+use crate::ids::{Mid, Ppid, StreamId};
 use crate::policy::StreamScheduler;
 use crate::policy::stream_scheduler::{Left, Waiting};
-use crate::{Message, Mid, Ppid, StreamId, Time};
+use crate::streams::Streams;
+use crate::time::Time;
 
 /// A fragment smaller than this is not worth its header: the message waits for the next packet.
 const LEAST_FRAGMENT: usize = 64;
@@ -35,13 +39,6 @@ pub(crate) struct NewChunk {
     pub(crate) payload: Bytes,
     /// The message's state, if it may be abandoned.
     pub(crate) partial: Option<Arc<Partial>>,
-}
-
-#[derive(Debug)]
-pub(super) struct Queued {
-    pub(super) number: u64,
-    message: Message,
-    pub(super) partial: Option<Arc<Partial>>,
 }
 
 #[derive(Debug, Default)]
@@ -466,7 +463,7 @@ mod tests {
     use crate::{Config, Reliability};
 
     fn queue() -> SendQueue {
-        SendQueue::new((FIRST_COME.make)(&Config::rfc9260()))
+        SendQueue::new((FIRST_COME.make)(&Config::rfc9260().setup()))
     }
 
     #[test]

@@ -10,8 +10,10 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::codec::after;
-use super::{CHUNK_HEADER_LEN, CauseWriter, Causes, DoesNotFit, PacketWriter, chunk_type};
+use super::cause::{CauseWriter, Causes};
+use super::codec::{DoesNotFit, after};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, chunk_type};
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE.
 pub(super) const T_BIT: u8 = 0x01;

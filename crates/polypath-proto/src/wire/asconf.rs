@@ -18,12 +18,13 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use super::codec::{TlvWriter, after, u32_at};
+use super::cause::{CauseWriter, Causes};
+use super::chunk_error::ChunkError;
+use super::codec::{DoesNotFit, TlvWriter, after, u32_at};
+use super::parameter::{ParameterError, ParameterWriter, Parameters};
 use super::tlv::{Element, Elements, Tlv};
-use super::{
-    CHUNK_HEADER_LEN, CauseWriter, Causes, ChunkError, DoesNotFit, PacketWriter, ParameterError,
-    Parameters, chunk_type,
-};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, chunk_type};
 
 /// The parameter types of RFC 5061 4.2.
 pub mod asconf_type {
@@ -200,7 +201,7 @@ impl AsconfWriter<'_> {
     /// The parameter does not fit.
     pub fn request(&mut self, ty: u16, correlation: u32, ip: IpAddr) -> Result<(), DoesNotFit> {
         let mut address = [0; 20];
-        let len = super::ParameterWriter::fill(&mut address, |p| p.address(ip))?;
+        let len = ParameterWriter::fill(&mut address, |p| p.address(ip))?;
         self.tlv.element(ty, &[&correlation.to_be_bytes(), &address[..len]])
     }
 
@@ -257,7 +258,7 @@ impl PacketWriter<'_> {
         parameters: impl FnOnce(&mut AsconfWriter<'_>) -> Result<(), DoesNotFit>,
     ) -> Result<(), DoesNotFit> {
         self.list(chunk_type::ASCONF, 0, serial.to_be_bytes(), |space| {
-            let len = super::ParameterWriter::fill(space, |p| p.address(lookup))?;
+            let len = ParameterWriter::fill(space, |p| p.address(lookup))?;
             let rest = space.get_mut(len..).ok_or(DoesNotFit)?;
             let mut writer = AsconfWriter { tlv: TlvWriter::new(rest) };
             parameters(&mut writer)?;

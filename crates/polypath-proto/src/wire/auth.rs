@@ -12,9 +12,10 @@
 //! +---------------------------------------------------------------+
 //! ```
 
+use super::chunk_error::ChunkError;
 use super::codec::{after, u16_at};
 use super::tlv::{Elements, Tlv};
-use super::{COMMON_HEADER_LEN, ChunkError, chunk_type};
+use super::{COMMON_HEADER_LEN, chunk_type};
 
 /// Bytes of the chunk before the HMAC.
 pub(crate) const AUTH_HEADER_LEN: usize = 8;

@@ -10,101 +10,28 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use crate::Tsn;
-
-use super::codec::after;
+use super::abort::Abort;
+use super::asconf::{Asconf, AsconfAck};
+use super::auth::Auth;
+use super::chunk_error::ChunkError;
+use super::codec::{DoesNotFit, after};
+use super::cookie::CookieEcho;
+use super::data::Data;
+use super::ecn::{Cwr, Ecne};
+use super::error::ErrorChunk;
+use super::forward_tsn::ForwardTsn;
+use super::heartbeat::HeartbeatInfo;
+use super::i_data::IData;
+use super::i_forward_tsn::IForwardTsn;
+use super::init::{Init, InitFields};
+use super::pad::Pad;
+use super::reconfig::ReConfig;
+use super::sack::Sack;
+use super::shutdown::{Shutdown, ShutdownComplete};
+use super::timestamp::Timestamp;
 use super::tlv::{Element, Elements, Tlv};
-use super::{
-    Abort, Action, Asconf, AsconfAck, Auth, CHUNK_HEADER_LEN, CookieEcho, Cwr, Data, Ecne,
-    ErrorChunk, ForwardTsn, HeartbeatInfo, IData, IForwardTsn, Init, Pad, ReConfig, Sack, Shutdown,
-    ShutdownComplete, Timestamp,
-};
-
-/// The chunk types of RFC 9260 3.2, and those of extensions.
-pub mod chunk_type {
-    /// Payload data (3.3.1).
-    pub const DATA: u8 = 0;
-    /// Initiation (3.3.2).
-    pub const INIT: u8 = 1;
-    /// Initiation acknowledgement (3.3.3).
-    pub const INIT_ACK: u8 = 2;
-    /// Selective acknowledgement (3.3.4).
-    pub const SACK: u8 = 3;
-    /// Heartbeat request (3.3.5).
-    pub const HEARTBEAT: u8 = 4;
-    /// Heartbeat acknowledgement (3.3.6).
-    pub const HEARTBEAT_ACK: u8 = 5;
-    /// Abort association (3.3.7).
-    pub const ABORT: u8 = 6;
-    /// Shutdown association (3.3.8).
-    pub const SHUTDOWN: u8 = 7;
-    /// Shutdown acknowledgement (3.3.9).
-    pub const SHUTDOWN_ACK: u8 = 8;
-    /// Operation error (3.3.10).
-    pub const ERROR: u8 = 9;
-    /// State cookie (3.3.11).
-    pub const COOKIE_ECHO: u8 = 10;
-    /// Cookie acknowledgement (3.3.12).
-    pub const COOKIE_ACK: u8 = 11;
-    /// Explicit congestion notification echo (reserved; RFC 4960 Appendix A).
-    pub const ECNE: u8 = 12;
-    /// Congestion window reduced (reserved; RFC 4960 Appendix A).
-    pub const CWR: u8 = 13;
-    /// Shutdown complete (3.3.13).
-    pub const SHUTDOWN_COMPLETE: u8 = 14;
-    /// Non-renegable selective acknowledgement (draft-natarajan-tsvwg-sctp-nrsack).
-    pub const NR_SACK: u8 = 16;
-    /// Authentication (RFC 4895 4.1).
-    pub const AUTH: u8 = 15;
-    /// Address Configuration Acknowledgement (RFC 5061 4.1.2).
-    pub const ASCONF_ACK: u8 = 128;
-    /// Re-configuration (RFC 6525 3.1).
-    pub const RE_CONFIG: u8 = 130;
-    /// Padding (RFC 4820 3).
-    pub const PAD: u8 = 132;
-    /// Time of sending of the packet (Caro 2006; not assigned by a registry).
-    pub const TIMESTAMP: u8 = 190;
-    /// Forward cumulative TSN (RFC 3758 3.2).
-    pub const FORWARD_TSN: u8 = 192;
-    /// Payload data that may be interleaved (RFC 8260 2.1).
-    pub const I_DATA: u8 = 64;
-    /// Forward cumulative TSN with interleaving (RFC 8260 2.3.1).
-    pub const I_FORWARD_TSN: u8 = 194;
-    /// Address Configuration Change (RFC 5061 4.1.1).
-    pub const ASCONF: u8 = 193;
-
-    /// The name of a chunk type, as in its RFC.
-    pub const fn name(ty: u8) -> Option<&'static str> {
-        Some(match ty {
-            DATA => "DATA",
-            INIT => "INIT",
-            INIT_ACK => "INIT ACK",
-            SACK => "SACK",
-            HEARTBEAT => "HEARTBEAT",
-            HEARTBEAT_ACK => "HEARTBEAT ACK",
-            ABORT => "ABORT",
-            SHUTDOWN => "SHUTDOWN",
-            SHUTDOWN_ACK => "SHUTDOWN ACK",
-            ERROR => "ERROR",
-            COOKIE_ECHO => "COOKIE ECHO",
-            COOKIE_ACK => "COOKIE ACK",
-            ECNE => "ECNE",
-            CWR => "CWR",
-            SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
-            NR_SACK => "NR-SACK",
-            AUTH => "AUTH",
-            ASCONF_ACK => "ASCONF-ACK",
-            RE_CONFIG => "RE-CONFIG",
-            PAD => "PAD",
-            TIMESTAMP => "TIMESTAMP",
-            FORWARD_TSN => "FORWARD TSN",
-            I_DATA => "I-DATA",
-            I_FORWARD_TSN => "I-FORWARD-TSN",
-            ASCONF => "ASCONF",
-            _ => return None,
-        })
-    }
-}
+use super::writer::PacketWriter;
+use super::{Action, CHUNK_HEADER_LEN, chunk_type};
 
 /// One chunk of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,105 +194,71 @@ impl<'a> UnknownChunk<'a> {
     }
 }
 
-/// The error in one chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ChunkError<'a> {
-    /// The chunk length is less than a chunk header or exceeds the rest of the packet. The start of
-    /// the next chunk is unknown, so this is the last item of [`Chunks`]. RFC 9260 6.10: a partial
-    /// chunk must be dropped.
-    #[error(
-        "a chunk of type {ty} claims a length of {length} bytes where the packet has {}",
-        .rest.len()
-    )]
-    Length {
-        /// Chunk type.
-        ty: u8,
-        /// The chunk length field.
-        length: u16,
-        /// The rest of the packet from the first byte of the chunk.
-        rest: &'a [u8],
-    },
-    /// The chunk is too short for the fixed part of its type. Other chunks are not affected.
-    #[error("a chunk of type {ty} needs {minimum} bytes and has {}", .raw.len())]
-    TooShort {
-        /// Chunk type.
-        ty: u8,
-        /// The minimum length of a chunk of this type, in bytes.
-        minimum: usize,
-        /// The complete chunk without padding.
-        raw: &'a [u8],
-    },
-    /// A DATA or I-DATA chunk without user data, to which the response is an ABORT with the No
-    /// User Data cause (RFC 9260 6.2).
-    #[error("the chunk of type {ty} with TSN {tsn} has no user data")]
-    NoUserData {
-        /// Chunk type.
-        ty: u8,
-        /// The TSN of the chunk.
-        tsn: Tsn,
-    },
-    /// A SACK chunk that is too short for its numbers of gap ack blocks and duplicates.
-    #[error(
-        "a SACK chunk of {} bytes cannot hold {gaps} gap ack blocks and {duplicates} duplicates",
-        .raw.len()
-    )]
-    SackCounts {
-        /// Number of gap ack blocks in the chunk header.
-        gaps: u16,
-        /// Number of duplicate TSNs in the chunk header.
-        duplicates: u16,
-        /// The complete chunk without padding.
-        raw: &'a [u8],
-    },
-    /// An NR-SACK chunk that is too short for its numbers of gap ack blocks, NR gap ack blocks and
-    /// duplicates.
-    #[error(
-        "an NR-SACK chunk of {} bytes cannot hold {} gap ack blocks, {} NR gap ack blocks and {} \
-         duplicates",
-        .raw.len(), .counts[0], .counts[1], .counts[2]
-    )]
-    NrSackCounts {
-        /// These numbers, from the chunk header.
-        counts: [u16; 3],
-        /// The complete chunk without padding.
-        raw: &'a [u8],
-    },
-    /// A HEARTBEAT or HEARTBEAT ACK chunk that does not start with a Heartbeat Info parameter
-    /// (RFC 9260 3.3.5).
-    #[error("a chunk of type {ty} has no Heartbeat Info parameter")]
-    NoHeartbeatInfo {
-        /// Chunk type.
-        ty: u8,
-        /// The complete chunk without padding.
-        raw: &'a [u8],
-    },
-}
-
-impl ChunkError<'_> {
-    /// The type of the chunk.
-    pub const fn ty(&self) -> u8 {
-        match *self {
-            Self::Length { ty, .. }
-            | Self::TooShort { ty, .. }
-            | Self::NoUserData { ty, .. }
-            | Self::NoHeartbeatInfo { ty, .. } => ty,
-            Self::SackCounts { .. } => chunk_type::SACK,
-            Self::NrSackCounts { .. } => chunk_type::NR_SACK,
-        }
-    }
-
-    /// Whether the rest of the packet is unreadable.
-    pub const fn ends_packet(&self) -> bool {
-        matches!(self, Self::Length { .. })
-    }
-}
-
 /// The chunks of a packet, in order; see [`Packet::chunks`](super::Packet::chunks).
 ///
 /// A malformed chunk with a valid length is an `Err`, and the next item is the chunk after it.
 /// After an error that [ends the packet](ChunkError::ends_packet) there is no further item.
 pub type Chunks<'a> = Elements<'a, Chunk<'a>>;
+
+impl PacketWriter<'_> {
+    /// Writes any chunk, parsed or constructed.
+    ///
+    /// # Errors
+    ///
+    /// The chunk does not fit, or it is a [`Chunk::Unknown`] with invalid bytes (see
+    /// [`PacketWriter::raw_chunk`]).
+    pub fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<(), DoesNotFit> {
+        match *chunk {
+            Chunk::Data(ref data) => self.data(data),
+            Chunk::Init(ref init) => {
+                self.init(&InitFields::from(init), |p| p.append(init.parameters))
+            }
+            Chunk::InitAck(ref init) => {
+                self.init_ack(&InitFields::from(init), |p| p.append(init.parameters))
+            }
+            Chunk::Sack(sack) => self.sack(
+                sack.cumulative_tsn_ack,
+                sack.a_rwnd,
+                sack.flags,
+                sack.gaps(),
+                sack.duplicates(),
+            ),
+            Chunk::NrSack(sack) => self.nr_sack(
+                sack.cumulative_tsn_ack,
+                sack.a_rwnd,
+                sack.flags,
+                sack.gaps(),
+                sack.nr_gaps(),
+                sack.duplicates(),
+            ),
+            Chunk::Heartbeat(heartbeat) => {
+                self.typed_chunk(chunk_type::HEARTBEAT, 0, heartbeat.parameters)
+            }
+            Chunk::HeartbeatAck(heartbeat) => {
+                self.typed_chunk(chunk_type::HEARTBEAT_ACK, 0, heartbeat.parameters)
+            }
+            Chunk::Abort(abort) => self.abort(abort.t_bit, |c| c.append(abort.causes)),
+            Chunk::Shutdown(shutdown) => self.shutdown(shutdown.cumulative_tsn_ack),
+            Chunk::ShutdownAck => self.shutdown_ack(),
+            Chunk::Error(error) => self.error(|c| c.append(error.causes)),
+            Chunk::CookieEcho(echo) => self.cookie_echo(echo.cookie),
+            Chunk::CookieAck => self.cookie_ack(),
+            Chunk::Ecne(ecne) => self.ecne(ecne.lowest_tsn),
+            Chunk::Cwr(cwr) => self.cwr(cwr.lowest_tsn),
+            Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
+            Chunk::Pad(pad) => self.typed_chunk(chunk_type::PAD, 0, pad.padding),
+            Chunk::Auth(auth) => self.typed_chunk(chunk_type::AUTH, 0, &auth.value()),
+            Chunk::Asconf(asconf) => self.raw_chunk(asconf.raw),
+            Chunk::AsconfAck(ref ack) => self.parsed_asconf_ack(ack),
+            Chunk::ReConfig(re_config) => self.re_config(|p| p.append(re_config.parameters)),
+            Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
+            Chunk::ForwardTsn(forward) => self.raw_chunk(forward.raw),
+            Chunk::IData(ref data) => self.i_data(data),
+            Chunk::IForwardTsn(forward) => self.raw_chunk(forward.raw),
+            Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,11 @@
 
 use std::fmt;
 
-use super::DoesNotFit;
+/// The chunk, parameter or cause does not fit into the rest of the buffer, or exceeds the 65535
+/// bytes of a length field. Nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it does not fit into what is left of the packet")]
+pub struct DoesNotFit;
 
 /// Bytes of type and length at the head of a chunk, parameter or cause.
 pub(super) const TLV_HEADER_LEN: usize = 4;

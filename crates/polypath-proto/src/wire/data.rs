@@ -16,10 +16,12 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use crate::{Ppid, Ssn, StreamId, Tsn};
+use crate::ids::{Ppid, Ssn, StreamId, Tsn};
 
-use super::codec::{padded, u16_at, u32_at};
-use super::{CHUNK_HEADER_LEN, ChunkError, DATA_HEADER_LEN, DoesNotFit, PacketWriter, chunk_type};
+use super::chunk_error::ChunkError;
+use super::codec::{DoesNotFit, padded, u16_at, u32_at};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, DATA_HEADER_LEN, chunk_type};
 
 pub(super) const END: u8 = 0x01;
 pub(super) const BEGINNING: u8 = 0x02;

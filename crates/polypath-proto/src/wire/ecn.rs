@@ -12,10 +12,12 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use crate::Tsn;
+use crate::ids::Tsn;
 
-use super::codec::u32_at;
-use super::{ChunkError, DoesNotFit, PacketWriter, chunk_type};
+use super::chunk_error::ChunkError;
+use super::chunk_type;
+use super::codec::{DoesNotFit, u32_at};
+use super::writer::PacketWriter;
 
 const LEN: usize = 8;
 

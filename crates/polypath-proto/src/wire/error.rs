@@ -10,8 +10,10 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::codec::after;
-use super::{CHUNK_HEADER_LEN, CauseWriter, Causes, DoesNotFit, PacketWriter, chunk_type};
+use super::cause::{CauseWriter, Causes};
+use super::codec::{DoesNotFit, after};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, chunk_type};
 
 /// An ERROR chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

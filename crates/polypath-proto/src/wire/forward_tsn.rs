@@ -13,10 +13,12 @@
 //! \                              ...                              \
 //! ```
 
-use crate::{Ssn, StreamId, Tsn};
+use crate::ids::{Ssn, StreamId, Tsn};
 
-use super::codec::{after, u16_at, u32_at};
-use super::{ChunkError, DoesNotFit, PacketWriter, chunk_type};
+use super::chunk_error::ChunkError;
+use super::chunk_type;
+use super::codec::{DoesNotFit, after, u16_at, u32_at};
+use super::writer::PacketWriter;
 
 /// Bytes of a FORWARD TSN or I-FORWARD-TSN chunk without streams, including the chunk header.
 pub(crate) const FORWARD_TSN_HEADER_LEN: usize = 8;

@@ -13,11 +13,11 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::codec::after;
-use super::{
-    CHUNK_HEADER_LEN, ChunkError, DoesNotFit, PacketWriter, Parameter, ParameterWriter, Parameters,
-    chunk_type,
-};
+use super::chunk_error::ChunkError;
+use super::codec::{DoesNotFit, after};
+use super::parameter::{Parameter, ParameterWriter, Parameters};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, chunk_type};
 
 /// A HEARTBEAT or HEARTBEAT ACK chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -18,13 +18,13 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use crate::{Mid, Ppid, StreamId, Tsn};
+use crate::ids::{Mid, Ppid, StreamId, Tsn};
 
-use super::codec::{padded, u16_at, u32_at};
+use super::chunk_error::ChunkError;
+use super::codec::{DoesNotFit, padded, u16_at, u32_at};
 use super::data::{BEGINNING, END, IMMEDIATE, RETRANSMISSION, UNORDERED};
-use super::{
-    CHUNK_HEADER_LEN, ChunkError, DoesNotFit, I_DATA_HEADER_LEN, PacketWriter, chunk_type,
-};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, I_DATA_HEADER_LEN, chunk_type};
 
 /// An I-DATA chunk: a user message or a fragment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

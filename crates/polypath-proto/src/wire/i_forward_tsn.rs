@@ -15,11 +15,13 @@
 //! \                              ...                              \
 //! ```
 
-use crate::{Mid, StreamId, Tsn};
+use crate::ids::{Mid, StreamId, Tsn};
 
-use super::codec::{after, u16_at, u32_at};
+use super::chunk_error::ChunkError;
+use super::chunk_type;
+use super::codec::{DoesNotFit, after, u16_at, u32_at};
 use super::forward_tsn::FORWARD_TSN_HEADER_LEN;
-use super::{ChunkError, DoesNotFit, PacketWriter, chunk_type};
+use super::writer::PacketWriter;
 
 /// Bytes of a stream in an I-FORWARD-TSN chunk.
 pub(crate) const SKIPPED_MESSAGE_LEN: usize = 8;

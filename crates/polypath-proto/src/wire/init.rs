@@ -18,10 +18,13 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use crate::{Tsn, VerificationTag};
+use crate::ids::{Tsn, VerificationTag};
 
-use super::codec::{u16_at, u32_at};
-use super::{ChunkError, DoesNotFit, PacketWriter, ParameterWriter, Parameters, chunk_type};
+use super::chunk_error::ChunkError;
+use super::chunk_type;
+use super::codec::{DoesNotFit, u16_at, u32_at};
+use super::parameter::{ParameterWriter, Parameters};
+use super::writer::PacketWriter;
 
 /// Bytes of the chunk before its parameters.
 const FIXED_LEN: usize = 20;

@@ -18,12 +18,15 @@ mod auth;
 mod cause;
 mod checksum;
 mod chunk;
+mod chunk_error;
+pub mod chunk_type;
 mod codec;
 mod cookie;
 mod data;
 mod ecn;
 mod error;
 mod forward_tsn;
+mod header;
 mod heartbeat;
 mod i_data;
 mod i_forward_tsn;
@@ -55,20 +58,22 @@ pub use self::cause::{
     AddressRefusal, Cause, CauseError, CauseIter, CauseWriter, Causes, cause_code,
 };
 pub use self::checksum::checksum;
-pub use self::chunk::{Chunk, ChunkError, Chunks, UnknownChunk, chunk_type};
-pub use self::codec::U16List;
+pub use self::chunk::{Chunk, Chunks, UnknownChunk};
+pub use self::chunk_error::ChunkError;
+pub use self::codec::{DoesNotFit, U16List};
 pub use self::cookie::CookieEcho;
 pub use self::data::Data;
 pub use self::ecn::{Cwr, Ecne};
 pub use self::error::ErrorChunk;
 pub(crate) use self::forward_tsn::{FORWARD_TSN_HEADER_LEN, SKIPPED_STREAM_LEN};
 pub use self::forward_tsn::{ForwardTsn, SkippedStream};
+pub use self::header::{Checksum, CommonHeader};
 pub use self::heartbeat::HeartbeatInfo;
 pub use self::i_data::{IData, Mark};
 pub(crate) use self::i_forward_tsn::SKIPPED_MESSAGE_LEN;
 pub use self::i_forward_tsn::{IForwardTsn, SkippedMessage};
 pub use self::init::{Init, InitFields};
-pub use self::packet::{Checksum, CommonHeader, Packet, PacketError};
+pub use self::packet::{Packet, PacketError};
 pub use self::pad::Pad;
 pub(crate) use self::parameter::SCTP_OVER_DTLS;
 pub use self::parameter::{
@@ -82,8 +87,8 @@ pub use self::sack::{GapBlock, Sack};
 pub use self::shutdown::{Shutdown, ShutdownComplete};
 pub use self::timestamp::Timestamp;
 pub use self::tlv::Elements;
+pub use self::writer::PacketWriter;
 pub(crate) use self::writer::seal;
-pub use self::writer::{DoesNotFit, PacketWriter};
 
 /// Bytes of the common header at the start of each packet (RFC 9260 3.1).
 pub const COMMON_HEADER_LEN: usize = 12;

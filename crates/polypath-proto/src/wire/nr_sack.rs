@@ -35,11 +35,13 @@
 //! Versions of the drafts differ in whether the gap ack blocks repeat the NR gap ack blocks. Both
 //! lists are acknowledged, so either version is read alike.
 
-use crate::Tsn;
+use crate::ids::Tsn;
 
-use super::codec::{u16_at, u32_at};
-use super::sack::fill;
-use super::{CHUNK_HEADER_LEN, ChunkError, DoesNotFit, GapBlock, PacketWriter, Sack, chunk_type};
+use super::chunk_error::ChunkError;
+use super::codec::{DoesNotFit, u16_at, u32_at};
+use super::sack::{GapBlock, Sack, fill};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, chunk_type};
 
 /// Bytes of an NR-SACK chunk without lists, the chunk header included.
 const HEADER_LEN: usize = 20;

@@ -11,8 +11,9 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::codec::after;
-use super::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter, chunk_type};
+use super::codec::{DoesNotFit, after};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, chunk_type};
 
 /// A PAD chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -15,11 +15,13 @@
 
 use std::fmt;
 
-use crate::Tsn;
+use crate::ids::Tsn;
 
-use super::codec::{TlvWriter, after, u16_at, u32_at};
+use super::codec::{DoesNotFit, TlvWriter, U16List, after, u16_at, u32_at};
+use super::parameter::ParameterError;
 use super::tlv::{Element, Elements, Tlv};
-use super::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter, ParameterError, U16List, chunk_type};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, chunk_type};
 
 /// The parameter types of RFC 6525 4.
 pub mod reconfig_type {

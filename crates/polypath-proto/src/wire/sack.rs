@@ -24,10 +24,12 @@
 
 use std::fmt;
 
-use crate::Tsn;
+use crate::ids::Tsn;
 
-use super::codec::{u16_at, u32_at};
-use super::{CHUNK_HEADER_LEN, ChunkError, DoesNotFit, PacketWriter, SACK_HEADER_LEN, chunk_type};
+use super::chunk_error::ChunkError;
+use super::codec::{DoesNotFit, u16_at, u32_at};
+use super::writer::PacketWriter;
+use super::{CHUNK_HEADER_LEN, SACK_HEADER_LEN, chunk_type};
 
 /// A run of TSNs received after a gap, as offsets from the cumulative TSN ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

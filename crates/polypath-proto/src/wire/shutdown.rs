@@ -19,11 +19,13 @@
 //! +---------------+-------------+-+-------------------------------+
 //! ```
 
-use crate::Tsn;
+use crate::ids::Tsn;
 
 use super::abort::T_BIT;
-use super::codec::u32_at;
-use super::{ChunkError, DoesNotFit, PacketWriter, chunk_type};
+use super::chunk_error::ChunkError;
+use super::chunk_type;
+use super::codec::{DoesNotFit, u32_at};
+use super::writer::PacketWriter;
 
 const SHUTDOWN_LEN: usize = 8;
 

@@ -18,8 +18,10 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::codec::u32_at;
-use super::{ChunkError, DoesNotFit, PacketWriter, TIMESTAMP_LEN, chunk_type};
+use super::chunk_error::ChunkError;
+use super::codec::{DoesNotFit, u32_at};
+use super::writer::PacketWriter;
+use super::{TIMESTAMP_LEN, chunk_type};
 
 /// The E bit: the echo field is valid.
 const ECHO: u8 = 0x01;

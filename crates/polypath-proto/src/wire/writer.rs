@@ -2,17 +2,10 @@
 //!
 //! The method for each chunk is in the chunk's file.
 
-use super::codec::padded;
-use super::{
-    CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, Chunk, CommonHeader, InitFields, checksum,
-    chunk_type,
-};
-
-/// The chunk, parameter or cause does not fit into the rest of the buffer, or exceeds the 65535
-/// bytes of a length field. Nothing was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it does not fit into what is left of the packet")]
-pub struct DoesNotFit;
+use super::checksum::checksum;
+use super::codec::{DoesNotFit, padded};
+use super::header::{Checksum, CommonHeader};
+use super::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN};
 
 /// Writes one packet, chunk by chunk.
 ///
@@ -82,64 +75,6 @@ impl<'b> PacketWriter<'b> {
         debug_assert!(len <= self.len && chunks <= self.chunks, "that was never written");
         self.len = self.len.min(len);
         self.chunks = self.chunks.min(chunks);
-    }
-
-    /// Writes any chunk, parsed or constructed.
-    ///
-    /// # Errors
-    ///
-    /// The chunk does not fit, or it is a [`Chunk::Unknown`] with invalid bytes (see
-    /// [`PacketWriter::raw_chunk`]).
-    pub fn chunk(&mut self, chunk: &Chunk<'_>) -> Result<(), DoesNotFit> {
-        match *chunk {
-            Chunk::Data(ref data) => self.data(data),
-            Chunk::Init(ref init) => {
-                self.init(&InitFields::from(init), |p| p.append(init.parameters))
-            }
-            Chunk::InitAck(ref init) => {
-                self.init_ack(&InitFields::from(init), |p| p.append(init.parameters))
-            }
-            Chunk::Sack(sack) => self.sack(
-                sack.cumulative_tsn_ack,
-                sack.a_rwnd,
-                sack.flags,
-                sack.gaps(),
-                sack.duplicates(),
-            ),
-            Chunk::NrSack(sack) => self.nr_sack(
-                sack.cumulative_tsn_ack,
-                sack.a_rwnd,
-                sack.flags,
-                sack.gaps(),
-                sack.nr_gaps(),
-                sack.duplicates(),
-            ),
-            Chunk::Heartbeat(heartbeat) => {
-                self.typed_chunk(chunk_type::HEARTBEAT, 0, heartbeat.parameters)
-            }
-            Chunk::HeartbeatAck(heartbeat) => {
-                self.typed_chunk(chunk_type::HEARTBEAT_ACK, 0, heartbeat.parameters)
-            }
-            Chunk::Abort(abort) => self.abort(abort.t_bit, |c| c.append(abort.causes)),
-            Chunk::Shutdown(shutdown) => self.shutdown(shutdown.cumulative_tsn_ack),
-            Chunk::ShutdownAck => self.shutdown_ack(),
-            Chunk::Error(error) => self.error(|c| c.append(error.causes)),
-            Chunk::CookieEcho(echo) => self.cookie_echo(echo.cookie),
-            Chunk::CookieAck => self.cookie_ack(),
-            Chunk::Ecne(ecne) => self.ecne(ecne.lowest_tsn),
-            Chunk::Cwr(cwr) => self.cwr(cwr.lowest_tsn),
-            Chunk::ShutdownComplete(complete) => self.shutdown_complete(complete.t_bit),
-            Chunk::Pad(pad) => self.typed_chunk(chunk_type::PAD, 0, pad.padding),
-            Chunk::Auth(auth) => self.typed_chunk(chunk_type::AUTH, 0, &auth.value()),
-            Chunk::Asconf(asconf) => self.raw_chunk(asconf.raw),
-            Chunk::AsconfAck(ref ack) => self.parsed_asconf_ack(ack),
-            Chunk::ReConfig(re_config) => self.re_config(|p| p.append(re_config.parameters)),
-            Chunk::Timestamp(timestamp) => self.timestamp(timestamp),
-            Chunk::ForwardTsn(forward) => self.raw_chunk(forward.raw),
-            Chunk::IData(ref data) => self.i_data(data),
-            Chunk::IForwardTsn(forward) => self.raw_chunk(forward.raw),
-            Chunk::Unknown(unknown) => self.raw_chunk(unknown.raw),
-        }
     }
 
     /// Writes an encoded chunk: type, flags, length and value, without padding.

@@ -4,14 +4,16 @@ use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
 
-use super::Association;
+use crate::association::Association;
+use crate::ids::PathId;
 use crate::init;
-use crate::policy::PathState;
+use crate::path::PathState;
+use crate::time::Time;
+use crate::transmit::FourTuple;
 use crate::wire::{
     AddressRefusal, Asconf, AsconfItem, AsconfParameter, AsconfWriter, DoesNotFit, PacketWriter,
     Parameters, seal,
 };
-use crate::{FourTuple, PathId, Time};
 
 /// Most requests processed in one ASCONF; the next one is refused, and with it all after it.
 const MOST_REQUESTS: usize = 24;

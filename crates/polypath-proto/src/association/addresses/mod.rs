@@ -23,13 +23,15 @@ use bytes::Bytes;
 use super::Association;
 use super::control::{Control, OwnedCause};
 use crate::event::CloseReason;
+use crate::extension::Extension;
+use crate::ids::{PathId, Tsn};
 use crate::init;
-use crate::path::Path;
-use crate::policy::PathState;
+use crate::path::{Path, PathState};
 use crate::policy::failover::PathErrorKind;
 use crate::shared::Shared;
+use crate::time::Time;
+use crate::transmit::FourTuple;
 use crate::wire::{AddressRefusal, Chunk, Packet};
-use crate::{Extension, FourTuple, PathId, Time, Tsn};
 
 use requests::Ours;
 

@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::Association;
+use crate::association::Association;
 use crate::association::control::Control;
 use crate::event::Event;
-use crate::path::Path;
-use crate::policy::PathState;
+use crate::ids::PathId;
+use crate::path::{Path, PathState};
 use crate::policy::retransmission::LossCause;
-use crate::{FourTuple, PathId, Time};
+use crate::time::Time;
+use crate::transmit::FourTuple;
 
 impl Association {
     /// Adds paths from a new local address to those of the peer's addresses that the routes reach

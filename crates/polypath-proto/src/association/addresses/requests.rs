@@ -5,15 +5,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bytes::Bytes;
 
 use super::super::control::Control;
-use super::Association;
+use crate::association::Association;
+use crate::error::AddressError;
 use crate::event::{AddressChange, Event};
+use crate::ids::{PathId, VerificationTag};
 use crate::init;
-use crate::path::Path;
-use crate::policy::PathState;
+use crate::path::{Path, PathState};
+use crate::time::Time;
+use crate::transmit::FourTuple;
 use crate::wire::{
     AsconfAck, AsconfParameter, Cause, Checksum, CommonHeader, PacketWriter, asconf_type,
 };
-use crate::{AddressError, FourTuple, PathId, Time, VerificationTag};
 
 /// Most requests in one ASCONF, so that it and its answer fit any packet.
 const MOST_REQUESTS: usize = 8;

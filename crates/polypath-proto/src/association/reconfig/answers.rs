@@ -6,9 +6,11 @@ use super::requests::{Ours, Request};
 use super::{Deferred, parameters};
 use crate::association::Association;
 use crate::association::control::Control;
-use crate::send::Streams;
+use crate::event::{Event, Reconfigured};
+use crate::ids::{PathId, StreamId, Tsn};
+use crate::streams::Streams;
+use crate::time::Time;
 use crate::wire::{ReconfigParameter, U16List, reconfig_result as result};
-use crate::{Event, PathId, Reconfigured, Time, Tsn};
 
 /// How far a reset of the association advances the peer's TSN (RFC 6525 5.2.4 G1).
 const JUMP: u32 = 1 << 31;
@@ -173,7 +175,7 @@ impl Association {
 
     /// Whether this is data of a stream that is being reset, to be dropped: the peer must not send
     /// it before it has the response (RFC 6525 5.2.2 E2).
-    pub(in crate::association) fn is_deferred(&self, stream: crate::StreamId, tsn: Tsn) -> bool {
+    pub(in crate::association) fn is_deferred(&self, stream: StreamId, tsn: Tsn) -> bool {
         let deferred = self.reconfig.as_ref().and_then(|r| r.deferred.as_ref());
         deferred.is_some_and(|d| tsn.is_after(d.last_tsn) && d.streams.contains(stream))
     }

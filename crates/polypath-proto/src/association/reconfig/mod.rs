@@ -20,12 +20,14 @@ use bytes::Bytes;
 
 use super::Association;
 use super::control::Control;
+use crate::extension::Extension;
+use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::policy::failover::PathErrorKind;
-use crate::send::Streams;
+use crate::streams::Streams;
+use crate::time::Time;
 use crate::wire::{
     Checksum, CommonHeader, DoesNotFit, PacketWriter, ReConfig, ReconfigParameter, ReconfigWriter,
 };
-use crate::{Extension, PathId, Time, Tsn, VerificationTag};
 
 use requests::Ours;
 pub use requests::StreamReset;

@@ -6,9 +6,13 @@ use super::{AcceptedRequests, parameters};
 use crate::association::Association;
 use crate::association::control::Control;
 use crate::association::state::State;
-use crate::send::{Streams, WindowProbe};
+use crate::error::ReconfigError;
+use crate::event::{Event, Reconfigured};
+use crate::ids::{PathId, StreamId, Tsn};
+use crate::send::WindowProbe;
+use crate::streams::Streams;
+use crate::time::Time;
 use crate::wire::{ReconfigParameter, U16List, reconfig_result};
-use crate::{Event, PathId, ReconfigError, Reconfigured, StreamId, Time, Tsn};
 
 /// Whose streams are reset (RFC 6525 6.3.2, `SCTP_RESET_STREAMS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -392,8 +396,8 @@ impl Association {
         if renumbered {
             self.sender.flight.restart(next);
             self.paths.iter_mut().for_each(crate::path::Path::forget_highest_sent);
-            self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config);
-            self.policies.loss = (self.config.loss().make)(&self.config);
+            self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config.setup());
+            self.policies.loss = (self.config.loss().make)(&self.config.setup());
         }
         // An unanswered FORWARD TSN is obsolete.
         self.forward = None;

@@ -10,8 +10,8 @@
 
 use bytes::Bytes;
 
-use crate::Tsn;
 use crate::association::Association;
+use crate::ids::Tsn;
 use crate::wire::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter, ReconfigParameters};
 
 /// The response that the peer may not have received.

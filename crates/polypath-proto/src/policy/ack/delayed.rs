@@ -6,19 +6,20 @@
 use std::time::Duration;
 
 use super::{AckPolicy, AckTime, Arrival};
-use crate::PathId;
-use crate::policy::{Answer, PathState, PathsView};
+use crate::ids::PathId;
+use crate::path::{PathState, PathsView};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static DELAYED: Answer<dyn AckPolicy> = Answer {
     name: "delayed",
     summary: "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate \
               (RFC 9260 6.2)",
-    make: |config| {
+    make: |setup| {
         Box::new(Delayed {
-            every: config.sack_every(),
-            delay: config.sack_delay(),
-            first_at_once: config.first_sack_at_once(),
+            every: setup.constants.sack_every(),
+            delay: setup.constants.sack_delay(),
+            first_at_once: setup.constants.first_sack_at_once(),
             replies: Replies::default(),
         })
     },

@@ -12,20 +12,23 @@ use std::time::Duration;
 
 use super::delayed::Replies;
 use super::{AckPolicy, AckTime, Arrival};
-use crate::policy::{Answer, PathsView};
-use crate::{Extension, PathId, Procedures};
+use crate::constants::Procedures;
+use crate::extension::Extension;
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static DELAYED_CMT: Answer<dyn AckPolicy> = Answer {
     name: "delayed-cmt",
     summary: "a SACK for every second packet or after SACK.Delay, gaps or not, with the number of \
               packets in it (DAC; Iyengar 2006)",
-    make: |config| {
+    make: |setup| {
         Box::new(DelayedCmt {
-            every: config.sack_every(),
-            delay: config.sack_delay(),
-            first_at_once: config.first_sack_at_once(),
-            replies: (config.procedures() == Procedures::Rfc9260).then(Replies::default),
+            every: setup.constants.sack_every(),
+            delay: setup.constants.sack_delay(),
+            first_at_once: setup.constants.first_sack_at_once(),
+            replies: (setup.constants.procedures() == Procedures::Rfc9260).then(Replies::default),
         })
     },
 };
@@ -89,7 +92,7 @@ mod tests {
     #[test]
     fn a_gap_is_no_reason_to_hurry() {
         let config = Config::rfc9260();
-        let mut dac = (DELAYED_CMT.make)(&config);
+        let mut dac = (DELAYED_CMT.make)(&config.setup());
         assert_eq!(dac.when(&arrival(1)), AckTime::Within(config.sack_delay()));
         assert_eq!(dac.when(&arrival(2)), AckTime::Now);
         for urgent in [

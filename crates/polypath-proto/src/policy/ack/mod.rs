@@ -3,8 +3,10 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::{Answer, PathsView};
-use crate::{Extension, PathId};
+use super::Answer;
+use crate::extension::Extension;
+use crate::ids::PathId;
+use crate::path::PathsView;
 
 pub mod delayed;
 pub mod delayed_cmt;

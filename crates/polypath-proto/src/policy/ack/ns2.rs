@@ -8,21 +8,22 @@
 use std::time::Duration;
 
 use super::{AckPolicy, AckTime, Arrival};
-use crate::PathId;
-use crate::policy::{Answer, PathsView};
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static NS2: Answer<dyn AckPolicy> = Answer {
     name: "ns2",
     summary: "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate, as \
               ns-2's SCTP module counts packets",
-    make: |config| {
+    make: |setup| {
         Box::new(Ns2 {
-            every: config.sack_every(),
-            delay: config.sack_delay(),
+            every: setup.constants.sack_every(),
+            delay: setup.constants.sack_delay(),
             // Agent/SCTP/CMT does not do this.
-            first_at_once: config.first_sack_at_once()
-                && !(config.scheduler().make)(config).is_concurrent(),
+            first_at_once: setup.constants.first_sack_at_once()
+                && !(setup.scheduler.make)(setup).is_concurrent(),
         })
     },
 };

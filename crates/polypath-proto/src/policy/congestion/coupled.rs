@@ -17,23 +17,25 @@
 
 use std::net::IpAddr;
 
-use super::{CongestionController, NS2, PathAck, RFC9260};
-use crate::Config;
-use crate::config::Procedures;
-use crate::policy::{Answer, PathState, PathView, PathsView, Window};
+use super::ns2::NS2;
+use super::rfc9260::RFC9260;
+use super::{CongestionController, PathAck};
+use crate::constants::Procedures;
+use crate::path::{PathState, PathView, PathsView, Window};
+use crate::policy::{Answer, Setup};
 
 /// See the [module](self).
 pub static COUPLED: Answer<dyn CongestionController> = Answer {
     name: "coupled",
     summary: "the windows of all paths grow together as much as one would alone (RFC 6356: linked increases)",
-    make: |config| Box::new(Coupled { alone: alone(config) }),
+    make: |setup| Box::new(Coupled { alone: alone(setup) }),
 };
 
 /// The uncoupled controller whose growth is scaled.
-pub(super) fn alone(config: &Config) -> Box<dyn CongestionController> {
-    match config.procedures() {
-        Procedures::Ns2 => (NS2.make)(config),
-        _ => (RFC9260.make)(config),
+pub(super) fn alone(setup: &Setup<'_>) -> Box<dyn CongestionController> {
+    match setup.constants.procedures() {
+        Procedures::Ns2 => (NS2.make)(setup),
+        _ => (RFC9260.make)(setup),
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 use std::net::IpAddr;
 
-use super::{Answer, PathView, PathsView, Window};
+use super::Answer;
+use crate::path::{PathView, PathsView, Window};
 
 pub mod coupled;
 pub mod ns2;

@@ -16,21 +16,22 @@
 use std::net::IpAddr;
 
 use super::{CongestionController, PathAck};
-use crate::policy::{Answer, PathView, PathsView, Window, probing};
+use crate::path::{PathView, PathsView, Window};
+use crate::policy::{Answer, probing};
 
 /// See the [module](self).
 pub static NS2: Answer<dyn CongestionController> = Answer {
     name: "ns2",
     summary: "slow start and congestion avoidance as ns-2's SCTP module reads RFC 2960 and 4960",
-    make: |config| {
-        let floor = config.cwnd_floor();
+    make: |setup| {
+        let floor = setup.constants.cwnd_floor();
         // Agent/SCTP/HbAfterRto uses RFC 2960's floor after a timeout.
-        let after_rto = config.probing().name == probing::AFTER_RTO.name;
+        let after_rto = setup.probing.name == probing::AFTER_RTO.name;
         let floor_after_timeout = if after_rto { floor.min(IDLE) } else { floor };
         // Agent/SCTP/CMT uses it after every loss, but not for an idle window.
-        let cmt = (config.scheduler().make)(config).is_concurrent();
+        let cmt = (setup.scheduler.make)(setup).is_concurrent();
         let floor_after_timeout = if cmt { floor.min(IDLE) } else { floor_after_timeout };
-        Box::new(Ns2 { initial: config.initial_cwnd(), floor, floor_after_timeout, cmt })
+        Box::new(Ns2 { initial: setup.constants.initial_cwnd(), floor, floor_after_timeout, cmt })
     },
 };
 

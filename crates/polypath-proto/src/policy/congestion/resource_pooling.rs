@@ -14,13 +14,14 @@ use std::net::IpAddr;
 
 use super::coupled::{Carrier, alone, rate_share, rates, scaled};
 use super::{CongestionController, PathAck};
-use crate::policy::{Answer, PathView, PathsView, Window};
+use crate::path::{PathView, PathsView, Window};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static RESOURCE_POOLING: Answer<dyn CongestionController> = Answer {
     name: "resource-pooling",
     summary: "growth and halving shared by all paths by their rates (CMT/RPv2; draft-tuexen-tsvwg-sctp-multipath)",
-    make: |config| Box::new(ResourcePooling { alone: alone(config) }),
+    make: |setup| Box::new(ResourcePooling { alone: alone(setup) }),
 };
 
 #[derive(Debug)]

@@ -3,13 +3,19 @@
 use std::net::IpAddr;
 
 use super::{CongestionController, PathAck};
-use crate::policy::{Answer, PathView, PathsView, Window};
+use crate::path::{PathView, PathsView, Window};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static RFC9260: Answer<dyn CongestionController> = Answer {
     name: "rfc9260",
     summary: "slow start and congestion avoidance for each path by itself (RFC 9260 7.2)",
-    make: |config| Box::new(Rfc9260 { initial: config.initial_cwnd(), floor: config.cwnd_floor() }),
+    make: |setup| {
+        Box::new(Rfc9260 {
+            initial: setup.constants.initial_cwnd(),
+            floor: setup.constants.cwnd_floor(),
+        })
+    },
 };
 
 #[derive(Debug)]

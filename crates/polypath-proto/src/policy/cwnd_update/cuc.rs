@@ -13,16 +13,17 @@
 //! before the cut, and does not grow until none of that data is outstanding on the path.
 
 use super::{CwndUpdate, ScannedChunk};
-use crate::policy::Answer;
+use crate::constants::Procedures;
+use crate::ids::{PathId, Tsn};
 use crate::policy::loss::SackView;
-use crate::{Config, PathId, Procedures, Tsn};
+use crate::policy::{Answer, Setup};
 
 /// See the [module](self).
 pub static CUC: Answer<dyn CwndUpdate> = Answer {
     name: "cuc",
     summary: "growth when the lowest TSN outstanding on the path is acknowledged, a fast recovery for \
               each path (CUC; Iyengar 2006)",
-    make: |config| Box::new(Cuc::new(config, 1)),
+    make: |setup| Box::new(Cuc::new(setup, 1)),
 };
 
 /// See the [module](self).
@@ -30,7 +31,7 @@ pub static CUC_V2: Answer<dyn CwndUpdate> = Answer {
     name: "cuc-v2",
     summary: "the same with a left edge of its own for what was retransmitted (CUCv2; Iyengar 2004, \
               Fig. 3)",
-    make: |config| Box::new(Cuc::new(config, 2)),
+    make: |setup| Box::new(Cuc::new(setup, 2)),
 };
 
 #[derive(Debug)]
@@ -43,8 +44,8 @@ struct Cuc {
 }
 
 impl Cuc {
-    fn new(config: &Config, version: u8) -> Self {
-        Self { version, ns2: config.procedures() == Procedures::Ns2, paths: Vec::new() }
+    fn new(setup: &Setup<'_>, version: u8) -> Self {
+        Self { version, ns2: setup.constants.procedures() == Procedures::Ns2, paths: Vec::new() }
     }
 }
 

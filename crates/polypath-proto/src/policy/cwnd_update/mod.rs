@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use super::Answer;
 use super::loss::SackView;
-use crate::{PathId, Tsn};
+use crate::ids::{PathId, Tsn};
 
 pub mod cuc;
 pub mod ns2;

@@ -8,9 +8,9 @@
 //! ns-2: uiRecover.
 
 use super::CwndUpdate;
+use crate::ids::{PathId, Tsn};
 use crate::policy::Answer;
 use crate::policy::loss::SackView;
-use crate::{PathId, Tsn};
 
 /// See the [module](self).
 pub static NS2: Answer<dyn CwndUpdate> = Answer {

@@ -10,9 +10,9 @@
 //! same losses.
 
 use super::CwndUpdate;
+use crate::ids::{PathId, Tsn};
 use crate::policy::Answer;
 use crate::policy::loss::SackView;
-use crate::{PathId, Tsn};
 
 /// See the [module](self).
 pub static STANDARD: Answer<dyn CwndUpdate> = Answer {
@@ -115,7 +115,7 @@ mod tests {
             steps in prop::collection::vec((0u8..3, 0..PATHS, 1u32..20), 1..200),
         ) {
             let answer = if cuc { &super::super::CUC_V2 } else { &STANDARD };
-            let mut rule = (answer.make)(&Config::rfc9260());
+            let mut rule = (answer.make)(&Config::rfc9260().setup());
             let (mut highest, mut cumulative) = (20u32, 0u32);
             let mut cut_to = [None; PATHS];
             for (what, path, n) in steps {

@@ -35,17 +35,20 @@ use std::cmp::{Ordering, Reverse};
 
 use super::potentially_failed::PotentiallyFailed;
 use super::{Doubts, FailoverPolicy, PathErrorKind, Stranded};
-use crate::config::Procedures;
+use crate::constants::Procedures;
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
 use crate::policy::retransmission::LATER_IF_ODD;
-use crate::policy::{Answer, PathState, PathView, PathsView};
-use crate::{Config, PathId, Rng, Time};
+use crate::policy::{Answer, Setup};
+use crate::rng::Rng;
+use crate::time::Time;
 
 /// See the [module](self).
 pub static CMT_POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
     name: "cmt-potentially-failed",
     summary: "as potentially-failed; if every path is, the one with the fewest timeouts is taken back, and \
               an answered probe gives potentially_failed_cwnd (CMT-PF; Natarajan 2009)",
-    make: |config| Box::new(CmtPotentiallyFailed::new(config)),
+    make: |setup| Box::new(CmtPotentiallyFailed::new(setup)),
 };
 
 #[derive(Debug)]
@@ -58,12 +61,12 @@ struct CmtPotentiallyFailed {
 }
 
 impl CmtPotentiallyFailed {
-    fn new(config: &Config) -> Self {
+    fn new(setup: &Setup<'_>) -> Self {
         Self {
             states: PotentiallyFailed::new(true),
-            cwnd_after_probe: config.potentially_failed_cwnd(),
-            ns2: config.procedures() == Procedures::Ns2,
-            heartbeats: config.heartbeat_interval().is_some(),
+            cwnd_after_probe: setup.constants.potentially_failed_cwnd(),
+            ns2: setup.constants.procedures() == Procedures::Ns2,
+            heartbeats: setup.constants.heartbeat_interval().is_some(),
         }
     }
 }

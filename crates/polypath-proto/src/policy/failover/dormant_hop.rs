@@ -25,9 +25,9 @@ pub static DORMANT_HOP: Answer<dyn FailoverPolicy> = Answer {
     name: "dormant-hop",
     summary: "as standard; when every path has failed, data goes to the next one with each timeout \
               (Dormant Hop; Caro 2006, III.6)",
-    make: |config| {
+    make: |setup| {
         Phased::boxed(
-            config,
+            setup,
             Dormant {
                 data: |timeout, paths| {
                     if timeout { hop(paths.current(), paths) } else { paths.current() }

@@ -19,9 +19,9 @@ pub static DORMANT_LAST_DEST: Answer<dyn FailoverPolicy> = Answer {
     name: "dormant-last-dest",
     summary: "as standard; when every path has failed, data stays with the path used last \
               (Dormant LastDest; Caro 2006, III.6)",
-    make: |config| {
+    make: |setup| {
         Phased::boxed(
-            config,
+            setup,
             Dormant { data: |_, paths| paths.current(), retransmission: |last, _| last },
         )
     },

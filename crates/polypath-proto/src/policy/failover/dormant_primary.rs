@@ -13,17 +13,18 @@
 
 use super::FailoverPolicy;
 use super::phases::{Dormant, Phased};
-use crate::PathId;
-use crate::policy::{Answer, PathState, PathsView};
+use crate::ids::PathId;
+use crate::path::{PathState, PathsView};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static DORMANT_PRIMARY: Answer<dyn FailoverPolicy> = Answer {
     name: "dormant-primary",
     summary: "as standard; when every path has failed, data goes to the primary \
               (Dormant Primary; Caro 2006, III.6)",
-    make: |config| {
+    make: |setup| {
         Phased::boxed(
-            config,
+            setup,
             Dormant { data: |_, paths| primary(paths), retransmission: |_, paths| primary(paths) },
         )
     },

@@ -27,7 +27,7 @@ use crate::policy::Answer;
 pub static FULL_MODEL: Answer<dyn FailoverPolicy> = Answer {
     name: "full-model",
     summary: "as model, by Padhye's formula with timeouts (Caro 2006, IV.2; Padhye et al. 1998)",
-    make: |config| Box::new(Model::new(config, seconds_a_packet)),
+    make: |setup| Box::new(Model::new(setup, seconds_a_packet)),
 };
 
 fn seconds_a_packet(p: f64, path: Times, b: f64) -> f64 {

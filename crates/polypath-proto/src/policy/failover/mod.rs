@@ -5,8 +5,10 @@
 
 use std::fmt::Debug;
 
-use super::{Answer, PathState, PathView, PathsView, retransmission};
-use crate::{PathId, Rng};
+use super::{Answer, retransmission};
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
+use crate::rng::Rng;
 
 pub mod cmt_potentially_failed;
 pub mod dormant_hop;
@@ -80,20 +82,7 @@ pub enum Stranded {
     Waits,
 }
 
-/// Numbers of consecutive errors above which the failover policy acts. The configuration sets them
-/// for an association, [`Association::set_thresholds`](crate::Association::set_thresholds) for a
-/// single path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
-    /// Path.Max.Retrans (PMR): above it the path is inactive (RFC 9260 8.2).
-    pub path_max_retrans: u32,
-    /// PotentiallyFailed.Max.Retrans (PFMR): above it the path is potentially failed (RFC 7829
-    /// 3.2).
-    pub potentially_failed_max_retrans: u32,
-    /// The Change Primary Threshold (CPT): above it another path becomes the primary permanently
-    /// (Caro 2006, failover, IV; RFC 7829 5, Primary.Switchover.Max.Retrans). `None`: never.
-    pub change_primary: Option<u32>,
-}
+pub use crate::constants::Thresholds;
 
 /// Decides when a path fails and when it is active again. Does not handle unconfirmed paths (RFC
 /// 9260 5.4).

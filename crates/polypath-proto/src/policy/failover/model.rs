@@ -18,16 +18,18 @@
 //!
 //! The paper names this formula; [`super::full_model`] adds timeouts.
 
-use super::{DORMANT_HOP, FailoverPolicy, PathErrorKind};
-use crate::policy::{Answer, PathState, PathView, PathsView};
-use crate::{Config, PathId};
+use super::dormant_hop::DORMANT_HOP;
+use super::{FailoverPolicy, PathErrorKind};
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::{Answer, Setup};
 
 /// See the [module](self).
 pub static MODEL: Answer<dyn FailoverPolicy> = Answer {
     name: "model",
     summary: "as dormant-hop; the stand-in becomes the primary if sqrt(3/(4p))/RTT is larger there \
               (Caro 2006, IV.2)",
-    make: |config| Box::new(Model::new(config, |p, path, _| path.rtt * (p * 4.0 / 3.0).sqrt())),
+    make: |setup| Box::new(Model::new(setup, |p, path, _| path.rtt * (p * 4.0 / 3.0).sqrt())),
 };
 
 /// Least number of samples for an estimate of a path.
@@ -52,9 +54,10 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(config: &Config, formula: Formula) -> Self {
-        let rto = [config.rto_min(), config.rto_max()].map(|rto| rto.as_secs_f64());
-        Self { phases: (DORMANT_HOP.make)(config), formula, rto }
+    pub(super) fn new(setup: &Setup<'_>, formula: Formula) -> Self {
+        let rto =
+            [setup.constants.rto_min(), setup.constants.rto_max()].map(|rto| rto.as_secs_f64());
+        Self { phases: (DORMANT_HOP.make)(setup), formula, rto }
     }
 
     /// Seconds per packet by the formula; `None` while the path has too few samples.

@@ -13,16 +13,18 @@
 //! (changePrimaryThresh_). In the paper's text CPT counts the HEARTBEATs lost since the failover,
 //! but its figures come from ns-2, where with PMR 0 the failover itself exceeds CPT 0.
 
-use super::{DORMANT_HOP, FailoverPolicy, PathErrorKind};
-use crate::PathId;
-use crate::policy::{Answer, PathState, PathView, PathsView};
+use super::dormant_hop::DORMANT_HOP;
+use super::{FailoverPolicy, PathErrorKind};
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static PERMANENT: Answer<dyn FailoverPolicy> = Answer {
     name: "permanent",
     summary: "as dormant-hop; after change_primary_threshold errors the stand-in becomes the primary \
               (permanent failover; Caro 2006, IV)",
-    make: |config| Box::new(Permanent((DORMANT_HOP.make)(config))),
+    make: |setup| Box::new(Permanent((DORMANT_HOP.make)(setup))),
 };
 
 #[derive(Debug)]

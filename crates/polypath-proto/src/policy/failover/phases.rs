@@ -14,9 +14,10 @@
 //! primary answers: it stays in the dormant state, even if an alternate answers.
 
 use super::{FailoverPolicy, PathErrorKind};
-use crate::config::Procedures;
-use crate::policy::{PathState, PathView, PathsView};
-use crate::{Config, PathId};
+use crate::constants::Procedures;
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::Setup;
 
 /// Phases I and II, and errors on the path for new data since it was chosen.
 #[derive(Debug)]
@@ -28,8 +29,8 @@ struct Phases {
 }
 
 impl Phases {
-    fn new(config: &Config) -> Self {
-        Self { ns2: config.procedures() == Procedures::Ns2, left: None }
+    fn new(setup: &Setup<'_>) -> Self {
+        Self { ns2: setup.constants.procedures() == Procedures::Ns2, left: None }
     }
 
     /// The state of a path after an error.
@@ -82,8 +83,8 @@ pub(super) struct Dormant {
 }
 
 impl Phased {
-    pub(super) fn boxed(config: &Config, dormant: Dormant) -> Box<dyn FailoverPolicy> {
-        Box::new(Self { phases: Phases::new(config), dormant })
+    pub(super) fn boxed(setup: &Setup<'_>, dormant: Dormant) -> Box<dyn FailoverPolicy> {
+        Box::new(Self { phases: Phases::new(setup), dormant })
     }
 }
 

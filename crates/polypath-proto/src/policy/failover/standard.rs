@@ -24,9 +24,9 @@ pub static STANDARD: Answer<dyn FailoverPolicy> = Answer {
     name: "standard",
     summary: "a path is inactive after Path.Max.Retrans errors, the primary is used again when it \
               answers (RFC 9260 8.2)",
-    make: |config| {
+    make: |setup| {
         Phased::boxed(
-            config,
+            setup,
             Dormant { data: |_, paths| paths.current(), retransmission: alternate },
         )
     },

@@ -39,19 +39,27 @@ impl Drill {
         thresholds: Thresholds,
     ) -> Self {
         let config = Config::rfc9260();
-        let controller = (config.congestion().make)(&config);
+        let controller = (config.congestion().make)(&config.setup());
+        let initial = |max_chunk, ssthresh, ip| controller.initial(max_chunk, ssthresh, ip);
         let path = |id| {
             let ip = IpAddr::V4(Ipv4Addr::new(10, id, 0, 1));
             let remote = (ip, 9).into();
-            let mut path =
-                Path::new(PathId(id), ip, remote, (1480, 20), &config, &*controller, Time::ZERO);
+            let mut path = Path::new(
+                PathId(id),
+                ip,
+                remote,
+                (1480, 20),
+                config.constants(),
+                initial,
+                Time::ZERO,
+            );
             path.set_thresholds(thresholds);
             path.set_state(Time::ZERO, A);
             path
         };
         let paths = (0..paths).map(path).collect();
         Self {
-            policy: (answer.make)(&config),
+            policy: (answer.make)(&config.setup()),
             paths,
             primary: PathId(0),
             current: PathId(0),

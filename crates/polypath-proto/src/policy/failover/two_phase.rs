@@ -21,18 +21,19 @@
 
 use super::phases::{TimedOut, hop};
 use super::{FailoverPolicy, PathErrorKind};
-use crate::PathId;
-use crate::policy::{Answer, PathState, PathView, PathsView};
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static TWO_PHASE: Answer<dyn FailoverPolicy> = Answer {
     name: "two-phase",
     summary: "each timeout redirects new data, a path is inactive after Path.Max.Retrans errors \
               (Caro 2006, V, Fig. 13)",
-    make: |config| {
+    make: |setup| {
         Box::new(TwoPhase {
             timed_out: TimedOut::new(),
-            probes: config.heartbeat_interval().is_some(),
+            probes: setup.constants.heartbeat_interval().is_some(),
         })
     },
 };

@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 
 use super::Answer;
-use crate::{PathId, Time, Tsn};
+use crate::ids::{PathId, Tsn};
+use crate::time::Time;
 
 pub mod multiple_fast_retransmit;
 pub mod ns2;

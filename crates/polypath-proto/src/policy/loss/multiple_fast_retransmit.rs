@@ -10,7 +10,7 @@
 
 use super::ns2::Ns2;
 use super::{LossDetector, MissingChunk, SackView, standard};
-use crate::Procedures;
+use crate::constants::Procedures;
 use crate::policy::Answer;
 
 /// See the [module](self).
@@ -18,12 +18,12 @@ pub static MULTIPLE_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
     name: "multiple-fast-retransmit",
     summary: "the same again for a lost fast retransmission, by TSNs sent after it \
               (MFR; Caro 2006, 4.3)",
-    make: |config| {
-        if config.procedures() == Procedures::Ns2 {
-            return Box::new(Ns2::new(config, true));
+    make: |setup| {
+        if setup.constants.procedures() == Procedures::Ns2 {
+            return Box::new(Ns2::new(setup, true));
         }
-        let threshold = config.fast_retransmit_reports();
-        Box::new(MultipleFastRetransmit { threshold, standard: (standard::STANDARD.make)(config) })
+        let threshold = setup.constants.fast_retransmit_reports();
+        Box::new(MultipleFastRetransmit { threshold, standard: (standard::STANDARD.make)(setup) })
     },
 };
 
@@ -82,8 +82,8 @@ mod tests {
     #[test]
     fn only_tsns_above_the_recover_point_report() {
         let config = Config::rfc9260();
-        let mut mfr = (MULTIPLE_FAST_RETRANSMIT.make)(&config);
-        let mut standard = (standard::STANDARD.make)(&config);
+        let mut mfr = (MULTIPLE_FAST_RETRANSMIT.make)(&config.setup());
+        let mut standard = (standard::STANDARD.make)(&config.setup());
         for (recover, newly, advanced, reports) in [
             // Never fast retransmitted: as in `standard`.
             (None, Some(11), false, 1),
@@ -110,9 +110,9 @@ mod tests {
     fn what_was_fast_retransmitted_can_be_lost_again() {
         let config = Config::rfc9260();
         let chunk = MissingChunk { reports: 3, ..missing(Some(20), true) };
-        assert!((MULTIPLE_FAST_RETRANSMIT.make)(&config).is_lost(&chunk));
-        assert!(!(standard::STANDARD.make)(&config).is_lost(&chunk));
+        assert!((MULTIPLE_FAST_RETRANSMIT.make)(&config.setup()).is_lost(&chunk));
+        assert!(!(standard::STANDARD.make)(&config.setup()).is_lost(&chunk));
         let fewer = MissingChunk { reports: 2, ..chunk };
-        assert!(!(MULTIPLE_FAST_RETRANSMIT.make)(&config).is_lost(&fewer));
+        assert!(!(MULTIPLE_FAST_RETRANSMIT.make)(&config.setup()).is_lost(&fewer));
     }
 }

@@ -7,15 +7,15 @@
 //! that timed out before may be. ns-2: ProcessGapAckBlocks, eIneligibleForFastRtx.
 
 use super::{LossDetector, MissingChunk, SackView};
-use crate::policy::Answer;
-use crate::{Config, Tsn};
+use crate::ids::Tsn;
+use crate::policy::{Answer, Setup};
 
 /// See the [module](self).
 pub static NS2: Answer<dyn LossDetector> = Answer {
     name: "ns2",
     summary: "missing reports below a mark that no SACK resets, one fast retransmission a chunk \
               (ns-2's SCTP module)",
-    make: |config| Box::new(Ns2::new(config, false)),
+    make: |setup| Box::new(Ns2::new(setup, false)),
 };
 
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub(super) struct Ns2 {
 }
 
 impl Ns2 {
-    pub(super) fn new(config: &Config, multiple: bool) -> Self {
-        Self { threshold: config.fast_retransmit_reports(), multiple, mark: None }
+    pub(super) fn new(setup: &Setup<'_>, multiple: bool) -> Self {
+        Self { threshold: setup.constants.fast_retransmit_reports(), multiple, mark: None }
     }
 }
 

@@ -12,15 +12,16 @@
 //! lost fast retransmission is detected by the TSNs that followed it on its path.
 
 use super::{LossDetector, MissingChunk, NewlyAckedOn, SackView};
-use crate::policy::Answer;
-use crate::{Config, Procedures, Tsn};
+use crate::constants::Procedures;
+use crate::ids::Tsn;
+use crate::policy::{Answer, Setup};
 
 /// See the [module](self).
 pub static SPLIT_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
     name: "split-fast-retransmit",
     summary: "three missing reports, by the highest TSN newly acknowledged on the same path \
               (SFR; Iyengar 2006)",
-    make: |config| Box::new(Split::new(config, false)),
+    make: |setup| Box::new(Split::new(setup, false)),
 };
 
 /// See the [module](self).
@@ -28,7 +29,7 @@ pub static SPLIT_MULTIPLE_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
     name: "split-multiple-fast-retransmit",
     summary: "the same again for a lost fast retransmission, by TSNs sent after it on its path \
               (SFR over MFR)",
-    make: |config| Box::new(Split::new(config, true)),
+    make: |setup| Box::new(Split::new(setup, true)),
 };
 
 #[derive(Debug)]
@@ -44,9 +45,9 @@ struct Split {
 }
 
 impl Split {
-    fn new(config: &Config, multiple: bool) -> Self {
-        let ns2 = config.procedures() == Procedures::Ns2;
-        Self { threshold: config.fast_retransmit_reports(), multiple, ns2, mixed: false }
+    fn new(setup: &Setup<'_>, multiple: bool) -> Self {
+        let ns2 = setup.constants.procedures() == Procedures::Ns2;
+        Self { threshold: setup.constants.fast_retransmit_reports(), multiple, ns2, mixed: false }
     }
 
     fn highest(&self, on: &NewlyAckedOn) -> Option<Tsn> {
@@ -94,7 +95,7 @@ impl LossDetector for Split {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PathId, Time};
+    use crate::{Config, PathId, Time};
 
     const MISSING: MissingChunk = MissingChunk {
         tsn: Tsn(10),
@@ -132,7 +133,7 @@ mod tests {
             packets,
             highest_acked: Tsn(40),
         };
-        let mut detector = (detector.make)(&Config::rfc9260());
+        let mut detector = (detector.make)(&Config::rfc9260().setup());
         detector.on_sack(&sack);
         detector.reports(&chunk, &sack)
     }
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(reports(mfr, again, &[], &[20], None), 0);
         assert_eq!(reports(mfr, again, &[30], &[20], None), 0);
         assert_eq!(reports(mfr, again, &[], &[21], None), 1);
-        assert!((mfr.make)(&config).is_lost(&again));
-        assert!(!(SPLIT_FAST_RETRANSMIT.make)(&config).is_lost(&again));
+        assert!((mfr.make)(&config.setup()).is_lost(&again));
+        assert!(!(SPLIT_FAST_RETRANSMIT.make)(&config.setup()).is_lost(&again));
     }
 }

@@ -7,7 +7,7 @@ use crate::policy::Answer;
 pub static STANDARD: Answer<dyn LossDetector> = Answer {
     name: "standard",
     summary: "three missing reports, by the highest TSN newly acknowledged (RFC 9260 7.2.4)",
-    make: |config| Box::new(Standard { threshold: config.fast_retransmit_reports() }),
+    make: |setup| Box::new(Standard { threshold: setup.constants.fast_retransmit_reports() }),
 };
 
 #[derive(Debug)]

@@ -8,15 +8,17 @@
 //! sent regardless of HB.interval. ns-2: Agent/SCTP/HbAfterRto, which sends it only if another
 //! destination is active: otherwise the retransmission probes this path.
 
-use super::{IDLE, ProbingPolicy};
-use crate::policy::{Answer, PathState, PathView, PathsView};
+use super::ProbingPolicy;
+use super::idle::IDLE;
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static AFTER_RTO: Answer<dyn ProbingPolicy> = Answer {
     name: "after-rto",
     summary: "besides, a path whose T3-rtx has expired, if another one is active \
               (Heartbeat After RTO; Caro 2006, 4.1)",
-    make: |config| Box::new(AfterRto { idle: (IDLE.make)(config) }),
+    make: |setup| Box::new(AfterRto { idle: (IDLE.make)(setup) }),
 };
 
 #[derive(Debug)]

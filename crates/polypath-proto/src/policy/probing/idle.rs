@@ -1,7 +1,8 @@
 //! Probes paths that are idle or not active (RFC 9260 8.3).
 
 use super::ProbingPolicy;
-use crate::policy::{Answer, PathState, PathView, PathsView};
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static IDLE: Answer<dyn ProbingPolicy> = Answer {

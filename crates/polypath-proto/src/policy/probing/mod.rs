@@ -5,7 +5,8 @@
 
 use std::fmt::Debug;
 
-use super::{Answer, PathView, PathsView};
+use super::Answer;
+use crate::path::{PathView, PathsView};
 
 pub mod after_rto;
 pub mod idle;

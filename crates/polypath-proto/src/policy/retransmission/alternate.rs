@@ -7,8 +7,10 @@
 //! primary)". ns-2: rtxToAlt_ 1.
 
 use super::{LostChunk, RetransmissionPolicy, alternate};
-use crate::policy::{Answer, PathsView};
-use crate::{PathId, Rng};
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
+use crate::rng::Rng;
 
 /// See the [module](self).
 pub static ALTERNATE: Answer<dyn RetransmissionPolicy> = Answer {

@@ -5,8 +5,10 @@
 //! eCmtRtxPolicy_ 0.
 
 use super::{LostChunk, RetransmissionPolicy, random_best, same_unless_failed};
-use crate::policy::{Answer, PathsView};
-use crate::{PathId, Rng};
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
+use crate::rng::Rng;
 
 /// See the [module](self).
 pub static ASAP: Answer<dyn RetransmissionPolicy> = Answer {

@@ -5,8 +5,10 @@
 //! has the largest window. ns-2: eCmtRtxPolicy_ 4.
 
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
-use crate::policy::{Answer, PathsView};
-use crate::{PathId, Rng};
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
+use crate::rng::Rng;
 
 /// See the [module](self).
 pub static CWND: Answer<dyn RetransmissionPolicy> = Answer {

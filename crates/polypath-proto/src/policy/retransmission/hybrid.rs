@@ -5,8 +5,10 @@
 //! attempted. Caro 2006 (retransmission policies) calls it FrSameRtoAlt; ns-2: rtxToAlt_ 2.
 
 use super::{LossCause, LostChunk, RetransmissionPolicy, alternate, same_unless_failed};
-use crate::policy::{Answer, PathsView};
-use crate::{PathId, Rng};
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
+use crate::rng::Rng;
 
 /// See the [module](self).
 pub static HYBRID: Answer<dyn RetransmissionPolicy> = Answer {

@@ -9,8 +9,10 @@
 use std::cmp::Reverse;
 
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
-use crate::policy::{Answer, PathView, PathsView};
-use crate::{PathId, Rng};
+use crate::ids::PathId;
+use crate::path::{PathView, PathsView};
+use crate::policy::Answer;
+use crate::rng::Rng;
 
 /// See the [module](self).
 pub static LOSS_RATE: Answer<dyn RetransmissionPolicy> = Answer {

@@ -3,8 +3,10 @@
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use super::{Answer, PathState, PathView, PathsView};
-use crate::{PathId, Rng, Tsn};
+use super::Answer;
+use crate::ids::{PathId, Tsn};
+use crate::path::{PathState, PathView, PathsView};
+use crate::rng::Rng;
 
 pub mod alternate;
 pub mod asap;

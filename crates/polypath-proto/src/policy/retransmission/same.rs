@@ -3,8 +3,10 @@
 //! Caro 2006 (retransmission policies), 2.1: AllRtxSame; ns-2: rtxToAlt_ 0.
 
 use super::{LostChunk, RetransmissionPolicy, same_unless_failed};
-use crate::policy::{Answer, PathsView};
-use crate::{PathId, Rng};
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
+use crate::rng::Rng;
 
 /// See the [module](self).
 pub static SAME: Answer<dyn RetransmissionPolicy> = Answer {

@@ -5,8 +5,10 @@
 //! reflect the conditions of the respective paths". ns-2: eCmtRtxPolicy_ 2.
 
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
-use crate::policy::{Answer, PathsView};
-use crate::{PathId, Rng};
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
+use crate::rng::Rng;
 
 /// See the [module](self).
 pub static SSTHRESH: Answer<dyn RetransmissionPolicy> = Answer {

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::{AckedChunk, RttSampling, SackCause};
-use crate::policy::{Answer, PathsView};
-use crate::{PathId, Time};
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
+use crate::time::Time;
 
 /// See the [module](self).
 pub static KARN: Answer<dyn RttSampling> = Answer {

@@ -3,8 +3,11 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::{Answer, PathsView};
-use crate::{Extension, PathId, Time};
+use super::Answer;
+use crate::extension::Extension;
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::time::Time;
 
 pub mod karn;
 pub mod retransmission_flag;

@@ -24,8 +24,11 @@
 use std::time::Duration;
 
 use super::{AckedChunk, RttSampling, SackCause};
-use crate::policy::{Answer, PathView, PathsView};
-use crate::{Extension, PathId, Time};
+use crate::extension::Extension;
+use crate::ids::PathId;
+use crate::path::{PathView, PathsView};
+use crate::policy::Answer;
+use crate::time::Time;
 
 /// See the [module](self).
 pub static RETRANSMISSION_FLAG: Answer<dyn RttSampling> = Answer {
@@ -103,19 +106,19 @@ mod tests {
     /// The samples in ms that SACKs at these times give on a path with an RTO of one second.
     fn measured(sacks: &[(u64, SackCause, &[AckedChunk])]) -> Vec<u128> {
         let config = Config::rfc9260();
-        let congestion = (config.congestion().make)(&config);
+        let congestion = (config.congestion().make)(&config.setup());
         let ip = std::net::IpAddr::from([10, 0, 0, 1]);
         let paths = [crate::path::Path::new(
             PathId(0),
             ip,
             (ip, 0).into(),
             (1480, 20),
-            &config,
-            &*congestion,
+            config.constants(),
+            |max_chunk, ssthresh, ip| congestion.initial(max_chunk, ssthresh, ip),
             Time::ZERO,
         )];
         let view = PathsView { paths: &paths, primary: PathId(0), current: PathId(0) };
-        let mut policy = (RETRANSMISSION_FLAG.make)(&config);
+        let mut policy = (RETRANSMISSION_FLAG.make)(&config.setup());
         let mut samples = Vec::new();
         for (at, cause, acked) in sacks {
             policy.samples(MS(*at), cause, acked, view, &mut samples);

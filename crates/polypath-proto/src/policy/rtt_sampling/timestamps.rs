@@ -15,8 +15,11 @@
 use std::time::Duration;
 
 use super::{AckedChunk, RttSampling, SackCause};
-use crate::policy::{Answer, PathsView};
-use crate::{Extension, PathId, Time};
+use crate::extension::Extension;
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
+use crate::time::Time;
 
 /// See the [module](self).
 pub static TIMESTAMPS: Answer<dyn RttSampling> = Answer {

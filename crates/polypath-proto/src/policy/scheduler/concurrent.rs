@@ -8,8 +8,9 @@
 //! failover policy's path carries it. ns-2: SctpCMTAgent::SendMuch.
 
 use super::{NewData, Scheduler, Turn};
-use crate::PathId;
-use crate::policy::{Answer, PathState, PathsView};
+use crate::ids::PathId;
+use crate::path::{PathState, PathsView};
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static CONCURRENT: Answer<dyn Scheduler> = Answer {

@@ -25,8 +25,11 @@
 
 use super::concurrent::Concurrent;
 use super::{NewData, Scheduler, Turn};
-use crate::policy::{Answer, PathState, PathView, PathsView};
-use crate::{Config, PathId, Procedures, Time};
+use crate::constants::Procedures;
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::{Answer, Setup};
+use crate::time::Time;
 
 /// See the [module](self).
 pub static DELAY_AWARE: Answer<dyn Scheduler> = Answer {
@@ -36,8 +39,8 @@ pub static DELAY_AWARE: Answer<dyn Scheduler> = Answer {
     make,
 };
 
-fn make(config: &Config) -> Box<dyn Scheduler> {
-    if config.procedures() == Procedures::Ns2 {
+fn make(setup: &Setup<'_>) -> Box<dyn Scheduler> {
+    if setup.constants.procedures() == Procedures::Ns2 {
         // ns-2's procedures send TSNs in order.
         return Box::new(Concurrent::default());
     }

@@ -2,8 +2,10 @@
 
 use std::fmt::Debug;
 
-use super::{Answer, PathsView};
-use crate::{PathId, Time};
+use super::Answer;
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::time::Time;
 
 pub mod concurrent;
 pub mod delay_aware;

@@ -1,8 +1,9 @@
 //! All new data on one path: the primary, or an alternate after a failover (RFC 9260 6.4).
 
 use super::{NewData, Scheduler, Turn};
-use crate::PathId;
-use crate::policy::{Answer, PathsView};
+use crate::ids::PathId;
+use crate::path::PathsView;
+use crate::policy::Answer;
 
 /// See the [module](self).
 pub static PRIMARY: Answer<dyn Scheduler> = Answer {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Left, StreamScheduler, Waiting};
-use crate::StreamId;
+use crate::ids::StreamId;
 use crate::policy::Answer;
 
 /// See the [module](self).

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::{Left, StreamScheduler, Waiting};
-use crate::StreamId;
+use crate::ids::StreamId;
 use crate::policy::Answer;
 
 /// RFC 8260 3.1: first come, first served.

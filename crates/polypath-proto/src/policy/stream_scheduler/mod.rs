@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::Answer;
-use crate::StreamId;
+use crate::ids::StreamId;
 
 pub mod fair;
 pub mod first_come;

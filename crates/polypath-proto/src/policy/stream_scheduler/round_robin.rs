@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{Left, StreamScheduler, Waiting};
-use crate::StreamId;
+use crate::ids::StreamId;
 use crate::policy::Answer;
 
 /// See the [module](self).

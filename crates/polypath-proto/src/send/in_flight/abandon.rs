@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::{Fate, InFlight, Outstanding};
+use crate::ids::{Mid, PathId, StreamId, Tsn};
 use crate::send::partial::Partial;
 use crate::send::queue::NewChunk;
-use crate::{Mid, PathId, StreamId, Tsn};
 
 /// The last message of a stream, ordered or unordered, that a FORWARD TSN skips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

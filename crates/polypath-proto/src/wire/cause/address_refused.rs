@@ -8,7 +8,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::{CauseWriter, DoesNotFit, cause_code};
+use super::{CauseWriter, cause_code};
+use crate::wire::codec::DoesNotFit;
 
 /// Why a change of addresses is refused (RFC 5061 4.3.1 to 4.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

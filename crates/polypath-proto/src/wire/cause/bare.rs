@@ -7,7 +7,8 @@
 //! +-------------------------------+-------------------------------+
 //! ```
 
-use super::{CauseWriter, DoesNotFit, cause_code};
+use super::{CauseWriter, cause_code};
+use crate::wire::codec::DoesNotFit;
 
 impl CauseWriter<'_> {
     /// Writes an Out of Resource cause.

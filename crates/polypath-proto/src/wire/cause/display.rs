@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::super::{Parameter, Parameters, chunk_type, parameter_type};
+use super::super::chunk_type;
 use super::Cause;
+use crate::wire::parameter::{Parameter, Parameters, parameter_type};
 
 impl Display for Cause<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -8,10 +8,11 @@
 //! +-------------------------------+-------------------------------+
 //! ```
 
-use crate::StreamId;
+use crate::ids::StreamId;
 
 use super::super::codec::u16_at;
-use super::{Cause, CauseWriter, DoesNotFit, cause_code};
+use super::{Cause, CauseWriter, cause_code};
+use crate::wire::codec::DoesNotFit;
 
 pub(super) fn parse(info: &[u8]) -> Option<Cause<'_>> {
     let fixed = info.first_chunk::<4>()?;

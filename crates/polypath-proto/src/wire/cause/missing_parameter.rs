@@ -13,7 +13,8 @@
 //! ```
 
 use super::super::codec::u32_at;
-use super::{Cause, CauseWriter, DoesNotFit, U16List, cause_code};
+use super::{Cause, CauseWriter, cause_code};
+use crate::wire::codec::{DoesNotFit, U16List};
 
 pub(super) fn parse(info: &[u8]) -> Option<Cause<'_>> {
     let (fixed, types) = info.split_first_chunk::<4>()?;

@@ -27,11 +27,11 @@ pub use self::address_refused::AddressRefusal;
 
 use std::fmt;
 
-use crate::{StreamId, Tsn};
+use crate::ids::{StreamId, Tsn};
 
-use super::codec::TlvWriter;
+use super::codec::{DoesNotFit, TlvWriter, U16List};
+use super::parameter::Parameters;
 use super::tlv::{Element, Elements, Tlv};
-use super::{DoesNotFit, Parameters, U16List};
 
 /// The cause codes of RFC 9260 3.3.10.
 pub mod cause_code {

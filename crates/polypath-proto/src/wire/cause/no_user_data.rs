@@ -8,10 +8,11 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use crate::Tsn;
+use crate::ids::Tsn;
 
 use super::super::codec::u32_at;
-use super::{Cause, CauseWriter, DoesNotFit, cause_code};
+use super::{Cause, CauseWriter, cause_code};
+use crate::wire::codec::DoesNotFit;
 
 pub(super) fn parse(info: &[u8]) -> Option<Cause<'_>> {
     Some(Cause::NoUserData(Tsn(u32_at(info.first_chunk::<4>()?, 0))))

@@ -8,8 +8,9 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::super::ParameterWriter;
-use super::{CauseWriter, DoesNotFit, cause_code};
+use super::{CauseWriter, cause_code};
+use crate::wire::codec::DoesNotFit;
+use crate::wire::parameter::ParameterWriter;
 
 impl CauseWriter<'_> {
     /// Writes a Restart of an Association with New Addresses cause with the address parameters that

@@ -14,8 +14,9 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::super::ParameterWriter;
-use super::{CauseWriter, DoesNotFit, cause_code};
+use super::{CauseWriter, cause_code};
+use crate::wire::codec::DoesNotFit;
+use crate::wire::parameter::ParameterWriter;
 
 impl CauseWriter<'_> {
     /// Writes an Unrecognized Chunk Type cause with the complete chunk, without padding.

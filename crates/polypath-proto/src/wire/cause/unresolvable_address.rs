@@ -8,7 +8,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::{CauseWriter, DoesNotFit, cause_code};
+use super::{CauseWriter, cause_code};
+use crate::wire::codec::DoesNotFit;
 
 impl CauseWriter<'_> {
     /// Writes an Unresolvable Address cause with the complete address parameter, without padding.

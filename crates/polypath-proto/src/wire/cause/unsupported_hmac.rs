@@ -8,7 +8,8 @@
 //! +-------------------------------+
 //! ```
 
-use super::{Cause, CauseWriter, DoesNotFit, cause_code};
+use super::{Cause, CauseWriter, cause_code};
+use crate::wire::codec::DoesNotFit;
 
 pub(super) fn parse(info: &[u8]) -> Option<Cause<'_>> {
     Some(Cause::UnsupportedHmac(u16::from_be_bytes(*info.first_chunk()?)))

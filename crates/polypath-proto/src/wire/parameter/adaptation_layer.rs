@@ -8,7 +8,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::{DoesNotFit, Parameter, ParameterWriter, parameter_type};
+use super::{Parameter, ParameterWriter, parameter_type};
+use crate::wire::codec::DoesNotFit;
 
 pub(super) fn parse<'a>(value: &[u8]) -> Option<Parameter<'a>> {
     Some(Parameter::AdaptationLayer(u32::from_be_bytes(value.try_into().ok()?)))

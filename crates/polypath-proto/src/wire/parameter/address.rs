@@ -16,7 +16,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{DoesNotFit, Parameter, ParameterWriter, parameter_type};
+use super::{Parameter, ParameterWriter, parameter_type};
+use crate::wire::codec::DoesNotFit;
 
 pub(super) fn parse_ipv4(value: &[u8]) -> Option<Parameter<'_>> {
     let octets: [u8; 4] = value.try_into().ok()?;

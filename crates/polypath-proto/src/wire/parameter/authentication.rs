@@ -9,7 +9,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::{DoesNotFit, ParameterWriter, U16List, parameter_type};
+use super::{ParameterWriter, parameter_type};
+use crate::wire::codec::{DoesNotFit, U16List};
 
 impl ParameterWriter<'_> {
     /// Writes a Random parameter.

@@ -14,7 +14,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::{DoesNotFit, Parameter, ParameterWriter, parameter_type};
+use super::{Parameter, ParameterWriter, parameter_type};
+use crate::wire::codec::DoesNotFit;
 
 pub(super) fn parse_preservative(value: &[u8]) -> Option<Parameter<'_>> {
     let ms: [u8; 4] = value.try_into().ok()?;

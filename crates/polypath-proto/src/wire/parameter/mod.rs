@@ -31,9 +31,9 @@ pub(crate) use self::zero_checksum::SCTP_OVER_DTLS;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::codec::TlvWriter;
+use super::Action;
+use super::codec::{DoesNotFit, TlvWriter, U16List};
 use super::tlv::{Element, Elements, Tlv};
-use super::{Action, DoesNotFit, U16List};
 
 /// The parameter types of RFC 9260 3.2.1 and 3.3, and those of extensions.
 pub mod parameter_type {

@@ -9,7 +9,8 @@
 //! +-------------------------------+-------------------------------+
 //! ```
 
-use super::{DoesNotFit, ParameterWriter, parameter_type};
+use super::{ParameterWriter, parameter_type};
+use crate::wire::codec::DoesNotFit;
 
 impl ParameterWriter<'_> {
     /// Writes a Retransmission Flag parameter.

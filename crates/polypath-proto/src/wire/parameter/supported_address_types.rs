@@ -10,7 +10,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::{DoesNotFit, Parameter, ParameterWriter, U16List, parameter_type};
+use super::{Parameter, ParameterWriter, parameter_type};
+use crate::wire::codec::{DoesNotFit, U16List};
 
 pub(super) fn parse(value: &[u8]) -> Option<Parameter<'_>> {
     U16List::from_be_bytes(value).map(Parameter::SupportedAddressTypes)

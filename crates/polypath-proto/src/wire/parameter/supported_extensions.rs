@@ -8,7 +8,8 @@
 //! +---------------+---------------+---------------+---------------+
 //! ```
 
-use super::{DoesNotFit, ParameterWriter, parameter_type};
+use super::{ParameterWriter, parameter_type};
+use crate::wire::codec::DoesNotFit;
 
 impl ParameterWriter<'_> {
     /// Writes a Supported Extensions parameter with these chunk types.

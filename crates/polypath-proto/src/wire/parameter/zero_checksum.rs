@@ -9,7 +9,8 @@
 //! +---------------------------------------------------------------+
 //! ```
 
-use super::{DoesNotFit, Parameter, ParameterWriter, parameter_type};
+use super::{Parameter, ParameterWriter, parameter_type};
+use crate::wire::codec::DoesNotFit;
 
 /// Error detection method: SCTP over DTLS (RFC 9653 10.2).
 pub(crate) const SCTP_OVER_DTLS: u32 = 1;

@@ -13,8 +13,10 @@
 //! never shorter, so this policy does not use a shorter one.
 
 use super::{LossCause, LostChunk, RetransmissionPolicy, alternate, same_unless_failed};
-use crate::policy::{Answer, PathState, PathView, PathsView};
-use crate::{PathId, Rng};
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::Answer;
+use crate::rng::Rng;
 
 mod model;
 

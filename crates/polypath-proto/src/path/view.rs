@@ -4,8 +4,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::failover::Thresholds;
-use crate::{LossEstimate, PathId, RttRange, Time};
+use super::Path;
+use super::loss::LossEstimate;
+use super::rtt_range::RttRange;
+use crate::constants::Thresholds;
+use crate::ids::PathId;
+use crate::time::Time;
 
 /// The state of a path (RFC 9260 5.4, 8.2; RFC 7829 for potentially failed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,7 +91,7 @@ pub struct PathView {
     pub bandwidth: Option<f64>,
     /// The highest recent rate at which its DATA chunks were acknowledged, in bytes per second,
     /// chunk headers included: BBR's bandwidth estimate (Cardwell 2016). Measured only if the
-    /// scheduler [asks for it](super::Scheduler::measures_delivery).
+    /// scheduler [asks for it](crate::policy::Scheduler::measures_delivery).
     pub delivery_rate: Option<f64>,
     /// When the path will have delivered all data in flight at this rate, once there is a rate.
     pub clear: Option<Time>,
@@ -112,7 +116,7 @@ impl PathView {
 /// All paths of an association, read-only.
 #[derive(Clone, Copy, Debug)]
 pub struct PathsView<'a> {
-    pub(crate) paths: &'a [crate::path::Path],
+    pub(crate) paths: &'a [Path],
     pub(crate) primary: PathId,
     pub(crate) current: PathId,
 }
@@ -161,7 +165,7 @@ impl PathsView<'_> {
     /// Every path that has not been removed, in the order of ids.
     pub fn iter(&self) -> impl Iterator<Item = PathView> + '_ {
         let there = |p: &PathView| p.state != PathState::Removed;
-        self.paths.iter().map(crate::path::Path::view).filter(there)
+        self.paths.iter().map(Path::view).filter(there)
     }
 
     /// The next path after `id` in round robin for which `usable` holds; `id` itself is tried last.
@@ -170,6 +174,6 @@ impl PathsView<'_> {
         (1..=n)
             .map(|step| &self.paths[(id.index() + step) % n])
             .find(|p| p.state() != PathState::Removed && usable(p.id()))
-            .map(crate::path::Path::id)
+            .map(Path::id)
     }
 }

@@ -9,9 +9,10 @@
 //! and each policy alone. The retransmission flag counts as timestamps (4.2). The rules for
 //! AllRtxAlt apply to every policy that may send fast retransmissions on another path.
 
-use super::{Answer, FailoverPolicy, Thresholds};
-use super::{failover, loss, probing, retransmission, rtt_sampling};
-use crate::{Config, ConfigError};
+use super::Config;
+use crate::constants::{ConfigError, Thresholds};
+use crate::policy::failover::FailoverPolicy;
+use crate::policy::{Answer, failover, loss, probing, retransmission, rtt_sampling};
 
 /// The reason to reject this configuration's combination of policies, if there is one.
 pub(crate) fn refused(c: &Config) -> Option<ConfigError> {

@@ -1,0 +1,145 @@
+//! Chunks that have a TSN and are not sent yet, because slower paths sent higher TSNs first.
+
+use std::collections::BTreeSet;
+
+use super::{Fate, InFlight, Outstanding};
+use crate::ids::{PathId, Tsn};
+use crate::send::queue::SendQueue;
+
+/// The chunks with [`Fate::Reserved`].
+#[derive(Debug)]
+pub(super) struct Reserved {
+    /// Their places: offsets from the association's first TSN.
+    places: BTreeSet<u64>,
+    /// Their bytes, chunk headers included.
+    bytes: usize,
+    /// Largest payload in bytes reserved since the set was last empty.
+    largest: usize,
+    /// Bytes of chunks sent before lower TSNs and not cumulatively acknowledged.
+    ahead: u32,
+}
+
+impl Reserved {
+    pub(super) const fn new() -> Self {
+        Self { places: BTreeSet::new(), bytes: 0, largest: 0, ahead: 0 }
+    }
+
+    /// A reserved chunk is sent, acknowledged or abandoned.
+    pub(super) fn remove(&mut self, place: u64, size: u32) {
+        if self.places.remove(&place) {
+            self.bytes -= size as usize;
+        }
+        if self.places.is_empty() {
+            self.largest = 0;
+        }
+    }
+
+    /// A chunk is removed from the ring.
+    pub(super) fn gone(&mut self, chunk: &Outstanding) {
+        if chunk.ahead {
+            self.ahead -= chunk.size();
+        }
+    }
+
+    pub(super) fn check<'a>(
+        &self,
+        ring: impl Iterator<Item = &'a Outstanding>,
+    ) -> Result<(), String> {
+        let (mut count, mut bytes, mut ahead) = (0, 0, 0);
+        for chunk in ring {
+            if chunk.fate == Fate::Reserved {
+                count += 1;
+                bytes += chunk.size() as usize;
+            }
+            ahead += if chunk.ahead { chunk.size() } else { 0 };
+        }
+        if (count, bytes, ahead) == (self.places.len(), self.bytes, self.ahead) {
+            return Ok(());
+        }
+        Err(format!(
+            "reserved: {count} chunks of {bytes} bytes, {ahead} ahead, but counted {self:?}"
+        ))
+    }
+}
+
+impl InFlight {
+    /// The lowest reserved chunk.
+    pub(crate) fn first_reserved(&self) -> Option<(Tsn, &Outstanding)> {
+        self.reserved.places.first().and_then(|&place| self.at(place))
+    }
+
+    /// The TSN of the highest reserved chunk.
+    pub(crate) fn last_reserved(&self) -> Option<Tsn> {
+        self.reserved.places.last().map(|&place| self.tsn_at(place))
+    }
+
+    /// The reserved chunks, the highest one first.
+    pub(crate) fn reserved_downwards(&self) -> impl Iterator<Item = (Tsn, &Outstanding)> {
+        self.reserved.places.iter().rev().filter_map(|&place| self.at(place))
+    }
+
+    /// Bytes of the reserved chunks, headers included.
+    pub(crate) const fn reserved_bytes(&self) -> usize {
+        self.reserved.bytes
+    }
+
+    /// Upper bound of the payload bytes of a reserved chunk.
+    pub(crate) const fn largest_reserved(&self) -> usize {
+        self.reserved.largest
+    }
+
+    /// Bytes sent before chunks with lower TSNs and not cumulatively acknowledged.
+    pub(crate) const fn ahead(&self) -> u32 {
+        self.reserved.ahead
+    }
+
+    /// Whether a TSN from `first` to `last` is reserved and not sent yet.
+    pub(crate) fn has_reserved_in(&self, first: Tsn, last: Tsn) -> bool {
+        let span = self.place_of(first)..=self.place_of(last);
+        !self.reserved.places.is_empty()
+            && !last.is_before(first)
+            && self.reserved.places.range(span).next().is_some()
+    }
+
+    /// Marks a reserved chunk as sent on `path`; `highest` is the highest TSN sent on that path.
+    pub(crate) fn send_reserved(
+        &mut self,
+        tsn: Tsn,
+        path: PathId,
+        highest: Option<Tsn>,
+    ) -> &Outstanding {
+        let place = self.place_of(tsn);
+        let ahead = self.reserved.places.first().is_some_and(|&first| first < place);
+        let chunk = self.begin(tsn, path);
+        let size = chunk.size();
+        chunk.ahead = ahead;
+        // Otherwise higher TSNs sent before it would report it missing.
+        chunk.own_recover = highest.filter(|highest| highest.is_after(tsn));
+        self.reserved.ahead += if ahead { size } else { 0 };
+        self.reserved.remove(place, size);
+        self.at(place).map(|(_, chunk)| chunk).expect("it is there")
+    }
+
+    fn at(&self, place: u64) -> Option<(Tsn, &Outstanding)> {
+        let tsn = self.tsn_at(place);
+        self.get(tsn).map(|chunk| (tsn, chunk))
+    }
+
+    /// Reserves a TSN for the next queued chunk; false if the queue is empty or no TSN is free.
+    pub(crate) fn reserve(&mut self, queue: &mut SendQueue, largest: usize) -> bool {
+        let next = self.next_tsn();
+        let place = self.place_of(next);
+        if self.is_full() {
+            return false;
+        }
+        let Some(chunk) = queue.next_size(largest, largest).and_then(|n| queue.take(n)) else {
+            return false;
+        };
+        let chunk = self.push_reserved(chunk);
+        let (size, payload) = (chunk.size() as usize, chunk.payload.len());
+        self.reserved.places.insert(place);
+        self.reserved.bytes += size;
+        self.reserved.largest = self.reserved.largest.max(payload);
+        true
+    }
+}
