@@ -15,7 +15,6 @@ use tokio::sync::broadcast;
 use crate::error::{ClosedError, SendError};
 use crate::events::{self, Events};
 use crate::shared::{Entry, Shared, State, Wakes};
-use crate::stream::Stream;
 
 /// Fraction of the receive buffer that the application may take before the driver is woken to send
 /// a window update: one eighth. The driver is woken earlier once everything has been taken.
@@ -27,9 +26,10 @@ const KEPT: &str = "an association is only forgotten after its last handle has g
 /// An association with a peer: messages on many streams, over many paths.
 ///
 /// Clones are handles of the same association, and several tasks may use them at the same time.
-/// When the last handle (of this type or a [`Stream`]) is dropped while the association is open,
-/// the association is aborted, and undelivered data is lost; call [`shutdown`](Self::shutdown)
-/// first to have everything delivered. A shutdown that has begun continues in the background.
+/// When the last handle (of this type or a [`Stream`](crate::Stream)) is dropped while the
+/// association is open, the association is aborted, and undelivered data is lost; call
+/// [`shutdown`](Self::shutdown) first to have everything delivered. A shutdown that has begun
+/// continues in the background.
 #[derive(Clone, Debug)]
 pub struct Association(Arc<Handle>);
 
@@ -392,11 +392,6 @@ impl Association {
     /// [`Event::Restarted`](crate::Event::Restarted).
     pub fn peer_adaptation_layer(&self) -> Option<u32> {
         self.read(|association| association.peer_adaptation_layer())
-    }
-
-    /// A stream as a sequence of bytes, see [`Stream`].
-    pub fn stream(&self, id: StreamId) -> Stream {
-        Stream::new(self.clone(), id)
     }
 
     /// Shuts the association down gracefully: accepts no more messages, delivers those already

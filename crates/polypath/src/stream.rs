@@ -76,10 +76,11 @@ impl Waiting {
     }
 }
 
-impl Stream {
-    pub(crate) fn new(association: Association, id: StreamId) -> Self {
-        Self {
-            association,
+impl Association {
+    /// A stream as a sequence of bytes, see [`Stream`].
+    pub fn stream(&self, id: StreamId) -> Stream {
+        Stream {
+            association: self.clone(),
             id,
             ppid: Ppid(0),
             write_size: WRITE_SIZE,
@@ -90,7 +91,9 @@ impl Stream {
             writing: Waiting::default(),
         }
     }
+}
 
+impl Stream {
     /// Number of the stream.
     pub const fn id(&self) -> StreamId {
         self.id

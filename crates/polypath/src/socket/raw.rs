@@ -15,10 +15,10 @@ use polypath_proto::Ecn;
 use socket2::Protocol;
 use tokio::net::UdpSocket;
 
-use super::buffers::{BUFFER, COUNT, Filled};
+use super::Outgoing;
+use super::buffers::{BUFFER, COUNT, Filled, ReceiveBuffers};
 use super::fragments::Fragments;
 use super::icmp::socket_address;
-use super::{Outgoing, ReceiveBuffers};
 
 /// IP protocol number of SCTP.
 pub(super) const PROTOCOL: Protocol = Protocol::SCTP;

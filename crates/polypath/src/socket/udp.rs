@@ -8,8 +8,8 @@ use polypath_proto::Ecn;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use tokio::net::UdpSocket;
 
-use super::buffers::{BUFFER, COUNT, Filled};
-use super::{Outgoing, ReceiveBuffers};
+use super::Outgoing;
+use super::buffers::{BUFFER, COUNT, Filled, ReceiveBuffers};
 
 pub(super) struct Udp {
     io: Arc<UdpSocket>,
