@@ -2,7 +2,6 @@
 //! `--profile NAME --config KEY=VALUE --policy SEAM=NAME`.
 
 use std::fmt::Display;
-use std::time::Duration;
 
 use polypath::Config;
 use polypath::proto::policy::{
@@ -10,7 +9,6 @@ use polypath::proto::policy::{
     scheduler, stream_scheduler,
 };
 use polypath::proto::{ConfigBuilder, PROFILES, Procedures};
-use polypath_sim::units::{Size, Span};
 
 use crate::failure::Failure;
 
@@ -220,7 +218,9 @@ fn unknown(what: &str, name: &str, allowed: impl IntoIterator<Item = impl Displa
 }
 
 mod duration {
-    use super::{Duration, Span};
+    use std::time::Duration;
+
+    use polypath_sim::units::Span;
 
     pub(super) fn read(text: &str) -> Result<Duration, String> {
         let span: Result<Span, _> = text.parse();
@@ -243,7 +243,9 @@ mod choice {
 }
 
 mod optional_duration {
-    use super::{Duration, duration, or_off};
+    use std::time::Duration;
+
+    use super::{duration, or_off};
 
     pub(super) fn read(text: &str) -> Result<Option<Duration>, String> {
         or_off(text, duration::read)
@@ -280,7 +282,8 @@ mod number {
 }
 
 mod bytes {
-    use super::Size;
+    use polypath_sim::units::Size;
+
     use super::number::Most;
 
     /// Parses bytes, with or without a unit.
@@ -339,6 +342,8 @@ fn or_off<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Opt
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn tuning(config: &[&str], policy: &[&str]) -> Result<Config, Failure> {
