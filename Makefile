@@ -47,8 +47,9 @@ quick: ## under two minutes once built: formats, lints, units, protocol, simulat
 	@scripts/setup.sh build
 	@scripts/lanes.py check-quick test-quick
 
-check: ## formatting, lints, docs, the crates' layers, the length of files, words to avoid in comments
+check: ## formatting, lints, docs, the crates' layers, circles between modules, the length of files, words to avoid in comments
 	scripts/check-layers.py
+	scripts/check-circles.py
 	scripts/check-lengths.py
 	scripts/check-english.py
 	$(CARGO) fmt --check
@@ -81,6 +82,7 @@ setup-check:
 
 check-quick:
 	scripts/check-layers.py
+	scripts/check-circles.py
 	scripts/check-lengths.py
 	scripts/check-english.py
 	$(CARGO) fmt --check
