@@ -26,16 +26,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Crates and packages whose modules may still form circles; every entry has to be removed some day. The
-# path is that of a crate's src or of a package.
-CIRCLES: set[str] = {
-    "python/polypath",
-}
-# Crates and packages that may still import through re-exports; every entry has to be removed some day.
-OWNERS: set[str] = {
-    "crates/polypath-sim/src",
-}
-
 
 @dataclass(eq=False)
 class Module:
@@ -426,30 +416,15 @@ def main() -> None:
     crates = {str(src.relative_to(ROOT)): rust for src in sorted(ROOT.glob("crates/*/src"))}
     crates["python/polypath"] = python
     complaints: list[str] = []
-    unused_circles, unused_owners = set(CIRCLES), set(OWNERS)
     for name, read in crates.items():
         for root in read(ROOT / name):
-            wrong = owners(root)
-            if name in OWNERS:
-                if wrong:
-                    unused_owners.discard(name)
-            else:
-                complaints += wrong
-            for place_, pairs in sorted(edges(root).items()):
-                circles = components(pairs)
-                if name in CIRCLES:
-                    if circles:
-                        unused_circles.discard(name)
-                    continue
-                for circle in circles:
-                    complaints.append(f"{place_}: a circle of {', '.join(sorted(circle))}")
+            complaints += owners(root)
+            for level, pairs in sorted(edges(root).items()):
+                for circle in components(pairs):
+                    complaints.append(f"{level}: a circle of {', '.join(sorted(circle))}")
                     for (a, b), imports in sorted(pairs.items()):
                         if a in circle and b in circle:
                             complaints += [f"    {a} -> {b}  {what}" for what in imports]
-    for entry in sorted(unused_circles):
-        complaints.append(f"scripts/check-circles.py: `{entry}` in CIRCLES is not needed any more")
-    for entry in sorted(unused_owners):
-        complaints.append(f"scripts/check-circles.py: `{entry}` in OWNERS is not needed any more")
     for line in complaints:
         print(line, file=sys.stderr)
     if complaints:
