@@ -97,14 +97,14 @@ test-python: ## the Python package: wheel, types, tests (see python/)
 	@if [ -x $(LAB)/bin/python ]; then $(MAKE) --no-print-directory lab; \
 	else echo "skipped: tests of the Python package (no $(LAB): scripts/setup.sh test)"; [ "$$CI" != true ]; fi
 
-# These use the processors while other tests wait; where none waits, a fuzzer still gets a tenth.
+# These use the processors while other tests wait. The tests go first, but a busy machine must not starve these.
 .PHONY: fuzz-a-minute wheel
 fuzz-a-minute:
 	$(ALONE) nice -n 10 scripts/fuzz.sh 60
 
 wheel:
 	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \
-		$(ALONE) nice -n 19 ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels; fi
+		$(ALONE) nice -n 5 ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels; fi
 
 .PHONY: lab
 lab: wheel

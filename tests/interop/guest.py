@@ -104,8 +104,6 @@ class Guest:
 class Program:
     """A program in the guest; one runs at a time."""
 
-    err = ""
-
     def __init__(self, guest: Guest, command: str):
         self.guest, self.mark = guest, f"over-{next(guest.numbers)}"
         self.begin = len(guest.text)
@@ -115,6 +113,11 @@ class Program:
     @property
     def out(self) -> str:
         return self.guest.text[self.begin:].partition(self.mark)[0]
+
+    @property
+    def err(self) -> str:
+        """For complaints: the state of the guest."""
+        return f"(guest: exit code {self.guest.popen.poll()}, last output {self.guest.text[-500:]!r})"
 
     def say(self, line: str) -> None:
         self.guest.say(line)

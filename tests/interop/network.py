@@ -76,9 +76,11 @@ class Network(TwoHosts):
     @contextlib.contextmanager
     def watched(self, file: Path) -> Iterator[None]:
         """Capture the packets on both paths."""
+        # By default dumpcap drops packets once 1000 wait to be written.
+        queue = ["-N", "1000000", "-C", "1000000000"]
         with file.open("wb") as out:
             sniffer = subprocess.Popen(
-                [*self.a.inside, "dumpcap", "-q", "-i", "va1", "-i", "va2", "-B", "64",
+                [*self.a.inside, "dumpcap", "-q", "-i", "va1", "-i", "va2", "-B", "64", *queue,
                  "-f", f"udp port {UDP_PORT} or ip proto 132 or ip6 proto 132", "-w", "-"],
                 stdout=out, stderr=subprocess.PIPE)
         try:
