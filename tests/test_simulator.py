@@ -74,7 +74,7 @@ WRONG = {
     "an unknown policy": (
         PATH + WORKLOAD + '[policy]\nretransmission = "smae"\n', ["policy.retransmission", "same"]),
     "a refused constant": (
-        PATH + WORKLOAD + '[transport]\nrto_min = "0 s"\n', ["rto_min", "above zero"]),
+        PATH + WORKLOAD + '[transport]\nrto_min = "0 s"\n', ["rto_min", "from 1 ns to 1 h"]),
     "an unknown path": (
         PATH + WORKLOAD + '[[fault]]\nat = "1 s"\npath = 7\nkind = "down"\n', ["fault[0].path"]),
     "an unknown fault": (

@@ -153,7 +153,7 @@ def test_a_point_that_a_statement_hangs_on_has_seeds_of_its_own() -> None:
 
 def test_a_figure_that_the_engine_does_not_know_says_so() -> None:
     unknown = papers.Figure("2", "", lambda _: papers.Grid((Tiny(0, "nowhere"),), 3), _draw)
-    with pytest.raises(papers.NotImplementedYetError, match='no policy "nowhere"'):
+    with pytest.raises(papers.NotImplementedYetError, match='found "nowhere"'):
         unknown(progress=False)
     half = papers.Grid((Tiny(0), Tiny(0, "nowhere")), 3)
     frame, _ = _draw(papers.measure([half], progress=False), half)

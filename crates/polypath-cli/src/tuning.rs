@@ -399,7 +399,7 @@ mod tests {
         assert!(text(&["rto_min"], &[]).contains("KEY=VALUE"));
         assert!(text(&[], &["retransmission=x"]).contains("allowed: "));
         assert!(text(&[], &["x=y"]).contains("allowed: retransmission, loss"));
-        assert!(text(&["rto_min=0s"], &[]).contains("above zero"));
+        assert!(text(&["rto_min=0s"], &[]).contains("from 1 ns to 1 h"));
         let refused = text(&[], &["retransmission=same", "probing=after-rto"]);
         assert!(refused.contains("probing is after-rto, but must be idle"), "{refused}");
     }

@@ -206,7 +206,7 @@ mod tests {
                 fault.path == Some(polypath_sim::scenario::PathRef::Index(last))
                     && fault.lasts.is_some()
             });
-            let rto = scenario.transport.rto_min.is_some_and(|rto| rto.0 < 100_000_000);
+            let rto = scenario.transport.both.rto_min.is_some_and(|rto| rto.as_millis() < 100);
             let messages = scenario.workload.as_ref().and_then(|w| w.messages);
             breaks && rto && messages.is_some_and(|n| n >= 20)
         });

@@ -1,11 +1,10 @@
 //! Requirements on the outcome of a scenario: whether its association must survive, and how long it
 //! may make no progress.
 
-use polypath_proto::Procedures;
+use polypath_proto::{Config, Procedures};
 use polypath_sim::link::LossModel;
 use polypath_sim::scenario::{
-    AddressKind, Choice, Effective, Fault, FaultKind, LinkSpec, Side, SizeRange, Switch,
-    TrafficKind, TransportParameters, Workload,
+    AddressKind, Effective, Fault, FaultKind, LinkSpec, Side, SizeRange, TrafficKind, Workload,
 };
 use polypath_sim::units::{Rate, Size, Span};
 use polypath_sim::{Scenario, ScenarioError};
@@ -49,10 +48,9 @@ impl Terms {
     /// The scenario is invalid.
     pub fn of(scenario: &Scenario) -> Result<Self, ScenarioError> {
         let sides = [scenario.effective(Side::Sender)?, scenario.effective(Side::Receiver)?];
-        let sides = sides.map(|Effective { transport, .. }| transport);
+        let sides = sides.map(|Effective { config }| config);
         let network = NetworkTerms::of(scenario);
-        let heartbeats =
-            |side: &TransportParameters| matches!(side.heartbeat_interval, Some(Switch::On(_)));
+        let heartbeats = |side: &Config| side.heartbeat_interval().is_some();
         Ok(Self {
             survives: survives(scenario, &sides, &network),
             deadline: deadline(scenario, &sides, &network),
@@ -77,28 +75,26 @@ impl Terms {
 ///
 /// patience = (max(Association.Max.Retrans, Max.Init.Retransmits, attempts) + 2)
 ///            * (RTO.Max + 1.5 HB.interval)
-fn patience(side: &TransportParameters, network: &NetworkTerms) -> Span {
-    let errors = side.association_max_retrans.max(side.max_init_retransmits).unwrap_or(10);
+fn patience(side: &Config, network: &NetworkTerms) -> Span {
+    let errors = side.association_max_retrans().max(side.max_init_retransmits());
     let attempts = network.attempts() as u64;
     let each = rto_max(side) + heartbeat_period(side);
     Span((u64::from(errors).max(attempts) + 2).saturating_mul(each))
 }
 
-fn is_ns2(side: &TransportParameters) -> bool {
-    side.procedures == Some(Choice(Procedures::Ns2))
+fn is_ns2(side: &Config) -> bool {
+    side.procedures() == Procedures::Ns2
 }
 
 /// RTO.Max in nanoseconds.
-fn rto_max(side: &TransportParameters) -> u64 {
-    side.rto_max.unwrap_or(Span::secs(60)).0
+fn rto_max(side: &Config) -> u64 {
+    Span::from(side.rto_max()).0
 }
 
 /// 1.5 HB.interval in nanoseconds, or 0 without HEARTBEATs.
-fn heartbeat_period(side: &TransportParameters) -> u64 {
-    match side.heartbeat_interval {
-        Some(Switch::On(interval)) => interval.0 + interval.0 / 2,
-        _ => 0,
-    }
+fn heartbeat_period(side: &Config) -> u64 {
+    let interval = side.heartbeat_interval().map_or(0, |interval| Span::from(interval).0);
+    interval + interval / 2
 }
 
 /// Timeouts that an association which survives may spend waiting. Among a thousand drawn cases the
@@ -108,7 +104,7 @@ const CRAWLS: u64 = 500;
 /// The time of the last change, plus the time that applications and links need, plus 500 timeouts:
 /// an association that needs longer crawls. With ns-2's procedures a timeout may make a path
 /// inactive, and CMT-PF sends no data on it until a HEARTBEAT was acknowledged.
-fn deadline(scenario: &Scenario, sides: &[TransportParameters; 2], network: &NetworkTerms) -> Span {
+fn deadline(scenario: &Scenario, sides: &[Config; 2], network: &NetworkTerms) -> Span {
     let changes =
         scenario.faults.iter().map(|fault| fault.at.0 + fault.lasts.unwrap_or_default().0);
     let moves = scenario
@@ -118,7 +114,7 @@ fn deadline(scenario: &Scenario, sides: &[TransportParameters; 2], network: &Net
     let last = changes.chain(moves).max().unwrap_or(0);
     let workloads = scenario.associations.iter().map(|one| &one.workload);
     let needed = workloads.chain(&scenario.workload).map(|w| needed(w, network)).max().unwrap_or(0);
-    let timeout = |side: &TransportParameters| {
+    let timeout = |side: &Config| {
         let heartbeat = if is_ns2(side) { heartbeat_period(side) } else { 0 };
         rto_max(side) + heartbeat
     };
@@ -144,13 +140,12 @@ fn needed(workload: &Workload, network: &NetworkTerms) -> u64 {
 }
 
 /// Whether an association has to survive in this network.
-fn survives(scenario: &Scenario, sides: &[TransportParameters; 2], network: &NetworkTerms) -> bool {
-    let errors = sides.iter().flat_map(|s| [s.association_max_retrans, s.max_init_retransmits]);
-    let errors = errors.flatten().min().unwrap_or(0);
+fn survives(scenario: &Scenario, sides: &[Config; 2], network: &NetworkTerms) -> bool {
+    let errors = sides.iter().flat_map(|s| [s.association_max_retrans(), s.max_init_retransmits()]);
+    let errors = errors.min().unwrap_or(0);
     let outage = scenario.faults.iter().any(|fault| fault.kind == FaultKind::Down);
     let blackhole = network.least_mtu.is_some_and(|mtu| {
-        let probes = |s: &TransportParameters| s.path_mtu_discovery == Some(true);
-        sides.iter().any(|s| !probes(s) && s.path_mtu.is_none_or(|largest| largest > mtu))
+        sides.iter().any(|s| !s.path_mtu_discovery() && u64::from(s.path_mtu()) > mtu.0)
     });
     !outage
         && !blackhole
@@ -161,14 +156,13 @@ fn survives(scenario: &Scenario, sides: &[TransportParameters; 2], network: &Net
 
 /// Whether one address at each side stays all the time, and both sides have agreed on how to
 /// announce the removal of others: otherwise a path fails.
-fn addresses_allow_it(scenario: &Scenario, sides: &[TransportParameters; 2]) -> bool {
+fn addresses_allow_it(scenario: &Scenario, sides: &[Config; 2]) -> bool {
     let goes = |event: &polypath_sim::scenario::AddressEvent| {
         event.kind == AddressKind::Goes || event.lasts.is_some()
     };
-    let both = |test: &dyn Fn(&TransportParameters) -> bool| sides.iter().all(test);
-    let agreed = both(&|s| s.dynamic_addresses == Some(true))
-        && (both(&|s| s.authentication == Some(true))
-            || both(&|s| s.unauthenticated_addresses == Some(true)));
+    let agreed = sides.iter().all(Config::dynamic_addresses)
+        && (sides.iter().all(Config::authentication)
+            || sides.iter().all(Config::unauthenticated_addresses));
     if scenario.addresses.iter().any(goes) && !agreed {
         return false;
     }

@@ -77,6 +77,7 @@ mod init;
 mod mrg32k3a;
 mod path;
 pub mod policy;
+pub mod quantity;
 mod receive;
 mod reliability;
 mod reply;
@@ -86,13 +87,16 @@ mod send;
 mod shared;
 mod stats;
 mod streams;
+mod suggest;
 mod time;
 mod transmit;
 pub mod wire;
 
 pub use association::{AcceptedRequests, Association, Budget, StreamMut, StreamReset};
 pub use auth::{AuthKeys, ChunkTypes, KeyError};
-pub use config::{Config, ConfigBuilder, PROFILES, Profile};
+pub use config::{
+    Config, ConfigBuilder, Kind, Ns2, Overrides, PARAMETERS, PROFILES, Parameter, Profile, Value,
+};
 pub use constants::{
     BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,
 };
@@ -109,5 +113,6 @@ pub use rng::{Rng, Seed};
 pub use routes::{PrefixRoutes, RouteTable};
 pub use shared::{Encapsulation, EndpointConfig, Quoted, Remote, Unreachable};
 pub use stats::{AssociationStats, EndpointStats, PathStats};
+pub use suggest::closest;
 pub use time::Time;
 pub use transmit::{Ecn, FourTuple, Fragmentation, Transmit};

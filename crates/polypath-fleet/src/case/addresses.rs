@@ -1,8 +1,9 @@
 //! Addresses that are added and removed in some cases.
 
+use polypath_proto::Overrides;
 use polypath_sim::Scenario;
 use polypath_sim::random::Random;
-use polypath_sim::scenario::{AddressEvent, TransportParameters};
+use polypath_sim::scenario::AddressEvent;
 use polypath_sim::units::Span;
 
 use super::{Dice, Harshness};
@@ -14,14 +15,14 @@ pub(super) fn draw(scenario: &mut Scenario, number: u64, harshness: Harshness) {
     }
     let mut dice = Dice(Random::named(number, "addresses"));
     let transport = &mut scenario.transport;
-    let authenticated = transport.authentication == Some(true);
+    let authenticated = transport.both.authentication == Some(true);
     let agreed = authenticated || !dice.one_in(4);
-    transport.dynamic_addresses = agreed.then_some(true);
+    transport.both.dynamic_addresses = agreed.then_some(true);
     // Sometimes allow both: ASCONFs are then authenticated if the peer supports it.
-    transport.unauthenticated_addresses =
+    transport.both.unauthenticated_addresses =
         (agreed && (!authenticated || dice.one_in(4))).then_some(true);
     if dice.one_in(8) {
-        transport.receiver = Some(TransportParameters {
+        transport.receiver = Some(Overrides {
             dynamic_addresses: Some(false),
             unauthenticated_addresses: Some(false),
             ..Default::default()

@@ -13,7 +13,7 @@ use polypath_proto::BurstRule;
 use polypath_sim::Scenario;
 use polypath_sim::link::{LossModel, LossScript};
 use polypath_sim::random::Random;
-use polypath_sim::scenario::{AssociationSpec, CheckEvery, Choice, Threshold};
+use polypath_sim::scenario::{AssociationSpec, CheckEvery};
 use polypath_sim::units::Probability;
 
 /// The scenario of a number.
@@ -23,9 +23,9 @@ pub fn scenario(number: u64) -> Scenario {
     let harshness = Harshness::new(&mut dice);
     network::network(&mut scenario, &mut dice, harshness);
     scenario.transport = transport::transport(&mut dice, harshness);
-    scenario.transport.burst_rule = (number % 4 == 1).then_some(Choice(BurstRule::FlightSize));
+    scenario.transport.both.burst_rule = (number % 4 == 1).then_some(BurstRule::FlightSize);
     scenario.policy = transport::policies(&mut Dice(Random::named(number, "policies")));
-    scenario.transport.potentially_failed_cwnd =
+    scenario.transport.both.potentially_failed_cwnd =
         (number % 3 == 1).then_some(number as u32 / 3 % 4 + 1);
     scenario.transport.profile = ns2_profile(number).map(str::to_owned);
     let traffic = matches!(number % 16, 4..=7);
@@ -98,16 +98,16 @@ impl Dice {
 
 /// Removes a Change Primary Threshold that the failover policy rejects.
 fn forget_refused_threshold(scenario: &mut Scenario) {
-    let transport = &mut scenario.transport;
-    let least = transport.potentially_failed_max_retrans.unwrap_or(0);
-    let low = matches!(transport.change_primary_threshold, Some(Threshold(Some(n))) if n < least);
-    let refused = match scenario.policy.failover.as_deref() {
+    let constants = &mut scenario.transport.both;
+    let least = constants.potentially_failed_max_retrans.unwrap_or(0);
+    let low = matches!(constants.change_primary_threshold, Some(Some(n)) if n < least);
+    let refused = match scenario.policy.both.failover.map(|answer| answer.name) {
         Some("permanent") => false,
         Some("potentially-failed" | "cmt-potentially-failed") => low,
         _ => true,
     };
     if refused {
-        transport.change_primary_threshold = None;
+        constants.change_primary_threshold = None;
     }
 }
 

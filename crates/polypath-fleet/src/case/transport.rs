@@ -1,11 +1,12 @@
 //! Constants, policies and extensions of the protocol.
 
-use polypath_proto::{BufferSplitting, ChunkTypes, Config, policy};
+use std::time::Duration;
+
+use polypath_proto::{BufferSplitting, ChunkTypes, Config, Overrides, policy};
 use polypath_sim::Scenario;
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
-    Choice, EncapsulationSpec, Fault, Policy, Reset, Switch, Threshold, Transport,
-    TransportParameters, Workload, WorkloadKind,
+    EncapsulationSpec, Fault, Policy, Reset, Transport, Workload, WorkloadKind,
 };
 use polypath_sim::units::{Size, Span};
 
@@ -17,58 +18,52 @@ pub(super) fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
     let rto_max = dice.spread(rto_initial.max(1_000), 60_000);
     let patient = harshness != Harshness::Anything;
     let mtu = *dice.0.pick(&[576, 1280, 1400, 1500, 1500, 1500, 9000]);
-    let mut transport = Transport {
-        encapsulation: dice.one_in(3).then_some(EncapsulationSpec::Udp),
-        rto_min: Some(Span::millis(rto_min)),
-        rto_initial: Some(Span::millis(rto_initial)),
-        rto_max: Some(Span::millis(rto_max)),
+    let encapsulation = dice.one_in(3).then_some(EncapsulationSpec::Udp);
+    let mut both = Overrides {
+        rto_min: Some(Duration::from_millis(rto_min)),
+        rto_initial: Some(Duration::from_millis(rto_initial)),
+        rto_max: Some(Duration::from_millis(rto_max)),
         path_max_retrans: Some(dice.between(0, 5) as u32),
         potentially_failed_max_retrans: dice.one_in(2).then(|| dice.between(0, 3) as u32),
-        change_primary_threshold: dice
-            .one_in(2)
-            .then(|| Threshold(Some(dice.between(0, 5) as u32))),
+        change_primary_threshold: dice.one_in(2).then(|| Some(dice.between(0, 5) as u32)),
         association_max_retrans: Some(if patient { 100 } else { dice.between(0, 20) as u32 }),
         max_init_retransmits: Some(if patient { 100 } else { dice.between(0, 8) as u32 }),
         heartbeat_interval: Some(match dice.between(0, 3) {
-            0 => Switch::Off,
-            _ => Switch::On(Span::millis(dice.spread(50, 30_000))),
+            0 => None,
+            _ => Some(Duration::from_millis(dice.spread(50, 30_000))),
         }),
-        sack_delay: Some(Span::millis(dice.between(0, 500))),
+        sack_delay: Some(Duration::from_millis(dice.between(0, 500))),
         sack_every: Some(dice.between(1, 4) as u32),
-        receive_buffer: Some(Size(dice.spread(1_500, 1 << 20))),
-        send_buffer: Some(Size(dice.spread(1_000, 1 << 20))),
+        receive_buffer: Some(dice.spread(1_500, 1 << 20) as u32),
+        send_buffer: Some(dice.spread(1_000, 1 << 20) as u32),
         max_burst: Some(dice.between(1, 8) as u32),
         fast_retransmit_reports: Some(dice.between(1, 4) as u32),
-        path_mtu: Some(Size(mtu)),
+        path_mtu: Some(mtu),
         full_mesh: dice.one_in(4).then_some(true),
-        ..Transport::default()
+        ..Overrides::default()
     };
     if dice.one_in(3) {
-        transport.initial_ssthresh = Some(Switch::On(Size(dice.spread(mtu, 1 << 20))));
+        both.initial_ssthresh = Some(Some(dice.spread(mtu.into(), 1 << 20) as u32));
     }
     if patient {
         // Data may wait for hours if every loss doubles the RTO.
-        transport.cookie_life = Some(Span::secs(86_400));
+        both.cookie_life = Some(Duration::from_secs(86_400));
     }
-    transport
+    Transport { encapsulation, both, ..Transport::default() }
 }
 
 /// Draws a policy for each decision, in any combination that is allowed.
 pub(super) fn policies(dice: &mut Dice) -> Policy {
     macro_rules! draw {
-        ($($seam:ident),*) => {{
-            let mut policy = Policy::default();
-            let mut config = Config::builder();
-            $(
-                let answer = *dice.0.pick(policy::$seam::ANSWERS);
-                policy.$seam = Some(answer.name.to_owned());
-                config = config.$seam(answer);
-            )*
-            (policy, config)
-        }};
+        ($($decision:ident),*) => {
+            Overrides {
+                $( $decision: Some(*dice.0.pick(policy::$decision::ANSWERS)), )*
+                ..Overrides::default()
+            }
+        };
     }
     loop {
-        let (policy, config) = draw!(
+        let both = draw!(
             retransmission,
             loss,
             congestion,
@@ -80,8 +75,8 @@ pub(super) fn policies(dice: &mut Dice) -> Policy {
             probing,
             stream_scheduler
         );
-        if config.build().is_ok() {
-            return policy;
+        if Config::builder().overrides(&both).build().is_ok() {
+            return Policy { both, ..Policy::default() };
         }
     }
 }
@@ -90,7 +85,7 @@ pub(super) fn policies(dice: &mut Dice) -> Policy {
 pub(super) fn verification(scenario: &mut Scenario, number: u64) {
     let mut dice = Dice(Random::named(number, "verification"));
     if scenario.transport.profile.is_none() && dice.one_in(4) {
-        scenario.transport.hb_max_burst = Some(dice.between(1, 8) as u32);
+        scenario.transport.both.hb_max_burst = Some(dice.between(1, 8) as u32);
     }
 }
 
@@ -102,11 +97,11 @@ pub(super) fn extensions(scenario: &mut Scenario, number: u64) {
     }
     let interleaving = &mut Dice(Random::named(number, "interleaving"));
     if number.is_multiple_of(2) && interleaving.one_in(3) {
-        scenario.transport.interleaving = Some(true);
+        scenario.transport.both.interleaving = Some(true);
     }
     let mut dice = Dice(Random::named(number, "extensions"));
     if number % 8 == 2 {
-        scenario.transport.path_mtu_discovery = Some(true);
+        scenario.transport.both.path_mtu_discovery = Some(true);
         for path in 0..scenario.paths.len() {
             let least = if scenario.paths[path].addresses.is_some_and(|a| a[0].is_ipv6()) {
                 1280
@@ -122,7 +117,7 @@ pub(super) fn extensions(scenario: &mut Scenario, number: u64) {
         }
     }
     if number % 8 == 7 {
-        scenario.transport.ecn = Some(true);
+        scenario.transport.both.ecn = Some(true);
         for path in &mut scenario.paths {
             path.mark_at = dice.one_in(2).then(|| dice.between(0, 20) as u32);
         }
@@ -135,11 +130,11 @@ pub(super) fn authenticates(scenario: &mut Scenario, number: u64) {
         return;
     }
     let mut dice = Dice(Random::named(number, "authentication"));
-    scenario.transport.authentication = Some(true);
-    scenario.transport.dynamic_addresses = dice.one_in(2).then_some(true);
+    scenario.transport.both.authentication = Some(true);
+    scenario.transport.both.dynamic_addresses = dice.one_in(2).then_some(true);
     let all = [0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 132, 192];
     let types: Vec<u8> = all.into_iter().filter(|_| dice.one_in(3)).collect();
-    scenario.transport.authenticated_chunks = Some(Choice(ChunkTypes::authenticated(&types)));
+    scenario.transport.both.authenticated_chunks = Some(ChunkTypes::authenticated(&types));
 }
 
 /// Enables resets of streams and associations in some cases.
@@ -148,7 +143,7 @@ pub(super) fn resets(scenario: &mut Scenario, number: u64) {
         return;
     }
     let mut dice = Dice(Random::named(number, "resets"));
-    scenario.transport.stream_reconfiguration = Some(true);
+    scenario.transport.both.stream_reconfiguration = Some(true);
     let specs = scenario.associations.iter_mut().map(|spec| &mut spec.workload);
     for workload in specs.chain(&mut scenario.workload) {
         workload.reset_every = Some(dice.spread(1, 60) as u32);
@@ -170,7 +165,7 @@ pub(super) fn partial_reliability(
     if workload.kind == WorkloadKind::RequestReply {
         return;
     }
-    scenario.transport.partial_reliability = (!dice.one_in(8)).then_some(true);
+    scenario.transport.both.partial_reliability = (!dice.one_in(8)).then_some(true);
     match dice.between(0, 2) {
         0 => workload.lifetime = Some(Span(dice.spread(1, 3_000_000_000))),
         1 => workload.retransmissions = Some(dice.between(0, 2) as u32),
@@ -185,9 +180,9 @@ pub(super) fn bounded_buffers(scenario: &mut Scenario, number: u64) {
         return;
     }
     let mut dice = Dice(Random::named(number, "bounded buffers"));
-    scenario.transport.nr_sack = Some(true);
+    scenario.transport.both.nr_sack = Some(true);
     if dice.one_in(4) {
-        let receiver = TransportParameters { nr_sack: Some(false), ..Default::default() };
+        let receiver = Overrides { nr_sack: Some(false), ..Overrides::default() };
         scenario.transport.receiver = Some(receiver);
     }
     let splitting = [
@@ -196,5 +191,5 @@ pub(super) fn bounded_buffers(scenario: &mut Scenario, number: u64) {
         BufferSplitting::Receive,
         BufferSplitting::Both,
     ];
-    scenario.transport.buffer_splitting = Some(Choice(*dice.0.pick(&splitting)));
+    scenario.transport.both.buffer_splitting = Some(*dice.0.pick(&splitting));
 }

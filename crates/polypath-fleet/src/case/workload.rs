@@ -11,7 +11,7 @@ pub(super) fn workload(dice: &mut Dice, transport: &Transport) -> Workload {
         1 => WorkloadKind::RequestReply,
         _ => WorkloadKind::Bulk,
     };
-    let small = transport.receive_buffer.is_some_and(|Size(buffer)| buffer < 8_000);
+    let small = transport.both.receive_buffer.is_some_and(|buffer| buffer < 8_000);
     let largest = dice.spread(1, if small { 20_000 } else { 200_000 });
     let range =
         |dice: &mut Dice| SizeRange { min: Size(dice.spread(1, largest)), max: Size(largest) };

@@ -23,9 +23,8 @@ pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
     let mfr = c.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
     let har = c.probing().name == probing::AFTER_RTO.name;
     let karn = c.rtt_sampling().name == rtt_sampling::KARN.name;
-    let refuse = |parameter, value: &str, allowed: String| {
-        Some(ConfigError { parameter, value: value.to_owned(), allowed })
-    };
+    let refuse =
+        |parameter, value: &str, allowed: String| Some(ConfigError::new(parameter, value, allowed));
     if alternate && mfr {
         // 4.3: "Since AllRtxAlt sends fast retransmissions to an alternate path, MFR could cause
         // spurious fast retransmissions when path delays are different."
@@ -81,8 +80,7 @@ pub(crate) fn refused_thresholds(
     } else {
         return None;
     };
-    let value = switchover.to_string();
-    Some(ConfigError { parameter: "change_primary_threshold", value, allowed })
+    Some(ConfigError::new("change_primary_threshold", switchover.to_string(), allowed))
 }
 
 #[cfg(test)]

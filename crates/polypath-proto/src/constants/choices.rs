@@ -11,6 +11,11 @@ macro_rules! choice {
             $( $(#[$variant_doc])* $variant, )*
         }
 
+        impl $name {
+            /// The name of every value.
+            pub const NAMES: &[&str] = &[$( $text ),*];
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self {
@@ -25,7 +30,7 @@ macro_rules! choice {
                 match text {
                     $( $text => Ok(Self::$variant), )*
                     _ => {
-                        let allowed = [$( $text ),*].join(", ");
+                        let allowed = Self::NAMES.join(", ");
                         Err(format!("\"{text}\" is not known; allowed: {allowed}"))
                     }
                 }

@@ -5,160 +5,218 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::auth::ChunkTypes;
-use crate::mrg32k3a::LARGEST_SEED;
+use crate::quantity;
 
 mod choices;
 
 pub use choices::{BufferSplitting, BurstRule, PathConfirmation, Procedures};
 
-/// Passes the table to the macro `$then`, as `name: Type = default;` with the doc comment.
+/// Passes the table to the macro `$then`, with further tokens: `name: Type = default, kind, ns2;`
+/// with the doc comment. [`Kind`](crate::Kind) is the type with its range, and [`Ns2`](crate::Ns2)
+/// the counterpart in ns-2.
 macro_rules! with_constants {
-    ($then:ident) => {
+    ($then:ident $($more:tt)*) => {
         $then! {
-            /// RTO.Initial: retransmission timeout before the first RTT sample (RFC 9260 16; 1 s).
-            rto_initial: Duration = Duration::from_secs(1);
-            /// RTO.Min: lower bound of the retransmission timeout (RFC 9260 16; 1 s).
-            rto_min: Duration = Duration::from_secs(1);
-            /// RTO.Max: upper bound of the retransmission timeout (RFC 9260 16; 60 s).
-            rto_max: Duration = Duration::from_secs(60);
-            /// Max.Burst: number of packets that one event may add to the flight size of a path
-            /// (RFC 9260 6.1 D, 16; 4).
-            max_burst: u32 = 4;
-            /// When Max.Burst applies, and its reference point.
-            burst_rule: BurstRule = BurstRule::AckClocked;
-            /// New data waits while any chunk is to be retransmitted (RFC 9260 6.1 C:
-            /// retransmissions first). With `false`, new data is sent even while the window of
-            /// another path holds back a retransmission.
-            new_data_waits: bool = true;
-            /// Which reading of the RFC the sender follows where it leaves room for interpretation.
-            procedures: Procedures = Procedures::Rfc9260;
-            /// Whether data waits until the paths are confirmed (RFC 9260 5.4).
-            path_confirmation: PathConfirmation = PathConfirmation::AlongsideData;
-            /// Valid.Cookie.Life: how long a state cookie is accepted (RFC 9260 16; 60 s).
-            cookie_life: Duration = Duration::from_secs(60);
-            /// Association.Max.Retrans: consecutive errors over all paths that end the association
-            /// (RFC 9260 8.1, 16; 10). ns-2: associationMaxRetrans_.
-            association_max_retrans: u32 = 10;
-            /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this
-            /// (RFC 9260 8.2, 16; 5). ns-2: pathMaxRetrans_.
-            path_max_retrans: u32 = 5;
-            /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error
-            /// count exceeds this, with a `failover` policy that has this state (RFC 7829 3.2, 6;
-            /// 0).
-            potentially_failed_max_retrans: u32 = 0;
-            /// Congestion window, in PMDCS, of a potentially failed path after a HEARTBEAT ACK has
-            /// made it active again, with the CMT-PF `failover` policy (Natarajan 2009, 3.1; 2).
-            /// ns-2: cmtPFCwnd_.
-            potentially_failed_cwnd: u32 = 2;
-            /// Change Primary Threshold (CPT): a failover is permanent once the primary's error
-            /// count exceeds this; `None` for never (Caro 2006, failover, IV; RFC 7829 5,
-            /// Primary.Switchover.Max.Retrans). Rejected with a `failover` policy that would ignore
-            /// it. ns-2: changePrimaryThresh_.
-            change_primary_threshold: Option<u32> = None;
-            /// Max.Init.Retransmits: retransmissions of INIT and of COOKIE ECHO (RFC 9260 16; 8).
-            max_init_retransmits: u32 = 8;
-            /// HB.interval: added to the RTO between HEARTBEATs on an idle path (RFC 9260 8.3, 16;
-            /// 30 s). With `None`, only the HEARTBEATs that confirm a path (5.4) and those of
-            /// CMT-PF are sent.
-            heartbeat_interval: Option<Duration> = Some(Duration::from_secs(30));
-            /// HB.Max.Burst: HEARTBEATs to unconfirmed paths that may be unacknowledged within one
-            /// RTO (RFC 9260 5.4, 16; 1).
-            hb_max_burst: u32 = 1;
-            /// SACK.Delay: longest wait before data is acknowledged (RFC 9260 6.2, 16; 200 ms, at
-            /// most 500 ms).
-            sack_delay: Duration = Duration::from_millis(200);
-            /// Number of packets with DATA after which a SACK is sent at the latest (RFC 9260 6.2;
-            /// 2).
-            sack_every: u32 = 2;
-            /// The first DATA chunk of an association is acknowledged at once (RFC 9260 5.1; RFC
-            /// 2960 does not require it).
-            first_sack_at_once: bool = true;
-            /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
-            fast_retransmit_reports: u32 = 3;
-            /// T3-rtx spares chunks sent within the last smoothed round-trip time: they cannot have
-            /// been acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything
-            /// outstanding on the path.
-            srtt_heuristic: bool = false;
-            /// Seed of ns-2's generator (MRG32k3a, `$defaultRNG seed`), which then breaks ties
-            /// between paths as ns-2 does, so that runs can be compared; `None` uses the endpoint's
-            /// own seed.
-            tie_seed: Option<u32> = None;
-            /// Offer partial reliability: if the peer offers it too, messages may be abandoned
-            /// according to their [`Reliability`](crate::Reliability) (RFC 3758; 4.2 of that RFC:
-            /// off by default).
-            partial_reliability: bool = false;
-            /// Offer user message interleaving: if the peer offers it too, a long message does not
-            /// delay those of other streams (RFC 8260 2).
-            interleaving: bool = false;
-            /// Offer NR-SACK chunks: if both sides offer them, the receiver reports the data that
-            /// it will not renege on, so that the sender can free it at once
-            /// (draft-natarajan-tsvwg-sctp-nrsack).
-            nr_sack: bool = false;
-            /// Which buffers are split between the paths in CMT: a path may not exceed its share of
-            /// them.
-            buffer_splitting: BufferSplitting = BufferSplitting::Off;
-            /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB).
-            /// Each chunk counts with its header of 16 bytes.
-            receive_buffer: u32 = 1 << 20;
-            /// Send buffer in bytes: messages not yet sent or not yet acknowledged (1 MiB).
-            send_buffer: u32 = 1 << 20;
-            /// Largest message accepted for sending, in bytes (16 MiB).
-            max_message_size: u32 = 1 << 24;
-            /// Requested number of outgoing streams (RFC 9260 3.3.2; 64 by default, at least 1).
-            outbound_streams: u16 = 64;
-            /// Allowed number of incoming streams (RFC 9260 3.3.2; 2048 by default, at least 1).
-            inbound_streams: u16 = 2048;
-            /// Initial slow start threshold in bytes; `None` is the peer's a_rwnd (RFC 9260 7.2.1).
-            /// ns-2: initialSsthresh_.
-            initial_ssthresh: Option<u32> = None;
-            /// Initial congestion window in PMDCS; 0 is the formula of RFC 9260 7.2.1. ns-2:
-            /// initialCwnd_.
-            initial_cwnd: u32 = 0;
-            /// Lower bound, in PMDCS, of ssthresh after a loss and of cwnd after idleness (RFC 9260
-            /// 7.2.1, 7.2.3: 4; RFC 2960: 2).
-            cwnd_floor: u32 = 4;
-            /// Largest IP packet of a path in bytes, headers included (1500).
-            path_mtu: u16 = 1500;
-            /// Maximum number of paths of an association; further peer addresses get no path (16).
-            max_paths: u8 = 16;
-            /// Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off).
-            ecn: bool = false;
-            /// Search each path's MTU, from 1200 bytes (IPv6: 1280) up to `path_mtu` (RFC 8899;
-            /// off).
-            path_mtu_discovery: bool = false;
-            /// Offer authenticated chunks (RFC 4895; off).
-            authentication: bool = false;
-            /// Chunk types accepted only if authenticated, if the peer offers authentication (RFC
-            /// 4895 3.2; none). If COOKIE ECHO is listed, that of a peer without authentication is
-            /// rejected.
-            authenticated_chunks: ChunkTypes = ChunkTypes::NONE;
-            /// Offer dynamic addresses (RFC 5061; off). ASCONF chunks are authenticated.
-            dynamic_addresses: bool = false;
-            /// Also change addresses without authentication, if the peer has none: an attacker who
-            /// can guess or read the verification tag may then redirect the association (RFC 5061
-            /// 8; off).
-            unauthenticated_addresses: bool = false;
-            /// Adaptation Layer Indication announced in the handshake, a number that the layer
-            /// above defines (RFC 5061 4.2.6, `SCTP_ADAPTATION_LAYER` of RFC 6458 8.1.10; `None`
-            /// announces none). The peer's is
-            /// [`peer_adaptation_layer`](crate::Association::peer_adaptation_layer).
-            adaptation_layer: Option<u32> = None;
-            /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
-            stream_reconfiguration: bool = false;
-            /// Pair every local with every remote address, instead of one local address for each
-            /// remote one.
-            full_mesh: bool = false;
+            constants {
+                /// RTO.Initial: retransmission timeout before the first RTT sample (RFC 9260 16; 1
+                /// s).
+                rto_initial: Duration = Duration::from_secs(1),
+                    Time(TICK..=HOUR), Variable("initialRto_");
+                /// RTO.Min: lower bound of the retransmission timeout (RFC 9260 16; 1 s).
+                rto_min: Duration = Duration::from_secs(1),
+                    Time(TICK..=HOUR), Variable("minRto_");
+                /// RTO.Max: upper bound of the retransmission timeout (RFC 9260 16; 60 s).
+                rto_max: Duration = Duration::from_secs(60),
+                    Time(TICK..=HOUR), Variable("maxRto_");
+                /// Max.Burst: number of packets that one event may add to the flight size of a path
+                /// (RFC 9260 6.1 D, 16; 4).
+                max_burst: u32 = 4,
+                    Count(1..=1 << 20), Variable("useMaxBurst_");
+                /// When Max.Burst applies, and its reference point.
+                burst_rule: BurstRule = BurstRule::AckClocked,
+                    Choice(BurstRule::NAMES), Only("after-retransmission");
+                /// New data waits while any chunk is to be retransmitted (RFC 9260 6.1 C:
+                /// retransmissions first). With `false`, new data is sent even while the window of
+                /// another path holds back a retransmission.
+                new_data_waits: bool = true,
+                    Flag, Only("true");
+                /// Which reading of the RFC the sender follows where it leaves room for
+                /// interpretation.
+                procedures: Procedures = Procedures::Rfc9260,
+                    Choice(Procedures::NAMES), Only("ns2");
+                /// Whether data waits until the paths are confirmed (RFC 9260 5.4).
+                path_confirmation: PathConfirmation = PathConfirmation::AlongsideData,
+                    Choice(PathConfirmation::NAMES), Only("before-data");
+                /// Valid.Cookie.Life: how long a state cookie is accepted (RFC 9260 16; 60 s).
+                cookie_life: Duration = Duration::from_secs(60),
+                    Time(TICK..=DAY), Ignored;
+                /// Association.Max.Retrans: consecutive errors over all paths that end the
+                /// association (RFC 9260 8.1, 16; 10).
+                association_max_retrans: u32 = 10,
+                    Count(0..=1 << 20), Variable("associationMaxRetrans_");
+                /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this
+                /// (RFC 9260 8.2, 16; 5).
+                path_max_retrans: u32 = 5,
+                    Count(0..=1 << 20), Variable("pathMaxRetrans_");
+                /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its
+                /// error count exceeds this, with a `failover` policy that has this state (RFC 7829
+                /// 3.2, 6; 0).
+                potentially_failed_max_retrans: u32 = 0,
+                    Count(0..=1 << 20), Only("0");
+                /// Congestion window, in PMDCS, of a potentially failed path after a HEARTBEAT ACK
+                /// has made it active again, with the CMT-PF `failover` policy (Natarajan 2009,
+                /// 3.1; 2).
+                potentially_failed_cwnd: u32 = 2,
+                    Count(1..=64), Variable("cmtPFCwnd_");
+                /// Change Primary Threshold (CPT): a failover is permanent once the primary's error
+                /// count exceeds this; `None` for never (Caro 2006, failover, IV; RFC 7829 5,
+                /// Primary.Switchover.Max.Retrans). Rejected with a `failover` policy that would
+                /// ignore it.
+                change_primary_threshold: Option<u32> = None,
+                    Count(0..=1 << 20), Variable("changePrimaryThresh_");
+                /// Max.Init.Retransmits: retransmissions of INIT and of COOKIE ECHO (RFC 9260 16;
+                /// 8).
+                max_init_retransmits: u32 = 8,
+                    Count(0..=1 << 20), Variable("maxInitRetransmits_");
+                /// HB.interval: added to the RTO between HEARTBEATs on an idle path (RFC 9260 8.3,
+                /// 16; 30 s). With `None`, only the HEARTBEATs that confirm a path (5.4) and those
+                /// of CMT-PF are sent.
+                heartbeat_interval: Option<Duration> = Some(Duration::from_secs(30)),
+                    Time(Duration::ZERO..=DAY), Variable("heartbeatInterval_");
+                /// HB.Max.Burst: HEARTBEATs to unconfirmed paths that may be unacknowledged within
+                /// one RTO (RFC 9260 5.4, 16; 1).
+                hb_max_burst: u32 = 1,
+                    Count(1..=64), Only("1");
+                /// SACK.Delay: longest wait before data is acknowledged (RFC 9260 6.2, 16; 200 ms,
+                /// at most 500 ms).
+                sack_delay: Duration = Duration::from_millis(200),
+                    Time(Duration::ZERO..=Duration::from_millis(500)), Variable("sackDelay_");
+                /// Number of packets with DATA after which a SACK is sent at the latest (RFC 9260
+                /// 6.2; 2).
+                sack_every: u32 = 2,
+                    Count(1..=64), Variable("useDelayedSacks_");
+                /// The first DATA chunk of an association is acknowledged at once (RFC 9260 5.1;
+                /// RFC 2960 does not require it).
+                first_sack_at_once: bool = true,
+                    Flag, Only("true");
+                /// T3-rtx spares chunks sent within the last smoothed round-trip time: they cannot
+                /// have been acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything
+                /// outstanding on the path.
+                srtt_heuristic: bool = false,
+                    Flag, Only("false");
+                /// Seed of ns-2's generator (MRG32k3a, `$defaultRNG seed`), which then breaks ties
+                /// between paths as ns-2 does, so that runs can be compared; `None` uses the
+                /// endpoint's own seed.
+                tie_seed: Option<u32> = None,
+                    Count(1..=LARGEST_SEED as u64), Variable("$defaultRNG seed");
+                /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
+                fast_retransmit_reports: u32 = 3,
+                    Count(1..=64), Variable("fastRtxTrigger_");
+                /// Offer partial reliability: if the peer offers it too, messages may be abandoned
+                /// according to their [`Reliability`](crate::Reliability) (RFC 3758; 4.2 of that
+                /// RFC: off by default).
+                partial_reliability: bool = false,
+                    Flag, Only("false");
+                /// Offer user message interleaving: if the peer offers it too, a long message does
+                /// not delay those of other streams (RFC 8260 2).
+                interleaving: bool = false,
+                    Flag, Only("false");
+                /// Offer NR-SACK chunks: if both sides offer them, the receiver reports the data
+                /// that it will not renege on, so that the sender can free it at once
+                /// (draft-natarajan-tsvwg-sctp-nrsack).
+                nr_sack: bool = false,
+                    Flag, Only("false");
+                /// Which buffers are split between the paths in CMT: a path may not exceed its
+                /// share of them.
+                buffer_splitting: BufferSplitting = BufferSplitting::Off,
+                    Choice(BufferSplitting::NAMES), Only("off");
+                /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1
+                /// MiB). Each chunk counts with its header of 16 bytes.
+                receive_buffer: u32 = 1 << 20,
+                    Bytes(1500..=1 << 30), Variable("initialRwnd_");
+                /// Send buffer in bytes: messages not yet sent or not yet acknowledged (1 MiB).
+                send_buffer: u32 = 1 << 20,
+                    Bytes(1..=1 << 30), Ignored;
+                /// Largest message accepted for sending, in bytes (16 MiB).
+                max_message_size: u32 = 1 << 24,
+                    Bytes(1..=1 << 30), Ignored;
+                /// Requested number of outgoing streams (RFC 9260 3.3.2; 64 by default, at least
+                /// 1).
+                outbound_streams: u16 = 64,
+                    Count(1..=65_535), Ignored;
+                /// Allowed number of incoming streams (RFC 9260 3.3.2; 2048 by default, at least
+                /// 1).
+                inbound_streams: u16 = 2048,
+                    Count(1..=65_535), Ignored;
+                /// Initial slow start threshold in bytes; `None` is the peer's a_rwnd (RFC 9260
+                /// 7.2.1).
+                initial_ssthresh: Option<u32> = None,
+                    Bytes(576..=u32::MAX as u64), Variable("initialSsthresh_");
+                /// Initial congestion window in PMDCS; 0 is the formula of RFC 9260 7.2.1.
+                initial_cwnd: u32 = 0,
+                    Count(0..=1024), Only("0");
+                /// Lower bound, in PMDCS, of ssthresh after a loss and of cwnd after idleness (RFC
+                /// 9260 7.2.1, 7.2.3: 4; RFC 2960: 2).
+                cwnd_floor: u32 = 4,
+                    Count(1..=64), Only("4");
+                /// Largest IP packet of a path in bytes, headers included (1500).
+                path_mtu: u16 = 1500,
+                    Bytes(576..=65_535), Variable("mtu_");
+                /// Maximum number of paths of an association; further peer addresses get no path
+                /// (16).
+                max_paths: u8 = 16,
+                    Count(1..=64), Ignored;
+                /// Offer authenticated chunks (RFC 4895; off).
+                authentication: bool = false,
+                    Flag, Only("false");
+                /// Chunk types accepted only if authenticated, if the peer offers authentication
+                /// (RFC 4895 3.2; none). If COOKIE ECHO is listed, that of a peer without
+                /// authentication is rejected.
+                authenticated_chunks: ChunkTypes = ChunkTypes::NONE,
+                    Kind::ChunkTypes, Ignored;
+                /// Offer dynamic addresses (RFC 5061; off). ASCONF chunks are authenticated.
+                dynamic_addresses: bool = false,
+                    Flag, Only("false");
+                /// Also change addresses without authentication, if the peer has none: an attacker
+                /// who can guess or read the verification tag may then redirect the association
+                /// (RFC 5061 8; off).
+                unauthenticated_addresses: bool = false,
+                    Flag, Ignored;
+                /// Adaptation Layer Indication announced in the handshake, a number that the layer
+                /// above defines (RFC 5061 4.2.6, `SCTP_ADAPTATION_LAYER` of RFC 6458 8.1.10;
+                /// `None` announces none). The peer's is
+                /// [`peer_adaptation_layer`](crate::Association::peer_adaptation_layer).
+                adaptation_layer: Option<u32> = None,
+                    Count(0..=u32::MAX as u64), Ignored;
+                /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
+                stream_reconfiguration: bool = false,
+                    Flag, Only("false");
+                /// Search each path's MTU, from 1200 bytes (IPv6: 1280) up to `path_mtu` (RFC 8899;
+                /// off).
+                path_mtu_discovery: bool = false,
+                    Flag, Only("false");
+                /// Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off).
+                ecn: bool = false,
+                    Flag, Only("false");
+                /// Pair every local with every remote address, instead of one local address for
+                /// each remote one.
+                full_mesh: bool = false,
+                    Flag, Only("false");
+            }
+            $($more)*
         }
     };
 }
 pub(crate) use with_constants;
 
 macro_rules! define {
-    ($( $(#[$doc:meta])* $name:ident: $ty:ty = $default:expr; )*) => {
+    (constants {
+        $( $(#[$doc:meta])* $name:ident: $ty:ty = $default:expr, $kind:expr, $ns2:expr; )*
+    }) => {
         /// The constants of an association, which its policies are made from
         /// ([`Setup`](crate::policy::Setup)). [`Config::builder`](crate::Config::builder) sets
         /// them.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, PartialEq)]
         pub struct Constants {
             $( pub(crate) $name: $ty, )*
         }
@@ -191,9 +249,10 @@ pub struct Thresholds {
     pub change_primary: Option<u32>,
 }
 
-/// A value that [`ConfigBuilder::build`](crate::ConfigBuilder::build) rejects.
+/// A value that [`ConfigBuilder::build`](crate::ConfigBuilder::build) or
+/// [`Parameter::set`](crate::Parameter::set) rejects.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{parameter} is {value}, but must be {allowed}")]
+#[error("{parameter} is {value}, but must be {allowed}{}", question(.suggestion))]
 pub struct ConfigError {
     /// The parameter, named as its setter.
     pub parameter: &'static str,
@@ -201,6 +260,19 @@ pub struct ConfigError {
     pub value: String,
     /// The allowed values.
     pub allowed: String,
+    /// The name that was probably meant, if the value is a misspelt name.
+    pub suggestion: Option<&'static str>,
+}
+
+impl ConfigError {
+    pub(crate) fn new(parameter: &'static str, value: impl Into<String>, allowed: String) -> Self {
+        Self { parameter, value: value.into(), allowed, suggestion: None }
+    }
+}
+
+/// The end of an error with a suggestion.
+fn question(suggestion: &Option<&str>) -> String {
+    suggestion.map(|name| format!("; did you mean \"{name}\"?")).unwrap_or_default()
 }
 
 impl Constants {
@@ -219,80 +291,24 @@ impl Constants {
         self.change_primary_threshold = thresholds.change_primary;
     }
 
-    /// Rejects values outside of their ranges, and combinations of constants that exclude each
-    /// other.
+    /// Rejects combinations of constants that exclude each other. The table has their ranges.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let refuse = |parameter, value: String, allowed: String| {
-            Err(ConfigError { parameter, value, allowed })
+            Err(ConfigError::new(parameter, value, allowed))
         };
-        if self.rto_min.is_zero() {
-            return refuse("rto_min", format!("{:?}", self.rto_min), "above zero".into());
-        }
+        let time = quantity::time;
         if self.rto_max < self.rto_min {
-            let allowed = format!("at least rto_min ({:?})", self.rto_min);
-            return refuse("rto_max", format!("{:?}", self.rto_max), allowed);
+            let allowed = format!("at least rto_min ({})", time(self.rto_min));
+            return refuse("rto_max", time(self.rto_max), allowed);
         }
         if self.rto_initial < self.rto_min || self.rto_initial > self.rto_max {
-            let (low, high) = (self.rto_min, self.rto_max);
-            let allowed = format!("from rto_min ({low:?}) to rto_max ({high:?})");
-            return refuse("rto_initial", format!("{:?}", self.rto_initial), allowed);
+            let (low, high) = (time(self.rto_min), time(self.rto_max));
+            let allowed = format!("from rto_min ({low}) to rto_max ({high})");
+            return refuse("rto_initial", time(self.rto_initial), allowed);
         }
-        if self.rto_max > Duration::from_secs(3600) {
-            return refuse("rto_max", format!("{:?}", self.rto_max), "at most 3600 s".into());
-        }
-        // RFC 9260 6.2: "SACK.Delay ... MUST NOT be more than 500 ms".
-        if self.sack_delay > Duration::from_millis(500) {
-            return refuse("sack_delay", format!("{:?}", self.sack_delay), "at most 500 ms".into());
-        }
-        if self.cookie_life.is_zero() || self.cookie_life > Duration::from_secs(86_400) {
-            let allowed = "above zero, at most a day".into();
-            return refuse("cookie_life", format!("{:?}", self.cookie_life), allowed);
-        }
-        if self.heartbeat_interval.is_some_and(|d| d > Duration::from_secs(86_400)) {
-            let value = format!("{:?}", self.heartbeat_interval);
-            return refuse("heartbeat_interval", value, "at most a day".into());
-        }
-        let from = |parameter, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                return Ok(());
-            }
-            Err(ConfigError {
-                parameter,
-                value: value.to_string(),
-                allowed: format!("from {low} to {high}"),
-            })
-        };
-        from("max_burst", self.max_burst.into(), 1, 1 << 20)?;
-        from("association_max_retrans", self.association_max_retrans.into(), 0, 1 << 20)?;
-        from("path_max_retrans", self.path_max_retrans.into(), 0, 1 << 20)?;
-        from(
-            "potentially_failed_max_retrans",
-            self.potentially_failed_max_retrans.into(),
-            0,
-            1 << 20,
-        )?;
-        from("potentially_failed_cwnd", self.potentially_failed_cwnd.into(), 1, 64)?;
-        from("max_init_retransmits", self.max_init_retransmits.into(), 0, 1 << 20)?;
-        from("hb_max_burst", self.hb_max_burst.into(), 1, 64)?;
-        from("sack_every", self.sack_every.into(), 1, 64)?;
-        from("fast_retransmit_reports", self.fast_retransmit_reports.into(), 1, 64)?;
-        from("receive_buffer", self.receive_buffer.into(), 1500, 1 << 30)?;
-        from("send_buffer", self.send_buffer.into(), 1, 1 << 30)?;
-        from("max_message_size", self.max_message_size.into(), 1, 1 << 30)?;
-        from("outbound_streams", self.outbound_streams.into(), 1, 65_535)?;
-        from("inbound_streams", self.inbound_streams.into(), 1, 65_535)?;
-        from("path_mtu", self.path_mtu.into(), 576, 65_535)?;
-        from("cwnd_floor", self.cwnd_floor.into(), 1, 64)?;
-        from("initial_cwnd", self.initial_cwnd.into(), 0, 1024)?;
-        from("max_paths", self.max_paths.into(), 1, 64)?;
-        if let Some(seed) = self.tie_seed {
-            from("tie_seed", seed.into(), 1, LARGEST_SEED.into())?;
-        }
-        if let Some(errors) = self.change_primary_threshold {
-            from("change_primary_threshold", errors.into(), 0, 1 << 20)?;
-        }
-        if let Some(ssthresh) = self.initial_ssthresh {
-            from("initial_ssthresh", ssthresh.into(), self.path_mtu.into(), u32::MAX.into())?;
+        if let Some(ssthresh) = self.initial_ssthresh.filter(|n| *n < self.path_mtu.into()) {
+            let allowed = format!("at least path_mtu ({})", quantity::size(self.path_mtu.into()));
+            return refuse("initial_ssthresh", quantity::size(ssthresh.into()), allowed);
         }
         if self.dynamic_addresses && !self.authentication && !self.unauthenticated_addresses {
             // RFC 5061 4.1.

@@ -77,6 +77,13 @@ impl<T: ?Sized> fmt::Debug for Answer<T> {
     }
 }
 
+/// The name identifies a policy.
+impl<T: ?Sized> PartialEq for Answer<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
 /// Finds the policy with this name in a list such as [`loss::ANSWERS`].
 pub fn find<T: ?Sized>(answers: &[&'static Answer<T>], name: &str) -> Option<&'static Answer<T>> {
     answers.iter().find(|a| a.name == name).copied()

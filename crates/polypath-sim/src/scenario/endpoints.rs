@@ -10,7 +10,7 @@ use super::build::{ApplicationPlan, AssociationPlan, Plan, StackPlan};
 use super::error::Problem;
 use super::fault::PathRef;
 use super::key::Key;
-use super::transport::{self, Effective, EncapsulationSpec, Layer, Side};
+use super::transport::{self, EncapsulationSpec, Layer, Side};
 use super::workload::{SizeRange, Workload};
 use crate::network::{HostId, NodeId};
 use crate::units::Size;
@@ -276,9 +276,7 @@ impl Plan {
             })));
         };
         let known = &self.stacks[index];
-        let accepts_alike = side == 0
-            || !known.listens
-            || Effective::new(&known.config) == Effective::new(receiver);
+        let accepts_alike = side == 0 || !known.listens || known.config == *receiver;
         if known.addresses != addresses || known.encapsulation != *encapsulation || !accepts_alike {
             let host = &self.topology.hosts[host.index()];
             return Err(format!(

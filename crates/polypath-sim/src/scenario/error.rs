@@ -103,7 +103,7 @@ impl Problem {
 /// Text such as `; did you mean "x"? allowed: a, b, c`.
 pub(super) fn allowed<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
-    let guess = super::suggest::closest(name, &known);
+    let guess = polypath_proto::closest(name, &known);
     let guess = guess.map(|g| format!("; did you mean \"{g}\"?")).unwrap_or_default();
     let separator = if guess.is_empty() { "; " } else { " " };
     if known.is_empty() {

@@ -19,7 +19,6 @@ mod link;
 mod network;
 mod run;
 mod serialize;
-mod suggest;
 mod topology;
 mod traffic;
 mod transport;
@@ -39,10 +38,7 @@ pub use link::{LinkEntry, LinkSpec, NodeSpec, PathSpec};
 pub use run::{CheckEvery, EmulatorSpec, Run, Series};
 pub use topology::TopologyName;
 pub use traffic::{TrafficKind, TrafficSpec};
-pub use transport::{
-    Choice, Effective, EncapsulationSpec, Policy, PolicyNames, Side, Switch, Threshold, Transport,
-    TransportParameters,
-};
+pub use transport::{Effective, EncapsulationSpec, Policy, Side, Transport};
 pub use workload::{Direction, Reset, SizeRange, Workload, WorkloadKind};
 
 use serialize::{is_default, seed};
@@ -197,7 +193,7 @@ impl Scenario {
     /// One of them is not allowed.
     pub fn effective(&self, side: Side) -> Result<Effective, ScenarioError> {
         transport::config(&[self.layer()], side)
-            .map(|config| Effective::new(&config))
+            .map(|config| Effective { config })
             .map_err(|problem| problem.at(Place::default()))
     }
 

@@ -1,5 +1,6 @@
 //! Tests of reading scenario files, and of the errors that wrong ones cause.
 
+use polypath_proto::policy::scheduler;
 use proptest::prelude::*;
 
 use super::*;
@@ -50,6 +51,24 @@ fn associations(lines: &str) -> String {
     let association = "[[association]]\nfrom = \"sender\"\nto = \"receiver\"\n\n\
         workload = { size = \"1 B\" }\n";
     edited("[workload]\nsize = \"1 MB\"\n", &format!("{association}{lines}\n"))
+}
+
+#[test]
+fn constants_and_policies_have_a_table_each() {
+    let mut scenario = Scenario::from_toml(GOOD).unwrap();
+    scenario.transport.both.scheduler = Some(&scheduler::PRIMARY);
+    let error = scenario.validate().unwrap_err().to_string();
+    assert_eq!(error, "transport.scheduler: belongs to [policy]");
+    let error = edited("[workload]", "[transport]\nscheduler = \"primary\"\n[workload]");
+    assert!(error.starts_with("line 8: transport.scheduler: no such key; "), "{error}");
+}
+
+#[test]
+fn sizes_may_be_numbers_of_bytes() {
+    let text = GOOD.replace("[workload]", "[transport]\nreceive_buffer = 65536\n[workload]");
+    let scenario = Scenario::from_toml(&text).unwrap();
+    assert_eq!(scenario.transport.both.receive_buffer, Some(65_536));
+    assert!(scenario.to_toml().contains("receive_buffer = \"64 KiB\""));
 }
 
 #[test]
@@ -147,21 +166,40 @@ fn every_wrong_one_gets_one_line() {
         (
             edited("[workload]", "[transport]\nrto_min = \"2 s\"\n[workload]"),
             "line 7: \
-          transport.rto_initial: found 1s; allowed: from rto_min (2s) to rto_max (60s)",
+          transport.rto_initial: found 1 s; allowed: from rto_min (2 s) to rto_max (1 min)",
         ),
         (
             edited("[workload]", "[transport]\nreceiver = { path_mtu = \"100 B\" }\n[workload]"),
-            "line 8: transport.receiver.path_mtu: found 100; allowed: from 576 to 65535",
+            "line 8: transport.receiver.path_mtu: found 100 B; allowed: from 576 B to 65535 B",
         ),
         (
             edited("[workload]", "[transport]\nreceive_buffer = \"5 GiB\"\n[workload]"),
             "line 8: \
-          transport.receive_buffer: 5 GiB is too much; allowed: below 4 GiB",
+          transport.receive_buffer: found 5 GiB; allowed: from 1500 B to 1 GiB",
+        ),
+        (
+            edited("[workload]", "[transport]\nreceive_buffer = \"1 Mbit\"\n[workload]"),
+            "line 8: transport.receive_buffer: found 1 Mbit; allowed: from 1500 B to 1 GiB: a \
+          number and B, kB, MB, GB (powers of 1000), KiB, MiB or GiB (powers of 1024), such as \
+          \"64 KiB\"",
+        ),
+        (
+            edited("[workload]", "[transport]\nmax_burst = \"4\"\n[workload]"),
+            "line 8: transport.max_burst: found string \"4\"; allowed: from 1 to 1048576",
+        ),
+        (
+            edited("[workload]", "[transport]\ntie_seed = 0\n[workload]"),
+            "line 8: transport.tie_seed: found 0; allowed: from 1 to 4294944442, or off",
+        ),
+        (
+            edited("[workload]", "[transport]\nsender = { burst_rule = \"off\" }\n[workload]"),
+            "line 8: transport.sender.burst_rule: found \"off\"; allowed: flight-size, \
+          ack-clocked, after-retransmission, packet-count",
         ),
         (
             edited("[workload]", "[policy]\nscheduler = \"primry\"\n[workload]"),
             "line 8: \
-          policy.scheduler: no policy \"primry\"; did you mean \"primary\"? allowed: primary, \
+          policy.scheduler: found \"primry\"; did you mean \"primary\"? allowed: primary, \
           concurrent, delay-aware",
         ),
         (
@@ -285,12 +323,12 @@ fn every_wrong_one_gets_one_line() {
         ),
         (
             associations("transport = { rto_min = \"2 s\" }"),
-            "line 12: association[0].transport.rto_initial: found 1s; allowed: from rto_min (2s) to \
-          rto_max (60s)",
+            "line 12: association[0].transport.rto_initial: found 1 s; allowed: from rto_min (2 s) to \
+          rto_max (1 min)",
         ),
         (
             associations("policy = { scheduler = \"concurent\" }"),
-            "line 12: association[0].policy.scheduler: no policy \"concurent\"; did you mean \
+            "line 12: association[0].policy.scheduler: found \"concurent\"; did you mean \
           \"concurrent\"? allowed: primary, concurrent, delay-aware",
         ),
         (
@@ -627,13 +665,12 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
                 let mut scenario = Scenario::new(name).seed(seed);
                 scenario.paths = paths;
                 scenario.faults = faults;
-                scenario.transport.rto_initial = Some(Span(rto));
-                scenario.transport.rto_min = Some(Span(rto));
-                scenario.transport.rto_max = Some(Span(rto));
-                scenario.transport.path_max_retrans = pmr;
-                scenario.transport.heartbeat_interval =
-                    Some(if off { Switch::Off } else { Switch::On(Span(rto)) });
-                scenario.policy.scheduler = off.then(|| "primary".to_owned());
+                let rto = Span(rto).duration();
+                let both = &mut scenario.transport.both;
+                (both.rto_initial, both.rto_min, both.rto_max) = (Some(rto), Some(rto), Some(rto));
+                both.path_max_retrans = pmr;
+                both.heartbeat_interval = Some((!off).then_some(rto));
+                scenario.policy.both.scheduler = off.then_some(&scheduler::PRIMARY);
                 let range = SizeRange { min: Size(min), max: Size(min + more) };
                 scenario.workload = Some(Workload {
                     message_size: Some(range),

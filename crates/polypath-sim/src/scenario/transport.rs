@@ -1,107 +1,44 @@
 //! `[transport]` and `[policy]`: every parameter of the protocol core by its name.
+//!
+//! The core's table of parameters ([`PARAMETERS`]) is the schema: `[transport]` has the constants,
+//! `[policy]` the policies. Times, sizes, names and "off" are strings, counts are integers.
 
 use std::fmt;
-use std::str::FromStr;
+use std::sync::LazyLock;
 
-use polypath_proto::{
-    BufferSplitting, BurstRule, ChunkTypes, Config, ConfigBuilder, PROFILES, PathConfirmation,
-    Procedures, policy,
-};
-use serde::{Deserialize, Serialize};
+use polypath_proto::{Config, ConfigBuilder, ConfigError, Kind, Overrides, PARAMETERS};
+use polypath_proto::{PROFILES, Parameter, Value};
+use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
+use serde::ser::{SerializeMap, SerializeStruct};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::Problem;
 use super::key::Key;
-use crate::units::{Size, Span, UnitError};
 
-/// A parameter that can be switched off: a value, or "off".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch<T> {
-    /// Switched off.
-    Off,
-    /// Switched on, with this value.
-    On(T),
+/// `[transport]`: parameters of both sides, and of one side where they differ.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transport {
+    /// The named set of constants and policies to start from; "rfc9260" by default.
+    pub profile: Option<String>,
+    /// SCTP over IP (default) or over UDP.
+    pub encapsulation: Option<EncapsulationSpec>,
+    /// Constants of both sides. Policies belong to [`Policy`].
+    pub both: Overrides,
+    /// Overrides for the side that opens the association.
+    pub sender: Option<Overrides>,
+    /// Overrides for the side that accepts the association.
+    pub receiver: Option<Overrides>,
 }
 
-impl<T> Switch<T> {
-    fn option(self) -> Option<T> {
-        match self {
-            Self::Off => None,
-            Self::On(value) => Some(value),
-        }
-    }
-}
-
-impl<T: FromStr<Err = UnitError>> FromStr for Switch<T> {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "off" => Ok(Self::Off),
-            text => text.parse().map(Self::On).map_err(|e: UnitError| format!("{e}, or \"off\"")),
-        }
-    }
-}
-
-impl<T: fmt::Display> fmt::Display for Switch<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => f.write_str("off"),
-            Self::On(value) => value.fmt(f),
-        }
-    }
-}
-
-impl<T: fmt::Display> Serialize for Switch<T> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de, T: FromStr<Err = UnitError>> Deserialize<'de> for Switch<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// A threshold, such as a number of errors; "off" means never.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threshold(pub Option<u32>);
-
-impl Serialize for Threshold {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Some(errors) => serializer.serialize_u32(errors),
-            None => serializer.serialize_str("off"),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Threshold {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected a number, or \"off\"")]
-        enum Text {
-            Errors(u32),
-            Word(Off),
-        }
-        #[derive(Deserialize)]
-        enum Off {
-            #[serde(rename = "off")]
-            Off,
-        }
-        Text::deserialize(deserializer).map(|text| match text {
-            Text::Errors(errors) => Self(Some(errors)),
-            Text::Word(Off::Off) => Self(None),
-        })
-    }
-}
-
-impl Parameter<Option<u32>> for Threshold {
-    fn value(self) -> Result<Option<u32>, String> {
-        Ok(self.0)
-    }
-    fn of(value: Option<u32>) -> Self {
-        Self(value)
-    }
+/// `[policy]`: the policy for each decision.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Policy {
+    /// Policies of both sides. Constants belong to [`Transport`].
+    pub both: Overrides,
+    /// Overrides for the side that opens the association.
+    pub sender: Option<Overrides>,
+    /// Overrides for the side that accepts the association.
+    pub receiver: Option<Overrides>,
 }
 
 /// Encapsulation of an association's packets.
@@ -115,342 +52,226 @@ pub enum EncapsulationSpec {
     Udp,
 }
 
-/// A parameter of the core whose value is one of a few names.
+impl Serialize for Transport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(profile) = &self.profile {
+            map.serialize_entry("profile", profile)?;
+        }
+        if let Some(encapsulation) = &self.encapsulation {
+            map.serialize_entry("encapsulation", encapsulation)?;
+        }
+        serialize_sides(map, Table::Transport, [&self.sender, &self.receiver], &self.both)
+    }
+}
+
+impl Serialize for Policy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let map = serializer.serialize_map(None)?;
+        serialize_sides(map, Table::Policy, [&self.sender, &self.receiver], &self.both)
+    }
+}
+
+fn serialize_sides<M: SerializeMap>(
+    mut map: M,
+    table: Table,
+    sides: [&Option<Overrides>; 2],
+    both: &Overrides,
+) -> Result<M::Ok, M::Error> {
+    for (parameter, value) in table.given(both) {
+        map.serialize_entry(parameter.name, &Written(parameter, value))?;
+    }
+    for (side, overrides) in [Side::Sender, Side::Receiver].into_iter().zip(sides) {
+        if let Some(overrides) = overrides {
+            map.serialize_entry(side.name(), &WrittenSide(table, overrides))?;
+        }
+    }
+    map.end()
+}
+
+/// Parameters of one side, to serialize.
+struct WrittenSide<'a>(Table, &'a Overrides);
+
+impl Serialize for WrittenSide<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (parameter, value) in self.0.given(self.1) {
+            map.serialize_entry(parameter.name, &Written(parameter, value))?;
+        }
+        map.end()
+    }
+}
+
+/// The value of a parameter, to serialize.
+struct Written(&'static Parameter, Value);
+
+impl Serialize for Written {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (&self.0.kind, &self.1) {
+            (Kind::Count(_), Value::Number(number)) => serializer.serialize_u64(*number),
+            (_, Value::Flag(flag)) => serializer.serialize_bool(*flag),
+            (_, value) => serializer.serialize_str(&self.0.write(value)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Transport {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Entries { table: Table::Transport, keys: &TRANSPORT_KEYS }.deserialize(deserializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Policy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let entries = Entries { table: Table::Policy, keys: &POLICY_KEYS };
+        let Transport { both, sender, receiver, .. } = entries.deserialize(deserializer)?;
+        Ok(Self { both, sender, receiver })
+    }
+}
+
+/// One of the two tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice<T>(pub T);
-
-impl<T: fmt::Display> Serialize for Choice<T> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
-    }
+enum Table {
+    Transport,
+    Policy,
 }
 
-impl<'de, T: FromStr<Err = String>> Deserialize<'de> for Choice<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Self).map_err(serde::de::Error::custom)
+impl Table {
+    /// The table that has a parameter.
+    const fn of(parameter: &Parameter) -> Self {
+        if parameter.is_policy() { Self::Policy } else { Self::Transport }
     }
-}
 
-impl<T> Parameter<T> for Choice<T> {
-    fn value(self) -> Result<T, String> {
-        Ok(self.0)
-    }
-    fn of(value: T) -> Self {
-        Self(value)
-    }
-}
-
-/// Converts a parameter to the type that the core's builder takes.
-trait Parameter<T>: Sized {
-    fn value(self) -> Result<T, String>;
-    /// Converts the core's value back.
-    fn of(value: T) -> Self;
-}
-
-impl<T> Parameter<T> for T {
-    fn value(self) -> Result<T, String> {
-        Ok(self)
-    }
-    fn of(value: T) -> Self {
-        value
-    }
-}
-
-impl Parameter<std::time::Duration> for Span {
-    fn value(self) -> Result<std::time::Duration, String> {
-        Ok(self.duration())
-    }
-    fn of(value: std::time::Duration) -> Self {
-        Self(u64::try_from(value.as_nanos()).unwrap_or(u64::MAX))
-    }
-}
-
-impl Parameter<u32> for Size {
-    fn value(self) -> Result<u32, String> {
-        u32::try_from(self.0).map_err(|_| format!("{self} is too much; allowed: below 4 GiB"))
-    }
-    fn of(value: u32) -> Self {
-        Self(value.into())
-    }
-}
-
-impl Parameter<u16> for Size {
-    fn value(self) -> Result<u16, String> {
-        u16::try_from(self.0).map_err(|_| format!("{self} is too much; allowed: below 64 KiB"))
-    }
-    fn of(value: u16) -> Self {
-        Self(value.into())
-    }
-}
-
-impl Parameter<Option<std::time::Duration>> for Switch<Span> {
-    fn value(self) -> Result<Option<std::time::Duration>, String> {
-        Ok(self.option().map(Span::duration))
-    }
-    fn of(value: Option<std::time::Duration>) -> Self {
-        value.map_or(Self::Off, |value| Self::On(Span::of(value)))
-    }
-}
-
-impl Parameter<Option<u32>> for Switch<Size> {
-    fn value(self) -> Result<Option<u32>, String> {
-        self.option().map(Parameter::value).transpose()
-    }
-    fn of(value: Option<u32>) -> Self {
-        value.map_or(Self::Off, |value| Self::On(Size::of(value)))
-    }
-}
-
-macro_rules! transport {
-    ($( $(#[$doc:meta])* $name:ident: $ty:ty, )*) => {
-        /// `[transport]`: parameters of both sides, and of one side where they differ.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct Transport {
-            /// The named set of constants and policies to start from; "rfc9260" by default.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub profile: Option<String>,
-            /// SCTP over IP (default) or over UDP.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub encapsulation: Option<EncapsulationSpec>,
-            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
-               pub $name: Option<$ty>, )*
-            /// Overrides for the side that opens the association.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub sender: Option<TransportParameters>,
-            /// Overrides for the side that accepts the association.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub receiver: Option<TransportParameters>,
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Transport => "transport",
+            Self::Policy => "policy",
         }
+    }
 
-        /// Parameters of one side; those that are not set come from `[transport]`.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct TransportParameters {
-            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
-               pub $name: Option<$ty>, )*
+    fn parameters(self) -> impl Iterator<Item = &'static Parameter> {
+        PARAMETERS.iter().filter(move |parameter| Self::of(parameter) == self)
+    }
+
+    /// The parameters of this table that `overrides` sets.
+    fn given(self, overrides: &Overrides) -> impl Iterator<Item = (&'static Parameter, Value)> {
+        self.parameters().filter_map(|parameter| Some((parameter, overrides.get(parameter)?)))
+    }
+
+    /// The names of the parameters, between the other keys of a table.
+    fn keys(self, first: &[&'static str], last: &[&'static str]) -> Vec<&'static str> {
+        let names = self.parameters().map(|parameter| parameter.name);
+        first.iter().copied().chain(names).chain(last.iter().copied()).collect()
+    }
+
+    const fn side_keys(self) -> &'static LazyLock<Vec<&'static str>> {
+        match self {
+            Self::Transport => &TRANSPORT_SIDE_KEYS,
+            Self::Policy => &POLICY_SIDE_KEYS,
         }
+    }
+}
 
-        impl Transport {
-            fn common(&self) -> TransportParameters {
-                TransportParameters { $( $name: self.$name, )* }
+const SIDES: [&str; 2] = ["sender", "receiver"];
+static TRANSPORT_KEYS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| Table::Transport.keys(&["profile", "encapsulation"], &SIDES));
+static TRANSPORT_SIDE_KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| Table::Transport.keys(&[], &[]));
+static POLICY_KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| Table::Policy.keys(&[], &SIDES));
+static POLICY_SIDE_KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| Table::Policy.keys(&[], &[]));
+
+/// Reads a table with these keys, or that of one side, in which only `both` is set.
+#[derive(Clone, Copy)]
+struct Entries {
+    table: Table,
+    keys: &'static LazyLock<Vec<&'static str>>,
+}
+
+impl<'de> DeserializeSeed<'de> for Entries {
+    type Value = Transport;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Transport, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Transport;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a table")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Transport, M::Error> {
+        let mut read = Transport::default();
+        while let Some(key) = map.next_key::<String>()? {
+            let keys: &'static [&'static str] = self.keys;
+            if !keys.contains(&key.as_str()) {
+                return Err(M::Error::unknown_field(&key, keys));
             }
-        }
-
-        impl TransportParameters {
-            /// Names of all parameters.
-            pub const NAMES: &[&str] = &[$( stringify!($name) ),*];
-
-            fn apply(&self, mut builder: ConfigBuilder, at: &Key) -> Result<ConfigBuilder, Problem> {
-                $( if let Some(value) = self.$name {
-                    let value = value.value()
-                        .map_err(|text| Problem::new(at.field(stringify!($name)), text))?;
-                    builder = builder.$name(value);
-                } )*
-                Ok(builder)
-            }
-
-            /// Every parameter of a configuration.
-            fn of(config: &Config) -> Self {
-                Self { $( $name: Some(<$ty>::of(config.$name())), )* }
-            }
-
-            fn gives(&self, name: &str) -> bool {
-                match name {
-                    $( stringify!($name) => self.$name.is_some(), )*
-                    _ => false,
+            let side = Self { keys: self.table.side_keys(), ..self };
+            match key.as_str() {
+                "profile" => read.profile = Some(map.next_value()?),
+                "encapsulation" => read.encapsulation = Some(map.next_value()?),
+                "sender" => read.sender = Some(map.next_value_seed(side)?.both),
+                "receiver" => read.receiver = Some(map.next_value_seed(side)?.both),
+                name => {
+                    // Every other key is the name of a parameter.
+                    let Some(parameter) = Parameter::find(name) else { continue };
+                    map.next_value_seed(Given { parameter, overrides: &mut read.both })?;
                 }
             }
         }
-    };
+        Ok(read)
+    }
 }
 
-transport! {
-    /// RTO.Initial: retransmission timeout before the first RTT sample.
-    rto_initial: Span,
-    /// RTO.Min: lower bound of the retransmission timeout.
-    rto_min: Span,
-    /// RTO.Max: upper bound of the retransmission timeout.
-    rto_max: Span,
-    /// Max.Burst: number of packets that one event may add to the flight size of a path.
-    max_burst: u32,
-    /// When Max.Burst applies, and its reference point: "ack-clocked" (default), "flight-size",
-    /// "after-retransmission" or "packet-count".
-    burst_rule: Choice<BurstRule>,
-    /// Whether new data waits while any chunk is to be retransmitted. If false, new data is sent
-    /// even while the window of another path holds back a retransmission.
-    new_data_waits: bool,
-    /// Interpretation of the RFC that the sender follows: "rfc9260" or "ns2".
-    procedures: Choice<Procedures>,
-    /// Whether data waits for the confirmation of paths: "alongside-data" (default), "before-data"
-    /// or "off".
-    path_confirmation: Choice<PathConfirmation>,
-    /// Valid.Cookie.Life: how long a state cookie is accepted.
-    cookie_life: Span,
-    /// Association.Max.Retrans: consecutive errors that end the association.
-    association_max_retrans: u32,
-    /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this.
-    path_max_retrans: u32,
-    /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its error count
-    /// exceeds this.
-    potentially_failed_max_retrans: u32,
-    /// Congestion window, in PMDCS, of a potentially failed path after its probe was acknowledged
-    /// (CMT-PF).
-    potentially_failed_cwnd: u32,
-    /// Change Primary Threshold (CPT): a failover is permanent once the primary's error count
-    /// exceeds this; "off" means never.
-    change_primary_threshold: Threshold,
-    /// Max.Init.Retransmits: attempts of INIT and COOKIE ECHO after the first.
-    max_init_retransmits: u32,
-    /// HB.interval: added to the RTO between heartbeats on an idle path, or "off".
-    heartbeat_interval: Switch<Span>,
-    /// HB.Max.Burst: HEARTBEATs to unconfirmed paths that may be unacknowledged within one RTO.
-    hb_max_burst: u32,
-    /// SACK.Delay: longest delay of an acknowledgement.
-    sack_delay: Span,
-    /// Number of packets with DATA after which a SACK is sent at the latest.
-    sack_every: u32,
-    /// Whether the first DATA chunk of an association is acknowledged at once.
-    first_sack_at_once: bool,
-    /// Whether T3-rtx spares chunks sent within the last smoothed round-trip time (Iyengar 2004,
-    /// IV.B).
-    srtt_heuristic: bool,
-    /// Seed of ns-2's generator, which then breaks ties between paths; "off" uses the run's seed.
-    tie_seed: Threshold,
-    /// Number of missing reports that make a chunk lost.
-    fast_retransmit_reports: u32,
-    /// Whether messages may be abandoned, if both sides enable this (RFC 3758).
-    partial_reliability: bool,
-    /// Whether messages of several streams are interleaved, if both sides enable this (RFC 8260).
-    interleaving: bool,
-    /// Offer NR-SACKs: if both sides offer them, the receiver reports the data that it will not
-    /// renege on.
-    nr_sack: bool,
-    /// Which buffers are split between the paths in CMT: "off" (default), "send", "receive" or
-    /// "both".
-    buffer_splitting: Choice<BufferSplitting>,
-    /// Receive buffer, announced as a_rwnd.
-    receive_buffer: Size,
-    /// Send buffer: messages not yet sent or not yet acknowledged.
-    send_buffer: Size,
-    /// Largest message accepted for sending.
-    max_message_size: Size,
-    /// Requested number of outgoing streams.
-    outbound_streams: u16,
-    /// Allowed number of incoming streams.
-    inbound_streams: u16,
-    /// Initial slow start threshold; "off" uses the peer's a_rwnd.
-    initial_ssthresh: Switch<Size>,
-    /// Initial congestion window, in PMDCS; 0 uses the formula of RFC 9260.
-    initial_cwnd: u32,
-    /// Lower bound, in PMDCS, of ssthresh after a loss and of cwnd after idleness.
-    cwnd_floor: u32,
-    /// Largest IP packet of a path, headers included.
-    path_mtu: Size,
-    /// Maximum number of paths of an association.
-    max_paths: u8,
-    /// Offer authenticated chunks (RFC 4895).
-    authentication: bool,
-    /// Chunk types that are accepted only if they are authenticated, separated by commas, or
-    /// "none".
-    authenticated_chunks: Choice<ChunkTypes>,
-    /// Offer dynamic addresses; needs `authentication` (RFC 5061).
-    dynamic_addresses: bool,
-    /// Also change addresses without authentication, if the peer has none.
-    unauthenticated_addresses: bool,
-    /// Adaptation Layer Indication announced in the handshake: a number, or "off" (RFC 5061 4.2.6).
-    adaptation_layer: Threshold,
-    /// Offer stream reconfiguration (RFC 6525).
-    stream_reconfiguration: bool,
-    /// Search for the largest packet of each path, up to `path_mtu` (RFC 8899).
-    path_mtu_discovery: bool,
-    /// Offer explicit congestion notification (RFC 4960 Appendix A).
-    ecn: bool,
-    /// Pair every local with every remote address.
-    full_mesh: bool,
+/// Reads the value of a parameter.
+struct Given<'a> {
+    parameter: &'static Parameter,
+    overrides: &'a mut Overrides,
 }
 
-macro_rules! policies {
-    ($( $(#[$doc:meta])* $name:ident, )*) => {
-        /// `[policy]`: the policy for each decision, by name.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct Policy {
-            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
-               pub $name: Option<String>, )*
-            /// Overrides for the side that opens the association.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub sender: Option<PolicyNames>,
-            /// Overrides for the side that accepts the association.
-            #[serde(skip_serializing_if = "Option::is_none")]
-            pub receiver: Option<PolicyNames>,
-        }
-
-        /// Policies of one side; those that are not set come from `[policy]`.
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct PolicyNames {
-            $( $(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")]
-               pub $name: Option<String>, )*
-        }
-
-        impl Policy {
-            fn common(&self) -> PolicyNames {
-                PolicyNames { $( $name: self.$name.clone(), )* }
-            }
-        }
-
-        impl PolicyNames {
-            fn has(name: &str) -> bool {
-                [$( stringify!($name) ),*].contains(&name)
-            }
-
-            fn gives(&self, name: &str) -> bool {
-                false $( || (name == stringify!($name) && self.$name.is_some()) )*
-            }
-
-            fn apply(&self, mut builder: ConfigBuilder, at: &Key) -> Result<ConfigBuilder, Problem> {
-                $( if let Some(name) = &self.$name {
-                    let answers = policy::$name::ANSWERS;
-                    let answer = policy::find(answers, name).ok_or_else(|| {
-                        let known = answers.iter().map(|answer| answer.name);
-                        Problem::unknown(at.field(stringify!($name)), "policy", name, known)
-                    })?;
-                    builder = builder.$name(answer);
-                } )*
-                Ok(builder)
-            }
-
-            /// The name of every policy of a configuration.
-            fn of(config: &Config) -> Self {
-                Self { $( $name: Some(config.$name().name.to_owned()), )* }
-            }
-        }
-    };
+impl Given<'_> {
+    fn set<E: Error>(self, text: &str) -> Result<(), E> {
+        self.overrides.set(self.parameter, text).map_err(|error| E::custom(problem(&error)))
+    }
 }
 
-policies! {
-    /// Which path a retransmission is sent on.
-    retransmission,
-    /// When a chunk counts as lost.
-    loss,
-    /// How a congestion window grows and shrinks.
-    congestion,
-    /// When an acknowledgement may increase a congestion window.
-    cwnd_update,
-    /// Which path new data is sent on.
-    scheduler,
-    /// When a path is considered failed, and when it is used again.
-    failover,
-    /// When and on which path an acknowledgement is sent.
-    ack,
-    /// Which acknowledgements count as samples of the round-trip time.
-    rtt_sampling,
-    /// Which stream's message is sent next.
-    stream_scheduler,
-    /// When a path is probed.
-    probing,
+impl<'de> DeserializeSeed<'de> for Given<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Visitor<'_> for Given<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.parameter.notation())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        match self.parameter.kind {
+            Kind::Flag | Kind::Count(_) if !(self.parameter.optional && text == "off") => {
+                Err(E::invalid_type(Unexpected::Str(text), &self))
+            }
+            _ => self.set(text),
+        }
+    }
+
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<(), E> {
+        match self.parameter.kind {
+            Kind::Flag => self.set(&flag.to_string()),
+            _ => Err(E::invalid_type(Unexpected::Bool(flag), &self)),
+        }
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        match self.parameter.kind {
+            Kind::Count(_) | Kind::Bytes(_) => self.set(&number.to_string()),
+            _ => Err(E::invalid_type(Unexpected::Signed(number), &self)),
+        }
+    }
 }
 
 /// A side of an association.
@@ -472,18 +293,32 @@ impl Side {
 }
 
 /// All parameters and policies of one side: those of the scenario and, where it sets none, those of
-/// its profile.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// its profile. It serializes as `transport` and `policy` of a scenario.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Effective {
-    /// Every parameter.
-    pub transport: TransportParameters,
-    /// Every policy.
-    pub policy: PolicyNames,
+    /// The configuration.
+    pub config: Config,
 }
 
-impl Effective {
-    pub(super) fn new(config: &Config) -> Self {
-        Self { transport: TransportParameters::of(config), policy: PolicyNames::of(config) }
+impl Serialize for Effective {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut both = serializer.serialize_struct("Effective", 2)?;
+        both.serialize_field("transport", &WrittenConfig(Table::Transport, &self.config))?;
+        both.serialize_field("policy", &WrittenConfig(Table::Policy, &self.config))?;
+        both.end()
+    }
+}
+
+/// The parameters of one table, to serialize.
+struct WrittenConfig<'a>(Table, &'a Config);
+
+impl Serialize for WrittenConfig<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            self.0
+                .parameters()
+                .map(|parameter| (parameter.name, Written(parameter, parameter.value(self.1)))),
+        )
     }
 }
 
@@ -497,48 +332,62 @@ pub(crate) struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    fn side(&self, side: Side) -> (&Option<TransportParameters>, &Option<PolicyNames>) {
-        match side {
+    /// The overrides for one side, later ones first, with the table and whether they are of this
+    /// side alone.
+    fn overrides(&self, side: Side) -> impl Iterator<Item = (Table, bool, &Overrides)> {
+        let (parameters, policies) = match side {
             Side::Sender => (&self.transport.sender, &self.policy.sender),
             Side::Receiver => (&self.transport.receiver, &self.policy.receiver),
-        }
+        };
+        let own = [(Table::Transport, parameters), (Table::Policy, policies)]
+            .into_iter()
+            .filter_map(|(table, overrides)| Some((table, true, overrides.as_ref()?)));
+        let both = [
+            (Table::Transport, false, &self.transport.both),
+            (Table::Policy, false, &self.policy.both),
+        ];
+        own.chain(both)
     }
 
-    fn apply(&self, side: Side, mut builder: ConfigBuilder) -> Result<ConfigBuilder, Problem> {
-        let (transport_at, policy_at) = (self.at.field("transport"), self.at.field("policy"));
-        builder = self.policy.common().apply(builder, &policy_at)?;
-        builder = self.transport.common().apply(builder, &transport_at)?;
-        let (parameters, policies) = self.side(side);
-        if let Some(policies) = policies {
-            builder = policies.apply(builder, &policy_at.field(side.name()))?;
-        }
-        if let Some(parameters) = parameters {
-            builder = parameters.apply(builder, &transport_at.field(side.name()))?;
-        }
-        Ok(builder)
+    fn apply(&self, side: Side, builder: ConfigBuilder) -> ConfigBuilder {
+        let given: Vec<&Overrides> = self.overrides(side).map(|(.., given)| given).collect();
+        given.into_iter().rev().fold(builder, ConfigBuilder::overrides)
     }
 
-    fn says_something(&self) -> bool {
+    fn key(&self, table: Table, own: bool, side: Side, name: &str) -> Key {
+        let key = self.at.field(table.name());
+        let key = if own { key.field(side.name()) } else { key };
+        key.field(name)
+    }
+
+    /// The key of a parameter, if this layer sets it.
+    fn key_of(&self, parameter: &Parameter, side: Side) -> Option<Key> {
+        let (table, own, _) =
+            self.overrides(side).find(|(.., given)| given.get(parameter).is_some())?;
+        Some(self.key(table, own, side, parameter.name))
+    }
+
+    /// The problem with a parameter in the other parameters' table, which a file cannot have.
+    fn misplaced(&self, side: Side) -> Option<Problem> {
+        self.overrides(side).find_map(|(table, own, given)| {
+            let parameter = PARAMETERS
+                .iter()
+                .find(|one| Table::of(one) != table && given.get(one).is_some())?;
+            let text = format!("belongs to [{}]", Table::of(parameter).name());
+            Some(Problem::new(self.key(table, own, side, parameter.name), text))
+        })
+    }
+
+    fn sets_any(&self) -> bool {
         *self.transport != Transport::default() || *self.policy != Policy::default()
-    }
-
-    /// The key of a parameter or policy, if this layer sets it.
-    fn key_of(&self, name: &str, side: Side) -> Option<Key> {
-        let (parameters, policies) = self.side(side);
-        let own = parameters.as_ref().is_some_and(|p| p.gives(name))
-            || policies.as_ref().is_some_and(|p| p.gives(name));
-        let common = self.transport.common().gives(name) || self.policy.common().gives(name);
-        let table = if PolicyNames::has(name) { "policy" } else { "transport" };
-        match (own, common) {
-            (true, _) => Some(self.at.field(table).field(side.name()).field(name)),
-            (false, true) => Some(self.at.field(table).field(name)),
-            (false, false) => None,
-        }
     }
 }
 
 /// The configuration of one side; each layer overrides those before it.
 pub(crate) fn config(layers: &[Layer<'_>], side: Side) -> Result<Config, Problem> {
+    if let Some(problem) = layers.iter().find_map(|layer| layer.misplaced(side)) {
+        return Err(problem);
+    }
     let given =
         layers.iter().rev().find_map(|layer| Some((layer, layer.transport.profile.as_deref()?)));
     let profile = given.map_or("rfc9260", |(_, name)| name);
@@ -547,21 +396,27 @@ pub(crate) fn config(layers: &[Layer<'_>], side: Side) -> Result<Config, Problem
         let known = PROFILES.iter().map(|known| known.name);
         Problem::unknown(at.field("transport").field("profile"), "profile", profile, known)
     })?;
-    let mut builder = config.to_builder();
-    for layer in layers {
-        builder = layer.apply(side, builder)?;
-    }
+    let builder =
+        layers.iter().fold(config.to_builder(), |builder, layer| layer.apply(side, builder));
     builder.build().map_err(|error| {
-        let known = layers.iter().rev().find_map(|layer| layer.key_of(error.parameter, side));
-        let table = if PolicyNames::has(error.parameter) { "policy" } else { "transport" };
+        let parameter = Parameter::find(error.parameter);
+        let known =
+            parameter.and_then(|one| layers.iter().rev().find_map(|layer| layer.key_of(one, side)));
         // An error in a parameter that no layer sets comes from the last layer that sets any.
         let key = known.unwrap_or_else(|| {
-            let last = layers.iter().rev().find(|layer| layer.says_something());
+            let last = layers.iter().rev().find(|layer| layer.sets_any());
             let at = last.map_or_else(Key::root, |layer| layer.at.clone());
-            at.field(table).field(error.parameter)
+            let table = parameter.map_or(Table::Transport, Table::of);
+            at.field(table.name()).field(error.parameter)
         });
-        Problem::new(key, format!("found {}; allowed: {}", error.value, error.allowed))
+        Problem::new(key, problem(&error))
     })
+}
+
+/// The text of an error after its key.
+fn problem(error: &ConfigError) -> String {
+    let guess = error.suggestion.map(|name| format!("did you mean \"{name}\"? "));
+    format!("found {}; {}allowed: {}", error.value, guess.unwrap_or_default(), error.allowed)
 }
 
 /// Encapsulation of the packets of an association with these layers.

@@ -3,7 +3,6 @@
 //! Each type parses with [`FromStr`](std::str::FromStr) and prints with
 //! [`Display`](std::fmt::Display) to a text that parses to the same value.
 
-mod decimal;
 mod probability;
 mod quantity;
 mod queue_limit;
@@ -31,7 +30,7 @@ pub struct UnitError {
 
 /// Serializes as text and deserializes with `FromStr`.
 macro_rules! serde_as_text {
-    ($name:ident, $what:literal) => {
+    ($name:ident, $what:expr) => {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)

@@ -4,11 +4,20 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{UnitError, decimal, serde_as_text};
+use polypath_proto::quantity::{SIZE, TIME, Units};
+
+use super::{UnitError, serde_as_text};
+
+/// The units of rates, in bits per second.
+const RATE: Units = Units {
+    what: "a rate",
+    notation: "a number and bit/s, kbit/s, Mbit/s or Gbit/s, such as \"10 Mbit/s\"",
+    read: &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)],
+    written: &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)],
+};
 
 macro_rules! quantity {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $allowed:literal,
-     read $read:expr, write $write:expr) => {
+    ($(#[$doc:meta])* $name:ident, $units:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
         pub struct $name(pub u64);
@@ -16,68 +25,37 @@ macro_rules! quantity {
         impl FromStr for $name {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<Self, UnitError> {
-                let (number, unit) = decimal::split(text);
-                let units: &[(&str, u64)] = &$read;
-                units
-                    .iter()
-                    .find(|(name, _)| *name == unit)
-                    .and_then(|&(_, scale)| decimal::scaled(number, scale))
-                    .map(Self)
-                    .ok_or_else(|| UnitError {
-                        text: text.to_owned(),
-                        what: $what,
-                        allowed: $allowed,
-                    })
+                $units.read(text).map(Self).ok_or_else(|| UnitError {
+                    text: text.to_owned(),
+                    what: $units.what,
+                    allowed: $units.notation,
+                })
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                decimal::write(f, self.0, &$write)
+                f.write_str(&$units.write(self.0))
             }
         }
 
-        serde_as_text!($name, $allowed);
+        serde_as_text!($name, $units.notation);
     };
 }
 
 quantity!(
     /// A rate in bits per second: "10 Mbit/s".
-    Rate, "a rate", "a number and bit/s, kbit/s, Mbit/s or Gbit/s, such as \"10 Mbit/s\"",
-    read [
-        ("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000),
-    ],
-    write [
-        ("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1),
-    ]
+    Rate, RATE
 );
 
 quantity!(
     /// A number of bytes: "64 KiB" is 65,536, "80 MB" is 80,000,000.
-    Size, "a size",
-    "a number and B, kB, MB, GB (powers of 1000), KiB, MiB or GiB (powers of 1024), \
-     such as \"64 KiB\"",
-    read [
-        ("B", 1), ("kB", 1_000), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000),
-        ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30),
-    ],
-    write [
-        ("GiB", 1 << 30), ("MiB", 1 << 20), ("GB", 1_000_000_000), ("MB", 1_000_000),
-        ("KiB", 1 << 10), ("kB", 1_000), ("B", 1),
-    ]
+    Size, SIZE
 );
 
 quantity!(
     /// A span of time in nanoseconds: "45 ms".
-    Span, "a span of time", "a number and ns, us, ms, s, min or h, such as \"45 ms\"",
-    read [
-        ("ns", 1), ("us", 1_000), ("\u{b5}s", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000),
-        ("min", 60_000_000_000), ("h", 3_600_000_000_000),
-    ],
-    write [
-        ("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000),
-        ("ms", 1_000_000), ("us", 1_000), ("ns", 1),
-    ]
+    Span, TIME
 );
 
 impl Rate {

@@ -70,7 +70,7 @@ fn a_laptop_that_changes_its_network_goes_on() {
 #[test]
 fn without_dynamic_addresses_the_transfer_ends() {
     let mut scenario = laptop();
-    scenario.transport.dynamic_addresses = None;
+    scenario.transport.both.dynamic_addresses = None;
     let (association, trace) = run(&scenario);
     assert!(!association.complete);
     assert_eq!(association.sender.close.as_deref(), Some("peer-unreachable"));
@@ -133,8 +133,8 @@ fn both_hosts_move_from_one_path_to_another() {
             .address(AddressEvent::comes(format!("{second}.1"), Span::secs(2)))
             .address(AddressEvent::goes(format!("{second}.0"), Span::secs(4)))
             .address(AddressEvent::goes(format!("{first}.0"), Span::millis(4_010)));
-        scenario.transport.dynamic_addresses = Some(true);
-        scenario.transport.unauthenticated_addresses = Some(true);
+        scenario.transport.both.dynamic_addresses = Some(true);
+        scenario.transport.both.unauthenticated_addresses = Some(true);
         let (association, _) = run(&scenario);
         assert!(gap(&association).length < 2.0, "{first}: {:?}", gap(&association));
         assert!(bytes(&association, "10.1.0.1") > 3_000_000);

@@ -1,10 +1,12 @@
 //! Several associations in one network: each with its own paths, settings and share of the data.
 
+use std::time::Duration;
+
+use polypath_proto::policy::scheduler;
 use polypath_sim::link::LossModel;
 use polypath_sim::outcome::{AssociationOutcome, Outcome};
 use polypath_sim::scenario::{
-    AssociationSpec, CheckEvery, Fault, LinkSpec, PathRef, PathSpec, Policy, TopologyName,
-    Transport, Workload,
+    AssociationSpec, CheckEvery, Fault, LinkSpec, PathRef, PathSpec, TopologyName, Workload,
 };
 use polypath_sim::units::{Probability, QueueLimit, Rate, Size, Span};
 use polypath_sim::{RunOptions, Scenario};
@@ -41,11 +43,11 @@ fn rate(association: &AssociationOutcome) -> f64 {
 fn each_association_keeps_to_its_paths_and_settings() {
     let mut scenario = Scenario::new("own paths").path(path("a", 0)).path(path("b", 0));
     let mut reno = over(&["a"], Workload::bulk(Size(2_000_000)));
-    reno.transport.receive_buffer = Some(Size(8_000));
+    reno.transport.both.receive_buffer = Some(8_000);
     let mut both = over(&["b", "a"], Workload::bulk(Size(1_000_000)));
     both.name = Some("both".to_owned());
     both.workload.start = Some(Span::secs(1));
-    both.transport = Transport { rto_initial: Some(Span::secs(2)), ..Transport::default() };
+    both.transport.both.rto_initial = Some(Duration::from_secs(2));
     scenario = scenario.association(reno).association(both);
     let outcome = run(&scenario);
     let [first, both] = &outcome.associations[..] else { panic!("two associations") };
@@ -67,8 +69,8 @@ fn a_setting_of_one_association_leaves_the_others_alone() {
     let first = over(&["a"], Workload::bulk(Size(500_000)));
     let second = over(&["b"], Workload::bulk(Size(500_000)));
     let mut other = second.clone();
-    other.policy = Policy { scheduler: Some("concurrent".to_owned()), ..Policy::default() };
-    other.transport.initial_cwnd = Some(1);
+    other.policy.both.scheduler = Some(&scheduler::CONCURRENT);
+    other.transport.both.initial_cwnd = Some(1);
     let plain = run(&base.clone().association(first.clone()).association(second));
     let changed = run(&base.association(first).association(other));
     assert_eq!(plain.associations[0].forward, changed.associations[0].forward);
@@ -108,7 +110,7 @@ fn a_striped_file_arrives_once_over_all_paths() {
 fn striping_takes_what_both_paths_have() {
     let slow = PathSpec::new(Rate::mbit(2), Span::millis(100)).named("slow");
     let mut scenario = Scenario::new("ideal").path(path("fast", 0)).path(slow);
-    scenario.transport.receive_buffer = Some(Size(1 << 20));
+    scenario.transport.both.receive_buffer = Some(1 << 20);
     let outcome = run(&scenario.workload(striped(20_000_000)));
     let goodput = outcome.stripes[0].forward.goodput * 8.0 / 1e6;
     // 12 Mbit/s less headers of 48 bytes in 1500, and slow start.

@@ -2,8 +2,8 @@
 
 use polypath_sim::outcome::{End, Outcome};
 use polypath_sim::scenario::{
-    CheckEvery, CrossTraffic, Fault, LinkSpec, LoadSpec, PathSpec, Switch, TrafficKind,
-    TrafficSpec, Workload,
+    CheckEvery, CrossTraffic, Fault, LinkSpec, LoadSpec, PathSpec, TrafficKind, TrafficSpec,
+    Workload,
 };
 use polypath_sim::units::{Load, Probability, QueueLimit, Rate, Size, Span};
 use polypath_sim::{RunOptions, Scenario};
@@ -84,7 +84,7 @@ fn broken_under_load() -> Scenario {
         .path(path("alternate", load(0.5)))
         .workload(Workload::bulk(Size(2_000_000)))
         .fault(Fault::down(0, Span::secs(4)).lasting(Span::secs(20)));
-    scenario.transport.path_max_retrans = Some(1);
+    scenario.transport.both.path_max_retrans = Some(1);
     scenario
 }
 
@@ -196,8 +196,8 @@ fn traffic_alone_does_not_keep_a_run_going() {
         .path(path("core", load(0.4)))
         .workload(Workload::bulk(Size(1_000_000)))
         .fault(Fault::down(0, Span::secs(1)));
-    scenario.transport.heartbeat_interval = Some(Switch::Off);
-    scenario.transport.association_max_retrans = Some(1);
+    scenario.transport.both.heartbeat_interval = Some(None);
+    scenario.transport.both.association_max_retrans = Some(1);
     let outcome = run(&scenario);
     assert_eq!(outcome.end, End::Idle, "{outcome:#?}");
     assert_eq!(outcome.associations[0].sender.close.as_deref(), Some("peer-unreachable"));

@@ -2,10 +2,10 @@
 //! (retransmission policies), in order rather than in numbers.
 
 use polypath_proto::Config;
-use polypath_proto::policy::{loss, probing, retransmission, rtt_sampling};
+use polypath_proto::policy::{find, loss, probing, retransmission, rtt_sampling};
 use polypath_sim::link::LossModel;
 use polypath_sim::outcome::Outcome;
-use polypath_sim::scenario::{CheckEvery, Policy, Series, SizeRange};
+use polypath_sim::scenario::{CheckEvery, Series, SizeRange};
 use polypath_sim::units::{Probability, Size};
 use polypath_sim::{RunOptions, Scenario};
 
@@ -18,14 +18,11 @@ fn scenario(primary: u8, alternate: u8, names: [&str; 4]) -> Scenario {
     for (path, percent) in scenario.paths.iter_mut().zip([primary, alternate]) {
         path.loss = Some(LossModel::bernoulli(Probability::percent(percent)));
     }
-    let name = |n: usize| Some(names[n].to_owned());
-    scenario.policy = Policy {
-        retransmission: name(0),
-        loss: name(1),
-        rtt_sampling: name(2),
-        probing: name(3),
-        ..Policy::default()
-    };
+    let both = &mut scenario.policy.both;
+    both.retransmission = find(retransmission::ANSWERS, names[0]);
+    both.loss = find(loss::ANSWERS, names[1]);
+    both.rtt_sampling = find(rtt_sampling::ANSWERS, names[2]);
+    both.probing = find(probing::ANSWERS, names[3]);
     let size = Size(if names[2] == "timestamps" { 1440 } else { 1452 });
     let workload = scenario.workload.as_mut().unwrap();
     workload.message_size = Some(SizeRange { min: size, max: size });

@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use polypath_proto::policy::rtt_sampling;
 use polypath_sim::link::{LossModel, LossScript, PacketKind, Reordering};
 use polypath_sim::outcome::{End, Outcome};
 use polypath_sim::scenario::{
@@ -128,7 +129,7 @@ fn a_slow_reader_sets_the_pace() {
         .path(PathSpec::new(Rate::mbit(10), Span::millis(10)).queue(QueueLimit::Unlimited))
         .workload(Workload { read_rate: Some(Rate(800_000)), ..Workload::bulk(Size(500_000)) });
     scenario.run.check_every = CheckEvery::Events(1);
-    scenario.transport.receive_buffer = Some(Size(20_000));
+    scenario.transport.both.receive_buffer = Some(20_000);
     let outcome = run(&scenario);
     assert!(outcome.associations[0].complete, "{outcome:#?}");
     let time = outcome.associations[0].forward.time_from_start.unwrap();
@@ -167,10 +168,10 @@ fn messages_by_the_clock_and_replies_to_requests() {
 #[test]
 fn policies_see_the_same_weather() {
     // With another receive window, the same packets are lost, by their numbers.
-    let lost = |buffer: u64| {
+    let lost = |buffer: u32| {
         let mut scenario = file("caro2006-two-paths");
         scenario.workload = Some(Workload::bulk(Size(200_000)));
-        scenario.transport.receive_buffer = Some(Size(buffer));
+        scenario.transport.both.receive_buffer = Some(buffer);
         let mut capture = Vec::new();
         scenario.run_captured(&RunOptions::default(), &mut capture).unwrap();
         dropped(&capture, 1, 100)
@@ -236,7 +237,7 @@ fn tshark_finds_nothing_wrong() {
     udp.transport.encapsulation = Some(EncapsulationSpec::Udp);
     // tshark skips TIMESTAMP chunks, as RFC 9260 3.2 requires for their type.
     let mut timestamps = rough();
-    timestamps.policy.rtt_sampling = Some("timestamps".to_owned());
+    timestamps.policy.both.rtt_sampling = Some(&rtt_sampling::TIMESTAMPS);
     for (n, scenario) in [rough(), v6, udp, timestamps].iter().enumerate() {
         let path = std::env::temp_dir().join(format!("polypath-{}-{n}.pcapng", std::process::id()));
         let mut capture = Vec::new();

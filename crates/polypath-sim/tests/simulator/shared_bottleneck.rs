@@ -2,8 +2,9 @@
 //! each (natarajan2009, future work), and the effect of coupled congestion control on it (RFC 6356;
 //! CMT/RPv2).
 
+use polypath_proto::policy::{congestion, find};
 use polypath_sim::scenario::{
-    AssociationSpec, CrossTraffic, PathRef, PathSpec, Run, Switch, TopologyName, Workload,
+    AssociationSpec, CrossTraffic, PathRef, PathSpec, Run, TopologyName, Workload,
 };
 use polypath_sim::units::{Load, Rate, Size, Span};
 use polypath_sim::{RunOptions, Scenario};
@@ -13,18 +14,19 @@ const SEEDS: u64 = 8;
 const T: f64 = 1.895;
 
 /// A flow over these paths with `profile`, for as long as the run lasts.
-fn flow(paths: &[&str], profile: &str, congestion: Option<&str>) -> AssociationSpec {
+fn flow(paths: &[&str], profile: &str, controller: Option<&str>) -> AssociationSpec {
     let workload = Workload::bulk(Size(1_000_000_000));
     let mut spec = AssociationSpec::new("sender", "receiver", workload);
     spec.paths = Some(paths.iter().map(|name| PathRef::Name((*name).to_owned())).collect());
     spec.transport.profile = Some(profile.to_owned());
-    spec.policy.congestion = congestion.map(str::to_owned);
+    spec.policy.both.congestion =
+        controller.map(|name| find(congestion::ANSWERS, name).expect("a policy"));
     spec
 }
 
 fn patient(mut scenario: Scenario, limit: Span) -> Scenario {
-    scenario.transport.receive_buffer = Some(Size(1_000_000));
-    scenario.transport.send_buffer = Some(Size(4_000_000));
+    scenario.transport.both.receive_buffer = Some(1_000_000);
+    scenario.transport.both.send_buffer = Some(4_000_000);
     scenario.run = Run { limit, check_content: false, ..Run::default() };
     scenario
 }
@@ -94,7 +96,7 @@ fn coupled_paths_of_their_own_are_both_used() {
     {
         let scenario = Scenario::new("disjoint").path(path("a")).path(path("b"));
         let mut scenario = scenario.association(flow(&["a", "b"], "cmt", congestion));
-        scenario.transport.heartbeat_interval = Some(Switch::Off);
+        scenario.transport.both.heartbeat_interval = Some(None);
         let goodput = goodput(&patient(scenario, Span::secs(60)), 2);
         assert!(goodput.iter().all(|g| g[0] > least), "{congestion:?}: {goodput:?} of 20 Mbit/s");
     }

@@ -2,7 +2,7 @@
 
 /// The known name nearest to `name`, if it is near enough to be a spelling mistake: at most a third
 /// of its letters differ.
-pub(super) fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let (distance, best) = known
         .iter()
         .map(|candidate| (distance(&fold(name), &fold(candidate)), *candidate))
