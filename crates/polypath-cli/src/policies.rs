@@ -1,67 +1,61 @@
 //! `polypath policies` and `polypath profiles`: lists of the protocol's policies, profiles and
 //! constants.
 
-use polypath::proto::PROFILES;
+use polypath::Config;
+use polypath::proto::{Kind, PARAMETERS, PROFILES, Parameter};
 use serde_json::{Map, Value, json};
 
-use crate::tuning;
-
-/// The extension points and their policies.
+/// The decisions and their policies.
 pub(crate) fn policies(as_json: bool) -> String {
-    let standard = tuning::answers(&polypath::Config::rfc9260());
-    let seams = tuning::seams().into_iter().zip(standard);
+    let decisions = PARAMETERS.iter().filter_map(|parameter| match parameter.kind {
+        Kind::Policy(policies) => Some((parameter, policies())),
+        _ => None,
+    });
     if as_json {
-        let seams: Vec<Value> = seams
-            .map(|((seam, question, answers), standard)| {
-                let answers: Vec<Value> = answers
+        let decisions: Vec<Value> = decisions
+            .map(|(parameter, policies)| {
+                let answers: Vec<Value> = policies
                     .into_iter()
                     .map(|(name, summary)| json!({ "name": name, "summary": summary }))
                     .collect();
                 json!({
-                    "seam": seam,
-                    "question": question,
-                    "default": standard,
+                    "seam": parameter.name,
+                    "summary": parameter.summary(),
+                    "default": parameter.default(),
                     "answers": answers,
                 })
             })
             .collect();
-        return format!("{}\n", Value::from(seams));
+        return format!("{}\n", Value::from(decisions));
     }
     let mut text = String::new();
-    for ((seam, question, answers), standard) in seams {
-        text += &format!("{seam}: {question}\n");
-        let width = answers.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, summary) in answers {
-            let mark = if name == standard { '*' } else { ' ' };
+    for (parameter, policies) in decisions {
+        text += &format!("{}: {}\n", parameter.name, parameter.summary());
+        let width = policies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, summary) in policies {
+            let mark = if name == parameter.default() { '*' } else { ' ' };
             text += &format!("  {mark} {name:width$}  {summary}\n");
         }
         text.push('\n');
     }
-    text + "* the answer of the profile rfc9260. Choose others with --policy SEAM=NAME.\n"
+    text + "* the policy of the profile rfc9260. Choose others with --policy SEAM=NAME.\n"
 }
 
-/// The profiles with their constants and policies.
+/// The profiles: all parameters of rfc9260, and those in which the others differ from it.
 pub(crate) fn profiles(as_json: bool) -> String {
-    let seams: Vec<&str> = tuning::seams().iter().map(|(seam, ..)| *seam).collect();
     if as_json {
         let profiles: Vec<Value> = PROFILES
             .iter()
             .map(|profile| {
                 let config = (profile.make)();
-                let constants: Map<String, Value> = tuning::constants(&config)
-                    .into_iter()
-                    .map(|(key, value, _)| (key.to_owned(), value.into()))
-                    .collect();
-                let policies: Map<String, Value> = seams
-                    .iter()
-                    .zip(tuning::answers(&config))
-                    .map(|(seam, answer)| ((*seam).to_owned(), answer.into()))
-                    .collect();
+                let (policies, constants): (Vec<&Parameter>, Vec<&Parameter>) =
+                    PARAMETERS.iter().partition(|parameter| parameter.is_policy());
                 json!({
                     "profile": profile.name,
                     "summary": profile.summary,
-                    "constants": constants,
-                    "policies": policies,
+                    "constants": values(&config, constants),
+                    "policies": values(&config, policies),
+                    "changes": values(&config, changes(&config)),
                 })
             })
             .collect();
@@ -71,13 +65,43 @@ pub(crate) fn profiles(as_json: bool) -> String {
     for profile in PROFILES {
         let config = (profile.make)();
         text += &format!("{}: {}\n", profile.name, profile.summary);
-        for (key, value, summary) in tuning::constants(&config) {
-            text += &format!("    {:32} {summary}\n", format!("{key}={value}"));
+        if config == Config::rfc9260() {
+            for parameter in PARAMETERS {
+                let setting = format!("{} = {}", parameter.name, parameter.default());
+                text += &format!("    {setting:38} {}\n", parameter.summary());
+            }
         }
-        for (seam, answer) in seams.iter().zip(tuning::answers(&config)) {
-            text += &format!("    {seam}={answer}\n");
+        for parameter in changes(&config) {
+            text += &format!("    {} = {}\n", parameter.name, parameter.get(&config));
         }
         text.push('\n');
     }
     text + "Choose one with --profile NAME; change it with --config KEY=VALUE, --policy SEAM=NAME.\n"
+}
+
+/// The parameters that have another value than in the profile rfc9260.
+fn changes(config: &Config) -> Vec<&'static Parameter> {
+    let standard = Config::rfc9260();
+    PARAMETERS.iter().filter(|one| one.value(config) != one.value(&standard)).collect()
+}
+
+fn values(config: &Config, parameters: Vec<&Parameter>) -> Map<String, Value> {
+    parameters.into_iter().map(|one| (one.name.to_owned(), one.get(config).into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_listed_with_its_changes() {
+        let text = profiles(false);
+        let cmt_pf = text.split("\n\n").find(|part| part.starts_with("cmt-pf: ")).unwrap();
+        let (_, changed) = cmt_pf.split_once('\n').unwrap();
+        let expected = "    srtt_heuristic = true\n    retransmission = cwnd\n    \
+            loss = split-multiple-fast-retransmit\n    cwnd_update = cuc-v2\n    \
+            scheduler = delay-aware\n    failover = cmt-potentially-failed\n    ack = delayed-cmt";
+        assert_eq!(changed, expected);
+        assert!(text.contains("\n    rto_min = 1 s  "), "{text}");
+    }
 }

@@ -76,13 +76,16 @@ fn wrong_scenarios_are_one_line() {
 #[test]
 fn policies_and_profiles_are_listed() {
     let text = polypath(&["policies"]).wait().succeeds().out.clone();
-    assert!(text.contains("retransmission: where does a retransmission go?"), "{text}");
+    assert!(text.contains("retransmission: Which path a retransmission is sent on."), "{text}");
     assert!(text.contains("* hybrid"), "{text}");
     let policies = polypath(&["policies", "--json"]).wait().json();
     let seams: Vec<&Value> = policies.as_array().unwrap().iter().map(|s| &s["seam"]).collect();
     assert!(seams.len() >= 9 && seams.contains(&&Value::from("probing")), "{seams:?}");
     let text = polypath(&["profiles"]).wait().succeeds().out.clone();
-    assert!(text.contains("rto_min=1s"), "{text}");
+    assert!(text.contains("rto_min = 1 s"), "{text}");
     let profiles = polypath(&["profiles", "--json"]).wait().json();
     assert_eq!(profiles[0]["constants"]["path_max_retrans"], "5");
+    assert_eq!(profiles[4]["profile"], "ns2-2.35");
+    assert_eq!(profiles[4]["changes"]["rto_initial"], "3 s");
+    assert_eq!(profiles[4]["changes"].get("rto_min"), None);
 }
