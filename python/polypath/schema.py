@@ -6,6 +6,9 @@ files, the command line and Python. Quantities are strings with units.
 
 from typing import Literal, TypeAlias, TypedDict
 
+from polypath.parameters import Parameters as Parameters
+from polypath.parameters import PolicyNames as PolicyNames
+
 #: Networks by name: the paths "primary" and "alternate", and "second-alternate" if there are three;
 #: or "competitor", where all three share a link.
 TopologyName: TypeAlias = Literal["two-paths", "three-paths", "dual-dumbbell", "shared-bottleneck"]
@@ -146,57 +149,6 @@ Traffic = TypedDict(
 )
 
 
-class Parameters(TypedDict, total=False):
-    """Parameters of the protocol at one side; times and sizes as strings with units."""
-
-    rto_initial: str
-    rto_min: str
-    rto_max: str
-    max_burst: int
-    burst_rule: Literal["ack-clocked", "flight-size", "after-retransmission", "packet-count"]
-    new_data_waits: bool
-    procedures: Literal["rfc9260", "ns2"]
-    path_confirmation: Literal["alongside-data", "before-data", "off"]
-    cookie_life: str
-    association_max_retrans: int
-    path_max_retrans: int
-    potentially_failed_max_retrans: int
-    potentially_failed_cwnd: int
-    change_primary_threshold: int | Literal["off"]
-    max_init_retransmits: int
-    heartbeat_interval: str
-    hb_max_burst: int
-    sack_delay: str
-    sack_every: int
-    first_sack_at_once: bool
-    srtt_heuristic: bool
-    tie_seed: int | Literal["off"]
-    fast_retransmit_reports: int
-    partial_reliability: bool
-    interleaving: bool
-    nr_sack: bool
-    buffer_splitting: Literal["off", "send", "receive", "both"]
-    receive_buffer: str
-    send_buffer: str
-    max_message_size: str
-    outbound_streams: int
-    inbound_streams: int
-    initial_ssthresh: str
-    initial_cwnd: int
-    cwnd_floor: int
-    path_mtu: str
-    max_paths: int
-    authentication: bool
-    authenticated_chunks: str
-    dynamic_addresses: bool
-    unauthenticated_addresses: bool
-    adaptation_layer: int | Literal["off"]
-    stream_reconfiguration: bool
-    path_mtu_discovery: bool
-    ecn: bool
-    full_mesh: bool
-
-
 class Transport(Parameters, total=False):
     """`[transport]`: parameters of both sides, and of one side where they differ."""
 
@@ -204,21 +156,6 @@ class Transport(Parameters, total=False):
     encapsulation: Literal["ip", "udp"]
     sender: Parameters
     receiver: Parameters
-
-
-class PolicyNames(TypedDict, total=False):
-    """The policy for each decision of the protocol at one side, by name."""
-
-    retransmission: str
-    loss: str
-    congestion: str
-    cwnd_update: str
-    scheduler: str
-    failover: str
-    ack: str
-    rtt_sampling: str
-    stream_scheduler: str
-    probing: str
 
 
 class Policy(PolicyNames, total=False):

@@ -19,6 +19,7 @@ from polypath.ns2.transport import (
     policies,
     tie_seed,
 )
+from polypath.parameters import NS2_VARIABLES
 from polypath.scenario import Scenario
 
 #: Bytes of the IPv4 header, of SCTP's common header, and of a DATA chunk before its data.
@@ -86,7 +87,7 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
         # A receiver with potentially failed paths would loop forever when a heartbeat is lost.
         sides["receiver"].update({"useCmtDelAck_": answers["useCmtDelAck_"], "useCmtPF_": 0})
         cwnd = effective["sender"]["transport"]["potentially_failed_cwnd"]
-        sides["sender"]["cmtPFCwnd_"] = cwnd
+        sides["sender"][NS2_VARIABLES["potentially_failed_cwnd"]] = cwnd
     for side, variables in sides.items():
         variables.update(failover(effective[side]["policy"], effective[side]["transport"]))
     headers = _IP + _COMMON + _DATA + (_TIMESTAMP if timestamps else 0)

@@ -8,65 +8,13 @@ from typing import Any
 
 from polypath._core import quantity
 from polypath.ns2.network import refuse
+from polypath.parameters import NS2_ONLY, NS2_VARIABLES
 
 #: The profile that follows Debian's release of the module.
 PROFILE = "ns2-2.35"
 
-#: Parameters with a variable in ns-2, and parameters that make no difference there.
-_MAPPED = {
-    "rto_initial",
-    "rto_min",
-    "rto_max",
-    "association_max_retrans",
-    "path_max_retrans",
-    "change_primary_threshold",
-    "potentially_failed_cwnd",
-    "max_init_retransmits",
-    "heartbeat_interval",
-    "sack_delay",
-    "sack_every",
-    "max_burst",
-    "fast_retransmit_reports",
-    "receive_buffer",
-    "initial_ssthresh",
-    "path_mtu",
-    "tie_seed",
-}
-_WITHOUT_EFFECT = {
-    "send_buffer",
-    "max_message_size",
-    "inbound_streams",
-    "outbound_streams",
-    "cookie_life",
-    "max_paths",
-    "authenticated_chunks",
-    "unauthenticated_addresses",
-    "adaptation_layer",
-}
-
-#: Parameters without a variable in the module, with the value that matches its behaviour.
-_FIXED = {
-    "encapsulation": "ip",
-    "full_mesh": False,
-    "ecn": False,
-    "path_mtu_discovery": False,
-    "stream_reconfiguration": False,
-    "authentication": False,
-    "dynamic_addresses": False,
-    "burst_rule": "after-retransmission",
-    "new_data_waits": True,
-    "procedures": "ns2",
-    "path_confirmation": "before-data",
-    "first_sack_at_once": True,
-    "srtt_heuristic": False,
-    "partial_reliability": False,
-    "interleaving": False,
-    "nr_sack": False,
-    "buffer_splitting": "off",
-    "initial_cwnd": 0,
-    "cwnd_floor": 4,
-    "potentially_failed_max_retrans": 0,
-}
+#: Keys without a counterpart in the module, with the value that matches its behaviour.
+_ONLY = {"encapsulation": "ip", **NS2_ONLY}
 
 #: A threshold that no error count reaches.
 _NEVER = 1_000_000
@@ -126,12 +74,8 @@ def check_given(transport: Mapping[str, Any]) -> None:
     }
     for key, (at, value) in given.items():
         name = key.rpartition(".")[2]
-        if name in ("profile", "sender", "receiver") or name in _MAPPED | _WITHOUT_EFFECT:
-            continue
-        if name not in _FIXED:
-            raise refuse(at, json.dumps(value), ", ".join(sorted(_MAPPED)))
-        if value != _FIXED[name]:
-            raise refuse(at, json.dumps(value), json.dumps(_FIXED[name]))
+        if name in _ONLY and value != _ONLY[name]:
+            raise refuse(at, json.dumps(value), json.dumps(_ONLY[name]))
 
 
 def agent_variables(parameters: Mapping[str, Any], side: str) -> dict[str, float]:
@@ -153,23 +97,24 @@ def agent_variables(parameters: Mapping[str, Any], side: str) -> dict[str, float
         raise refuse(f"{key}max_burst", burst, "4")
     ssthresh = parameters["initial_ssthresh"]
     window = parameters["receive_buffer"]
-    return {
-        "mtu_": quantity(parameters["path_mtu"]),
-        "numOutStreams_": 1,
-        "initialRwnd_": quantity(window),
-        "initialSsthresh_": quantity(window if ssthresh == "off" else ssthresh),
-        "initialRto_": seconds("rto_initial"),
-        "minRto_": seconds("rto_min"),
-        "maxRto_": seconds("rto_max"),
-        "fastRtxTrigger_": parameters["fast_retransmit_reports"],
-        "pathMaxRetrans_": parameters["path_max_retrans"],
-        "associationMaxRetrans_": parameters["association_max_retrans"],
-        "maxInitRetransmits_": parameters["max_init_retransmits"],
-        "useDelayedSacks_": int(every == 2),
-        "sackDelay_": seconds("sack_delay"),
-        "useMaxBurst_": 1,
-        "heartbeatInterval_": interval,
+    values = {
+        "path_mtu": quantity(parameters["path_mtu"]),
+        "receive_buffer": quantity(window),
+        "initial_ssthresh": quantity(window if ssthresh == "off" else ssthresh),
+        "rto_initial": seconds("rto_initial"),
+        "rto_min": seconds("rto_min"),
+        "rto_max": seconds("rto_max"),
+        "fast_retransmit_reports": parameters["fast_retransmit_reports"],
+        "path_max_retrans": parameters["path_max_retrans"],
+        "association_max_retrans": parameters["association_max_retrans"],
+        "max_init_retransmits": parameters["max_init_retransmits"],
+        "sack_every": int(every == 2),
+        "sack_delay": seconds("sack_delay"),
+        "max_burst": 1,
+        "heartbeat_interval": interval,
     }
+    variables = {NS2_VARIABLES[name]: value for name, value in values.items()}
+    return {**variables, "numOutStreams_": 1}
 
 
 def policies(effective: Mapping[str, str], given: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
@@ -242,7 +187,7 @@ def failover(policy: Mapping[str, str], parameters: Mapping[str, Any]) -> dict[s
     return {
         "dormantAction_": _DORMANT_ACTION[answer],
         # The module's default -1 acts as 0: it compares signed with unsigned.
-        "changePrimaryThresh_": _NEVER if never else threshold,
+        NS2_VARIABLES["change_primary_threshold"]: _NEVER if never else threshold,
     }
 
 

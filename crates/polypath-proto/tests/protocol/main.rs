@@ -32,6 +32,7 @@ mod interleaving;
 mod measuring;
 mod nr_sack;
 mod ns2_recovery;
+mod parameters;
 mod partial_reliability;
 mod partial_resets;
 mod path_mtu;
