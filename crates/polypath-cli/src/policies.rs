@@ -14,15 +14,15 @@ pub(crate) fn policies(as_json: bool) -> String {
     if as_json {
         let decisions: Vec<Value> = decisions
             .map(|(parameter, policies)| {
-                let answers: Vec<Value> = policies
+                let policies: Vec<Value> = policies
                     .into_iter()
                     .map(|(name, summary)| json!({ "name": name, "summary": summary }))
                     .collect();
                 json!({
-                    "seam": parameter.name,
+                    "decision": parameter.name,
                     "summary": parameter.summary(),
                     "default": parameter.default(),
-                    "answers": answers,
+                    "policies": policies,
                 })
             })
             .collect();
@@ -38,7 +38,7 @@ pub(crate) fn policies(as_json: bool) -> String {
         }
         text.push('\n');
     }
-    text + "* the policy of the profile rfc9260. Choose others with --policy SEAM=NAME.\n"
+    text + "* the policy of the profile rfc9260. Choose others with --policy DECISION=NAME.\n"
 }
 
 /// The profiles: all parameters of rfc9260, and those in which the others differ from it.
@@ -76,7 +76,7 @@ pub(crate) fn profiles(as_json: bool) -> String {
         }
         text.push('\n');
     }
-    text + "Choose one with --profile NAME; change it with --config KEY=VALUE, --policy SEAM=NAME.\n"
+    text + "Choose one with --profile NAME; change it with --config KEY=VALUE, --policy DECISION=NAME.\n"
 }
 
 /// The parameters that have another value than in the profile rfc9260.

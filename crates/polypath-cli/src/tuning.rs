@@ -1,5 +1,5 @@
 //! Profiles, constants and policies by name:
-//! `--profile NAME --config KEY=VALUE --policy SEAM=NAME`.
+//! `--profile NAME --config KEY=VALUE --policy DECISION=NAME`.
 
 use polypath::Config;
 use polypath::proto::{PARAMETERS, PROFILES, Procedures, closest};
@@ -26,7 +26,7 @@ pub(crate) struct Tuning {
     config: Vec<String>,
     /// Policy for an extension point, such as retransmission=same; may be repeated.
     /// `polypath policies` lists them
-    #[arg(long, value_name = "SEAM=NAME", help_heading = "Protocol")]
+    #[arg(long, value_name = "DECISION=NAME", help_heading = "Protocol")]
     policy: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Tuning {
             set(&mut config, "constant", key, value)?;
         }
         for setting in &self.policy {
-            let (decision, name) = pair(setting, "--policy", "SEAM=NAME")?;
+            let (decision, name) = pair(setting, "--policy", "DECISION=NAME")?;
             set(&mut config, "policy", decision, name)?;
         }
         config.to_builder().build().map_err(|error| Failure::usage(error.to_string()))

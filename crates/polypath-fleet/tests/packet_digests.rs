@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crc_fast::{CrcAlgorithm, Digest};
 use polypath_fleet::case;
-use polypath_proto::{PROFILES, policy};
+use polypath_proto::{PARAMETERS, PROFILES};
 use polypath_sim::{RunOptions, Scenario};
 
 const SEEDS: u64 = 200;
@@ -114,24 +114,9 @@ fn rows() -> Vec<Row> {
             rows.push(seeds(format!("{decision}={name} {profile}"), &scenario));
         }
     };
-    macro_rules! decisions {
-        ($($decision:ident),*) => { $( add(
-            stringify!($decision),
-            policy::$decision::ANSWERS.iter().map(|policy| policy.name).collect(),
-        ); )* };
+    for decision in PARAMETERS.iter().filter(|parameter| parameter.is_policy()) {
+        add(decision.name, decision.names());
     }
-    decisions!(
-        retransmission,
-        loss,
-        congestion,
-        cwnd_update,
-        scheduler,
-        failover,
-        ack,
-        rtt_sampling,
-        stream_scheduler,
-        probing
-    );
     for profile in PROFILES {
         let text = format!("{NETWORK}\n{}\ntransport.profile = \"{}\"", WORKLOADS[1], profile.name);
         rows.push(seeds(format!("profile={}", profile.name), &Scenario::from_toml(&text).unwrap()));

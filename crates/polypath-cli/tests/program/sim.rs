@@ -79,8 +79,9 @@ fn policies_and_profiles_are_listed() {
     assert!(text.contains("retransmission: Which path a retransmission is sent on."), "{text}");
     assert!(text.contains("* hybrid"), "{text}");
     let policies = polypath(&["policies", "--json"]).wait().json();
-    let seams: Vec<&Value> = policies.as_array().unwrap().iter().map(|s| &s["seam"]).collect();
-    assert!(seams.len() >= 9 && seams.contains(&&Value::from("probing")), "{seams:?}");
+    let decisions: Vec<&Value> =
+        policies.as_array().unwrap().iter().map(|s| &s["decision"]).collect();
+    assert!(decisions.len() >= 9 && decisions.contains(&&Value::from("probing")), "{decisions:?}");
     let text = polypath(&["profiles"]).wait().succeeds().out.clone();
     assert!(text.contains("rto_min = 1 s"), "{text}");
     let profiles = polypath(&["profiles", "--json"]).wait().json();

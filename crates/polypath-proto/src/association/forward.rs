@@ -93,7 +93,7 @@ impl Association {
         let flight = &self.sender.flight;
         let interleaves = self.extensions.contains(Extension::Interleaving);
         let each = if interleaves { SKIPPED_MESSAGE_LEN } else { SKIPPED_STREAM_LEN };
-        let head = self.unheard_len() + FORWARD_TSN_HEADER_LEN;
+        let head = self.pending_response_len() + FORWARD_TSN_HEADER_LEN;
         let room = w.remaining().saturating_sub(head) / each;
         let (point, skipped) = flight.skipped(room);
         if point != flight.advanced_ack_point() && !w.is_empty() {
@@ -103,7 +103,7 @@ impl Association {
             // It has been acknowledged meanwhile.
             return Ok(());
         }
-        self.write_unheard_answer(w)?;
+        self.write_pending_response(w)?;
         if interleaves {
             let messages = skipped.iter().map(|s| SkippedMessage {
                 stream: s.stream,

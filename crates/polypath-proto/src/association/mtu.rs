@@ -94,7 +94,7 @@ impl Association {
 
     /// Updates the largest payload that fits every path and the peer's window.
     pub(super) fn update_largest_payload(&mut self) {
-        let header = self.data_header() + self.unheard_len();
+        let header = self.data_header() + self.pending_response_len();
         let fits = |p: &Path| (p.max_chunk() as usize - header) / 4 * 4;
         let there = self.paths.iter().filter(|p| p.state() != PathState::Removed);
         let smallest = there.map(fits).min().unwrap_or(usize::MAX);

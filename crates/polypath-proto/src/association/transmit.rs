@@ -145,7 +145,7 @@ impl Association {
             _ => return limit,
         };
         let chunk = (self.data_header() + payload).next_multiple_of(4);
-        limit.max(COMMON_HEADER_LEN + self.overhead() + self.unheard_len() + chunk)
+        limit.max(COMMON_HEADER_LEN + self.overhead() + self.pending_response_len() + chunk)
     }
 
     /// The path and the purpose of the next packet; `None` if nothing may be sent now.
@@ -419,7 +419,7 @@ impl Association {
             let mut full = echoes && !self.marks.may_precede_data();
             let bare = (w.len(), w.chunk_count());
             if !answered {
-                full |= self.write_unheard_answer(&mut w).is_err();
+                full |= self.write_pending_response(&mut w).is_err();
             }
             let before = w.chunk_count();
             if self.state.may_send_data() && !full && !(ns2 && purpose == Purpose::Sack) {
@@ -483,7 +483,7 @@ impl Association {
                 }
             }
             let front = self.control.front().map(|(_, control)| control);
-            answered |= matches!(front, Some(Control::Reconfig(body)) if Some(body) == self.unheard_answer());
+            answered |= matches!(front, Some(Control::Reconfig(body)) if Some(body) == self.pending_response());
             if matches!(
                 front,
                 Some(Control::Heartbeat | Control::PairedHeartbeat { second: false })

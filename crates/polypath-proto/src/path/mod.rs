@@ -14,6 +14,7 @@ use crate::transmit::Fragmentation;
 use crate::wire::COMMON_HEADER_LEN;
 
 mod delivery;
+mod heartbeat;
 mod loss;
 mod mtu;
 mod ns2;
@@ -32,18 +33,11 @@ pub use rtt_range::RttRange;
 pub use view::{PathState, PathView, PathsView, Window};
 
 use delivery::DeliveryRate;
+use heartbeat::HeartbeatOut;
 use packet_pair::Answered;
 pub(crate) use packet_pair::PacketPair;
 use rtt::RttEstimator;
 use westwood::Westwood;
-
-/// An outstanding HEARTBEAT.
-#[derive(Clone, Copy, Debug)]
-struct HeartbeatOut {
-    sent: Time,
-    /// The HEARTBEAT counts as lost from then on.
-    deadline: Time,
-}
 
 /// One transmission of a chunk on this path. If the chunk is retransmitted, on any path, its number
 /// of transmissions in the ring changes, and the old entry is void.
@@ -702,82 +696,7 @@ impl Path {
         self.t3 = None;
     }
 
-    // HEARTBEAT (RFC 9260 8.3).
-
-    /// When the next HEARTBEAT is to be considered.
-    pub(crate) const fn heartbeat_due(&self) -> Option<Time> {
-        self.heartbeat_due
-    }
-
-    /// The shortest time for which the path must be idle before the next HEARTBEAT.
-    pub(crate) const fn heartbeat_period(&self) -> Duration {
-        self.heartbeat_period
-    }
-
-    pub(crate) const fn set_heartbeat_period(&mut self, period: Duration) {
-        self.heartbeat_period = period;
-    }
-
-    pub(crate) const fn schedule_heartbeat(&mut self, at: Option<Time>) {
-        self.heartbeat_due = at;
-    }
-
-    /// Whether nothing that measures the round-trip time was sent since `since`.
-    pub(crate) fn is_idle_since(&self, since: Time) -> bool {
-        self.last_measured <= since
-    }
-
-    pub(crate) fn heartbeat_sent(&mut self, now: Time) {
-        self.heartbeat_out = Some(HeartbeatOut { sent: now, deadline: now + self.rto() });
-        self.last_measured = now;
-        self.last_used = now;
-        self.stats.heartbeats_sent += 1;
-        self.loss.count_sent();
-    }
-
-    /// When the last HEARTBEAT on this unconfirmed path was sent.
-    pub(crate) fn verified_at(&self) -> Option<Time> {
-        let unconfirmed = self.state == PathState::Unconfirmed;
-        (unconfirmed && self.stats.heartbeats_sent > 0).then_some(self.last_measured)
-    }
-
-    /// Processes the answer to a HEARTBEAT sent at `sent`, even if that counted as lost. Returns
-    /// its round-trip time, unless the answer is a repetition.
-    pub(crate) fn heartbeat_acked(&mut self, now: Time, sent: Time) -> Option<Duration> {
-        // An older one was sent on a former path with this id.
-        if sent > now
-            || sent < self.created
-            || self.heartbeat_answered.is_some_and(|last| sent <= last)
-        {
-            return None;
-        }
-        self.heartbeat_answered = Some(sent);
-        if self.heartbeat_out.is_some_and(|h| h.sent <= sent) {
-            self.heartbeat_out = None;
-        }
-        self.stats.heartbeats_acked += 1;
-        Some(now.since(sent))
-    }
-
-    pub(crate) fn heartbeat_deadline(&self) -> Option<Time> {
-        self.heartbeat_out.map(|h| h.deadline)
-    }
-
-    /// Stops waiting for the answer to a HEARTBEAT.
-    pub(crate) const fn forget_heartbeat(&mut self) {
-        self.heartbeat_out = None;
-    }
-
-    pub(crate) const fn heartbeat_lost(&mut self) {
-        self.heartbeat_out = None;
-        self.stats.heartbeats_lost += 1;
-        self.loss.count_lost();
-    }
-
-    /// Whether the path has answered a HEARTBEAT.
-    pub(crate) const fn has_answered(&self) -> bool {
-        self.heartbeat_answered.is_some()
-    }
+    // All timers.
 
     /// The next instant at which a timer of this path expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {

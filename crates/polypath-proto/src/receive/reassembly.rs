@@ -28,15 +28,8 @@ const SMALL: usize = BLOCK / 16;
 const RUN: usize = tree(8 + size_of::<Run>()) + 2 * ALLOCATION;
 
 /// Number of payload blocks that fill the receive buffer, including the space wasted at their ends.
-const fn blocks(receive_buffer: usize) -> usize {
-    let most = receive_buffer * 3 / 2 / BLOCK;
-    if most > 16 {
-        16
-    } else if most == 0 {
-        1
-    } else {
-        most
-    }
+fn blocks(receive_buffer: usize) -> usize {
+    (receive_buffer * 3 / 2 / BLOCK).clamp(1, 16)
 }
 
 /// Memory of a separately allocated payload. A joined payload may have spare capacity.

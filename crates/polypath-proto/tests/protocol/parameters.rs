@@ -39,7 +39,7 @@ fn policies() -> impl Iterator<Item = &'static Parameter> {
 fn page() -> String {
     let mut text = format!(
         "# Parameters\n\n\
-         Every parameter of the protocol, from the table in `crates/polypath-proto/src/config/mod.rs`. Do\n\
+         Every parameter of the protocol, from the table in `crates/polypath-proto/src/constants/mod.rs`. Do\n\
          not edit this page: `{COMMAND}`\n\
          writes it.\n\n\
          ## Constants\n\n\

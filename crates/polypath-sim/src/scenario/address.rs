@@ -113,8 +113,8 @@ mod tests {
         let one = |node: &str, kind: &str, at: &str| {
             format!("[[address]]\nat = \"{at}\"\nnode = \"{node}\"\nkind = \"{kind}\"\n")
         };
-        let nobody = "line 7: address: association \"main\" opens at 2 s, when sender and receiver have no \
-                      addresses between which packets go, or have not been told of them";
+        let nobody = "line 7: address: association \"main\" opens at 2 s, when sender and receiver know of \
+                      no addresses with a route between them";
         let table = [
             (
                 one("sender.2", "comes", "1 s"),

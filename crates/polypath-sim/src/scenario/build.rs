@@ -144,8 +144,8 @@ impl Plan {
                     self.topology.hosts[host.index()].as_str()
                 });
                 let text = format!(
-                    "association \"{}\" opens at {} s, when {from} and {to} have no addresses between \
-                     which packets go, or have not been told of them",
+                    "association \"{}\" opens at {} s, when {from} and {to} know of no addresses \
+                     with a route between them",
                     one.name,
                     one.start.as_secs_f64(),
                 );
@@ -163,11 +163,11 @@ impl Plan {
             NodeKind::Interface { host, .. } => host == plan.host,
             NodeKind::Router => false,
         };
-        let told =
+        let noticed =
             |one: &Move| Some(one.noticed()).filter(|&at| own(one.node) && at <= association.start);
-        let told = self.moves.iter().filter_map(told).max();
+        let noticed = self.moves.iter().filter_map(noticed).max();
         let interfaces = plan.addresses.iter().filter_map(|&ip| self.topology.interface(ip));
-        interfaces.filter(|&node| Move::is_here(&self.moves, node, told)).collect()
+        interfaces.filter(|&node| Move::is_here(&self.moves, node, noticed)).collect()
     }
 }
 

@@ -93,7 +93,7 @@ impl Association {
             Answer::Result(code) => self.respond(path, request, code, next_tsns),
             Answer::Renumbered(ours, theirs) => {
                 self.respond(path, request, result::PERFORMED, Some((ours, theirs)));
-                self.repeat_until_heard(ours);
+                self.repeat_until_acknowledged(ours);
             }
             Answer::Request(requests) => {
                 self.begin_reconfig(now, requests, Some(request));

@@ -1,8 +1,8 @@
 //! Stream reconfiguration (RFC 6525): resetting and adding streams by RE-CONFIG chunks.
 //!
 //! [`requests`] has this side's requests and their results, [`answers`] the peer's requests,
-//! [`unheard`] a response that data must not overtake. The state exists only if both sides have
-//! offered the extension.
+//! [`pending_response`] a response that data must not overtake. The state exists only if both sides
+//! have offered the extension.
 //!
 //! A stream's reset must not overtake its messages: messages sent on such a stream meanwhile wait
 //! (5.1.2 A1), and the request is sent when all earlier ones have TSNs. A reset of the association
@@ -10,8 +10,8 @@
 //! also allow treating outstanding data as acknowledged.
 
 mod answers;
+mod pending_response;
 mod requests;
-mod unheard;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -29,9 +29,9 @@ use crate::wire::{
     Checksum, CommonHeader, DoesNotFit, PacketWriter, ReConfig, ReconfigParameter, ReconfigWriter,
 };
 
+use pending_response::PendingResponse;
 use requests::Ours;
 pub use requests::StreamReset;
-use unheard::Unheard;
 
 /// Which requests of the peer are granted; others are denied (RFC 6525 6.3.1,
 /// `SCTP_ENABLE_STREAM_RESET`).
@@ -74,7 +74,7 @@ pub(super) struct Reconfig {
     /// arrive, after any number of further resets.
     renumbered: bool,
     /// The response to a reset of the association that the peer may not have received.
-    unheard: Option<Unheard>,
+    pending_response: Option<PendingResponse>,
 }
 
 /// A reset of the peer's streams that waits until everything up to a TSN has arrived (RFC 6525
@@ -146,7 +146,7 @@ impl Association {
                 deferred: None,
                 quiet: None,
                 renumbered: false,
-                unheard: None,
+                pending_response: None,
             })
         });
     }

@@ -16,7 +16,7 @@ use crate::wire::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter, ReconfigParameters
 
 /// The response that the peer may not have received.
 #[derive(Debug)]
-pub(super) struct Unheard {
+pub(super) struct PendingResponse {
     /// Parameters of the RE-CONFIG chunk.
     body: Bytes,
     /// The first TSN after the reset.
@@ -26,10 +26,10 @@ pub(super) struct Unheard {
 impl Association {
     /// Repeats the last response, which has reset the association; this side's TSNs continue from
     /// `first`.
-    pub(super) fn repeat_until_heard(&mut self, first: Tsn) {
+    pub(super) fn repeat_until_acknowledged(&mut self, first: Tsn) {
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some((_, body)) = reconfig.answers.front() else { return };
-        reconfig.unheard = Some(Unheard { body: body.clone(), first });
+        reconfig.pending_response = Some(PendingResponse { body: body.clone(), first });
         self.update_largest_payload();
     }
 
@@ -37,27 +37,27 @@ impl Association {
     pub(in crate::association) fn note_heard(&mut self) {
         let Some(reconfig) = &mut self.reconfig else { return };
         let acknowledged = self.sender.flight.ack_point();
-        if reconfig.unheard.take_if(|u| !acknowledged.is_before(u.first)).is_some() {
+        if reconfig.pending_response.take_if(|u| !acknowledged.is_before(u.first)).is_some() {
             self.update_largest_payload();
         }
     }
 
     /// The response that precedes data: the parameters of a RE-CONFIG chunk.
-    pub(in crate::association) fn unheard_answer(&self) -> Option<&Bytes> {
-        Some(&self.reconfig.as_ref()?.unheard.as_ref()?.body)
+    pub(in crate::association) fn pending_response(&self) -> Option<&Bytes> {
+        Some(&self.reconfig.as_ref()?.pending_response.as_ref()?.body)
     }
 
     /// Length of the response in a packet.
-    pub(in crate::association) fn unheard_len(&self) -> usize {
-        self.unheard_answer().map_or(0, |body| CHUNK_HEADER_LEN + body.len())
+    pub(in crate::association) fn pending_response_len(&self) -> usize {
+        self.pending_response().map_or(0, |body| CHUNK_HEADER_LEN + body.len())
     }
 
     /// Writes the response, if there is one to repeat.
-    pub(in crate::association) fn write_unheard_answer(
+    pub(in crate::association) fn write_pending_response(
         &self,
         w: &mut PacketWriter<'_>,
     ) -> Result<(), DoesNotFit> {
-        let Some(body) = self.unheard_answer() else { return Ok(()) };
+        let Some(body) = self.pending_response() else { return Ok(()) };
         w.re_config(|p| p.append(ReconfigParameters::new(body)))
     }
 }
