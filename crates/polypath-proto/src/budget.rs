@@ -2,8 +2,8 @@
 //!
 //! **Memory.** Windows and buffers count payload and chunk headers, so that both sides count alike
 //! (RFC 9260 6.2.1). Small messages take more memory than that, for bookkeeping and allocator
-//! overhead. [`Sender`](crate::send::Sender) and [`Receiver`](crate::receive::Receiver) account for
-//! allocated bytes, spare capacity included, and do not accept data beyond limits of their own.
+//! overhead. [`Sending`](crate::send::Sending) and [`Receiving`](crate::receive::Receiving) account
+//! for allocated bytes, spare capacity included, and do not accept data beyond limits of their own.
 //! With messages of packet size, the buffer is full before either limit is reached. One step may
 //! exceed the limits (a container grows, a message is cut into chunks), but the total stays below
 //! twice the buffers; see [`most_memory`].

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::Association;
 use crate::event::Event;
 use crate::extension::Extension;
-use crate::ids::{PathId, StreamId, Tsn};
+use crate::ids::{StreamId, Tsn};
 use crate::reliability::Abandoned;
 use crate::send::{Fate, Limit, NewChunk, Outstanding, Partial};
 use crate::time::Time;
@@ -18,13 +18,13 @@ impl Association {
     /// Counts of abandoned messages: on one stream (SCTP_PR_STREAM_STATUS) or on all
     /// (SCTP_PR_ASSOC_STATUS; RFC 7496 4.3, 4.4).
     pub fn abandoned(&self, stream: Option<StreamId>) -> Abandoned {
-        self.sender.abandonments.of(stream)
+        self.sending.abandonments.of(stream)
     }
 
     /// Whether messages may be abandoned: one was sent with a limit, and the peer supports FORWARD
     /// TSN.
     pub(super) fn may_abandon(&self) -> bool {
-        self.sender.unreliable && self.extensions.contains(Extension::PartialReliability)
+        self.sending.unreliable && self.handshake.has(Extension::PartialReliability)
     }
 
     /// When the next queued message expires.
@@ -32,7 +32,7 @@ impl Association {
         if !self.may_abandon() || !self.state.may_send_data() {
             return None;
         }
-        self.sender.queue.next_expiry()
+        self.sending.queue.next_expiry()
     }
 
     /// Abandons queued messages that have expired, and messages of lost chunks that must not be
@@ -47,11 +47,13 @@ impl Association {
     #[inline(never)]
     fn abandon_all_hopeless(&mut self, now: Time) {
         // RFC 3758 4.1 TR3, TR5.
-        while let Some(message) = self.sender.queue.expired(now) {
+        while let Some(message) = self.sending.queue.expired(now) {
             self.abandon(now, &message, None);
         }
         // TR4; RFC 7496 3.1. Retransmissions are counted when a chunk is lost; lifetimes end later.
-        if self.sender.flight.take_partly_lost() || self.lost_until.is_some_and(|t| t <= now) {
+        if self.sending.flight.take_partly_lost()
+            || self.sending.lost_until.is_some_and(|t| t <= now)
+        {
             self.abandon_lost(now);
         }
         self.forward(now);
@@ -59,15 +61,15 @@ impl Association {
     }
 
     fn abandon_lost(&mut self, now: Time) {
-        self.lost_until = None;
-        let mut from = self.sender.flight.ack_point().next();
-        while let Some((tsn, chunk, _)) = self.sender.flight.lost_from(from) {
+        self.sending.lost_until = None;
+        let mut from = self.sending.flight.ack_point().next();
+        while let Some((tsn, chunk, _)) = self.sending.flight.lost_from(from) {
             from = tsn.next();
             let reached = |p: &&Arc<Partial>| p.limit.is_reached(now, chunk.transmissions);
             if let Some(message) = chunk.partial.as_ref().filter(reached).cloned() {
                 self.abandon(now, &message, Some(tsn));
             } else if let Some(Limit::Until(end)) = chunk.partial.as_ref().map(|p| p.limit) {
-                self.lost_until = Time::earliest(&[self.lost_until, Some(end)]);
+                self.sending.lost_until = Time::earliest(&[self.sending.lost_until, Some(end)]);
             }
         }
     }
@@ -76,14 +78,14 @@ impl Association {
     /// bytes, unsent ones first.
     pub(super) fn make_send_room(&mut self, now: Time, size: usize, priority: u32) {
         while self.send_room() < size {
-            let Some(message) = self.sender.queue.below(priority) else { break };
+            let Some(message) = self.sending.queue.below(priority) else { break };
             self.abandon(now, &message, None);
         }
         if self.send_room() >= size {
             return;
         }
         let mut sent = BTreeMap::new();
-        for (_, chunk) in self.sender.flight.iter() {
+        for (_, chunk) in self.sending.flight.iter() {
             if let Some(message) = chunk.partial.as_ref().filter(|_| !chunk.abandoned)
                 && let Limit::Priority(p) = message.limit
                 && p > priority
@@ -103,15 +105,15 @@ impl Association {
     /// RFC 3758 3.5 A2, A3: treats all of a message as finally acknowledged. `lost` is one of its
     /// chunks.
     fn abandon(&mut self, now: Time, message: &Partial, lost: Option<Tsn>) {
-        let was_done = self.sender.is_done();
-        let interleaves = self.extensions.contains(Extension::Interleaving);
+        let was_done = self.sending.is_done();
+        let interleaves = self.handshake.has(Extension::Interleaving);
         let (mut out, mut sent, mut paths) = (0, false, 0u64);
-        let removed = self.sender.queue.remove(message);
+        let removed = self.sending.queue.remove(message);
         // No part of the message has a TSN if all of it is queued.
         let begun = removed.as_ref().is_none_or(|removed| removed.begun.is_some());
         let mut each = |tsn, chunk: &Outstanding, fate| {
             sent = true;
-            let path = &mut self.paths[chunk.path.index()];
+            let path = &mut self.paths[chunk.path];
             match fate {
                 Fate::InFlight => {
                     path.data_gone(chunk.size());
@@ -125,7 +127,7 @@ impl Association {
         };
         let mut freed = 0;
         if begun {
-            freed += self.sender.flight.abandon(message, lost, &mut each);
+            freed += self.sending.flight.abandon(message, lost, &mut each);
         }
         if let Some(removed) = removed {
             freed += removed.bytes;
@@ -143,16 +145,16 @@ impl Association {
                     payload: Bytes::new(),
                     partial: None,
                 };
-                self.sender.flight.push_abandoned(rest, self.current);
+                self.sending.flight.push_abandoned(rest, self.paths.current());
             }
         }
-        self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(out);
-        self.sender.buffered -= freed;
-        for index in (0..self.paths.len()).filter(|index| paths & 1 << index != 0) {
-            self.update_t3(now, PathId(index as u8));
+        self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(out);
+        self.sending.buffered -= freed;
+        for path in self.paths.ids().filter(|path| paths & 1 << path.index() != 0) {
+            self.update_t3(now, path);
         }
-        self.sender.abandonments.count(message, sent);
-        self.events.push_back(Event::SendFailed {
+        self.sending.abandonments.count(message, sent);
+        self.events.push_always(Event::SendFailed {
             stream: message.stream,
             ppid: message.ppid,
             context: message.context,

@@ -2,47 +2,20 @@
 //! 7.2).
 
 use super::Association;
-use crate::constants::BurstRule;
 use crate::event::Event;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn};
-use crate::path::{Path, PathState, PathsView};
+use crate::path::{Path, PathState};
+use crate::paths::Paths;
 use crate::policy::congestion::PathAck;
 use crate::policy::cwnd_update::ScannedChunk;
 use crate::policy::failover::Doubts;
-use crate::policy::loss::{self, MissingChunk, NewlyAckedOn, SackView};
+use crate::policy::loss::{self, MissingChunk, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
-use crate::send::{Fate, Outstanding};
+use crate::send::{Fate, Outstanding, PathTally, Sending};
 use crate::time::Time;
 use crate::wire::{COMMON_HEADER_LEN, GapBlock, Sack};
-
-/// Effects of a SACK on one path.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PathTally {
-    pub(super) acked: u32,
-    pub(super) acked_by_gaps: u32,
-    /// Newly acknowledged bytes that may count towards partial_bytes_acked (CMT by ns-2's
-    /// procedures).
-    pub(super) counted: u32,
-    pub(super) in_flight_before: u32,
-    newly_acked: NewlyAckedOn,
-    /// The cumulative ack acknowledges data that was in flight.
-    earliest: bool,
-    /// Losses were found by missing reports.
-    lost: bool,
-    /// An acknowledgement has shown that the path works.
-    answered: bool,
-    /// By ns-2's procedures, T3-rtx stops for a chunk that was acknowledged.
-    pub(super) stops_t3: bool,
-}
-
-/// Memory for one SACK's tally, reused for the next.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    paths: Vec<PathTally>,
-    newly_acked_on: Vec<NewlyAckedOn>,
-}
 
 /// The highest TSNs that a SACK newly acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,14 +39,14 @@ impl Association {
         self.stats.sacks_received += 1;
         self.ns2_allow_new_data();
         let cumulative = sack.cumulative_tsn_ack;
-        let outstanding = self.sender.flight.next_tsn().offset_from(cumulative);
+        let outstanding = self.sending.flight.next_tsn().offset_from(cumulative);
         // RFC 9260 6.2.1 (D i): "If Cumulative TSN Ack is less than the Cumulative TSN Ack Point,
         // then drop the SACK chunk": it is late.
-        if cumulative.is_before(self.sender.flight.ack_point()) {
+        if cumulative.is_before(self.sending.flight.ack_point()) {
             self.stats.dropped += 1;
             return false;
         }
-        let flight = &self.sender.flight;
+        let flight = &self.sending.flight;
         let unsent = |g: GapBlock| {
             u32::from(g.end) >= outstanding
                 || flight.has_reserved_in(g.first(cumulative), g.last(cumulative))
@@ -90,7 +63,7 @@ impl Association {
             }
             return false;
         }
-        let counted = self.extensions.contains(Extension::PacketCount);
+        let counted = self.handshake.has(Extension::PacketCount);
         let packets = counted.then(|| sack.packets());
         // By ns-2's procedures a SACK without gap ack blocks revokes nothing that earlier ones
         // acknowledged. The module's receiver never drops data again; a receiver that did shows it
@@ -98,7 +71,7 @@ impl Association {
         let silent = self.is_ns2()
             && !self.is_ns2_cmt()
             && sack.all_gaps().next().is_none()
-            && self.sender.flight.get(cumulative.next()).is_none_or(|c| c.fate != Fate::Acked);
+            && self.sending.flight.get(cumulative.next()).is_none_or(|c| c.fate != Fate::Acked);
         self.acknowledge(now, cumulative, (!silent).then(|| sack.all_gaps()), packets);
         if self.is_closed() {
             return false;
@@ -106,9 +79,9 @@ impl Association {
         if self.is_ns2_cmt() {
             self.ns2_cmt_set_window(sack.a_rwnd);
         } else {
-            self.sender.set_window(sack.a_rwnd);
+            self.sending.set_window(sack.a_rwnd);
         }
-        self.sender.heard = true;
+        self.sending.heard = true;
         self.note_heard();
         self.resend_refused_probe();
         self.abandon_hopeless(now);
@@ -120,18 +93,18 @@ impl Association {
     /// Retransmits a window probe once the window has opened, which had no room for it: waiting for
     /// T3-rtx would be in vain. The loss is not a sign of congestion, so no window is cut.
     fn resend_refused_probe(&mut self) {
-        let Some(tsn) = self.sender.refused_probe() else { return };
-        let Some((path, size)) = self.sender.flight.get(tsn).map(|c| (c.path, c.size())) else {
+        let Some(tsn) = self.sending.refused_probe() else { return };
+        let Some((path, size)) = self.sending.flight.get(tsn).map(|c| (c.path, c.size())) else {
             return;
         };
-        self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
-        let p = &mut self.paths[path.index()];
+        self.sending.flight.mark_lost(tsn, LossCause::FastRetransmit);
+        let p = &mut self.paths[path];
         p.data_lost(size);
         p.drop_rtt_probe(tsn);
         if p.chunks_in_flight() == 0 {
             p.stop_t3();
         }
-        self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
+        self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
         self.grant_allowance(path);
         if self.is_ns2_cmt() {
             self.ns2_cmt_begin(true);
@@ -144,14 +117,14 @@ impl Association {
     /// 9.2). A TSN that was never sent acknowledges nothing: pion up to 1.8 puts its own ack point
     /// there.
     pub(super) fn handle_shutdown_ack_point(&mut self, now: Time, cumulative: Tsn) {
-        let flight = &self.sender.flight;
+        let flight = &self.sending.flight;
         if cumulative.is_before(flight.ack_point())
             || cumulative.is_after(flight.highest())
             || flight.has_reserved_in(flight.ack_point().next(), cumulative)
         {
             return;
         }
-        self.cause = SackCause::default();
+        self.sending.sack.cause = SackCause::default();
         self.acknowledge(now, cumulative, None::<std::iter::Empty<GapBlock>>, None);
     }
 
@@ -163,10 +136,10 @@ impl Association {
         gaps: Option<impl Iterator<Item = GapBlock>>,
         packets: Option<u32>,
     ) {
-        let was_done = self.sender.is_done();
+        let was_done = self.sending.is_done();
         let (ns2, cmt) = (self.is_ns2(), self.is_ns2_cmt());
-        let advanced = cumulative.is_after(self.sender.flight.ack_point());
-        let mut tally = std::mem::take(&mut self.tally);
+        let advanced = cumulative.is_after(self.sending.flight.ack_point());
+        let mut tally = std::mem::take(&mut self.sending.sack.tally);
         tally.paths.clear();
         tally.paths.extend(self.paths.iter().map(|p| {
             let lost = if ns2 { p.lost() } else { 0 };
@@ -185,14 +158,14 @@ impl Association {
             newly_acked_on: &tally.newly_acked_on,
             last_sent: tally.newly_acked_on.iter().filter_map(|on| on.last_sent).max(),
             packets,
-            highest_acked: if silent { cumulative } else { self.sender.flight.highest_acked() },
+            highest_acked: if silent { cumulative } else { self.sending.flight.highest_acked() },
         };
         if newly.highest().is_some() {
             // RFC 9260 8.1: any DATA chunk acknowledged.
-            self.error_count = 0;
+            self.paths.clear_association_errors();
         }
-        self.policies.cwnd_update.on_sack(&view);
-        self.policies.loss.on_sack(&view);
+        self.sending.cwnd_update.on_sack(&view);
+        self.sending.loss.on_sack(&view);
         if ns2 {
             if newly.fast_retransmitted {
                 self.ns2_limit_burst();
@@ -212,41 +185,34 @@ impl Association {
             self.update_windows(&view, &tally.paths);
             self.count_missing_reports(now, &view, &mut tally.paths);
         }
-        for i in 0..self.paths.len() {
+        for (path, t) in self.paths.ids().zip(&tally.paths) {
             if cmt {
                 // Updated together with the windows.
             } else if ns2 {
-                self.ns2_update_t3(now, PathId(i as u8), tally.paths[i].stops_t3);
+                self.ns2_update_t3(now, path, t.stops_t3);
             } else {
-                self.update_t3(now, PathId(i as u8));
-                if tally.paths[i].earliest {
+                self.update_t3(now, path);
+                if t.earliest {
                     // RFC 9260 6.3.2 (R3): "the DATA chunk with the earliest outstanding TSN for
                     // that address" is acknowledged, because all below it are as well.
-                    self.paths[i].restart_t3(now);
+                    self.paths[path].restart_t3(now);
                 }
             }
-            self.paths[i].acknowledged(now, tally.paths[i].acked);
-            if tally.paths[i].acked > 0 {
-                self.paths[i].set_timed_out(false);
+            self.paths[path].acknowledged(now, t.acked);
+            if t.acked > 0 {
+                self.paths[path].set_timed_out(false);
             }
-            if tally.paths[i].answered {
-                self.answered(now, PathId(i as u8));
+            if t.answered {
+                self.paths.answered(now, path, &mut self.events);
                 if !ns2 {
-                    self.paths[i].end_back_off(now);
+                    self.paths[path].end_back_off(now);
                 }
             }
-            if let Some(from) = self.burst_from.get_mut(i) {
-                *from = match self.config.burst_rule() {
-                    BurstRule::AckClocked => (*from).max(tally.paths[i].in_flight_before),
-                    BurstRule::FlightSize => self.paths[i].in_flight(),
-                    BurstRule::AfterRetransmission if newly.fast_retransmitted && !ns2 => {
-                        self.paths[i].in_flight()
-                    }
-                    BurstRule::AfterRetransmission | BurstRule::PacketCount => u32::MAX,
-                };
-            }
+            let (rule, limited) = (self.config.burst_rule(), newly.fast_retransmitted && !ns2);
+            let p = &self.paths[path];
+            self.sending.burst.acknowledged(rule, p, t.in_flight_before, limited);
         }
-        self.tally = tally;
+        self.sending.sack.tally = tally;
         self.tell_if_writable();
         self.tell_if_drained(was_done);
     }
@@ -262,29 +228,31 @@ impl Association {
         let ns2 = self.is_ns2();
         let multiple = ns2 && self.config.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
         let cmt = self.is_ns2_cmt();
-        let Self { paths, sender, stats, acked, policies, config, ns2: notes, .. } = self;
-        let super::Policies { cwnd_update, failover, .. } = policies;
+        let Self { paths, sending, stats, config, ns2: notes, .. } = self;
+        let Sending { cwnd_update, flight, buffered, sack, .. } = sending;
+        let acked = &mut sack.acked;
         let update = &mut **cwnd_update;
         update.begin(paths.len());
         acked.clear();
         let mut result = NewlyAcked::default();
         let failed = |p: &Path| p.state() == PathState::Inactive;
         let dormant = paths.iter().all(failed);
-        let mut newly = |paths: &mut [Path], tsn: Tsn, chunk: &Outstanding, fate, by_gaps| {
-            let path = &mut paths[chunk.path.index()];
+        let mut newly = |paths: &mut Paths, tsn: Tsn, chunk: &Outstanding, fate, by_gaps| {
+            // RFC 9260 8.2 leaves open which path an acknowledgement credits.
+            let given_up = fate == Fate::Lost(LossCause::Timeout);
+            let believed = if ns2 {
+                Self::ns2_believes(config, &paths[chunk.path], chunk, fate, by_gaps)
+            } else {
+                paths.failover.believes(Doubts { wandered: chunk.wandered, given_up, dormant })
+            };
+            let path = &mut paths[chunk.path];
             let t = &mut tally[chunk.path.index()];
             if let Some(search) = &mut path.mtu_search {
                 search.acknowledged(chunk.size() as usize + COMMON_HEADER_LEN);
             }
             t.acked += chunk.size();
             t.acked_by_gaps += if by_gaps { chunk.size() } else { 0 };
-            // RFC 9260 8.2 leaves open which path an acknowledgement credits.
-            let given_up = fate == Fate::Lost(LossCause::Timeout);
-            t.answered |= if ns2 {
-                Self::ns2_believes(config, path, chunk, fate, by_gaps)
-            } else {
-                failover.believes(Doubts { wandered: chunk.wandered, given_up, dormant })
-            };
+            t.answered |= believed;
             t.newly_acked.note(tsn, by_gaps);
             // RFC 8985 6.2 (2): an acknowledgement that arrives sooner than the shortest round trip
             // is for an earlier transmission.
@@ -311,15 +279,14 @@ impl Association {
             });
         };
         let mut stops_t3 = Vec::new();
-        let buffered = &mut sender.buffered;
-        sender.flight.ack_cumulative(cumulative, |tsn, chunk, fate| {
+        flight.ack_cumulative(cumulative, |tsn, chunk, fate| {
             *buffered -= chunk.payload.len();
             result.fast_retransmitted |= chunk.ever_fast_retransmitted;
             if ns2 {
                 if fate == Fate::Acked {
-                    paths[chunk.path.index()].forget_rtt_probe(tsn);
+                    paths[chunk.path].forget_rtt_probe(tsn);
                 }
-                let p = &paths[chunk.path.index()];
+                let p = &paths[chunk.path];
                 let stops = !cmt
                     || Self::ns2_cmt_stops_t3(update.left_edges(p.id()), p.t3().is_some(), tsn);
                 if stops && stops_t3.last() != Some(&chunk.path) {
@@ -337,12 +304,12 @@ impl Association {
             }
         });
         if let Some(gaps) = gaps {
-            let first = if ns2 { sender.flight.first_on(paths.len()) } else { Vec::new() };
+            let first = if ns2 { flight.first_on(paths.len()) } else { Vec::new() };
             if multiple {
-                notes.highest_outstanding(&sender.flight);
+                notes.highest_outstanding(flight);
             }
             let mut reneged = Vec::new();
-            sender.flight.ack_gaps(
+            flight.ack_gaps(
                 gaps,
                 |tsn, chunk, fate| {
                     if ns2 && first[chunk.path.index()] == Some(tsn) {
@@ -363,7 +330,7 @@ impl Association {
                 },
             );
             if update.scans() {
-                sender.flight.for_each_scanned(cmt, |tsn, chunk| {
+                flight.for_each_scanned(cmt, |tsn, chunk| {
                     let newly_acked = chunk.fate == Fate::Acked;
                     update.on_scan(&ScannedChunk {
                         tsn,
@@ -371,7 +338,7 @@ impl Association {
                         retransmitted: chunk.transmissions > 1,
                         newly_acked,
                     });
-                    let window = paths[chunk.path.index()].window();
+                    let window = paths[chunk.path].window();
                     if cmt
                         && newly_acked
                         && window.cwnd > window.ssthresh
@@ -390,12 +357,12 @@ impl Association {
                 // anyway.
                 if !ns2
                     && result.highest().is_none_or(|highest| !tsn.is_before(highest))
-                    && let Some(chunk) = sender.flight.get_mut(tsn)
+                    && let Some(chunk) = flight.get_mut(tsn)
                 {
                     chunk.reports = 1;
                 }
-                paths[path.index()].data_back(tsn, transmissions, size);
-                paths[path.index()].start_t3(now);
+                paths[path].data_back(tsn, transmissions, size);
+                paths[path].start_t3(now);
             }
         }
         for path in stops_t3 {
@@ -407,11 +374,10 @@ impl Association {
 
     /// Takes the round-trip samples of the current SACK (RFC 9260 6.3.1).
     fn sample_round_trips(&mut self, now: Time) {
-        let Self { policies, cause, acked, samples, .. } = self;
-        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        policies.rtt_sampling.samples(now, cause, acked, paths, samples);
-        for (path, rtt) in self.samples.drain(..) {
-            self.paths[path.index()].sample_rtt(rtt);
+        let Sending { rtt_sampling, sack, .. } = &mut self.sending;
+        rtt_sampling.samples(now, &sack.cause, &sack.acked, self.paths.view(), &mut sack.samples);
+        for (path, rtt) in sack.samples.drain(..) {
+            self.paths[path].sample_rtt(rtt);
         }
     }
 
@@ -424,11 +390,12 @@ impl Association {
         tally: &mut [PathTally],
     ) -> bool {
         let ns2 = self.is_ns2();
-        let Self { sender, policies, missing, .. } = self;
+        let Sending { flight, loss, cwnd_update, sack, .. } = &mut self.sending;
+        let missing = &mut sack.missing;
         missing.clear();
-        let highest = self.ns2.noted_highest().unwrap_or_else(|| sender.flight.highest());
-        let (horizon, lost) = (policies.loss.horizon(view), policies.loss.looks_at_lost());
-        sender.flight.for_each_missing(horizon, lost, |tsn, chunk| {
+        let highest = self.ns2.noted_highest().unwrap_or_else(|| flight.highest());
+        let (horizon, lost) = (loss.horizon(view), loss.looks_at_lost());
+        flight.for_each_missing(horizon, lost, |tsn, chunk| {
             let mut c = MissingChunk {
                 tsn,
                 path: chunk.path,
@@ -438,11 +405,11 @@ impl Association {
                 own_recover: chunk.own_recover,
                 transmissions: chunk.transmissions,
                 sent: chunk.sent,
-                recover: policies.cwnd_update.recover(chunk.path),
+                recover: cwnd_update.recover(chunk.path),
             };
-            c.reports += policies.loss.reports(&c, view);
+            c.reports += loss.reports(&c, view);
             chunk.reports = c.reports;
-            if policies.loss.is_lost(&c) {
+            if loss.is_lost(&c) {
                 if ns2 {
                     // Set it now, because the chunk may be marked again before it is sent.
                     chunk.own_recover = Some(highest);
@@ -454,11 +421,11 @@ impl Association {
             return false;
         }
         let lost = std::mem::take(missing);
-        let concurrent = self.policies.scheduler.is_concurrent();
+        let concurrent = self.sending.scheduler.is_concurrent();
         for &(tsn, path, size) in &lost {
-            let sent = self.sender.flight.get(tsn).map_or(now, |chunk| chunk.sent);
-            let was_in_flight = self.sender.flight.mark_lost(tsn, LossCause::FastRetransmit);
-            let p = &mut self.paths[path.index()];
+            let sent = self.sending.flight.get(tsn).map_or(now, |chunk| chunk.sent);
+            let was_in_flight = self.sending.flight.mark_lost(tsn, LossCause::FastRetransmit);
+            let p = &mut self.paths[path];
             if was_in_flight {
                 p.data_lost(size);
                 p.count_loss();
@@ -478,22 +445,18 @@ impl Association {
                 // In CMT each path recovers by itself.
                 let own = if concurrent { p.highest_sent() } else { None };
                 let exit = own.unwrap_or(highest);
-                let cut = self.policies.cwnd_update.on_fast_retransmit(path, tsn, exit);
+                let cut = self.sending.cwnd_update.on_fast_retransmit(path, tsn, exit);
                 if cut {
                     // RFC 9260 7.2.4 (2): the windows of those paths are cut once per window.
-                    let view = PathsView {
-                        paths: &self.paths,
-                        primary: self.primary,
-                        current: self.current,
-                    };
-                    let w = self.policies.congestion.on_fast_retransmit(&view.path(path), view);
-                    self.paths[path.index()].set_window(w);
+                    let view = self.paths.view();
+                    let w = self.sending.congestion.on_fast_retransmit(&view.path(path), view);
+                    self.paths[path].set_window(w);
                     // RFC 9260 7.2.4 (3): the first packet is sent regardless of the window.
                     self.grant_allowance(path);
                 }
             }
         }
-        self.missing = lost;
+        self.sending.sack.missing = lost;
         if ns2 && !self.is_ns2_cmt() {
             self.ns2_cut();
         }
@@ -502,23 +465,21 @@ impl Association {
 
     /// Grows the windows of paths with acknowledged data (RFC 9260 7.2.1, 7.2.2).
     fn update_windows(&mut self, view: &SackView<'_>, tally: &[PathTally]) {
-        for (i, t) in tally.iter().enumerate() {
+        for (path, t) in self.paths.ids().zip(tally) {
             if t.acked == 0 {
                 continue;
             }
-            let path = PathId(i as u8);
             let ack = PathAck {
                 acked: t.acked,
                 acked_by_gaps: t.acked_by_gaps,
                 advanced: view.advanced,
                 counted: None,
                 in_flight_before: t.in_flight_before,
-                may_grow: self.policies.cwnd_update.may_grow(path, view),
+                may_grow: self.sending.cwnd_update.may_grow(path, view),
             };
-            let paths =
-                PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-            let window = self.policies.congestion.on_ack(&paths.path(path), &ack, paths);
-            self.paths[i].set_window(window);
+            let paths = self.paths.view();
+            let window = self.sending.congestion.on_ack(&paths.path(path), &ack, paths);
+            self.paths[path].set_window(window);
         }
     }
 
@@ -526,8 +487,8 @@ impl Association {
     /// R3, T3-rtx restarts when the chunk that was outstanding for the longest time no longer is,
     /// whatever its TSN.
     pub(super) fn update_t3(&mut self, now: Time, path: PathId) {
-        let flight = &self.sender.flight;
-        let p = &mut self.paths[path.index()];
+        let flight = &self.sending.flight;
+        let p = &mut self.paths[path];
         let gone = p.oldest_is_gone(|s| {
             flight.get(s.tsn).is_some_and(|c| {
                 c.fate == Fate::InFlight && c.path == path && c.transmissions == s.transmissions
@@ -539,9 +500,9 @@ impl Association {
     }
 
     pub(super) fn tell_if_writable(&mut self) {
-        if self.sender.starved && self.send_room() * 2 >= self.config.send_buffer() as usize {
-            self.sender.starved = false;
-            self.events.push_back(Event::Writable);
+        if self.sending.starved && self.send_room() * 2 >= self.config.send_buffer() as usize {
+            self.sending.starved = false;
+            self.events.push_always(Event::Writable);
         }
     }
 }

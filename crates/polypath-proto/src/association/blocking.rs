@@ -12,10 +12,10 @@ use crate::time::Time;
 impl Association {
     /// Called when everything that may be sent now has been sent.
     pub(super) fn note_blocking(&mut self, now: Time) {
-        match (self.blocked_since, self.is_blocked()) {
-            (None, true) => self.blocked_since = Some(now),
+        match (self.sending.blocked_since, self.is_blocked()) {
+            (None, true) => self.sending.blocked_since = Some(now),
             (Some(since), false) => {
-                self.blocked_since = None;
+                self.sending.blocked_since = None;
                 self.stats.nanoseconds_blocked += now.since(since).as_nanos() as u64;
             }
             _ => {}
@@ -23,13 +23,13 @@ impl Association {
     }
 
     fn is_blocked(&self) -> bool {
-        let largest = self.largest_payload;
-        let Some(size) = self.sender.next_new_size(largest) else { return false };
+        let largest = self.sending.largest_payload;
+        let Some(size) = self.sending.next_new_size(largest) else { return false };
         let idle = |p: &crate::path::Path| {
             p.state() == PathState::Active && p.in_flight() == 0 && p.lost() == 0
         };
         self.state.may_send_data()
-            && !self.sender.peer_has_room(self.sender.flight.counted(size + self.data_header()))
+            && !self.sending.peer_has_room(self.sending.flight.counted(size + self.data_header()))
             && self.paths.iter().any(idle)
     }
 }

@@ -13,12 +13,12 @@ impl Association {
     /// New data is sent on a path only if fewer bytes than this are outstanding there.
     pub(super) fn path_share(&self) -> u32 {
         let splitting = self.config.buffer_splitting();
-        if splitting == BufferSplitting::Off || !self.policies.scheduler.is_concurrent() {
+        if splitting == BufferSplitting::Off || !self.sending.scheduler.is_concurrent() {
             return u32::MAX;
         }
         let active = self.paths.iter().filter(|p| p.state() == PathState::Active).count();
         let paths = active.max(1) as u32;
-        let sender = &self.sender;
+        let sender = &self.sending;
         let send = self.config.send_buffer() / paths;
         let receive = sender.peer_rwnd.saturating_add(sender.flight.bytes()) / paths;
         let share = match splitting {

@@ -4,15 +4,14 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Association;
-use super::control::{Control, OwnedCause};
 use super::state::State;
 use crate::cookie::{CookieError, StateCookie};
 use crate::event::{CloseReason, Event};
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::init::{self, InitAck};
+use crate::outbox::{Control, OwnedCause};
 use crate::path::PathState;
-use crate::reply::{Reply, abort_packet, stale_cookie_packet};
-use crate::rng::hmac;
+use crate::reply::{abort_packet, stale_cookie_packet};
 use crate::send::WindowProbe;
 use crate::time::Time;
 use crate::transmit::FourTuple;
@@ -32,8 +31,8 @@ impl Association {
             Ok(parameters) => parameters,
             Err(error) => return self.discard_init(init, from, |c| error.write(c)),
         };
-        let known = parameters.addresses.iter().all(|ip| self.is_peer_address(*ip));
-        let own = (self.local_tag, self.local_initial_tsn);
+        let known = parameters.addresses.iter().all(|ip| self.paths.is_peer_address(*ip));
+        let own = (self.handshake.local_tag, self.handshake.local_initial_tsn);
         let (to, (local_tag, local_initial_tsn), ties) = match &self.state {
             // RFC 9260 5.2.1: the tag and TSN of the INIT that this side has sent; no tie tags.
             State::CookieWait(_) => {
@@ -47,7 +46,7 @@ impl Association {
             // repeated.
             State::ShutdownAckSent(timers) => {
                 let path = timers.path;
-                self.control.push(path, Control::ShutdownAck);
+                self.outbox.push(path, Control::ShutdownAck);
                 return;
             }
             // RFC 9260 5.2.1, 5.2.2: neither a collision nor a restart may bring new addresses.
@@ -56,16 +55,16 @@ impl Association {
             // transport address that the peer's INIT ACK was sent from, and to no other UDP port of
             // that host.
             State::CookieEchoed(_) => {
-                let path = self.path_for(&from).map(|path| self.paths[path.index()].remote());
+                let path = self.paths.path_for(&from).map(|path| self.paths[path].remote());
                 let to = FourTuple { remote: path.unwrap_or(from.remote), ..from };
-                (to, own, self.tie_tags())
+                (to, own, self.handshake.tie_tags())
             }
-            _ => (from, fresh, self.tie_tags()),
+            _ => (from, fresh, self.handshake.tie_tags()),
         };
         let ack = InitAck {
             init,
             parameters: &parameters,
-            peer_port: self.peer_port,
+            peer_port: self.handshake.peer_port,
             four_tuple: to,
             local_tag,
             local_initial_tsn,
@@ -80,7 +79,7 @@ impl Association {
     fn named_destination(&self, from: &FourTuple, listed: &[IpAddr]) -> Option<FourTuple> {
         // RFC 9260 5.4 (1): until the peer has answered, only the addresses that the application
         // passed are CONFIRMED.
-        let named = |ip: IpAddr| self.paths.iter().find(|p| p.is_confirmed() && p.is_to(ip));
+        let named = |ip: IpAddr| self.paths.confirmed_to(ip);
         // RFC 9260 5.2.1 (3): "SHOULD be sent to the source address of the received packet".
         if let Some(path) = named(from.remote.ip()) {
             return Some(FourTuple { local: from.local, remote: path.remote() });
@@ -92,19 +91,9 @@ impl Association {
         Some(FourTuple { local, remote: path.remote() })
     }
 
-    /// Tie tags for a state cookie. RFC 9260 5.2.2: they are "populated with a random value",
-    /// because any receiver of the cookie can read it (RFC 5062 3.3).
-    fn tie_tags(&self) -> (VerificationTag, VerificationTag) {
-        let tags = [self.local_tag.0.to_be_bytes(), self.peer_tag.0.to_be_bytes()].concat();
-        let mac = hmac(&self.heartbeat_key, &[b"tie tags", &tags]);
-        let word = |at: usize| u32::from_be_bytes([mac[at], mac[at + 1], mac[at + 2], mac[at + 3]]);
-        // 0 means no association.
-        (VerificationTag(word(0) | 1), VerificationTag(word(4) | 1))
-    }
-
     fn refuse_new_addresses(&mut self, init: &Init<'_>, from: FourTuple, addresses: &[IpAddr]) {
         let new: Vec<IpAddr> =
-            addresses.iter().filter(|ip| !self.is_peer_address(**ip)).copied().collect();
+            addresses.iter().filter(|ip| !self.paths.is_peer_address(**ip)).copied().collect();
         self.discard_init(init, from, |c| {
             c.restart_with_new_addresses(|p| new.iter().try_for_each(|ip| p.address(*ip)))
         });
@@ -121,7 +110,7 @@ impl Association {
         cause: impl FnOnce(&mut CauseWriter<'_>) -> Result<(), DoesNotFit>,
     ) {
         // RFC 9260 3.3.2: an INIT with the initiate tag 0 is silently discarded.
-        if init.initiate_tag.0 == 0 || init.initiate_tag == self.peer_tag {
+        if init.initiate_tag.0 == 0 || init.initiate_tag == self.handshake.peer_tag {
             self.stats.dropped += 1;
             return;
         }
@@ -131,10 +120,7 @@ impl Association {
     }
 
     pub(super) fn reply(&mut self, four_tuple: FourTuple, packet: Vec<u8>) {
-        const MOST: usize = 64;
-        if self.replies.len() < MOST {
-            self.replies.push_back(Reply { four_tuple, packet });
-        } else {
+        if !self.outbox.reply(four_tuple, packet) {
             self.stats.dropped += 1;
         }
     }
@@ -142,7 +128,7 @@ impl Association {
     pub(super) fn reply_header(&self, verification_tag: VerificationTag) -> CommonHeader {
         CommonHeader {
             source_port: self.shared.config.port,
-            destination_port: self.peer_port,
+            destination_port: self.handshake.peer_port,
             verification_tag,
         }
     }
@@ -161,7 +147,9 @@ impl Association {
             Ok(cookie) => cookie,
             // RFC 9260 5.2.4 (3): a stale cookie is accepted if both tags are the association's.
             Err(CookieError::Stale(cookie, by)) => {
-                if cookie.local_tag != self.local_tag || cookie.peer_tag != self.peer_tag {
+                if cookie.local_tag != self.handshake.local_tag
+                    || cookie.peer_tag != self.handshake.peer_tag
+                {
                     self.report_stale(by, cookie.peer_tag, from);
                     return false;
                 }
@@ -172,13 +160,13 @@ impl Association {
                 return false;
             }
         };
-        if cookie.local_tag != tag || cookie.peer_port != self.peer_port {
+        if cookie.local_tag != tag || cookie.peer_port != self.handshake.peer_port {
             self.stats.dropped += 1;
             return false;
         }
-        let local = cookie.local_tag == self.local_tag;
-        let peer = cookie.peer_tag == self.peer_tag;
-        let ties = (cookie.local_tie, cookie.peer_tie) == self.tie_tags();
+        let local = cookie.local_tag == self.handshake.local_tag;
+        let peer = cookie.peer_tag == self.handshake.peer_tag;
+        let ties = (cookie.local_tie, cookie.peer_tie) == self.handshake.tie_tags();
         match (local, peer) {
             // Action A: the peer restarted.
             (false, false) if ties => self.restart(now, &cookie, from),
@@ -209,8 +197,8 @@ impl Association {
     fn restart(&mut self, now: Time, cookie: &StateCookie, from: FourTuple) -> bool {
         if let State::ShutdownAckSent(timers) = &self.state {
             let path = timers.path;
-            self.control.push(path, Control::ShutdownAck);
-            self.control.push(path, Control::Error(OwnedCause::CookieWhileShuttingDown));
+            self.outbox.push(path, Control::ShutdownAck);
+            self.outbox.push(path, Control::Error(OwnedCause::CookieWhileShuttingDown));
             return false;
         }
         let established = matches!(self.state, State::Established | State::ShutdownPending);
@@ -220,23 +208,23 @@ impl Association {
             self.stats.dropped += 1;
             return false;
         }
-        self.local_tag = cookie.local_tag;
-        self.peer_tag = cookie.peer_tag;
-        self.local_initial_tsn = cookie.local_initial_tsn;
+        self.handshake.local_tag = cookie.local_tag;
+        self.handshake.peer_tag = cookie.peer_tag;
+        self.handshake.local_initial_tsn = cookie.local_initial_tsn;
         self.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.restart_transfer(cookie);
-        self.error_count = 0;
-        self.ack.clear();
-        self.control.clear();
+        self.paths.clear_association_errors();
+        self.receiving.ack.clear();
+        self.outbox.clear();
         self.restart_paths(now);
-        self.tell(Event::Restarted);
+        self.events.push(Event::Restarted);
         let Some(path) = self.take_addresses(now, cookie, from) else {
             // No local address is left that reaches the peer.
             self.become_closed(CloseReason::PeerUnreachable);
             return false;
         };
-        self.change_primary(now, path);
+        self.paths.set_primary(now, path, &mut self.events);
         self.push_cookie_ack(now, from);
         self.state = State::Established;
         self.start_path_management(now, true);
@@ -250,21 +238,20 @@ impl Association {
     /// RFC 9260 5.2.4 A: "treated the same as if it received an ABORT chunk followed by a new
     /// COOKIE ECHO": restarts every path as unconfirmed.
     fn restart_paths(&mut self, now: Time) {
-        for i in 0..self.paths.len() {
-            let path = &mut self.paths[i];
+        let ssthresh = self.config.initial_ssthresh().unwrap_or(self.paths.ssthresh);
+        for path in self.paths.iter_mut() {
             if path.state() == PathState::Removed {
                 path.forget_flight();
                 continue;
             }
-            let ssthresh = self.config.initial_ssthresh().unwrap_or(self.ssthresh);
             let remote = path.remote().ip();
-            let window = self.policies.congestion.initial(path.max_chunk(), ssthresh, remote);
+            let window = self.sending.congestion.initial(path.max_chunk(), ssthresh, remote);
             path.restart(window, self.config.constants());
             let to = PathState::Unconfirmed;
             let from = path.set_state(now, to);
             if from != to {
                 let path = path.id();
-                self.tell(Event::PathState { path, from, to, at: now });
+                self.events.push(Event::PathState { path, from, to, at: now });
             }
         }
     }
@@ -275,7 +262,7 @@ impl Association {
             self.stats.dropped += 1;
             return false;
         }
-        self.peer_tag = cookie.peer_tag;
+        self.handshake.peer_tag = cookie.peer_tag;
         self.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         self.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
@@ -292,7 +279,7 @@ impl Association {
         // The peer has sent to this address, so it knows it.
         self.peer_knows(from.local.ip());
         if !self.state.is_synchronised() {
-            self.control.clear();
+            self.outbox.clear();
             if let Some(path) = self.init_ack_path(now, cookie, from) {
                 self.confirm(now, path);
             }
@@ -304,7 +291,9 @@ impl Association {
 
     /// Sends the COOKIE ACK to the source of the COOKIE ECHO (RFC 9260 6.4).
     pub(super) fn push_cookie_ack(&mut self, now: Time, from: FourTuple) {
-        let Some(path) = self.path_for(&from).or_else(|| self.redirected(self.primary)) else {
+        let Some(path) =
+            self.paths.path_for(&from).or_else(|| self.redirected(self.paths.primary()))
+        else {
             return;
         };
         self.hear_from(path, &from);
@@ -334,7 +323,7 @@ impl Association {
         self.peer_knows(cookie.local);
         self.peer_knows(from.local.ip());
         self.set_peer_addresses(now, &cookie.addresses, from.remote.port());
-        self.peer_lists_none = cookie.addresses.len() == 1;
+        self.handshake.peer_lists_none = cookie.addresses.len() == 1;
         if let Some(path) = confirmed {
             self.confirm(now, path);
         }
@@ -364,7 +353,7 @@ impl Association {
     /// The path to a remote address; adds one from this local address if there is none yet.
     fn path_to(&mut self, now: Time, local: IpAddr, remote: SocketAddr) -> Option<PathId> {
         let from = FourTuple { local: SocketAddr::new(local, 0), remote };
-        let path = self.path_for(&from).or_else(|| self.add_path(now, local, remote))?;
+        let path = self.paths.path_for(&from).or_else(|| self.add_path(now, local, remote))?;
         self.hear_from(path, &from);
         Some(path)
     }
@@ -373,23 +362,22 @@ impl Association {
     /// queued data without a TSN is sent to the new peer.
     fn restart_transfer(&mut self, cookie: &StateCookie) {
         let mut lost = 0;
-        for (_, chunk) in self.sender.flight.iter() {
+        for (_, chunk) in self.sending.flight.iter() {
             lost += chunk.payload.len();
         }
-        lost += self.sender.queue.restart();
-        self.sender.buffered -= lost;
-        self.sender.flight.restart(cookie.local_initial_tsn);
+        lost += self.sending.queue.restart();
+        self.sending.buffered -= lost;
+        self.sending.flight.restart(cookie.local_initial_tsn);
         self.peer_window(cookie.peer_rwnd);
-        self.clear_allowances();
-        self.forward = None;
-        self.sender.heard = true;
-        self.sender.probe = WindowProbe::Idle;
-        self.receiver.restart(cookie.peer_initial_tsn, cookie.inbound_streams);
-        self.keep_if_agreed();
+        self.paths.clear_allowances();
+        self.sending.forward = None;
+        self.sending.heard = true;
+        self.sending.probe = WindowProbe::Idle;
+        let extensions = self.handshake.extensions;
+        self.receiving.restart(cookie.peer_initial_tsn, cookie.inbound_streams, extensions);
         self.start_reconfig(cookie.peer_initial_tsn);
-        Self::prepare(&mut self.receiver, self.extensions);
         self.start_addresses(cookie.peer_initial_tsn);
-        self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config.setup());
-        self.policies.loss = (self.config.loss().make)(&self.config.setup());
+        self.sending.cwnd_update = (self.config.cwnd_update().make)(&self.config.setup());
+        self.sending.loss = (self.config.loss().make)(&self.config.setup());
     }
 }

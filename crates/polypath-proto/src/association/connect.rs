@@ -5,15 +5,14 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Association;
-use super::control::{Control, OwnedCause};
-use super::heartbeat::HEARTBEAT_CHUNK_LEN;
 use super::state::{CookieEchoed, CookieWait, State};
 use super::transmit::Purpose;
 use crate::event::{CloseReason, Event};
 use crate::ids::{PathId, Tsn};
 use crate::init::{self, InitError};
+use crate::outbox::{Control, OwnedCause};
 use crate::path::PathState;
-use crate::receive::Receiver;
+use crate::paths::HEARTBEAT_CHUNK_LEN;
 use crate::reply::abort_packet;
 use crate::time::Time;
 use crate::transmit::FourTuple;
@@ -22,9 +21,9 @@ use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Init};
 impl Association {
     /// Sends the first INIT.
     pub(super) fn begin_connect(&mut self, now: Time) {
-        self.opened_here = true;
-        let path = self.primary;
-        let t1 = now + self.paths[path.index()].rto();
+        self.handshake.opened_here = true;
+        let path = self.paths.primary();
+        let t1 = now + self.paths[path].rto();
         self.become_cookie_wait(CookieWait {
             t1,
             retransmits: 0,
@@ -32,7 +31,7 @@ impl Association {
             preservative: None,
             stale: 0,
         });
-        self.control.push(path, Control::Init);
+        self.outbox.push(path, Control::Init);
     }
 
     /// Processes an INIT ACK (RFC 9260 5.1 B).
@@ -61,7 +60,7 @@ impl Association {
             }
             Err(error) => return self.refuse_init_ack(path, init, error, from),
         };
-        self.peer_tag = init.initiate_tag;
+        self.handshake.peer_tag = init.initiate_tag;
         let agreed = parameters.agreed(&self.config, &self.shared);
         self.agree_on(agreed, parameters.authentication.as_ref(), parameters.adaptation_layer);
         self.set_streams(
@@ -71,9 +70,9 @@ impl Association {
         self.start_receiving(init.initial_tsn, init.a_rwnd);
         self.hear_from(path, &from);
         if parameters.lists_addresses {
-            let remote = self.paths[self.primary.index()].remote().ip();
+            let remote = self.paths[self.paths.primary()].remote().ip();
             if !parameters.addresses.contains(&remote) {
-                self.change_primary(now, path);
+                self.paths.set_primary(now, path, &mut self.events);
             }
             // RFC 9260 5.1.2 C.
             self.set_peer_addresses(now, &parameters.addresses, from.remote.port());
@@ -84,16 +83,16 @@ impl Association {
             self.learn_addresses(now, &parameters.addresses, from.remote.port());
         }
         // Send the cookie to the source of the INIT ACK.
-        let t1 = now + self.paths[path.index()].rto();
+        let t1 = now + self.paths[path].rto();
         let cookie = Bytes::from(parameters.cookie.unwrap_or_default());
         let echoed = CookieEchoed { t1, retransmits: 0, path, cookie, since: now, stale };
         self.become_cookie_echoed(echoed);
-        self.control.clear();
-        self.control.push(path, Control::CookieEcho);
+        self.outbox.clear();
+        self.outbox.push(path, Control::CookieEcho);
         if !parameters.unrecognized.is_empty() {
             // RFC 9260 5.1.2: bundled with the COOKIE ECHO.
             let raw = Bytes::from(parameters.unrecognized);
-            self.control.push(path, Control::Error(OwnedCause::UnrecognizedParameters(raw)));
+            self.outbox.push(path, Control::Error(OwnedCause::UnrecognizedParameters(raw)));
         }
     }
 
@@ -105,27 +104,27 @@ impl Association {
         from: FourTuple,
     ) {
         let what = error.words();
-        self.control.clear();
+        self.outbox.clear();
         if init.initiate_tag.0 == 0 {
             // RFC 9260 3.3.3: the ABORT has the T bit, and the verification tag of the INIT ACK.
-            let header = self.reply_header(self.local_tag);
+            let header = self.reply_header(self.handshake.local_tag);
             let packet = abort_packet(header, true, &self.shared, |_| Ok(()));
             self.reply(from, packet);
         } else {
-            self.peer_tag = init.initiate_tag;
-            self.control.push(path, Control::Abort(Some(OwnedCause::Init(error))));
+            self.handshake.peer_tag = init.initiate_tag;
+            self.outbox.push(path, Control::Abort(Some(OwnedCause::Init(error))));
         }
         self.become_closed(CloseReason::ProtocolViolation { what });
     }
 
     pub(super) fn set_streams(&mut self, outbound: u16, inbound: u16) {
-        self.outbound_streams = outbound;
-        self.inbound_streams = inbound;
+        self.handshake.outbound_streams = outbound;
+        self.handshake.inbound_streams = inbound;
         // Messages given to `send` before the peer announced how many streams it accepts.
-        for message in self.sender.queue.drop_streams_from(outbound) {
+        for message in self.sending.queue.drop_streams_from(outbound) {
             let bytes = message.payload.len();
-            self.sender.buffered -= bytes;
-            self.events.push_back(Event::SendFailed {
+            self.sending.buffered -= bytes;
+            self.events.push_always(Event::SendFailed {
                 stream: message.stream,
                 ppid: message.ppid,
                 context: message.context,
@@ -138,29 +137,28 @@ impl Association {
 
     /// Initialises the receiver from the peer's initial TSN, and the sender from its window.
     pub(super) fn start_receiving(&mut self, initial: Tsn, a_rwnd: u32) {
-        self.receiver = Receiver::new(initial, self.inbound_streams, self.config.receive_buffer());
-        self.keep_if_agreed();
+        let streams = self.handshake.inbound_streams;
+        self.receiving.begin(initial, streams, self.handshake.extensions);
         self.start_reconfig(initial);
-        Self::prepare(&mut self.receiver, self.extensions);
         self.start_addresses(initial);
         self.peer_window(a_rwnd);
         if self.config.initial_ssthresh().is_none() {
             // RFC 9260 7.2.1: "The initial value of ssthresh MAY be arbitrarily high (e.g., the
             // size of the largest possible advertised window)."
-            for path in &mut self.paths {
+            for path in self.paths.iter_mut() {
                 path.set_initial_ssthresh(a_rwnd);
             }
-            self.ssthresh = a_rwnd;
+            self.paths.ssthresh = a_rwnd;
         }
     }
 
     /// Adopts the first window that the peer announces.
     pub(super) fn peer_window(&mut self, a_rwnd: u32) {
-        self.sender.largest_window = 0;
-        self.sender.set_window(a_rwnd);
-        self.policies.retransmission.learn_peer_buffer(a_rwnd);
+        self.sending.largest_window = 0;
+        self.sending.set_window(a_rwnd);
+        self.sending.retransmission.learn_peer_buffer(a_rwnd);
         // Chunks of at most half a small buffer leave it room to work with.
-        self.window_payload = a_rwnd as usize / 2 - self.data_header();
+        self.sending.window_payload = a_rwnd as usize / 2 - self.data_header();
         self.update_largest_payload();
     }
 
@@ -170,7 +168,7 @@ impl Association {
         if !matches!(self.state, State::CookieEchoed(_)) {
             return;
         }
-        self.control.clear();
+        self.outbox.clear();
         // RFC 9260 5.4: the COOKIE ACK answers the COOKIE ECHO sent on this path.
         self.confirm(now, path);
         self.become_established(now, false);
@@ -190,10 +188,10 @@ impl Association {
         // that the peer reports is not used.
         let increment = now.since(echoed.since) + Duration::from_secs(1);
         let preservative = Some(u32::try_from(increment.as_millis()).unwrap_or(u32::MAX));
-        let t1 = now + self.paths[path.index()].rto();
+        let t1 = now + self.paths[path].rto();
         self.become_cookie_wait(CookieWait { t1, retransmits: 0, path, preservative, stale });
-        self.control.clear();
-        self.control.push(path, Control::Init);
+        self.outbox.clear();
+        self.outbox.push(path, Control::Init);
     }
 
     /// T1-init or T1-cookie has expired (RFC 9260 4, 5.1).
@@ -210,9 +208,9 @@ impl Association {
         // RFC 9260 6.3.3 (E2) applies to T1 too. The next attempt uses another address, because the
         // first may be unreachable, and the RTO of that address: 5.1, "there SHOULD be a T1-init
         // and T1-cookie timer for each address of the peer".
-        self.paths[old.index()].back_off(now);
+        self.paths[old].back_off(now);
         let next = self.next_remote(old);
-        let rto = self.paths[next.index()].rto();
+        let rto = self.paths[next].rto();
         match &mut self.state {
             State::CookieWait(s) => {
                 (s.path, s.t1, s.retransmits) = (next, now + rto, retransmits + 1);
@@ -222,12 +220,12 @@ impl Association {
             }
             _ => {}
         }
-        self.control.clear();
-        self.control.push(
+        self.outbox.clear();
+        self.outbox.push(
             next,
             match init {
                 true => Control::Init,
-                false if self.is_confirmed(next) => Control::CookieEcho,
+                false if self.paths.is_confirmed(next) => Control::CookieEcho,
                 false => Control::CookieEchoVerifying,
             },
         );
@@ -236,12 +234,13 @@ impl Association {
     /// The next path for an INIT or a COOKIE ECHO, after that on `path` has not been answered.
     fn next_remote(&self, path: PathId) -> PathId {
         let usable = |id: PathId| {
-            let p = &self.paths[id.index()];
+            let p = &self.paths[id];
             // RFC 9260 5.4: to an UNCONFIRMED address only with a HEARTBEAT in the same packet.
             p.state() != PathState::Removed
-                && (self.is_confirmed(id) || self.verifying_cookie_echo_len() <= p.max_packet())
+                && (self.paths.is_confirmed(id)
+                    || self.verifying_cookie_echo_len() <= p.max_packet())
         };
-        self.paths_view().next_after(path, usable).unwrap_or(path)
+        self.paths.view().next_after(path, usable).unwrap_or(path)
     }
 
     /// Bytes of a packet with the COOKIE ECHO and a HEARTBEAT.

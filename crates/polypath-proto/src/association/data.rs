@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use super::Association;
-use super::control::{Control, OwnedCause};
 use super::state::State;
 use crate::event::{CloseReason, Event, Received};
 use crate::extension::Extension;
 use crate::ids::{PathId, StreamId, Tsn};
-use crate::path::{Path, PathsView};
+use crate::outbox::{Control, OwnedCause};
+use crate::path::Path;
 use crate::policy::ack::Arrival;
 use crate::receive::Outcome;
 use crate::time::Time;
@@ -81,13 +81,13 @@ impl DataSeen {
 impl Association {
     /// Takes the next message, or piece of one, of any stream.
     pub fn recv(&mut self, now: Time) -> Option<Received> {
-        let received = self.receiver.recv()?;
+        let received = self.receiving.recv()?;
         Some(self.received(now, received))
     }
 
     /// Takes the next message, or piece of one, of this stream.
     pub(super) fn recv_from(&mut self, now: Time, stream: StreamId) -> Option<Received> {
-        let received = self.receiver.recv_from(stream)?;
+        let received = self.receiving.recv_from(stream)?;
         Some(self.received(now, received))
     }
 
@@ -97,21 +97,21 @@ impl Association {
         // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd". By ns-2's
         // procedures, only if the peer cannot send without it.
         let chunk = self.largest_chunk();
-        let wanted = !self.is_ns2() || self.receiver.announced() < chunk;
-        if wanted && self.state.may_receive_data() && self.receiver.should_update(chunk) {
-            self.ack.demand();
+        let wanted = !self.is_ns2() || self.receiving.announced() < chunk;
+        if wanted && self.state.may_receive_data() && self.receiving.should_update(chunk) {
+            self.receiving.ack.demand();
         }
         received
     }
 
     fn largest_chunk(&self) -> u32 {
-        self.paths[self.ack.last_path.index()].max_chunk()
+        self.paths[self.receiving.ack.last_path].max_chunk()
     }
 
     pub(super) fn handle_data(&mut self, path: PathId, data: &Data<'_>, seen: &mut DataSeen) {
         let head = data.into();
         if !self.is_wrong_kind(false) && self.note_data(path, head, seen) {
-            let outcome = self.receiver.handle_data(data);
+            let outcome = self.receiving.handle_data(data);
             self.note_outcome(path, head, outcome, seen);
         }
     }
@@ -130,9 +130,9 @@ impl Association {
         let tsn = chunk.tsn;
         seen.lowest = seen.lowest.filter(|t| !t.is_after(tsn)).or(Some(tsn));
         seen.immediate |= chunk.immediate;
-        seen.first |= self.receiver.tsns().is_first(tsn);
+        seen.first |= self.receiving.tsns().is_first(tsn);
         seen.retransmission |= chunk.retransmission && self.flags_retransmissions();
-        self.paths[path.index()].stats.data_chunks_received += 1;
+        self.paths[path].stats.data_chunks_received += 1;
         true
     }
 
@@ -146,10 +146,10 @@ impl Association {
     ) {
         match outcome {
             Outcome::New => {
-                self.paths[path.index()].stats.data_bytes_received += chunk.bytes as u64;
+                self.paths[path].stats.data_bytes_received += chunk.bytes as u64;
                 // RFC 9260 6.2: another chunk was dropped to make room, and "the receiver MUST
                 // immediately send back a SACK chunk".
-                seen.dropped |= self.receiver.take_reneged() && !self.is_ns2();
+                seen.dropped |= self.receiving.take_reneged() && !self.is_ns2();
             }
             Outcome::Duplicate => {
                 self.stats.duplicates_received += 1;
@@ -167,7 +167,7 @@ impl Association {
                 // RFC 9260 6.5: acknowledge and report it.
                 self.stats.dropped += 1;
                 let cause = OwnedCause::InvalidStream(chunk.stream);
-                self.control.push(path, Control::Error(cause));
+                self.outbox.push(path, Control::Error(cause));
             }
             // The peer has reset the association, and its response is still in flight on another
             // path.
@@ -189,11 +189,8 @@ impl Association {
 
     /// Reports new readable messages to the application.
     pub(super) fn note_readable(&mut self) {
-        if self.receiver.ever_ready() != self.seen_ready {
-            self.seen_ready = self.receiver.ever_ready();
-            if !std::mem::replace(&mut self.readable_waits, true) {
-                self.events.push_back(Event::Readable);
-            }
+        if self.receiving.has_news() {
+            self.events.push_readable();
         }
     }
 
@@ -207,21 +204,22 @@ impl Association {
             self.note_mark(path, lowest);
         }
         self.note_readable();
-        self.ack.echo = self.ack.echo.or_else(|| seen.timestamp.map(|t| t.sent));
-        self.ack.retransmission |= seen.retransmission;
+        self.receiving.ack.echo =
+            self.receiving.ack.echo.or_else(|| seen.timestamp.map(|t| t.sent));
+        self.receiving.ack.retransmission |= seen.retransmission;
         let arrival = Arrival {
             path,
-            packets: self.ack.count(path),
+            packets: self.receiving.ack.count(path),
             first: seen.first,
-            gap: self.receiver.tsns().has_gap(),
+            gap: self.receiving.tsns().has_gap(),
             duplicate: seen.duplicate,
             // A SACK that reports a retransmission has no other cause, and no delay that would be
             // measured.
             immediate: seen.immediate || seen.retransmission,
             dropped: seen.dropped,
         };
-        let when = self.policies.ack.when(&arrival);
-        self.ack.decide(now, &arrival, when);
+        let when = self.receiving.ack_policy.when(&arrival);
+        self.receiving.ack.decide(now, &arrival, when);
         if matches!(self.state, State::ShutdownSent(_)) {
             self.repeat_shutdown(now);
         }
@@ -229,42 +227,42 @@ impl Association {
 
     /// The path for the SACK.
     pub(super) fn ack_path(&self) -> PathId {
-        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let path = self.policies.ack.path(self.ack.last_path, view);
+        let view = self.paths.view();
+        let path = self.receiving.ack_policy.path(self.receiving.ack.last_path, view);
         if self.may_answer(path) {
             return path;
         }
-        let others = [self.current, self.stand_in()].into_iter();
+        let others = [self.paths.current(), self.paths.fallback()].into_iter();
         let mut others = others.chain(self.paths.iter().map(Path::id));
-        others.find(|path| self.may_answer(*path)).unwrap_or(self.current)
+        others.find(|path| self.may_answer(*path)).unwrap_or_else(|| self.paths.current())
     }
 
     pub(super) fn write_sack(&mut self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
-        let a_rwnd = self.receiver.announce(self.largest_chunk());
-        let mut flags = if self.ack.retransmission { Sack::RETRANSMISSION } else { 0 };
-        if self.extensions.contains(Extension::PacketCount) {
-            flags |= Sack::packets_flags(self.ack.packets());
+        let a_rwnd = self.receiving.announce(self.largest_chunk());
+        let mut flags = if self.receiving.ack.retransmission { Sack::RETRANSMISSION } else { 0 };
+        if self.handshake.has(Extension::PacketCount) {
+            flags |= Sack::packets_flags(self.receiving.ack.packets());
         }
-        if self.extensions.contains(Extension::NrSack) {
+        if self.handshake.has(Extension::NrSack) {
             self.write_nr_sack(a_rwnd, flags, w)?;
         } else {
-            let tsns = self.receiver.tsns();
+            let tsns = self.receiving.tsns();
             w.sack(tsns.cumulative(), a_rwnd, flags, tsns.gaps(), tsns.duplicates())?;
         }
-        self.receiver.duplicates_reported();
-        self.ack.sent();
+        self.receiving.duplicates_reported();
+        self.receiving.ack.sent();
         self.stats.sacks_sent += 1;
         Ok(())
     }
 
     /// The peer has reported an error that does not end the association (RFC 9260 6.10, 3.3.10).
     pub(super) fn peer_error(&mut self, cause: String) {
-        self.tell(Event::PeerError { cause });
+        self.events.push(Event::PeerError { cause });
     }
 
     pub(super) fn report_unrecognized_chunk(&mut self, path: PathId, raw: &[u8]) {
         // Repeat as much of the chunk as fits the reply; the cause's length shows how much that is.
         let raw = Bytes::copy_from_slice(&raw[..raw.len().min(256)]);
-        self.control.push(path, Control::Error(OwnedCause::UnrecognizedChunk(raw)));
+        self.outbox.push(path, Control::Error(OwnedCause::UnrecognizedChunk(raw)));
     }
 }

@@ -5,7 +5,6 @@
 use super::Association;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn};
-use crate::path::PathsView;
 use crate::transmit::Ecn;
 use crate::wire::PacketWriter;
 
@@ -32,24 +31,24 @@ impl Marks {
 impl Association {
     /// ECN codepoint of a packet with new data.
     pub(super) fn ect(&self) -> Ecn {
-        if self.extensions.contains(Extension::Ecn) { Ecn::Ect0 } else { Ecn::NotEct }
+        if self.handshake.has(Extension::Ecn) { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
     /// ECN codepoint of the packet just written for `path`: ECN-capable if new data was added to
     /// the `new_chunks` chunks sent there before.
     pub(super) fn ect_beyond(&self, path: PathId, new_chunks: u64) -> Ecn {
-        let sent = self.paths[path.index()].stats.data_chunks_sent;
+        let sent = self.paths[path].stats.data_chunks_sent;
         if sent == new_chunks { Ecn::NotEct } else { self.ect() }
     }
 
     /// Notes that a packet was marked; `lowest` is the lowest TSN of its data.
     #[cold]
     pub(super) fn note_mark(&mut self, path: PathId, lowest: Tsn) {
-        if self.extensions.contains(Extension::Ecn) {
-            self.paths[path.index()].stats.congestion_experienced += 1;
+        if self.handshake.has(Extension::Ecn) {
+            self.paths[path].stats.congestion_experienced += 1;
             self.marks.echo = Some(lowest);
             // Report it to the sender soon.
-            self.ack.demand();
+            self.receiving.ack.demand();
         }
     }
 
@@ -66,7 +65,7 @@ impl Association {
 
     /// Processes an ECNE: a packet of this side was marked.
     pub(super) fn handle_ecne(&mut self, path: PathId, lowest: Tsn) {
-        let flight = &self.sender.flight;
+        let flight = &self.sending.flight;
         if lowest.is_after(flight.highest()) {
             // The TSN was never sent.
             self.stats.dropped += 1;
@@ -74,21 +73,20 @@ impl Association {
         }
         // The path of a chunk that has been acknowledged meanwhile is unknown: assume the current
         // one.
-        let marked = flight.get(lowest).map_or(self.current, |chunk| chunk.path);
+        let marked = flight.get(lowest).map_or_else(|| self.paths.current(), |chunk| chunk.path);
         self.marks.reduced.resize(self.paths.len(), None);
         let reduced = &mut self.marks.reduced[marked.index()];
         // The highest TSN on this path: below what CMT sends ahead, there are TSNs that are sent
         // later.
-        let highest = self.paths[marked.index()].highest_sent().unwrap_or_else(|| flight.highest());
+        let highest = self.paths[marked].highest_sent().unwrap_or_else(|| flight.highest());
         if reduced.is_none_or(|last| lowest.is_after(last)) {
             *reduced = Some(highest);
-            let paths =
-                PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-            let window = self.policies.congestion.on_fast_retransmit(&paths.path(marked), paths);
-            let p = &mut self.paths[marked.index()];
+            let paths = self.paths.view();
+            let window = self.sending.congestion.on_fast_retransmit(&paths.path(marked), paths);
+            let p = &mut self.paths[marked];
             p.set_window(window);
             p.stats.congestion_notified += 1;
         }
-        self.control.push_cwr(path, lowest);
+        self.outbox.push_cwr(path, lowest);
     }
 }

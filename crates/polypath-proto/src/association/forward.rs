@@ -6,81 +6,72 @@
 //! like T3-rtx, which runs although nothing is in flight (C5).
 
 use super::Association;
-use super::control::Control;
 use super::data::DataSeen;
 use crate::extension::Extension;
-use crate::ids::{PathId, Ssn, Tsn};
+use crate::ids::{PathId, Ssn};
+use crate::outbox::Control;
 use crate::policy::failover::PathErrorKind;
+use crate::send::Forward;
 use crate::time::Time;
 use crate::wire::{
     DoesNotFit, FORWARD_TSN_HEADER_LEN, ForwardTsn, IForwardTsn, PacketWriter, SKIPPED_MESSAGE_LEN,
     SKIPPED_STREAM_LEN, SkippedMessage, SkippedStream,
 };
 
-/// The FORWARD TSN that has been sent and is not acknowledged.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Forward {
-    point: Tsn,
-    sent: Time,
-    path: PathId,
-    /// When it is sent again.
-    timer: Time,
-}
-
 impl Association {
     /// When the timer of a FORWARD TSN expires.
     pub(super) fn forward_timer(&self) -> Option<Time> {
-        self.forward.filter(|_| self.state.may_send_data()).map(|f| f.timer)
+        self.sending.forward.filter(|_| self.state.may_send_data()).map(|f| f.timer)
     }
 
     /// Sends a FORWARD TSN if Advanced.Peer.Ack.Point has moved (C3).
     pub(super) fn forward(&mut self, now: Time) {
-        let flight = &self.sender.flight;
-        if let Some(forward) = self.forward
+        let flight = &self.sending.flight;
+        if let Some(forward) = self.sending.forward
             && !flight.ack_point().is_before(forward.point)
         {
-            self.forward = None;
+            self.sending.forward = None;
             // Acknowledged, as a DATA chunk would be (RFC 9260 8.1, 8.2).
-            self.error_count = 0;
-            self.answered(now, forward.path);
+            self.paths.clear_association_errors();
+            self.paths.answered(now, forward.path, &mut self.events);
         }
-        let flight = &self.sender.flight;
+        let flight = &self.sending.flight;
         let point = flight.advanced_ack_point();
         if !flight.has_abandoned() || point == flight.ack_point() {
             return;
         }
-        if self.forward.is_none_or(|f| f.point != point) {
-            self.send_forward(now, self.path_for_control());
+        if self.sending.forward.is_none_or(|f| f.point != point) {
+            self.send_forward(now, self.paths.for_control());
         }
     }
 
     /// A SACK has arrived that does not acknowledge the FORWARD TSN: repeats it if there was time
     /// for an answer, since it was lost then (F2: "waiting a full RTT before sending a duplicate").
     pub(super) fn repeat_forward(&mut self, now: Time) {
-        let Some(forward) = self.forward else { return };
-        let round_trip = self.paths[forward.path.index()].view().srtt;
+        let Some(forward) = self.sending.forward else { return };
+        let round_trip = self.paths[forward.path].view().srtt;
         if now > forward.sent && round_trip.is_some_and(|rtt| now >= forward.sent + rtt) {
-            self.send_forward(now, self.path_for_control());
+            self.send_forward(now, self.paths.for_control());
         }
     }
 
     #[cold]
     fn send_forward(&mut self, now: Time, path: PathId) {
-        let point = self.sender.flight.advanced_ack_point();
-        let timer = now + self.paths[path.index()].rto();
-        self.forward = Some(Forward { point, sent: now, path, timer });
-        self.control.push_once(path, Control::ForwardTsn);
+        let point = self.sending.flight.advanced_ack_point();
+        let timer = now + self.paths[path].rto();
+        self.sending.forward = Some(Forward { point, sent: now, path, timer });
+        self.outbox.push_once(path, Control::ForwardTsn);
     }
 
     /// The timer has expired: the FORWARD TSN or its SACK was lost, or the peer is unreachable.
     pub(super) fn handle_forward_timeout(&mut self, now: Time) {
-        let Some(forward) = self.forward.filter(|f| f.timer <= now) else { return };
+        let Some(forward) = self.sending.forward.filter(|f| f.timer <= now) else { return };
         if !self.state.may_send_data() {
             return;
         }
-        if self.sender.flight.bytes() == 0 {
+        if self.sending.flight.bytes() == 0 {
             // Nothing in flight would detect the failure (RFC 9260 6.3.3 E2, 8.1, 8.2).
-            self.paths[forward.path.index()].back_off(now);
+            self.paths[forward.path].back_off(now);
             self.count_error(now, forward.path, PathErrorKind::DataTimeout);
             if self.is_closed() {
                 return;
@@ -90,8 +81,8 @@ impl Association {
     }
 
     pub(super) fn write_forward_tsn(&self, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
-        let flight = &self.sender.flight;
-        let interleaves = self.extensions.contains(Extension::Interleaving);
+        let flight = &self.sending.flight;
+        let interleaves = self.handshake.has(Extension::Interleaving);
         let each = if interleaves { SKIPPED_MESSAGE_LEN } else { SKIPPED_STREAM_LEN };
         let head = self.pending_response_len() + FORWARD_TSN_HEADER_LEN;
         let room = w.remaining().saturating_sub(head) / each;
@@ -130,7 +121,7 @@ impl Association {
         if !self.may_forward(Extension::PartialReliability, path, forward.raw) {
             return;
         }
-        let moved = self.receiver.forward(forward.new_cumulative_tsn(), forward.streams());
+        let moved = self.receiving.forward(forward.new_cumulative_tsn(), forward.streams());
         // "For the purposes of sending a SACK, the receiver MUST follow the same rules as if a DATA
         // chunk had been received", and one that is out of date is acknowledged at once.
         seen.forwarded(!moved);
@@ -147,13 +138,13 @@ impl Association {
             return;
         }
         let point = forward.new_cumulative_tsn();
-        let moved = self.receiver.forward_interleaved(point, forward.messages());
+        let moved = self.receiving.forward_interleaved(point, forward.messages());
         seen.forwarded(!moved);
     }
 
     /// Whether the peer's chunk `raw`, which belongs to this extension, is to be processed.
     fn may_forward(&mut self, extension: Extension, path: PathId, raw: &[u8]) -> bool {
-        let agreed = self.extensions.contains(extension);
+        let agreed = self.handshake.has(extension);
         if agreed && self.state.may_receive_data() && !self.is_blind() {
             return true;
         }

@@ -5,42 +5,16 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Association;
-use super::control::Control;
 use super::transmit::Purpose;
 use crate::constants::{PathConfirmation, Procedures};
 use crate::error::PathError;
 use crate::ids::PathId;
-use crate::path::{PacketPair, Path, PathState, PathsView};
+use crate::outbox::Control;
+use crate::path::{PacketPair, Path, PathState};
+use crate::paths::{HeartbeatKind, INFO_LEN};
 use crate::policy::failover::PathErrorKind;
-use crate::rng::{hmac, hmac_verify_truncated};
 use crate::time::Time;
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN};
-
-/// Bytes of a HEARTBEAT's information: path and instant, and a signature over them (RFC 9260 5.4:
-/// "a 64-bit random nonce"). The path takes one byte, the instant seven, which is enough for 834
-/// days; a HEARTBEAT has 56 bytes with its IPv4 header, as in the papers.
-const INFO_LEN: usize = 8 + 8;
-
-/// Bytes of a HEARTBEAT chunk, its parameter included (RFC 9260 3.3.5).
-pub(super) const HEARTBEAT_CHUNK_LEN: usize = 2 * CHUNK_HEADER_LEN + INFO_LEN;
-
-/// Purpose of a HEARTBEAT.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeartbeatKind {
-    /// Watching the path.
-    Plain,
-    /// The small packet of a probe for the path's MTU, and the large one.
-    SmallProbe,
-    LargeProbe,
-}
-
-/// Bits of the path's byte that encode the kind.
-const KINDS: u8 = 0b1100_0000;
-const SMALL_PROBE: u8 = 0b1000_0000;
-const LARGE_PROBE: u8 = KINDS;
-
-/// Range of a seven-byte instant in nanoseconds.
-const SPAN: u64 = 1 << 56;
 
 impl Association {
     /// Sends a HEARTBEAT on this path now, for a new sample of its round-trip time (RFC 9260
@@ -50,7 +24,7 @@ impl Association {
     ///
     /// There is no such path, or the association is not established.
     pub fn request_heartbeat(&mut self, now: Time, path: PathId) -> Result<(), PathError> {
-        let p = self.paths.get(path.index()).ok_or(PathError::NoSuchPath(path))?;
+        let p = self.paths.get(path).ok_or(PathError::NoSuchPath(path))?;
         if p.state() == PathState::Removed {
             return Err(PathError::NoSuchPath(path));
         }
@@ -69,7 +43,7 @@ impl Association {
     ///
     /// There is no such path, or the association is not established.
     pub fn probe(&mut self, now: Time, path: PathId, packet: u16) -> Result<(), PathError> {
-        let p = self.paths.get(path.index()).ok_or(PathError::NoSuchPath(path))?;
+        let p = self.paths.get(path).ok_or(PathError::NoSuchPath(path))?;
         if p.state() == PathState::Removed {
             return Err(PathError::NoSuchPath(path));
         }
@@ -78,8 +52,8 @@ impl Association {
         }
         let below = p.headers();
         let size = usize::from(packet).saturating_sub(below).clamp(64, p.max_packet());
-        self.paths[path.index()].heartbeat_sent(now);
-        self.control.push(path, Control::Probe(size));
+        self.paths[path].heartbeat_sent(now);
+        self.outbox.push(path, Control::Probe(size));
         Ok(())
     }
 
@@ -90,21 +64,21 @@ impl Association {
             return self.ns2_start_path_management(now, inbound);
         }
         let confirmation = self.config.path_confirmation();
-        self.awaits_paths = confirmation == PathConfirmation::BeforeData;
-        for i in 0..self.paths.len() {
-            let path = PathId(i as u8);
+        self.paths.awaited = confirmation == PathConfirmation::BeforeData;
+        for path in self.paths.ids() {
             if confirmation == PathConfirmation::Off {
                 self.confirm(now, path);
             }
-            if self.awaits_paths {
-                self.paths[i].schedule_heartbeat(Some(now));
-            } else if path == self.current && self.paths[i].state() == PathState::Active {
+            if self.paths.awaited {
+                self.paths[path].schedule_heartbeat(Some(now));
+            } else if path == self.paths.current() && self.paths[path].state() == PathState::Active
+            {
                 self.schedule_heartbeat(now, path);
             } else if confirmation != PathConfirmation::Off {
                 // RFC 9260 5.4 would treat a path as confirmed if the application of the opening
                 // side passed its address. This stack probes it like any other, so that its RTT is
                 // known one round trip later, before it is needed.
-                self.paths[i].schedule_heartbeat(Some(now));
+                self.paths[path].schedule_heartbeat(Some(now));
             }
         }
     }
@@ -116,7 +90,7 @@ impl Association {
             return;
         }
         let period = self.heartbeat_period(path);
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         p.schedule_heartbeat(period.map(|period| now + period));
         // The shortest period: jitter only adds to it. A HEARTBEAT lost meanwhile doubles only the
         // next one.
@@ -126,7 +100,7 @@ impl Association {
     /// HB.interval plus 50% to 150% of the path's RTO; `None` without heartbeats.
     pub(super) fn heartbeat_period(&mut self, path: PathId) -> Option<Duration> {
         let interval = self.config.heartbeat_interval()?;
-        let rto = self.paths[path.index()].rto().as_nanos() as u64;
+        let rto = self.paths[path].rto().as_nanos() as u64;
         Some(interval + Duration::from_nanos(rto / 2 + self.rng.below(rto + 1)))
     }
 
@@ -140,8 +114,8 @@ impl Association {
                 && p.error_count() <= p.path_max_retrans()
                 && !self.is_untold(p.id())
         };
-        if self.awaits_paths && !self.paths.iter().any(waits) {
-            self.awaits_paths = false;
+        if self.paths.awaited && !self.paths.iter().any(waits) {
+            self.paths.awaited = false;
             if self.is_ns2() {
                 self.ns2_begin_data(now);
             }
@@ -150,7 +124,7 @@ impl Association {
 
     /// Processes the expiry of a path's heartbeat timer.
     pub(super) fn handle_heartbeat_timer(&mut self, now: Time, path: PathId) {
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         if let Some(deadline) = p.heartbeat_deadline() {
             // The last HEARTBEAT is still outstanding: send the next one when it counts as lost.
             return p.schedule_heartbeat(Some(deadline));
@@ -159,27 +133,26 @@ impl Association {
             return self.verify_address(now, path);
         }
         let idle = p.is_idle_since(now - p.heartbeat_period());
-        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        if self.awaits_paths || self.policies.probing.after_period(&paths.path(path), idle, paths) {
+        if self.paths.awaited || self.paths.probes_after_period(path, idle) {
             self.send_heartbeat(now, path);
         }
         self.schedule_heartbeat(now, path);
         // Free spare receive memory here: rarely enough for an association that receives, and soon
         // enough for one that no longer does.
-        self.receiver.give_back();
+        self.receiving.give_back();
     }
 
     /// Probes an unconfirmed path (RFC 9260 5.4), now or when HB.Max.Burst allows it, the one that
     /// has waited longest first.
     fn verify_address(&mut self, now: Time, path: PathId) {
         let rank = |p: &Path| (p.verified_at(), p.id());
-        let own = rank(&self.paths[path.index()]);
-        let rto = self.paths[path.index()].rto();
+        let own = rank(&self.paths[path]);
+        let rto = self.paths[path].rto();
         // "The number of packets containing HEARTBEAT chunks sent at each RTO SHOULD be limited by
         // the 'HB.Max.Burst' parameter." A confirmed address no longer counts: it is the peer's,
         // and the limit protects other hosts.
-        let limited = !self.is_confirmed(path);
-        let others = || self.paths.iter().filter(|p| limited && !self.is_confirmed(p.id()));
+        let limited = !self.paths.is_confirmed(path);
+        let others = || self.paths.iter().filter(|p| limited && !self.paths.is_confirmed(p.id()));
         let due = |p: &&Path| p.heartbeat_due().is_some_and(|t| t <= now) && rank(p) < own;
         let before = others().filter(due).count();
         let mut sent: Vec<Time> =
@@ -194,12 +167,12 @@ impl Association {
         // Wait until enough of the earlier probes are older than the RTO.
         let too_many = sent.len() + before - most;
         let next = sent.get(too_many).or_else(|| sent.last()).copied().unwrap_or(now);
-        self.paths[path.index()].schedule_heartbeat(Some(next + rto));
+        self.paths[path].schedule_heartbeat(Some(next + rto));
     }
 
     /// A path has been confirmed: probe those that HB.Max.Burst has delayed.
     pub(super) fn verify_next(&mut self, now: Time) {
-        for p in &mut self.paths {
+        for p in self.paths.iter_mut() {
             let waits = p.state() == PathState::Unconfirmed
                 && p.heartbeat_deadline().is_none()
                 && p.error_count() <= p.path_max_retrans();
@@ -211,8 +184,8 @@ impl Association {
 
     /// Measures the bandwidth of a newly confirmed path before it is needed.
     pub(super) fn measure_bandwidth(&mut self, now: Time, path: PathId) {
-        let needed = !self.is_ns2() && self.policies.retransmission.needs_bandwidth();
-        if needed && self.paths[path.index()].is_pair_due(now) {
+        let needed = !self.is_ns2() && self.sending.retransmission.needs_bandwidth();
+        if needed && self.paths[path].is_pair_due(now) {
             self.send_heartbeat(now, path);
         }
     }
@@ -223,7 +196,7 @@ impl Association {
         if self.is_ns2() || !self.state.may_send_data() || self.is_untold(path) {
             return;
         }
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         let rto = p.rto();
         let probed = p.verified_at().is_some_and(|at| at + rto > now);
         let soon = p.heartbeat_due().is_some_and(|due| due <= now + rto);
@@ -235,8 +208,8 @@ impl Association {
     /// Data on another path was not acknowledged: probes the unconfirmed paths whose probes are
     /// exhausted. Without heartbeats, nothing else does.
     pub(super) fn verify_others(&mut self, now: Time) {
-        for path in (0..self.paths.len()).map(|i| PathId(i as u8)) {
-            let p = &self.paths[path.index()];
+        for path in self.paths.ids() {
+            let p = &self.paths[path];
             if p.state() == PathState::Unconfirmed && p.heartbeat_due().is_none() {
                 self.verify_source(now, path);
             }
@@ -246,105 +219,64 @@ impl Association {
     /// Sends the COOKIE ACK to the source of the COOKIE ECHO. RFC 9260 5.4: to an UNCONFIRMED
     /// address, "it MUST be bundled with a HEARTBEAT chunk including a nonce".
     pub(super) fn acknowledge_cookie(&mut self, now: Time, path: PathId) {
-        let verifies = !self.is_ns2() && !self.is_confirmed(path);
+        let verifies = !self.is_ns2() && !self.paths.is_confirmed(path);
         if verifies {
-            self.paths[path.index()].heartbeat_sent(now);
+            self.paths[path].heartbeat_sent(now);
         }
         let ack = if verifies { Control::CookieAckVerifying } else { Control::CookieAck };
-        self.control.push(path, ack);
+        self.outbox.push(path, ack);
     }
 
     /// T3-rtx has expired on a path, and the retransmission is about to be sent: adds a HEARTBEAT
     /// if a policy asks for one.
     pub(super) fn probe_after_timeout(&mut self, now: Time, path: PathId) {
         // A HEARTBEAT due at this instant counts as lost, although another follows.
-        if self.paths[path.index()].heartbeat_deadline().is_some_and(|t| t <= now) {
+        if self.paths[path].heartbeat_deadline().is_some_and(|t| t <= now) {
             self.handle_heartbeat_timeout(now, path);
         }
-        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let view = paths.path(path);
-        let asked = self.policies.probing.after_timeout(&view, paths) || self.probes_at_once(path);
+        let asked = self.paths.probes_after_timeout(path) || self.probes_at_once(path);
         if self.is_closed() || !asked {
             return;
         }
-        self.paths[path.index()].heartbeat_sent(now);
-        self.control.push_behind(path, Control::Heartbeat);
+        self.paths[path].heartbeat_sent(now);
+        self.outbox.push_behind(path, Control::Heartbeat);
     }
 
     /// Whether the failover policy asks for a HEARTBEAT on this path now, and none is outstanding.
     pub(super) fn probes_at_once(&self, path: PathId) -> bool {
-        let p = &self.paths[path.index()];
-        p.heartbeat_deadline().is_none() && self.policies.failover.probes_at_once(&p.view())
+        let p = &self.paths[path];
+        p.heartbeat_deadline().is_none() && self.paths.failover.probes_at_once(&p.view())
     }
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
-        self.paths[path.index()].heartbeat_sent(now);
-        let paired = self.policies.retransmission.needs_bandwidth()
+        self.paths[path].heartbeat_sent(now);
+        let paired = self.sending.retransmission.needs_bandwidth()
             // Send full packets to confirmed addresses only.
             && (self.is_ns2()
-                || (self.is_confirmed(path) && self.paths[path.index()].is_pair_due(now)));
+                || (self.paths.is_confirmed(path) && self.paths[path].is_pair_due(now)));
         if paired {
-            self.paths[path.index()].pair_sent(now);
-            self.control.push(path, Control::PairedHeartbeat { second: false });
-            self.control.push(path, Control::PairedHeartbeat { second: true });
+            self.paths[path].pair_sent(now);
+            self.outbox.push(path, Control::PairedHeartbeat { second: false });
+            self.outbox.push(path, Control::PairedHeartbeat { second: true });
         } else {
-            self.control.push(path, Control::Heartbeat);
+            self.outbox.push(path, Control::Heartbeat);
         }
     }
 
-    /// Information of a HEARTBEAT on `path` that was requested at `sent`.
-    pub(super) fn heartbeat_info(&self, path: PathId, sent: Time) -> [u8; INFO_LEN] {
-        self.heartbeat_info_of(HeartbeatKind::Plain, path, sent)
-    }
-
-    pub(super) fn heartbeat_info_of(
-        &self,
-        kind: HeartbeatKind,
-        path: PathId,
-        sent: Time,
-    ) -> [u8; INFO_LEN] {
-        let mut info = [0; INFO_LEN];
-        info[..8].copy_from_slice(&sent.as_nanos().to_be_bytes());
-        // There are at most 64 paths: their ids leave two bits for the kind.
-        info[0] = path.0
-            | match kind {
-                HeartbeatKind::Plain => 0,
-                HeartbeatKind::SmallProbe => SMALL_PROBE,
-                HeartbeatKind::LargeProbe => LARGE_PROBE,
-            };
-        let mac = hmac(&self.heartbeat_key, &[&info[..8]]);
-        info[8..].copy_from_slice(&mac[..8]);
-        info
+    /// Information of a HEARTBEAT on `path` that is requested now.
+    pub(super) fn heartbeat_info(&self, path: PathId) -> [u8; INFO_LEN] {
+        self.paths.heartbeat_info.write(HeartbeatKind::Plain, path, self.now)
     }
 
     /// Information of a HEARTBEAT of a packet pair, padded to the path's largest packet.
-    pub(super) fn paired_heartbeat_info(&self, path: PathId, sent: Time, second: bool) -> Vec<u8> {
-        let sent = if second { PacketPair::mark(sent) } else { sent };
+    pub(super) fn paired_heartbeat_info(&self, path: PathId, second: bool) -> Vec<u8> {
+        let sent = if second { PacketPair::mark(self.now) } else { self.now };
         let taken = COMMON_HEADER_LEN + 2 * CHUNK_HEADER_LEN + self.auth_room(Purpose::Control);
-        let room = self.paths[path.index()].max_packet() - taken;
-        let mut info = self.heartbeat_info(path, sent).to_vec();
+        let room = self.paths[path].max_packet() - taken;
+        let info = self.paths.heartbeat_info.write(HeartbeatKind::Plain, path, sent);
+        let mut info = info.to_vec();
         info.resize(room.max(INFO_LEN), 0);
         info
-    }
-
-    fn read_heartbeat_info(&self, info: &[u8]) -> Option<(PathId, Time, HeartbeatKind)> {
-        // The rest is padding.
-        let info: &[u8; INFO_LEN] = info.first_chunk()?;
-        if !hmac_verify_truncated(&self.heartbeat_key, &[&info[..8]], &info[8..]) {
-            return None;
-        }
-        let path = PathId(info[0] & !KINDS);
-        let kind = match info[0] & KINDS {
-            0 => HeartbeatKind::Plain,
-            SMALL_PROBE => HeartbeatKind::SmallProbe,
-            _ => HeartbeatKind::LargeProbe,
-        };
-        // The latest instant up to now with these seven low bytes.
-        let low = u64::from_be_bytes(info[..8].try_into().ok()?) % SPAN;
-        let now = self.now.as_nanos();
-        let high = now - now % SPAN;
-        let nanos = if high + low <= now { high + low } else { (high + low).checked_sub(SPAN)? };
-        (path.index() < self.paths.len()).then_some((path, Time::from_nanos(nanos), kind))
     }
 
     /// RFC 9260 8.3: returns the peer's HEARTBEAT on the path it arrived on, "together with any
@@ -352,34 +284,35 @@ impl Association {
     /// the COOKIE ECHO "MUST NOT send any other packets to the peer" (5.1 C).
     pub(super) fn handle_heartbeat(&mut self, path: PathId, parameters: &[u8]) {
         if self.state.is_synchronised() {
-            self.control.push(path, Control::HeartbeatAck(Bytes::copy_from_slice(parameters)));
+            self.outbox.push(path, Control::HeartbeatAck(Bytes::copy_from_slice(parameters)));
         }
     }
 
     /// RFC 9260 5.4, 8.3: a HEARTBEAT ACK shows that the path works.
     pub(super) fn handle_heartbeat_ack(&mut self, now: Time, info: &[u8]) {
-        let Some((path, sent, kind)) = self.read_heartbeat_info(info) else {
+        let read = self.paths.heartbeat_info.read(self.now, info);
+        let Some((path, sent, kind)) = read.filter(|(p, ..)| p.index() < self.paths.len()) else {
             self.stats.dropped += 1;
             return;
         };
         if kind != HeartbeatKind::Plain {
             return self.handle_mtu_answer(now, path, sent, kind == HeartbeatKind::SmallProbe);
         }
-        if self.paths[path.index()].is_second_of_pair(now, sent) {
+        if self.paths[path].is_second_of_pair(now, sent) {
             return;
         }
-        let Some(rtt) = self.paths[path.index()].heartbeat_acked(now, sent) else {
+        let Some(rtt) = self.paths[path].heartbeat_acked(now, sent) else {
             self.stats.dropped += 1;
             return;
         };
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         p.sample_rtt(rtt);
         if self.config.procedures() == Procedures::Ns2 {
             p.forget_heartbeat();
         }
-        let was = self.paths[path.index()].state();
+        let was = self.paths[path].state();
         self.confirm(now, path);
-        self.answered(now, path);
+        self.paths.answered(now, path, &mut self.events);
         if was == PathState::PotentiallyFailed {
             self.restart_window(path);
         }
@@ -396,7 +329,7 @@ impl Association {
             self.ns2_handle_heartbeat_timeout(now, path);
             return self.end_confirmation(now);
         }
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         p.heartbeat_lost();
         p.back_off(now);
         if p.state() == PathState::Unconfirmed {
@@ -408,17 +341,17 @@ impl Association {
             // count is not incremented." So 8.1 counts only data and HEARTBEATs on confirmed paths.
             // Without a confirmed path nothing else is sent that could fail: the probes then
             // continue and count, or an association whose peer is unreachable would never end.
-            let alone = !self.paths.iter().any(|p| self.may_carry(p.id()));
+            let alone = !self.paths.iter().any(|p| self.paths.may_carry(p.id()));
             if chances || alone {
-                self.paths[path.index()].schedule_heartbeat(Some(now));
+                self.paths[path].schedule_heartbeat(Some(now));
             }
             if alone {
                 self.count_association_error();
             }
         } else {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
-            if self.awaits_paths {
-                self.paths[path.index()].schedule_heartbeat(Some(now));
+            if self.paths.awaited {
+                self.paths[path].schedule_heartbeat(Some(now));
             } else if !self.is_closed() && self.probes_at_once(path) {
                 self.send_heartbeat(now, path);
             }

@@ -9,7 +9,7 @@ use super::Association;
 use super::state::State;
 use crate::event::{CloseReason, Event};
 use crate::ids::PathId;
-use crate::path::{Path, PathState};
+use crate::path::PathState;
 use crate::shared::{Encapsulation, Quoted, Unreachable};
 use crate::time::Time;
 use crate::transmit::FourTuple;
@@ -64,11 +64,11 @@ impl Association {
     fn has_sent(&self, quoted: Quoted) -> bool {
         let header = quoted.header;
         let ports = header.source_port == self.shared.config.port
-            && header.destination_port == self.peer_port;
+            && header.destination_port == self.handshake.peer_port;
         ports
             && match header.verification_tag.0 {
-                0 => quoted.init == Some(self.local_tag),
-                _ => header.verification_tag == self.peer_tag,
+                0 => quoted.init == Some(self.handshake.local_tag),
+                _ => header.verification_tag == self.handshake.peer_tag,
             }
     }
 
@@ -78,13 +78,11 @@ impl Association {
     fn refuse_init(&mut self, now: Time, remote: IpAddr, what: &'static str) {
         let State::CookieWait(wait) = &mut self.state else { return };
         let path = wait.path;
-        if self.paths[path.index()].remote().ip() != remote {
+        if self.paths[path].remote().ip() != remote {
             return;
         }
         wait.t1 = now;
-        self.refused |= 1 << path.index();
-        let all = self.paths.iter().all(|p| self.refused & 1 << p.id().index() != 0);
-        if all {
+        if self.paths.refuse(path) {
             return self.become_closed(CloseReason::Unreachable { what });
         }
         self.handle_t1(now);
@@ -92,9 +90,8 @@ impl Association {
 
     /// Gives up the path that a refused packet was sent on; false if no other one works.
     fn leave_refused_path(&mut self, from: &FourTuple) -> bool {
-        let Some(path) = self.path_for(from) else { return true };
-        let works = |p: &Path| p.state() == PathState::Active && p.id() != path;
-        if !self.paths.iter().any(works) {
+        let Some(path) = self.paths.path_for(from) else { return true };
+        if !self.paths.another_is_active(path) {
             return false;
         }
         self.give_up_refused(path);
@@ -103,9 +100,9 @@ impl Association {
 
     /// Gives up a path on which the peer does not know the association.
     pub(super) fn give_up_refused(&mut self, path: PathId) {
-        if self.may_carry(path) {
-            self.set_path_state(self.now, path, PathState::Inactive);
+        if self.paths.may_carry(path) {
+            self.paths.set_state(self.now, path, PathState::Inactive, &mut self.events);
         }
-        self.tell(Event::PathRefused { path });
+        self.events.push(Event::PathRefused { path });
     }
 }

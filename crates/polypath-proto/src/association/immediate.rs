@@ -13,27 +13,27 @@ use crate::ids::PathId;
 impl Association {
     /// Called when a packet is begun.
     pub(super) fn note_alone(&mut self) {
-        self.alone = self.sender.flight.bytes() == 0 && !self.is_ns2();
+        self.sending.alone = self.sending.flight.bytes() == 0 && !self.is_ns2();
     }
 
     /// Whether this side stalls after sending a chunk of `size` bytes on `path`, until it is
     /// acknowledged. The chunk belongs to the current packet; it does not count as in flight yet,
     /// and is no longer queued.
     pub(super) fn stands_still_after(&self, path: PathId, size: u32) -> bool {
-        let waits = !self.sender.is_idle();
+        let waits = !self.sending.is_idle();
         if !waits && matches!(self.state, State::ShutdownPending) {
             // RFC 9260 9.2: SHUTDOWN waits for the acknowledgement.
             return !self.is_ns2();
         }
-        if !self.alone {
+        if !self.sending.alone {
             return false;
         }
         if !waits {
             // The application waits for room in the send buffer.
             return self.send_room() == 0;
         }
-        let path = &self.paths[path.index()];
-        let left = self.sender.peer_rwnd.saturating_sub(size);
+        let path = &self.paths[path];
+        let left = self.sending.peer_rwnd.saturating_sub(size);
         path.in_flight() + size >= path.window().cwnd || left < path.max_chunk()
     }
 }

@@ -4,30 +4,23 @@
 use super::Association;
 use super::data::DataSeen;
 use crate::error::SendError;
-use crate::extension::{Extension, Extensions};
+use crate::extension::Extension;
 use crate::ids::{PathId, StreamId};
 use crate::policy::{Answer, StreamScheduler};
-use crate::receive::Receiver;
 use crate::wire::{DATA_HEADER_LEN, I_DATA_HEADER_LEN, IData};
 
 impl Association {
     /// Length of the header of a chunk of user data.
     pub(super) const fn data_header(&self) -> usize {
-        let interleaves = self.extensions.contains(Extension::Interleaving);
+        let interleaves = self.handshake.has(Extension::Interleaving);
         if interleaves { I_DATA_HEADER_LEN } else { DATA_HEADER_LEN }
-    }
-
-    /// Configures the receiver for the negotiated extensions.
-    pub(super) const fn prepare(receiver: &mut Receiver, extensions: Extensions) {
-        receiver.expect_gaps(extensions.contains(Extension::PartialReliability));
-        receiver.interleave(extensions.contains(Extension::Interleaving));
     }
 
     /// RFC 8260 2.2.1: "I-DATA chunks MUST be used for all user messages and DATA-chunk MUST NOT be
     /// used", or the reverse without the extension. True if the peer violates that, which ends the
     /// association.
     pub(super) fn is_wrong_kind(&mut self, interleaved: bool) -> bool {
-        let agreed = self.extensions.contains(Extension::Interleaving);
+        let agreed = self.handshake.has(Extension::Interleaving);
         if agreed == interleaved || !self.state.may_receive_data() {
             return false;
         }
@@ -42,7 +35,7 @@ impl Association {
     pub(super) fn handle_i_data(&mut self, path: PathId, data: &IData<'_>, seen: &mut DataSeen) {
         let head = data.into();
         if !self.is_wrong_kind(true) && self.note_data(path, head, seen) {
-            let outcome = self.receiver.handle_i_data(data);
+            let outcome = self.receiving.handle_i_data(data);
             self.note_outcome(path, head, outcome, seen);
         }
     }
@@ -51,7 +44,7 @@ impl Association {
     /// 8260 4.3.2).
     pub fn set_stream_scheduler(&mut self, answer: &'static Answer<dyn StreamScheduler>) {
         self.config.stream_scheduler = answer;
-        self.sender.queue.schedule((answer.make)(&self.config.setup()));
+        self.sending.queue.schedule((answer.make)(&self.config.setup()));
     }
 
     /// Sets a stream's value for the scheduler: its priority, where smaller numbers are served
@@ -61,16 +54,19 @@ impl Association {
     ///
     /// There is no such stream.
     pub fn set_stream_value(&mut self, stream: StreamId, value: u16) -> Result<(), SendError> {
-        if stream.0 >= self.outbound_streams {
-            return Err(SendError::NoSuchStream { stream, streams: self.outbound_streams });
+        if stream.0 >= self.handshake.outbound_streams {
+            return Err(SendError::NoSuchStream {
+                stream,
+                streams: self.handshake.outbound_streams,
+            });
         }
-        self.sender.queue.set_value(stream, value);
+        self.sending.queue.set_value(stream, value);
         self.set_stream_scheduler(self.config.stream_scheduler());
         Ok(())
     }
 
     /// A stream's value for the scheduler; see [`set_stream_value`](Self::set_stream_value).
     pub fn stream_value(&self, stream: StreamId) -> u16 {
-        self.sender.queue.value(stream)
+        self.sending.queue.value(stream)
     }
 }

@@ -3,9 +3,8 @@
 use super::Association;
 use super::state::State;
 use crate::budget;
-use crate::event::Event;
 use crate::ids::PathId;
-use crate::path::{Path, PathState};
+use crate::path::Path;
 use crate::send::{Fate, WindowProbe};
 
 /// Memory in use, in bytes, and work. Bookkeeping counts as well as payload.
@@ -34,12 +33,12 @@ impl Association {
     ///
     /// A description of the violated invariant.
     pub fn check_invariants(&self) -> Result<(), String> {
-        self.sender.check()?;
-        self.receiver.check()?;
+        self.sending.check()?;
+        self.receiving.check()?;
         let mut bytes = vec![0u32; self.paths.len()];
         let mut chunks = vec![0u32; self.paths.len()];
         let mut lost = vec![0u32; self.paths.len()];
-        for (_, chunk) in self.sender.flight.iter() {
+        for (_, chunk) in self.sending.flight.iter() {
             if chunk.fate == Fate::InFlight {
                 bytes[chunk.path.index()] += chunk.size();
                 chunks[chunk.path.index()] += 1;
@@ -86,18 +85,14 @@ impl Association {
             // RFC 9260 6.1 B: the window may be exceeded by less than a packet. It may also have
             // shrunk below the bytes in flight, so it is checked where data is sent, and not here.
         }
-        for (what, id) in [("primary", self.primary), ("current", self.current)] {
-            if self.paths.get(id.index()).is_some_and(|p| p.state() == PathState::Removed) {
-                return Err(format!("the {what} path, {id}, has been removed"));
-            }
-        }
-        let waiting = !self.sender.is_done();
+        self.paths.check()?;
+        let waiting = !self.sending.is_done();
         let alive = self.state.may_send_data();
-        if alive && waiting && self.poll_timeout().is_none() && self.control.is_empty() {
+        if alive && waiting && self.poll_timeout().is_none() && self.outbox.is_empty() {
             return Err("data waits, but no timer runs".into());
         }
         // Without a confirmed path, probes or an ASCONF must confirm one or end the association.
-        let alone = !self.is_ns2() && !self.paths.iter().any(|p| self.may_carry(p.id()));
+        let alone = !self.is_ns2() && !self.paths.any_may_carry();
         let asks = |p: &Path| p.heartbeat_due().is_some() || p.heartbeat_deadline().is_some();
         let waits = self.addresses_timeout().is_some() || self.paths.iter().any(asks);
         if alive && alone && !waits {
@@ -107,24 +102,21 @@ impl Association {
         if matches!(self.state, State::Closed(_)) && self.poll_timeout().is_some() {
             return Err("closed, but a timer runs".into());
         }
-        if alive && self.sender.flight.has_abandoned() && self.poll_timeout().is_none() {
+        if alive && self.sending.flight.has_abandoned() && self.poll_timeout().is_none() {
             return Err("the peer waits for what was given up, but no timer runs".into());
         }
-        let failed = |e: &&Event| matches!(e, Event::SendFailed { .. });
-        if self.events.len() - self.events.iter().filter(failed).count() > 4096 {
-            return Err(format!("{} events wait to be taken", self.events.len()));
-        }
+        self.events.check()?;
         self.check_budget()
     }
 
     /// T3-rtx runs for data in flight. Without any, all data that may be sent has been sent, or the
     /// timer of the window probe or of the FORWARD TSN runs.
     fn check_progress(&self) -> Result<(), String> {
-        let sender = &self.sender;
-        let waits =
-            sender.flight.has_lost() || sender.next_new_size(self.largest_payload).is_some();
-        let confirmed = self.paths.iter().any(|p| self.may_carry(p.id())) && !self.awaits_paths;
-        let settled = self.burst_over && self.control.is_empty();
+        let sender = &self.sending;
+        let waits = sender.flight.has_lost()
+            || sender.next_new_size(self.sending.largest_payload).is_some();
+        let confirmed = self.paths.any_may_carry() && !self.paths.awaited;
+        let settled = self.sending.burst.is_over() && self.outbox.is_empty();
         let may_send = self.state.may_send_data() && confirmed && !self.is_ns2();
         let timer = matches!(sender.probe, WindowProbe::At(_)) || self.forward_timer().is_some();
         if may_send && settled && waits && sender.flight.bytes() == 0 && !timer {
@@ -139,39 +131,26 @@ impl Association {
         if memory > most_memory {
             return Err(format!("{memory} bytes of memory, but at most {most_memory} are allowed"));
         }
-        if self.overwork > 0 {
-            return Err(format!("a packet caused {} operations too many", self.overwork));
+        if self.sending.overwork > 0 {
+            return Err(format!("a packet caused {} operations too many", self.sending.overwork));
         }
         Ok(())
     }
 
     /// Memory and work of the association, and the bounds.
     pub fn budget(&self) -> Budget {
-        let (sent, received) = (self.sender.memory(), self.receiver.memory());
+        let (sent, received) = (self.sending.memory(), self.receiving.memory());
         Budget {
-            memory: sent + received + self.event_memory() + self.control.memory(),
+            memory: sent + received + self.events.memory() + self.outbox.memory(),
             sent,
             received,
-            most_memory: budget::most_memory(&self.config, self.sender.largest_message),
+            most_memory: budget::most_memory(&self.config, self.sending.largest_message),
             operations: self.work(),
         }
     }
 
     /// Number of operations so far.
     pub(super) const fn work(&self) -> u64 {
-        self.sender.flight.looked()
-    }
-
-    /// Bytes of memory of the events that the application has not polled.
-    pub(super) fn event_memory(&self) -> usize {
-        self.events.len().saturating_sub(budget::MOST_EVENTS) * budget::EVENT
-    }
-
-    /// Queues an event that the peer can cause repeatedly; drops it if the application does not
-    /// poll events.
-    pub(super) fn tell(&mut self, event: Event) {
-        if self.events.len() < budget::MOST_EVENTS {
-            self.events.push_back(event);
-        }
+        self.sending.flight.looked()
     }
 }

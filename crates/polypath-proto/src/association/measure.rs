@@ -6,18 +6,9 @@ use crate::auth::AuthOffer;
 use crate::extension::{Extension, Extensions};
 use crate::policy::ack::DELAYED;
 use crate::policy::rtt_sampling::{KARN, SackCause, SentTime};
+use crate::send::Stamps;
 use crate::time::Time;
 use crate::wire::{PacketWriter, Sack, Timestamp};
-
-/// An echo older than this is invalid: timestamps wrap around after 71 minutes.
-const OLDEST_ECHO_US: u32 = 1 << 31;
-
-/// When the first and the last TIMESTAMP chunk were sent.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stamped {
-    first: Time,
-    last: Time,
-}
 
 impl Association {
     /// Adopts the extensions and the adaptation code point of the handshake. Nothing that depends
@@ -28,39 +19,39 @@ impl Association {
         auth: Option<&AuthOffer>,
         adaptation_layer: Option<u32>,
     ) {
-        self.peer_adaptation_layer = adaptation_layer;
+        self.handshake.peer_adaptation_layer = adaptation_layer;
         self.forget_reconfig();
-        self.extensions = extensions;
+        self.handshake.extensions = extensions;
         self.start_authentication(auth);
         self.marks = super::ecn::Marks::default();
-        self.stamped = None;
+        self.sending.stamps = Stamps::default();
         let setup = self.config.setup();
-        self.policies.rtt_sampling = (self.config.rtt_sampling().make)(&setup);
-        if !self.policies.rtt_sampling.needs().is_none_or(|e| extensions.contains(e)) {
-            self.policies.rtt_sampling = (KARN.make)(&setup);
+        self.sending.rtt_sampling = (self.config.rtt_sampling().make)(&setup);
+        if !self.sending.rtt_sampling.needs().is_none_or(|e| extensions.contains(e)) {
+            self.sending.rtt_sampling = (KARN.make)(&setup);
         }
-        self.policies.ack = (self.config.ack().make)(&setup);
-        if !self.policies.ack.needs().is_none_or(|e| extensions.contains(e)) {
-            self.policies.ack = (DELAYED.make)(&setup);
+        self.receiving.ack_policy = (self.config.ack().make)(&setup);
+        if !self.receiving.ack_policy.needs().is_none_or(|e| extensions.contains(e)) {
+            self.receiving.ack_policy = (DELAYED.make)(&setup);
         }
-        self.sender.queue.interleave(extensions.contains(Extension::Interleaving));
+        self.sending.queue.interleave(extensions.contains(Extension::Interleaving));
         let overhead = self.overhead();
-        for path in &mut self.paths {
+        for path in self.paths.iter_mut() {
             path.reserve(overhead, |max_chunk, ssthresh, remote| {
-                self.policies.congestion.initial(max_chunk, ssthresh, remote)
+                self.sending.congestion.initial(max_chunk, ssthresh, remote)
             });
         }
         self.update_largest_payload();
     }
 
     pub(super) fn flags_retransmissions(&self) -> bool {
-        self.extensions.contains(Extension::RetransmissionFlag)
+        self.handshake.has(Extension::RetransmissionFlag)
     }
 
     /// Origin of the timestamps: they match no other association, and do not reveal this host's
     /// uptime (RFC 7323 7.1).
     const fn stamp_origin(&self) -> u32 {
-        self.local_tag.0
+        self.handshake.local_tag.0
     }
 
     /// Writes a TIMESTAMP chunk before the packet's other chunks, if that was negotiated; with a
@@ -71,12 +62,12 @@ impl Association {
         with_sack: bool,
         w: &mut PacketWriter<'_>,
     ) -> Option<(usize, usize)> {
-        if !self.extensions.contains(Extension::Timestamps) {
+        if !self.handshake.has(Extension::Timestamps) {
             return None;
         }
         let before = (w.len(), w.chunk_count());
         let sent = SentTime::stamp_of(self.stamp_origin(), now);
-        let echo = if with_sack { self.ack.echo } else { None };
+        let echo = if with_sack { self.receiving.ack.echo } else { None };
         w.timestamp(Timestamp { sent, echo }).ok()?;
         Some(before)
     }
@@ -92,31 +83,20 @@ impl Association {
         if w.chunk_count() == chunks + 1 {
             return w.take_back(len, chunks);
         }
-        let first = self.stamped.map_or(now, |s| s.first);
-        self.stamped = Some(Stamped { first, last: now });
+        self.sending.stamps.sent(now);
     }
 
     /// The cause of a SACK, as its flags and the echo in its packet report it.
     pub(super) fn cause_of(&mut self, now: Time, sack: &Sack<'_>, echo: Option<u32>) -> SackCause {
         let mut cause = SackCause::default();
-        if self.extensions.contains(Extension::Timestamps) {
-            cause.sent = echo.and_then(|stamp| self.sent_time(now, stamp));
+        if self.handshake.has(Extension::Timestamps) {
+            cause.sent =
+                echo.and_then(|stamp| self.sending.stamps.time_of(now, self.stamp_origin(), stamp));
             self.stats.bad_echoes += u64::from(echo.is_some() && cause.sent.is_none());
         }
         if self.flags_retransmissions() {
             cause.retransmission = sack.flags & Sack::RETRANSMISSION != 0;
         }
         cause
-    }
-
-    /// The time that an echo encodes, if it is between the first and the last timestamp sent.
-    fn sent_time(&self, now: Time, stamp: u32) -> Option<SentTime> {
-        let stamped = self.stamped?;
-        let origin = self.stamp_origin();
-        let age = SentTime::stamp_of(origin, now).wrapping_sub(stamp);
-        let least =
-            SentTime::stamp_of(origin, now).wrapping_sub(SentTime::stamp_of(origin, stamped.last));
-        let most = (now.since(stamped.first).as_micros() + 1).min(OLDEST_ECHO_US.into()) as u32;
-        (age >= least && age <= most).then_some(SentTime { origin, stamp })
     }
 }

@@ -6,32 +6,29 @@
 //! searches for the paths' largest packets; [`measure`] and [`reconfig`] implement extensions that
 //! both sides may agree on.
 
-use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::auth::{AuthKeys, Authentication};
 use crate::budget;
 use crate::config::Config;
 use crate::constants::Procedures;
 use crate::cookie::StateCookie;
 use crate::error::{ConnectError, SendError};
 use crate::event::{CloseReason, Event, Message, Received};
-use crate::extension::{Extension, Extensions};
+use crate::events::Events;
+use crate::extension::Extension;
+use crate::handshake::Handshake;
 use crate::ids::{AssociationId, PathId, Ppid, StreamId, Tsn, VerificationTag};
+use crate::outbox::Outbox;
 use crate::path::{Path, PathState};
-use crate::policy::rtt_sampling::{AckedChunk, SackCause};
-use crate::policy::{
-    AckPolicy, CongestionController, CwndUpdate, FailoverPolicy, LossDetector, ProbingPolicy,
-    RetransmissionPolicy, RttSampling, Scheduler,
-};
-use crate::receive::Receiver;
+use crate::paths::Paths;
+use crate::receive::Receiving;
 use crate::reliability::Reliability;
-use crate::reply::{Reply, words};
+use crate::reply::words;
 use crate::rng::{Rng, Secret};
-use crate::send::Sender;
+use crate::send::Sending;
 use crate::shared::{Remote, Shared};
 use crate::stats::AssociationStats;
 use crate::time::Time;
@@ -40,14 +37,12 @@ use crate::wire::{Action, Cause, Chunk, ChunkError, Packet, chunk_type};
 
 mod abandon;
 mod acknowledge;
-mod acks;
 mod addresses;
 mod auth;
 mod blocking;
 mod buffer_splitting;
 mod collision;
 mod connect;
-mod control;
 mod data;
 mod ecn;
 mod forward;
@@ -69,43 +64,10 @@ mod stranded;
 mod timers;
 mod transmit;
 
-use acks::PendingAck;
 pub(crate) use auth::trusts_stranger;
-use control::ControlQueue;
 pub use invariants::Budget;
 pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
-
-/// The policies that this association was configured with.
-#[derive(Debug)]
-struct Policies {
-    retransmission: Box<dyn RetransmissionPolicy>,
-    loss: Box<dyn LossDetector>,
-    congestion: Box<dyn CongestionController>,
-    cwnd_update: Box<dyn CwndUpdate>,
-    scheduler: Box<dyn Scheduler>,
-    failover: Box<dyn FailoverPolicy>,
-    ack: Box<dyn AckPolicy>,
-    rtt_sampling: Box<dyn RttSampling>,
-    probing: Box<dyn ProbingPolicy>,
-}
-
-impl Policies {
-    fn new(c: &Config) -> Self {
-        let setup = &c.setup();
-        Self {
-            retransmission: (c.retransmission().make)(setup),
-            loss: (c.loss().make)(setup),
-            congestion: (c.congestion().make)(setup),
-            cwnd_update: (c.cwnd_update().make)(setup),
-            scheduler: (c.scheduler().make)(setup),
-            failover: (c.failover().make)(setup),
-            ack: (c.ack().make)(setup),
-            rtt_sampling: (c.rtt_sampling().make)(setup),
-            probing: (c.probing().make)(setup),
-        }
-    }
-}
 
 /// Most SACKs processed in one packet.
 const MOST_SACKS: u32 = 1;
@@ -116,88 +78,22 @@ pub struct Association {
     id: AssociationId,
     shared: Arc<Shared>,
     config: Config,
-    policies: Policies,
     state: State,
-    local_tag: VerificationTag,
-    peer_tag: VerificationTag,
-    peer_port: u16,
-    local_initial_tsn: Tsn,
-    outbound_streams: u16,
-    inbound_streams: u16,
-    paths: Vec<Path>,
-    /// Addresses of the peer without a path, with their UDP ports: no local address reaches them,
-    /// or there are `max_paths` paths.
-    pathless: Vec<SocketAddr>,
-    /// The peer has opened the association and listed no addresses.
-    peer_lists_none: bool,
-    primary: PathId,
-    current: PathId,
-    /// Consecutive errors over all paths (RFC 9260 8.1).
-    error_count: u32,
-    /// The peer's first window, if new paths start with it as ssthresh; 0 while it is not known.
-    ssthresh: u32,
-    sender: Sender,
-    receiver: Receiver,
-    ack: PendingAck,
-    forward: Option<forward::Forward>,
-    /// Expiry of the first message of which a chunk is lost.
-    lost_until: Option<Time>,
-    /// Largest number of operations beyond the budget of a packet.
-    overwork: u64,
-    control: ControlQueue,
-    replies: VecDeque<Reply>,
-    /// Bytes in flight on each path when the current burst began (Max.Burst).
-    burst_from: Vec<u32>,
-    burst_over: bool,
-    /// Packets with data in the current burst.
-    burst_packets: u32,
-    /// Payload bytes of the largest DATA chunk that fits every path.
-    largest_payload: usize,
-    /// Nothing was in flight when the current packet was begun.
-    alone: bool,
-    /// Payload limit derived from the peer's first window.
-    window_payload: usize,
-    heartbeat_key: [u8; 32],
-    rng: Rng,
-    now: Time,
     wants_shutdown: bool,
-    /// No new data before every path has been confirmed or has exhausted its probes.
-    awaits_paths: bool,
-    /// Since when new data waits for nothing but the peer's receive buffer.
-    blocked_since: Option<Time>,
-    /// Paths on which the network has refused an INIT, a bit for each.
-    refused: u64,
-    /// Value of the receiver's `ever_ready` when [`Event::Readable`] was last queued, and whether
-    /// the event is still queued.
-    seen_ready: u64,
-    readable_waits: bool,
-    events: VecDeque<Event>,
+    now: Time,
+    handshake: Handshake,
+    paths: Paths,
+    sending: Sending,
+    receiving: Receiving,
+    outbox: Outbox,
+    events: Events,
     stats: AssociationStats,
-    tally: acknowledge::Tally,
-    missing: Vec<(Tsn, PathId, u32)>,
-    ns2: ns2::Notes,
-    ns2_cmt: ns2_cmt::Notes,
-    /// This side has sent an INIT, with all its offers.
-    opened_here: bool,
-    /// Extensions beyond RFC 9260 that both sides offered in the handshake.
-    extensions: Extensions,
+    rng: Rng,
     reconfig: Option<Box<reconfig::Reconfig>>,
-    auth: Option<Box<Authentication>>,
-    /// Adaptation code point in the peer's INIT or INIT ACK.
-    peer_adaptation_layer: Option<u32>,
-    auth_keys: AuthKeys,
+    auth: auth::Keys,
     addresses: Option<Box<addresses::Addresses>>,
-    /// The endpoint's new addresses, if they have changed during the handshake.
-    shared_later: Option<Arc<Shared>>,
-    /// Number of changes to the paths and the peer's addresses so far.
-    path_changes: u64,
     marks: ecn::Marks,
-    stamped: Option<measure::Stamped>,
-    /// The current SACK: its cause, the chunks that it newly acknowledged, and the round-trip
-    /// samples.
-    cause: SackCause,
-    acked: Vec<AckedChunk>,
-    samples: Vec<(PathId, std::time::Duration)>,
+    ns2: ns2::Notes,
 }
 
 impl Association {
@@ -217,70 +113,29 @@ impl Association {
             preservative: None,
             stale: 0,
         };
-        let mut sender = Sender::new(tags.1, (config.stream_scheduler().make)(&config.setup()));
+        let mut sending = Sending::new(tags.1, &config);
         if config.procedures() == Procedures::Ns2 {
-            sender.flight.count_no_padding();
+            sending.flight.count_no_padding();
         }
+        let key = secret.next_bytes();
         Self {
             id,
-            policies: Policies::new(&config),
             state: State::CookieWait(wait),
-            local_tag: tags.0,
-            peer_tag: VerificationTag(0),
-            peer_port,
-            local_initial_tsn: tags.1,
-            outbound_streams: config.outbound_streams(),
-            inbound_streams: config.inbound_streams(),
-            paths: Vec::new(),
-            pathless: Vec::new(),
-            peer_lists_none: false,
-            primary: PathId(0),
-            current: PathId(0),
-            error_count: 0,
-            ssthresh: 0,
-            sender,
-            receiver: Receiver::new(Tsn(0), config.inbound_streams(), config.receive_buffer()),
-            ack: PendingAck::new(),
-            forward: None,
-            lost_until: None,
-            overwork: 0,
-            control: ControlQueue::default(),
-            replies: VecDeque::new(),
-            burst_from: Vec::new(),
-            burst_over: true,
-            burst_packets: 0,
-            largest_payload: usize::MAX,
-            alone: false,
-            window_payload: usize::MAX,
-            heartbeat_key: secret.next_bytes(),
-            rng: Rng::new(&secret.fork()).with_ties(config.tie_seed()),
-            now,
             wants_shutdown: false,
-            awaits_paths: false,
-            blocked_since: None,
-            refused: 0,
-            seen_ready: 0,
-            readable_waits: false,
-            events: VecDeque::new(),
+            now,
+            handshake: Handshake::new(&config, tags, peer_port, key),
+            paths: Paths::new(&config, key),
+            sending,
+            receiving: Receiving::new(&config),
+            outbox: Outbox::default(),
+            events: Events::default(),
             stats: AssociationStats::default(),
-            tally: acknowledge::Tally::default(),
-            missing: Vec::new(),
-            ns2: ns2::Notes::default(),
-            ns2_cmt: ns2_cmt::Notes::default(),
-            opened_here: false,
-            extensions: Extensions::default(),
+            rng: Rng::new(&secret.fork()).with_ties(config.tie_seed()),
             reconfig: None,
-            auth: None,
-            peer_adaptation_layer: None,
-            auth_keys: shared.config.auth_keys.clone(),
+            auth: auth::Keys::new(shared.config.auth_keys.clone()),
             addresses: None,
-            shared_later: None,
-            path_changes: 0,
             marks: ecn::Marks::default(),
-            stamped: None,
-            cause: SackCause::default(),
-            acked: Vec::new(),
-            samples: Vec::new(),
+            ns2: ns2::Notes::default(),
             shared,
             config,
         }
@@ -332,7 +187,7 @@ impl Association {
         let config = shared.config.association.clone();
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
-        a.peer_tag = cookie.peer_tag;
+        a.handshake.peer_tag = cookie.peer_tag;
         a.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
@@ -383,40 +238,40 @@ impl Association {
 
     /// Streams that this side may send on; the agreed number once the association is established.
     pub const fn outbound_streams(&self) -> u16 {
-        self.outbound_streams
+        self.handshake.outbound_streams
     }
 
     /// Streams that the peer may send on.
     pub const fn inbound_streams(&self) -> u16 {
-        self.inbound_streams
+        self.handshake.inbound_streams
     }
 
     /// The adaptation code point in the peer's INIT or INIT ACK; `None` without one (RFC 5061
     /// 4.2.6; `SCTP_ADAPTATION_INDICATION` of RFC 6458 6.1.6). It may change with
     /// [`Event::Restarted`].
     pub const fn peer_adaptation_layer(&self) -> Option<u32> {
-        self.peer_adaptation_layer
+        self.handshake.peer_adaptation_layer
     }
 
     /// Free bytes of the peer's receive buffer, as far as this side can compute.
     pub const fn peer_rwnd(&self) -> u32 {
-        self.sender.peer_rwnd
+        self.sending.peer_rwnd
     }
 
     /// Payload bytes given to `send` that the peer has not yet acknowledged.
     pub const fn buffered(&self) -> usize {
-        self.sender.buffered
+        self.sending.buffered
     }
 
     /// Payload bytes given to `send` that have not been sent yet.
     pub const fn unsent(&self) -> usize {
-        self.sender.queue.bytes()
+        self.sending.queue.bytes()
     }
 
     /// Payload bytes that the send buffer still accepts. Small messages take up more, because their
     /// bookkeeping is memory too, and so are events that wait to be polled.
     pub fn send_room(&self) -> usize {
-        self.sender.room(self.config.send_buffer() as usize).saturating_sub(self.event_memory())
+        self.sending.room(self.config.send_buffer() as usize).saturating_sub(self.events.memory())
     }
 
     /// Puts a message into the send buffer; its bytes are not copied. A message larger than the
@@ -437,10 +292,10 @@ impl Association {
         if size > max {
             return Err(SendError::TooLarge { size, max });
         }
-        if message.stream.0 >= self.outbound_streams {
+        if message.stream.0 >= self.handshake.outbound_streams {
             return Err(SendError::NoSuchStream {
                 stream: message.stream,
-                streams: self.outbound_streams,
+                streams: self.handshake.outbound_streams,
             });
         }
         if let Reliability::Priority(priority) = message.reliability
@@ -449,19 +304,19 @@ impl Association {
             self.make_send_room(now, size, priority);
         }
         if self.send_room() == 0 {
-            self.sender.starved = true;
+            self.sending.starved = true;
             return Err(SendError::WouldBlock);
         }
         if self.is_ns2() {
             self.ns2_allow_new_data();
         }
-        if self.sender.flight.bytes() == 0 {
+        if self.sending.flight.bytes() == 0 {
             // After a pause the burst is counted from zero bytes in flight (RFC 9260 6.1 D).
             self.new_burst();
         }
-        self.sender.buffered += size;
-        self.sender.largest_message = self.sender.largest_message.max(size);
-        self.sender.unreliable |= self.sender.queue.push(now, message);
+        self.sending.buffered += size;
+        self.sending.largest_message = self.sending.largest_message.max(size);
+        self.sending.unreliable |= self.sending.queue.push(now, message);
         self.stats.messages_sent += 1;
         Ok(())
     }
@@ -473,11 +328,8 @@ impl Association {
 
     /// The next event. Call it until it returns `None`, after every other call.
     pub fn poll_event(&mut self) -> Option<Event> {
-        let event = self.events.pop_front();
-        if event == Some(Event::Readable) {
-            self.readable_waits = false;
-        }
-        if self.sender.starved {
+        let event = self.events.pop();
+        if self.sending.starved {
             // Queued events count towards the send buffer.
             self.tell_if_writable();
         }
@@ -490,32 +342,26 @@ impl Association {
     }
 
     pub(crate) const fn local_tag(&self) -> VerificationTag {
-        self.local_tag
+        self.handshake.local_tag
     }
 
     pub(crate) const fn peer_port(&self) -> u16 {
-        self.peer_port
+        self.handshake.peer_port
     }
 
     pub(crate) const fn path_changes(&self) -> u64 {
-        self.path_changes
-    }
-
-    /// The peer's addresses that there are paths to.
-    pub(crate) fn remotes(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        let there = self.paths.iter().filter(|p| p.state() != PathState::Removed);
-        there.map(|p| p.remote().ip())
+        self.paths.changes()
     }
 
     /// All addresses of the peer, with paths or without: each of them identifies the association
     /// (RFC 9260 5.1.2 D).
     pub(crate) fn peer_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        self.remotes().chain(self.pathless.iter().map(SocketAddr::ip))
+        self.paths.peer_addresses()
     }
 
     /// Whether something is still to be sent: an ABORT, a SHUTDOWN COMPLETE.
     pub(crate) fn has_last_words(&self) -> bool {
-        !self.control.is_empty() || !self.replies.is_empty()
+        !self.outbox.is_silent()
     }
 
     /// Processes a packet with this association's verification tag (RFC 9260 8.5), of which `done`
@@ -533,7 +379,8 @@ impl Association {
             self.stats.dropped += 1;
             return;
         }
-        let known = self.path_for(&from).or_else(|| self.learn_from_heartbeat(now, &from, packet));
+        let known =
+            self.paths.path_for(&from).or_else(|| self.learn_from_heartbeat(now, &from, packet));
         let Some(path) = known.or_else(|| self.path_of_init_ack(packet)) else {
             let taken = done == 0 && self.handle_from_nowhere(now, from, packet);
             self.stats.dropped += u64::from(!taken);
@@ -545,15 +392,15 @@ impl Association {
         if !self.is_untold(path) && self.stays(from.local.ip()) {
             self.hear_from(path, &from);
         }
-        if self.paths[path.index()].state() == PathState::Unconfirmed {
+        if self.paths[path].state() == PathState::Unconfirmed {
             self.verify_source(now, path);
         }
-        let stats = &mut self.paths[path.index()].stats;
+        let stats = &mut self.paths[path].stats;
         stats.packets_received += 1;
         stats.bytes_received += packet.datagram().len() as u64;
         self.extend_shutdown(now);
         let mut seen = data::DataSeen::new(ecn);
-        let (work, outstanding) = (self.work(), self.sender.flight.len());
+        let (work, outstanding) = (self.work(), self.sending.flight.len());
         let mut sacks = 0;
         let tag = packet.header().verification_tag;
         let mut chunks = packet.chunks();
@@ -566,7 +413,7 @@ impl Association {
             let next = chunks.next();
             let Some(chunk) = &next else { break };
             let ty = || chunk.as_ref().map_or_else(ChunkError::ty, Chunk::ty);
-            if !authenticated && self.auth.is_some() && self.demands_auth(ty()) {
+            if !authenticated && self.auth.are_agreed() && self.demands_auth(ty()) {
                 // RFC 4895 6.3: silently discarded.
                 self.stats.unauthenticated += 1;
                 if ty() == chunk_type::ASCONF {
@@ -600,7 +447,8 @@ impl Association {
                 // RFC 9260 6: "A SACK chunk received in any other state SHOULD be discarded."
                 Ok(Chunk::Sack(sack)) if self.state.may_send_data() => {
                     sacks += 1;
-                    self.cause = self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
+                    self.sending.sack.cause =
+                        self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
                     self.handle_sack(now, sack);
                     true
                 }
@@ -617,7 +465,7 @@ impl Association {
         self.after_data(now, path, seen);
         let done = self.work().saturating_sub(work);
         let most = budget::most_work(packet.datagram().len(), outstanding);
-        self.overwork = self.overwork.max(done.saturating_sub(most));
+        self.sending.overwork = self.sending.overwork.max(done.saturating_sub(most));
     }
 
     /// Processes all chunks but DATA and SACK, which nearly all packets consist of. Not inlined:
@@ -634,16 +482,16 @@ impl Association {
         seen: &mut data::DataSeen,
     ) -> bool {
         match chunk {
-            Chunk::Timestamp(t) if self.extensions.contains(Extension::Timestamps) => {
+            Chunk::Timestamp(t) if self.handshake.has(Extension::Timestamps) => {
                 seen.timestamp.get_or_insert(*t);
             }
             Chunk::NrSack(sack) => {
                 return self.handle_nr_sack(now, sack, seen.timestamp.and_then(|t| t.echo));
             }
-            Chunk::Ecne(e) if self.extensions.contains(Extension::Ecn) => {
+            Chunk::Ecne(e) if self.handshake.has(Extension::Ecn) => {
                 self.handle_ecne(path, e.lowest_tsn);
             }
-            Chunk::Cwr(c) if self.extensions.contains(Extension::Ecn) => {
+            Chunk::Cwr(c) if self.handshake.has(Extension::Ecn) => {
                 self.handle_cwr(c.lowest_tsn);
             }
             // A PAD chunk only adds to the packet's size.
@@ -726,7 +574,9 @@ impl Association {
     /// Processes a packet with another tag than the local one: an ABORT or SHUTDOWN COMPLETE may
     /// carry the peer's own tag, reflected (RFC 9260 8.5.1 B, C). True if it was one.
     pub(crate) fn handle_reflected(&mut self, from: &FourTuple, packet: &Packet<'_>) -> bool {
-        if packet.header().verification_tag != self.peer_tag || self.peer_tag.0 == 0 {
+        if packet.header().verification_tag != self.handshake.peer_tag
+            || self.handshake.peer_tag.0 == 0
+        {
             return false;
         }
         let ends = |c: &_| matches!(c, Ok(Chunk::Abort(_) | Chunk::ShutdownComplete(_)));
@@ -756,7 +606,7 @@ impl Association {
             return;
         }
         if let Some(path) = self.refused_path(from) {
-            self.tell(Event::PathRefused { path });
+            self.events.push(Event::PathRefused { path });
             return;
         }
         // In SHUTDOWN-ACK-SENT all data has been delivered in both directions: a peer that no

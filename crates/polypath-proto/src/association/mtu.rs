@@ -7,30 +7,30 @@
 //! may fragment the packet.
 
 use super::Association;
-use super::control::Control;
-use super::heartbeat::HeartbeatKind;
 use super::transmit::Purpose;
 use crate::ids::PathId;
+use crate::outbox::Control;
 use crate::path::{Path, PathMtu, PathState};
+use crate::paths::HeartbeatKind;
 use crate::time::Time;
 use crate::wire::{CHUNK_HEADER_LEN, DoesNotFit, PacketWriter};
 
 impl Association {
     /// The path's MTU, as far as it is known (RFC 8899; `spinfo_mtu` of RFC 6458 8.2.2).
     pub fn path_mtu(&self, path: PathId) -> Option<PathMtu> {
-        self.paths.get(path.index()).map(Path::mtu)
+        self.paths.get(path).map(Path::mtu)
     }
 
     pub(super) fn start_mtu_searches(&mut self, now: Time) {
-        for i in 0..self.paths.len() {
-            self.start_mtu_search(now, PathId(i as u8));
+        for path in self.paths.ids() {
+            self.start_mtu_search(now, path);
         }
     }
 
     /// Starts the search on a path that is confirmed and works.
     pub(super) fn start_mtu_search(&mut self, now: Time, path: PathId) {
         let usable = self.state.may_send_data();
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         if usable
             && !matches!(p.state(), PathState::Unconfirmed | PathState::Removed)
             && let Some(search) = &mut p.mtu_search
@@ -40,7 +40,7 @@ impl Association {
     }
 
     pub(super) fn handle_mtu_timer(&mut self, now: Time, path: PathId) {
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         let (rto, before) = (p.rto(), p.max_packet());
         let Some(search) = &mut p.mtu_search else { return };
         if search.next_timeout().is_none_or(|t| t > now) {
@@ -50,17 +50,17 @@ impl Association {
         if search.size() != before {
             self.mtu_changed(path);
             // Chunks that were too large are known to be lost.
-            self.paths[path.index()].hasten_t3(now);
+            self.paths[path].hasten_t3(now);
         }
         if let Some(size) = probe {
-            self.control.push(path, Control::MtuProbe(None, now));
-            self.control.push(path, Control::MtuProbe(Some(size), now));
+            self.outbox.push(path, Control::MtuProbe(None, now));
+            self.outbox.push(path, Control::MtuProbe(Some(size), now));
         }
     }
 
     /// Processes the answer to a packet of a probe.
     pub(super) fn handle_mtu_answer(&mut self, now: Time, path: PathId, sent: Time, small: bool) {
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         let Some(search) = p.mtu_search.as_mut().filter(|s| s.awaits(sent)) else {
             self.stats.dropped += 1;
             return;
@@ -69,26 +69,26 @@ impl Association {
             self.mtu_changed(path);
         }
         // The answer is a HEARTBEAT ACK too (RFC 9260 8.3).
-        self.paths[path.index()].sample_rtt(now.since(sent));
-        self.answered(now, path);
+        self.paths[path].sample_rtt(now.since(sent));
+        self.paths.answered(now, path, &mut self.events);
     }
 
     /// A packet to `remote` was too large for the network. The ICMP message quotes one of this
     /// association's packets (RFC 8899 4.6.1), or this host itself reports it.
     pub(super) fn handle_too_big(&mut self, now: Time, remote: std::net::IpAddr, mtu: u16) {
-        for i in 0..self.paths.len() {
-            let p = &mut self.paths[i];
+        for path in self.paths.ids() {
+            let p = &mut self.paths[path];
             let packet = usize::from(mtu).saturating_sub(p.headers());
             if p.is_to(remote)
                 && p.mtu_search.as_mut().is_some_and(|search| search.too_big(now, packet))
             {
-                self.mtu_changed(PathId(i as u8));
+                self.mtu_changed(path);
             }
         }
     }
 
     fn mtu_changed(&mut self, path: PathId) {
-        self.paths[path.index()].adopt_mtu();
+        self.paths[path].adopt_mtu();
         self.update_largest_payload();
     }
 
@@ -96,9 +96,8 @@ impl Association {
     pub(super) fn update_largest_payload(&mut self) {
         let header = self.data_header() + self.pending_response_len();
         let fits = |p: &Path| (p.max_chunk() as usize - header) / 4 * 4;
-        let there = self.paths.iter().filter(|p| p.state() != PathState::Removed);
-        let smallest = there.map(fits).min().unwrap_or(usize::MAX);
-        self.largest_payload = smallest.min(self.window_payload);
+        let smallest = self.paths.present().map(fits).min().unwrap_or(usize::MAX);
+        self.sending.largest_payload = smallest.min(self.sending.window_payload);
     }
 
     /// Writes a HEARTBEAT, and the padding of the packet.
@@ -111,7 +110,7 @@ impl Association {
     ) -> Result<(), DoesNotFit> {
         let kind =
             if size.is_some() { HeartbeatKind::LargeProbe } else { HeartbeatKind::SmallProbe };
-        w.heartbeat(&self.heartbeat_info_of(kind, path, begun))?;
+        w.heartbeat(&self.paths.heartbeat_info.write(kind, path, begun))?;
         match size {
             Some(size) => {
                 let taken = w.len() + CHUNK_HEADER_LEN + self.auth_room(Purpose::Control);

@@ -12,7 +12,7 @@ use crate::wire::{DoesNotFit, PacketWriter, Sack};
 impl Association {
     /// Processes an NR-SACK. True if the packet's next chunk is to be processed.
     pub(super) fn handle_nr_sack(&mut self, now: Time, sack: &Sack<'_>, echo: Option<u32>) -> bool {
-        if !self.extensions.contains(Extension::NrSack) {
+        if !self.handshake.has(Extension::NrSack) {
             // RFC 9260 3.2: treat it as an unknown type that begins with the bits 00.
             self.stats.dropped += 1;
             return false;
@@ -21,24 +21,19 @@ impl Association {
             self.stats.dropped += 1;
             return true;
         }
-        self.cause = self.cause_of(now, sack, echo);
-        let (old, announced) = (self.sender.flight.knows_more(sack), self.sender.announced);
+        self.sending.sack.cause = self.cause_of(now, sack, echo);
+        let (old, announced) = (self.sending.flight.knows_more(sack), self.sending.announced);
         if !self.handle_sack(now, sack) {
             return true;
         }
         if old && announced < sack.a_rwnd {
             // A later SACK overtook it: its window has since been used for data that it does not
             // list.
-            self.sender.set_window(announced);
+            self.sending.set_window(announced);
         }
-        self.sender.buffered -= self.sender.flight.release(sack.nr_gaps());
+        self.sending.buffered -= self.sending.flight.release(sack.nr_gaps());
         self.tell_if_writable();
         true
-    }
-
-    /// Configures the receiver for the negotiated extension from now on.
-    pub(super) fn keep_if_agreed(&mut self) {
-        self.receiver.keep(self.extensions.contains(Extension::NrSack));
     }
 
     pub(super) fn write_nr_sack(
@@ -47,8 +42,8 @@ impl Association {
         flags: u8,
         w: &mut PacketWriter<'_>,
     ) -> Result<(), DoesNotFit> {
-        let kept = self.receiver.promise();
-        let tsns = self.receiver.tsns();
+        let kept = self.receiving.promise();
+        let tsns = self.receiving.tsns();
         let (gaps, nr_gaps) = (tsns.gaps_above(kept), tsns.gaps_up_to(kept));
         w.nr_sack(tsns.cumulative(), a_rwnd, flags, gaps, nr_gaps, tsns.duplicates())
     }

@@ -26,11 +26,11 @@
 
 use std::time::Duration;
 
-use super::Association;
-use super::control::Control;
+use super::{Association, ns2_cmt};
 use crate::constants::{BurstRule, PathConfirmation, Procedures};
 use crate::ids::{PathId, Tsn};
-use crate::path::{Expired, PathState, PathsView};
+use crate::outbox::Control;
+use crate::path::{Expired, Path, PathState};
 use crate::policy::failover::PathErrorKind;
 use crate::policy::probing;
 use crate::policy::retransmission::LossCause;
@@ -72,6 +72,8 @@ pub(super) struct Notes {
     started: Time,
     /// Number of timers set so far.
     order: u64,
+    /// For concurrent multipath transfer.
+    pub(super) cmt: ns2_cmt::Notes,
 }
 
 impl Notes {
@@ -111,7 +113,7 @@ impl Association {
     pub(super) fn ns2_packet(&mut self, path: PathId) {
         self.ns2.answering = true;
         if self.is_ns2() {
-            self.ack.last_path = path;
+            self.receiving.ack.last_path = path;
         }
     }
 
@@ -125,7 +127,7 @@ impl Association {
     pub(super) fn ns2_after_sack(&mut self, found: bool) {
         if found {
             self.ns2_begin(Retransmit::OnePacket);
-        } else if self.sender.flight.has_lost() {
+        } else if self.sending.flight.has_lost() {
             self.ns2_begin(Retransmit::Window);
         }
     }
@@ -134,7 +136,7 @@ impl Association {
         self.ns2.retransmit = retransmit;
         self.ns2.destination = None;
         self.ns2.burst = 0;
-        self.ns2.first = self.sender.flight.first_on(self.paths.len());
+        self.ns2.first = self.sending.flight.first_on(self.paths.len());
     }
 
     /// The cumulative ack has acknowledged a chunk that had been fast retransmitted.
@@ -149,30 +151,29 @@ impl Association {
     /// continues from the new recover point; each path's window is cut once.
     pub(super) fn ns2_cut(&mut self) {
         let mut cut = vec![false; self.paths.len()];
-        let mut from = self.sender.flight.ack_point().next();
-        while let Some((tsn, chunk, _)) = self.sender.flight.lost_from(from) {
+        let mut from = self.sending.flight.ack_point().next();
+        while let Some((tsn, chunk, _)) = self.sending.flight.lost_from(from) {
             from = tsn.next();
             let path = chunk.path;
-            let recover = self.policies.cwnd_update.recover(path);
+            let recover = self.sending.cwnd_update.recover(path);
             if cut[path.index()] || recover.is_some_and(|recover| !tsn.is_after(recover)) {
                 continue;
             }
-            let highest = self.ns2.highest_outstanding(&self.sender.flight);
-            if !self.policies.cwnd_update.on_fast_retransmit(path, tsn, highest) {
+            let highest = self.ns2.highest_outstanding(&self.sending.flight);
+            if !self.sending.cwnd_update.on_fast_retransmit(path, tsn, highest) {
                 continue;
             }
             cut[path.index()] = true;
-            let paths =
-                PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-            let w = self.policies.congestion.on_fast_retransmit(&paths.path(path), paths);
-            self.paths[path.index()].set_window(w);
-            self.paths[path.index()].suspend_rtt_probe();
+            let paths = self.paths.view();
+            let w = self.sending.congestion.on_fast_retransmit(&paths.path(path), paths);
+            self.paths[path].set_window(w);
+            self.paths[path].suspend_rtt_probe();
         }
     }
 
     /// Updates T3-rtx after a SACK; `stopped` if it acknowledged a chunk that stops the timer.
     pub(super) fn ns2_update_t3(&mut self, now: Time, path: PathId, stopped: bool) {
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         if p.in_flight() + p.lost() == 0 {
             p.stop_t3();
         } else if stopped || p.t3().is_none() {
@@ -185,26 +186,26 @@ impl Association {
     /// module has).
     pub(super) fn ns2_mark_all(&mut self, now: Time, path: PathId, recent: Option<Duration>) {
         let outstanding: Vec<Tsn> = self
-            .sender
+            .sending
             .flight
             .iter()
             .filter(|(_, chunk)| chunk.path == path && chunk.fate != Fate::Acked)
             .filter(|(_, chunk)| recent.is_none_or(|recent| now.since(chunk.sent) >= recent))
             .map(|(tsn, _)| tsn)
             .collect();
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         p.suspend_rtt_probe();
         p.stop_decay();
         p.take_sent_here();
         for tsn in outstanding {
-            let size = self.sender.flight.get(tsn).map_or(0, crate::send::Outstanding::size);
-            if self.sender.flight.mark_lost(tsn, LossCause::Timeout) {
-                self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
+            let size = self.sending.flight.get(tsn).map_or(0, crate::send::Outstanding::size);
+            if self.sending.flight.mark_lost(tsn, LossCause::Timeout) {
+                self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
                 p.data_lost(size);
             }
         }
         self.ns2.answering = false;
-        if self.sender.flight.has_lost() {
+        if self.sending.flight.has_lost() {
             if self.is_ns2_cmt() {
                 self.ns2_cmt_begin(true);
             } else {
@@ -223,7 +224,7 @@ impl Association {
         if self.ns2.retransmit == Retransmit::Nothing {
             return None;
         }
-        let (tsn, chunk, cause) = self.sender.flight.first_lost()?;
+        let (tsn, chunk, cause) = self.sending.flight.first_lost()?;
         let lost = chunk.as_lost(tsn, cause);
         let path = match self.ns2.destination {
             Some(path) => path,
@@ -231,14 +232,14 @@ impl Association {
         };
         let allowed = match self.ns2.retransmit {
             Retransmit::OnePacket => true,
-            _ => self.paths[path.index()].has_room(),
+            _ => self.paths[path].has_room(),
         };
         allowed.then_some((path, tsn))
     }
 
     /// Whether new data may be sent now, as far as the windows allow.
     pub(super) fn ns2_may_send_new(&mut self) -> bool {
-        if self.sender.flight.is_empty() {
+        if self.sending.flight.is_empty() {
             // No packet would arrive that allows it.
             return true;
         }
@@ -257,7 +258,7 @@ impl Association {
         if cmt {
             self.ns2_cmt_burst_over();
         }
-        let waits = self.config.new_data_waits() && self.sender.flight.has_lost();
+        let waits = self.config.new_data_waits() && self.sending.flight.has_lost();
         if self.ns2.answering && self.ns2.new_data && (cmt || !waits) {
             self.ns2.new_data = false;
             self.ns2.burst = 0;
@@ -273,8 +274,8 @@ impl Association {
         w: &mut PacketWriter<'_>,
     ) {
         let mut written = false;
-        let mut from = self.sender.flight.ack_point().next();
-        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+        let mut from = self.sending.flight.ack_point().next();
+        while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             from = tsn.next();
             let (size, old) = (chunk.size(), chunk.path);
             if w.remaining() < size as usize {
@@ -282,21 +283,21 @@ impl Association {
             }
             written = true;
             self.ns2.destination = Some(path);
-            let p = &mut self.paths[old.index()];
+            let p = &mut self.paths[old];
             p.void_rtt_probe(tsn);
             if self.ns2.first[old.index()] == Some(tsn) && p.in_flight() > 0 {
                 p.force_t3(now, self.ns2.next_order());
             }
             if self.ns2.first[path.index()].is_none_or(|lowest| tsn.is_before(lowest)) {
                 self.ns2.first[path.index()] = Some(tsn);
-                self.paths[path.index()].force_t3(now, self.ns2.next_order());
+                self.paths[path].force_t3(now, self.ns2.next_order());
             }
             self.write_again(now, path, tsn, cause, w);
         }
         if !written {
             return;
         }
-        self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
+        self.paths[path].schedule_decay(now, self.ns2.next_order());
         if self.ns2.retransmit == Retransmit::OnePacket {
             self.ns2.retransmit = Retransmit::Nothing;
         }
@@ -311,22 +312,22 @@ impl Association {
 
     /// A chunk has been sent: T3-rtx runs.
     pub(super) fn ns2_start_t3(&mut self, now: Time, path: PathId) {
-        if self.paths[path.index()].t3().is_none() {
+        if self.paths[path].t3().is_none() {
             let order = self.ns2.next_order();
-            self.paths[path.index()].force_t3(now, order);
+            self.paths[path].force_t3(now, order);
         }
     }
 
     /// A HEARTBEAT has been sent.
     pub(super) fn ns2_heartbeat_left(&mut self, path: PathId) {
         let order = self.ns2.next_order();
-        self.paths[path.index()].set_heartbeat_order(order);
+        self.paths[path].set_heartbeat_order(order);
     }
 
     /// A packet of new data has been written.
     pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
-        self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
-        self.paths[path.index()].used(now);
+        self.paths[path].schedule_decay(now, self.ns2.next_order());
+        self.paths[path].used(now);
         if self.is_ns2_cmt() {
             return self.ns2_cmt_new_data_left(path);
         }
@@ -367,8 +368,8 @@ impl Association {
 
     /// Nothing was sent on a path for an RTO.
     fn ns2_decay(&mut self, now: Time, path: PathId) {
-        let w = self.policies.congestion.on_idle(&self.paths[path.index()].view(), false);
-        let p = &mut self.paths[path.index()];
+        let w = self.sending.congestion.on_idle(&self.paths[path].view(), false);
+        let p = &mut self.paths[path];
         // After it has decayed, only data makes it grow again, and data starts the timer.
         if w == p.window() && p.in_flight() + p.lost() == 0 {
             p.stop_decay();
@@ -381,9 +382,9 @@ impl Association {
     /// A tick of the generator of HEARTBEATs: probes the path that has been idle for the longest
     /// time, if it has been since the last tick.
     fn ns2_handle_tick(&mut self, now: Time) {
-        let longest = (0..self.paths.len()).min_by_key(|&i| self.paths[i].idle_since());
-        let path = PathId(longest.unwrap_or_default() as u8);
-        let p = &self.paths[path.index()];
+        let longest = self.paths.iter().min_by_key(|p| p.idle_since());
+        let path = longest.map_or(PathId(0), Path::id);
+        let p = &self.paths[path];
         // A potentially failed path has heartbeats of its own.
         if p.idle_since() <= self.ns2.started && p.state() != PathState::PotentiallyFailed {
             self.send_heartbeat(now, path);
@@ -402,16 +403,15 @@ impl Association {
     /// sends data.
     pub(super) fn ns2_start_path_management(&mut self, now: Time, inbound: bool) {
         let confirm = !inbound && self.config.path_confirmation() != PathConfirmation::Off;
-        self.awaits_paths = confirm;
-        for i in 0..self.paths.len() {
-            let path = PathId(i as u8);
+        self.paths.awaited = confirm;
+        for path in self.paths.ids() {
             if confirm {
                 self.send_heartbeat(now, path);
             } else {
                 self.confirm(now, path);
                 if !inbound
-                    && path != self.primary
-                    && self.policies.retransmission.needs_bandwidth()
+                    && path != self.paths.primary()
+                    && self.sending.retransmission.needs_bandwidth()
                 {
                     self.send_heartbeat(now, path);
                 }
@@ -425,15 +425,15 @@ impl Association {
     /// Every path has answered, or none is probed: data may be sent.
     pub(super) fn ns2_begin_data(&mut self, now: Time) {
         self.ns2_allow_new_data();
-        for path in &mut self.paths {
+        for path in self.paths.iter_mut() {
             path.used(now);
         }
-        self.ns2_start_heartbeats(now, self.primary);
+        self.ns2_start_heartbeats(now, self.paths.primary());
     }
 
     /// A HEARTBEAT was not answered within the RTO: repeats it at once.
     pub(super) fn ns2_handle_heartbeat_timeout(&mut self, now: Time, path: PathId) {
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         p.heartbeat_lost();
         p.back_off(now);
         let unconfirmed = p.state() == PathState::Unconfirmed;
@@ -443,16 +443,21 @@ impl Association {
             // data once such a path has failed, and new data leaves the path like any other that
             // fails.
             if p.error_count() > p.path_max_retrans() {
-                self.apply_failover(now, path, PathErrorKind::HeartbeatTimeout);
+                self.paths.apply_failover(
+                    now,
+                    path,
+                    PathErrorKind::HeartbeatTimeout,
+                    &mut self.events,
+                );
             }
         } else {
             self.count_error(now, path, PathErrorKind::HeartbeatTimeout);
         }
-        let awaited = unconfirmed || self.awaits_paths;
-        let view = self.paths[path.index()].view();
+        let awaited = unconfirmed || self.paths.awaited;
+        let view = self.paths[path].view();
         if awaited
             || self.config.heartbeat_interval().is_some()
-            || self.policies.failover.probes_at_once(&view)
+            || self.paths.failover.probes_at_once(&view)
         {
             self.send_heartbeat(now, path);
         }
@@ -461,20 +466,17 @@ impl Association {
     /// T3-rtx has expired on a path: probes it behind the retransmission if it is inactive, except
     /// with Heartbeat After RTO, which has its own rule. Replaces a HEARTBEAT that is outstanding.
     pub(super) fn ns2_probe_after_timeout(&mut self, now: Time, path: PathId) {
-        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let view = paths.path(path);
         let by_rule = if self.config.probing().name == probing::IDLE.name {
-            (view.state == PathState::Inactive && self.config.heartbeat_interval().is_some())
-                || self.policies.failover.probes_at_once(&view)
+            self.paths[path].state() == PathState::Inactive
+                && self.config.heartbeat_interval().is_some()
         } else {
             // The module's classes have either Heartbeat After RTO or potentially failed paths,
             // which are probed at once (Natarajan 2009, 1).
-            self.policies.probing.after_timeout(&view, paths)
-                || self.policies.failover.probes_at_once(&view)
+            self.paths.probes_after_timeout(path)
         };
-        if by_rule {
-            self.paths[path.index()].heartbeat_sent(now);
-            self.control.push_behind(path, Control::Heartbeat);
+        if by_rule || self.paths.failover.probes_at_once(&self.paths[path].view()) {
+            self.paths[path].heartbeat_sent(now);
+            self.outbox.push_behind(path, Control::Heartbeat);
         }
     }
 }

@@ -21,16 +21,15 @@
 //! - Max.Burst applies to each path, once a fast retransmitted chunk has been acknowledged.
 
 use super::Association;
-use super::acknowledge::PathTally;
 use crate::config::Config;
 use crate::constants::{BurstRule, Procedures};
 use crate::ids::{PathId, Tsn};
-use crate::path::{Path, PathState, PathsView, Window};
+use crate::path::{Path, PathState, Window};
 use crate::policy::congestion::PathAck;
 use crate::policy::failover::{CMT_POTENTIALLY_FAILED, Stranded};
 use crate::policy::loss::SackView;
 use crate::policy::retransmission::LossCause;
-use crate::send::{Fate, Outstanding};
+use crate::send::{Fate, Outstanding, PathTally};
 use crate::time::Time;
 use crate::wire::PacketWriter;
 
@@ -64,7 +63,7 @@ struct PathNotes {
 
 impl Association {
     pub(super) fn is_ns2_cmt(&self) -> bool {
-        self.config.procedures() == Procedures::Ns2 && self.policies.scheduler.is_concurrent()
+        self.config.procedures() == Procedures::Ns2 && self.sending.scheduler.is_concurrent()
     }
 
     /// A SACK's acknowledgements have been processed; `found` if it found losses.
@@ -75,10 +74,9 @@ impl Association {
         tally: &[PathTally],
         found: bool,
     ) {
-        for (i, t) in tally.iter().enumerate() {
-            let path = PathId(i as u8);
+        for (path, t) in self.paths.ids().zip(tally) {
             self.ns2_cmt_adjust_window(view, path, t);
-            let p = &mut self.paths[i];
+            let p = &mut self.paths[path];
             if p.in_flight() == 0 {
                 let window = p.window();
                 p.set_window(Window { partial_bytes_acked: 0, ..window });
@@ -90,10 +88,10 @@ impl Association {
         if found {
             self.ns2_cmt_cut();
         }
-        if self.sender.flight.has_lost() {
+        if self.sending.flight.has_lost() {
             self.ns2_cmt_begin(found);
         }
-        self.ns2_cmt.by_sack = true;
+        self.ns2.cmt.by_sack = true;
     }
 
     /// Whether an acknowledged chunk is a sign of life of its path.
@@ -125,7 +123,7 @@ impl Association {
         if t.acked == 0 {
             return;
         }
-        let p = &self.paths[path.index()];
+        let p = &self.paths[path];
         let full = t.in_flight_before >= p.window().cwnd;
         let cumulative = if full { t.acked - t.acked_by_gaps } else { 0 };
         let ack = PathAck {
@@ -135,36 +133,35 @@ impl Association {
             advanced: view.advanced,
             // Chunks that wait for retransmission after the SACK are not outstanding for this.
             in_flight_before: t.in_flight_before.saturating_sub(p.lost()),
-            may_grow: self.policies.cwnd_update.may_grow(path, view),
+            may_grow: self.sending.cwnd_update.may_grow(path, view),
         };
-        let paths = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let window = self.policies.congestion.on_ack(&paths.path(path), &ack, paths);
-        self.paths[path.index()].set_window(window);
+        let paths = self.paths.view();
+        let window = self.sending.congestion.on_ack(&paths.path(path), &ack, paths);
+        self.paths[path].set_window(window);
     }
 
     /// FastRtx: for each path, the lowest marked chunk above its recover point cuts the window.
     fn ns2_cmt_cut(&mut self) {
-        self.ns2_cmt.paths.resize(self.paths.len(), PathNotes::default());
-        for notes in &mut self.ns2_cmt.paths {
+        self.ns2.cmt.paths.resize(self.paths.len(), PathNotes::default());
+        for notes in &mut self.ns2.cmt.paths {
             notes.suffered = false;
         }
         let mut cut = vec![false; self.paths.len()];
-        let mut from = self.sender.flight.ack_point().next();
-        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+        let mut from = self.sending.flight.ack_point().next();
+        while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             from = tsn.next();
             let path = chunk.path;
-            let notes = self.ns2_cmt.paths[path.index()];
+            let notes = self.ns2.cmt.paths[path.index()];
             if !cut[path.index()] && notes.recover.is_none_or(|recover| tsn.is_after(recover)) {
                 cut[path.index()] = true;
-                let paths =
-                    PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-                let w = self.policies.congestion.on_fast_retransmit(&paths.path(path), paths);
-                self.paths[path.index()].set_window(w);
-                self.paths[path.index()].suspend_rtt_probe();
+                let paths = self.paths.view();
+                let w = self.sending.congestion.on_fast_retransmit(&paths.path(path), paths);
+                self.paths[path].set_window(w);
+                self.paths[path].suspend_rtt_probe();
                 // The highest TSN on the path that is not marked; none if it is lower than at the
                 // last cut (GetHighestOutstandingTsn).
-                let unmarked = self.sender.flight.highest_unmarked(path);
-                let notes = &mut self.ns2_cmt.paths[path.index()];
+                let unmarked = self.sending.flight.highest_unmarked(path);
+                let notes = &mut self.ns2.cmt.paths[path.index()];
                 let lower = match (unmarked, notes.highest) {
                     (Some(now), Some(before)) => now.is_before(before),
                     (None, Some(_)) => true,
@@ -178,44 +175,45 @@ impl Association {
                 }
             }
             let fast = cause == LossCause::FastRetransmit;
-            self.ns2_cmt.paths[path.index()].suffered |= fast;
+            self.ns2.cmt.paths[path.index()].suffered |= fast;
         }
     }
 
     /// Begins RtxMarkedChunks; `one_packet` after a fast retransmission or T3-rtx.
     pub(super) fn ns2_cmt_begin(&mut self, one_packet: bool) {
-        let first = self.sender.flight.first_on(self.paths.len());
-        self.ns2_cmt.paths.resize(self.paths.len(), PathNotes::default());
-        for ((notes, p), first) in self.ns2_cmt.paths.iter_mut().zip(&mut self.paths).zip(first) {
+        let first = self.sending.flight.first_on(self.paths.len());
+        self.ns2.cmt.paths.resize(self.paths.len(), PathNotes::default());
+        let notes = self.ns2.cmt.paths.iter_mut();
+        for ((notes, p), first) in notes.zip(self.paths.iter_mut()).zip(first) {
             notes.burst = 0;
             notes.first = first;
             p.allowance = one_packet && notes.suffered;
         }
-        self.ns2_cmt.from = Some(self.sender.flight.ack_point().next());
-        self.ns2_cmt.by_sack = false;
+        self.ns2.cmt.from = Some(self.sending.flight.ack_point().next());
+        self.ns2.cmt.by_sack = false;
     }
 
     pub(super) fn ns2_cmt_limit_burst(&mut self) {
-        self.ns2_cmt.limited = self.config.burst_rule() == BurstRule::AfterRetransmission;
+        self.ns2.cmt.limited = self.config.burst_rule() == BurstRule::AfterRetransmission;
     }
 
     /// The next chunk that may be retransmitted, and its path.
     pub(super) fn ns2_cmt_next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
-        let mut from = self.ns2_cmt.from?;
+        let mut from = self.ns2.cmt.from?;
         if self.without_active_path(now) == Some(Stranded::Waits) {
             self.ns2_cmt_end_retransmissions();
             return None;
         }
-        if from.is_before(self.sender.flight.ack_point()) {
-            from = self.sender.flight.ack_point().next();
+        if from.is_before(self.sending.flight.ack_point()) {
+            from = self.sending.flight.ack_point().next();
         }
-        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+        while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             let lost = chunk.as_lost(tsn, cause);
             from = tsn.next();
             let path = self.path_for_lost(&lost);
-            let p = &self.paths[path.index()];
+            let p = &self.paths[path];
             if p.allowance || p.has_room() {
-                self.ns2_cmt.from = Some(tsn);
+                self.ns2.cmt.from = Some(tsn);
                 return Some((path, tsn));
             }
         }
@@ -224,8 +222,8 @@ impl Association {
     }
 
     fn ns2_cmt_end_retransmissions(&mut self) {
-        self.ns2_cmt.from = None;
-        self.clear_allowances();
+        self.ns2.cmt.from = None;
+        self.paths.clear_allowances();
     }
 
     /// Writes one packet of retransmissions that begins with `first`.
@@ -238,43 +236,43 @@ impl Association {
     ) {
         let mut from = first;
         let mut written = false;
-        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+        while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             let (size, old) = (chunk.size(), chunk.path);
-            self.ns2_cmt.from = Some(tsn);
+            self.ns2.cmt.from = Some(tsn);
             if w.remaining() < size as usize {
                 // The module changes its state before it finds that the chunk does not fit.
-                self.policies.cwnd_update.on_retransmit(old, path);
-                self.sender.flight.deny_fast_retransmission(tsn);
+                self.sending.cwnd_update.on_retransmit(old, path);
+                self.sending.flight.deny_fast_retransmission(tsn);
                 break;
             }
             from = tsn.next();
-            self.ns2_cmt.from = Some(from);
+            self.ns2.cmt.from = Some(from);
             written = true;
-            self.paths[old.index()].void_rtt_probe(tsn);
-            let p = &mut self.paths[old.index()];
-            if self.ns2_cmt.paths[old.index()].first == Some(tsn) && p.in_flight() > 0 {
+            self.paths[old].void_rtt_probe(tsn);
+            let p = &mut self.paths[old];
+            if self.ns2.cmt.paths[old.index()].first == Some(tsn) && p.in_flight() > 0 {
                 p.force_t3(now, self.ns2.next_order());
             }
-            let notes = &mut self.ns2_cmt.paths[path.index()];
+            let notes = &mut self.ns2.cmt.paths[path.index()];
             if notes.first.is_none_or(|lowest| tsn.is_before(lowest)) {
                 notes.first = Some(tsn);
-                self.paths[path.index()].force_t3(now, self.ns2.next_order());
+                self.paths[path].force_t3(now, self.ns2.next_order());
             }
-            self.sender.flight.deny_fast_retransmission(tsn);
-            let window = self.sender.peer_rwnd;
+            self.sending.flight.deny_fast_retransmission(tsn);
+            let window = self.sending.peer_rwnd;
             self.write_again(now, path, tsn, cause, w);
-            if self.ns2_cmt.by_sack {
+            if self.ns2.cmt.by_sack {
                 // The window of the SACK already counts the chunks that wait.
-                self.sender.peer_rwnd = window;
+                self.sending.peer_rwnd = window;
             }
         }
         if !written {
             return;
         }
-        self.paths[path.index()].allowance = false;
-        self.paths[path.index()].schedule_decay(now, self.ns2.next_order());
-        if self.ns2_cmt.limited {
-            let notes = &mut self.ns2_cmt.paths[path.index()];
+        self.paths[path].allowance = false;
+        self.paths[path].schedule_decay(now, self.ns2.next_order());
+        if self.ns2.cmt.limited {
+            let notes = &mut self.ns2.cmt.paths[path.index()];
             notes.burst += 1;
             if notes.burst > self.config.max_burst() {
                 self.ns2_cmt_end_retransmissions();
@@ -284,8 +282,8 @@ impl Association {
 
     /// A packet of new data has been sent.
     pub(super) fn ns2_cmt_new_data_left(&mut self, path: PathId) {
-        if self.ns2_cmt.limited
-            && let Some(notes) = self.ns2_cmt.paths.get_mut(path.index())
+        if self.ns2.cmt.limited
+            && let Some(notes) = self.ns2.cmt.paths.get_mut(path.index())
         {
             notes.burst += 1;
         }
@@ -302,9 +300,9 @@ impl Association {
     /// Everything that the current event allows has been sent.
     pub(super) fn ns2_cmt_burst_over(&mut self) {
         self.ns2_cmt_end_retransmissions();
-        self.ns2_cmt.by_sack = false;
-        self.ns2_cmt.back = false;
-        for notes in &mut self.ns2_cmt.paths {
+        self.ns2.cmt.by_sack = false;
+        self.ns2.cmt.back = false;
+        for notes in &mut self.ns2.cmt.paths {
             notes.burst = 0;
         }
     }
@@ -312,21 +310,21 @@ impl Association {
     /// Sets the peer's window, less the chunks that wait for retransmission.
     pub(super) fn ns2_cmt_set_window(&mut self, a_rwnd: u32) {
         let waiting: u32 = self.paths.iter().map(Path::lost).sum();
-        self.sender.set_window(a_rwnd);
-        self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_sub(waiting);
+        self.sending.set_window(a_rwnd);
+        self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_sub(waiting);
     }
 
     /// A HEARTBEAT ACK has reactivated a failed path: retransmits what is outstanding there; if
     /// nothing waits then, new data is sent.
     pub(super) fn ns2_cmt_path_is_back(&mut self, now: Time, path: PathId) {
         self.ns2_mark_all(now, path, None);
-        self.ns2_cmt.back = true;
+        self.ns2.cmt.back = true;
     }
 
     /// All retransmissions of the current event have been sent.
     pub(super) fn ns2_cmt_before_new_data(&mut self) {
-        if std::mem::take(&mut self.ns2_cmt.back) && !self.sender.flight.has_lost() {
-            let announced = self.sender.announced;
+        if std::mem::take(&mut self.ns2.cmt.back) && !self.sending.flight.has_lost() {
+            let announced = self.sending.announced;
             self.ns2_cmt_set_window(announced);
             self.ns2_allow_new_data();
         }

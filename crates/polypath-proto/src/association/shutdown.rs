@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use super::Association;
-use super::control::{Control, OwnedCause};
 use super::state::{ShutdownTimers, State};
 use crate::event::{CloseReason, Event};
 use crate::ids::{PathId, Tsn, VerificationTag};
+use crate::outbox::{Control, OwnedCause};
 use crate::reply::shutdown_complete_packet;
 use crate::time::Time;
 use crate::transmit::FourTuple;
@@ -50,28 +50,28 @@ impl Association {
     }
 
     pub(super) fn send_abort(&mut self, cause: Option<OwnedCause>) {
-        self.control.clear();
+        self.outbox.clear();
         // RFC 9260 8.5.1 B: the ABORT carries the peer's tag; without one it cannot be sent.
-        if self.peer_tag.0 != 0 {
-            self.control.push(self.path_for_control(), Control::Abort(cause));
+        if self.handshake.peer_tag.0 != 0 {
+            self.outbox.push(self.paths.for_control(), Control::Abort(cause));
         }
     }
 
     /// Takes the next step of a shutdown if everything is acknowledged.
     pub(super) fn advance_shutdown(&mut self, now: Time) {
-        if !self.sender.is_done() {
+        if !self.sending.is_done() {
             return;
         }
         match self.state {
             State::ShutdownPending => {
                 // RFC 9260 9.2: "start the T2-shutdown timer and enter the SHUTDOWN-SENT state".
-                let path = self.path_for_control();
-                let t2 = now + self.paths[path.index()].rto();
+                let path = self.paths.for_control();
+                let t2 = now + self.paths[path].rto();
                 // RFC 9260 9.2: T5-shutdown-guard "SHOULD be set to the RECOMMENDED value of 5
                 // times 'RTO.Max'".
                 let t5 = Some(now + 5 * self.config.rto_max());
                 self.become_shutdown_sent(ShutdownTimers { t2, t5, path });
-                self.control.push(path, Control::Shutdown);
+                self.outbox.push(path, Control::Shutdown);
             }
             // RFC 9260 6.4: send a reply on the path of the chunk that it answers.
             State::ShutdownReceived(path) => self.send_shutdown_ack(now, path),
@@ -81,10 +81,8 @@ impl Association {
 
     fn send_shutdown_ack(&mut self, now: Time, path: PathId) {
         // All data has been delivered in both directions: the state of the paths no longer matters.
-        for path in &mut self.paths {
-            path.stop_timers();
-        }
-        let t2 = now + self.paths[path.index()].rto();
+        self.paths.stop_timers();
+        let t2 = now + self.paths[path].rto();
         // RFC 9260 9.2: "The sender of the SHUTDOWN chunk" has the guard timer; in this state, only
         // if both sides have sent one. Association.Max.Retrans alone limits the number of SHUTDOWN
         // ACKs.
@@ -93,7 +91,7 @@ impl Association {
             _ => None,
         };
         self.become_shutdown_ack_sent(ShutdownTimers { t2, t5, path });
-        self.control.push(path, Control::ShutdownAck);
+        self.outbox.push(path, Control::ShutdownAck);
     }
 
     /// Processes a SHUTDOWN, beginning with its cumulative TSN ack (RFC 9260 9.2).
@@ -115,7 +113,7 @@ impl Association {
             }
             State::ShutdownAckSent(timers) => {
                 timers.path = path;
-                self.control.push(path, Control::ShutdownAck);
+                self.outbox.push(path, Control::ShutdownAck);
             }
             State::CookieWait(_) | State::CookieEchoed(_) | State::Closed(_) => {}
         }
@@ -130,8 +128,8 @@ impl Association {
     ) {
         match self.state {
             State::ShutdownSent(_) | State::ShutdownAckSent(_) => {
-                self.control.clear();
-                self.control.push(path, Control::ShutdownComplete);
+                self.outbox.clear();
+                self.outbox.push(path, Control::ShutdownComplete);
                 self.become_closed(CloseReason::Graceful);
             }
             // RFC 9260 8.5.1 E, 8.4 (5): reply as to an out-of-the-blue packet, and continue the
@@ -154,7 +152,7 @@ impl Association {
 
     /// The peer has ended the association (RFC 9260 9.1).
     pub(super) fn handle_abort(&mut self, reason: CloseReason) {
-        self.control.clear();
+        self.outbox.clear();
         self.become_closed(reason);
     }
 
@@ -162,8 +160,8 @@ impl Association {
     /// the endpoint's retransmission count and restart the T2-shutdown timer".
     pub(super) fn extend_shutdown(&mut self, now: Time) {
         if let State::ShutdownSent(timers) = &mut self.state {
-            timers.t2 = now + self.paths[timers.path.index()].rto();
-            self.error_count = 0;
+            timers.t2 = now + self.paths[timers.path].rto();
+            self.paths.clear_association_errors();
         }
     }
 
@@ -172,9 +170,9 @@ impl Association {
     pub(super) fn repeat_shutdown(&mut self, now: Time) {
         if let State::ShutdownSent(timers) = &mut self.state {
             let path = timers.path;
-            timers.t2 = now + self.paths[path.index()].rto();
-            self.ack.demand();
-            self.control.push(path, Control::Shutdown);
+            timers.t2 = now + self.paths[path].rto();
+            self.receiving.ack.demand();
+            self.outbox.push(path, Control::Shutdown);
         }
     }
 
@@ -192,13 +190,13 @@ impl Association {
             return;
         }
         // RFC 9260 9.2: resend, and count an error of the path and of the association (8.1, 8.2).
-        self.paths[old.index()].back_off(now);
+        self.paths[old].back_off(now);
         self.count_error(now, old, crate::policy::failover::PathErrorKind::DataTimeout);
         if self.is_closed() {
             return;
         }
         let path = self.alternate_for_control(old);
-        let rto = self.paths[path.index()].rto();
+        let rto = self.paths[path].rto();
         let control = match &mut self.state {
             State::ShutdownSent(timers) => {
                 (timers.t2, timers.path) = (now + rto, path);
@@ -210,25 +208,25 @@ impl Association {
             }
             _ => return,
         };
-        self.control.push(path, control);
+        self.outbox.push(path, control);
     }
 
     /// Drops all outstanding and queued data when the association has ended.
     pub(super) fn drop_outstanding(&mut self) {
-        for path in &mut self.paths {
+        for path in self.paths.iter_mut() {
             path.flight_dropped();
         }
-        self.sender.flight.restart(self.sender.flight.next_tsn());
+        self.sending.flight.restart(self.sending.flight.next_tsn());
         self.forget_reconfig();
-        self.sender.queue.clear();
-        self.sender.buffered = 0;
-        self.clear_allowances();
+        self.sending.queue.clear();
+        self.sending.buffered = 0;
+        self.paths.clear_allowances();
     }
 
     /// Reports to the application that everything sent was acknowledged.
     pub(super) fn tell_if_drained(&mut self, was_done: bool) {
-        if !was_done && self.sender.is_done() {
-            self.events.push_back(Event::Drained);
+        if !was_done && self.sending.is_done() {
+            self.events.push_always(Event::Drained);
         }
     }
 }

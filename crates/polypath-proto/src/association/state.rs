@@ -121,8 +121,8 @@ impl Association {
     pub(super) fn become_established(&mut self, now: Time, inbound: bool) {
         debug_assert!(!self.state.is_synchronised(), "established twice");
         self.state = State::Established;
-        self.error_count = 0;
-        self.events.push_back(Event::Established { inbound });
+        self.paths.clear_association_errors();
+        self.events.push_always(Event::Established { inbound });
         self.start_path_management(now, inbound);
         self.start_mtu_searches(now);
         self.take_shared(now);
@@ -157,7 +157,7 @@ impl Association {
             "shutdown received twice"
         );
         self.state = State::ShutdownReceived(path);
-        self.events.push_back(Event::PeerShutdown);
+        self.events.push_always(Event::PeerShutdown);
     }
 
     pub(super) fn become_shutdown_ack_sent(&mut self, timers: ShutdownTimers) {
@@ -174,11 +174,9 @@ impl Association {
             return;
         }
         self.state = State::Closed(reason.clone());
-        for path in &mut self.paths {
-            path.stop_timers();
-        }
-        self.ack.clear();
+        self.paths.stop_timers();
+        self.receiving.ack.clear();
         self.drop_outstanding();
-        self.events.push_back(Event::Closed(reason));
+        self.events.push_always(Event::Closed(reason));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Association;
 use crate::ids::PathId;
-use crate::path::{PathState, PathsView, Window};
+use crate::path::{PathState, Window};
 use crate::policy::failover::Stranded;
 use crate::time::Time;
 
@@ -14,33 +14,33 @@ impl Association {
         if self.paths.iter().any(|p| p.state() == PathState::Active) {
             return None;
         }
-        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-        let stranded = self.policies.failover.stranded(view, &mut self.rng);
+        let view = self.paths.view();
+        let stranded = self.paths.failover.stranded(view, &mut self.rng);
         if let Stranded::TakesBack(path) = stranded {
             self.set_cwnd(path, 1);
             let ns2 = self.is_ns2();
-            let p = &mut self.paths[path.index()];
+            let p = &mut self.paths[path];
             // Data probes the path now. By ns-2's procedures T3-rtx also runs for chunks that wait
             // for other paths.
             p.forget_heartbeat();
             if ns2 && p.in_flight() == 0 {
                 p.stop_t3();
             }
-            p.allowance = self.sender.flight.has_lost();
-            self.set_path_state(now, path, PathState::Active);
+            p.allowance = self.sending.flight.has_lost();
+            self.paths.set_state(now, path, PathState::Active, &mut self.events);
         }
         Some(stranded)
     }
 
     /// Sets the window of a potentially failed path that a HEARTBEAT ACK has reactivated.
     pub(super) fn restart_window(&mut self, path: PathId) {
-        if let Some(packets) = self.policies.failover.cwnd_after_probe() {
+        if let Some(packets) = self.paths.failover.cwnd_after_probe() {
             self.set_cwnd(path, packets);
         }
     }
 
     fn set_cwnd(&mut self, path: PathId, packets: u32) {
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         let cwnd = packets.saturating_mul(p.max_chunk());
         p.set_window(Window { cwnd, ..p.window() });
     }

@@ -2,7 +2,6 @@
 
 use super::Association;
 use crate::ids::PathId;
-use crate::path::PathsView;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LossCause;
 use crate::send::{Outstanding, WindowProbe};
@@ -14,13 +13,13 @@ impl Association {
         if self.is_closed() {
             return None;
         }
-        let probe = match self.sender.probe {
+        let probe = match self.sending.probe {
             WindowProbe::At(at) => Some(at),
             _ => None,
         };
         let own = [
             self.state.next_timeout(),
-            self.ack.deadline(),
+            self.receiving.ack.deadline(),
             probe,
             self.ns2_next_timeout(),
             self.reconfig_timeout(),
@@ -41,14 +40,14 @@ impl Association {
         }
         self.now = now;
         self.new_burst();
-        if self.ack.deadline().is_some_and(|t| t <= now) {
-            self.ack.demand();
+        if self.receiving.ack.deadline().is_some_and(|t| t <= now) {
+            self.receiving.ack.demand();
             if self.is_ns2_cmt() {
-                self.ack.forget_count();
+                self.receiving.ack.forget_count();
             }
         }
-        if matches!(self.sender.probe, WindowProbe::At(at) if at <= now) {
-            self.sender.probe = WindowProbe::Allowed;
+        if matches!(self.sending.probe, WindowProbe::At(at) if at <= now) {
+            self.sending.probe = WindowProbe::Allowed;
         }
         self.handle_t1(now);
         self.handle_t2_t5(now);
@@ -57,16 +56,16 @@ impl Association {
         if self.is_ns2() {
             return self.ns2_handle_timeout(now);
         }
-        for i in 0..self.paths.len() {
-            let path = PathId(i as u8);
+        for path in self.paths.ids() {
             self.handle_mtu_timer(now, path);
-            if self.paths[i].t3().is_some_and(|t| t <= now) && !self.is_closed() {
+            if self.paths[path].t3().is_some_and(|t| t <= now) && !self.is_closed() {
                 self.handle_t3(now, path);
             }
-            if self.paths[i].heartbeat_deadline().is_some_and(|t| t <= now) && !self.is_closed() {
+            if self.paths[path].heartbeat_deadline().is_some_and(|t| t <= now) && !self.is_closed()
+            {
                 self.handle_heartbeat_timeout(now, path);
             }
-            if self.paths[i].heartbeat_due().is_some_and(|t| t <= now) && !self.is_closed() {
+            if self.paths[path].heartbeat_due().is_some_and(|t| t <= now) && !self.is_closed() {
                 self.handle_heartbeat_timer(now, path);
             }
         }
@@ -78,37 +77,35 @@ impl Association {
 
     /// T3-rtx has expired on a path (RFC 9260 6.3.3).
     pub(super) fn handle_t3(&mut self, now: Time, path: PathId) {
-        let i = path.index();
-        self.paths[i].count_timeout(now);
-        self.paths[i].count_loss();
-        if let Some(search) = &mut self.paths[i].mtu_search {
+        self.paths[path].count_timeout(now);
+        self.paths[path].count_loss();
+        if let Some(search) = &mut self.paths[path].mtu_search {
             search.timed_out(now);
         }
         let ns2 = self.is_ns2();
         // RFC 9260 6.1 A: "If the sender continues to receive SACK chunks from the peer while doing
         // zero window probing, the unacknowledged window probes SHOULD NOT increment the error
         // counter".
-        let shut = if ns2 { self.sender.announced == 0 } else { self.sender.is_shut() };
-        let probing = shut && self.sender.heard;
-        self.sender.heard = false;
+        let shut = if ns2 { self.sending.announced == 0 } else { self.sending.is_shut() };
+        let probing = shut && self.sending.heard;
+        self.sending.heard = false;
         // E1: the window (7.2.3). RFC 9260 6.1 A: "Zero window probing does not affect the
         // calculation of cwnd."
-        let unread = !ns2 && probing && matches!(self.sender.probe, WindowProbe::Sent(_));
+        let unread = !ns2 && probing && matches!(self.sending.probe, WindowProbe::Sent(_));
         if !unread {
-            let paths =
-                PathsView { paths: &self.paths, primary: self.primary, current: self.current };
-            let window = self.policies.congestion.on_timeout(&paths.path(path), paths);
-            self.paths[i].set_window(window);
+            let paths = self.paths.view();
+            let window = self.sending.congestion.on_timeout(&paths.path(path), paths);
+            self.paths[path].set_window(window);
         }
         if !ns2 {
-            self.policies.cwnd_update.on_timeout(path);
+            self.sending.cwnd_update.on_timeout(path);
         }
         // E2: the RTO.
-        self.paths[i].back_off(now);
+        self.paths[path].back_off(now);
         // E3: retransmit everything outstanding on this path; the lowest chunks, as many as fit one
         // packet, are sent at once. The timer restarts when they are (E4).
-        self.paths[i].stop_t3();
-        let srtt = self.paths[i].view().srtt.filter(|_| self.config.srtt_heuristic());
+        self.paths[path].stop_t3();
+        let srtt = self.paths[path].view().srtt.filter(|_| self.config.srtt_heuristic());
         // Iyengar 2004, IV.B: "TSNs which are sent within an RTT in the past are not marked for
         // retransmission."
         let recent = |chunk: &Outstanding| srtt.is_some_and(|srtt| now.since(chunk.sent) < srtt);
@@ -117,35 +114,35 @@ impl Association {
         } else {
             // Chunks that wait for their fast retransmission are outstanding as well (and so in
             // ns-2).
-            self.sender.flight.give_up_waiting(path, recent);
+            self.sending.flight.give_up_waiting(path, recent);
         }
-        for sent in self.paths[i].take_sent_here() {
-            let Some(chunk) = self.sender.flight.get(sent.tsn) else { continue };
+        for sent in self.paths[path].take_sent_here() {
+            let Some(chunk) = self.sending.flight.get(sent.tsn) else { continue };
             let here = chunk.path == path && chunk.transmissions == sent.transmissions;
             let size = chunk.size();
             if here && recent(chunk) {
-                self.paths[i].still_here(sent);
+                self.paths[path].still_here(sent);
                 continue;
             }
-            if here && self.sender.flight.mark_lost(sent.tsn, LossCause::Timeout) {
-                self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
-                self.paths[i].data_lost(size);
-                self.paths[i].drop_rtt_probe(sent.tsn);
+            if here && self.sending.flight.mark_lost(sent.tsn, LossCause::Timeout) {
+                self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
+                self.paths[path].data_lost(size);
+                self.paths[path].drop_rtt_probe(sent.tsn);
             }
         }
-        if !ns2 && self.sender.flight.has_lost() {
+        if !ns2 && self.sending.flight.has_lost() {
             self.grant_allowance(path);
-            if self.sender.flight.ahead() > 0 {
-                self.sender.probe_after_timeout();
+            if self.sending.flight.ahead() > 0 {
+                self.sending.probe_after_timeout();
             }
         }
-        self.paths[i].set_timed_out(!ns2);
+        self.paths[path].set_timed_out(!ns2);
         // T3-rtx runs for the chunks that the SRTT heuristic left in flight.
-        self.paths[i].start_t3(now);
+        self.paths[path].start_t3(now);
         if !probing {
             self.count_error(now, path, PathErrorKind::DataTimeout);
         }
-        if !self.is_closed() && self.sender.flight.has_lost() {
+        if !self.is_closed() && self.sending.flight.has_lost() {
             self.without_active_path(now);
         }
         if !self.is_closed() {

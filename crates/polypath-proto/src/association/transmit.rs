@@ -1,17 +1,18 @@
 //! Building packets: the next chunks to send, their path and their amount (RFC 9260 6.1, 6.10).
 
 use super::Association;
-use super::control::Control;
 use super::state::State;
 use crate::constants::BurstRule;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::init;
-use crate::path::{Path, PathState, PathsView};
+use crate::outbox::Control;
+use crate::path::{Path, PathState};
 use crate::policy::failover::Stranded;
 use crate::policy::retransmission::LossCause;
 use crate::policy::scheduler::{NewData, Turn};
 use crate::reply::write_reply;
+use crate::send::Sending;
 use crate::time::Time;
 use crate::transmit::{Ecn, Fragmentation, Transmit};
 use crate::wire::{
@@ -41,7 +42,7 @@ impl Association {
     /// `buf` must have room for one packet of the largest path MTU.
     pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8]) -> Option<Transmit> {
         self.now = now;
-        if let Some(reply) = self.replies.pop_front() {
+        if let Some(reply) = self.outbox.next_reply() {
             return Some(write_reply(&reply, buf));
         }
         // RFC 3758 4.1 TR3, TR4: abandon messages before anything is sent. A reset may have waited
@@ -51,23 +52,23 @@ impl Association {
         let (mut probes, mut ecn);
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
-                self.burst_over = true;
-                if self.policies.scheduler.is_concurrent() {
-                    self.clear_allowances();
-                    self.policies.scheduler.turn_over();
+                self.sending.burst.end();
+                if self.sending.scheduler.is_concurrent() {
+                    self.paths.clear_allowances();
+                    self.sending.scheduler.turn_over();
                 }
                 self.ns2_burst_over();
                 self.note_blocking(now);
                 if self.state.may_send_data() {
                     // RFC 9260 6.1 A: the first probe of a closed window is sent after one RTO,
                     // later ones as T3-rtx backs off.
-                    self.sender.watch_window(now + self.paths[self.current.index()].rto());
+                    self.sending.watch_window(now + self.paths[self.paths.current()].rto());
                 }
                 return None;
             };
             let max_packet = self.packet_limit(path, purpose).min(buf.len());
-            probes = matches!(self.control.front(), Some((_, Control::MtuProbe(..))));
-            let new = self.paths[path.index()].stats.data_chunks_sent;
+            probes = matches!(self.outbox.front(), Some((_, Control::MtuProbe(..))));
+            let new = self.paths[path].stats.data_chunks_sent;
             let segment = self.write_packet(now, path, purpose, &mut buf[..max_packet]);
             ecn = self.ect_beyond(path, new);
             if segment > 0 {
@@ -82,7 +83,7 @@ impl Association {
         let mut size = segment;
         let mut segments = 1;
         // Append datagrams of the same size, for segmentation offload.
-        let large = segment > self.paths[path.index()].max_packet();
+        let large = segment > self.paths[path].max_packet();
         while !probes && !large && segments < MAX_SEGMENTS && buf.len() - size >= segment {
             let Some((next, purpose)) = self.next_packet(now) else { break };
             let fresh = matches!(purpose, Purpose::NewData(_));
@@ -94,9 +95,9 @@ impl Association {
                 break;
             }
             // Do not cut a long message to the size of a short packet before it.
-            let full = self.paths[path.index()].max_packet() < segment + SLACK;
-            let whole = self.sender.flight.first_reserved().is_some()
-                || self.sender.queue.next_is_whole(self.largest_payload);
+            let full = self.paths[path].max_packet() < segment + SLACK;
+            let whole = self.sending.flight.first_reserved().is_some()
+                || self.sending.queue.next_is_whole(self.sending.largest_payload);
             if !full && !whole {
                 break;
             }
@@ -110,7 +111,7 @@ impl Association {
                 break;
             }
         }
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         p.stats.packets_sent += segments as u64;
         p.stats.bytes_sent += size as u64;
         Some(Transmit {
@@ -127,18 +128,18 @@ impl Association {
     /// Most bytes of the packet. A chunk that was cut for larger packets, before a path with
     /// smaller ones was known, is sent whole: IP fragments it (RFC 9260 6.9).
     fn packet_limit(&self, path: PathId, purpose: Purpose) -> usize {
-        let limit = self.paths[path.index()].max_packet();
-        if let Some((_, Control::MtuProbe(Some(size), _))) = self.control.front() {
+        let limit = self.paths[path].max_packet();
+        if let Some((_, Control::MtuProbe(Some(size), _))) = self.outbox.front() {
             return *size;
         }
         // RFC 9260 3.3.3: the peer's cookie may be of any length. Unrecognized parameters of its
         // INIT ACK are reported in the same packet, because no other may be sent before the COOKIE
         // ACK (5.1 C).
         if let (State::CookieEchoed(echoed), Purpose::Control) = (&self.state, purpose) {
-            let chunks = self.control.len_of_errors() + echoed.cookie.len().next_multiple_of(4);
+            let chunks = self.outbox.len_of_errors() + echoed.cookie.len().next_multiple_of(4);
             return limit.max(COMMON_HEADER_LEN + CHUNK_HEADER_LEN + chunks);
         }
-        let flight = &self.sender.flight;
+        let flight = &self.sending.flight;
         let payload = match purpose {
             Purpose::Retransmission(tsn) => flight.get(tsn).map_or(0, |chunk| chunk.payload.len()),
             Purpose::NewData(_) if flight.largest_reserved() > 0 => flight.largest_reserved(),
@@ -150,30 +151,30 @@ impl Association {
 
     /// The path and the purpose of the next packet; `None` if nothing may be sent now.
     fn next_packet(&mut self, now: Time) -> Option<(PathId, Purpose)> {
-        while let Some(path) = self.control.front_path() {
+        while let Some(path) = self.outbox.front_path() {
             let (gone, untold) =
-                (self.paths[path.index()].state() == PathState::Removed, self.is_untold(path));
-            let front = self.control.front().map(|(_, control)| control);
+                (self.paths[path].state() == PathState::Removed, self.is_untold(path));
+            let front = self.outbox.front().map(|(_, control)| control);
             let asconf = matches!(front, Some(Control::Asconf(_)));
             let forbidden = front.is_some_and(|control| self.is_forbidden(path, control));
             match (gone || forbidden || (untold && !asconf)).then(|| self.redirected(path)) {
                 None => return Some((path, Purpose::Control)),
-                Some(Some(other)) => self.control.redirect(other),
+                Some(Some(other)) => self.outbox.redirect(other),
                 // A timer retransmits the chunks that need an answer.
-                Some(None) => self.control.pop(),
+                Some(None) => self.outbox.pop(),
             }
         }
         if self.is_closed() {
             return None;
         }
         if self.state.may_send_data() {
-            if !self.is_ns2() && !self.sender.is_idle() {
+            if !self.is_ns2() && !self.sending.is_idle() {
                 self.without_active_path(now);
             }
             // RFC 9260 6.1 C: retransmissions before new data.
-            let lost = self.sender.flight.has_lost();
+            let lost = self.sending.flight.has_lost();
             if lost
-                && self.sender.is_overdue()
+                && self.sending.is_overdue()
                 && let Some(turn) = self.new_data_turn(now)
             {
                 return Some((turn.path, Purpose::NewData(turn.ahead)));
@@ -182,7 +183,7 @@ impl Association {
                 return Some((path, Purpose::Retransmission(tsn)));
             }
             // In CMT, a chunk that waits for its path's window does not block other paths.
-            let concurrent = self.policies.scheduler.is_concurrent();
+            let concurrent = self.sending.scheduler.is_concurrent();
             if (!lost || concurrent || !self.config.new_data_waits())
                 && let Some(turn) = self.new_data_turn(now)
                 && (concurrent || self.may_overtake(turn.path))
@@ -190,10 +191,10 @@ impl Association {
                 return Some((turn.path, Purpose::NewData(turn.ahead)));
             }
         }
-        if let Some(path) = self.control.release() {
+        if let Some(path) = self.outbox.release() {
             return Some((path, Purpose::Control));
         }
-        if !self.ack.is_due() || !self.state.is_synchronised() {
+        if !self.receiving.ack.is_due() || !self.state.is_synchronised() {
             return None;
         }
         let path = self.ack_path();
@@ -206,16 +207,16 @@ impl Association {
         if self.is_ns2() {
             return self.ns2_next_retransmission(now);
         }
-        let concurrent = self.policies.scheduler.is_concurrent();
+        let concurrent = self.sending.scheduler.is_concurrent();
         if concurrent && !self.paths.iter().any(|p| p.allowance || p.has_room()) {
             return None;
         }
         // Paths whose chunks wait, after a fast retransmission and after a timeout: the policy
         // would choose the same path for their next chunk.
         let mut waiting = [0u64; 2];
-        let mut from = self.sender.flight.ack_point().next();
+        let mut from = self.sending.flight.ack_point().next();
         loop {
-            let (tsn, chunk, cause) = self.sender.flight.lost_from(from)?;
+            let (tsn, chunk, cause) = self.sending.flight.lost_from(from)?;
             from = tsn.next();
             let waiting = &mut waiting[usize::from(cause == LossCause::Timeout)];
             let bit = 1 << chunk.path.index();
@@ -225,23 +226,22 @@ impl Association {
             let size = chunk.size();
             let lost = chunk.as_lost(tsn, cause);
             let path = self.path_for_lost(&lost);
-            if !self.may_carry(path) {
+            if !self.paths.may_carry(path) {
                 if !concurrent {
                     return None;
                 }
                 continue;
             }
-            if self.paths[path.index()].allowance {
+            if self.paths[path].allowance {
                 return Some((path, tsn));
             }
-            let congestion = &mut self.policies.congestion;
-            self.paths[path.index()]
-                .decay_if_idle(now, |view, first| congestion.on_idle(view, first));
+            let congestion = &mut self.sending.congestion;
+            self.paths[path].decay_if_idle(now, |view, first| congestion.on_idle(view, first));
             // RFC 9260 6.3.3 E3: after a timeout, retransmit regardless of the peer's window, in
             // CMT even on a path without send credit.
             let owed = concurrent && cause == LossCause::Timeout;
-            let waits = self.paths[path.index()].awaits_delivery();
-            if self.may_burst(path) && !waits && (owed || self.sender.peer_has_room_for(tsn, size))
+            let waits = self.paths[path].awaits_delivery();
+            if self.may_burst(path) && !waits && (owed || self.sending.peer_has_room_for(tsn, size))
             {
                 return Some((path, tsn));
             }
@@ -258,15 +258,15 @@ impl Association {
             self.ns2_cmt_before_new_data();
         }
         // The size in a packet of its own, to check first whether the peer has room for it.
-        let size = self.sender.next_new_size(self.largest_payload)? + self.data_header();
-        let size = self.sender.flight.counted(size);
-        let full = self.sender.flight.is_full() && self.sender.flight.first_reserved().is_none();
-        if self.awaits_paths || full || !self.sender.peer_has_room(size) {
+        let size = self.sending.next_new_size(self.sending.largest_payload)? + self.data_header();
+        let size = self.sending.flight.counted(size);
+        let full = self.sending.flight.is_full() && self.sending.flight.first_reserved().is_none();
+        if self.paths.awaited || full || !self.sending.peer_has_room(size) {
             return None;
         }
         if !self.is_ns2() {
-            let congestion = &mut self.policies.congestion;
-            for path in &mut self.paths {
+            let congestion = &mut self.sending.congestion;
+            for path in self.paths.iter_mut() {
                 path.decay_if_idle(now, |view, first| congestion.on_idle(view, first));
             }
         }
@@ -280,33 +280,34 @@ impl Association {
             return None;
         }
         let dormant = ns2_cmt && self.paths.iter().all(|p| p.state() != PathState::Active);
-        let Self { policies, burst_from, config, ns2_cmt: notes, .. } = self;
-        let view = PathsView { paths: &self.paths, primary: self.primary, current: self.current };
+        let sending = &self.sending;
+        let data = NewData {
+            now,
+            waiting: sending.waiting(),
+            more: sending.starved,
+            peer_rwnd: sending.peer_rwnd,
+            in_flight: sending.flight.bytes(),
+            receive_buffer: sending.largest_window,
+            ahead: sending.flight.ahead(),
+        };
+        let Self { config, ns2, paths, .. } = self;
+        let Sending { scheduler, burst, .. } = &mut self.sending;
+        let view = paths.view();
         let room = |path: PathId| {
             let p = &view.paths[path.index()];
             if p.in_flight() >= share {
                 return false;
             }
             if ns2_cmt {
-                return Self::ns2_cmt_has_room(notes, config.max_burst(), dormant, p);
+                return Self::ns2_cmt_has_room(&ns2.cmt, config.max_burst(), dormant, p);
             }
-            has_room(p, burst_from, config.max_burst()) && !full && !p.awaits_delivery()
+            burst.has_room(p, config.max_burst()) && !full && !p.awaits_delivery()
         };
-        let sender = &self.sender;
-        let data = NewData {
-            now,
-            waiting: sender.waiting(),
-            more: sender.starved,
-            peer_rwnd: sender.peer_rwnd,
-            in_flight: sender.flight.bytes(),
-            receive_buffer: sender.largest_window,
-            ahead: sender.flight.ahead(),
-        };
-        let mut turn = policies.scheduler.next(view, &data, &room)?;
+        let mut turn = scheduler.next(view, &data, &room)?;
         // A probe of the peer's window must be the chunk that the peer waits for, and data that may
         // be abandoned gets no TSN before it is sent.
-        let probe = sender.flight.bytes() == 0 || size > sender.peer_rwnd;
-        if probe || self.extensions.contains(Extension::PartialReliability) {
+        let probe = data.in_flight == 0 || size > data.peer_rwnd;
+        if probe || self.handshake.has(Extension::PartialReliability) {
             turn.ahead = 0;
         }
         (ns2_cmt || !self.is_ns2() || self.ns2_may_send_new()).then_some(turn)
@@ -316,31 +317,30 @@ impl Association {
     /// regardless of the window (RFC 9260 6.3.3 E3, 7.2.4 (3)), on any path, or in CMT on the path
     /// that suffered the loss (Iyengar 2004, V.B).
     pub(super) fn grant_allowance(&mut self, path: PathId) {
-        let concurrent = self.policies.scheduler.is_concurrent();
-        for p in &mut self.paths {
+        let concurrent = self.sending.scheduler.is_concurrent();
+        for p in self.paths.iter_mut() {
             p.allowance |= !concurrent || p.id() == path;
         }
-    }
-
-    pub(super) fn clear_allowances(&mut self) {
-        self.paths.iter_mut().for_each(|p| p.allowance = false);
     }
 
     /// Whether new data may be sent on `path` while a lost chunk waits for the window of another
     /// path. The peer's buffer must have room for the lost chunks too.
     fn may_overtake(&mut self, path: PathId) -> bool {
-        let Some((tsn, chunk, cause)) = self.sender.flight.first_lost() else { return true };
+        let Some((tsn, chunk, cause)) = self.sending.flight.first_lost() else { return true };
         let lost = chunk.as_lost(tsn, cause);
         let held_back: u32 = self.paths.iter().map(Path::lost).sum();
-        let next = self.sender.queue.next_size(self.largest_payload, self.largest_payload);
-        let size = self.sender.flight.counted(next.unwrap_or_default() + self.data_header());
+        let next = self
+            .sending
+            .queue
+            .next_size(self.sending.largest_payload, self.sending.largest_payload);
+        let size = self.sending.flight.counted(next.unwrap_or_default() + self.data_header());
         self.path_for_lost(&lost) != path
-            && self.sender.peer_has_room(held_back.saturating_add(size))
+            && self.sending.peer_has_room(held_back.saturating_add(size))
     }
 
     fn may_burst(&self, path: PathId) -> bool {
-        let p = &self.paths[path.index()];
-        has_room(p, &self.burst_from, self.config.max_burst()) && !self.burst_is_full()
+        let p = &self.paths[path];
+        self.sending.burst.has_room(p, self.config.max_burst()) && !self.burst_is_full()
     }
 
     /// Whether Max.Burst packets have been sent in response to the current event, if packets are
@@ -348,49 +348,36 @@ impl Association {
     fn burst_is_full(&self) -> bool {
         self.config.burst_rule() == BurstRule::PacketCount
             && !self.is_ns2()
-            && self.burst_packets >= self.config.max_burst()
+            && self.sending.burst.is_full(self.config.max_burst())
     }
 
     /// Begins a burst after an event that may release packets: it is counted from the bytes in
     /// flight now, unless the burst of an earlier event is not over yet.
     pub(super) fn new_burst(&mut self) {
-        if !self.burst_over && self.burst_from.len() == self.paths.len() {
-            return;
-        }
-        self.burst_over = false;
-        self.burst_packets = 0;
-        self.burst_from.clear();
-        match self.config.burst_rule() {
-            // The burst is limited only after a SACK for a fast retransmitted chunk.
-            BurstRule::AfterRetransmission | BurstRule::PacketCount => {
-                self.burst_from.resize(self.paths.len(), u32::MAX);
-            }
-            _ => self.burst_from.extend(self.paths.iter().map(Path::in_flight)),
-        }
+        self.sending.burst.begin(self.config.burst_rule(), &self.paths);
     }
 
     /// RFC 9653 5.2: zero if the peer accepts that, but never in packets of the handshake.
     pub(super) fn checksum(&self) -> Checksum {
-        let zero =
-            self.extensions.contains(Extension::ZeroChecksum) && self.state.is_synchronised();
+        let zero = self.handshake.has(Extension::ZeroChecksum) && self.state.is_synchronised();
         if zero { Checksum::Ignore } else { self.shared.config.checksum }
     }
 
     /// Whether a packet without checksum may belong to the association: this side has offered to
     /// accept them.
     pub(crate) fn accepts_zero_checksum(&self) -> bool {
-        self.opened_here || self.extensions.contains(Extension::ZeroChecksum)
+        self.handshake.opened_here || self.handshake.has(Extension::ZeroChecksum)
     }
 
     /// Writes a packet; returns its length.
     fn write_packet(&mut self, now: Time, path: PathId, purpose: Purpose, buf: &mut [u8]) -> usize {
-        let verification_tag = match self.control.front() {
+        let verification_tag = match self.outbox.front() {
             Some((_, Control::Init)) => VerificationTag(0),
-            _ => self.peer_tag,
+            _ => self.handshake.peer_tag,
         };
         let header = CommonHeader {
             source_port: self.shared.config.port,
-            destination_port: self.peer_port,
+            destination_port: self.handshake.peer_port,
             verification_tag,
         };
         let checksum = self.checksum();
@@ -399,10 +386,10 @@ impl Association {
         let mut w = PacketWriter::new(&mut buf[..limit], header);
         let ns2 = self.is_ns2();
         let mut answered = false;
-        if !self.control.is_empty() && (!ns2 || purpose == Purpose::Control) {
+        if !self.outbox.is_empty() && (!ns2 || purpose == Purpose::Control) {
             answered = self.write_controls(path, &mut w);
         }
-        let probe = matches!(self.control.front(), Some((_, Control::MtuProbe(..))));
+        let probe = matches!(self.outbox.front(), Some((_, Control::MtuProbe(..))));
         let alone = self.is_closed()
             || probe
             || verification_tag.0 == 0
@@ -412,7 +399,7 @@ impl Association {
             // RFC 9260 6.10: control chunks before DATA. A delayed SACK is bundled with the next
             // packet on its path.
             let bundles = !ns2 || purpose == Purpose::Sack;
-            let with_sack = self.ack.is_pending() && bundles && self.ack_path() == path;
+            let with_sack = self.receiving.ack.is_pending() && bundles && self.ack_path() == path;
             let stamp = self.write_timestamp(now, with_sack, &mut w);
             // If it does not fit, the SACK is sent in the next packet.
             let echoes = with_sack && self.write_sack(&mut w).is_ok() && self.write_ecne(&mut w);
@@ -424,7 +411,7 @@ impl Association {
             let before = w.chunk_count();
             if self.state.may_send_data() && !full && !(ns2 && purpose == Purpose::Sack) {
                 self.note_alone();
-                if self.sender.flight.has_lost() && !matches!(purpose, Purpose::NewData(_)) {
+                if self.sending.flight.has_lost() && !matches!(purpose, Purpose::NewData(_)) {
                     self.write_retransmissions(now, path, purpose, &mut w);
                 } else {
                     self.write_new_data(now, path, purpose, &mut w);
@@ -435,8 +422,9 @@ impl Association {
             }
             self.settle_timestamp(now, stamp, &mut w);
         }
-        self.burst_packets +=
-            u32::from(matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData(_)));
+        if matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData(_)) {
+            self.sending.burst.count();
+        }
         match (w.is_empty(), room) {
             (true, _) => 0,
             (false, 0) => w.finish(checksum),
@@ -455,7 +443,7 @@ impl Association {
     #[inline(never)]
     fn write_controls(&mut self, path: PathId, w: &mut PacketWriter<'_>) -> bool {
         let mut answered = false;
-        while let Some((p, control)) = self.control.front() {
+        while let Some((p, control)) = self.outbox.front() {
             if *p != path {
                 break;
             }
@@ -482,7 +470,7 @@ impl Association {
                     break;
                 }
             }
-            let front = self.control.front().map(|(_, control)| control);
+            let front = self.outbox.front().map(|(_, control)| control);
             answered |= matches!(front, Some(Control::Reconfig(body)) if Some(body) == self.pending_response());
             if matches!(
                 front,
@@ -491,7 +479,7 @@ impl Association {
                 self.ns2_heartbeat_left(path);
             }
             // A chunk that does not even fit an empty packet is dropped.
-            self.control.pop();
+            self.outbox.pop();
             if alone {
                 break;
             }
@@ -500,7 +488,7 @@ impl Association {
     }
 
     fn write_control(&self, path: PathId, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
-        let Some((_, control)) = self.control.front() else { return Ok(()) };
+        let Some((_, control)) = self.outbox.front() else { return Ok(()) };
         match control {
             Control::Init => self.write_init(path, w),
             Control::CookieEcho => match &self.state {
@@ -510,21 +498,21 @@ impl Association {
             Control::CookieEchoVerifying => match &self.state {
                 State::CookieEchoed(s) => {
                     w.cookie_echo(&s.cookie)?;
-                    w.heartbeat(&self.heartbeat_info(path, self.now))
+                    w.heartbeat(&self.heartbeat_info(path))
                 }
                 _ => Ok(()),
             },
             Control::CookieAck => w.cookie_ack(),
             Control::CookieAckVerifying => {
                 w.cookie_ack()?;
-                w.heartbeat(&self.heartbeat_info(path, self.now))
+                w.heartbeat(&self.heartbeat_info(path))
             }
-            Control::Heartbeat => w.heartbeat(&self.heartbeat_info(path, self.now)),
+            Control::Heartbeat => w.heartbeat(&self.heartbeat_info(path)),
             Control::PairedHeartbeat { second } => {
-                w.heartbeat(&self.paired_heartbeat_info(path, self.now, *second))
+                w.heartbeat(&self.paired_heartbeat_info(path, *second))
             }
             Control::Probe(size) => {
-                let mut info = self.heartbeat_info(path, self.now).to_vec();
+                let mut info = self.heartbeat_info(path).to_vec();
                 let taken = HEARTBEAT_LEN + self.auth_room(Purpose::Control);
                 info.resize(info.len().max(size.saturating_sub(taken)), 0);
                 w.heartbeat(&info)
@@ -538,7 +526,7 @@ impl Association {
             Control::Reconfig(body) => w.re_config(|p| p.append(ReconfigParameters::new(body))),
             Control::ForwardTsn => self.write_forward_tsn(w),
             Control::Error(cause) => w.error(|c| cause.write(c)),
-            Control::Shutdown => w.shutdown(self.receiver.tsns().cumulative()),
+            Control::Shutdown => w.shutdown(self.receiving.tsns().cumulative()),
             Control::ShutdownAck => w.shutdown_ack(),
             Control::ShutdownComplete => w.shutdown_complete(false),
             Control::Abort(cause) => w.abort(false, |c| match cause {
@@ -550,13 +538,13 @@ impl Association {
 
     fn write_init(&self, path: PathId, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         let fields = InitFields {
-            initiate_tag: self.local_tag,
+            initiate_tag: self.handshake.local_tag,
             a_rwnd: self.config.receive_buffer(),
             outbound_streams: self.config.outbound_streams(),
             inbound_streams: self.config.inbound_streams(),
-            initial_tsn: self.local_initial_tsn,
+            initial_tsn: self.handshake.local_initial_tsn,
         };
-        let destination = self.paths[path.index()].remote().ip();
+        let destination = self.paths[path].remote().ip();
         let preservative = match &self.state {
             State::CookieWait(s) => s.preservative,
             _ => None,
@@ -584,7 +572,7 @@ impl Association {
         purpose: Purpose,
         w: &mut PacketWriter<'_>,
     ) {
-        let concurrent = self.policies.scheduler.is_concurrent();
+        let concurrent = self.sending.scheduler.is_concurrent();
         if self.is_ns2() {
             match purpose {
                 Purpose::Retransmission(first) if concurrent => {
@@ -595,13 +583,13 @@ impl Association {
             }
             return;
         }
-        let forced = self.paths[path.index()].allowance;
+        let forced = self.paths[path].allowance;
         let (mut from, chosen) = match purpose {
             Purpose::Retransmission(tsn) => (tsn, Some(tsn)),
-            _ => (self.sender.flight.ack_point().next(), None),
+            _ => (self.sending.flight.ack_point().next(), None),
         };
         let mut first = true;
-        while let Some((tsn, chunk, cause)) = self.sender.flight.lost_from(from) {
+        while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             from = tsn.next();
             let size = chunk.size();
             if w.remaining() < size as usize {
@@ -613,8 +601,8 @@ impl Association {
             let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
             let allowed = (forced || chosen == Some(tsn))
                 || (self.may_burst(path)
-                    && !(first && self.paths[path.index()].awaits_delivery())
-                    && self.sender.peer_has_room_for(tsn, size));
+                    && !(first && self.paths[path].awaits_delivery())
+                    && self.sending.peer_has_room_for(tsn, size));
             if to != path && concurrent {
                 continue;
             }
@@ -626,11 +614,11 @@ impl Association {
         }
         if !first {
             if concurrent {
-                self.paths[path.index()].allowance = false;
+                self.paths[path].allowance = false;
             } else {
-                self.clear_allowances();
+                self.paths.clear_allowances();
             }
-            self.control.release();
+            self.outbox.release();
         }
     }
 
@@ -644,29 +632,29 @@ impl Association {
         w: &mut PacketWriter<'_>,
     ) {
         let retransmission = self.flags_retransmissions();
-        let cmt = self.policies.scheduler.is_concurrent() && !self.is_ns2();
-        let own = if cmt { self.paths[path.index()].highest_sent() } else { None };
-        let highest = own.unwrap_or_else(|| self.sender.flight.highest());
-        let (old, chunk) = self.sender.flight.resend(tsn, path, highest);
+        let cmt = self.sending.scheduler.is_concurrent() && !self.is_ns2();
+        let own = if cmt { self.paths[path].highest_sent() } else { None };
+        let highest = own.unwrap_or_else(|| self.sending.flight.highest());
+        let (old, chunk) = self.sending.flight.resend(tsn, path, highest);
         let (transmissions, size) = (chunk.transmissions, chunk.size());
         let still = self.stands_still_after(path, size);
-        if let Some(chunk) = self.sender.flight.get(tsn) {
+        if let Some(chunk) = self.sending.flight.get(tsn) {
             // The room was checked.
             let _ = chunk.write(tsn, still, retransmission, w);
         }
-        self.policies.cwnd_update.on_retransmit(old, path);
-        self.paths[old.index()].lost_gone(size);
+        self.sending.cwnd_update.on_retransmit(old, path);
+        self.paths[old].lost_gone(size);
         if !self.is_ns2() {
             for p in self.paths.iter_mut().filter(|p| !cmt || p.id() == old) {
                 p.drop_rtt_probe_from(tsn);
             }
         }
-        let p = &mut self.paths[path.index()];
+        let p = &mut self.paths[path];
         match cause {
             LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
             LossCause::Timeout => p.stats.timeout_retransmissions += 1,
         }
-        self.sender.charge_window(tsn, size);
+        self.sending.charge_window(tsn, size);
         self.data_left(now, path, tsn, transmissions, size);
     }
 
@@ -685,25 +673,26 @@ impl Association {
             },
         };
         let mut written = false;
-        let bundles = self.sender.queue.begin_packet();
-        let first = self.sender.queue.next_stream();
+        let bundles = self.sending.queue.begin_packet();
+        let first = self.sending.queue.next_stream();
         let header = self.data_header();
-        let concurrent = self.policies.scheduler.is_concurrent();
+        let concurrent = self.sending.scheduler.is_concurrent();
         loop {
             let room = w.remaining() / 4 * 4;
             let Some(room) = room.checked_sub(header) else { break };
-            if !bundles && self.sender.queue.next_stream() != first {
+            if !bundles && self.sending.queue.next_stream() != first {
                 break;
             }
             let Some((n, reserved)) = self.next_new_chunk(path, ahead, room) else { break };
-            let size = self.sender.flight.counted(n + header);
-            let overtakes = concurrent || !self.sender.flight.has_lost() || self.may_overtake(path);
-            if !self.may_burst(path) || !self.sender.peer_has_room(size) || !overtakes {
+            let size = self.sending.flight.counted(n + header);
+            let overtakes =
+                concurrent || !self.sending.flight.has_lost() || self.may_overtake(path);
+            if !self.may_burst(path) || !self.sending.peer_has_room(size) || !overtakes {
                 break;
             }
-            let sender = &mut self.sender;
+            let sender = &mut self.sending;
             let tsn = if let Some(tsn) = reserved {
-                sender.flight.send_reserved(tsn, path, self.paths[path.index()].highest_sent());
+                sender.flight.send_reserved(tsn, path, self.paths[path].highest_sent());
                 tsn
             } else {
                 if sender.flight.is_full() {
@@ -713,11 +702,11 @@ impl Association {
                 sender.flight.push(chunk, path).0
             };
             let still = self.stands_still_after(path, size);
-            let Some(out) = self.sender.flight.get(tsn) else { break };
+            let Some(out) = self.sending.flight.get(tsn) else { break };
             // The room was checked.
             let _ = out.write(tsn, still, false, w);
-            self.sender.charge_window(tsn, size);
-            let stats = &mut self.paths[path.index()].stats;
+            self.sending.charge_window(tsn, size);
+            let stats = &mut self.paths[path].stats;
             stats.data_chunks_sent += 1;
             stats.data_bytes_sent += n as u64;
             self.data_left(now, path, tsn, 1, size);
@@ -736,9 +725,10 @@ impl Association {
         ahead: usize,
         room: usize,
     ) -> Option<(usize, Option<Tsn>)> {
-        let (sender, largest) = (&mut self.sender, self.largest_payload);
+        let largest = self.sending.largest_payload;
+        let sender = &mut self.sending;
         let tsn = if ahead > 0 {
-            sender.next_ahead(ahead, self.paths[path.index()].highest_sent(), largest)
+            sender.next_ahead(ahead, self.paths[path].highest_sent(), largest)
         } else {
             sender.flight.first_reserved().map(|(tsn, _)| tsn)
         };
@@ -756,18 +746,18 @@ impl Association {
         transmissions: u32,
         size: u32,
     ) {
-        self.sender.flight.set_sent(tsn, now);
-        let p = &mut self.paths[path.index()];
+        self.sending.flight.set_sent(tsn, now);
+        let p = &mut self.paths[path];
         p.data_sent(now, tsn, transmissions, size);
-        if !p.has_rtt_probe() && self.policies.rtt_sampling.may_start(transmissions) {
+        if !p.has_rtt_probe() && self.sending.rtt_sampling.may_start(transmissions) {
             p.start_rtt_probe(now, tsn);
         }
         // RFC 9260 6.3.2 (R1).
         if self.is_ns2() {
             return self.ns2_start_t3(now, path);
         }
-        let lowest = tsn == self.sender.flight.ack_point().next();
-        let p = &mut self.paths[path.index()];
+        let lowest = tsn == self.sending.flight.ack_point().next();
+        let p = &mut self.paths[path];
         if transmissions > 1 && lowest {
             // RFC 9260 6.1: "If the timer for that address is already running, the sender MUST
             // restart the timer if the earliest (i.e., lowest TSN) outstanding DATA chunk sent to
@@ -777,15 +767,6 @@ impl Association {
             p.start_t3(now);
         }
     }
-}
-
-/// Whether the window has room, and the burst is not over (RFC 9260 6.1 B and D).
-fn has_room(p: &Path, burst_from: &[u32], max_burst: u32) -> bool {
-    let burst = max_burst.saturating_mul(p.max_chunk());
-    let from = burst_from.get(p.id().index()).copied().unwrap_or_default();
-    p.state() != PathState::Unconfirmed
-        && p.has_room()
-        && p.in_flight() < from.saturating_add(burst)
 }
 
 /// A packet with at most this many bytes less than the largest one counts as full.

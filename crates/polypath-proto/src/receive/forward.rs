@@ -2,7 +2,7 @@
 //! (RFC 3758 3.6).
 
 use super::reassembly::Dropped;
-use super::{Receiver, charge};
+use super::{Receiving, charge};
 use crate::ids::Tsn;
 use crate::wire::{SkippedMessage, SkippedStream};
 
@@ -11,7 +11,7 @@ use crate::wire::{SkippedMessage, SkippedStream};
 /// space (RFC 6525 5.2.4 G1).
 const FURTHEST: u32 = 1 << 30;
 
-impl Receiver {
+impl Receiving {
     /// Sets whether the peer may abandon messages: fragments without an end or a beginning are then
     /// no protocol violation.
     pub(crate) const fn expect_gaps(&mut self, expected: bool) {

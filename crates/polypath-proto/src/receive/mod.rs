@@ -1,19 +1,24 @@
 //! From DATA chunks to messages: TSNs, gaps, reassembly, streams, and the receive buffer.
 
 use crate::allocation::LEAST;
+use crate::config::Config;
 use crate::event::Received;
+use crate::extension::{Extension, Extensions};
 use crate::ids::{Mid, StreamId, Tsn};
+use crate::policy::AckPolicy;
 use crate::streams::Streams;
 use crate::wire::{DATA_HEADER_LEN, Data, IData};
 
 mod forward;
 mod interleaved;
+mod pending;
 mod reassembly;
 mod streams;
 mod tsns;
 
 pub(crate) use interleaved::INCOMPLETE;
 use interleaved::{FRAGMENT, FRAGMENTS, Interleaved};
+pub(crate) use pending::PendingSack;
 use reassembly::{BLOCK, FragmentError, Joined, Piece, Reassembly};
 use streams::{EARLY, InStreams, Numbers};
 use tsns::{Arrived, GAP_RUN, TsnTracker};
@@ -56,7 +61,11 @@ const fn most_gaps(receive_buffer: usize) -> usize {
 
 /// The receiving half of an association.
 #[derive(Debug)]
-pub(crate) struct Receiver {
+pub(crate) struct Receiving {
+    pub(crate) ack: PendingSack,
+    pub(crate) ack_policy: Box<dyn AckPolicy>,
+    /// Value of [`ever_ready`](Self::ever_ready) when [`has_news`](Self::has_news) was last called.
+    known_ready: u64,
     tsns: TsnTracker,
     reassembly: Reassembly,
     /// Used instead of `reassembly` if messages are interleaved.
@@ -81,10 +90,14 @@ const fn charge(payload: usize, chunks: u32) -> usize {
     payload + chunks as usize * DATA_HEADER_LEN
 }
 
-impl Receiver {
-    pub(crate) fn new(initial: Tsn, streams: u16, limit: u32) -> Self {
+impl Receiving {
+    pub(crate) fn new(config: &Config) -> Self {
+        let (streams, limit) = (config.inbound_streams(), config.receive_buffer());
         Self {
-            tsns: TsnTracker::new(initial),
+            ack: PendingSack::new(),
+            ack_policy: (config.ack().make)(&config.setup()),
+            known_ready: 0,
+            tsns: TsnTracker::new(Tsn(0)),
             reassembly: Reassembly::new(limit as usize),
             interleaved: Interleaved::default(),
             streams: InStreams::new(streams),
@@ -98,12 +111,41 @@ impl Receiver {
         }
     }
 
+    /// Begins with the peer's initial TSN, its number of streams and the extensions that both sides
+    /// have agreed on. Nothing has been received before.
+    pub(crate) fn begin(&mut self, initial: Tsn, streams: u16, extensions: Extensions) {
+        self.tsns = TsnTracker::new(initial);
+        self.reassembly = Reassembly::new(self.limit);
+        self.interleaved = Interleaved::default();
+        self.streams = InStreams::new(streams);
+        self.buffered = 0;
+        self.announced = self.limit as u32;
+        self.kept = None;
+        self.largest = 0;
+        self.reneged = false;
+        self.adopt(extensions);
+    }
+
+    /// Adopts the extensions that both sides have agreed on.
+    fn adopt(&mut self, extensions: Extensions) {
+        self.keep(extensions.contains(Extension::NrSack));
+        self.expect_gaps(extensions.contains(Extension::PartialReliability));
+        let interleaves = extensions.contains(Extension::Interleaving);
+        self.streams.number_by(if interleaves { Numbers::Mid } else { Numbers::Ssn });
+    }
+
+    /// Whether messages have become readable since the last call.
+    pub(crate) fn has_news(&mut self) -> bool {
+        let ready = self.streams.ever_ready();
+        std::mem::replace(&mut self.known_ready, ready) != ready
+    }
+
     pub(crate) const fn tsns(&self) -> &TsnTracker {
         &self.tsns
     }
 
     /// Sets whether SACKs report non-renegable chunks (NR-SACK).
-    pub(crate) fn keep(&mut self, keeps: bool) {
+    fn keep(&mut self, keeps: bool) {
         self.kept = keeps.then(|| self.tsns.place());
     }
 
@@ -148,16 +190,6 @@ impl Receiver {
     /// Clears the list of duplicates after a SACK: each is reported once.
     pub(crate) fn duplicates_reported(&mut self) {
         self.tsns.duplicates_reported();
-    }
-
-    /// Total number of messages, and pieces of messages, that became ready for the application.
-    pub(crate) const fn ever_ready(&self) -> u64 {
-        self.streams.ever_ready()
-    }
-
-    /// Sets whether the peer interleaves its messages; called before the first one.
-    pub(crate) const fn interleave(&mut self, interleaves: bool) {
-        self.streams.number_by(if interleaves { Numbers::Mid } else { Numbers::Ssn });
     }
 
     pub(crate) fn handle_data(&mut self, data: &Data<'_>) -> Outcome {
@@ -216,11 +248,12 @@ impl Receiver {
             return;
         }
         let before = self.interleaved.held();
-        let full = |receiver: &Self| {
-            let (bytes, chunks) = receiver.interleaved.held();
+        let full = |receiving: &Self| {
+            let (bytes, chunks) = receiving.interleaved.held();
             let freed = charge(before.0 - bytes, before.1 - chunks);
-            (receiver.buffered - freed) * 2 > receiver.limit
-                || receiver.interleaved.memory(receiver.streams.limit()) * 2 > receiver.most_memory
+            (receiving.buffered - freed) * 2 > receiving.limit
+                || receiving.interleaved.memory(receiving.streams.limit()) * 2
+                    > receiving.most_memory
         };
         while self.hand_over_part(|bytes, _| bytes > 0) && full(self) {}
     }
@@ -455,14 +488,14 @@ impl Receiver {
 
     /// The peer restarted: drops incomplete and out-of-order messages, keeps those that are ready
     /// to be read (RFC 9260 5.2.4.1).
-    pub(crate) fn restart(&mut self, initial: Tsn, streams: u16) {
+    pub(crate) fn restart(&mut self, initial: Tsn, streams: u16, extensions: Extensions) {
         let (bytes, chunks) = self.in_parts();
         self.reassembly.clear();
         self.interleaved.clear();
         let (early, early_chunks) = self.streams.restart(streams);
         self.buffered -= charge(bytes + early, chunks + early_chunks);
         self.tsns = TsnTracker::new(initial);
-        self.keep(self.kept.is_some());
+        self.adopt(extensions);
         self.announced = self.window();
     }
 

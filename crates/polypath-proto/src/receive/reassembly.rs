@@ -320,7 +320,7 @@ impl Reassembly {
         }
     }
 
-    /// See [`Receiver::expect_gaps`](super::Receiver::expect_gaps).
+    /// See [`Receiving::expect_gaps`](super::Receiving::expect_gaps).
     pub(crate) const fn expect_gaps(&mut self, expected: bool) {
         self.gaps = expected;
     }

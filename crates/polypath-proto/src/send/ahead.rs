@@ -5,11 +5,11 @@
 //! window to the reserved chunks. If the window is full nevertheless, the chunk that the peer waits
 //! for is sent as a window probe.
 
-use super::Sender;
+use super::Sending;
 use super::in_flight::InFlight;
 use crate::ids::Tsn;
 
-impl Sender {
+impl Sending {
     /// Payload bytes of the lowest unsent chunk, if a new chunk may have at most `largest`.
     pub(crate) fn next_new_size(&self, largest: usize) -> Option<usize> {
         match self.flight.first_reserved() {
@@ -56,19 +56,18 @@ impl Sender {
 mod tests {
     use super::super::in_flight::MOST_TSNS;
     use super::*;
-    use crate::policy::stream_scheduler::FIRST_COME;
     use crate::{Config, Message, PathId, StreamId, Time};
 
     /// A sender with `messages` queued messages of 84 bytes, 100 with the header.
-    fn sender(messages: u32) -> Sender {
-        let mut s = Sender::new(Tsn(u32::MAX - 1), (FIRST_COME.make)(&Config::rfc9260().setup()));
+    fn sender(messages: u32) -> Sending {
+        let mut s = Sending::new(Tsn(u32::MAX - 1), &Config::rfc9260());
         for _ in 0..messages {
             s.queue.push(Time::ZERO, Message::new(StreamId(0), vec![1; 84]));
         }
         s
     }
 
-    fn send(s: &mut Sender, tsn: Tsn, highest: Option<Tsn>) {
+    fn send(s: &mut Sending, tsn: Tsn, highest: Option<Tsn>) {
         s.flight.send_reserved(tsn, PathId(1), highest);
         s.flight.check().unwrap();
     }

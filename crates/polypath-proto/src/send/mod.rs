@@ -2,16 +2,25 @@
 //! window.
 
 mod ahead;
+mod burst;
+mod forward;
 mod held;
 mod in_flight;
 mod partial;
 mod queue;
 mod queued;
+mod sack;
+mod stamps;
 
 use crate::allocation::LEAST;
+use crate::config::Config;
 use crate::ids::Tsn;
-use crate::policy::StreamScheduler;
+use crate::policy::{
+    CongestionController, CwndUpdate, LossDetector, RetransmissionPolicy, RttSampling, Scheduler,
+};
 use crate::time::Time;
+use burst::Burst;
+pub(crate) use forward::Forward;
 use in_flight::OUTSTANDING;
 pub(crate) use in_flight::{Fate, InFlight, Outstanding};
 use partial::PARTIAL;
@@ -19,6 +28,9 @@ pub(crate) use partial::{Abandonments, Limit, Partial};
 pub(crate) use queue::NewChunk;
 use queue::SendQueue;
 use queued::QUEUED;
+pub(crate) use sack::PathTally;
+use sack::SackMemory;
+pub(crate) use stamps::Stamps;
 
 /// Limit on the memory of data to send, up to which messages are accepted.
 const fn most_memory(send_buffer: usize) -> usize {
@@ -27,7 +39,7 @@ const fn most_memory(send_buffer: usize) -> usize {
 
 /// The sending half of an association.
 #[derive(Debug)]
-pub(crate) struct Sender {
+pub(crate) struct Sending {
     pub(crate) queue: SendQueue,
     pub(crate) flight: InFlight,
     /// The peer's remaining window in bytes: last a_rwnd less the data in flight (RFC 9260 6.2.1).
@@ -48,6 +60,28 @@ pub(crate) struct Sender {
     /// Whether any message that may be abandoned was sent.
     pub(crate) unreliable: bool,
     pub(crate) abandonments: Abandonments,
+    /// Expiry of the first message of which a chunk is lost.
+    pub(crate) lost_until: Option<Time>,
+    pub(crate) forward: Option<Forward>,
+    pub(crate) stamps: Stamps,
+    pub(crate) burst: Burst,
+    /// Nothing was in flight when the current packet was begun.
+    pub(crate) alone: bool,
+    /// Payload bytes of the largest DATA chunk that fits every path.
+    pub(crate) largest_payload: usize,
+    /// Payload limit derived from the peer's first window.
+    pub(crate) window_payload: usize,
+    /// Since when new data waits for nothing but the peer's receive buffer.
+    pub(crate) blocked_since: Option<Time>,
+    pub(crate) sack: SackMemory,
+    /// Largest number of operations beyond the budget of a packet.
+    pub(crate) overwork: u64,
+    pub(crate) retransmission: Box<dyn RetransmissionPolicy>,
+    pub(crate) loss: Box<dyn LossDetector>,
+    pub(crate) congestion: Box<dyn CongestionController>,
+    pub(crate) cwnd_update: Box<dyn CwndUpdate>,
+    pub(crate) scheduler: Box<dyn Scheduler>,
+    pub(crate) rtt_sampling: Box<dyn RttSampling>,
 }
 
 /// State of zero window probing (RFC 9260 6.1 A).
@@ -63,10 +97,11 @@ pub(crate) enum WindowProbe {
     Sent(Tsn),
 }
 
-impl Sender {
-    pub(crate) fn new(initial: Tsn, scheduler: Box<dyn StreamScheduler>) -> Self {
+impl Sending {
+    pub(crate) fn new(initial: Tsn, config: &Config) -> Self {
+        let setup = &config.setup();
         Self {
-            queue: SendQueue::new(scheduler),
+            queue: SendQueue::new((config.stream_scheduler().make)(setup)),
             flight: InFlight::new(initial),
             peer_rwnd: 0,
             announced: 0,
@@ -78,6 +113,22 @@ impl Sender {
             probe: WindowProbe::Idle,
             unreliable: false,
             abandonments: Abandonments::default(),
+            lost_until: None,
+            forward: None,
+            stamps: Stamps::default(),
+            burst: Burst::new(),
+            alone: false,
+            largest_payload: usize::MAX,
+            window_payload: usize::MAX,
+            blocked_since: None,
+            sack: SackMemory::default(),
+            overwork: 0,
+            retransmission: (config.retransmission().make)(setup),
+            loss: (config.loss().make)(setup),
+            congestion: (config.congestion().make)(setup),
+            cwnd_update: (config.cwnd_update().make)(setup),
+            scheduler: (config.scheduler().make)(setup),
+            rtt_sampling: (config.rtt_sampling().make)(setup),
         }
     }
 

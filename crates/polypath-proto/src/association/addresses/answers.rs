@@ -38,12 +38,12 @@ impl Association {
         from: FourTuple,
         asconf: &Asconf<'_>,
     ) {
-        let authenticated = self.auth.is_some();
+        let authenticated = self.auth.are_agreed();
         let lookup = asconf.lookup;
         // RFC 5061 4.1.1: the lookup address is one of the peer's, or the wildcard. Behind a NAT
         // the peer cannot know the address that this side sees; authentication identifies it
         // instead.
-        let ours = |ip: IpAddr| ip.is_unspecified() || self.knows(ip);
+        let ours = |ip: IpAddr| ip.is_unspecified() || self.paths.lead_to(ip);
         let named = lookup.is_some_and(|ip| authenticated || ours(ip));
         let named = named && self.state.may_change_addresses();
         let Some(addresses) = self.addresses.as_mut().filter(|_| named) else {
@@ -58,9 +58,9 @@ impl Association {
                     self.send_asconf_ack(from, &answer);
                     // Before this answer the peer could not answer a HEARTBEAT from its new address
                     // (5.3 F1): probe again.
-                    let new = self.path_for(&from);
+                    let new = self.paths.path_for(&from);
                     let unconfirmed =
-                        |path: &PathId| self.paths[path.index()].state() == PathState::Unconfirmed;
+                        |path: &PathId| self.paths[*path].state() == PathState::Unconfirmed;
                     if let Some(path) = new.filter(unconfirmed) {
                         self.send_heartbeat(now, path);
                     }
@@ -96,7 +96,7 @@ impl Association {
             }
         }
         let mut buf = [0; MOST_BYTES];
-        let mut w = PacketWriter::new(&mut buf, self.reply_header(self.peer_tag));
+        let mut w = PacketWriter::new(&mut buf, self.reply_header(self.handshake.peer_tag));
         let start = w.len();
         let written = w.asconf_ack(asconf.serial, |p| {
             let mut refused = false;
@@ -125,7 +125,7 @@ impl Association {
 
     /// Sends the ASCONF-ACK to the source of the ASCONF (RFC 5061 5.2 E6).
     fn send_asconf_ack(&mut self, to: FourTuple, raw: &[u8]) {
-        let header = self.reply_header(self.peer_tag);
+        let header = self.reply_header(self.handshake.peer_tag);
         let mut buf = vec![0; MOST_BYTES + 64];
         let mut w = PacketWriter::new(&mut buf, header);
         let written = w.raw_chunk(raw);
@@ -135,11 +135,6 @@ impl Association {
         buf.truncate(len);
         seal(&mut buf, self.checksum());
         self.reply(to, buf);
-    }
-
-    /// Whether a path leads to this address.
-    pub(in crate::association) fn knows(&self, ip: IpAddr) -> bool {
-        self.paths.iter().any(|p| p.is_to(ip))
     }
 
     fn change_peer_address(
@@ -159,22 +154,21 @@ impl Association {
                 self.add_peer_address(now, from, ip)
             }
             AsconfParameter::Delete(ip) if ip.is_unspecified() => {
-                if !self.knows(source) {
+                if !self.paths.lead_to(source) {
                     return Err(Refusal::Address(LastAddress));
                 }
-                let others: Vec<IpAddr> = self.remotes().filter(|ip| *ip != source).collect();
+                let others: Vec<IpAddr> = self.paths.remotes().filter(|ip| *ip != source).collect();
                 others.into_iter().for_each(|ip| self.remove_paths_to(now, ip));
-                self.pathless.clear();
-                self.path_changes += 1;
+                self.paths.forget_all_pathless();
                 Ok(())
             }
-            AsconfParameter::Delete(ip) if self.forget_pathless(ip) => Ok(()),
+            AsconfParameter::Delete(ip) if self.paths.forget_pathless(ip) => Ok(()),
             AsconfParameter::Delete(ip) => {
-                if !self.knows(ip) {
+                if !self.paths.lead_to(ip) {
                     return Err(Refusal::Unresolvable);
                 }
                 // F7, F8.
-                if self.remotes().all(|known| known == ip) {
+                if self.paths.remotes().all(|known| known == ip) {
                     return Err(Refusal::Address(LastAddress));
                 }
                 if ip == source {
@@ -185,7 +179,7 @@ impl Association {
             }
             AsconfParameter::SetPrimary(ip) => {
                 let ip = if ip.is_unspecified() { source } else { ip };
-                if !self.knows(ip) {
+                if !self.paths.lead_to(ip) {
                     return Err(Refusal::Unresolvable);
                 }
                 if let Some(addresses) = &mut self.addresses {
@@ -205,7 +199,7 @@ impl Association {
         if !init::can_pair(ip, from.remote.ip()) {
             return Err(Refusal::Unresolvable);
         }
-        if self.knows(ip) {
+        if self.paths.lead_to(ip) {
             return Ok(());
         }
         if ip == from.remote.ip() {
@@ -215,7 +209,7 @@ impl Association {
         }
         // F9.
         let shortage = Refusal::Address(AddressRefusal::ResourceShortage);
-        if self.is_peer_address(ip) { Ok(()) } else { Err(shortage) }
+        if self.paths.is_peer_address(ip) { Ok(()) } else { Err(shortage) }
     }
 
     /// Makes the address that the peer has requested the primary, once a path to it is confirmed.
@@ -226,7 +220,7 @@ impl Association {
         if let Some(addresses) = &mut self.addresses {
             addresses.wished = None;
         }
-        self.change_primary(now, path);
+        self.paths.set_primary(now, path, &mut self.events);
     }
 }
 

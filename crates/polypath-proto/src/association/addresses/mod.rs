@@ -21,12 +21,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Association;
-use super::control::{Control, OwnedCause};
 use crate::event::CloseReason;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn};
 use crate::init;
-use crate::path::{Path, PathState};
+use crate::outbox::{Control, OwnedCause};
+use crate::path::PathState;
 use crate::policy::failover::PathErrorKind;
 use crate::shared::Shared;
 use crate::time::Time;
@@ -70,9 +70,9 @@ impl Association {
     /// Initialises the address state from both initial TSNs, where the serial numbers begin (RFC
     /// 5061 5.1 A2).
     pub(super) fn start_addresses(&mut self, peer_initial: Tsn) {
-        let agreed = self.extensions.contains(Extension::DynamicAddresses);
+        let agreed = self.handshake.has(Extension::DynamicAddresses);
         // The accepting side calls this again once it has its paths.
-        let Some(path) = self.paths.get(self.primary.index()) else { return };
+        let Some(path) = self.paths.get(self.paths.primary()) else { return };
         let (local, remote) = (path.local(), path.remote().ip());
         let listed: Vec<IpAddr> = init::listed(&self.shared, remote).copied().collect();
         let followed = self.shared.config.host_addresses.iter().flatten().copied();
@@ -81,7 +81,7 @@ impl Association {
                 unlisted: listed.is_empty(),
                 idle: followed.filter(|ip| *ip != local && !listed.contains(ip)).collect(),
                 told: if listed.is_empty() { vec![local] } else { listed },
-                next: self.local_initial_tsn.0,
+                next: self.handshake.local_initial_tsn.0,
                 correlation: 0,
                 ours: None,
                 refused: Vec::new(),
@@ -98,7 +98,7 @@ impl Association {
     /// Adopts the endpoint's new addresses, after the handshake if it is still going on.
     pub(crate) fn set_shared(&mut self, now: Time, shared: Arc<Shared>) {
         if self.is_opening() {
-            self.shared_later = Some(shared);
+            self.handshake.shared_later = Some(shared);
             return;
         }
         self.shared = shared;
@@ -133,7 +133,7 @@ impl Association {
     /// from.
     fn hasten_asconf(&mut self, now: Time) {
         let Some(ours) = self.addresses.as_ref().and_then(|a| a.ours.as_ref()) else { return };
-        let away = !self.is_here(self.paths[ours.path.index()].local());
+        let away = !self.is_here(self.paths[ours.path].local());
         if let Some(ours) = self.addresses.as_mut().and_then(|a| a.ours.as_mut()).filter(|_| away) {
             ours.timer = ours.timer.min(now);
         }
@@ -141,7 +141,7 @@ impl Association {
 
     /// The handshake is complete: adopt new addresses that arrived during it, and announce them.
     pub(super) fn take_shared(&mut self, now: Time) {
-        if let Some(shared) = self.shared_later.take() {
+        if let Some(shared) = self.handshake.shared_later.take() {
             self.shared = shared;
         }
         self.advance_addresses(now);
@@ -173,7 +173,7 @@ impl Association {
                     }
                 }
                 Some(Ok(Chunk::Asconf(asconf))) => {
-                    if !authenticated && self.auth.is_some() {
+                    if !authenticated && self.auth.are_agreed() {
                         self.stats.unauthenticated += 1;
                         return any;
                     }
@@ -204,23 +204,23 @@ impl Association {
             return;
         }
         let Some(old) = addresses.ours.as_ref().map(|ours| ours.path) else { return };
-        self.paths[old.index()].back_off(now);
+        self.paths[old].back_off(now);
         self.count_asconf_error(now, old);
         if self.is_closed() {
             return;
         }
         let path = self.path_for_asconf(Some(old));
-        let timer = now + self.paths[path.index()].rto();
+        let timer = now + self.paths[path].rto();
         let Some(ours) = self.addresses.as_mut().and_then(|a| a.ours.as_mut()) else { return };
         (ours.path, ours.timer) = (path, timer);
         let raw = ours.raw.clone();
-        self.control.push(path, Control::Asconf(raw));
+        self.outbox.push(path, Control::Asconf(raw));
     }
 
     /// Counts an unanswered ASCONF as an error, on an unconfirmed or removed path for the
     /// association alone: errors do not change those states.
     fn count_asconf_error(&mut self, now: Time, path: PathId) {
-        let state = self.paths[path.index()].state();
+        let state = self.paths[path].state();
         if !matches!(state, PathState::Unconfirmed | PathState::Removed) {
             return self.count_error(now, path, PathErrorKind::DataTimeout);
         }
@@ -228,8 +228,8 @@ impl Association {
     }
 
     pub(super) fn count_association_error(&mut self) {
-        self.error_count += 1;
-        if self.error_count > self.config.association_max_retrans() {
+        self.paths.count_association_error();
+        if self.paths.association_errors() > self.config.association_max_retrans() {
             self.send_abort(None);
             self.become_closed(CloseReason::PeerUnreachable);
         }
@@ -248,8 +248,7 @@ impl Association {
     /// path: nothing may be sent any more (RFC 5061 5.3 F1).
     fn end_if_cut_off(&mut self) {
         let asks = self.addresses.as_ref().is_some_and(|a| a.ours.is_some());
-        let usable = |p: &Path| p.state() != PathState::Removed && !self.is_untold(p.id());
-        if !asks && !self.paths.iter().any(usable) {
+        if !asks && self.paths.present().all(|p| self.is_untold(p.id())) {
             self.become_closed(CloseReason::PeerUnreachable);
         }
     }

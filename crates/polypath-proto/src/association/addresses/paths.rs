@@ -3,9 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::association::Association;
-use crate::association::control::Control;
-use crate::event::Event;
 use crate::ids::PathId;
+use crate::outbox::Control;
 use crate::path::{Path, PathState};
 use crate::policy::retransmission::LossCause;
 use crate::time::Time;
@@ -20,14 +19,14 @@ impl Association {
         let config = &shared.config;
         let locals = config.host_addresses.as_ref().unwrap_or(&config.addresses);
         let mut remotes: Vec<SocketAddr> = Vec::new();
-        for path in self.paths.iter().filter(|p| p.state() != PathState::Removed) {
+        for path in self.paths.present() {
             let remote = path.remote();
             if remote.is_ipv4() == local.is_ipv4() && !remotes.iter().any(|r| r.ip() == remote.ip())
             {
                 remotes.push(remote);
             }
         }
-        let current = self.paths[self.current.index()].remote();
+        let current = self.paths[self.paths.current()].remote();
         let mut any = self.reach_from(now, local);
         for (index, remote) in remotes.iter().enumerate() {
             let routed = shared.config.routes.local_for(remote.ip(), index, locals) == Some(local);
@@ -56,35 +55,16 @@ impl Association {
         let shared = std::sync::Arc::clone(&self.shared);
         let locals = &shared.config.addresses;
         let mut any = false;
-        for (index, remote) in std::mem::take(&mut self.pathless).into_iter().enumerate() {
+        for (index, remote) in self.paths.take_pathless().into_iter().enumerate() {
             let routed = shared.config.routes.local_for(remote.ip(), index, locals) == Some(local);
             let meshed = self.config.full_mesh() && remote.is_ipv4() == local.is_ipv4();
             let reached = (routed || meshed) && self.add_path(now, local, remote).is_some();
-            if !reached && !self.knows(remote.ip()) {
-                self.remember_pathless(remote);
+            if !reached && !self.paths.lead_to(remote.ip()) {
+                self.paths.remember_pathless(remote);
             }
             any |= reached;
         }
         any
-    }
-
-    /// Stores an address of the peer that has no path: a local address added later may reach it.
-    pub(in crate::association) fn remember_pathless(&mut self, remote: SocketAddr) {
-        // The most addresses that a handshake lists.
-        const MOST: usize = 65;
-        if !self.is_peer_address(remote.ip()) && self.pathless.len() < MOST {
-            self.pathless.push(remote);
-            self.path_changes += 1;
-        }
-    }
-
-    /// Drops an address of the peer that has no path; false if it was not stored.
-    pub(super) fn forget_pathless(&mut self, ip: IpAddr) -> bool {
-        let before = self.pathless.len();
-        self.pathless.retain(|remote| remote.ip() != ip);
-        let gone = self.pathless.len() != before;
-        self.path_changes += u64::from(gone);
-        gone
     }
 
     /// Whether the host has this local address, according to the endpoint's configuration.
@@ -99,8 +79,7 @@ impl Association {
     /// If the host has lost the local addresses of all paths, adds paths from new ones, although
     /// they cannot be announced to the peer yet.
     pub(super) fn find_source(&mut self, now: Time) {
-        let there = |p: &Path| p.state() != PathState::Removed;
-        if self.paths.iter().any(|p| there(p) && self.is_here(p.local())) {
+        if self.paths.present().any(|p| self.is_here(p.local())) {
             return;
         }
         self.wanted_addresses().into_iter().for_each(|ip| self.add_paths_from(now, ip));
@@ -120,11 +99,10 @@ impl Association {
     pub(super) fn remove_paths_from(&mut self, now: Time, local: IpAddr) {
         let gone: Vec<PathId> =
             self.paths.iter().filter(|p| p.is_from(local)).map(|p| p.id()).collect();
-        let remotes: Vec<SocketAddr> =
-            gone.iter().map(|id| self.paths[id.index()].remote()).collect();
+        let remotes: Vec<SocketAddr> = gone.iter().map(|id| self.paths[*id].remote()).collect();
         self.remove_paths(now, &gone);
         for remote in remotes {
-            if !self.knows(remote.ip()) {
+            if !self.paths.lead_to(remote.ip()) {
                 self.learn_addresses(now, &[remote.ip()], remote.port());
             }
         }
@@ -140,43 +118,31 @@ impl Association {
     /// Marks outstanding data of these paths lost, so that other paths retransmit it, and frees
     /// their ids for new paths. Does nothing if no other path would remain.
     fn remove_paths(&mut self, now: Time, gone: &[PathId]) {
-        let stays = |p: &Path| p.state() != PathState::Removed && !gone.contains(&p.id());
-        if !self.paths.iter().any(stays) {
+        if self.paths.present().all(|p| gone.contains(&p.id())) {
             return;
         }
         for &path in gone {
-            let i = path.index();
-            for sent in self.paths[i].take_sent_here() {
-                let Some(chunk) = self.sender.flight.get(sent.tsn) else { continue };
+            for sent in self.paths[path].take_sent_here() {
+                let Some(chunk) = self.sending.flight.get(sent.tsn) else { continue };
                 let here = chunk.path == path && chunk.transmissions == sent.transmissions;
                 let size = chunk.size();
-                if here && self.sender.flight.mark_lost(sent.tsn, LossCause::Timeout) {
-                    self.sender.peer_rwnd = self.sender.peer_rwnd.saturating_add(size);
-                    self.paths[i].data_lost(size);
+                if here && self.sending.flight.mark_lost(sent.tsn, LossCause::Timeout) {
+                    self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
+                    self.paths[path].data_lost(size);
                 }
             }
-            self.paths[i].retire();
-            let from = self.paths[i].set_state(now, PathState::Removed);
-            let to = PathState::Removed;
-            self.tell(Event::PathState { path, from, to, at: now });
         }
-        self.path_changes += 1;
-        if gone.contains(&self.primary) {
-            let path = self.stand_in();
-            self.primary = path;
-            self.tell(Event::PrimaryChanged { path });
-        }
-        self.choose_current(now);
+        self.paths.remove(now, gone, &mut self.events);
         self.update_largest_payload();
         // If no remaining path may carry data, probe the unconfirmed ones: without heartbeats, or
         // after their last probe, nothing else does. During the handshake, RFC 9260 5.1 C: "MUST
         // NOT send any other packets to the peer".
-        if self.state.is_synchronised() && !self.paths.iter().any(|p| self.may_carry(p.id())) {
-            for path in (0..self.paths.len() as u8).map(PathId) {
-                let asks = self.paths[path.index()].state() == PathState::Unconfirmed
-                    && !self.is_untold(path);
+        if self.state.is_synchronised() && !self.paths.any_may_carry() {
+            for path in self.paths.ids() {
+                let asks =
+                    self.paths[path].state() == PathState::Unconfirmed && !self.is_untold(path);
                 if asks {
-                    self.paths[path.index()].schedule_heartbeat(Some(now));
+                    self.paths[path].schedule_heartbeat(Some(now));
                 }
             }
         }
@@ -187,22 +153,12 @@ impl Association {
     /// announces no more changes to the peer.
     pub(super) fn leave_gone_addresses(&mut self, now: Time) {
         let mut gone: Vec<IpAddr> = Vec::new();
-        for path in self.paths.iter().filter(|p| p.state() != PathState::Removed) {
+        for path in self.paths.present() {
             if !self.is_here(path.local()) && !gone.contains(&path.local()) {
                 gone.push(path.local());
             }
         }
         gone.into_iter().for_each(|ip| self.remove_paths_from(now, ip));
-    }
-
-    /// A path that is not removed, preferably an active one.
-    pub(in crate::association) fn stand_in(&self) -> PathId {
-        let there = |state: PathState| self.paths.iter().find(|p| p.state() == state);
-        let best = there(PathState::Active)
-            .or_else(|| there(PathState::PotentiallyFailed))
-            .or_else(|| there(PathState::Inactive))
-            .or_else(|| there(PathState::Unconfirmed));
-        best.map_or(self.primary, |p| p.id())
     }
 
     /// Whether a local address remains: the host has it, and no outstanding ASCONF deletes it.
@@ -224,19 +180,12 @@ impl Association {
         if !self.stays(from.local.ip()) {
             return true;
         }
-        let Some(path) = self.path_for(from) else { return true };
-        let works = |p: &Path| p.state() == PathState::Active && p.id() != path;
-        if !self.paths.iter().any(works) {
+        let Some(path) = self.paths.path_for(from) else { return true };
+        if !self.paths.another_is_active(path) {
             return false;
         }
         self.give_up_refused(path);
         true
-    }
-
-    /// Whether the path may carry data: it is confirmed and not removed.
-    pub(in crate::association) fn may_carry(&self, path: PathId) -> bool {
-        let state = self.paths[path.index()].state();
-        !matches!(state, PathState::Unconfirmed | PathState::Removed)
     }
 
     /// Whether SACKs and DATA may be sent on the path: neither to an address that has yet to be
@@ -244,20 +193,20 @@ impl Association {
     /// F1).
     pub(in crate::association) fn may_answer(&self, path: PathId) -> bool {
         match self.addresses {
-            None => self.is_ns2() || self.is_confirmed(path),
-            Some(_) => self.may_carry(path),
+            None => self.is_ns2() || self.paths.is_confirmed(path),
+            Some(_) => self.paths.may_carry(path),
         }
     }
 
     /// Whether the chunk must not be sent to the path's address, which has yet to be confirmed (RFC
     /// 9260 5.4).
     pub(in crate::association) fn is_forbidden(&self, path: PathId, control: &Control) -> bool {
-        !control.verifies() && !self.is_ns2() && !self.is_confirmed(path)
+        !control.verifies() && !self.is_ns2() && !self.paths.is_confirmed(path)
     }
 
     /// Whether the peer has yet to acknowledge the path's local address.
     pub(in crate::association) fn is_untold(&self, path: PathId) -> bool {
-        let p = &self.paths[path.index()];
+        let p = &self.paths[path];
         // This runs for every packet; the checks below concern few.
         if p.state() != PathState::Unconfirmed {
             return false;
@@ -276,11 +225,11 @@ impl Association {
     /// `None` if there is no usable path.
     pub(in crate::association) fn redirected(&self, path: PathId) -> Option<PathId> {
         let usable = |path: &PathId| {
-            self.paths[path.index()].state() != PathState::Removed
+            self.paths[*path].state() != PathState::Removed
                 && !self.is_untold(*path)
-                && (self.is_ns2() || self.is_confirmed(*path))
+                && (self.is_ns2() || self.paths.is_confirmed(*path))
         };
-        let first = [path, self.path_for_control(), self.stand_in()];
+        let first = [path, self.paths.for_control(), self.paths.fallback()];
         first.into_iter().chain(self.paths.iter().map(Path::id)).find(usable)
     }
 }

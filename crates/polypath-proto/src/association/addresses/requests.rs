@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
 
-use super::super::control::Control;
 use crate::association::Association;
 use crate::error::AddressError;
 use crate::event::{AddressChange, Event};
 use crate::ids::{PathId, VerificationTag};
 use crate::init;
+use crate::outbox::Control;
 use crate::path::{Path, PathState};
 use crate::time::Time;
 use crate::transmit::FourTuple;
@@ -64,7 +64,7 @@ impl Association {
     ///
     /// See [`AddressError`]; no request is sent then.
     pub fn set_peer_primary(&mut self, now: Time, local: IpAddr) -> Result<(), AddressError> {
-        let remote = self.paths[self.current.index()].remote().ip();
+        let remote = self.paths[self.paths.current()].remote().ip();
         let known = init::usable(&self.shared, remote).any(|ip| *ip == local);
         let addresses = self.addresses.as_mut().ok_or(AddressError::NotAgreed)?;
         if addresses.deaf || addresses.keeps_primary {
@@ -100,7 +100,7 @@ impl Association {
     pub(super) fn wanted_addresses(&self) -> Vec<IpAddr> {
         let config = &self.shared.config;
         let (Some(there), Some(addresses)) = (&config.host_addresses, &self.addresses) else {
-            let remote = self.paths[self.current.index()].remote().ip();
+            let remote = self.paths[self.paths.current()].remote().ip();
             return init::usable(&self.shared, remote).copied().collect();
         };
         let told = addresses.told.iter().filter(|ip| self.is_here(**ip));
@@ -238,7 +238,7 @@ impl Association {
         debug_assert!(written.is_ok(), "the requests were bounded");
         let end = w.finish(Checksum::Ignore);
         let raw = Bytes::copy_from_slice(&buf[start..end]);
-        let current = self.current;
+        let current = self.paths.current();
         if let Some(addresses) = &mut self.addresses {
             let ours = Ours {
                 serial,
@@ -251,19 +251,19 @@ impl Association {
             addresses.ours = Some(ours);
         }
         let path = self.path_for_asconf(None);
-        let timer = now + self.paths[path.index()].rto();
+        let timer = now + self.paths[path].rto();
         if let Some(ours) = self.addresses.as_mut().and_then(|a| a.ours.as_mut()) {
             (ours.path, ours.timer) = (path, timer);
         }
-        self.control.push(path, Control::Asconf(raw));
+        self.outbox.push(path, Control::Asconf(raw));
     }
 
     /// The path for an ASCONF: never from an address that it deletes (RFC 5061 5.3 F6); from the
     /// new address if the wildcard means it; otherwise the path for new data. Avoids `old` if
     /// there is another one.
     pub(super) fn path_for_asconf(&self, old: Option<PathId>) -> PathId {
-        let Some(addresses) = &self.addresses else { return self.current };
-        let Some(ours) = &addresses.ours else { return self.current };
+        let Some(addresses) = &self.addresses else { return self.paths.current() };
+        let Some(ours) = &addresses.ours else { return self.paths.current() };
         let goes = |ip| ours.deletes(ip);
         // If the host has lost this address meanwhile, the wildcard may mean another one; a
         // later ASCONF corrects that.
@@ -277,9 +277,13 @@ impl Association {
             let untold = !addresses.told.contains(&p.local());
             let away = !self.is_here(p.local());
             let idle = p.state() != PathState::Active;
-            (away, Some(p.id()) == old, idle, untold, p.id() != self.current)
+            (away, Some(p.id()) == old, idle, untold, p.id() != self.paths.current())
         };
-        self.paths.iter().filter(fits).min_by_key(rank).map_or(self.current, |p| p.id())
+        self.paths
+            .iter()
+            .filter(fits)
+            .min_by_key(rank)
+            .map_or_else(|| self.paths.current(), |p| p.id())
     }
 
     /// Processes an ASCONF-ACK (RFC 5061 5.1 A5 to A8).
@@ -339,21 +343,21 @@ impl Association {
             }
             news.push((*change, *ip, granted));
         }
-        if self.paths[ours.path.index()].state() == PathState::Unconfirmed {
+        if self.paths[ours.path].state() == PathState::Unconfirmed {
             // An answer over the path of the ASCONF shows that the path works in both directions.
-            let p = &self.paths[ours.path.index()];
+            let p = &self.paths[ours.path];
             if p.local() == from.local.ip() && p.remote().ip() == from.remote.ip() {
                 self.confirm(now, ours.path);
             }
         }
-        self.answered(now, ours.path);
+        self.paths.answered(now, ours.path, &mut self.events);
         for (change, address, granted) in news {
             if change == AddressChange::Added && granted {
                 self.open_paths_from(now, address);
             } else if change == AddressChange::Added {
                 self.remove_paths_from(now, address);
             }
-            self.tell(Event::LocalAddress { address, change, granted });
+            self.events.push(Event::LocalAddress { address, change, granted });
         }
         self.advance_addresses(now);
         self.end_if_cut_off();

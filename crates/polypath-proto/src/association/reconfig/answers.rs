@@ -5,9 +5,9 @@ use bytes::Bytes;
 use super::requests::{Ours, Request};
 use super::{Deferred, parameters};
 use crate::association::Association;
-use crate::association::control::Control;
 use crate::event::{Event, Reconfigured};
 use crate::ids::{PathId, StreamId, Tsn};
+use crate::outbox::Control;
 use crate::streams::Streams;
 use crate::time::Time;
 use crate::wire::{ReconfigParameter, U16List, reconfig_result as result};
@@ -49,7 +49,7 @@ impl Association {
         // RFC 6525 5.1.7 D3, D4: the response to a request to reset the association has these
         // fields, whatever its result.
         let next_tsns = matches!(parameter, ReconfigParameter::AssociationReset { .. })
-            .then(|| (self.sender.flight.next_tsn(), self.receiver.tsns().cumulative().next()));
+            .then(|| (self.sending.flight.next_tsn(), self.receiving.tsns().cumulative().next()));
         match reconfig.expected.wrapping_sub(request) {
             0 => {}
             1 | 2 => {
@@ -58,7 +58,7 @@ impl Association {
                 let waits = reconfig.ours.as_ref().is_some_and(|o| o.will_answer(request));
                 let known = reconfig.answers.iter().find(|(number, _)| *number == request);
                 if let Some((_, body)) = known {
-                    self.control.push(path, Control::Reconfig(body.clone()));
+                    self.outbox.push(path, Control::Reconfig(body.clone()));
                 } else if waits {
                     self.respond(path, request, result::IN_PROGRESS, next_tsns);
                 }
@@ -126,7 +126,7 @@ impl Association {
         if !matches!(code, result::IN_PROGRESS | result::BAD_SEQUENCE_NUMBER) {
             reconfig.keep_answer(request, &body);
         }
-        self.control.push(path, Control::Reconfig(body));
+        self.outbox.push(path, Control::Reconfig(body));
     }
 
     /// The peer requests to reset its own streams (RFC 6525 5.2.2).
@@ -141,11 +141,11 @@ impl Association {
         if !reconfig.accepted.reset_streams {
             return Answer::Result(result::DENIED);
         }
-        if listed.iter().any(|s| s >= self.inbound_streams) {
+        if listed.iter().any(|s| s >= self.handshake.inbound_streams) {
             return Answer::Result(result::WRONG_SSN);
         }
         let streams = Streams::listed(listed.iter());
-        if last_tsn.is_after(self.receiver.tsns().cumulative()) {
+        if last_tsn.is_after(self.receiving.tsns().cumulative()) {
             // E2.
             reconfig.deferred = Some(Deferred { request, last_tsn, streams, path });
             return Answer::Result(result::IN_PROGRESS);
@@ -157,15 +157,15 @@ impl Association {
 
     /// Resets the peer's streams (E3).
     fn reset_incoming(&mut self, streams: &Streams) {
-        self.receiver.reset_streams(streams);
+        self.receiving.reset_streams(streams);
         let (streams, outcome) = (streams.list(), Reconfigured::Performed);
-        self.tell(Event::StreamsReset { incoming: true, streams, outcome });
+        self.events.push(Event::StreamsReset { incoming: true, streams, outcome });
     }
 
     /// Data has arrived: performs a reset that waited for it (RFC 6525 5.2.2 E3 to E6).
     pub(in crate::association) fn perform_deferred_reset(&mut self) {
         let Some(reconfig) = &mut self.reconfig else { return };
-        let cumulative = self.receiver.tsns().cumulative();
+        let cumulative = self.receiving.tsns().cumulative();
         if let Some(deferred) = reconfig.deferred.take_if(|d| !d.last_tsn.is_after(cumulative)) {
             reconfig.note_result(deferred.request, false);
             self.reset_incoming(&deferred.streams);
@@ -187,9 +187,11 @@ impl Association {
         let in_flight = reconfig.ours.as_ref().and_then(Ours::outgoing_in_flight);
         if !reconfig.accepted.reset_streams {
             Answer::Result(result::DENIED)
-        } else if listed.iter().any(|s| s >= self.outbound_streams) {
+        } else if listed.iter().any(|s| s >= self.handshake.outbound_streams) {
             Answer::Result(result::WRONG_SSN)
-        } else if in_flight.is_some_and(|ours| ours.includes(&streams, self.outbound_streams)) {
+        } else if in_flight
+            .is_some_and(|ours| ours.includes(&streams, self.handshake.outbound_streams))
+        {
             // "If the Outgoing SSN Reset Request Parameter that was just sent completely overlaps
             // the received Incoming SSN Reset Request Parameter"
             Answer::Result(result::NOTHING_TO_DO)
@@ -208,7 +210,7 @@ impl Association {
     /// The peer requests to reset the association (RFC 6525 5.2.4). This side's outstanding data is
     /// acknowledged first: new data waits for that, and the peer repeats its request.
     fn peer_resets_association(&mut self, now: Time) -> Answer {
-        let rto = self.paths[self.path_for_control().index()].rto();
+        let rto = self.paths[self.paths.for_control()].rto();
         let Some(reconfig) = &mut self.reconfig else { return Answer::Result(result::DENIED) };
         if !reconfig.accepted.reset_association {
             return Answer::Result(result::DENIED);
@@ -216,7 +218,7 @@ impl Association {
         if reconfig.ours.is_some() {
             return Answer::Result(result::ALREADY_IN_PROGRESS);
         }
-        let sender = &mut self.sender;
+        let sender = &mut self.sending;
         if !(sender.queue.is_empty() && sender.flight.is_empty()) {
             reconfig.quiet = Some(now + rto * PATIENCE);
             if !sender.queue.is_holding() {
@@ -226,23 +228,23 @@ impl Association {
         }
         reconfig.quiet = None;
         let ours = sender.flight.next_tsn();
-        let theirs = self.receiver.tsns().cumulative().next().plus(JUMP);
+        let theirs = self.receiving.tsns().cumulative().next().plus(JUMP);
         self.renumber(ours, theirs);
-        self.sender.queue.release();
-        self.tell(Event::AssociationReset { outcome: Reconfigured::Performed });
+        self.sending.queue.release();
+        self.events.push(Event::AssociationReset { outcome: Reconfigured::Performed });
         Answer::Renumbered(ours, theirs)
     }
 
     /// The peer adds streams to send on (RFC 6525 5.2.5).
     fn peer_adds_streams(&mut self, added: u16) -> Answer {
         let accepted = self.reconfig.as_ref().is_some_and(|r| r.accepted.add_streams);
-        let streams = self.inbound_streams.checked_add(added);
+        let streams = self.handshake.inbound_streams.checked_add(added);
         match streams.filter(|s| accepted && added > 0 && *s <= self.config.inbound_streams()) {
             Some(streams) => {
-                self.inbound_streams = streams;
-                self.receiver.set_streams(streams);
+                self.handshake.inbound_streams = streams;
+                self.receiving.set_streams(streams);
                 let outcome = Reconfigured::Performed;
-                self.tell(Event::StreamsAdded { incoming: true, streams, outcome });
+                self.events.push(Event::StreamsAdded { incoming: true, streams, outcome });
                 Answer::Result(result::PERFORMED)
             }
             None => Answer::Result(result::DENIED),
@@ -252,7 +254,7 @@ impl Association {
     /// The peer requests more streams of this side (RFC 6525 5.2.6).
     fn peer_wants_streams(&self, added: u16) -> Answer {
         let Some(reconfig) = &self.reconfig else { return Answer::Result(result::DENIED) };
-        let possible = added > 0 && self.outbound_streams.checked_add(added).is_some();
+        let possible = added > 0 && self.handshake.outbound_streams.checked_add(added).is_some();
         if !reconfig.accepted.add_streams || !possible {
             Answer::Result(result::DENIED)
         } else if reconfig.ours.is_some() || reconfig.quiet.is_some() {

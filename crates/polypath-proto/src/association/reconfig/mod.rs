@@ -19,9 +19,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Association;
-use super::control::Control;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn, VerificationTag};
+use crate::outbox::Control;
 use crate::policy::failover::PathErrorKind;
 use crate::streams::Streams;
 use crate::time::Time;
@@ -133,11 +133,11 @@ impl Association {
     /// Initialises the state from both initial TSNs, where the sequence numbers of requests begin
     /// (RFC 6525 4.1).
     pub(super) fn start_reconfig(&mut self, peer_initial: Tsn) {
-        let agreed = self.extensions.contains(Extension::StreamReconfiguration);
+        let agreed = self.handshake.has(Extension::StreamReconfiguration);
         self.reconfig = agreed.then(|| {
             Box::new(Reconfig {
                 accepted: AcceptedRequests::ALL,
-                next: self.local_initial_tsn.0,
+                next: self.handshake.local_initial_tsn.0,
                 ours: None,
                 blind: false,
                 expected: peer_initial.0,
@@ -156,7 +156,7 @@ impl Association {
     pub(super) fn forget_reconfig(&mut self) {
         self.reconfig = None;
         self.update_largest_payload();
-        self.sender.queue.release();
+        self.sending.queue.release();
     }
 
     /// Processes a RE-CONFIG chunk of the peer (RFC 6525 5.2).
@@ -165,11 +165,11 @@ impl Association {
             self.stats.dropped += 1;
             return;
         }
-        let mark = self.control.len();
+        let mark = self.outbox.len();
         self.handle_reconfig_parameters(now, path, chunk);
         // RFC 6525 5.2.1: "If multiple parameters have to be returned, they MUST be put into one
         // RE_CONFIG chunk."
-        self.control.join_reconfig(mark, may_share_a_chunk);
+        self.outbox.join_reconfig(mark, may_share_a_chunk);
     }
 
     fn handle_reconfig_parameters(&mut self, now: Time, path: PathId, chunk: &ReConfig<'_>) {
@@ -207,13 +207,13 @@ impl Association {
         if reconfig.quiet.is_some_and(|t| t <= now) {
             // The peer has abandoned its request.
             reconfig.quiet = None;
-            self.sender.queue.release();
+            self.sending.queue.release();
         }
         let may_ask = self.state.may_send_data();
         let Some(reconfig) = &mut self.reconfig else { return };
         if !may_ask && reconfig.ours.take().is_some() {
             // The shutdown has begun, and nothing waits for the response.
-            self.sender.queue.release();
+            self.sending.queue.release();
         }
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some(ours) = reconfig.ours.as_mut().filter(|o| o.timer.is_some_and(|t| t <= now))
@@ -222,14 +222,14 @@ impl Association {
         };
         let (old, waits) = (ours.path, std::mem::take(&mut ours.told_to_wait));
         if !waits {
-            self.paths[old.index()].back_off(now);
+            self.paths[old].back_off(now);
             self.count_error(now, old, PathErrorKind::DataTimeout);
             if self.is_closed() {
                 return;
             }
         }
         let path = if waits { old } else { self.alternate_for_control(old) };
-        let rto = self.paths[path.index()].rto();
+        let rto = self.paths[path].rto();
         let mut again = now + rto;
         if waits {
             // After a request to reset the association, data is dropped for a round trip. A random
@@ -245,7 +245,7 @@ impl Association {
         (ours.path, ours.timer) = (path, Some(again));
         reconfig.blind = ours.resets_association();
         let body = ours.body.clone().unwrap_or_default();
-        self.control.push(path, Control::Reconfig(body));
+        self.outbox.push(path, Control::Reconfig(body));
     }
 
     /// Whether the peer's data may have new numbers or old ones.

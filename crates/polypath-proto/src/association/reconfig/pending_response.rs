@@ -36,7 +36,7 @@ impl Association {
     /// A SACK has been processed: stops repeating if it acknowledges data from after the reset.
     pub(in crate::association) fn note_heard(&mut self) {
         let Some(reconfig) = &mut self.reconfig else { return };
-        let acknowledged = self.sender.flight.ack_point();
+        let acknowledged = self.sending.flight.ack_point();
         if reconfig.pending_response.take_if(|u| !acknowledged.is_before(u.first)).is_some() {
             self.update_largest_payload();
         }

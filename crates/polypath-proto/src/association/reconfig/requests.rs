@@ -4,11 +4,11 @@ use bytes::Bytes;
 
 use super::{AcceptedRequests, parameters};
 use crate::association::Association;
-use crate::association::control::Control;
 use crate::association::state::State;
 use crate::error::ReconfigError;
 use crate::event::{Event, Reconfigured};
 use crate::ids::{PathId, StreamId, Tsn};
+use crate::outbox::Control;
 use crate::send::WindowProbe;
 use crate::streams::Streams;
 use crate::time::Time;
@@ -98,9 +98,10 @@ impl Association {
         self.may_reconfigure()?;
         let outgoing = reset != StreamReset::Incoming;
         let incoming = reset != StreamReset::Outgoing;
-        for (wanted, streams_there) in
-            [(outgoing, self.outbound_streams), (incoming, self.inbound_streams)]
-        {
+        for (wanted, streams_there) in [
+            (outgoing, self.handshake.outbound_streams),
+            (incoming, self.handshake.inbound_streams),
+        ] {
             let beyond = streams.iter().find(|s| s.0 >= streams_there);
             if let Some(stream) = beyond.filter(|_| wanted) {
                 let error = ReconfigError::NoSuchStream { stream: *stream, streams: streams_there };
@@ -153,8 +154,8 @@ impl Association {
         self.may_reconfigure()?;
         let mut requests = Vec::new();
         for (added, streams, request) in [
-            (outgoing, self.outbound_streams, Request::AddOutgoing(outgoing)),
-            (incoming, self.inbound_streams, Request::AddIncoming(incoming)),
+            (outgoing, self.handshake.outbound_streams, Request::AddOutgoing(outgoing)),
+            (incoming, self.handshake.inbound_streams, Request::AddIncoming(incoming)),
         ] {
             if streams.checked_add(added).is_none() || (outgoing == 0 && incoming == 0) {
                 return Err(ReconfigError::NotSoMany { added, streams });
@@ -197,12 +198,12 @@ impl Association {
         requests: Vec<Request>,
         answers: Option<u32>,
     ) {
-        let path = self.path_for_control();
+        let path = self.paths.for_control();
         let Some(reconfig) = &mut self.reconfig else { return };
         for request in &requests {
             match request {
-                Request::ResetOutgoing(streams) => self.sender.queue.hold(streams.clone()),
-                Request::ResetAssociation => self.sender.queue.hold(Streams::All),
+                Request::ResetOutgoing(streams) => self.sending.queue.hold(streams.clone()),
+                Request::ResetAssociation => self.sending.queue.hold(Streams::All),
                 _ => {}
             }
         }
@@ -225,7 +226,7 @@ impl Association {
     fn advance_waiting_request(&mut self, now: Time) {
         let Some(reconfig) = &mut self.reconfig else { return };
         let Some(ours) = reconfig.ours.as_mut().filter(|o| o.body.is_none()) else { return };
-        let sender = &mut self.sender;
+        let sender = &mut self.sending;
         let ready = ours.requests.iter().all(|(_, request)| match request {
             Request::ResetOutgoing(streams) => !sender.queue.has_any_of(streams),
             // RFC 6525 5.1.4: nothing is outstanding.
@@ -278,13 +279,13 @@ impl Association {
         debug_assert!(written.is_ok(), "the list was bounded");
         let body = written.unwrap_or_default();
         ours.body = Some(body.clone());
-        ours.timer = Some(now + self.paths[ours.path.index()].rto());
+        ours.timer = Some(now + self.paths[ours.path].rto());
         let (path, answers) = (ours.path, ours.answers);
         reconfig.blind = ours.resets_association();
         if let Some(request) = answers {
             reconfig.keep_answer(request, &body);
         }
-        self.control.push(path, Control::Reconfig(body));
+        self.outbox.push(path, Control::Reconfig(body));
     }
 
     /// Processes a response of the peer (RFC 6525 5.2.7).
@@ -308,7 +309,7 @@ impl Association {
             reconfig.blind = false;
             return;
         }
-        self.answered(now, path);
+        self.paths.answered(now, path, &mut self.events);
         let outcome = match result {
             reconfig_result::NOTHING_TO_DO | reconfig_result::PERFORMED => Reconfigured::Performed,
             reconfig_result::DENIED => Reconfigured::Denied,
@@ -347,18 +348,18 @@ impl Association {
         match request {
             Request::ResetOutgoing(streams) => {
                 if done {
-                    self.sender.queue.reset_numbers(&streams);
+                    self.sending.queue.reset_numbers(&streams);
                 } else if let Some(number) = answers {
                     self.deny_from_now_on(number);
                 }
-                self.sender.queue.release();
+                self.sending.queue.release();
                 let streams = streams.list();
-                self.tell(Event::StreamsReset { incoming: false, streams, outcome });
+                self.events.push(Event::StreamsReset { incoming: false, streams, outcome });
             }
             // If it was performed, the peer's own request reports it.
             Request::ResetIncoming(streams) if !done => {
                 let streams = streams.list();
-                self.tell(Event::StreamsReset { incoming: true, streams, outcome });
+                self.events.push(Event::StreamsReset { incoming: true, streams, outcome });
             }
             Request::ResetAssociation => {
                 let outcome = match next_tsns {
@@ -369,19 +370,20 @@ impl Association {
                     None if done => Reconfigured::Failed,
                     _ => outcome,
                 };
-                self.sender.queue.release();
-                self.tell(Event::AssociationReset { outcome });
+                self.sending.queue.release();
+                self.events.push(Event::AssociationReset { outcome });
             }
             Request::AddOutgoing(added) => {
                 if done {
-                    self.outbound_streams = self.outbound_streams.saturating_add(added);
+                    self.handshake.outbound_streams =
+                        self.handshake.outbound_streams.saturating_add(added);
                 }
-                let streams = self.outbound_streams;
-                self.tell(Event::StreamsAdded { incoming: false, streams, outcome });
+                let streams = self.handshake.outbound_streams;
+                self.events.push(Event::StreamsAdded { incoming: false, streams, outcome });
             }
             Request::AddIncoming(_) if !done => {
-                let streams = self.inbound_streams;
-                self.tell(Event::StreamsAdded { incoming: true, streams, outcome });
+                let streams = self.handshake.inbound_streams;
+                self.events.push(Event::StreamsAdded { incoming: true, streams, outcome });
             }
             Request::ResetIncoming(_) | Request::AddIncoming(_) => {}
         }
@@ -391,27 +393,28 @@ impl Association {
     /// Renumbers both directions: the next TSN of this side and that of the peer, and all stream
     /// sequence numbers (RFC 6525 5.2.4, 5.2.7). Nothing is outstanding.
     pub(super) fn renumber(&mut self, next: Tsn, peer_next: Tsn) {
-        let last = self.sender.flight.next_tsn().prev();
+        let last = self.sending.flight.next_tsn().prev();
         let renumbered = last != next.prev();
         if renumbered {
-            self.sender.flight.restart(next);
+            self.sending.flight.restart(next);
             self.paths.iter_mut().for_each(crate::path::Path::forget_highest_sent);
-            self.policies.cwnd_update = (self.config.cwnd_update().make)(&self.config.setup());
-            self.policies.loss = (self.config.loss().make)(&self.config.setup());
+            self.sending.cwnd_update = (self.config.cwnd_update().make)(&self.config.setup());
+            self.sending.loss = (self.config.loss().make)(&self.config.setup());
         }
         // An unanswered FORWARD TSN is obsolete.
-        self.forward = None;
-        self.sender.probe = WindowProbe::Idle;
-        self.sender.queue.reset_numbers(&Streams::All);
+        self.sending.forward = None;
+        self.sending.probe = WindowProbe::Idle;
+        self.sending.queue.reset_numbers(&Streams::All);
         // Data that has overtaken the response over another path has been acknowledged.
-        let taken = self.receiver.tsns().cumulative().next();
+        let taken = self.receiving.tsns().cumulative().next();
         let peer_next = if taken.is_after(peer_next) { taken } else { peer_next };
         // RFC 6525 5.2.4 G4: as if a FORWARD TSN had listed all streams.
-        self.receiver.skip_all();
+        self.receiving.skip_all();
         self.note_readable();
-        self.receiver.restart(peer_next, self.inbound_streams);
+        let streams = self.handshake.inbound_streams;
+        self.receiving.restart(peer_next, streams, self.handshake.extensions);
         // A peer that has not received the new numbers yet would reject them in a SACK.
-        self.ack.clear();
+        self.receiving.ack.clear();
         self.marks = Default::default();
         if let Some(reconfig) = &mut self.reconfig {
             reconfig.renumbered |= renumbered;

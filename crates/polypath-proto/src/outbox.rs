@@ -1,16 +1,20 @@
-//! Control chunks that wait for a packet, and error causes to report to the peer.
+//! What waits to be sent besides data: control chunks, which wait for a packet on their path, and
+//! complete packets in reply to others.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
 use crate::ids::{PathId, StreamId, Tsn};
+use crate::init::InitError;
+use crate::reply::Reply;
 use crate::time::Time;
+use crate::transmit::FourTuple;
 use crate::wire::{AddressRefusal, CauseWriter, DoesNotFit, Parameters};
 
 /// A chunk for the next packet on a path.
 #[derive(Debug)]
-pub(super) enum Control {
+pub(crate) enum Control {
     Init,
     CookieEcho,
     /// With a HEARTBEAT in the same packet (RFC 9260 5.4).
@@ -46,7 +50,7 @@ pub(super) enum Control {
 impl Control {
     /// Whether the chunk may be sent to an UNCONFIRMED address (RFC 9260 5.4). RFC 5061 has its own
     /// rules for ASCONF.
-    pub(super) const fn verifies(&self) -> bool {
+    pub(crate) const fn verifies(&self) -> bool {
         matches!(
             self,
             Self::CookieEchoVerifying
@@ -62,7 +66,7 @@ impl Control {
 
 /// An error cause that this side reports (RFC 9260 3.3.10).
 #[derive(Clone, Debug)]
-pub(super) enum OwnedCause {
+pub(crate) enum OwnedCause {
     InvalidStream(StreamId),
     UnrecognizedChunk(Bytes),
     UnrecognizedParameters(Bytes),
@@ -72,11 +76,11 @@ pub(super) enum OwnedCause {
     ProtocolViolation(&'static str),
     UnsupportedHmac(u16),
     AddressRefused(AddressRefusal, Bytes),
-    Init(crate::init::InitError),
+    Init(InitError),
 }
 
 impl OwnedCause {
-    pub(super) fn write(&self, c: &mut CauseWriter<'_>) -> Result<(), DoesNotFit> {
+    pub(crate) fn write(&self, c: &mut CauseWriter<'_>) -> Result<(), DoesNotFit> {
         match self {
             Self::InvalidStream(stream) => c.invalid_stream_identifier(*stream),
             Self::UnrecognizedChunk(raw) => c.unrecognized_chunk(raw),
@@ -111,9 +115,10 @@ impl Control {
     }
 }
 
-/// Control chunks in the order in which they are sent.
+/// Control chunks and replies in the order in which they are sent.
 #[derive(Debug, Default)]
-pub(super) struct ControlQueue {
+pub(crate) struct Outbox {
+    replies: VecDeque<Reply>,
     next: VecDeque<(PathId, Control)>,
     /// Chunks that are sent after a retransmission.
     behind: VecDeque<(PathId, Control)>,
@@ -122,11 +127,27 @@ pub(super) struct ControlQueue {
 /// Most queued chunks; others are dropped, so that a peer that asks faster than packets are sent
 /// takes no memory.
 const MOST: usize = 64;
+/// Most queued replies.
+const MOST_REPLIES: usize = 64;
 /// Most bytes of memory in use by the queued chunks.
 const MOST_MEMORY: usize = 128 << 10;
 
-impl ControlQueue {
-    pub(super) fn push(&mut self, path: PathId, control: Control) {
+impl Outbox {
+    /// Queues a complete packet; false if too many wait already.
+    pub(crate) fn reply(&mut self, four_tuple: FourTuple, packet: Vec<u8>) -> bool {
+        let room = self.replies.len() < MOST_REPLIES;
+        if room {
+            self.replies.push_back(Reply { four_tuple, packet });
+        }
+        room
+    }
+
+    /// The next complete packet to send.
+    pub(crate) fn next_reply(&mut self) -> Option<Reply> {
+        self.replies.pop_front()
+    }
+
+    pub(crate) fn push(&mut self, path: PathId, control: Control) {
         let small = control.memory() == 0 || self.memory() + control.memory() <= MOST_MEMORY;
         if self.next.len() < MOST && small {
             self.next.push_back((path, control));
@@ -134,12 +155,12 @@ impl ControlQueue {
     }
 
     /// Bytes of memory in use, beyond the queue itself.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.next.iter().chain(&self.behind).map(|(_, control)| control.memory()).sum()
     }
 
     /// Queues a chunk unless one of its kind is queued already, for any path.
-    pub(super) fn push_once(&mut self, path: PathId, control: Control) {
+    pub(crate) fn push_once(&mut self, path: PathId, control: Control) {
         let kind = std::mem::discriminant(&control);
         if self.next.iter().all(|(_, waits)| std::mem::discriminant(waits) != kind) {
             self.push(path, control);
@@ -148,7 +169,7 @@ impl ControlQueue {
 
     /// Queues a CWR for that path, or raises the TSN of the queued one: it answers all lower TSNs
     /// too.
-    pub(super) fn push_cwr(&mut self, path: PathId, tsn: Tsn) {
+    pub(crate) fn push_cwr(&mut self, path: PathId, tsn: Tsn) {
         let waiting = self.next.iter_mut().find_map(|(p, control)| match control {
             Control::Cwr(tsn) if *p == path => Some(tsn),
             _ => None,
@@ -161,13 +182,13 @@ impl ControlQueue {
     }
 
     /// Number of chunks that wait for the next packets.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.next.len()
     }
 
     /// Joins two RE-CONFIG chunks for the same path into one, among those after the first `mark`
     /// chunks, where `may_join` allows it.
-    pub(super) fn join_reconfig(&mut self, mark: usize, may_join: impl Fn(&[u8], &[u8]) -> bool) {
+    pub(crate) fn join_reconfig(&mut self, mark: usize, may_join: impl Fn(&[u8], &[u8]) -> bool) {
         for at in (mark + 1..self.next.len()).rev() {
             let joined = match (self.next.get(at - 1), self.next.get(at)) {
                 (Some((path, Control::Reconfig(a))), Some((other, Control::Reconfig(b)))) => {
@@ -184,7 +205,7 @@ impl ControlQueue {
     }
 
     /// Queues a chunk to be sent after the retransmission that is about to be sent.
-    pub(super) fn push_behind(&mut self, path: PathId, control: Control) {
+    pub(crate) fn push_behind(&mut self, path: PathId, control: Control) {
         if self.behind.len() < MOST {
             self.behind.push_back((path, control));
         }
@@ -192,29 +213,29 @@ impl ControlQueue {
 
     /// Queues the chunks that waited for the retransmission, which has been sent or does not exist.
     /// Returns the path of the first.
-    pub(super) fn release(&mut self) -> Option<PathId> {
+    pub(crate) fn release(&mut self) -> Option<PathId> {
         let path = self.behind.front().map(|(path, _)| *path)?;
         self.next.append(&mut self.behind);
         Some(path)
     }
 
-    pub(super) fn front_path(&self) -> Option<PathId> {
+    pub(crate) fn front_path(&self) -> Option<PathId> {
         self.next.front().map(|(path, _)| *path)
     }
 
-    pub(super) fn front(&self) -> Option<&(PathId, Control)> {
+    pub(crate) fn front(&self) -> Option<&(PathId, Control)> {
         self.next.front()
     }
 
     /// Moves the first chunk to another path.
-    pub(super) fn redirect(&mut self, path: PathId) {
+    pub(crate) fn redirect(&mut self, path: PathId) {
         if let Some((old, _)) = self.next.front_mut() {
             *old = path;
         }
     }
 
     /// Bytes of the queued reports of unrecognized parameters.
-    pub(super) fn len_of_errors(&self) -> usize {
+    pub(crate) fn len_of_errors(&self) -> usize {
         let lens = self.next.iter().map(|(_, control)| match control {
             // The headers of the chunk and of the cause; the parameters are padded already.
             Control::Error(OwnedCause::UnrecognizedParameters(raw)) => 4 + 4 + raw.len(),
@@ -223,15 +244,20 @@ impl ControlQueue {
         lens.sum()
     }
 
-    pub(super) fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         self.next.pop_front();
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether neither a control chunk nor a reply waits.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.next.is_empty() && self.replies.is_empty()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
         self.next.is_empty()
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.next.clear();
         self.behind.clear();
     }

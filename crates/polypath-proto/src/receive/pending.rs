@@ -6,7 +6,7 @@ use crate::time::Time;
 
 /// Time and path of the pending SACK.
 #[derive(Debug)]
-pub(super) struct PendingAck {
+pub(crate) struct PendingSack {
     /// Packets with DATA since the last SACK.
     packets: u32,
     /// The SACK is sent at this time at the latest.
@@ -17,15 +17,15 @@ pub(super) struct PendingAck {
     /// The SACK that is due does not reset the deadline.
     keep_deadline: bool,
     /// The path of the last DATA.
-    pub(super) last_path: PathId,
+    pub(crate) last_path: PathId,
     /// The timestamp of the first packet with DATA since the last SACK.
-    pub(super) echo: Option<u32>,
+    pub(crate) echo: Option<u32>,
     /// A retransmission has arrived since the last SACK.
-    pub(super) retransmission: bool,
+    pub(crate) retransmission: bool,
 }
 
-impl PendingAck {
-    pub(super) const fn new() -> Self {
+impl PendingSack {
+    pub(crate) const fn new() -> Self {
         Self {
             packets: 0,
             deadline: None,
@@ -39,13 +39,13 @@ impl PendingAck {
     }
 
     /// Counts a packet with DATA; returns the number since the last SACK.
-    pub(super) const fn count(&mut self, path: PathId) -> u32 {
+    pub(crate) const fn count(&mut self, path: PathId) -> u32 {
         self.last_path = path;
         self.packets += 1;
         self.packets
     }
 
-    pub(super) fn decide(&mut self, now: Time, arrival: &Arrival, when: AckTime) {
+    pub(crate) fn decide(&mut self, now: Time, arrival: &Arrival, when: AckTime) {
         debug_assert_eq!(arrival.packets, self.packets);
         match when {
             AckTime::Now => self.demand(),
@@ -76,37 +76,37 @@ impl PendingAck {
     }
 
     /// Resets the count when the timer has expired, by the rules of ns-2's module for CMT.
-    pub(super) const fn forget_count(&mut self) {
+    pub(crate) const fn forget_count(&mut self) {
         self.packets = 0;
     }
 
     /// Makes a SACK due that resets the count and the deadline.
-    pub(super) const fn demand(&mut self) {
+    pub(crate) const fn demand(&mut self) {
         self.due = true;
         self.keep = false;
         self.keep_deadline = false;
     }
 
-    pub(super) const fn is_due(&self) -> bool {
+    pub(crate) const fn is_due(&self) -> bool {
         self.due
     }
 
     /// Packets with DATA since the last SACK.
-    pub(super) const fn packets(&self) -> u32 {
+    pub(crate) const fn packets(&self) -> u32 {
         self.packets
     }
 
     /// Whether a packet that is sent anyway should carry the SACK.
-    pub(super) const fn is_pending(&self) -> bool {
+    pub(crate) const fn is_pending(&self) -> bool {
         self.due || self.packets > 0
     }
 
-    pub(super) const fn deadline(&self) -> Option<Time> {
+    pub(crate) const fn deadline(&self) -> Option<Time> {
         if self.due && !self.keep && !self.keep_deadline { None } else { self.deadline }
     }
 
     /// The SACK has been sent.
-    pub(super) const fn sent(&mut self) {
+    pub(crate) const fn sent(&mut self) {
         if !self.keep {
             self.packets = 0;
             if !self.keep_deadline {
@@ -120,7 +120,7 @@ impl PendingAck {
         self.retransmission = false;
     }
 
-    pub(super) const fn clear(&mut self) {
+    pub(crate) const fn clear(&mut self) {
         self.keep = false;
         self.keep_deadline = false;
         self.sent();

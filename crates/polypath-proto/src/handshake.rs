@@ -1,0 +1,71 @@
+//! What the two sides have agreed on in the handshake (RFC 9260 5.1).
+
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::extension::{Extension, Extensions};
+use crate::ids::{Tsn, VerificationTag};
+use crate::rng::hmac;
+use crate::shared::Shared;
+
+/// The identity of an association, and the agreement of its two sides.
+#[derive(Debug)]
+pub(crate) struct Handshake {
+    pub(crate) local_tag: VerificationTag,
+    /// 0 until the peer's INIT or INIT ACK has arrived.
+    pub(crate) peer_tag: VerificationTag,
+    pub(crate) peer_port: u16,
+    pub(crate) local_initial_tsn: Tsn,
+    pub(crate) outbound_streams: u16,
+    pub(crate) inbound_streams: u16,
+    /// This side has sent an INIT, with all its offers.
+    pub(crate) opened_here: bool,
+    /// The peer has opened the association and listed no addresses.
+    pub(crate) peer_lists_none: bool,
+    /// Extensions beyond RFC 9260 that both sides offered.
+    pub(crate) extensions: Extensions,
+    /// Adaptation code point in the peer's INIT or INIT ACK.
+    pub(crate) peer_adaptation_layer: Option<u32>,
+    /// The endpoint's new addresses, if they have changed during the handshake.
+    pub(crate) shared_later: Option<Arc<Shared>>,
+    key: [u8; 32],
+}
+
+impl Handshake {
+    /// `key` makes the tie tags.
+    pub(crate) fn new(
+        config: &Config,
+        (local_tag, local_initial_tsn): (VerificationTag, Tsn),
+        peer_port: u16,
+        key: [u8; 32],
+    ) -> Self {
+        Self {
+            local_tag,
+            peer_tag: VerificationTag(0),
+            peer_port,
+            local_initial_tsn,
+            outbound_streams: config.outbound_streams(),
+            inbound_streams: config.inbound_streams(),
+            opened_here: false,
+            peer_lists_none: false,
+            extensions: Extensions::default(),
+            peer_adaptation_layer: None,
+            shared_later: None,
+            key,
+        }
+    }
+
+    pub(crate) const fn has(&self, extension: Extension) -> bool {
+        self.extensions.contains(extension)
+    }
+
+    /// Tie tags for a state cookie. RFC 9260 5.2.2: they are "populated with a random value",
+    /// because any receiver of the cookie can read it (RFC 5062 3.3).
+    pub(crate) fn tie_tags(&self) -> (VerificationTag, VerificationTag) {
+        let tags = [self.local_tag.0.to_be_bytes(), self.peer_tag.0.to_be_bytes()].concat();
+        let mac = hmac(&self.key, &[b"tie tags", &tags]);
+        let word = |at: usize| u32::from_be_bytes([mac[at], mac[at + 1], mac[at + 2], mac[at + 3]]);
+        // 0 means no association.
+        (VerificationTag(word(0) | 1), VerificationTag(word(4) | 1))
+    }
+}

@@ -1,0 +1,459 @@
+//! The paths of an association: their list, the primary, the path for new data, and the errors that
+//! the failover policy judges (RFC 9260 5.4, 6.4, 8.1, 8.2).
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::{Index, IndexMut};
+
+use crate::config::Config;
+use crate::constants::Thresholds;
+use crate::error::PathError;
+use crate::event::Event;
+use crate::events::Events;
+use crate::ids::PathId;
+use crate::path::{Path, PathState, PathView, PathsView};
+use crate::policy::failover::PathErrorKind;
+use crate::policy::{FailoverPolicy, ProbingPolicy};
+use crate::time::Time;
+use crate::transmit::FourTuple;
+
+mod heartbeat_info;
+
+pub(crate) use heartbeat_info::{HEARTBEAT_CHUNK_LEN, HeartbeatInfo, HeartbeatKind, INFO_LEN};
+
+/// The path id in a HEARTBEAT has six bits.
+pub(crate) const MOST_PATHS: usize = 64;
+
+/// The most addresses that a handshake lists.
+const MOST_ADDRESSES: usize = 65;
+
+/// All paths of an association, and the addresses of the peer.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    list: Vec<Path>,
+    /// Addresses of the peer without a path, with their UDP ports: no local address reaches them,
+    /// or there are `max_paths` paths.
+    pathless: Vec<SocketAddr>,
+    primary: PathId,
+    current: PathId,
+    /// Consecutive errors over all paths (RFC 9260 8.1).
+    errors: u32,
+    /// Number of changes to the paths and the peer's addresses so far.
+    changes: u64,
+    /// No new data before every path has been confirmed or has exhausted its probes.
+    pub(crate) awaited: bool,
+    /// Paths on which the network has refused an INIT, a bit for each.
+    refused: u64,
+    /// The peer's first window, if new paths start with it as ssthresh; 0 while it is not known.
+    pub(crate) ssthresh: u32,
+    pub(crate) heartbeat_info: HeartbeatInfo,
+    pub(crate) failover: Box<dyn FailoverPolicy>,
+    probing: Box<dyn ProbingPolicy>,
+}
+
+impl Index<PathId> for Paths {
+    type Output = Path;
+
+    fn index(&self, path: PathId) -> &Path {
+        &self.list[path.index()]
+    }
+}
+
+impl IndexMut<PathId> for Paths {
+    fn index_mut(&mut self, path: PathId) -> &mut Path {
+        &mut self.list[path.index()]
+    }
+}
+
+impl Paths {
+    /// `key` signs the HEARTBEATs.
+    pub(crate) fn new(config: &Config, key: [u8; 32]) -> Self {
+        let setup = &config.setup();
+        Self {
+            list: Vec::new(),
+            pathless: Vec::new(),
+            primary: PathId(0),
+            current: PathId(0),
+            errors: 0,
+            changes: 0,
+            awaited: false,
+            refused: 0,
+            ssthresh: 0,
+            heartbeat_info: HeartbeatInfo::new(key),
+            failover: (config.failover().make)(setup),
+            probing: (config.probing().make)(setup),
+        }
+    }
+
+    /// All paths as policies see them.
+    pub(crate) fn view(&self) -> PathsView<'_> {
+        PathsView { paths: &self.list, primary: self.primary, current: self.current }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The ids of all paths, removed ones included.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
+        (0..self.list.len() as u8).map(PathId)
+    }
+
+    pub(crate) fn get(&self, path: PathId) -> Option<&Path> {
+        self.list.get(path.index())
+    }
+
+    pub(crate) fn get_mut(&mut self, path: PathId) -> Option<&mut Path> {
+        self.list.get_mut(path.index())
+    }
+
+    /// All paths, removed ones included.
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Path> {
+        self.list.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Path> {
+        self.list.iter_mut()
+    }
+
+    /// The paths that have not been removed.
+    pub(crate) fn present(&self) -> impl Iterator<Item = &Path> {
+        self.list.iter().filter(|p| p.state() != PathState::Removed)
+    }
+
+    /// The primary path (RFC 9260 6.4).
+    pub(crate) const fn primary(&self) -> PathId {
+        self.primary
+    }
+
+    /// The path for new data: the primary, or the one that the failover policy has chosen instead.
+    pub(crate) const fn current(&self) -> PathId {
+        self.current
+    }
+
+    /// Number of changes to the paths and the peer's addresses so far.
+    pub(crate) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The path that a packet arrived on: the one with its pair of addresses, or else one with its
+    /// remote address, because the peer may have paired them differently.
+    pub(crate) fn path_for(&self, from: &FourTuple) -> Option<PathId> {
+        let (local, remote) = (from.local.ip(), from.remote.ip());
+        let pair = |p: &&Path| p.is_to(remote) && p.local() == local;
+        let same_remote = |p: &&Path| p.is_to(remote);
+        self.list.iter().find(pair).or_else(|| self.list.iter().find(same_remote)).map(Path::id)
+    }
+
+    /// Whether the path may carry data: it is confirmed and not removed.
+    pub(crate) fn may_carry(&self, path: PathId) -> bool {
+        let state = self[path].state();
+        !matches!(state, PathState::Unconfirmed | PathState::Removed)
+    }
+
+    /// Whether any path may carry data.
+    pub(crate) fn any_may_carry(&self) -> bool {
+        self.ids().any(|path| self.may_carry(path))
+    }
+
+    pub(crate) fn any_is_active(&self) -> bool {
+        self.list.iter().any(|p| p.state() == PathState::Active)
+    }
+
+    /// Whether a path other than this one is active.
+    pub(crate) fn another_is_active(&self, path: PathId) -> bool {
+        self.list.iter().any(|p| p.state() == PathState::Active && p.id() != path)
+    }
+
+    /// Whether the path's remote address is CONFIRMED (RFC 9260 5.4).
+    pub(crate) fn is_confirmed(&self, path: PathId) -> bool {
+        let p = &self[path];
+        p.is_confirmed() || self.is_confirmed_address(p.remote().ip())
+    }
+
+    /// Whether a path shows that this address is CONFIRMED.
+    fn is_confirmed_address(&self, remote: IpAddr) -> bool {
+        self.list.iter().any(|p| p.is_to(remote) && p.is_confirmed())
+    }
+
+    /// A path to this address, if the address is CONFIRMED.
+    pub(crate) fn confirmed_to(&self, remote: IpAddr) -> Option<&Path> {
+        self.list.iter().find(|p| p.is_confirmed() && p.is_to(remote))
+    }
+
+    /// A path that is not removed, preferably an active one.
+    pub(crate) fn fallback(&self) -> PathId {
+        let there = |state: PathState| self.list.iter().find(|p| p.state() == state);
+        let best = there(PathState::Active)
+            .or_else(|| there(PathState::PotentiallyFailed))
+            .or_else(|| there(PathState::Inactive))
+            .or_else(|| there(PathState::Unconfirmed));
+        best.map_or(self.primary, Path::id)
+    }
+
+    /// The path for a control chunk that is not a reply: the one for new data, or an active path
+    /// with fewer errors. The chunks that end an association follow its last data, whose
+    /// retransmissions may have left a path that is about to fail.
+    pub(crate) fn for_control(&self) -> PathId {
+        let errors = self.get(self.current).map_or(0, Path::error_count);
+        let better = |p: &&Path| p.state() == PathState::Active && p.error_count() < errors;
+        let best = self.list.iter().filter(better).min_by_key(|p| p.error_count());
+        best.map_or(self.current, Path::id)
+    }
+
+    // The peer's addresses.
+
+    /// The peer's addresses that there are paths to.
+    pub(crate) fn remotes(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.present().map(|p| p.remote().ip())
+    }
+
+    /// Whether a path leads to this address.
+    pub(crate) fn lead_to(&self, ip: IpAddr) -> bool {
+        self.list.iter().any(|p| p.is_to(ip))
+    }
+
+    /// All addresses of the peer, with paths or without: each of them identifies the association
+    /// (RFC 9260 5.1.2 D).
+    pub(crate) fn peer_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.remotes().chain(self.pathless.iter().map(SocketAddr::ip))
+    }
+
+    /// Whether this is one of the peer's addresses, with a path or without.
+    pub(crate) fn is_peer_address(&self, ip: IpAddr) -> bool {
+        self.peer_addresses().any(|known| known == ip)
+    }
+
+    /// Stores an address of the peer that has no path: a local address added later may reach it.
+    pub(crate) fn remember_pathless(&mut self, remote: SocketAddr) {
+        if !self.is_peer_address(remote.ip()) && self.pathless.len() < MOST_ADDRESSES {
+            self.pathless.push(remote);
+            self.changes += 1;
+        }
+    }
+
+    /// Drops an address of the peer that has no path; false if it was not stored.
+    pub(crate) fn forget_pathless(&mut self, ip: IpAddr) -> bool {
+        let before = self.pathless.len();
+        self.pathless.retain(|remote| remote.ip() != ip);
+        let gone = self.pathless.len() != before;
+        self.changes += u64::from(gone);
+        gone
+    }
+
+    /// Drops all addresses of the peer that have no path.
+    pub(crate) fn forget_all_pathless(&mut self) {
+        self.pathless.clear();
+        self.changes += 1;
+    }
+
+    /// Takes the addresses of the peer that have no path.
+    pub(crate) fn take_pathless(&mut self) -> Vec<SocketAddr> {
+        std::mem::take(&mut self.pathless)
+    }
+
+    // The list.
+
+    /// The id for a new path: that of a removed path, or the next one. `None` if there are `most`
+    /// paths.
+    pub(crate) fn free_id(&self, most: u8) -> Option<PathId> {
+        if self.present().count() >= usize::from(most) {
+            return None;
+        }
+        let free = self.list.iter().position(Path::is_free);
+        let index = free.or_else(|| (self.list.len() < MOST_PATHS).then_some(self.list.len()))?;
+        Some(PathId(index as u8))
+    }
+
+    /// Adds a path with an id that [`free_id`](Self::free_id) has returned.
+    pub(crate) fn insert(&mut self, mut path: Path, events: &mut Events) {
+        let id = path.id();
+        if self.is_confirmed_address(path.remote().ip()) {
+            path.confirm_address();
+        }
+        match self.list.get_mut(id.index()) {
+            Some(slot) => *slot = path,
+            None => self.list.push(path),
+        }
+        self.changes += 1;
+        events.push(Event::PathAdded { path: id });
+    }
+
+    /// Marks paths as removed, after their data in flight has been marked lost, and chooses others
+    /// in their place.
+    pub(crate) fn remove(&mut self, now: Time, gone: &[PathId], events: &mut Events) {
+        for &path in gone {
+            self[path].retire();
+            let to = PathState::Removed;
+            let from = self[path].set_state(now, to);
+            events.push(Event::PathState { path, from, to, at: now });
+        }
+        self.changes += 1;
+        if gone.contains(&self.primary) {
+            let path = self.fallback();
+            self.primary = path;
+            events.push(Event::PrimaryChanged { path });
+        }
+        self.choose_current(now, events);
+    }
+
+    // States and errors.
+
+    pub(crate) fn set_state(
+        &mut self,
+        now: Time,
+        path: PathId,
+        to: PathState,
+        events: &mut Events,
+    ) {
+        let p = &mut self[path];
+        let from = p.set_state(now, to);
+        if from == to {
+            return;
+        }
+        if to == PathState::Inactive {
+            p.stats.failures += 1;
+        }
+        events.push(Event::PathState { path, from, to, at: now });
+        self.choose_current(now, events);
+    }
+
+    /// Makes another path the primary.
+    pub(crate) fn set_primary(&mut self, now: Time, path: PathId, events: &mut Events) {
+        if self.primary != path {
+            self.primary = path;
+            events.push(Event::PrimaryChanged { path });
+            self.choose_current(now, events);
+        }
+    }
+
+    /// Lets the failover policy choose the path for new data.
+    pub(crate) fn choose_current(&mut self, now: Time, events: &mut Events) {
+        let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
+        let mut path = self.failover.current(view);
+        if self[path].state() == PathState::Removed {
+            path = self.fallback();
+        }
+        if path != self.current {
+            self.current = path;
+            events.push(Event::CurrentPath { path, at: now });
+        }
+    }
+
+    /// Clears the errors of `path`: the peer has acknowledged something that was sent on it (RFC
+    /// 9260 8.1, 8.2).
+    pub(crate) fn answered(&mut self, now: Time, path: PathId, events: &mut Events) {
+        self.errors = 0;
+        let p = &mut self[path];
+        p.clear_errors();
+        // RFC 9260 5.4: only a HEARTBEAT ACK or the handshake confirms a path.
+        if matches!(p.state(), PathState::Unconfirmed | PathState::Active | PathState::Removed) {
+            return;
+        }
+        let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
+        let state = self.failover.after_answer(&view.path(path), view);
+        let primary = self.failover.primary_after_answer(view);
+        self.set_primary(now, primary, events);
+        self.set_state(now, path, state, events);
+    }
+
+    /// Applies the failover policy after an error on `path`: to its state, the path for new data
+    /// and the primary.
+    pub(crate) fn apply_failover(
+        &mut self,
+        now: Time,
+        path: PathId,
+        error: PathErrorKind,
+        events: &mut Events,
+    ) {
+        let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
+        let state = self.failover.after_error(&view.path(path), error, view);
+        self.set_state(now, path, state, events);
+        self.choose_current(now, events);
+        let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
+        let primary = self.failover.primary(view);
+        self.set_primary(now, primary, events);
+    }
+
+    /// Whether the probing policy asks for a HEARTBEAT after a heartbeat period.
+    pub(crate) fn probes_after_period(&mut self, path: PathId, idle: bool) -> bool {
+        let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
+        self.probing.after_period(&view.path(path), idle, view)
+    }
+
+    /// Whether the probing policy asks for a HEARTBEAT after T3-rtx has expired.
+    pub(crate) fn probes_after_timeout(&mut self, path: PathId) -> bool {
+        let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
+        self.probing.after_timeout(&view.path(path), view)
+    }
+
+    /// Counts an error of the association (RFC 9260 8.1).
+    pub(crate) const fn count_association_error(&mut self) {
+        self.errors += 1;
+    }
+
+    /// Clears the error count of the association (RFC 9260 8.1).
+    pub(crate) const fn clear_association_errors(&mut self) {
+        self.errors = 0;
+    }
+
+    /// Consecutive errors over all paths (RFC 9260 8.1).
+    pub(crate) const fn association_errors(&self) -> u32 {
+        self.errors
+    }
+
+    /// The network has refused an INIT on this path; true if it has on every path.
+    pub(crate) fn refuse(&mut self, path: PathId) -> bool {
+        self.refused |= 1 << path.index();
+        self.ids().all(|path| self.refused & 1 << path.index() != 0)
+    }
+
+    // Settings of the application.
+
+    /// A path that has not been removed.
+    pub(crate) fn known(&self, path: PathId) -> Result<&Path, PathError> {
+        let present = self.get(path).filter(|p| p.state() != PathState::Removed);
+        present.ok_or(PathError::NoSuchPath(path))
+    }
+
+    /// Sets the error thresholds of one path, or with `None` of all.
+    pub(crate) fn set_thresholds(
+        &mut self,
+        path: Option<PathId>,
+        thresholds: Thresholds,
+    ) -> Result<(), PathError> {
+        match path {
+            Some(id) => {
+                self.get_mut(id).ok_or(PathError::NoSuchPath(id))?.set_thresholds(thresholds);
+            }
+            None => self.list.iter_mut().for_each(|p| p.set_thresholds(thresholds)),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn views(&self) -> impl Iterator<Item = PathView> + '_ {
+        self.list.iter().map(Path::view)
+    }
+
+    /// Stops the timers of all paths.
+    pub(crate) fn stop_timers(&mut self) {
+        self.list.iter_mut().for_each(Path::stop_timers);
+    }
+
+    /// Withdraws the send credit of all paths.
+    pub(crate) fn clear_allowances(&mut self) {
+        self.list.iter_mut().for_each(|p| p.allowance = false);
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for (what, id) in [("primary", self.primary), ("current", self.current)] {
+            if self.get(id).is_some_and(|p| p.state() == PathState::Removed) {
+                return Err(format!("the {what} path, {id}, has been removed"));
+            }
+        }
+        Ok(())
+    }
+}
