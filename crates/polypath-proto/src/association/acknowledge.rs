@@ -5,12 +5,12 @@ use super::Association;
 use crate::event::Event;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn};
-use crate::path::{Path, PathState};
+use crate::path::PathState;
 use crate::paths::Paths;
 use crate::policy::congestion::PathAck;
 use crate::policy::cwnd_update::ScannedChunk;
 use crate::policy::failover::Doubts;
-use crate::policy::loss::{self, MissingChunk, SackView};
+use crate::policy::loss::SackView;
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::send::{Fate, Outstanding, PathTally, Sending};
@@ -37,7 +37,7 @@ impl Association {
     /// Processes a SACK (RFC 9260 6.2.1). False if it was discarded or ended the association.
     pub(super) fn handle_sack(&mut self, now: Time, sack: &Sack<'_>) -> bool {
         self.stats.sacks_received += 1;
-        self.ns2_allow_new_data();
+        self.procedures.on_sack(self);
         let cumulative = sack.cumulative_tsn_ack;
         let outstanding = self.sending.flight.next_tsn().offset_from(cumulative);
         // RFC 9260 6.2.1 (D i): "If Cumulative TSN Ack is less than the Cumulative TSN Ack Point,
@@ -65,22 +65,11 @@ impl Association {
         }
         let counted = self.handshake.has(Extension::PacketCount);
         let packets = counted.then(|| sack.packets());
-        // By ns-2's procedures a SACK without gap ack blocks revokes nothing that earlier ones
-        // acknowledged. The module's receiver never drops data again; a receiver that did shows it
-        // by a cumulative TSN ack just below that data.
-        let silent = self.is_ns2()
-            && !self.is_ns2_cmt()
-            && sack.all_gaps().next().is_none()
-            && self.sending.flight.get(cumulative.next()).is_none_or(|c| c.fate != Fate::Acked);
-        self.acknowledge(now, cumulative, (!silent).then(|| sack.all_gaps()), packets);
+        self.procedures.acknowledge(self, now, cumulative, Some(sack), packets);
         if self.is_closed() {
             return false;
         }
-        if self.is_ns2_cmt() {
-            self.ns2_cmt_set_window(sack.a_rwnd);
-        } else {
-            self.sending.set_window(sack.a_rwnd);
-        }
+        self.procedures.set_window(self, sack.a_rwnd);
         self.sending.heard = true;
         self.note_heard();
         self.resend_refused_probe();
@@ -106,11 +95,7 @@ impl Association {
         }
         self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
         self.grant_allowance(path);
-        if self.is_ns2_cmt() {
-            self.ns2_cmt_begin(true);
-        } else if self.is_ns2() {
-            self.ns2_after_sack(true);
-        }
+        self.procedures.on_probe_refused(self);
     }
 
     /// Processes a SHUTDOWN's cumulative TSN ack, which comes without gap ack blocks (RFC 9260
@@ -125,28 +110,28 @@ impl Association {
             return;
         }
         self.sending.sack.cause = SackCause::default();
-        self.acknowledge(now, cumulative, None::<std::iter::Empty<GapBlock>>, None);
+        self.procedures.acknowledge(self, now, cumulative, None, None);
     }
 
-    /// `packets` is the number of packets with DATA that the SACK answers, if it reports that.
-    fn acknowledge(
+    /// Processes the acknowledgements of a SACK, or, without one, of a SHUTDOWN. `packets` is the
+    /// number of packets with DATA that the SACK answers, if it reports that.
+    pub(super) fn acknowledge(
         &mut self,
         now: Time,
         cumulative: Tsn,
-        gaps: Option<impl Iterator<Item = GapBlock>>,
+        sack: Option<&Sack<'_>>,
         packets: Option<u32>,
     ) {
         let was_done = self.sending.is_done();
-        let (ns2, cmt) = (self.is_ns2(), self.is_ns2_cmt());
         let advanced = cumulative.is_after(self.sending.flight.ack_point());
         let mut tally = std::mem::take(&mut self.sending.sack.tally);
         tally.paths.clear();
-        tally.paths.extend(self.paths.iter().map(|p| {
-            let lost = if ns2 { p.lost() } else { 0 };
-            PathTally { in_flight_before: p.in_flight() + lost, ..Default::default() }
-        }));
-        let silent = gaps.is_none();
-        let newly = self.take_acknowledged(now, cumulative, gaps, &mut tally.paths);
+        tally.paths.extend(
+            self.paths
+                .iter()
+                .map(|p| PathTally { in_flight_before: p.in_flight(), ..Default::default() }),
+        );
+        let newly = self.take_acknowledged(now, cumulative, sack, &mut tally.paths);
         tally.newly_acked_on.clear();
         tally.newly_acked_on.extend(tally.paths.iter().map(|p| p.newly_acked));
         let view = SackView {
@@ -158,7 +143,10 @@ impl Association {
             newly_acked_on: &tally.newly_acked_on,
             last_sent: tally.newly_acked_on.iter().filter_map(|on| on.last_sent).max(),
             packets,
-            highest_acked: if silent { cumulative } else { self.sending.flight.highest_acked() },
+            highest_acked: match sack {
+                Some(_) => self.sending.flight.highest_acked(),
+                None => cumulative,
+            },
         };
         if newly.highest().is_some() {
             // RFC 9260 8.1: any DATA chunk acknowledged.
@@ -166,37 +154,17 @@ impl Association {
         }
         self.sending.cwnd_update.on_sack(&view);
         self.sending.loss.on_sack(&view);
-        if ns2 {
-            if newly.fast_retransmitted {
-                self.ns2_limit_burst();
-            }
-            if cmt {
-                let found = self.count_missing_reports(now, &view, &mut tally.paths);
-                self.ns2_cmt_after_sack(now, &view, &tally.paths, found);
-            } else {
-                self.update_windows(&view, &tally.paths);
-                let found = self.count_missing_reports(now, &view, &mut tally.paths);
-                self.ns2_after_sack(found);
-            }
-        } else {
-            // RFC 9260 7.2.4: "if the received SACK chunk also acknowledges new DATA chunks and
-            // advances the Cumulative TSN Ack Point, the cwnd adjustment rules defined in Sections
-            // 7.2.1 and 7.2.2 MUST be applied first."
-            self.update_windows(&view, &tally.paths);
-            self.count_missing_reports(now, &view, &mut tally.paths);
-        }
+        // RFC 9260 7.2.4: "if the received SACK chunk also acknowledges new DATA chunks and
+        // advances the Cumulative TSN Ack Point, the cwnd adjustment rules defined in Sections
+        // 7.2.1 and 7.2.2 MUST be applied first."
+        self.update_windows(&view, &tally.paths);
+        self.count_missing_reports(now, &view, &mut tally.paths);
         for (path, t) in self.paths.ids().zip(&tally.paths) {
-            if cmt {
-                // Updated together with the windows.
-            } else if ns2 {
-                self.ns2_update_t3(now, path, t.stops_t3);
-            } else {
-                self.update_t3(now, path);
-                if t.earliest {
-                    // RFC 9260 6.3.2 (R3): "the DATA chunk with the earliest outstanding TSN for
-                    // that address" is acknowledged, because all below it are as well.
-                    self.paths[path].restart_t3(now);
-                }
+            self.update_t3(now, path);
+            if t.earliest {
+                // RFC 9260 6.3.2 (R3): "the DATA chunk with the earliest outstanding TSN for that
+                // address" is acknowledged, because all below it are as well.
+                self.paths[path].restart_t3(now);
             }
             self.paths[path].acknowledged(now, t.acked);
             if t.acked > 0 {
@@ -204,12 +172,10 @@ impl Association {
             }
             if t.answered {
                 self.paths.answered(now, path, &mut self.events);
-                if !ns2 {
-                    self.paths[path].end_back_off(now);
-                }
+                self.paths[path].end_back_off(now);
             }
-            let (rule, limited) = (self.config.burst_rule(), newly.fast_retransmitted && !ns2);
-            let p = &self.paths[path];
+            let (rule, p) = (self.config.burst_rule(), &self.paths[path]);
+            let limited = newly.fast_retransmitted;
             self.sending.burst.acknowledged(rule, p, t.in_flight_before, limited);
         }
         self.sending.sack.tally = tally;
@@ -222,29 +188,22 @@ impl Association {
         &mut self,
         now: Time,
         cumulative: Tsn,
-        gaps: Option<impl Iterator<Item = GapBlock>>,
+        sack: Option<&Sack<'_>>,
         tally: &mut [PathTally],
     ) -> NewlyAcked {
-        let ns2 = self.is_ns2();
-        let multiple = ns2 && self.config.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
-        let cmt = self.is_ns2_cmt();
-        let Self { paths, sending, stats, config, ns2: notes, .. } = self;
-        let Sending { cwnd_update, flight, buffered, sack, .. } = sending;
-        let acked = &mut sack.acked;
+        let Self { paths, sending, stats, .. } = self;
+        let Sending { cwnd_update, flight, buffered, sack: memory, .. } = sending;
+        let acked = &mut memory.acked;
         let update = &mut **cwnd_update;
         update.begin(paths.len());
         acked.clear();
         let mut result = NewlyAcked::default();
-        let failed = |p: &Path| p.state() == PathState::Inactive;
-        let dormant = paths.iter().all(failed);
+        let dormant = paths.iter().all(|p| p.state() == PathState::Inactive);
         let mut newly = |paths: &mut Paths, tsn: Tsn, chunk: &Outstanding, fate, by_gaps| {
             // RFC 9260 8.2 leaves open which path an acknowledgement credits.
             let given_up = fate == Fate::Lost(LossCause::Timeout);
-            let believed = if ns2 {
-                Self::ns2_believes(config, &paths[chunk.path], chunk, fate, by_gaps)
-            } else {
-                paths.failover.believes(Doubts { wandered: chunk.wandered, given_up, dormant })
-            };
+            let believed =
+                paths.failover.believes(Doubts { wandered: chunk.wandered, given_up, dormant });
             let path = &mut paths[chunk.path];
             let t = &mut tally[chunk.path.index()];
             if let Some(search) = &mut path.mtu_search {
@@ -266,33 +225,16 @@ impl Association {
                 Fate::Lost(_) => path.lost_gone(chunk.size()),
                 Fate::Acked | Fate::Abandoned | Fate::Reserved => {}
             }
-            let measured = if ns2 {
-                path.end_any_rtt_probe(tsn, by_gaps) && !given_up
-            } else {
-                path.end_rtt_probe(tsn)
-            };
             acked.push(AckedChunk {
                 path: chunk.path,
                 sent: chunk.sent,
                 transmissions: chunk.transmissions,
-                measured,
+                measured: path.end_rtt_probe(tsn),
             });
         };
-        let mut stops_t3 = Vec::new();
         flight.ack_cumulative(cumulative, |tsn, chunk, fate| {
             *buffered -= chunk.payload.len();
             result.fast_retransmitted |= chunk.ever_fast_retransmitted;
-            if ns2 {
-                if fate == Fate::Acked {
-                    paths[chunk.path].forget_rtt_probe(tsn);
-                }
-                let p = &paths[chunk.path];
-                let stops = !cmt
-                    || Self::ns2_cmt_stops_t3(update.left_edges(p.id()), p.t3().is_some(), tsn);
-                if stops && stops_t3.last() != Some(&chunk.path) {
-                    stops_t3.push(chunk.path);
-                }
-            }
             if fate != Fate::Acked {
                 update.on_cumulatively_acked(chunk.path);
             }
@@ -303,50 +245,31 @@ impl Association {
                 newly(paths, tsn, &chunk, fate, false);
             }
         });
-        if let Some(gaps) = gaps {
-            let first = if ns2 { flight.first_on(paths.len()) } else { Vec::new() };
-            if multiple {
-                notes.highest_outstanding(flight);
-            }
+        if let Some(sack) = sack {
             let mut reneged = Vec::new();
             flight.ack_gaps(
-                gaps,
+                sack.all_gaps(),
                 |tsn, chunk, fate| {
-                    if ns2 && first[chunk.path.index()] == Some(tsn) {
-                        stops_t3.push(chunk.path);
-                    }
                     if fate != Fate::Abandoned {
                         result.by_gaps = Some(tsn);
                         newly(paths, tsn, chunk, fate, true);
                     }
                 },
                 |tsn, chunk| {
-                    if !ns2 {
-                        chunk.reports = 0;
-                    }
+                    chunk.reports = 0;
                     if !chunk.abandoned {
                         reneged.push((tsn, chunk.path, chunk.transmissions, chunk.size()));
                     }
                 },
             );
             if update.scans() {
-                flight.for_each_scanned(cmt, |tsn, chunk| {
-                    let newly_acked = chunk.fate == Fate::Acked;
+                flight.for_each_scanned(false, |tsn, chunk| {
                     update.on_scan(&ScannedChunk {
                         tsn,
                         path: chunk.path,
                         retransmitted: chunk.transmissions > 1,
-                        newly_acked,
+                        newly_acked: chunk.fate == Fate::Acked,
                     });
-                    let window = paths[chunk.path].window();
-                    if cmt
-                        && newly_acked
-                        && window.cwnd > window.ssthresh
-                        && update.has_moved(chunk.path)
-                        && !std::mem::replace(&mut chunk.counted, true)
-                    {
-                        tally[chunk.path.index()].counted += chunk.size();
-                    }
                 });
             }
             // RFC 9260 6.2.1 (D iii): a chunk that is no longer acknowledged is outstanding again;
@@ -355,8 +278,7 @@ impl Association {
                 stats.reneged += 1;
                 // "Count one miss indication towards Fast Retransmit", unless this SACK reports it
                 // anyway.
-                if !ns2
-                    && result.highest().is_none_or(|highest| !tsn.is_before(highest))
+                if result.highest().is_none_or(|highest| !tsn.is_before(highest))
                     && let Some(chunk) = flight.get_mut(tsn)
                 {
                     chunk.reports = 1;
@@ -365,15 +287,12 @@ impl Association {
                 paths[path].start_t3(now);
             }
         }
-        for path in stops_t3 {
-            tally[path.index()].stops_t3 = true;
-        }
         self.sample_round_trips(now);
         result
     }
 
     /// Takes the round-trip samples of the current SACK (RFC 9260 6.3.1).
-    fn sample_round_trips(&mut self, now: Time) {
+    pub(super) fn sample_round_trips(&mut self, now: Time) {
         let Sending { rtt_sampling, sack, .. } = &mut self.sending;
         rtt_sampling.samples(now, &sack.cause, &sack.acked, self.paths.view(), &mut sack.samples);
         for (path, rtt) in sack.samples.drain(..) {
@@ -382,43 +301,23 @@ impl Association {
     }
 
     /// Counts missing reports, and marks the chunks that they find lost for fast retransmission
-    /// (RFC 9260 7.2.4). True if there are any.
-    fn count_missing_reports(
-        &mut self,
-        now: Time,
-        view: &SackView<'_>,
-        tally: &mut [PathTally],
-    ) -> bool {
-        let ns2 = self.is_ns2();
+    /// (RFC 9260 7.2.4).
+    fn count_missing_reports(&mut self, now: Time, view: &SackView<'_>, tally: &mut [PathTally]) {
         let Sending { flight, loss, cwnd_update, sack, .. } = &mut self.sending;
         let missing = &mut sack.missing;
         missing.clear();
-        let highest = self.ns2.noted_highest().unwrap_or_else(|| flight.highest());
+        let highest = flight.highest();
         let (horizon, lost) = (loss.horizon(view), loss.looks_at_lost());
         flight.for_each_missing(horizon, lost, |tsn, chunk| {
-            let mut c = MissingChunk {
-                tsn,
-                path: chunk.path,
-                reports: chunk.reports,
-                fast_retransmitted: chunk.fast_retransmitted,
-                ever_fast_retransmitted: chunk.ever_fast_retransmitted,
-                own_recover: chunk.own_recover,
-                transmissions: chunk.transmissions,
-                sent: chunk.sent,
-                recover: cwnd_update.recover(chunk.path),
-            };
+            let mut c = chunk.as_missing(tsn, cwnd_update.recover(chunk.path));
             c.reports += loss.reports(&c, view);
             chunk.reports = c.reports;
             if loss.is_lost(&c) {
-                if ns2 {
-                    // Set it now, because the chunk may be marked again before it is sent.
-                    chunk.own_recover = Some(highest);
-                }
                 missing.push((tsn, chunk.path, chunk.size()));
             }
         });
         if missing.is_empty() {
-            return false;
+            return;
         }
         let lost = std::mem::take(missing);
         let concurrent = self.sending.scheduler.is_concurrent();
@@ -429,9 +328,6 @@ impl Association {
             if was_in_flight {
                 p.data_lost(size);
                 p.count_loss();
-            }
-            if ns2 {
-                continue;
             }
             p.drop_rtt_probe(tsn);
             // RFC 3758 3.5 F5: "the appropriate congestion adjustment MUST be made" for a chunk
@@ -457,10 +353,6 @@ impl Association {
             }
         }
         self.sending.sack.missing = lost;
-        if ns2 && !self.is_ns2_cmt() {
-            self.ns2_cut();
-        }
-        true
     }
 
     /// Grows the windows of paths with acknowledged data (RFC 9260 7.2.1, 7.2.2).

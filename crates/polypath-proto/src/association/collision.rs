@@ -218,6 +218,7 @@ impl Association {
         self.receiving.ack.clear();
         self.outbox.clear();
         self.restart_paths(now);
+        self.procedures.on_timers_stopped(self);
         self.events.push(Event::Restarted);
         let Some(path) = self.take_addresses(now, cookie, from) else {
             // No local address is left that reaches the peer.
@@ -227,7 +228,7 @@ impl Association {
         self.paths.set_primary(now, path, &mut self.events);
         self.push_cookie_ack(now, from);
         self.state = State::Established;
-        self.start_path_management(now, true);
+        self.procedures.start_path_management(self, now, true);
         self.start_mtu_searches(now);
         if self.wants_shutdown {
             self.begin_shutdown(now);

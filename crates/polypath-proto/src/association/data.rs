@@ -94,10 +94,9 @@ impl Association {
     fn received(&mut self, _: Time, received: Received) -> Received {
         self.stats.bytes_received += received.payload.len() as u64;
         self.stats.messages_received += u64::from(received.end);
-        // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd". By ns-2's
-        // procedures, only if the peer cannot send without it.
+        // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd".
         let chunk = self.largest_chunk();
-        let wanted = !self.is_ns2() || self.receiving.announced() < chunk;
+        let wanted = self.procedures.updates_window(self, chunk);
         if wanted && self.state.may_receive_data() && self.receiving.should_update(chunk) {
             self.receiving.ack.demand();
         }
@@ -149,7 +148,7 @@ impl Association {
                 self.paths[path].stats.data_bytes_received += chunk.bytes as u64;
                 // RFC 9260 6.2: another chunk was dropped to make room, and "the receiver MUST
                 // immediately send back a SACK chunk".
-                seen.dropped |= self.receiving.take_reneged() && !self.is_ns2();
+                seen.dropped |= self.receiving.take_reneged() && self.procedures.reports_reneging();
             }
             Outcome::Duplicate => {
                 self.stats.duplicates_received += 1;

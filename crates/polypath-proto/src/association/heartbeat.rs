@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Association;
 use super::transmit::Purpose;
-use crate::constants::{PathConfirmation, Procedures};
+use crate::constants::PathConfirmation;
 use crate::error::PathError;
 use crate::ids::PathId;
 use crate::outbox::Control;
@@ -52,17 +52,20 @@ impl Association {
         }
         let below = p.headers();
         let size = usize::from(packet).saturating_sub(below).clamp(64, p.max_packet());
-        self.paths[path].heartbeat_sent(now);
+        self.note_heartbeat(now, path);
         self.outbox.push(path, Control::Probe(size));
         Ok(())
     }
 
+    /// A HEARTBEAT on this path has been requested.
+    pub(super) fn note_heartbeat(&mut self, now: Time, path: PathId) {
+        self.paths[path].heartbeat_sent(now);
+        self.procedures.on_heartbeat(self, now, path);
+    }
+
     /// The association is established: probe unconfirmed paths at once, and start the timers of the
     /// others.
-    pub(super) fn start_path_management(&mut self, now: Time, inbound: bool) {
-        if self.is_ns2() {
-            return self.ns2_start_path_management(now, inbound);
-        }
+    pub(super) fn probe_paths(&mut self, now: Time) {
         let confirmation = self.config.path_confirmation();
         self.paths.awaited = confirmation == PathConfirmation::BeforeData;
         for path in self.paths.ids() {
@@ -73,7 +76,7 @@ impl Association {
                 self.paths[path].schedule_heartbeat(Some(now));
             } else if path == self.paths.current() && self.paths[path].state() == PathState::Active
             {
-                self.schedule_heartbeat(now, path);
+                self.procedures.schedule_heartbeat(self, now, path);
             } else if confirmation != PathConfirmation::Off {
                 // RFC 9260 5.4 would treat a path as confirmed if the application of the opening
                 // side passed its address. This stack probes it like any other, so that its RTT is
@@ -85,10 +88,7 @@ impl Association {
 
     /// RFC 9260 8.3: one heartbeat period from now, "RTO of that destination address plus the
     /// protocol parameter 'HB.interval', with jittering of +/- 50% of the RTO value".
-    pub(super) fn schedule_heartbeat(&mut self, now: Time, path: PathId) {
-        if self.is_ns2() {
-            return;
-        }
+    pub(super) fn schedule_heartbeat_of(&mut self, now: Time, path: PathId) {
         let period = self.heartbeat_period(path);
         let p = &mut self.paths[path];
         p.schedule_heartbeat(period.map(|period| now + period));
@@ -116,9 +116,7 @@ impl Association {
         };
         if self.paths.awaited && !self.paths.iter().any(waits) {
             self.paths.awaited = false;
-            if self.is_ns2() {
-                self.ns2_begin_data(now);
-            }
+            self.procedures.on_paths_confirmed(self, now);
         }
     }
 
@@ -136,7 +134,7 @@ impl Association {
         if self.paths.awaited || self.paths.probes_after_period(path, idle) {
             self.send_heartbeat(now, path);
         }
-        self.schedule_heartbeat(now, path);
+        self.procedures.schedule_heartbeat(self, now, path);
         // Free spare receive memory here: rarely enough for an association that receives, and soon
         // enough for one that no longer does.
         self.receiving.give_back();
@@ -162,7 +160,7 @@ impl Association {
         let most = self.config.hb_max_burst() as usize;
         if sent.len() + before < most {
             self.send_heartbeat(now, path);
-            return self.schedule_heartbeat(now, path);
+            return self.procedures.schedule_heartbeat(self, now, path);
         }
         // Wait until enough of the earlier probes are older than the RTO.
         let too_many = sent.len() + before - most;
@@ -184,7 +182,8 @@ impl Association {
 
     /// Measures the bandwidth of a newly confirmed path before it is needed.
     pub(super) fn measure_bandwidth(&mut self, now: Time, path: PathId) {
-        let needed = !self.is_ns2() && self.sending.retransmission.needs_bandwidth();
+        let needed =
+            self.procedures.verifies_addresses() && self.sending.retransmission.needs_bandwidth();
         if needed && self.paths[path].is_pair_due(now) {
             self.send_heartbeat(now, path);
         }
@@ -193,7 +192,8 @@ impl Association {
     /// A packet has arrived from an address that is not confirmed yet: replies must wait until it
     /// is (RFC 9260 5.4). Probes the path, even if its probes have been exhausted.
     pub(super) fn verify_source(&mut self, now: Time, path: PathId) {
-        if self.is_ns2() || !self.state.may_send_data() || self.is_untold(path) {
+        let verifies = self.procedures.verifies_addresses();
+        if !verifies || !self.state.may_send_data() || self.is_untold(path) {
             return;
         }
         let p = &mut self.paths[path];
@@ -219,7 +219,7 @@ impl Association {
     /// Sends the COOKIE ACK to the source of the COOKIE ECHO. RFC 9260 5.4: to an UNCONFIRMED
     /// address, "it MUST be bundled with a HEARTBEAT chunk including a nonce".
     pub(super) fn acknowledge_cookie(&mut self, now: Time, path: PathId) {
-        let verifies = !self.is_ns2() && !self.paths.is_confirmed(path);
+        let verifies = self.procedures.verifies_addresses() && !self.paths.is_confirmed(path);
         if verifies {
             self.paths[path].heartbeat_sent(now);
         }
@@ -232,7 +232,7 @@ impl Association {
     pub(super) fn probe_after_timeout(&mut self, now: Time, path: PathId) {
         // A HEARTBEAT due at this instant counts as lost, although another follows.
         if self.paths[path].heartbeat_deadline().is_some_and(|t| t <= now) {
-            self.handle_heartbeat_timeout(now, path);
+            self.procedures.handle_heartbeat_timeout(self, now, path);
         }
         let asked = self.paths.probes_after_timeout(path) || self.probes_at_once(path);
         if self.is_closed() || !asked {
@@ -249,11 +249,9 @@ impl Association {
     }
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
-        self.paths[path].heartbeat_sent(now);
+        self.note_heartbeat(now, path);
         let paired = self.sending.retransmission.needs_bandwidth()
-            // Send full packets to confirmed addresses only.
-            && (self.is_ns2()
-                || (self.paths.is_confirmed(path) && self.paths[path].is_pair_due(now)));
+            && self.procedures.may_pair_heartbeats(self, now, path);
         if paired {
             self.paths[path].pair_sent(now);
             self.outbox.push(path, Control::PairedHeartbeat { second: false });
@@ -305,30 +303,19 @@ impl Association {
             self.stats.dropped += 1;
             return;
         };
-        let p = &mut self.paths[path];
-        p.sample_rtt(rtt);
-        if self.config.procedures() == Procedures::Ns2 {
-            p.forget_heartbeat();
-        }
+        self.paths[path].sample_rtt(rtt);
         let was = self.paths[path].state();
         self.confirm(now, path);
         self.paths.answered(now, path, &mut self.events);
         if was == PathState::PotentiallyFailed {
             self.restart_window(path);
         }
-        let given_up = matches!(was, PathState::Inactive | PathState::PotentiallyFailed);
-        if given_up && self.is_ns2_cmt() {
-            self.ns2_cmt_path_is_back(now, path);
-        }
+        self.procedures.on_heartbeat_answered(self, now, path, was);
         self.end_confirmation(now);
     }
 
     /// A HEARTBEAT was not answered within the RTO (RFC 9260 8.3).
-    pub(super) fn handle_heartbeat_timeout(&mut self, now: Time, path: PathId) {
-        if self.is_ns2() {
-            self.ns2_handle_heartbeat_timeout(now, path);
-            return self.end_confirmation(now);
-        }
+    pub(super) fn heartbeat_unanswered(&mut self, now: Time, path: PathId) {
         let p = &mut self.paths[path];
         p.heartbeat_lost();
         p.back_off(now);

@@ -13,7 +13,8 @@ use crate::ids::PathId;
 impl Association {
     /// Called when a packet is begun.
     pub(super) fn note_alone(&mut self) {
-        self.sending.alone = self.sending.flight.bytes() == 0 && !self.is_ns2();
+        let asks = self.procedures.asks_for_sacks();
+        self.sending.alone = asks && self.sending.flight.bytes() == 0;
     }
 
     /// Whether this side stalls after sending a chunk of `size` bytes on `path`, until it is
@@ -23,7 +24,7 @@ impl Association {
         let waits = !self.sending.is_idle();
         if !waits && matches!(self.state, State::ShutdownPending) {
             // RFC 9260 9.2: SHUTDOWN waits for the acknowledgement.
-            return !self.is_ns2();
+            return self.procedures.asks_for_sacks();
         }
         if !self.sending.alone {
             return false;

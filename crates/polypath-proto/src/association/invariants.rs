@@ -64,9 +64,7 @@ impl Association {
                     lost[i]
                 ));
             }
-            // By ns-2's procedures T3-rtx also runs for chunks that wait for retransmission, and
-            // until the next SACK if those have been sent over another path.
-            let allowed = self.is_ns2();
+            let allowed = !self.procedures.stops_t3_without_flight();
             let in_flight = p.chunks_in_flight() > 0;
             if p.t3().is_some() != in_flight && (in_flight || !allowed) {
                 return Err(format!(
@@ -92,7 +90,7 @@ impl Association {
             return Err("data waits, but no timer runs".into());
         }
         // Without a confirmed path, probes or an ASCONF must confirm one or end the association.
-        let alone = !self.is_ns2() && !self.paths.any_may_carry();
+        let alone = self.procedures.verifies_addresses() && !self.paths.any_may_carry();
         let asks = |p: &Path| p.heartbeat_due().is_some() || p.heartbeat_deadline().is_some();
         let waits = self.addresses_timeout().is_some() || self.paths.iter().any(asks);
         if alive && alone && !waits {
@@ -117,7 +115,8 @@ impl Association {
             || sender.next_new_size(self.sending.largest_payload).is_some();
         let confirmed = self.paths.any_may_carry() && !self.paths.awaited;
         let settled = self.sending.burst.is_over() && self.outbox.is_empty();
-        let may_send = self.state.may_send_data() && confirmed && !self.is_ns2();
+        let strict = self.procedures.stops_t3_without_flight();
+        let may_send = self.state.may_send_data() && confirmed && strict;
         let timer = matches!(sender.probe, WindowProbe::At(_)) || self.forward_timer().is_some();
         if may_send && settled && waits && sender.flight.bytes() == 0 && !timer {
             return Err(format!("data waits and nothing is in flight, but {:?}", sender.probe));

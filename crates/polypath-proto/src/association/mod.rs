@@ -13,7 +13,6 @@ use bytes::Bytes;
 
 use crate::budget;
 use crate::config::Config;
-use crate::constants::Procedures;
 use crate::cookie::StateCookie;
 use crate::error::{ConnectError, SendError};
 use crate::event::{CloseReason, Event, Message, Received};
@@ -54,9 +53,8 @@ mod invariants;
 mod measure;
 mod mtu;
 mod nr_sack;
-mod ns2;
-mod ns2_cmt;
 mod paths;
+mod procedures;
 mod reconfig;
 mod shutdown;
 mod state;
@@ -66,6 +64,7 @@ mod transmit;
 
 pub(crate) use auth::trusts_stranger;
 pub use invariants::Budget;
+use procedures::SenderProcedures;
 pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
 
@@ -93,7 +92,8 @@ pub struct Association {
     auth: auth::Keys,
     addresses: Option<Box<addresses::Addresses>>,
     marks: ecn::Marks,
-    ns2: ns2::Notes,
+    procedures: &'static dyn SenderProcedures,
+    side: procedures::Side,
 }
 
 impl Association {
@@ -113,10 +113,9 @@ impl Association {
             preservative: None,
             stale: 0,
         };
+        let procedures = procedures::of(config.procedures());
         let mut sending = Sending::new(tags.1, &config);
-        if config.procedures() == Procedures::Ns2 {
-            sending.flight.count_no_padding();
-        }
+        sending.flight.count_padding(procedures.counts_padding());
         let key = secret.next_bytes();
         Self {
             id,
@@ -135,7 +134,8 @@ impl Association {
             auth: auth::Keys::new(shared.config.auth_keys.clone()),
             addresses: None,
             marks: ecn::Marks::default(),
-            ns2: ns2::Notes::default(),
+            procedures,
+            side: procedures::Side::default(),
             shared,
             config,
         }
@@ -307,9 +307,7 @@ impl Association {
             self.sending.starved = true;
             return Err(SendError::WouldBlock);
         }
-        if self.is_ns2() {
-            self.ns2_allow_new_data();
-        }
+        self.procedures.on_message(self);
         if self.sending.flight.bytes() == 0 {
             // After a pause the burst is counted from zero bytes in flight (RFC 9260 6.1 D).
             self.new_burst();
@@ -387,7 +385,7 @@ impl Association {
             return;
         };
         self.new_burst();
-        self.ns2_packet(path);
+        self.procedures.on_packet(self, path);
         // A packet to an address that is being removed does not update the path (RFC 5061 5.3 F6).
         if !self.is_untold(path) && self.stays(from.local.ip()) {
             self.hear_from(path, &from);

@@ -249,7 +249,7 @@ impl Association {
             self.paths[path].clear_errors();
             self.paths.set_state(now, path, PathState::Active, &mut self.events);
             if self.state.is_synchronised() {
-                self.schedule_heartbeat(now, path);
+                self.procedures.schedule_heartbeat(self, now, path);
                 self.verify_next(now);
                 self.measure_bandwidth(now, path);
             }
@@ -265,16 +265,7 @@ impl Association {
         }
         let p = &mut self.paths[path];
         p.count_error();
-        let counts = if self.is_ns2() {
-            // An association in the dormant state never ends (Caro 2006, failover).
-            self.paths[path].state() != PathState::Inactive
-        } else {
-            // RFC 9260 8.1: "Unacknowledged HEARTBEAT chunks observed on paths different from the
-            // path currently used for data transfer SHOULD NOT increment the association error
-            // counter".
-            error == PathErrorKind::DataTimeout || path == self.paths.current()
-        };
-        if counts {
+        if self.procedures.counts_for_association(self, path, error) {
             self.paths.count_association_error();
         }
         if error == PathErrorKind::DataTimeout {

@@ -123,7 +123,7 @@ impl Association {
         self.state = State::Established;
         self.paths.clear_association_errors();
         self.events.push_always(Event::Established { inbound });
-        self.start_path_management(now, inbound);
+        self.procedures.start_path_management(self, now, inbound);
         self.start_mtu_searches(now);
         self.take_shared(now);
         if self.wants_shutdown {

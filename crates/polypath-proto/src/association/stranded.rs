@@ -18,15 +18,11 @@ impl Association {
         let stranded = self.paths.failover.stranded(view, &mut self.rng);
         if let Stranded::TakesBack(path) = stranded {
             self.set_cwnd(path, 1);
-            let ns2 = self.is_ns2();
             let p = &mut self.paths[path];
-            // Data probes the path now. By ns-2's procedures T3-rtx also runs for chunks that wait
-            // for other paths.
+            // Data probes the path now.
             p.forget_heartbeat();
-            if ns2 && p.in_flight() == 0 {
-                p.stop_t3();
-            }
             p.allowance = self.sending.flight.has_lost();
+            self.procedures.on_path_taken_back(self, path);
             self.paths.set_state(now, path, PathState::Active, &mut self.events);
         }
         Some(stranded)

@@ -21,7 +21,7 @@ impl Association {
             self.state.next_timeout(),
             self.receiving.ack.deadline(),
             probe,
-            self.ns2_next_timeout(),
+            self.procedures.next_timeout(self),
             self.reconfig_timeout(),
             self.addresses_timeout(),
             self.next_abandonment(),
@@ -42,9 +42,7 @@ impl Association {
         self.new_burst();
         if self.receiving.ack.deadline().is_some_and(|t| t <= now) {
             self.receiving.ack.demand();
-            if self.is_ns2_cmt() {
-                self.receiving.ack.forget_count();
-            }
+            self.procedures.on_sack_timeout(self);
         }
         if matches!(self.sending.probe, WindowProbe::At(at) if at <= now) {
             self.sending.probe = WindowProbe::Allowed;
@@ -53,9 +51,11 @@ impl Association {
         self.handle_t2_t5(now);
         self.handle_reconfig_timeout(now);
         self.handle_addresses_timeout(now);
-        if self.is_ns2() {
-            return self.ns2_handle_timeout(now);
-        }
+        self.procedures.handle_path_timers(self, now);
+    }
+
+    /// Handles the timers of the paths that have expired.
+    pub(super) fn handle_path_timers(&mut self, now: Time) {
         for path in self.paths.ids() {
             self.handle_mtu_timer(now, path);
             if self.paths[path].t3().is_some_and(|t| t <= now) && !self.is_closed() {
@@ -63,7 +63,7 @@ impl Association {
             }
             if self.paths[path].heartbeat_deadline().is_some_and(|t| t <= now) && !self.is_closed()
             {
-                self.handle_heartbeat_timeout(now, path);
+                self.procedures.handle_heartbeat_timeout(self, now, path);
             }
             if self.paths[path].heartbeat_due().is_some_and(|t| t <= now) && !self.is_closed() {
                 self.handle_heartbeat_timer(now, path);
@@ -82,24 +82,20 @@ impl Association {
         if let Some(search) = &mut self.paths[path].mtu_search {
             search.timed_out(now);
         }
-        let ns2 = self.is_ns2();
         // RFC 9260 6.1 A: "If the sender continues to receive SACK chunks from the peer while doing
         // zero window probing, the unacknowledged window probes SHOULD NOT increment the error
         // counter".
-        let shut = if ns2 { self.sending.announced == 0 } else { self.sending.is_shut() };
-        let probing = shut && self.sending.heard;
+        let probing = self.sending.is_shut() && self.sending.heard;
         self.sending.heard = false;
         // E1: the window (7.2.3). RFC 9260 6.1 A: "Zero window probing does not affect the
         // calculation of cwnd."
-        let unread = !ns2 && probing && matches!(self.sending.probe, WindowProbe::Sent(_));
+        let unread = probing && matches!(self.sending.probe, WindowProbe::Sent(_));
         if !unread {
             let paths = self.paths.view();
             let window = self.sending.congestion.on_timeout(&paths.path(path), paths);
             self.paths[path].set_window(window);
         }
-        if !ns2 {
-            self.sending.cwnd_update.on_timeout(path);
-        }
+        self.sending.cwnd_update.on_timeout(path);
         // E2: the RTO.
         self.paths[path].back_off(now);
         // E3: retransmit everything outstanding on this path; the lowest chunks, as many as fit one
@@ -109,13 +105,8 @@ impl Association {
         // Iyengar 2004, IV.B: "TSNs which are sent within an RTT in the past are not marked for
         // retransmission."
         let recent = |chunk: &Outstanding| srtt.is_some_and(|srtt| now.since(chunk.sent) < srtt);
-        if ns2 {
-            self.ns2_mark_all(now, path, srtt);
-        } else {
-            // Chunks that wait for their fast retransmission are outstanding as well (and so in
-            // ns-2).
-            self.sending.flight.give_up_waiting(path, recent);
-        }
+        // Chunks that wait for their fast retransmission are outstanding as well.
+        self.sending.flight.give_up_waiting(path, recent);
         for sent in self.paths[path].take_sent_here() {
             let Some(chunk) = self.sending.flight.get(sent.tsn) else { continue };
             let here = chunk.path == path && chunk.transmissions == sent.transmissions;
@@ -130,13 +121,13 @@ impl Association {
                 self.paths[path].drop_rtt_probe(sent.tsn);
             }
         }
-        if !ns2 && self.sending.flight.has_lost() {
+        if self.sending.flight.has_lost() {
             self.grant_allowance(path);
             if self.sending.flight.ahead() > 0 {
                 self.sending.probe_after_timeout();
             }
         }
-        self.paths[path].set_timed_out(!ns2);
+        self.paths[path].set_timed_out(true);
         // T3-rtx runs for the chunks that the SRTT heuristic left in flight.
         self.paths[path].start_t3(now);
         if !probing {
@@ -146,11 +137,7 @@ impl Association {
             self.without_active_path(now);
         }
         if !self.is_closed() {
-            if ns2 {
-                self.ns2_probe_after_timeout(now, path);
-            } else {
-                self.probe_after_timeout(now, path);
-            }
+            self.probe_after_timeout(now, path);
         }
     }
 }

@@ -2,15 +2,13 @@
 
 use super::Association;
 use super::state::State;
-use crate::constants::BurstRule;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::init;
 use crate::outbox::Control;
 use crate::path::{Path, PathState};
-use crate::policy::failover::Stranded;
 use crate::policy::retransmission::LossCause;
-use crate::policy::scheduler::{NewData, Turn};
+use crate::policy::scheduler::Turn;
 use crate::reply::write_reply;
 use crate::send::Sending;
 use crate::time::Time;
@@ -57,7 +55,7 @@ impl Association {
                     self.paths.clear_allowances();
                     self.sending.scheduler.turn_over();
                 }
-                self.ns2_burst_over();
+                self.procedures.on_burst_over(self);
                 self.note_blocking(now);
                 if self.state.may_send_data() {
                     // RFC 9260 6.1 A: the first probe of a closed window is sent after one RTO,
@@ -168,24 +166,22 @@ impl Association {
             return None;
         }
         if self.state.may_send_data() {
-            if !self.is_ns2() && !self.sending.is_idle() {
-                self.without_active_path(now);
-            }
+            self.procedures.before_sending(self, now);
             // RFC 9260 6.1 C: retransmissions before new data.
             let lost = self.sending.flight.has_lost();
             if lost
                 && self.sending.is_overdue()
-                && let Some(turn) = self.new_data_turn(now)
+                && let Some(turn) = self.procedures.next_new_data(self, now)
             {
                 return Some((turn.path, Purpose::NewData(turn.ahead)));
             }
-            if lost && let Some((path, tsn)) = self.next_retransmission(now) {
+            if lost && let Some((path, tsn)) = self.procedures.next_retransmission(self, now) {
                 return Some((path, Purpose::Retransmission(tsn)));
             }
             // In CMT, a chunk that waits for its path's window does not block other paths.
             let concurrent = self.sending.scheduler.is_concurrent();
             if (!lost || concurrent || !self.config.new_data_waits())
-                && let Some(turn) = self.new_data_turn(now)
+                && let Some(turn) = self.procedures.next_new_data(self, now)
                 && (concurrent || self.may_overtake(turn.path))
             {
                 return Some((turn.path, Purpose::NewData(turn.ahead)));
@@ -203,10 +199,7 @@ impl Association {
 
     /// The lowest lost chunk and its path, if it may be sent now; in CMT the lowest that may.
     #[inline(never)]
-    fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
-        if self.is_ns2() {
-            return self.ns2_next_retransmission(now);
-        }
+    pub(super) fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
         let concurrent = self.sending.scheduler.is_concurrent();
         if concurrent && !self.paths.iter().any(|p| p.allowance || p.has_room()) {
             return None;
@@ -252,56 +245,30 @@ impl Association {
         }
     }
 
-    /// The path for the next packet of new data, and which data, if it may be sent now.
-    fn new_data_turn(&mut self, now: Time) -> Option<Turn> {
-        if self.is_ns2_cmt() {
-            self.ns2_cmt_before_new_data();
-        }
-        // The size in a packet of its own, to check first whether the peer has room for it.
+    /// The size of the next new chunk in a packet of its own, if TSNs are left, data may be sent,
+    /// and the peer has room for it.
+    pub(super) fn next_new_size(&self) -> Option<u32> {
         let size = self.sending.next_new_size(self.sending.largest_payload)? + self.data_header();
         let size = self.sending.flight.counted(size);
         let full = self.sending.flight.is_full() && self.sending.flight.first_reserved().is_none();
-        if self.paths.awaited || full || !self.sending.peer_has_room(size) {
-            return None;
+        let waits = self.paths.awaited || full || !self.sending.peer_has_room(size);
+        (!waits).then_some(size)
+    }
+
+    /// The path for the next packet of new data, and which data, if it may be sent now.
+    pub(super) fn next_new_data(&mut self, now: Time) -> Option<Turn> {
+        let size = self.next_new_size()?;
+        let congestion = &mut self.sending.congestion;
+        for path in self.paths.iter_mut() {
+            path.decay_if_idle(now, |view, first| congestion.on_idle(view, first));
         }
-        if !self.is_ns2() {
-            let congestion = &mut self.sending.congestion;
-            for path in self.paths.iter_mut() {
-                path.decay_if_idle(now, |view, first| congestion.on_idle(view, first));
-            }
-        }
-        let (ns2_cmt, full) = (self.is_ns2_cmt(), self.burst_is_full());
-        let share = self.path_share();
-        if ns2_cmt && !self.ns2_may_send_new() {
-            // The scheduler counts only turns that are used.
-            return None;
-        }
-        if ns2_cmt && self.without_active_path(now) == Some(Stranded::Waits) {
-            return None;
-        }
-        let dormant = ns2_cmt && self.paths.iter().all(|p| p.state() != PathState::Active);
-        let sending = &self.sending;
-        let data = NewData {
-            now,
-            waiting: sending.waiting(),
-            more: sending.starved,
-            peer_rwnd: sending.peer_rwnd,
-            in_flight: sending.flight.bytes(),
-            receive_buffer: sending.largest_window,
-            ahead: sending.flight.ahead(),
-        };
-        let Self { config, ns2, paths, .. } = self;
+        let (share, full) = (self.path_share(), self.burst_is_full());
+        let data = self.sending.new_data(now);
         let Sending { scheduler, burst, .. } = &mut self.sending;
-        let view = paths.view();
+        let (view, max_burst) = (self.paths.view(), self.config.max_burst());
         let room = |path: PathId| {
             let p = &view.paths[path.index()];
-            if p.in_flight() >= share {
-                return false;
-            }
-            if ns2_cmt {
-                return Self::ns2_cmt_has_room(&ns2.cmt, config.max_burst(), dormant, p);
-            }
-            burst.has_room(p, config.max_burst()) && !full && !p.awaits_delivery()
+            p.in_flight() < share && burst.has_room(p, max_burst) && !full && !p.awaits_delivery()
         };
         let mut turn = scheduler.next(view, &data, &room)?;
         // A probe of the peer's window must be the chunk that the peer waits for, and data that may
@@ -310,7 +277,7 @@ impl Association {
         if probe || self.handshake.has(Extension::PartialReliability) {
             turn.ahead = 0;
         }
-        (ns2_cmt || !self.is_ns2() || self.ns2_may_send_new()).then_some(turn)
+        Some(turn)
     }
 
     /// Grants send credit after a loss on `path`: one packet of retransmissions may be sent
@@ -346,9 +313,7 @@ impl Association {
     /// Whether Max.Burst packets have been sent in response to the current event, if packets are
     /// counted.
     fn burst_is_full(&self) -> bool {
-        self.config.burst_rule() == BurstRule::PacketCount
-            && !self.is_ns2()
-            && self.sending.burst.is_full(self.config.max_burst())
+        self.procedures.burst_is_full(self)
     }
 
     /// Begins a burst after an event that may release packets: it is counted from the bytes in
@@ -384,9 +349,9 @@ impl Association {
         let room = self.auth_room(purpose);
         let limit = (buf.len() & !3).saturating_sub(room);
         let mut w = PacketWriter::new(&mut buf[..limit], header);
-        let ns2 = self.is_ns2();
+        let bundles = self.procedures.bundles();
         let mut answered = false;
-        if !self.outbox.is_empty() && (!ns2 || purpose == Purpose::Control) {
+        if !self.outbox.is_empty() && (bundles || purpose == Purpose::Control) {
             answered = self.write_controls(path, &mut w);
         }
         let probe = matches!(self.outbox.front(), Some((_, Control::MtuProbe(..))));
@@ -394,12 +359,13 @@ impl Association {
             || probe
             || verification_tag.0 == 0
             || !self.may_answer(path)
-            || (ns2 && purpose == Purpose::Control && !w.is_empty());
+            || (!bundles && purpose == Purpose::Control && !w.is_empty());
         if !alone && self.state.is_synchronised() {
             // RFC 9260 6.10: control chunks before DATA. A delayed SACK is bundled with the next
             // packet on its path.
-            let bundles = !ns2 || purpose == Purpose::Sack;
-            let with_sack = self.receiving.ack.is_pending() && bundles && self.ack_path() == path;
+            let may_follow = bundles || purpose == Purpose::Sack;
+            let with_sack =
+                self.receiving.ack.is_pending() && may_follow && self.ack_path() == path;
             let stamp = self.write_timestamp(now, with_sack, &mut w);
             // If it does not fit, the SACK is sent in the next packet.
             let echoes = with_sack && self.write_sack(&mut w).is_ok() && self.write_ecne(&mut w);
@@ -409,10 +375,10 @@ impl Association {
                 full |= self.write_pending_response(&mut w).is_err();
             }
             let before = w.chunk_count();
-            if self.state.may_send_data() && !full && !(ns2 && purpose == Purpose::Sack) {
+            if self.state.may_send_data() && !full && (bundles || purpose != Purpose::Sack) {
                 self.note_alone();
                 if self.sending.flight.has_lost() && !matches!(purpose, Purpose::NewData(_)) {
-                    self.write_retransmissions(now, path, purpose, &mut w);
+                    self.procedures.write_retransmissions(self, now, path, purpose, &mut w);
                 } else {
                     self.write_new_data(now, path, purpose, &mut w);
                 }
@@ -476,7 +442,7 @@ impl Association {
                 front,
                 Some(Control::Heartbeat | Control::PairedHeartbeat { second: false })
             ) {
-                self.ns2_heartbeat_left(path);
+                self.procedures.on_heartbeat_written(self, path);
             }
             // A chunk that does not even fit an empty packet is dropped.
             self.outbox.pop();
@@ -565,7 +531,7 @@ impl Association {
 
     /// Writes the lowest lost chunks, as many as fit one packet (RFC 9260 6.3.3 (E3), 7.2.4 (3)).
     #[inline(never)]
-    fn write_retransmissions(
+    pub(super) fn write_retransmissions(
         &mut self,
         now: Time,
         path: PathId,
@@ -573,16 +539,6 @@ impl Association {
         w: &mut PacketWriter<'_>,
     ) {
         let concurrent = self.sending.scheduler.is_concurrent();
-        if self.is_ns2() {
-            match purpose {
-                Purpose::Retransmission(first) if concurrent => {
-                    self.ns2_cmt_write_retransmissions(now, path, first, w);
-                }
-                Purpose::Retransmission(_) => self.ns2_write_retransmissions(now, path, w),
-                _ => {}
-            }
-            return;
-        }
         let forced = self.paths[path].allowance;
         let (mut from, chosen) = match purpose {
             Purpose::Retransmission(tsn) => (tsn, Some(tsn)),
@@ -609,7 +565,7 @@ impl Association {
             if to != path || !allowed {
                 break;
             }
-            self.write_again(now, path, tsn, cause, w);
+            self.retransmit(now, path, tsn, cause, w);
             first = false;
         }
         if !first {
@@ -623,7 +579,7 @@ impl Association {
     }
 
     /// Retransmits a lost chunk on `path`. The packet has room for it.
-    pub(super) fn write_again(
+    fn retransmit(
         &mut self,
         now: Time,
         path: PathId,
@@ -631,10 +587,29 @@ impl Association {
         cause: LossCause,
         w: &mut PacketWriter<'_>,
     ) {
-        let retransmission = self.flags_retransmissions();
-        let cmt = self.sending.scheduler.is_concurrent() && !self.is_ns2();
+        // In CMT each path recovers by itself.
+        let cmt = self.sending.scheduler.is_concurrent();
         let own = if cmt { self.paths[path].highest_sent() } else { None };
         let highest = own.unwrap_or_else(|| self.sending.flight.highest());
+        let old = self.sending.flight.get(tsn).map_or(path, |chunk| chunk.path);
+        for p in self.paths.iter_mut().filter(|p| !cmt || p.id() == old) {
+            p.drop_rtt_probe_from(tsn);
+        }
+        self.write_again(now, path, tsn, cause, highest, w);
+    }
+
+    /// Writes a lost chunk again, and accounts for it; `highest` is its recover point if this is a
+    /// fast retransmission.
+    pub(super) fn write_again(
+        &mut self,
+        now: Time,
+        path: PathId,
+        tsn: Tsn,
+        cause: LossCause,
+        highest: Tsn,
+        w: &mut PacketWriter<'_>,
+    ) {
+        let retransmission = self.flags_retransmissions();
         let (old, chunk) = self.sending.flight.resend(tsn, path, highest);
         let (transmissions, size) = (chunk.transmissions, chunk.size());
         let still = self.stands_still_after(path, size);
@@ -644,11 +619,6 @@ impl Association {
         }
         self.sending.cwnd_update.on_retransmit(old, path);
         self.paths[old].lost_gone(size);
-        if !self.is_ns2() {
-            for p in self.paths.iter_mut().filter(|p| !cmt || p.id() == old) {
-                p.drop_rtt_probe_from(tsn);
-            }
-        }
         let p = &mut self.paths[path];
         match cause {
             LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
@@ -667,7 +637,7 @@ impl Association {
     ) {
         let ahead = match purpose {
             Purpose::NewData(ahead) => ahead,
-            _ => match self.new_data_turn(now) {
+            _ => match self.procedures.next_new_data(self, now) {
                 Some(turn) if turn.path == path => turn.ahead,
                 _ => return,
             },
@@ -712,8 +682,8 @@ impl Association {
             self.data_left(now, path, tsn, 1, size);
             written = true;
         }
-        if written && self.is_ns2() {
-            self.ns2_new_data_left(now, path);
+        if written {
+            self.procedures.on_new_data_written(self, now, path);
         }
     }
 
@@ -749,23 +719,11 @@ impl Association {
         self.sending.flight.set_sent(tsn, now);
         let p = &mut self.paths[path];
         p.data_sent(now, tsn, transmissions, size);
-        if !p.has_rtt_probe() && self.sending.rtt_sampling.may_start(transmissions) {
+        if p.rtt_probe().is_none() && self.sending.rtt_sampling.may_start(transmissions) {
             p.start_rtt_probe(now, tsn);
         }
         // RFC 9260 6.3.2 (R1).
-        if self.is_ns2() {
-            return self.ns2_start_t3(now, path);
-        }
-        let lowest = tsn == self.sending.flight.ack_point().next();
-        let p = &mut self.paths[path];
-        if transmissions > 1 && lowest {
-            // RFC 9260 6.1: "If the timer for that address is already running, the sender MUST
-            // restart the timer if the earliest (i.e., lowest TSN) outstanding DATA chunk sent to
-            // that address is being retransmitted."
-            p.restart_t3(now);
-        } else {
-            p.start_t3(now);
-        }
+        self.procedures.on_chunk_sent(self, now, path, tsn, transmissions);
     }
 }
 

@@ -41,7 +41,6 @@ impl Path {
     pub(crate) fn heartbeat_sent(&mut self, now: Time) {
         self.heartbeat_out = Some(HeartbeatOut { sent: now, deadline: now + self.rto() });
         self.last_measured = now;
-        self.last_used = now;
         self.stats.heartbeats_sent += 1;
         self.loss.count_sent();
     }

@@ -17,7 +17,6 @@ mod delivery;
 mod heartbeat;
 mod loss;
 mod mtu;
-mod ns2;
 mod packet_pair;
 mod rtt;
 mod rtt_range;
@@ -27,8 +26,6 @@ mod westwood;
 pub use loss::LossEstimate;
 pub(crate) use mtu::MtuSearch;
 pub use mtu::{PathMtu, PathMtuState};
-use ns2::Decay;
-pub(crate) use ns2::Expired;
 pub use rtt_range::RttRange;
 pub use view::{PathState, PathView, PathsView, Window};
 
@@ -81,8 +78,6 @@ pub(crate) struct Path {
     pub(crate) mtu_search: Option<Box<MtuSearch>>,
     /// The chunk whose round-trip time is being measured.
     rtt_probe: Option<Tsn>,
-    /// Abandoned measurements whose chunks may still be acknowledged (ns-2's procedures).
-    stale_probes: Vec<Tsn>,
     /// Largest SCTP packet, common header included, a multiple of 4.
     max_packet: usize,
     /// Bytes of `max_packet` that every packet with DATA needs besides DATA and the common header.
@@ -99,10 +94,6 @@ pub(crate) struct Path {
     /// Duplicate entries are removed once there are this many.
     most_sent_here: usize,
     t3: Option<Time>,
-    /// By ns-2's procedures: the positions of T3-rtx and of the HEARTBEAT's timer in the order in
-    /// which the association's timers were set.
-    t3_order: u64,
-    heartbeat_order: u64,
     heartbeat_due: Option<Time>,
     heartbeat_period: Duration,
     heartbeat_out: Option<HeartbeatOut>,
@@ -110,17 +101,12 @@ pub(crate) struct Path {
     heartbeat_answered: Option<Time>,
     /// When DATA that may measure the round-trip time, or a HEARTBEAT, was last sent.
     last_measured: Time,
-    /// When new data or a HEARTBEAT was last sent; retransmissions do not count by ns-2's
-    /// procedures.
-    last_used: Time,
     /// The highest TSN sent here.
     highest_sent: Option<Tsn>,
     /// When DATA was last sent, for the decay of an idle window.
     last_data: Option<Time>,
     /// The window has been reduced since `last_data` because the path was idle.
     decayed: bool,
-    /// When the idle window decays (ns-2's procedures).
-    decay: Option<Decay>,
     pub(crate) stats: PathStats,
 }
 
@@ -173,7 +159,6 @@ impl Path {
             headers,
             mtu_search,
             rtt_probe: None,
-            stale_probes: Vec::new(),
             max_packet,
             reserved: 0,
             in_flight: 0,
@@ -183,18 +168,14 @@ impl Path {
             sent_here: VecDeque::new(),
             most_sent_here: LEAST_SENT_HERE,
             t3: None,
-            t3_order: 0,
-            heartbeat_order: 0,
             heartbeat_due: None,
             heartbeat_period: Duration::ZERO,
             heartbeat_out: None,
             heartbeat_answered: None,
             last_measured: now,
-            last_used: now,
             highest_sent: None,
             last_data: None,
             decayed: false,
-            decay: None,
             stats: PathStats::default(),
         }
     }
@@ -231,6 +212,10 @@ impl Path {
         self.id
     }
 
+    pub(crate) const fn created(&self) -> Time {
+        self.created
+    }
+
     pub(crate) const fn local(&self) -> IpAddr {
         self.local
     }
@@ -258,7 +243,6 @@ impl Path {
     pub(crate) fn retire(&mut self) {
         self.stop_timers();
         self.rtt_probe = None;
-        self.stale_probes.clear();
         self.allowance = false;
         self.mtu_search = None;
     }
@@ -553,7 +537,6 @@ impl Path {
         self.highest_sent = None;
         self.sent_here.clear();
         self.rtt_probe = None;
-        self.stale_probes.clear();
         self.t3 = None;
     }
 
@@ -593,8 +576,14 @@ impl Path {
 
     // Round-trip time (RFC 9260 6.3.1).
 
-    pub(crate) const fn has_rtt_probe(&self) -> bool {
-        self.rtt_probe.is_some()
+    /// The chunk whose round-trip time is being measured.
+    pub(crate) const fn rtt_probe(&self) -> Option<Tsn> {
+        self.rtt_probe
+    }
+
+    /// Ends the measurement; returns its chunk.
+    pub(crate) const fn take_rtt_probe(&mut self) -> Option<Tsn> {
+        self.rtt_probe.take()
     }
 
     pub(crate) const fn start_rtt_probe(&mut self, now: Time, tsn: Tsn) {
@@ -692,6 +681,11 @@ impl Path {
         self.t3 = self.t3.map(|t| t.min(now));
     }
 
+    /// Starts the timer now, whatever is in flight.
+    pub(crate) fn set_t3(&mut self, now: Time) {
+        self.t3 = Some(now + self.rtt.rto());
+    }
+
     pub(crate) const fn stop_t3(&mut self) {
         self.t3 = None;
     }
@@ -701,8 +695,7 @@ impl Path {
     /// The next instant at which a timer of this path expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let mtu = self.mtu_search.as_ref().and_then(|s| s.next_timeout());
-        let decay = self.decay.map(|d| d.at);
-        Time::earliest(&[self.t3, self.heartbeat_due, self.heartbeat_deadline(), decay, mtu])
+        Time::earliest(&[self.t3, self.heartbeat_due, self.heartbeat_deadline(), mtu])
     }
 
     /// Stops every timer.
@@ -710,7 +703,6 @@ impl Path {
         self.t3 = None;
         self.heartbeat_due = None;
         self.heartbeat_out = None;
-        self.decay = None;
         if let Some(search) = &mut self.mtu_search {
             search.stop();
         }
@@ -725,7 +717,6 @@ impl Path {
         self.address_confirmed = false;
         self.clear_errors();
         self.forget_flight();
-        self.stale_probes.clear();
         self.stop_timers();
     }
 

@@ -11,6 +11,7 @@ use super::partial::Partial;
 use super::queue::NewChunk;
 use crate::allocation::tree;
 use crate::ids::{Mid, PathId, Ppid, Ssn, StreamId, Tsn};
+use crate::policy::loss::MissingChunk;
 use crate::policy::retransmission::{LossCause, LostChunk};
 use crate::time::Time;
 use crate::wire::{
@@ -85,8 +86,6 @@ pub(crate) struct Outstanding {
     pub(crate) own_recover: Option<Tsn>,
     /// Number of missing reports.
     pub(crate) reports: u32,
-    /// Whether it has counted towards partial_bytes_acked (CMT by ns-2's procedures).
-    pub(crate) counted: bool,
     /// Whether it was sent before chunks with lower TSNs.
     ahead: bool,
 }
@@ -120,7 +119,6 @@ impl Outstanding {
             sent: Time::ZERO,
             own_recover: None,
             reports: 0,
-            counted: false,
             ahead: false,
         }
     }
@@ -138,6 +136,22 @@ impl Outstanding {
     /// This chunk as a retransmission policy sees it.
     pub(crate) const fn as_lost(&self, tsn: Tsn, cause: LossCause) -> LostChunk {
         LostChunk { tsn, cause, last_path: self.path, transmissions: self.transmissions }
+    }
+
+    /// This chunk as a loss detector sees it; `recover` is the recover point of the association or
+    /// of the path.
+    pub(crate) const fn as_missing(&self, tsn: Tsn, recover: Option<Tsn>) -> MissingChunk {
+        MissingChunk {
+            tsn,
+            path: self.path,
+            reports: self.reports,
+            fast_retransmitted: self.fast_retransmitted,
+            ever_fast_retransmitted: self.ever_fast_retransmitted,
+            own_recover: self.own_recover,
+            transmissions: self.transmissions,
+            sent: self.sent,
+            recover,
+        }
     }
 
     /// Writes it as DATA or I-DATA. `immediate` sets the I bit even if the application did not ask
@@ -241,9 +255,9 @@ impl InFlight {
         }
     }
 
-    /// ns-2 counts no padding.
-    pub(crate) const fn count_no_padding(&mut self) {
-        self.padded = false;
+    /// Sets whether chunks count with their padding (RFC 9260 7.2).
+    pub(crate) const fn count_padding(&mut self, counts: bool) {
+        self.padded = counts;
     }
 
     /// Bytes that a chunk of `bytes` bytes, header included, counts towards windows.

@@ -15,6 +15,7 @@ mod stamps;
 use crate::allocation::LEAST;
 use crate::config::Config;
 use crate::ids::Tsn;
+use crate::policy::scheduler::NewData;
 use crate::policy::{
     CongestionController, CwndUpdate, LossDetector, RetransmissionPolicy, RttSampling, Scheduler,
 };
@@ -144,6 +145,19 @@ impl Sending {
     pub(crate) fn room(&self, buffer: usize) -> usize {
         let memory = most_memory(buffer).saturating_sub(self.memory());
         buffer.saturating_sub(self.buffered).min(memory)
+    }
+
+    /// What a scheduler sees of the data to send.
+    pub(crate) fn new_data(&self, now: Time) -> NewData {
+        NewData {
+            now,
+            waiting: self.waiting(),
+            more: self.starved,
+            peer_rwnd: self.peer_rwnd,
+            in_flight: self.flight.bytes(),
+            receive_buffer: self.largest_window,
+            ahead: self.flight.ahead(),
+        }
     }
 
     /// Whether all messages are sent and acknowledged.

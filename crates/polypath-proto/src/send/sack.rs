@@ -11,9 +11,6 @@ use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 pub(crate) struct PathTally {
     pub(crate) acked: u32,
     pub(crate) acked_by_gaps: u32,
-    /// Newly acknowledged bytes that may count towards partial_bytes_acked (CMT by ns-2's
-    /// procedures).
-    pub(crate) counted: u32,
     pub(crate) in_flight_before: u32,
     pub(crate) newly_acked: NewlyAckedOn,
     /// The cumulative ack acknowledges data that was in flight.
@@ -22,8 +19,6 @@ pub(crate) struct PathTally {
     pub(crate) lost: bool,
     /// An acknowledgement has shown that the path works.
     pub(crate) answered: bool,
-    /// By ns-2's procedures, T3-rtx stops for a chunk that was acknowledged.
-    pub(crate) stops_t3: bool,
 }
 
 /// The effects of a SACK on all paths.

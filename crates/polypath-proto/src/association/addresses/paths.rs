@@ -193,7 +193,7 @@ impl Association {
     /// F1).
     pub(in crate::association) fn may_answer(&self, path: PathId) -> bool {
         match self.addresses {
-            None => self.is_ns2() || self.paths.is_confirmed(path),
+            None => !self.procedures.verifies_addresses() || self.paths.is_confirmed(path),
             Some(_) => self.paths.may_carry(path),
         }
     }
@@ -201,7 +201,9 @@ impl Association {
     /// Whether the chunk must not be sent to the path's address, which has yet to be confirmed (RFC
     /// 9260 5.4).
     pub(in crate::association) fn is_forbidden(&self, path: PathId, control: &Control) -> bool {
-        !control.verifies() && !self.is_ns2() && !self.paths.is_confirmed(path)
+        !control.verifies()
+            && self.procedures.verifies_addresses()
+            && !self.paths.is_confirmed(path)
     }
 
     /// Whether the peer has yet to acknowledge the path's local address.
@@ -227,7 +229,7 @@ impl Association {
         let usable = |path: &PathId| {
             self.paths[*path].state() != PathState::Removed
                 && !self.is_untold(*path)
-                && (self.is_ns2() || self.paths.is_confirmed(*path))
+                && (!self.procedures.verifies_addresses() || self.paths.is_confirmed(*path))
         };
         let first = [path, self.paths.for_control(), self.paths.fallback()];
         first.into_iter().chain(self.paths.iter().map(Path::id)).find(usable)

@@ -1,5 +1,5 @@
-//! Concurrent multipath transfer of ns-2's SCTP module (`Procedures::Ns2` with a concurrent
-//! scheduler; Agent/SCTP/CMT): its differences from the [single-path procedures](super::ns2).
+//! Concurrent multipath transfer of ns-2's SCTP module (Agent/SCTP/CMT): its differences from the
+//! [single-path procedures](super).
 //!
 //! - One event retransmits chunk by chunk, each on the path that the policy chooses for it, as long
 //!   as that path's window allows; a chunk that may not be sent does not block those after it.
@@ -20,16 +20,17 @@
 //!   if a gap ack block acknowledges it, it was sent once, and the path is potentially failed.
 //! - Max.Burst applies to each path, once a fast retransmitted chunk has been acknowledged.
 
-use super::Association;
+use super::acknowledge::PathTally;
+use crate::association::Association;
 use crate::config::Config;
-use crate::constants::{BurstRule, Procedures};
+use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
 use crate::path::{Path, PathState, Window};
 use crate::policy::congestion::PathAck;
 use crate::policy::failover::{CMT_POTENTIALLY_FAILED, Stranded};
 use crate::policy::loss::SackView;
 use crate::policy::retransmission::LossCause;
-use crate::send::{Fate, Outstanding, PathTally};
+use crate::send::{Fate, Outstanding};
 use crate::time::Time;
 use crate::wire::PacketWriter;
 
@@ -62,8 +63,9 @@ struct PathNotes {
 }
 
 impl Association {
+    /// Whether several paths carry data at once.
     pub(super) fn is_ns2_cmt(&self) -> bool {
-        self.config.procedures() == Procedures::Ns2 && self.sending.scheduler.is_concurrent()
+        self.sending.scheduler.is_concurrent()
     }
 
     /// A SACK's acknowledgements have been processed; `found` if it found losses.
@@ -82,7 +84,7 @@ impl Association {
                 p.set_window(Window { partial_bytes_acked: 0, ..window });
                 p.stop_t3();
             } else if t.stops_t3 || p.t3().is_none() {
-                p.force_t3(now, self.ns2.next_order());
+                self.side.start_t3(&mut self.paths, now, path);
             }
         }
         if found {
@@ -91,7 +93,7 @@ impl Association {
         if self.sending.flight.has_lost() {
             self.ns2_cmt_begin(found);
         }
-        self.ns2.cmt.by_sack = true;
+        self.side.cmt.by_sack = true;
     }
 
     /// Whether an acknowledged chunk is a sign of life of its path.
@@ -142,8 +144,8 @@ impl Association {
 
     /// FastRtx: for each path, the lowest marked chunk above its recover point cuts the window.
     fn ns2_cmt_cut(&mut self) {
-        self.ns2.cmt.paths.resize(self.paths.len(), PathNotes::default());
-        for notes in &mut self.ns2.cmt.paths {
+        self.side.cmt.paths.resize(self.paths.len(), PathNotes::default());
+        for notes in &mut self.side.cmt.paths {
             notes.suffered = false;
         }
         let mut cut = vec![false; self.paths.len()];
@@ -151,17 +153,17 @@ impl Association {
         while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             from = tsn.next();
             let path = chunk.path;
-            let notes = self.ns2.cmt.paths[path.index()];
+            let notes = self.side.cmt.paths[path.index()];
             if !cut[path.index()] && notes.recover.is_none_or(|recover| tsn.is_after(recover)) {
                 cut[path.index()] = true;
                 let paths = self.paths.view();
                 let w = self.sending.congestion.on_fast_retransmit(&paths.path(path), paths);
                 self.paths[path].set_window(w);
-                self.paths[path].suspend_rtt_probe();
+                self.side.path(path).suspend_rtt_probe(&mut self.paths[path]);
                 // The highest TSN on the path that is not marked; none if it is lower than at the
                 // last cut (GetHighestOutstandingTsn).
                 let unmarked = self.sending.flight.highest_unmarked(path);
-                let notes = &mut self.ns2.cmt.paths[path.index()];
+                let notes = &mut self.side.cmt.paths[path.index()];
                 let lower = match (unmarked, notes.highest) {
                     (Some(now), Some(before)) => now.is_before(before),
                     (None, Some(_)) => true,
@@ -175,31 +177,31 @@ impl Association {
                 }
             }
             let fast = cause == LossCause::FastRetransmit;
-            self.ns2.cmt.paths[path.index()].suffered |= fast;
+            self.side.cmt.paths[path.index()].suffered |= fast;
         }
     }
 
     /// Begins RtxMarkedChunks; `one_packet` after a fast retransmission or T3-rtx.
     pub(super) fn ns2_cmt_begin(&mut self, one_packet: bool) {
         let first = self.sending.flight.first_on(self.paths.len());
-        self.ns2.cmt.paths.resize(self.paths.len(), PathNotes::default());
-        let notes = self.ns2.cmt.paths.iter_mut();
+        self.side.cmt.paths.resize(self.paths.len(), PathNotes::default());
+        let notes = self.side.cmt.paths.iter_mut();
         for ((notes, p), first) in notes.zip(self.paths.iter_mut()).zip(first) {
             notes.burst = 0;
             notes.first = first;
             p.allowance = one_packet && notes.suffered;
         }
-        self.ns2.cmt.from = Some(self.sending.flight.ack_point().next());
-        self.ns2.cmt.by_sack = false;
+        self.side.cmt.from = Some(self.sending.flight.ack_point().next());
+        self.side.cmt.by_sack = false;
     }
 
     pub(super) fn ns2_cmt_limit_burst(&mut self) {
-        self.ns2.cmt.limited = self.config.burst_rule() == BurstRule::AfterRetransmission;
+        self.side.cmt.limited = self.config.burst_rule() == BurstRule::AfterRetransmission;
     }
 
     /// The next chunk that may be retransmitted, and its path.
     pub(super) fn ns2_cmt_next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
-        let mut from = self.ns2.cmt.from?;
+        let mut from = self.side.cmt.from?;
         if self.without_active_path(now) == Some(Stranded::Waits) {
             self.ns2_cmt_end_retransmissions();
             return None;
@@ -213,7 +215,7 @@ impl Association {
             let path = self.path_for_lost(&lost);
             let p = &self.paths[path];
             if p.allowance || p.has_room() {
-                self.ns2.cmt.from = Some(tsn);
+                self.side.cmt.from = Some(tsn);
                 return Some((path, tsn));
             }
         }
@@ -222,7 +224,7 @@ impl Association {
     }
 
     fn ns2_cmt_end_retransmissions(&mut self) {
-        self.ns2.cmt.from = None;
+        self.side.cmt.from = None;
         self.paths.clear_allowances();
     }
 
@@ -238,7 +240,7 @@ impl Association {
         let mut written = false;
         while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             let (size, old) = (chunk.size(), chunk.path);
-            self.ns2.cmt.from = Some(tsn);
+            self.side.cmt.from = Some(tsn);
             if w.remaining() < size as usize {
                 // The module changes its state before it finds that the chunk does not fit.
                 self.sending.cwnd_update.on_retransmit(old, path);
@@ -246,22 +248,22 @@ impl Association {
                 break;
             }
             from = tsn.next();
-            self.ns2.cmt.from = Some(from);
+            self.side.cmt.from = Some(from);
             written = true;
-            self.paths[old].void_rtt_probe(tsn);
-            let p = &mut self.paths[old];
-            if self.ns2.cmt.paths[old.index()].first == Some(tsn) && p.in_flight() > 0 {
-                p.force_t3(now, self.ns2.next_order());
+            self.side.path(old).void_rtt_probe(&mut self.paths[old], tsn);
+            let lowest = self.side.cmt.paths[old.index()].first == Some(tsn);
+            if lowest && self.paths[old].in_flight() > 0 {
+                self.side.start_t3(&mut self.paths, now, old);
             }
-            let notes = &mut self.ns2.cmt.paths[path.index()];
+            let notes = &mut self.side.cmt.paths[path.index()];
             if notes.first.is_none_or(|lowest| tsn.is_before(lowest)) {
                 notes.first = Some(tsn);
-                self.paths[path].force_t3(now, self.ns2.next_order());
+                self.side.start_t3(&mut self.paths, now, path);
             }
             self.sending.flight.deny_fast_retransmission(tsn);
             let window = self.sending.peer_rwnd;
-            self.write_again(now, path, tsn, cause, w);
-            if self.ns2.cmt.by_sack {
+            self.ns2_retransmit(now, path, tsn, cause, w);
+            if self.side.cmt.by_sack {
                 // The window of the SACK already counts the chunks that wait.
                 self.sending.peer_rwnd = window;
             }
@@ -270,9 +272,9 @@ impl Association {
             return;
         }
         self.paths[path].allowance = false;
-        self.paths[path].schedule_decay(now, self.ns2.next_order());
-        if self.ns2.cmt.limited {
-            let notes = &mut self.ns2.cmt.paths[path.index()];
+        self.side.schedule_decay(&self.paths, now, path);
+        if self.side.cmt.limited {
+            let notes = &mut self.side.cmt.paths[path.index()];
             notes.burst += 1;
             if notes.burst > self.config.max_burst() {
                 self.ns2_cmt_end_retransmissions();
@@ -282,8 +284,8 @@ impl Association {
 
     /// A packet of new data has been sent.
     pub(super) fn ns2_cmt_new_data_left(&mut self, path: PathId) {
-        if self.ns2.cmt.limited
-            && let Some(notes) = self.ns2.cmt.paths.get_mut(path.index())
+        if self.side.cmt.limited
+            && let Some(notes) = self.side.cmt.paths.get_mut(path.index())
         {
             notes.burst += 1;
         }
@@ -300,9 +302,9 @@ impl Association {
     /// Everything that the current event allows has been sent.
     pub(super) fn ns2_cmt_burst_over(&mut self) {
         self.ns2_cmt_end_retransmissions();
-        self.ns2.cmt.by_sack = false;
-        self.ns2.cmt.back = false;
-        for notes in &mut self.ns2.cmt.paths {
+        self.side.cmt.by_sack = false;
+        self.side.cmt.back = false;
+        for notes in &mut self.side.cmt.paths {
             notes.burst = 0;
         }
     }
@@ -318,15 +320,15 @@ impl Association {
     /// nothing waits then, new data is sent.
     pub(super) fn ns2_cmt_path_is_back(&mut self, now: Time, path: PathId) {
         self.ns2_mark_all(now, path, None);
-        self.ns2.cmt.back = true;
+        self.side.cmt.back = true;
     }
 
     /// All retransmissions of the current event have been sent.
     pub(super) fn ns2_cmt_before_new_data(&mut self) {
-        if std::mem::take(&mut self.ns2.cmt.back) && !self.sending.flight.has_lost() {
+        if std::mem::take(&mut self.side.cmt.back) && !self.sending.flight.has_lost() {
             let announced = self.sending.announced;
             self.ns2_cmt_set_window(announced);
-            self.ns2_allow_new_data();
+            self.side.allow_new_data();
         }
     }
 }

@@ -1,0 +1,174 @@
+//! The sender's procedures where two implementations differ: those of RFC 9260, and any other that
+//! is registered here.
+//!
+//! An implementation has no state in itself. What it remembers beyond RFC 9260 belongs to [`Side`],
+//! tables of its own per chunk and path.
+
+use std::fmt::Debug;
+
+use crate::association::Association;
+use crate::association::transmit::Purpose;
+use crate::constants::Procedures;
+use crate::ids::{PathId, Tsn};
+use crate::path::PathState;
+use crate::policy::failover::PathErrorKind;
+use crate::policy::scheduler::Turn;
+use crate::time::Time;
+use crate::wire::{PacketWriter, Sack};
+
+mod ns2;
+mod rfc9260;
+
+/// State beyond RFC 9260's.
+pub(super) type Side = ns2::Side;
+
+/// The implementation that a configuration names.
+pub(super) fn of(procedures: Procedures) -> &'static dyn SenderProcedures {
+    match procedures {
+        Procedures::Rfc9260 => &rfc9260::Rfc9260,
+        Procedures::Ns2 => &ns2::Ns2,
+    }
+}
+
+/// One implementation.
+pub(super) trait SenderProcedures: Debug + Sync {
+    // Rules.
+
+    /// Whether the padding of a chunk counts towards windows (RFC 9260 7.2).
+    fn counts_padding(&self) -> bool;
+
+    /// Whether chunks of different kinds share a packet (RFC 9260 6.10).
+    fn bundles(&self) -> bool;
+
+    /// Whether an UNCONFIRMED address gets nothing but HEARTBEATs and packets of the handshake (RFC
+    /// 9260 5.4).
+    fn verifies_addresses(&self) -> bool;
+
+    /// Whether T3-rtx stops when nothing is in flight on its path (RFC 9260 6.3.2, R2).
+    fn stops_t3_without_flight(&self) -> bool;
+
+    /// Whether the sender asks for a SACK without delay where it would stall (RFC 7053).
+    fn asks_for_sacks(&self) -> bool;
+
+    /// Whether a HEARTBEAT may be a pair of full packets to measure the bandwidth.
+    fn may_pair_heartbeats(&self, a: &Association, now: Time, path: PathId) -> bool;
+
+    /// Whether an error on `path` counts as one of the association (RFC 9260 8.1).
+    fn counts_for_association(&self, a: &Association, path: PathId, error: PathErrorKind) -> bool;
+
+    /// Whether a SACK may be sent only to announce a window, for chunks of `chunk` bytes (RFC 9260
+    /// 6.2).
+    fn updates_window(&self, a: &Association, chunk: u32) -> bool;
+
+    /// Whether dropping a chunk that was acknowledged causes a SACK at once (RFC 9260 6.2).
+    fn reports_reneging(&self) -> bool;
+
+    /// Whether Max.Burst packets have been sent in response to the current event, if packets are
+    /// counted.
+    fn burst_is_full(&self, a: &Association) -> bool;
+
+    // Events.
+
+    /// A packet has arrived on a path.
+    fn on_packet(&self, a: &mut Association, path: PathId);
+
+    /// The application has passed a message.
+    fn on_message(&self, a: &mut Association);
+
+    /// A SACK has arrived, late or not.
+    fn on_sack(&self, a: &mut Association);
+
+    /// The timer for a delayed SACK has expired.
+    fn on_sack_timeout(&self, a: &mut Association);
+
+    /// Processes the acknowledgements of a SACK that is not late, or, without one, of a SHUTDOWN.
+    /// `packets` is the number of packets with DATA that the SACK answers, if it reports that.
+    fn acknowledge(
+        &self,
+        a: &mut Association,
+        now: Time,
+        cumulative: Tsn,
+        sack: Option<&Sack<'_>>,
+        packets: Option<u32>,
+    );
+
+    /// Adopts the window of a SACK.
+    fn set_window(&self, a: &mut Association, a_rwnd: u32);
+
+    /// A window probe that the peer has dropped was marked lost, to be retransmitted.
+    fn on_probe_refused(&self, a: &mut Association);
+
+    /// All paths have been confirmed, or have exhausted their probes: data may be sent.
+    fn on_paths_confirmed(&self, a: &mut Association, now: Time);
+
+    /// A HEARTBEAT on a path has been answered; `was` is the state that the path had.
+    fn on_heartbeat_answered(&self, a: &mut Association, now: Time, path: PathId, was: PathState);
+
+    /// The failover policy has taken back a path because none is active.
+    fn on_path_taken_back(&self, a: &mut Association, path: PathId);
+
+    /// A HEARTBEAT on a path has been requested.
+    fn on_heartbeat(&self, a: &mut Association, now: Time, path: PathId);
+
+    /// A HEARTBEAT that watches a path has been written.
+    fn on_heartbeat_written(&self, a: &mut Association, path: PathId);
+
+    /// A chunk has been sent on a path, for the time `transmissions`: T3-rtx (RFC 9260 6.3.2, R1).
+    fn on_chunk_sent(
+        &self,
+        a: &mut Association,
+        now: Time,
+        path: PathId,
+        tsn: Tsn,
+        transmissions: u32,
+    );
+
+    /// A packet of new data has been written.
+    fn on_new_data_written(&self, a: &mut Association, now: Time, path: PathId);
+
+    /// Everything that the current event allows has been sent.
+    fn on_burst_over(&self, a: &mut Association);
+
+    /// The timers of all paths have been stopped, by a restart of the peer or a shutdown.
+    fn on_timers_stopped(&self, a: &mut Association);
+
+    // Timers.
+
+    /// When a timer that only these procedures have expires.
+    fn next_timeout(&self, a: &Association) -> Option<Time>;
+
+    /// Handles the timers of the paths that have expired.
+    fn handle_path_timers(&self, a: &mut Association, now: Time);
+
+    /// A HEARTBEAT was not answered within the RTO (RFC 9260 8.3).
+    fn handle_heartbeat_timeout(&self, a: &mut Association, now: Time, path: PathId);
+
+    // Paths.
+
+    /// The association is established: begins to probe the paths.
+    fn start_path_management(&self, a: &mut Association, now: Time, inbound: bool);
+
+    /// Schedules the next HEARTBEAT of a path (RFC 9260 8.3).
+    fn schedule_heartbeat(&self, a: &mut Association, now: Time, path: PathId);
+
+    // Sending.
+
+    /// Called before the next packet is chosen.
+    fn before_sending(&self, a: &mut Association, now: Time);
+
+    /// The next lost chunk that may be retransmitted now, and its path.
+    fn next_retransmission(&self, a: &mut Association, now: Time) -> Option<(PathId, Tsn)>;
+
+    /// The path for the next packet of new data, and which data, if it may be sent now.
+    fn next_new_data(&self, a: &mut Association, now: Time) -> Option<Turn>;
+
+    /// Writes the lowest lost chunks, as many as fit one packet (RFC 9260 6.3.3 (E3), 7.2.4 (3)).
+    fn write_retransmissions(
+        &self,
+        a: &mut Association,
+        now: Time,
+        path: PathId,
+        purpose: Purpose,
+        w: &mut PacketWriter<'_>,
+    );
+}

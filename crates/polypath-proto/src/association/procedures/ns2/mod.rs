@@ -1,0 +1,347 @@
+//! The sender's procedures of ns-2's SCTP module, where the RFC or the papers
+//! leave them open. The papers' figures depend on them.
+//!
+//! - Chunks that wait for retransmission count as outstanding: for the growth of windows and for
+//!   T3-rtx.
+//! - A SACK that finds losses, or T3-rtx, sends exactly one packet, regardless of the window; later
+//!   SACKs send the rest, as that path's window allows. All retransmissions of one event use the
+//!   path chosen for its first chunk. No new data is sent while anything waits for retransmission,
+//!   and none except in response to a packet that arrives (FastRtx, TimeoutRtx, RtxMarkedChunks,
+//!   SendMuch).
+//! - Windows grow before they are cut.
+//! - T3-rtx stops for every path that owns a chunk which the cumulative ack removes, or whose
+//!   lowest chunk a gap ack block acknowledges, and restarts if anything is outstanding there. Its
+//!   expiry marks everything outstanding on the path, including what was marked before.
+//! - A measurement of the round-trip time is abandoned at a cut and at a timeout, but its chunk
+//!   keeps its time.
+//! - A SACK without gap ack blocks does not revoke what earlier gap ack blocks acknowledged.
+//! - An acknowledgement credits the path that the chunk was last sent to (RFC 9260 8.2 leaves it
+//!   open).
+//! - One generator of HEARTBEATs serves all paths. A lost HEARTBEAT is repeated at once, and a path
+//!   that becomes inactive by T3-rtx is probed at once.
+//! - The association's error count rises only while the path is active.
+//! - An idle window decays by a timer: an RTO after the last packet, whether data is in flight or
+//!   not.
+//! - Nothing is bundled.
+
+use std::collections::BTreeSet;
+
+use super::SenderProcedures;
+use crate::association::Association;
+use crate::association::transmit::Purpose;
+use crate::ids::{PathId, Tsn};
+use crate::path::PathState;
+use crate::paths::Paths;
+use crate::policy::failover::PathErrorKind;
+use crate::policy::scheduler::Turn;
+use crate::send::InFlight;
+use crate::time::Time;
+use crate::wire::{PacketWriter, Sack};
+
+mod acknowledge;
+mod cmt;
+mod single;
+mod tables;
+mod timers;
+mod transmit;
+
+use tables::PathSide;
+
+/// The procedures.
+#[derive(Debug)]
+pub(super) struct Ns2;
+
+/// Retransmissions that the current event allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Retransmit {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// One packet, regardless of the window.
+    OnePacket,
+    /// As much as the window of the path allows.
+    Window,
+}
+
+/// State of these procedures.
+#[derive(Debug, Default)]
+pub(in crate::association) struct Side {
+    retransmit: Retransmit,
+    /// The path of the current event's retransmissions, once the first has been sent.
+    destination: Option<PathId>,
+    /// The lowest chunk outstanding on each path, as the current event's retransmissions see it.
+    first: Vec<Option<Tsn>>,
+    /// New data may be sent: a packet that allows it has arrived (eSendNewDataChunks).
+    new_data: bool,
+    /// The current event is a packet that arrived, or a message from the application.
+    answering: bool,
+    /// Max.Burst applies (eApplyMaxBurst), and the packets that count towards it.
+    limited: bool,
+    burst: u32,
+    /// The last result of `highest_outstanding`.
+    highest_outstanding: Option<Tsn>,
+    /// The generator of HEARTBEATs: its next tick, and when it was started.
+    tick: Option<Time>,
+    started: Time,
+    /// Number of timers set so far.
+    order: u64,
+    cmt: cmt::Notes,
+    /// The association's paths, by their ids.
+    paths: Vec<PathSide>,
+    /// Chunks that have counted towards partial_bytes_acked, with CMT.
+    counted: BTreeSet<u32>,
+}
+
+impl Side {
+    /// A SACK has arrived, late or not, or the application has passed data.
+    const fn allow_new_data(&mut self) {
+        self.answering = true;
+        self.new_data = true;
+    }
+
+    const fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    /// The notes on `paths` paths.
+    fn paths_of(&mut self, paths: usize) -> &mut [PathSide] {
+        self.paths.resize_with(paths.max(self.paths.len()), PathSide::default);
+        &mut self.paths
+    }
+
+    /// The notes on a path.
+    fn path(&mut self, path: PathId) -> &mut PathSide {
+        &mut self.paths_of(path.index() + 1)[path.index()]
+    }
+
+    /// Starts T3-rtx of a path now, whatever is in flight there.
+    fn start_t3(&mut self, paths: &mut Paths, now: Time, path: PathId) {
+        let order = self.next_order();
+        self.path(path).start_t3(&mut paths[path], now, order);
+    }
+
+    /// Schedules the decay of a path's window an RTO after `now`.
+    fn schedule_decay(&mut self, paths: &Paths, now: Time, path: PathId) {
+        let order = self.next_order();
+        self.path(path).schedule_decay(&paths[path], now, order);
+    }
+
+    /// Notes that a chunk counts towards partial_bytes_acked; false if it has counted already.
+    fn count(&mut self, tsn: Tsn) -> bool {
+        self.counted.insert(tsn.0)
+    }
+
+    /// Drops the notes on chunks up to the cumulative ack.
+    fn forget_counted(&mut self, cumulative: Tsn) {
+        self.counted.retain(|&tsn| Tsn(tsn).is_after(cumulative));
+    }
+
+    /// The highest TSN that does not wait for retransmission, or an earlier, higher result: after
+    /// T3-rtx, which marks everything outstanding on the path, it is lower than the highest TSN
+    /// sent (uiHighestTsnSent, GetHighestOutstandingTsn).
+    fn highest_outstanding(&mut self, flight: &InFlight) -> Tsn {
+        let now = flight.highest_not_lost();
+        if let Some(tsn) = now
+            && self.highest_outstanding.is_none_or(|before| tsn.is_after(before))
+        {
+            self.highest_outstanding = now;
+        }
+        self.highest_outstanding.unwrap_or_else(|| flight.ack_point())
+    }
+
+    /// The last result of `highest_outstanding`; `None` with other procedures.
+    const fn noted_highest(&self) -> Option<Tsn> {
+        self.highest_outstanding
+    }
+}
+
+impl SenderProcedures for Ns2 {
+    fn counts_padding(&self) -> bool {
+        false
+    }
+
+    fn bundles(&self) -> bool {
+        false
+    }
+
+    fn verifies_addresses(&self) -> bool {
+        false
+    }
+
+    /// T3-rtx also runs for chunks that wait for retransmission, and until the next SACK if those
+    /// have been sent over another path.
+    fn stops_t3_without_flight(&self) -> bool {
+        false
+    }
+
+    fn asks_for_sacks(&self) -> bool {
+        false
+    }
+
+    fn may_pair_heartbeats(&self, _: &Association, _: Time, _: PathId) -> bool {
+        true
+    }
+
+    fn counts_for_association(&self, a: &Association, path: PathId, _: PathErrorKind) -> bool {
+        // An association in the dormant state never ends (Caro 2006, failover).
+        a.paths[path].state() != PathState::Inactive
+    }
+
+    fn updates_window(&self, a: &Association, chunk: u32) -> bool {
+        // Only if the peer cannot send without it.
+        a.receiving.announced() < chunk
+    }
+
+    fn reports_reneging(&self) -> bool {
+        false
+    }
+
+    fn burst_is_full(&self, _: &Association) -> bool {
+        false
+    }
+
+    /// A delayed SACK is sent to the source of the last packet, whatever it contained.
+    fn on_packet(&self, a: &mut Association, path: PathId) {
+        a.side.answering = true;
+        a.receiving.ack.last_path = path;
+    }
+
+    fn on_message(&self, a: &mut Association) {
+        a.side.allow_new_data();
+    }
+
+    fn on_sack(&self, a: &mut Association) {
+        a.side.allow_new_data();
+    }
+
+    fn on_sack_timeout(&self, a: &mut Association) {
+        if a.is_ns2_cmt() {
+            a.receiving.ack.forget_count();
+        }
+    }
+
+    fn acknowledge(
+        &self,
+        a: &mut Association,
+        now: Time,
+        cumulative: Tsn,
+        sack: Option<&Sack<'_>>,
+        packets: Option<u32>,
+    ) {
+        a.ns2_acknowledge(now, cumulative, sack, packets);
+    }
+
+    fn set_window(&self, a: &mut Association, a_rwnd: u32) {
+        if a.is_ns2_cmt() {
+            a.ns2_cmt_set_window(a_rwnd);
+        } else {
+            a.sending.set_window(a_rwnd);
+        }
+    }
+
+    fn on_probe_refused(&self, a: &mut Association) {
+        if a.is_ns2_cmt() {
+            a.ns2_cmt_begin(true);
+        } else {
+            a.ns2_after_sack(true);
+        }
+    }
+
+    fn on_paths_confirmed(&self, a: &mut Association, now: Time) {
+        a.ns2_begin_data(now);
+    }
+
+    fn on_heartbeat_answered(&self, a: &mut Association, now: Time, path: PathId, was: PathState) {
+        a.paths[path].forget_heartbeat();
+        let given_up = matches!(was, PathState::Inactive | PathState::PotentiallyFailed);
+        if given_up && a.is_ns2_cmt() {
+            a.ns2_cmt_path_is_back(now, path);
+        }
+    }
+
+    fn on_path_taken_back(&self, a: &mut Association, path: PathId) {
+        // T3-rtx also runs for chunks that wait for other paths.
+        if a.paths[path].in_flight() == 0 {
+            a.paths[path].stop_t3();
+        }
+    }
+
+    fn on_heartbeat(&self, a: &mut Association, now: Time, path: PathId) {
+        a.side.path(path).used(now);
+    }
+
+    fn on_heartbeat_written(&self, a: &mut Association, path: PathId) {
+        let order = a.side.next_order();
+        a.side.path(path).set_heartbeat_order(order);
+    }
+
+    fn on_chunk_sent(&self, a: &mut Association, now: Time, path: PathId, _: Tsn, _: u32) {
+        if a.paths[path].t3().is_none() {
+            a.side.start_t3(&mut a.paths, now, path);
+        }
+    }
+
+    fn on_new_data_written(&self, a: &mut Association, now: Time, path: PathId) {
+        a.ns2_new_data_left(now, path);
+    }
+
+    fn on_burst_over(&self, a: &mut Association) {
+        a.ns2_burst_over();
+    }
+
+    fn on_timers_stopped(&self, a: &mut Association) {
+        a.side.paths.iter_mut().for_each(PathSide::stop);
+    }
+
+    fn next_timeout(&self, a: &Association) -> Option<Time> {
+        let decays = a.side.paths.iter().filter_map(PathSide::next_timeout);
+        decays.chain(a.side.tick).min()
+    }
+
+    fn handle_path_timers(&self, a: &mut Association, now: Time) {
+        a.ns2_handle_path_timers(now);
+    }
+
+    fn handle_heartbeat_timeout(&self, a: &mut Association, now: Time, path: PathId) {
+        a.ns2_handle_heartbeat_timeout(now, path);
+        a.end_confirmation(now);
+    }
+
+    fn start_path_management(&self, a: &mut Association, now: Time, inbound: bool) {
+        a.ns2_start_path_management(now, inbound);
+    }
+
+    /// One generator serves all paths.
+    fn schedule_heartbeat(&self, _: &mut Association, _: Time, _: PathId) {}
+
+    fn before_sending(&self, _: &mut Association, _: Time) {}
+
+    fn next_retransmission(&self, a: &mut Association, now: Time) -> Option<(PathId, Tsn)> {
+        if a.is_ns2_cmt() {
+            return a.ns2_cmt_next_retransmission(now);
+        }
+        a.ns2_next_retransmission()
+    }
+
+    fn next_new_data(&self, a: &mut Association, now: Time) -> Option<Turn> {
+        a.ns2_next_new_data(now)
+    }
+
+    fn write_retransmissions(
+        &self,
+        a: &mut Association,
+        now: Time,
+        path: PathId,
+        purpose: Purpose,
+        w: &mut PacketWriter<'_>,
+    ) {
+        match purpose {
+            Purpose::Retransmission(first) if a.is_ns2_cmt() => {
+                a.ns2_cmt_write_retransmissions(now, path, first, w);
+            }
+            Purpose::Retransmission(_) => a.ns2_write_retransmissions(now, path, w),
+            _ => {}
+        }
+    }
+}
