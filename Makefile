@@ -52,6 +52,7 @@ check: ## formatting, lints, docs, the crates' layers, circles between modules, 
 	scripts/check-circles.py
 	scripts/check-lengths.py
 	scripts/check-english.py
+	scripts/check-rfc-map.py
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
@@ -85,6 +86,7 @@ check-quick:
 	scripts/check-circles.py
 	scripts/check-lengths.py
 	scripts/check-english.py
+	scripts/check-rfc-map.py
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings

@@ -1,4 +1,5 @@
-//! An endpoint: finds the association of each packet, sends stateless replies, checks cookies.
+//! An endpoint: finds the association of each packet, sends stateless replies, checks cookies. With
+//! [`Association`] it is the interface to the upper layer (RFC 9260 11.1).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -60,7 +61,7 @@ pub struct Endpoint {
 const MOST_REPLIES: usize = 256;
 
 impl Endpoint {
-    /// An endpoint that derives all its randomness from `seed`.
+    /// An endpoint that derives all its randomness from `seed` (RFC 9260 11.1.1, INITIALIZE).
     pub fn new(config: EndpointConfig, seed: Seed) -> Self {
         let mut secret = Secret::new(&seed, "polypath endpoint");
         let shared = Shared { secret: secret.next_bytes(), config };
@@ -97,7 +98,8 @@ impl Endpoint {
     }
 
     /// Opens an association with SCTP port `peer_port` at the addresses `remotes`, the first of
-    /// which is the primary. The application may send data at once; it waits for the handshake.
+    /// which is the primary (RFC 9260 11.1.2, ASSOCIATE). The application may send data at once; it
+    /// waits for the handshake.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Events that an association reports to the application, and messages.
+//! Events that an association reports to the application (RFC 9260 11.2), and messages.
 
 use std::fmt;
 
@@ -13,22 +13,24 @@ use crate::time::Time;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The handshake is complete: data can flow in both directions.
+    /// The handshake is complete: data can flow in both directions (RFC 9260 11.2.4, COMMUNICATION
+    /// UP).
     Established {
         /// The peer opened the association.
         inbound: bool,
     },
-    /// [`recv`](crate::Association::recv) has a new message. One event may announce several
-    /// messages, but a message that becomes ready after the last event was taken causes another
-    /// event.
+    /// [`recv`](crate::Association::recv) has a new message (RFC 9260 11.2.1, DATA ARRIVE). One
+    /// event may announce several messages, but a message that becomes ready after the last event
+    /// was taken causes another event.
     Readable,
     /// The send buffer has room again after a send was refused.
     Writable,
     /// The peer's SCTP has acknowledged all data given to `send`.
     Drained,
-    /// A message will not be sent, or not retransmitted (SCTP_SEND_FAILED_EVENT, RFC 6458 6.1.11):
-    /// it was abandoned according to its [`Reliability`], or it was given to `send` before the
-    /// association was established, for a stream that the peer does not allow.
+    /// A message will not be sent, or not retransmitted (RFC 9260 11.2.2, SEND FAILURE;
+    /// SCTP_SEND_FAILED_EVENT, RFC 6458 6.1.11): it was abandoned according to its
+    /// [`Reliability`], or it was given to `send` before the association was established, for a
+    /// stream that the peer does not allow.
     SendFailed {
         /// Stream of the message.
         stream: StreamId,
@@ -57,7 +59,7 @@ pub enum Event {
         /// Whether the peer granted it.
         granted: bool,
     },
-    /// A path changed its state.
+    /// A path changed its state (RFC 9260 11.2.3, NETWORK STATUS CHANGE).
     PathState {
         /// The path.
         path: PathId,
@@ -86,7 +88,7 @@ pub enum Event {
         /// The path.
         path: PathId,
     },
-    /// The peer restarted (RFC 9260 5.2): data that it had not acknowledged is lost.
+    /// The peer restarted (RFC 9260 5.2, 11.2.7): data that it had not acknowledged is lost.
     Restarted,
     /// The sequence numbers of streams restart, or the local request for that failed (RFC 6525
     /// 6.1.1, `SCTP_STREAM_RESET_EVENT`).
@@ -114,14 +116,16 @@ pub enum Event {
         /// Result of the request.
         outcome: Reconfigured,
     },
-    /// The peer reported an error that does not end the association.
+    /// The peer reported an error that does not end the association (RFC 9260 11.2.6, COMMUNICATION
+    /// ERROR).
     PeerError {
         /// The error in words.
         cause: String,
     },
     /// The peer has started the shutdown: it sends no new data (RFC 9260 9.2).
     PeerShutdown,
-    /// The association has ended. This is its last event.
+    /// The association has ended (RFC 9260 11.2.5 and 11.2.8: COMMUNICATION LOST, SHUTDOWN
+    /// COMPLETE). This is its last event.
     Closed(CloseReason),
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct PeerParameters {
     /// Whether the peer has listed any address.
     pub(crate) lists_addresses: bool,
     pub(crate) cookie: Option<Vec<u8>>,
-    /// Parameters to report as unrecognized: complete, padded, concatenated.
+    /// Parameters to report as unrecognized (RFC 9260 3.2.2): complete, padded, concatenated.
     pub(crate) unrecognized: Vec<u8>,
     /// Requested extension of the cookie's life, in milliseconds.
     pub(crate) preservative: u32,

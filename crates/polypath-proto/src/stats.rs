@@ -1,4 +1,4 @@
-//! Counters, which never decrease.
+//! Counters, which never decrease (RFC 9260 11.1.8, STATUS).
 
 /// Counters of one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

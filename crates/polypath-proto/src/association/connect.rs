@@ -82,7 +82,8 @@ impl Association {
             // application passed. They carry no data before they have answered a HEARTBEAT.
             self.learn_addresses(now, &parameters.addresses, from.remote.port());
         }
-        // Send the cookie to the source of the INIT ACK.
+        // RFC 9260 5.1.4: "it MUST immediately send a COOKIE ECHO chunk to its peer with the
+        // received State Cookie". It goes to the source of the INIT ACK.
         let t1 = now + self.paths[path].rto();
         let cookie = Bytes::from(parameters.cookie.unwrap_or_default());
         let echoed = CookieEchoed { t1, retransmits: 0, path, cookie, since: now, stale };

@@ -79,7 +79,7 @@ impl DataSeen {
 }
 
 impl Association {
-    /// Takes the next message, or piece of one, of any stream.
+    /// Takes the next message, or piece of one, of any stream (RFC 9260 11.1.7, RECEIVE).
     pub fn recv(&mut self, now: Time) -> Option<Received> {
         let received = self.receiving.recv()?;
         Some(self.received(now, received))

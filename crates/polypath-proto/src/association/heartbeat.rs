@@ -18,7 +18,7 @@ use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN};
 
 impl Association {
     /// Sends a HEARTBEAT on this path now, for a new sample of its round-trip time (RFC 9260
-    /// 11.1.8, REQUESTHEARTBEAT).
+    /// 11.1.10, REQUESTHEARTBEAT).
     ///
     /// # Errors
     ///

@@ -274,8 +274,8 @@ impl Association {
         self.sending.room(self.config.send_buffer() as usize).saturating_sub(self.events.memory())
     }
 
-    /// Puts a message into the send buffer; its bytes are not copied. A message larger than the
-    /// remaining room is accepted if there is any room.
+    /// Puts a message into the send buffer (RFC 9260 11.1.5, SEND); its bytes are not copied. A
+    /// message larger than the remaining room is accepted if there is any room.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Packetization layer path MTU discovery (RFC 8899, for SCTP: 6.2): HEARTBEATs in packets that PAD
-//! chunks (RFC 4820) fill up to the probed size. The search itself is part of the path
-//! (`path/mtu.rs`).
+//! Packetization layer path MTU discovery (RFC 9260 7.3; RFC 8899, for SCTP: 6.2): HEARTBEATs in
+//! packets that PAD chunks (RFC 4820) fill up to the probed size. The search itself is part of the
+//! path (`path/mtu.rs`).
 //!
 //! Messages are cut for the smallest of all paths, because a fragment cannot be cut again (RFC 9260
 //! 6.9): its retransmission may need another path. If the MTU of a path has decreased meanwhile, IP

@@ -49,7 +49,7 @@ impl Association {
         self.paths.current()
     }
 
-    /// Makes another path the primary (RFC 9260 11.1.5, SETPRIMARY).
+    /// Makes another path the primary (RFC 9260 11.1.6, SETPRIMARY).
     ///
     /// # Errors
     ///
@@ -62,8 +62,8 @@ impl Association {
         Ok(())
     }
 
-    /// Sets the error thresholds of one path, or with `None` of all present and future ones. They
-    /// apply from the next error on.
+    /// Sets the error thresholds of one path, or with `None` of all present and future ones (RFC
+    /// 9260 11.1.12, SETFAILURETHRESHOLD). They apply from the next error on.
     ///
     /// # Errors
     ///

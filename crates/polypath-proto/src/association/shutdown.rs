@@ -12,7 +12,8 @@ use crate::time::Time;
 use crate::transmit::FourTuple;
 
 impl Association {
-    /// Ends the association once everything sent has been acknowledged; new messages are rejected.
+    /// Ends the association once everything sent has been acknowledged; new messages are rejected
+    /// (RFC 9260 11.1.3, SHUTDOWN).
     ///
     /// [`Event::Closed`] reports the end. Before the association is established, the shutdown waits
     /// for that.
@@ -28,8 +29,8 @@ impl Association {
         }
     }
 
-    /// Ends the association at once. Outstanding data is lost; the ABORT carries `reason` to the
-    /// peer.
+    /// Ends the association at once (RFC 9260 11.1.4, ABORT). Outstanding data is lost; the ABORT
+    /// carries `reason` to the peer.
     pub fn abort(&mut self, now: Time, reason: &[u8]) {
         if self.is_closed() {
             return;

@@ -1,4 +1,4 @@
-//! Packetization layer path MTU discovery of one path (RFC 8899).
+//! Packetization layer path MTU discovery of one path (RFC 9260 7.3, RFC 8899).
 //!
 //! All sizes are those of SCTP packets, multiples of four. A probe is two packets: one of the
 //! probed size, and a small one that any path delivers. A probe counts against the size only if the

@@ -1,4 +1,5 @@
-//! Read-only views of paths for policies.
+//! Read-only views of paths, for policies and for the application (RFC 9260 11.1.8 and 11.1.11:
+//! STATUS, GETSRTTREPORT).
 
 use std::fmt;
 use std::net::IpAddr;

@@ -53,12 +53,14 @@ pub(crate) struct Paths {
 impl Index<PathId> for Paths {
     type Output = Path;
 
+    #[inline]
     fn index(&self, path: PathId) -> &Path {
         &self.list[path.index()]
     }
 }
 
 impl IndexMut<PathId> for Paths {
+    #[inline]
     fn index_mut(&mut self, path: PathId) -> &mut Path {
         &mut self.list[path.index()]
     }
@@ -85,10 +87,12 @@ impl Paths {
     }
 
     /// All paths as policies see them.
+    #[inline]
     pub(crate) fn view(&self) -> PathsView<'_> {
         PathsView { paths: &self.list, primary: self.primary, current: self.current }
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
@@ -98,10 +102,12 @@ impl Paths {
     }
 
     /// The ids of all paths, removed ones included.
+    #[inline]
     pub(crate) fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
         (0..self.list.len() as u8).map(PathId)
     }
 
+    #[inline]
     pub(crate) fn get(&self, path: PathId) -> Option<&Path> {
         self.list.get(path.index())
     }
@@ -111,10 +117,12 @@ impl Paths {
     }
 
     /// All paths, removed ones included.
+    #[inline]
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Path> {
         self.list.iter()
     }
 
+    #[inline]
     pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Path> {
         self.list.iter_mut()
     }

@@ -75,6 +75,7 @@ impl Burst {
     }
 
     /// Whether the window of the path has room (RFC 9260 6.1 B) and the burst is not over.
+    #[inline]
     pub(crate) fn has_room(&self, p: &Path, max_burst: u32) -> bool {
         let burst = max_burst.saturating_mul(p.max_chunk());
         let from = self.from.get(p.id().index()).copied().unwrap_or_default();

@@ -424,36 +424,46 @@ impl Fight {
             Say::ShutdownComplete(t) => w.shutdown_complete(*t),
             Say::Abort(t) => w.abort(*t, |_| Ok(())),
             Say::Error(code, len) => w.error(|c| c.typed(*code, &payload[..usize::from(*len)])),
-            Say::ReConfig(list) => w.re_config(|p| {
-                list.iter().try_for_each(|(kind, number, word, streams)| {
-                    let bytes: Vec<u8> = streams.iter().flat_map(|s| s.to_be_bytes()).collect();
-                    let streams = U16List::from_be_bytes(&bytes).unwrap();
-                    let request = ours((*number).into()).0;
-                    let response = theirs((*number).into()).0;
-                    p.parameter(&match kind {
-                        0 => ReconfigParameter::OutgoingReset {
-                            request,
-                            response,
-                            last_tsn: ours(*word as i32),
-                            streams,
-                        },
-                        1 => ReconfigParameter::IncomingReset { request, streams },
-                        2 => ReconfigParameter::AssociationReset { request },
-                        3 => ReconfigParameter::AddOutgoing { request, streams: *word as u16 },
-                        4 => ReconfigParameter::AddIncoming { request, streams: *word as u16 },
-                        5 => ReconfigParameter::Unknown { ty: 99, raw: &[0, 99, 0, 4] },
-                        _ => ReconfigParameter::Response {
-                            response,
-                            result: *word,
-                            next_tsns: (*kind == 7).then(|| (ours(3), theirs(*word as i32))),
-                        },
-                    })
-                })
-            }),
+            Say::ReConfig(list) => self.write_requests(w, list),
             Say::Unknown(ty, flags, len) => {
                 w.typed_chunk(*ty, *flags, &payload[..usize::from(*len)])
             }
         };
+    }
+
+    fn write_requests(
+        &self,
+        w: &mut PacketWriter<'_>,
+        list: &[(u8, i8, u32, Vec<u16>)],
+    ) -> Result<(), wire::DoesNotFit> {
+        let ours = |offset: i32| Tsn(self.hand.tsn.wrapping_add_signed(offset));
+        let theirs = |offset: i32| Tsn(self.hand.peer_tsn.wrapping_add_signed(offset));
+        w.re_config(|p| {
+            list.iter().try_for_each(|(kind, number, word, streams)| {
+                let bytes: Vec<u8> = streams.iter().flat_map(|s| s.to_be_bytes()).collect();
+                let streams = U16List::from_be_bytes(&bytes).unwrap();
+                let request = ours((*number).into()).0;
+                let response = theirs((*number).into()).0;
+                p.parameter(&match kind {
+                    0 => ReconfigParameter::OutgoingReset {
+                        request,
+                        response,
+                        last_tsn: ours(*word as i32),
+                        streams,
+                    },
+                    1 => ReconfigParameter::IncomingReset { request, streams },
+                    2 => ReconfigParameter::AssociationReset { request },
+                    3 => ReconfigParameter::AddOutgoing { request, streams: *word as u16 },
+                    4 => ReconfigParameter::AddIncoming { request, streams: *word as u16 },
+                    5 => ReconfigParameter::Unknown { ty: 99, raw: &[0, 99, 0, 4] },
+                    _ => ReconfigParameter::Response {
+                        response,
+                        result: *word,
+                        next_tsns: (*kind == 7).then(|| (ours(3), theirs(*word as i32))),
+                    },
+                })
+            })
+        })
     }
 
     fn take(&mut self, step: &Step) {

@@ -250,32 +250,9 @@ fn deliver_or_report(run: Run) -> Result<(), TestCaseError> {
             _ => Fate::Pass,
         }
     });
-    // Indexed by message number: host, stream, unordered, reliable.
-    let mut sent: Vec<(usize, u16, bool, bool)> = Vec::new();
+    let mut sent = Vec::new();
     for step in steps {
-        let now = net.now;
-        match step {
-            Step::Send { host, stream, unordered, len, reliability } => {
-                let number = sent.len() as u32;
-                let mut bytes = payload(number.into(), len.max(4)).to_vec();
-                bytes[..4].copy_from_slice(&number.to_be_bytes());
-                let plain = Message::new(StreamId(stream), bytes);
-                let message = Message { unordered, reliability, context: number, ..plain };
-                if net.send_message(host, message).is_ok() {
-                    sent.push((host, stream, unordered, reliability == Reliability::Reliable));
-                }
-            }
-            Step::Reset { host, reset, streams } => {
-                let streams: Vec<StreamId> = streams.into_iter().map(StreamId).collect();
-                let _ = net.am(host).reset_streams(now, reset, &streams);
-                net.settle();
-            }
-            Step::Association(host) => {
-                let _ = net.am(host).reset_association(now);
-                net.settle();
-            }
-            Step::Run(ms) => net.run(MS(ms)),
-        }
+        step.take(&mut net, &mut sent);
     }
     net.run(S(60));
     net.no_filters();
@@ -289,7 +266,43 @@ fn deliver_or_report(run: Run) -> Result<(), TestCaseError> {
     for h in 0..2 {
         prop_assert_eq!(net.closed(h), Some(CloseReason::Graceful), "{}", net.tail(30));
     }
-    let reported = [failed(&net, 0), failed(&net, 1)].concat();
+    judge(&net, &sent)
+}
+
+/// A message that was accepted: host, stream, unordered, reliable. Its number is its index.
+type Accepted = (usize, u16, bool, bool);
+
+impl Step {
+    fn take(self, net: &mut Net, sent: &mut Vec<Accepted>) {
+        let now = net.now;
+        match self {
+            Self::Send { host, stream, unordered, len, reliability } => {
+                let number = sent.len() as u32;
+                let mut bytes = payload(number.into(), len.max(4)).to_vec();
+                bytes[..4].copy_from_slice(&number.to_be_bytes());
+                let plain = Message::new(StreamId(stream), bytes);
+                let message = Message { unordered, reliability, context: number, ..plain };
+                if net.send_message(host, message).is_ok() {
+                    sent.push((host, stream, unordered, reliability == Reliability::Reliable));
+                }
+            }
+            Self::Reset { host, reset, streams } => {
+                let streams: Vec<StreamId> = streams.into_iter().map(StreamId).collect();
+                let _ = net.am(host).reset_streams(now, reset, &streams);
+                net.settle();
+            }
+            Self::Association(host) => {
+                let _ = net.am(host).reset_association(now);
+                net.settle();
+            }
+            Self::Run(ms) => net.run(MS(ms)),
+        }
+    }
+}
+
+/// Every message was delivered once or reported.
+fn judge(net: &Net, sent: &[Accepted]) -> Result<(), TestCaseError> {
+    let reported = [failed(net, 0), failed(net, 1)].concat();
     let mut times = vec![0; sent.len()];
     for h in 0..2 {
         let mut last = [None; 4];

@@ -83,10 +83,17 @@ fn a_good_one() {
     assert_eq!(scenario, built);
 }
 
+/// Each message found is the one expected, in one line.
+fn each_is_one_line<const N: usize>(table: [(String, &str); N]) {
+    for (found, expected) in table {
+        assert_eq!(found, expected);
+        assert_eq!(found.lines().count(), 1);
+    }
+}
+
 #[test]
-fn every_wrong_one_gets_one_line() {
-    let table = [
-        // Keys.
+fn wrong_keys_get_one_line() {
+    each_is_one_line([
         (
             edited("delay =", "dealy ="),
             "line 6: path[0].dealy: no such key; did you mean \"delay\"? \
@@ -114,7 +121,12 @@ fn every_wrong_one_gets_one_line() {
         ),
         (edited("schema = 1\n", ""), "schema: missing"),
         (edited("schema = 1", "schema = 2"), "line 2: schema: found 2; allowed: 1"),
-        // Quantities.
+    ]);
+}
+
+#[test]
+fn wrong_quantities_get_one_line() {
+    each_is_one_line([
         (
             edited("10 Mbit/s", "10 Mbps"),
             "line 5: path[0].rate: \"10 Mbps\" is not a rate; \
@@ -156,7 +168,12 @@ fn every_wrong_one_gets_one_line() {
             "line 6: \
           path[0].addresses: IPv4 and IPv6 do not mix on one path",
         ),
-        // Protocol.
+    ]);
+}
+
+#[test]
+fn wrong_transports_get_one_line() {
+    each_is_one_line([
         (
             edited("[workload]", "[transport]\nprofile = \"rfc9620\"\n[workload]"),
             "line 8: \
@@ -210,7 +227,12 @@ fn every_wrong_one_gets_one_line() {
             "line 9: policy.sender.probing: found after-rto; allowed: idle with retransmission same: \
           the retransmission itself goes to the path that timed out",
         ),
-        // Workload.
+    ]);
+}
+
+#[test]
+fn wrong_workloads_get_one_line() {
+    each_is_one_line([
         (
             edited("size = \"1 MB\"", "kind = \"bulky\""),
             "line 8: workload.kind: \"bulky\" is not \
@@ -257,7 +279,12 @@ fn every_wrong_one_gets_one_line() {
           workload.message_size: \"9 B .. 1 B\" is not a size of messages; allowed: a size from 1 \
           B, such as \"1452 B\", or a range such as \"1 B .. 200 kB\"",
         ),
-        // Faults.
+    ]);
+}
+
+#[test]
+fn wrong_faults_get_one_line() {
+    each_is_one_line([
         (
             error(&format!("{GOOD}[[fault]]\nat = \"1 s\"\npath = 1\nkind = \"down\"\n")),
             "line 11: fault[0].path: no path \"1\"; allowed: path0",
@@ -272,7 +299,12 @@ fn every_wrong_one_gets_one_line() {
             "line 9: fault[0]: \
           allowed: either path or link",
         ),
-        // Network.
+    ]);
+}
+
+#[test]
+fn wrong_networks_get_one_line() {
+    each_is_one_line([
         (
             error("schema = 1\n"),
             "path: missing; allowed: at least one [[path]], or [[node]] and \
@@ -298,7 +330,12 @@ fn every_wrong_one_gets_one_line() {
             ),
             "line 8: workload: no way leads from a to b, or none back",
         ),
-        // Paths that share a link.
+    ]);
+}
+
+#[test]
+fn wrong_shared_links_get_one_line() {
+    each_is_one_line([
         (
             sharing("shares = \"path0\""),
             "line 10: path[1].shares: no path above with edge \"path0\"; nothing is allowed here",
@@ -311,7 +348,12 @@ fn every_wrong_one_gets_one_line() {
             sharing("shares = \"other\"\nedge = { rate = \"1 Mbit/s\" }\nmark_at = 3"),
             "line 12: path[1].mark_at: is that of path \"other\", whose link this one shares",
         ),
-        // Several associations.
+    ]);
+}
+
+#[test]
+fn wrong_sets_of_associations_get_one_line() {
+    each_is_one_line([
         (
             associations("paths = [\"path1\"]"),
             "line 12: association[0].paths[0]: no path \"path1\"; did you mean \"path0\"? \
@@ -348,7 +390,12 @@ fn every_wrong_one_gets_one_line() {
             edited("size =", "striped = true\nlifetime = \"1 s\"\nsize ="),
             "line 9: workload.lifetime: a striped transfer lasts until everything has arrived; not with striped",
         ),
-        // Background traffic.
+    ]);
+}
+
+#[test]
+fn wrong_background_traffic_gets_one_line() {
+    each_is_one_line([
         (
             cross("{}", ""),
             "line 7: path[0].cross_traffic: needs edge: the links of its nodes are like those of \
@@ -433,7 +480,12 @@ fn every_wrong_one_gets_one_line() {
             "line 13: traffic[0].shpae: no such key; did you mean \"shape\"? allowed: name, from, \
           to, kind, rate, packet_size, sources, start, shape, on, off",
         ),
-        // Other sections.
+    ]);
+}
+
+#[test]
+fn wrong_other_sections_get_one_line() {
+    each_is_one_line([
         (
             error(&format!("{GOOD}[run]\ncheck_every = \"now\"\n")),
             "line 10: run.check_every: \"now\" \
@@ -459,11 +511,7 @@ fn every_wrong_one_gets_one_line() {
             "line 3: extends: only a scenario in \
           a file can extend another file",
         ),
-    ];
-    for (found, expected) in table {
-        assert_eq!(found, expected);
-        assert_eq!(found.lines().count(), 1);
-    }
+    ]);
 }
 
 #[test]

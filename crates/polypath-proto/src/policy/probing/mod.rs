@@ -1,7 +1,7 @@
 //! When is a path probed? A probe is a HEARTBEAT, which also measures the path's round-trip time.
 //!
 //! Independently of this policy, paths are probed to confirm them (RFC 9260 5.4), and when the
-//! application requests a HEARTBEAT (11.1.8).
+//! application requests a HEARTBEAT (11.1.10).
 
 use std::fmt::Debug;
 

@@ -1,5 +1,5 @@
-//! Unrecognized Parameter, RFC 9260 3.3.3.1.2: an INIT ACK returns the parameters of the INIT that
-//! its receiver did not recognize and whose types request a report.
+//! Unrecognized Parameter, RFC 9260 3.2.2, 3.3.3.1.2: an INIT ACK returns the parameters of the
+//! INIT that its receiver did not recognize and whose types request a report.
 //!
 //! ```text
 //! +-------------------------------+-------------------------------+

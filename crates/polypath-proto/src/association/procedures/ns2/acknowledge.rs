@@ -4,12 +4,13 @@ use super::tables::PathSide;
 use crate::association::Association;
 use crate::ids::Tsn;
 use crate::paths::Paths;
+use crate::policy::CwndUpdate;
 use crate::policy::congestion::PathAck;
 use crate::policy::cwnd_update::ScannedChunk;
 use crate::policy::loss::{self, NewlyAckedOn, SackView};
 use crate::policy::retransmission::LossCause;
 use crate::policy::rtt_sampling::AckedChunk;
-use crate::send::{Fate, Outstanding, Sending};
+use crate::send::{Fate, InFlight, Outstanding, Sending};
 use crate::time::Time;
 use crate::wire::Sack;
 
@@ -58,11 +59,15 @@ impl Association {
         let sack = sack.filter(revokes);
         let advanced = cumulative.is_after(self.sending.flight.ack_point());
         let outstanding = self.paths.iter().map(|p| p.in_flight() + p.lost());
-        let mut tally: Vec<PathTally> = outstanding
-            .map(|in_flight_before| PathTally { in_flight_before, ..PathTally::default() })
-            .collect();
+        let (mut tally, mut newly_acked_on) = std::mem::take(&mut self.side.tally);
+        tally.clear();
+        tally.extend(
+            outstanding
+                .map(|in_flight_before| PathTally { in_flight_before, ..PathTally::default() }),
+        );
         let newly = self.ns2_take_acknowledged(now, cumulative, sack, &mut tally);
-        let newly_acked_on: Vec<NewlyAckedOn> = tally.iter().map(|t| t.newly_acked).collect();
+        newly_acked_on.clear();
+        newly_acked_on.extend(tally.iter().map(|t| t.newly_acked));
         let view = SackView {
             cumulative,
             advanced,
@@ -111,6 +116,7 @@ impl Association {
             let (rule, p) = (self.config.burst_rule(), &self.paths[path]);
             self.sending.burst.acknowledged(rule, p, t.in_flight_before, false);
         }
+        self.side.tally = (tally, newly_acked_on);
         self.tell_if_writable();
         self.tell_if_drained(was_done);
     }
@@ -205,24 +211,7 @@ impl Association {
                 },
             );
             if update.scans() {
-                flight.for_each_scanned(cmt, |tsn, chunk| {
-                    let newly_acked = chunk.fate == Fate::Acked;
-                    update.on_scan(&ScannedChunk {
-                        tsn,
-                        path: chunk.path,
-                        retransmitted: chunk.transmissions > 1,
-                        newly_acked,
-                    });
-                    let window = paths[chunk.path].window();
-                    if cmt
-                        && newly_acked
-                        && window.cwnd > window.ssthresh
-                        && update.has_moved(chunk.path)
-                        && side.count(tsn)
-                    {
-                        tally[chunk.path.index()].counted += chunk.size();
-                    }
-                });
+                Self::ns2_scan(update, flight, side.counts(cmt), paths, tally);
             }
             for (tsn, path, transmissions, size) in reneged {
                 stats.reneged += 1;
@@ -235,6 +224,35 @@ impl Association {
         }
         self.sample_round_trips(now);
         result
+    }
+
+    /// Reports the chunks that no earlier SACK had acknowledged to the rule for windows. With CMT,
+    /// `counts` decides whether an acknowledged one counts towards partial_bytes_acked.
+    fn ns2_scan(
+        update: &mut dyn CwndUpdate,
+        flight: &mut InFlight,
+        mut counts: Option<impl FnMut(Tsn) -> bool>,
+        paths: &Paths,
+        tally: &mut [PathTally],
+    ) {
+        flight.for_each_scanned(counts.is_some(), |tsn, chunk| {
+            let newly_acked = chunk.fate == Fate::Acked;
+            update.on_scan(&ScannedChunk {
+                tsn,
+                path: chunk.path,
+                retransmitted: chunk.transmissions > 1,
+                newly_acked,
+            });
+            let window = paths[chunk.path].window();
+            if let Some(counts) = &mut counts
+                && newly_acked
+                && window.cwnd > window.ssthresh
+                && update.has_moved(chunk.path)
+                && counts(tsn)
+            {
+                tally[chunk.path.index()].counted += chunk.size();
+            }
+        });
     }
 
     /// Counts missing reports, and marks the chunks that they find lost. True if there are any.

@@ -33,6 +33,7 @@ use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
 use crate::paths::Paths;
 use crate::policy::failover::PathErrorKind;
+use crate::policy::loss::NewlyAckedOn;
 use crate::policy::scheduler::Turn;
 use crate::send::InFlight;
 use crate::time::Time;
@@ -45,6 +46,7 @@ mod tables;
 mod timers;
 mod transmit;
 
+use acknowledge::PathTally;
 use tables::PathSide;
 
 /// The procedures.
@@ -88,6 +90,8 @@ pub(in crate::association) struct Side {
     cmt: cmt::Notes,
     /// The association's paths, by their ids.
     paths: Vec<PathSide>,
+    /// Memory for what a SACK reports of each path, reused for the next.
+    tally: (Vec<PathTally>, Vec<NewlyAckedOn>),
     /// Chunks that have counted towards partial_bytes_acked, with CMT.
     counted: BTreeSet<u32>,
 }
@@ -132,9 +136,16 @@ impl Side {
         self.counted.insert(tsn.0)
     }
 
+    /// With CMT, [`count`](Self::count).
+    fn counts(&mut self, cmt: bool) -> Option<impl FnMut(Tsn) -> bool> {
+        cmt.then_some(|tsn| self.count(tsn))
+    }
+
     /// Drops the notes on chunks up to the cumulative ack.
     fn forget_counted(&mut self, cumulative: Tsn) {
-        self.counted.retain(|&tsn| Tsn(tsn).is_after(cumulative));
+        if !self.counted.is_empty() {
+            self.counted.retain(|&tsn| Tsn(tsn).is_after(cumulative));
+        }
     }
 
     /// The highest TSN that does not wait for retransmission, or an earlier, higher result: after
