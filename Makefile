@@ -108,17 +108,21 @@ wheel:
 	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \
 		$(ALONE) nice -n 5 ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels; fi
 
-.PHONY: lab
-lab: wheel
-	$(BUILD_TESTED)
+.PHONY: lab installed
+installed: wheel
 	$(LAB)/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps target/wheels/polypath-*.whl
+
+lab: installed
+	$(BUILD_TESTED)
 	$(LAB)/bin/ruff check tests benches scripts
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy
 	$(LAB)/bin/python -m mypy.stubtest --ignore-disjoint-bases polypath._core
 	POLYPATH_BIN="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/polypath" $(LAB)/bin/python -m pytest -c python/pyproject.toml python/tests
 
 differential: ## two hundred random loss scripts of every combination beside ns-2, packet by packet
-	cd python && POLYPATH_SCRIPTS=200 ../$(LAB)/bin/python -m pytest -s tests/test_ns2_differential.py
+	@scripts/setup.sh test
+	@$(MAKE) --no-print-directory installed
+	POLYPATH_SCRIPTS=200 $(LAB)/bin/python -m pytest -c python/pyproject.toml -s python/tests/test_ns2_differential.py
 
 policies: ## the retransmission policies on real sockets at 3, 5 and 8 % loss, beside the simulator: ten minutes
 	@scripts/setup.sh build
