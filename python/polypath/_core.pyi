@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import ClassVar, Self, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
     "ENGINE",
-    "BlockingModel",
     "Outcome",
     "PacketTrace",
     "PathSeries",
@@ -149,49 +148,6 @@ class Outcome:
     def series(self) -> list[PathSeries]: ...
     @property
     def packets(self) -> PacketTrace | None: ...
-
-@final
-class BlockingModel:
-    """Receive buffer blocking by fast retransmissions over a second path (Qiao 2008, 5).
-
-    Bandwidths are in bytes a second, times in seconds, sizes in bytes.
-    """
-
-    def __new__(
-        cls,
-        *,
-        primary_bandwidth: float,
-        primary_rtt: float,
-        primary_queue: float,
-        secondary_bandwidth: float,
-        secondary_rtt: float,
-        receive_buffer: float,
-        mtu: float = 1500.0,
-    ) -> Self: ...
-    def avoids_blocking(self) -> bool:
-        """Equation (1)."""
-    def released_by(self) -> float:
-        """Left side of (1), seconds."""
-    def filled_by(self) -> float:
-        """Right side of (1), seconds."""
-    def final_cwnd(self) -> float:
-        """cwnd1_Final, equation (2), bytes."""
-    def previous_cwnd(self) -> float:
-        """cwnd1_Previous, equation (3), bytes."""
-    def sent_before(self) -> float:
-        """W, equation (4), bytes."""
-    def release_rate(self) -> float:
-        """V2, equation (5), bytes a second."""
-    def arrival_rate(self) -> float:
-        """V1, equation (6), bytes a second."""
-    def wait(self) -> float:
-        """D1, equation (7), seconds."""
-    def least_secondary_bandwidth(self) -> float:
-        """Equation (8): B2 must be above this, bytes a second."""
-    def secondary_is_fast_enough(self) -> bool:
-        """Equation (8) holds."""
-    def largest_primary_bandwidth(self) -> float:
-        """Equation (8) solved for B1, bytes a second."""
 
 def run(
     scenario: Scenario,

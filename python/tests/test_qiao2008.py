@@ -7,9 +7,9 @@ import pytest
 
 import polypath
 from polypath import papers
-from polypath._core import BlockingModel
 from polypath.papers import qiao2008
 from polypath.papers.qiao2008.figures import FIXED, model, percentage, table_rows, threshold
+from polypath.papers.qiao2008.model import BlockingModel
 from polypath.papers.qiao2008.settings import (
     A_MOMENT_LATER,
     DEBIANS_RELEASE,
@@ -51,6 +51,16 @@ def test_the_parts_of_equation_8_by_hand() -> None:
     assert not own.avoids_blocking()
     assert own.least_secondary_bandwidth() == pytest.approx(1e6 * 152_000 / 800_000)
     assert not own.secondary_is_fast_enough()
+
+
+@pytest.mark.parametrize("primary", [36, 500, 801, 802, 4860, 5000])
+@pytest.mark.parametrize("secondary", [36, 384, 1000])
+def test_equation_8_is_equation_1_while_the_halved_window_fills_the_path(
+    primary: float, secondary: float
+) -> None:
+    own = model(primary, secondary)
+    assert own.arrival_rate() == own.primary_bandwidth
+    assert own.avoids_blocking() == own.secondary_is_fast_enough()
 
 
 def test_the_papers_thresholds_follow_from_equation_8() -> None:

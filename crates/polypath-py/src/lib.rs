@@ -6,7 +6,6 @@
 
 mod error;
 mod many;
-mod model;
 mod outcome;
 mod packets;
 mod run;
@@ -29,7 +28,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<outcome::Outcome>()?;
     module.add_class::<series::PathSeries>()?;
     module.add_class::<packets::PacketTrace>()?;
-    module.add_class::<model::BlockingModel>()?;
     module.add_function(wrap_pyfunction!(run::run, module)?)?;
     module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
     module.add_function(wrap_pyfunction!(units::quantity, module)?)?;

@@ -48,7 +48,6 @@ mod workload;
 
 pub use network::trace;
 pub use outcome::Outcome;
-pub use polypath_proto::policy::retransmission::receive_buffer::BlockingModel;
 pub use run::RunOptions;
 pub use scenario::{Scenario, ScenarioError};
 pub use simulation::SimError;

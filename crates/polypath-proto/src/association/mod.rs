@@ -325,7 +325,7 @@ impl Association {
     }
 
     /// The next event. Call it until it returns `None`, after every other call.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop();
         if self.sending.starved {
             // Queued events count towards the send buffer.

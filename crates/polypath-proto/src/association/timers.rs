@@ -9,7 +9,7 @@ use crate::time::Time;
 
 impl Association {
     /// The time at which [`handle_timeout`](Self::handle_timeout) must be called.
-    pub fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         if self.is_closed() {
             return None;
         }
@@ -34,7 +34,7 @@ impl Association {
     }
 
     /// Call it at the time that `poll_timeout` returned. An earlier call does no harm.
-    pub fn handle_timeout(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.is_closed() {
             return;
         }

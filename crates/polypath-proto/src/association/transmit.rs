@@ -38,7 +38,7 @@ impl Association {
     /// call.
     ///
     /// `buf` must have room for one packet of the largest path MTU.
-    pub fn poll_transmit(&mut self, now: Time, buf: &mut [u8]) -> Option<Transmit> {
+    pub(crate) fn poll_transmit(&mut self, now: Time, buf: &mut [u8]) -> Option<Transmit> {
         self.now = now;
         if let Some(reply) = self.outbox.next_reply() {
             return Some(write_reply(&reply, buf));

@@ -317,7 +317,7 @@ fn s3_5_r10_a_timer_runs_after_a_forward_tsn() {
     for count in 1..=4 {
         net.drive_until(S(70), |net| forwards(&net.sent(1)).len() == count);
         assert_eq!(net.path(1, 0).in_flight, 0);
-        let timer = net.a(1).poll_timeout().expect("a timer runs");
+        let timer = net.hosts[1].endpoint.poll_timeout().expect("a timer runs");
         assert!(timer <= net.now + net.path(1, 0).rto);
     }
     hand.sack(&mut net, 1, &[]);

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from polypath._core import BlockingModel
 from polypath.figures import COLOURS
 from polypath.papers import charts
+from polypath.papers.qiao2008.model import BlockingModel
 from polypath.papers.qiao2008.settings import (
     A_MOMENT_LATER,
     DEBIANS_RELEASE,

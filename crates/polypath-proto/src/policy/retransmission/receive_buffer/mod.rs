@@ -1,7 +1,7 @@
 //! Fast retransmissions on the alternate path if that does not block the receive buffer.
 //!
 //! Qiao 2008, 5: a retransmission on a slow path keeps all data after it in the receive buffer,
-//! which may fill up. [`BlockingModel`] predicts this. The bandwidths and the queue that it needs
+//! which may fill up. Its equation (8) predicts this. The bandwidths and the queue that it needs
 //! are estimated as the paper proposes (5.2) and leaves to future work: the primary's bandwidth
 //! from its acknowledgements (TCP Westwood), the secondary's from pairs of HEARTBEATs, the queue
 //! from the range of round-trip times. While any of them is unknown, fast retransmissions use the
@@ -20,7 +20,7 @@ use crate::rng::Rng;
 
 mod model;
 
-pub use model::BlockingModel;
+use model::BlockingModel;
 
 /// See the [module](self).
 pub static RECEIVE_BUFFER: Answer<dyn RetransmissionPolicy> = Answer {
