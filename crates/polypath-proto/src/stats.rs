@@ -26,14 +26,6 @@ pub struct PathStats {
     pub timeout_retransmissions: u64,
     /// Expirations of T3-rtx.
     pub timeouts: u64,
-    /// Of these, the second consecutive expiry, with no answer from the path in between.
-    pub second_timeouts: u64,
-    /// The third consecutive expiry.
-    pub third_timeouts: u64,
-    /// The fourth consecutive expiry.
-    pub fourth_timeouts: u64,
-    /// The fifth consecutive expiry.
-    pub fifth_timeouts: u64,
     /// HEARTBEATs sent.
     pub heartbeats_sent: u64,
     /// HEARTBEAT ACKs received for HEARTBEATs of this endpoint.

@@ -227,9 +227,14 @@ pub struct EndpointOutcome {
     pub counts: EndpointCounts,
 }
 
-/// Declares a copy of a counter struct of the core that serializes.
+/// Declares a copy of a counter struct of the core that serializes. Fields with `= 0` are counted by
+/// the simulator.
 macro_rules! counts {
-    ($(#[$doc:meta])* $name:ident from $stats:ty { $( $(#[$field_doc:meta])* $field:ident, )* }) => {
+    (@value $stats:ident $field:ident) => { $stats.$field };
+    (@value $stats:ident $field:ident $own:literal) => { $own };
+    ($(#[$doc:meta])* $name:ident from $stats:ty {
+        $( $(#[$field_doc:meta])* $field:ident $(= $own:literal)?, )*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub struct $name {
@@ -238,7 +243,7 @@ macro_rules! counts {
 
         impl From<&$stats> for $name {
             fn from(stats: &$stats) -> Self {
-                Self { $( $field: stats.$field, )* }
+                Self { $( $field: counts!(@value stats $field $($own)?), )* }
             }
         }
     };
@@ -270,13 +275,13 @@ counts! {
         /// Expirations of T3-rtx.
         timeouts,
         /// Expirations of T3-rtx that were the second in a row.
-        second_timeouts,
+        second_timeouts = 0,
         /// Expirations of T3-rtx that were the third in a row.
-        third_timeouts,
+        third_timeouts = 0,
         /// Expirations of T3-rtx that were the fourth in a row.
-        fourth_timeouts,
+        fourth_timeouts = 0,
         /// Expirations of T3-rtx that were the fifth in a row.
-        fifth_timeouts,
+        fifth_timeouts = 0,
         /// HEARTBEATs sent.
         heartbeats_sent,
         /// HEARTBEAT ACKs received.
@@ -361,7 +366,9 @@ pub(crate) const fn close_name(reason: &CloseReason) -> &'static str {
 }
 
 impl PathOutcome {
-    pub(crate) fn new(view: &PathView, stats: &PathStats) -> Self {
+    /// `runs` are the numbers of timeouts that were the second to fifth in a row.
+    pub(crate) fn new(view: &PathView, stats: &PathStats, runs: [u64; 4]) -> Self {
+        let [second_timeouts, third_timeouts, fourth_timeouts, fifth_timeouts] = runs;
         Self {
             path: view.id.0,
             local: view.local.to_string(),
@@ -376,7 +383,13 @@ impl PathOutcome {
             rtt_min: view.rtt_range.map(|range| range.min.as_secs_f64()),
             rtt_max: view.rtt_range.map(|range| range.max.as_secs_f64()),
             error_count: view.error_count,
-            counts: stats.into(),
+            counts: PathCounts {
+                second_timeouts,
+                third_timeouts,
+                fourth_timeouts,
+                fifth_timeouts,
+                ..stats.into()
+            },
         }
     }
 }

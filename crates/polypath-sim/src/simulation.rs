@@ -365,7 +365,7 @@ impl<'w> Simulation<'w> {
     fn timer(&mut self, stack: usize) -> Result<(), String> {
         if self.stacks[stack].fire(self.now) {
             self.stacks[stack].count_timeout(self.now)?;
-            self.stacks[stack].endpoint.handle_timeout(self.now);
+            self.stacks[stack].handle_timeout(self.now);
         }
         self.service(stack)
     }
@@ -693,7 +693,10 @@ impl<'w> Simulation<'w> {
         let association = party.id.and_then(|id| stack.endpoint.association(id));
         let paths = association.into_iter().flat_map(|association| {
             let stats = |id| association.path_stats(id).unwrap_or_default();
-            association.paths().map(move |view| PathOutcome::new(&view, &stats(view.id)))
+            let runs = |id| stack.timeout_runs(association.id(), id);
+            association
+                .paths()
+                .map(move |view| PathOutcome::new(&view, &stats(view.id), runs(view.id)))
         });
         let closed = party.closed.as_ref();
         SideOutcome {

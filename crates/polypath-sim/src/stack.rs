@@ -1,8 +1,9 @@
 //! A protocol endpoint on a host of the simulated network.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use polypath_proto::{AssociationId, Endpoint, RouteTable, Time};
+use polypath_proto::{AssociationId, Endpoint, PathId, RouteTable, Time};
 
 use crate::network::{HostId, Network};
 use crate::scenario::StackPlan;
@@ -25,6 +26,16 @@ pub(crate) struct Stack {
     instant: Time,
     timeouts_at_instant: u32,
     packets_at_instant: u32,
+    timeouts: BTreeMap<(AssociationId, PathId), Timeouts>,
+}
+
+/// The timeouts of one path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timeouts {
+    /// Expirations of T3-rtx so far.
+    seen: u64,
+    /// Those that were the second, third, fourth and fifth in a row, without an answer in between.
+    in_a_row: [u64; 4],
 }
 
 /// The conversation and side that an association belongs to.
@@ -54,6 +65,7 @@ impl Stack {
             instant: Time::ZERO,
             timeouts_at_instant: 0,
             packets_at_instant: 0,
+            timeouts: BTreeMap::new(),
         }
     }
 
@@ -94,6 +106,32 @@ impl Stack {
         let armed = self.timers.pop();
         debug_assert_eq!(armed, Some(now), "timer events and their record differ");
         self.endpoint.poll_timeout().is_some_and(|due| due <= now)
+    }
+
+    /// Handles the expired timers of the endpoint.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        self.endpoint.handle_timeout(now);
+        for member in &self.associations {
+            let Some(association) = self.endpoint.association(member.id) else { continue };
+            for view in association.paths() {
+                let expired = association.path_stats(view.id).map_or(0, |stats| stats.timeouts);
+                if expired == 0 {
+                    continue;
+                }
+                let path = self.timeouts.entry((member.id, view.id)).or_default();
+                if std::mem::replace(&mut path.seen, expired) != expired
+                    && let Some(at) = view.timeouts_in_a_row.checked_sub(2)
+                    && let Some(count) = path.in_a_row.get_mut(at as usize)
+                {
+                    *count += 1;
+                }
+            }
+        }
+    }
+
+    /// How many timeouts of a path were the second, third, fourth and fifth in a row.
+    pub(crate) fn timeout_runs(&self, association: AssociationId, path: PathId) -> [u64; 4] {
+        self.timeouts.get(&(association, path)).map_or([0; 4], |path| path.in_a_row)
     }
 
     /// Counts a timeout.

@@ -189,6 +189,7 @@ impl Path {
             state: self.state,
             state_since: self.state_since,
             error_count: self.error_count,
+            timeouts_in_a_row: self.timeouts_in_a_row,
             thresholds: self.thresholds,
             window: self.window,
             in_flight: self.in_flight,
@@ -412,13 +413,6 @@ impl Path {
         self.last_timeout = Some(now);
         self.timeouts_in_a_row = self.timeouts_in_a_row.saturating_add(1);
         self.stats.timeouts += 1;
-        match self.timeouts_in_a_row {
-            2 => self.stats.second_timeouts += 1,
-            3 => self.stats.third_timeouts += 1,
-            4 => self.stats.fourth_timeouts += 1,
-            5 => self.stats.fifth_timeouts += 1,
-            _ => {}
-        }
     }
 
     pub(crate) fn back_off(&mut self, now: Time) {

@@ -68,6 +68,8 @@ pub struct PathView {
     pub state_since: Time,
     /// Consecutive errors (RFC 9260 8.2).
     pub error_count: u32,
+    /// Expirations of T3-rtx since the path last answered.
+    pub timeouts_in_a_row: u32,
     /// The error counts that change its state.
     pub thresholds: Thresholds,
     /// Congestion window, slow start threshold, partial_bytes_acked.
