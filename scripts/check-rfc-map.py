@@ -100,7 +100,8 @@ def faults(root: Path) -> list[str]:
             in_row |= cites
             if not cites & set(these):
                 wrong.append(f"row {sections}: {file} cites none of these sections")
-        wrong += [f"row {sections}: none of its files cites section {section}" for section in these if section not in in_row]
+        uncited = [section for section in these if section not in in_row]
+        wrong += [f"row {sections}: none of its files cites section {section}" for section in uncited]
     wrong += [f"section {section} has no row" for section in known if section not in seen]
     return wrong
 

@@ -227,8 +227,8 @@ pub struct EndpointOutcome {
     pub counts: EndpointCounts,
 }
 
-/// Declares a copy of a counter struct of the core that serializes. Fields with `= 0` are counted by
-/// the simulator.
+/// Declares a copy of a counter struct of the core that serializes. The simulator counts the fields
+/// with `= 0` itself.
 macro_rules! counts {
     (@value $stats:ident $field:ident) => { $stats.$field };
     (@value $stats:ident $field:ident $own:literal) => { $own };

@@ -83,7 +83,7 @@ choice! {
         /// This crate's reading of RFC 9260.
         Rfc9260 = "rfc9260",
         /// The reading of RFC 2960 and 4960 in the SCTP module of ns-2, which the papers used (the
-        /// source of `association::ns2` lists each difference).
+        /// source of `association::procedures::ns2` lists each difference).
         Ns2 = "ns2",
     }
 }

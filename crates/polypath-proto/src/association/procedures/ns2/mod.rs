@@ -65,7 +65,7 @@ enum Retransmit {
     Window,
 }
 
-/// State of these procedures.
+/// What these procedures remember of the association.
 #[derive(Debug, Default)]
 pub(in crate::association) struct Side {
     retransmit: Retransmit,
@@ -161,7 +161,7 @@ impl Side {
         self.highest_outstanding.unwrap_or_else(|| flight.ack_point())
     }
 
-    /// The last result of `highest_outstanding`; `None` with other procedures.
+    /// The last result of `highest_outstanding`.
     const fn noted_highest(&self) -> Option<Tsn> {
         self.highest_outstanding
     }
@@ -303,6 +303,8 @@ impl SenderProcedures for Ns2 {
 
     fn on_timers_stopped(&self, a: &mut Association) {
         a.side.paths.iter_mut().for_each(PathSide::stop);
+        // A restart of the peer renumbers the chunks.
+        a.side.counted.clear();
     }
 
     fn next_timeout(&self, a: &Association) -> Option<Time> {
