@@ -108,11 +108,16 @@ wheel:
 	@if [ -x $(LAB)/bin/maturin ]; then rm -f target/wheels/polypath-*.whl && cd python && \
 		$(ALONE) nice -n 5 ../$(LAB)/bin/maturin build --release $(LOCKED) --out ../target/wheels; fi
 
-.PHONY: lab installed
+.PHONY: lab installed own-policy
 installed: wheel
 	$(LAB)/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps target/wheels/polypath-*.whl
 
-lab: installed
+own-policy: ## the example's policies as a Python module, in target/own-policy (docs/own-policy.md)
+	$(CARGO) build --release $(LOCKED) -p own-policy --no-default-features --features python
+	@mkdir -p target/own-policy
+	cp "$${CARGO_TARGET_DIR:-target}/release/libown_policy.so" target/own-policy/own_policy.abi3.so
+
+lab: installed own-policy
 	$(BUILD_TESTED)
 	$(LAB)/bin/ruff check tests benches scripts
 	cd python && ../$(LAB)/bin/ruff format --check . && ../$(LAB)/bin/ruff check . && ../$(LAB)/bin/mypy

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the layers of the workspace: cli -> polypath, sim -> proto; py, fleet -> sim.
+"""Checks the layers of the workspace: cli -> apps -> polypath, sim -> proto; py, fleet -> sim.
 
 Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not depend on, if
 polypath-proto links crates other than those listed here (no sockets, no clock, no async
@@ -19,8 +19,12 @@ WORKSPACE = {
     "polypath-fleet": {"polypath-proto", "polypath-sim"},
     "polypath-dtls": {"polypath-proto"},
     "polypath": {"polypath-proto", "polypath-dtls"},
-    "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath"},
+    "polypath-apps": {"polypath-proto", "polypath-dtls", "polypath"},
+    "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
     "polypath-py": {"polypath-proto", "polypath-sim", "polypath"},
+    # An example.
+    "own-policy": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps",
+                   "polypath-cli"},
 }
 
 # All crates that the core may link, including indirect dependencies: bytes, checksums, cookies, random
@@ -64,8 +68,23 @@ def cargo(*words: str) -> str:
     return done.stdout
 
 
+# Crates of the workspace that each may name in its own manifest, where not all of the above are allowed:
+# the applications use the public interface of the sockets' crate alone.
+DIRECT = {"polypath-apps": {"polypath"}}
+
+
+def direct(crate: str) -> set[str]:
+    """Crates of the workspace that the manifest of `crate` names, for other uses than its tests."""
+    packages = json.loads(cargo("metadata", "--no-deps", "--format-version", "1"))["packages"]
+    (package,) = (package for package in packages if package["name"] == crate)
+    return {found["name"] for found in package["dependencies"] if found["kind"] != "dev"} & set(WORKSPACE)
+
+
 def main() -> None:
     wrong = []
+    for crate, known in DIRECT.items():
+        for other in sorted(direct(crate) - known):
+            wrong.append(f"{crate} must not name {other} in its manifest")
     for crate in sorted(members()):
         if crate not in WORKSPACE:
             wrong.append(f"{crate} has no place in the list of scripts/check-layers.py")

@@ -143,7 +143,7 @@ class Demo:
         log = self.folder / "recv.log"
         words = [self.program, "recv", "--bind", ",".join(self.emulator["receivers"]),
                  "--udp-port", self.emulator["receiver_port"], "-o", self.out, "--json", "--plain",
-                 *tuning()]
+                 "--anyone", *tuning()]
         with log.open("wb") as output:
             receiver = self.children.start(
                 words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=output)

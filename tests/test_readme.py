@@ -48,7 +48,8 @@ def test_a_file_between_two_hosts(processes, tmp_path, hosts):
         (tmp_path / name).mkdir()
     sent = make_file(tmp_path / "here" / send[2], 1_000_000)
     receiver = processes.start(
-        binary(), *receive[1:], inside=hosts.b.inside, cwd=tmp_path / "there").said("waiting on")
+        binary(), *receive[1:], inside=hosts.b.inside, cwd=tmp_path / "there").said("code phrase ")
+    send[send.index("--code") + 1] = receiver.err.rpartition("code phrase ")[2].strip()
     sender = processes.start(
         binary(), *send[1:], inside=hosts.a.inside, cwd=tmp_path / "here").wait()
     assert sender.code == 0, sender.err

@@ -163,10 +163,10 @@ class PolicyNames(TypedDict, total=False):
     #: ssthresh, loss-rate, receive-buffer. Default: hybrid.
     retransmission: str
     #: When a chunk counts as lost. Allowed: standard, multiple-fast-retransmit,
-    #: split-fast-retransmit, split-multiple-fast-retransmit, ns2. Default: standard.
+    #: split-fast-retransmit, split-multiple-fast-retransmit, ns2, rack. Default: standard.
     loss: str
     #: How a congestion window grows and is reduced. Allowed: rfc9260, ns2, coupled,
-    #: resource-pooling. Default: rfc9260.
+    #: resource-pooling, cubic, bbr. Default: rfc9260.
     congestion: str
     #: Which acknowledgements may increase a window. Allowed: standard, cuc, cuc-v2, ns2. Default:
     #: standard.
@@ -177,7 +177,7 @@ class PolicyNames(TypedDict, total=False):
     #: dormant-last-dest, permanent, model, full-model, two-phase, potentially-failed,
     #: cmt-potentially-failed. Default: standard.
     failover: str
-    #: When and on which path an acknowledgement is sent. Allowed: delayed, delayed-cmt, ns2.
+    #: When and on which path an acknowledgement is sent. Allowed: delayed, delayed-cmt, ns2, rate.
     #: Default: delayed.
     ack: str
     #: Which acknowledgements count as samples of the round-trip time. Allowed: karn, timestamps,

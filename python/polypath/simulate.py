@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias
 
 from polypath import _core
+from polypath.engine import own_policies
 from polypath.ns2 import run as ns2
 from polypath.ns2.mapping import setup
 from polypath.result import Result
 from polypath.scenario import Scenario
 
 #: Version of the engine with a fingerprint of its sources: the same string, the same results.
-engine_version: str = _core.ENGINE
+#: A simulator with policies of its own (see ``docs/own-policy.md``) adds a digest of its module.
+engine_version: str = _core.ENGINE + own_policies()
 
 #: The simulator: our own, or ns-2 with its SCTP module (see ``docs/ns2.md``).
 Backend: TypeAlias = Literal["polypath", "ns2"]

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from support.arrivals import in_order
 from support.namespaces import TwoHosts
-from support.program import Process, binary, tuning, wait_until
+from support.program import Process, binary, consent, tuning, wait_until
 
 # The settings to compare: options for --policy and --config, in addition to the common constants.
 SETTINGS = {
@@ -223,12 +223,13 @@ class _Run:
                        alive=sniffer.popen)
             receiver = self.start(
                 binary(), "recv", "--bind", ",".join(self.receivers), "-o", out, "--json", "--plain",
-                *case.tuning(),
+                *consent("recv"), *case.tuning(),
                 inside=self.receiver_inside()).said("waiting on ")
             first, *others = [f"{address}:{self.port}" for address in self.receivers]
             sender = self.start(
                 binary(), "send", self.folder / "file", first, "--via", ",".join(others),
-                "--bind", ",".join(self.senders), "--json", "--plain", *case.tuning(), inside=self.hosts.a.inside)
+                "--bind", ",".join(self.senders), "--json", "--plain", *consent("send"), *case.tuning(),
+                inside=self.hosts.a.inside)
             wait_until(lambda: any(out.iterdir()), 15, lambda: f"no file: {sender.err}", alive=sender.popen)
             time.sleep(case.after)
             cut_at = time.time()

@@ -11,6 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCENARIOS = ROOT / "scenarios"
+# The code phrase that senders and receivers of the tests share.
+CODE = Path(__file__).parent / "code-phrase"
 
 
 def target() -> Path:
@@ -40,8 +42,14 @@ BRISK = tuning(rto_initial="400ms", rto_min="200ms", rto_max="1s", path_max_retr
 BUSY = 4
 
 
+def consent(command: object) -> list[str]:
+    """Options of `polypath send` and `recv` where no person takes part."""
+    patience = {"send": "--retry", "recv": "--resume-wait"}.get(command)
+    return ["--code-file", str(CODE), patience, "0"] if patience else []
+
+
 # Lines on stderr that are not errors: addresses, encryption, and progress.
-NEWS = ("waiting on ", "encrypted, ", "connected with ", "in clear", "file: ", "  path ", "* path ")
+NEWS = ("waiting on ", "code phrase ", "encrypted, ", "connected with ", "in clear", "file: ", "  path ", "* path ")
 IS_NEW = " is new: its fingerprint, "
 
 
@@ -155,8 +163,9 @@ class Processes:
         return process
 
     def polypath(self, *words: object, inside: list[str] = (), **kwargs) -> Process:
-        """Start the program under test."""
-        return self.start(binary(), *words, inside=inside, **kwargs)
+        """Start the program under test. A sender and a receiver share a code phrase, and neither waits for a
+        peer that it has lost."""
+        return self.start(binary(), *words, *consent(words[0]), inside=inside, **kwargs)
 
 
 def wait_until(condition, timeout: float, complaint, alive: subprocess.Popen | None = None) -> None:

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use polypath::proto::Registry;
 use polypath_sim::emulator::{self, EmulatorError, Handle};
 use polypath_sim::link::LossModel;
 use polypath_sim::network::ChangeKind;
@@ -42,8 +43,8 @@ enum Command {
     Quit,
 }
 
-pub(crate) async fn run(args: Args) -> Result<(), Failure> {
-    let scenario = args.scenario.load()?;
+pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
+    let scenario = args.scenario.load(registry)?;
     let mut interrupt = Interrupt::new()?;
     let capture = args.pcap.as_ref().map(|path| {
         let file = File::create(path).map_err(|error| Failure::file("create", path, &error))?;

@@ -39,6 +39,11 @@ impl Failure {
         one_line(&self.message)
     }
 
+    /// Whether the command line is invalid.
+    pub(crate) const fn is_usage(&self) -> bool {
+        self.code == USAGE
+    }
+
     pub(crate) const fn exit_code(&self) -> u8 {
         self.code
     }

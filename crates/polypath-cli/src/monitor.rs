@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use polypath::{Association, Endpoint, Event, EventsError, Path, PathId, PathState, Time};
@@ -11,11 +10,16 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
+use polypath_apps::transfer::outcome::Counts;
+
 use crate::progress::Progress;
-use crate::protocol::Role;
+use crate::role::Role;
 
 /// Resolution of the measured time without progress.
 const SAMPLE: Duration = Duration::from_millis(20);
+
+/// Shortest time without progress that counts as a standstill.
+const STANDSTILL: Duration = Duration::from_millis(500);
 
 /// A change of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,6 +61,8 @@ pub(crate) struct Observations {
     pub(crate) blackout: Duration,
     /// Time from the beginning of the transfer to that of the blackout.
     pub(crate) blackout_at: Duration,
+    /// Sum of all times of at least half a second without new data or acknowledgements.
+    pub(crate) standstill: Duration,
     pub(crate) changes: Vec<Change>,
     /// Number of changes that were missed because too many events were queued.
     pub(crate) changes_missed: u64,
@@ -70,8 +76,24 @@ pub(crate) struct Monitor {
     task: JoinHandle<Observations>,
 }
 
-/// Counts the bytes of the file that were given to the association or taken from it.
-pub(crate) type Counter = Arc<AtomicU64>;
+impl Observations {
+    /// Adds what was observed over a later connection, after a loss of `lost`.
+    pub(crate) fn then(&mut self, lost: Duration, later: Self) {
+        let begin = self.duration + lost;
+        self.standstill += lost + later.standstill;
+        if lost > self.blackout {
+            (self.blackout, self.blackout_at) = (lost, self.duration);
+        }
+        if later.blackout > self.blackout {
+            (self.blackout, self.blackout_at) = (later.blackout, begin + later.blackout_at);
+        }
+        let changes = later.changes.into_iter();
+        self.changes.extend(changes.map(|change| Change { at: begin + change.at, ..change }));
+        self.changes_missed += later.changes_missed;
+        self.duration = begin + later.duration;
+        self.paths = later.paths;
+    }
+}
 
 impl Monitor {
     /// Starts to watch a transfer of `total` bytes that begins now.
@@ -79,8 +101,8 @@ impl Monitor {
         role: Role,
         endpoint: &Endpoint,
         association: &Association,
-        counter: Counter,
-        total: u64,
+        counts: Arc<Counts>,
+        total: Option<u64>,
         progress: Progress,
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
@@ -89,7 +111,7 @@ impl Monitor {
             role,
             endpoint: endpoint.clone(),
             association: association.clone(),
-            counter,
+            counts,
             total,
             progress,
             start,
@@ -112,8 +134,8 @@ struct Watcher {
     role: Role,
     endpoint: Endpoint,
     association: Association,
-    counter: Counter,
-    total: u64,
+    counts: Arc<Counts>,
+    total: Option<u64>,
     progress: Progress,
     start: Time,
     /// Time of the last progress.
@@ -158,7 +180,7 @@ impl Watcher {
     fn sample(&mut self) {
         let now = self.endpoint.now();
         let paths = self.association.paths();
-        let counted = self.counter.load(Ordering::Relaxed);
+        let counted = self.counts.moved();
         let (moved, shown) = match self.role {
             // Unacknowledged data is still in the send buffer.
             Role::Sender => {
@@ -170,6 +192,7 @@ impl Watcher {
                 (paths.iter().map(|path| path.stats.data_bytes_received).sum(), counted)
             }
         };
+        let shown = shown + self.counts.kept();
         if moved > self.done {
             self.gap(now);
             self.done = moved;
@@ -181,6 +204,9 @@ impl Watcher {
     /// Records the time since the last progress.
     fn gap(&mut self, now: Time) {
         let gap = now.since(self.last);
+        if self.done > 0 && gap >= STANDSTILL {
+            self.seen.standstill += gap;
+        }
         if self.done > 0 && gap > self.seen.blackout {
             self.seen.blackout = gap;
             self.seen.blackout_at = self.last.since(self.start);

@@ -61,6 +61,11 @@ fn split_port(text: &str) -> (&str, Option<&str>) {
 }
 
 impl PeerAddress {
+    /// UDP port, if one was written.
+    pub(crate) const fn port(&self) -> Option<u16> {
+        self.udp_port
+    }
+
     pub(crate) const fn local(&self) -> Option<IpAddr> {
         self.local
     }

@@ -2,27 +2,23 @@
 //! constants.
 
 use polypath::Config;
-use polypath::proto::{Kind, PARAMETERS, PROFILES, Parameter};
+use polypath::proto::{PARAMETERS, Parameter, Registered, Registry};
 use serde_json::{Map, Value, json};
 
 /// The decisions and their policies.
-pub(crate) fn policies(as_json: bool) -> String {
-    let decisions = PARAMETERS.iter().filter_map(|parameter| match parameter.kind {
-        Kind::Policy(policies) => Some((parameter, policies())),
-        _ => None,
-    });
+pub(crate) fn policies(registry: &Registry, as_json: bool) -> String {
+    let decisions = PARAMETERS
+        .iter()
+        .filter(|parameter| parameter.is_policy())
+        .map(|parameter| (parameter, registry.entries(parameter.name)));
     if as_json {
         let decisions: Vec<Value> = decisions
             .map(|(parameter, policies)| {
-                let policies: Vec<Value> = policies
-                    .into_iter()
-                    .map(|(name, summary)| json!({ "name": name, "summary": summary }))
-                    .collect();
                 json!({
                     "decision": parameter.name,
                     "summary": parameter.summary(),
                     "default": parameter.default(),
-                    "policies": policies,
+                    "policies": policies.into_iter().map(as_object).collect::<Vec<_>>(),
                 })
             })
             .collect();
@@ -31,20 +27,45 @@ pub(crate) fn policies(as_json: bool) -> String {
     let mut text = String::new();
     for (parameter, policies) in decisions {
         text += &format!("{}: {}\n", parameter.name, parameter.summary());
-        let width = policies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, summary) in policies {
+        let width = policies.iter().map(|policy| policy.name.len()).max().unwrap_or(0);
+        for Registered { name, summary, parameters, .. } in policies {
             let mark = if name == parameter.default() { '*' } else { ' ' };
             text += &format!("  {mark} {name:width$}  {summary}\n");
+            for own in parameters {
+                let (default, allowed) = (own.kind.write(&own.default), own.kind.allowed());
+                text += &format!(
+                    "    {:width$}  {}={default}: {}, {allowed}\n",
+                    "", own.name, own.summary
+                );
+            }
         }
         text.push('\n');
     }
-    text + "* the policy of the profile rfc9260. Choose others with --policy DECISION=NAME.\n"
+    text + "* the policy of the profile rfc9260. Choose others with --policy DECISION=NAME, or with\n  \
+            values for a policy's own parameters: --policy DECISION=NAME:KEY=VALUE,KEY=VALUE.\n"
+}
+
+fn as_object(policy: Registered) -> Value {
+    let parameters: Vec<Value> = policy
+        .parameters
+        .iter()
+        .map(|own| {
+            json!({
+                "name": own.name,
+                "summary": own.summary,
+                "default": own.kind.write(&own.default),
+                "allowed": own.kind.allowed(),
+            })
+        })
+        .collect();
+    json!({ "name": policy.name, "summary": policy.summary, "parameters": parameters })
 }
 
 /// The profiles: all parameters of rfc9260, and those in which the others differ from it.
-pub(crate) fn profiles(as_json: bool) -> String {
+pub(crate) fn profiles(registry: &Registry, as_json: bool) -> String {
     if as_json {
-        let profiles: Vec<Value> = PROFILES
+        let profiles: Vec<Value> = registry
+            .profiles()
             .iter()
             .map(|profile| {
                 let config = (profile.make)();
@@ -62,7 +83,7 @@ pub(crate) fn profiles(as_json: bool) -> String {
         return format!("{}\n", Value::from(profiles));
     }
     let mut text = String::new();
-    for profile in PROFILES {
+    for profile in registry.profiles() {
         let config = (profile.make)();
         text += &format!("{}: {}\n", profile.name, profile.summary);
         if config == Config::rfc9260() {
@@ -95,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_listed_with_its_changes() {
-        let text = profiles(false);
+        let text = profiles(&Registry::standard(), false);
         let cmt_pf = text.split("\n\n").find(|part| part.starts_with("cmt-pf: ")).unwrap();
         let (_, changed) = cmt_pf.split_once('\n').unwrap();
         let expected = "    srtt_heuristic = true\n    retransmission = cwnd\n    \

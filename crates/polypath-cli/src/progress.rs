@@ -7,7 +7,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use polypath::{Path, PathId, Time};
 
-use crate::protocol::Role;
+use crate::role::Role;
 use crate::text;
 
 /// Interval of updates on a terminal.
@@ -43,12 +43,14 @@ struct Rate {
 }
 
 impl Progress {
-    pub(crate) fn new(role: Role, name: &str, total: u64, quiet: bool) -> Self {
+    pub(crate) fn new(role: Role, name: &str, total: Option<u64>, quiet: bool) -> Self {
         let kind = if quiet {
             Kind::Nothing
         } else if stderr().is_terminal() {
             let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-            let bar = all.add(ProgressBar::new(total).with_style(bar_style()));
+            let bar = all.add(
+                total.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(bar_style()),
+            );
             bar.set_message(name.to_owned());
             Kind::Bars { all, bar: Box::new(bar), paths: Vec::new() }
         } else {
@@ -62,7 +64,7 @@ impl Progress {
         &mut self,
         now: Time,
         done: u64,
-        total: u64,
+        total: Option<u64>,
         paths: &[Path],
         current: PathId,
     ) {
@@ -95,7 +97,7 @@ impl Progress {
         }
         match &mut self.kind {
             Kind::Bars { all, bar, paths } => {
-                bar.set_position(done.min(total));
+                bar.set_position(total.map_or(done, |total| done.min(total)));
                 for (index, line) in lines.into_iter().enumerate() {
                     if index == paths.len() {
                         let line = ProgressBar::new_spinner().with_style(line_style());
@@ -105,13 +107,11 @@ impl Progress {
                 }
             }
             Kind::Lines => {
-                let percent = if total == 0 { 100.0 } else { done as f64 / total as f64 * 100.0 };
-                eprintln!(
-                    "{}: {} of {} ({percent:.0} %)",
-                    self.name,
-                    text::size(done),
-                    text::size(total)
-                );
+                let share = total.map(|total| {
+                    let share = if total == 0 { 1.0 } else { done as f64 / total as f64 };
+                    format!(" of {} ({:.0} %)", text::size(total), 100.0 * share)
+                });
+                eprintln!("{}: {}{}", self.name, text::size(done), share.unwrap_or_default());
                 for line in lines {
                     eprintln!("{line}");
                 }

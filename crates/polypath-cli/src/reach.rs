@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use polypath::{
     Association, CloseReason, Config, ConnectError, ConnectOptions, Encapsulation, Endpoint,
-    EndpointOptions, Refusal, SystemRoutes, Trust, UDP_PORT,
+    EndpointOptions, PathState, Refusal, SystemRoutes, Trust, UDP_PORT,
 };
 
 use crate::auth_key;
 use crate::failure::Failure;
+use crate::known_hosts::KnownHosts;
 use crate::leave::leave;
 use crate::local;
 use crate::peer::PeerAddress;
-use crate::protocol::SCTP_PORT;
 use crate::reason;
-use crate::trust::{self, KnownHosts};
+use crate::role::SCTP_PORT;
+use crate::trust;
 
 /// An address of the peer, and the local address to reach it from.
 pub(crate) type Remote = (SocketAddr, Option<IpAddr>);
@@ -60,6 +61,13 @@ pub(crate) struct Reach {
     pub(crate) authentication: auth_key::KeyOptions,
 }
 
+/// Addresses of the peer that have answered: others are only what the peer lists.
+fn active(association: &Association) -> Vec<IpAddr> {
+    let paths = association.paths();
+    let active = paths.iter().filter(|path| path.view.state == PathState::Active);
+    active.map(|path| path.view.remote).collect()
+}
+
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 1e9 => Ok(seconds),
@@ -81,7 +89,6 @@ impl Reach {
                     leave(&endpoint, association).await;
                     return Err(failure);
                 }
-                self.remember(remotes[0].0.port(), &association)?;
                 return Ok((endpoint, association));
             }
             Ok(Err(error)) => error,
@@ -99,19 +106,36 @@ impl Reach {
         })
     }
 
-    /// Prints the fingerprint of a host that is not yet known, and stores it.
-    fn remember(&self, port: u16, association: &Association) -> Result<(), Failure> {
-        let Some(peer) = association.peer().filter(|_| self.encryption.asks_known_hosts(self.raw))
-        else {
-            return Ok(());
-        };
-        let host = self.host.to_string();
-        let hosts = KnownHosts::open()?;
-        if hosts.find(&host, port)?.is_none() {
-            hosts.add(&host, port, peer)?;
-            eprintln!("{host} is new: its fingerprint, {}, is known from now on", peer.short());
+    /// Whether the host has been connected to before; `None` if known hosts do not decide.
+    pub(crate) fn is_known(&self, association: &Association) -> Result<Option<bool>, Failure> {
+        if association.peer().is_none() || !self.encryption.asks_known_hosts(self.raw) {
+            return Ok(None);
         }
-        Ok(())
+        let names = self.names(&active(association));
+        let known = KnownHosts::open()?.find(&names, self.host_port())?;
+        Ok(Some(known.zip(association.peer()).is_some_and(|(known, peer)| known.matches(&peer))))
+    }
+
+    /// Stores the host's fingerprint under its name and all addresses that it has answered from.
+    pub(crate) fn remember(&self, association: &Association) -> Result<(), Failure> {
+        let Some(peer) = association.peer() else { return Ok(()) };
+        let names = self.names(&active(association));
+        KnownHosts::open()?.add(&names, self.host_port(), peer)
+    }
+
+    fn host_port(&self) -> u16 {
+        self.host.port().unwrap_or(self.udp_port)
+    }
+
+    /// The name of the host as written, and its addresses.
+    fn names(&self, addresses: &[IpAddr]) -> Vec<String> {
+        let mut names = vec![self.host.to_string()];
+        for address in addresses.iter().map(IpAddr::to_string) {
+            if !names.contains(&address) {
+                names.push(address);
+            }
+        }
+        names
     }
 
     /// Adds a hint about an unexpected certificate.
@@ -140,7 +164,11 @@ impl Reach {
         };
         let port = remotes[0].0.port();
         let known = match self.encryption.asks_known_hosts(self.raw) {
-            true => KnownHosts::open()?.find(&self.host.to_string(), port)?,
+            true => {
+                let addresses: Vec<IpAddr> =
+                    remotes.iter().map(|(remote, _)| remote.ip()).collect();
+                KnownHosts::open()?.find(&self.names(&addresses), port)?
+            }
             false => None,
         };
         let trust = known.map_or(Trust::Anyone, |known| Trust::Known(vec![known]));

@@ -1,6 +1,7 @@
 //! Messages for the reasons why an association ended.
 
-use polypath::{CloseReason, ClosedError, ConnectError, ENCRYPTED_ONLY, Refusal, SendError};
+use polypath::{CloseReason, ConnectError, ENCRYPTED_ONLY, Refusal};
+use polypath_apps::error::Error;
 
 use crate::failure::Failure;
 
@@ -88,16 +89,12 @@ pub(crate) fn lost(peer: &str, reason: &CloseReason) -> Failure {
     }
 }
 
-/// The failure when a message could not be sent.
-pub(crate) fn not_sent(peer: &str, error: &SendError) -> Failure {
+/// The failure of an application's operation with `peer`.
+pub(crate) fn ended(peer: &str, error: &Error) -> Failure {
     match error {
-        SendError::Closed(reason) => lost(peer, reason),
-        SendError::ShuttingDown => lost(peer, &CloseReason::Graceful),
-        error => Failure::new(format!("cannot send to {peer}: {error}")),
+        Error::Closed(reason) => lost(peer, reason),
+        Error::Silent { .. } => lost(peer, &CloseReason::PeerUnreachable),
+        Error::Peer(reason) | Error::Protocol(reason) => Failure::new(format!("{peer}: {reason}")),
+        error => Failure::new(error.to_string()),
     }
-}
-
-/// The failure when the association ended while waiting for a message.
-pub(crate) fn not_received(peer: &str, error: &ClosedError) -> Failure {
-    lost(peer, &error.0)
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use polypath::proto::Registry;
 use polypath_sim::scenario::literal;
 use polypath_sim::{Scenario, ScenarioError};
 
@@ -23,12 +24,12 @@ pub(crate) struct ScenarioArgs {
 }
 
 impl ScenarioArgs {
-    pub(crate) fn load(&self) -> Result<Scenario, Failure> {
+    pub(crate) fn load(&self, registry: &Registry) -> Result<Scenario, Failure> {
         let failure = |error| match error {
             ScenarioError::Read { path, source } => Failure::file("read", &path, &source),
             error => Failure::new(error.to_string()),
         };
-        let mut scenario = Scenario::from_file(&self.file).map_err(failure)?;
+        let mut scenario = Scenario::from_file_with(&self.file, registry).map_err(failure)?;
         if !self.set.is_empty() {
             scenario = with_settings(&scenario, &self.set)?;
         }

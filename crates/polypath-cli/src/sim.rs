@@ -6,6 +6,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use polypath::proto::Registry;
 use polypath_sim::outcome::{AssociationOutcome, End, FlowOutcome, PathChange};
 use polypath_sim::scenario::Series;
 use polypath_sim::series::PathSeries;
@@ -33,8 +34,8 @@ pub(crate) struct Args {
     series: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let scenario = args.scenario.load()?;
+pub(crate) fn run(args: &Args, registry: &Registry) -> Result<(), Failure> {
+    let scenario = args.scenario.load(registry)?;
     let mut options = RunOptions::default();
     if args.series.is_some() && scenario.series.is_none() {
         options.series = Some(Series::default());

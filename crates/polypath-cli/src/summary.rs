@@ -4,20 +4,19 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use polypath_apps::transfer::outcome::{Done, Outcome};
+
 use crate::failure::Failure;
 use crate::monitor::{Change, Observations, What};
 use crate::output;
-use crate::protocol::Role;
+use crate::role::Role;
 use crate::text;
 
-/// A transfer that has succeeded.
+/// A transfer that has come to its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
     pub(crate) role: Role,
-    /// The name that was sent, or the path under which it was received.
-    pub(crate) file: String,
-    pub(crate) bytes: u64,
-    pub(crate) sha256: String,
+    pub(crate) outcome: Outcome,
     pub(crate) seen: Observations,
 }
 
@@ -39,11 +38,22 @@ impl Summary {
         self.seen.paths.iter().map(bytes).collect()
     }
 
+    /// Bit rate of what was sent, without what the receiver had already.
     fn goodput(&self) -> f64 {
-        if self.seconds() > 0.0 { self.bytes as f64 * 8.0 / self.seconds() } else { 0.0 }
+        let bytes = self.outcome.bytes - self.outcome.kept.min(self.outcome.bytes);
+        if self.seconds() > 0.0 { bytes as f64 * 8.0 / self.seconds() } else { 0.0 }
     }
 
-    fn text(&self) -> String {
+    /// The only file, or the name of all of them.
+    fn file(&self) -> String {
+        match (&self.outcome.done[..], self.role) {
+            ([done], Role::Receiver) if self.outcome.files == 1 => done.path.display().to_string(),
+            _ => self.outcome.name.clone(),
+        }
+    }
+
+    /// The summary in lines.
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text).map_or_else(|_| String::new(), |()| text)
     }
@@ -53,15 +63,32 @@ impl Summary {
             Role::Sender => ("sent", "acknowledgements"),
             Role::Receiver => ("received", "data"),
         };
+        let Outcome { files, bytes, kept, done, .. } = &self.outcome;
+        let count = match files {
+            1 => String::new(),
+            files => format!("{files} files, "),
+        };
         writeln!(
             text,
-            "{verb} {}: {} bytes in {:.2} s, {}",
-            self.file,
-            self.bytes,
+            "{verb} {}: {count}{bytes} bytes in {:.2} s, {}",
+            self.file(),
             self.seconds(),
             text::rate(self.goodput())
         )?;
-        writeln!(text, "sha256 {}", self.sha256)?;
+        if *kept > 0 {
+            writeln!(text, "{kept} bytes were there already")?;
+        }
+        match &done[..] {
+            [Done { sha256, .. }] => writeln!(text, "sha256 {sha256}")?,
+            several => {
+                for Done { sha256, path, .. } in several {
+                    writeln!(text, "sha256 {sha256}  {}", path.display())?;
+                }
+                if *files > several.len() as u64 {
+                    writeln!(text, "and {} more files", files - several.len() as u64)?;
+                }
+            }
+        }
         let all: u64 = self.path_bytes().iter().sum();
         for (path, bytes) in self.seen.paths.iter().zip(self.path_bytes()) {
             writeln!(
@@ -80,6 +107,9 @@ impl Summary {
             self.seen.blackout.as_secs_f64(),
             self.seen.blackout_at.as_secs_f64()
         )?;
+        if self.seen.standstill > self.seen.blackout {
+            writeln!(text, "total standstill: {:.2} s", self.seen.standstill.as_secs_f64())?;
+        }
         for change in &self.seen.changes {
             writeln!(text, "{change}")?;
         }
@@ -113,18 +143,35 @@ impl Summary {
             .collect();
         json!({
             "role": match self.role { Role::Sender => "sender", Role::Receiver => "receiver" },
-            "file": self.file,
-            "bytes": self.bytes,
+            "file": self.file(),
+            "bytes": self.outcome.bytes,
+            "bytes_kept": self.outcome.kept,
             "seconds": self.seconds(),
             "goodput_bit_per_s": self.goodput(),
-            "sha256": self.sha256,
+            "sha256": match &self.outcome.done[..] {
+                [done] => Some(&done.sha256),
+                _ => None,
+            },
+            "files": self.outcome.files,
+            "listed": self.outcome.done.iter().map(done_json).collect::<Vec<_>>(),
+            "rejected": self.outcome.rejected,
             "paths": paths,
             "blackout_s": self.seen.blackout.as_secs_f64(),
             "blackout_at_s": self.seen.blackout_at.as_secs_f64(),
+            "standstill_s": self.seen.standstill.as_secs_f64(),
             "changes": self.seen.changes.iter().map(change_json).collect::<Vec<_>>(),
             "changes_missed": self.seen.changes_missed,
         })
     }
+}
+
+fn done_json(done: &Done) -> Value {
+    json!({
+        "path": done.path.display().to_string(),
+        "bytes": done.bytes,
+        "bytes_kept": done.kept,
+        "sha256": done.sha256,
+    })
 }
 
 fn change_json(change: &Change) -> Value {
@@ -147,13 +194,26 @@ mod tests {
 
     use super::*;
 
+    fn outcome() -> Outcome {
+        Outcome {
+            name: "file".into(),
+            done: vec![Done {
+                path: "out/file".into(),
+                bytes: 1_000_000,
+                kept: 0,
+                sha256: "ab".into(),
+            }],
+            files: 1,
+            bytes: 1_000_000,
+            ..Outcome::default()
+        }
+    }
+
     fn summary() -> Summary {
         let change = |ms, what| Change { at: Duration::from_millis(ms), path: PathId(0), what };
         Summary {
             role: Role::Receiver,
-            file: "out/file".into(),
-            bytes: 1_000_000,
-            sha256: "ab".into(),
+            outcome: outcome(),
             seen: Observations {
                 duration: Duration::from_secs(2),
                 blackout: Duration::from_millis(1250),

@@ -1,17 +1,17 @@
-//! Identity of this host and of its peers: the encryption options, the identity file, and the known
-//! hosts.
+//! Identity of this host and trust in its peers: the encryption options and the identity file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use polypath::{Encryption, Fingerprint, Identity, KnownFingerprint, SharedSecret, Trust, Version};
+use polypath::{Encryption, Identity, KnownFingerprint, Trust, Version};
+use polypath_apps::consent::Phrase;
 
+use crate::code;
 use crate::failure::Failure;
 
 const IDENTITY: &str = "identity.pem";
-const HOSTS: &str = "known_hosts";
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Encryption")]
@@ -22,8 +22,8 @@ pub(crate) struct Options {
     /// Accept only a peer with this fingerprint; its short form is enough
     #[arg(long, value_name = "FINGERPRINT", conflicts_with = "plain")]
     pub(crate) fingerprint: Option<KnownFingerprint>,
-    /// Accept only a peer that has the same secret. Other users of this host can see it on the
-    /// command line
+    /// Accept only a peer that has the same secret, and prove it to that peer. Other users of this
+    /// host can see it on the command line
     #[arg(long, value_name = "SECRET", conflicts_with_all = ["plain", "fingerprint"])]
     pub(crate) psk: Option<String>,
     /// Accept only a peer that has the same secret; it is the file's first line
@@ -31,7 +31,7 @@ pub(crate) struct Options {
     pub(crate) psk_file: Option<PathBuf>,
     /// This host's private key and certificate in PEM [default: those in polypath's configuration
     /// directory, which are created if missing]
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "psk", "psk_file"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "plain")]
     pub(crate) identity: Option<PathBuf>,
     /// Oldest DTLS version to accept, 1.2 or 1.3. Some peers, such as those of WebRTC, only have
     /// 1.2
@@ -46,19 +46,9 @@ impl Options {
         raw: bool,
         otherwise: Trust,
     ) -> Result<Option<Encryption>, Failure> {
-        if let Some(secret) = self.secret()? {
-            if raw {
-                return Err(no_raw());
-            }
-            let secret = SharedSecret::new(&secret).map_err(|e| Failure::usage(e.to_string()))?;
-            let identity =
-                Identity::with_secret(&secret).map_err(|e| Failure::new(e.to_string()))?;
-            return Ok(Some(Encryption {
-                minimum: self.min_dtls,
-                ..Encryption::new(identity, Trust::Secret(secret))
-            }));
-        }
-        if raw && (self.fingerprint.is_some() || self.min_dtls == Version::Dtls12) {
+        if raw
+            && (self.has_secret() || self.fingerprint.is_some() || self.min_dtls == Version::Dtls12)
+        {
             return Err(no_raw());
         }
         if raw || self.plain {
@@ -75,10 +65,13 @@ impl Options {
         Ok(Some(Encryption { minimum: self.min_dtls, ..Encryption::new(identity, trust) }))
     }
 
-    fn secret(&self) -> Result<Option<String>, Failure> {
-        let Some(path) = &self.psk_file else { return Ok(self.psk.clone()) };
-        let text = fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
-        Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
+    /// The shared secret, if one was given.
+    pub(crate) fn secret(&self) -> Result<Option<Phrase>, Failure> {
+        match (&self.psk_file, &self.psk) {
+            (Some(path), _) => code::read(path).map(Some),
+            (None, Some(text)) => code::parse(text, "the secret").map(Some),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Whether a shared secret replaces fingerprints.
@@ -131,7 +124,7 @@ fn own_identity(folder: &Path) -> Result<Identity, Failure> {
     }
 }
 
-fn make_folder(folder: &Path) -> Result<(), Failure> {
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Failure> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -152,64 +145,6 @@ fn read_identity(path: &Path) -> Result<Identity, Failure> {
     let text = fs::read_to_string(path).map_err(failed)?;
     Identity::from_pem(&text)
         .map_err(|error| Failure::new(format!("cannot use {}: {error}", path.display())))
-}
-
-/// The hosts connected to before: one line per host with name, UDP port and fingerprint.
-#[derive(Clone, Debug)]
-pub(crate) struct KnownHosts {
-    path: PathBuf,
-}
-
-impl KnownHosts {
-    pub(crate) fn open() -> Result<Self, Failure> {
-        Ok(Self { path: folder()?.join(HOSTS) })
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The known fingerprint of a host.
-    pub(crate) fn find(&self, host: &str, port: u16) -> Result<Option<KnownFingerprint>, Failure> {
-        let text = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(Failure::file("read", &self.path, &error)),
-        };
-        for (number, line) in text.lines().enumerate() {
-            let mut words = line.split_whitespace();
-            let (Some(name), Some(at), Some(known)) = (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
-            if name == host && at.parse() == Ok(port) {
-                return known.parse().map(Some).map_err(|_| {
-                    Failure::new(format!(
-                        "line {} of {} has no fingerprint",
-                        number + 1,
-                        self.path.display()
-                    ))
-                });
-            }
-        }
-        Ok(None)
-    }
-
-    /// Stores the fingerprint of a host.
-    pub(crate) fn add(&self, host: &str, port: u16, peer: Fingerprint) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::file("write", &self.path, &error);
-        if let Some(folder) = self.path.parent() {
-            make_folder(folder)?;
-        }
-        let mut file: File = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&self.path)
-            .map_err(failed)?;
-        // A single write, because other processes may append at the same time.
-        file.write_all(format!("{host} {port} {peer}\n").as_bytes()).map_err(failed)
-    }
 }
 
 #[cfg(test)]
@@ -238,21 +173,5 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(own_identity(folder.path()).unwrap_err().to_string().contains("cannot use"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "nothing");
-    }
-
-    #[test]
-    fn hosts_are_known_by_name_and_port() {
-        let folder = tempfile::tempdir().unwrap();
-        let hosts = KnownHosts { path: folder.path().join(HOSTS) };
-        assert_eq!(hosts.find("here", 1).unwrap(), None);
-        let (one, other) = (Fingerprint::of(b"one"), Fingerprint::of(b"other"));
-        hosts.add("here", 1, one).unwrap();
-        hosts.add("here", 2, other).unwrap();
-        assert!(hosts.find("here", 1).unwrap().unwrap().matches(&one));
-        assert!(hosts.find("here", 2).unwrap().unwrap().matches(&other));
-        assert_eq!(hosts.find("there", 1).unwrap(), None);
-        fs::write(&hosts.path, "\nhere 3 nonsense\n").unwrap();
-        let failure = hosts.find("here", 3).unwrap_err().to_string();
-        assert!(failure.contains("line 2 of"), "{failure}");
     }
 }

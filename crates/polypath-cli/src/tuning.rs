@@ -2,7 +2,7 @@
 //! `--profile NAME --config KEY=VALUE --policy DECISION=NAME`.
 
 use polypath::Config;
-use polypath::proto::{PARAMETERS, PROFILES, Procedures, closest};
+use polypath::proto::{PARAMETERS, Procedures, Registry, closest};
 
 use crate::failure::Failure;
 
@@ -40,9 +40,9 @@ impl Tuning {
     }
 
     /// The configuration that the options select.
-    pub(crate) fn config(&self) -> Result<Config, Failure> {
-        let profile = Config::profile(self.profile()).ok_or_else(|| {
-            unknown("profile", self.profile(), PROFILES.iter().map(|profile| profile.name))
+    pub(crate) fn config(&self, registry: &Registry) -> Result<Config, Failure> {
+        let profile = registry.profile(self.profile()).ok_or_else(|| {
+            unknown("profile", self.profile(), registry.profiles().iter().map(|one| one.name))
         })?;
         // By default, transfers survive a change of the host's network. Setting any of these keys
         // disables that default for all of them.
@@ -58,23 +58,29 @@ impl Tuning {
         };
         for setting in &self.config {
             let (key, value) = pair(setting, "--config", "KEY=VALUE")?;
-            set(&mut config, "constant", key, value)?;
+            set(&mut config, "constant", key, value, registry)?;
         }
         for setting in &self.policy {
             let (decision, name) = pair(setting, "--policy", "DECISION=NAME")?;
-            set(&mut config, "policy", decision, name)?;
+            set(&mut config, "policy", decision, name, registry)?;
         }
         config.to_builder().build().map_err(|error| Failure::usage(error.to_string()))
     }
 }
 
 /// Sets a parameter; `what` is "constant" or "policy".
-fn set(config: &mut Config, what: &str, name: &str, value: &str) -> Result<(), Failure> {
+fn set(
+    config: &mut Config,
+    what: &str,
+    name: &str,
+    value: &str,
+    registry: &Registry,
+) -> Result<(), Failure> {
     let known = || PARAMETERS.iter().filter(|one| one.is_policy() == (what == "policy"));
     let Some(parameter) = known().find(|one| one.name == name) else {
         return Err(unknown(what, name, known().map(|one| one.name)));
     };
-    parameter.set(config, value).map_err(|error| Failure::usage(error.to_string()))
+    parameter.set(config, value, registry).map_err(|error| Failure::usage(error.to_string()))
 }
 
 fn pair<'a>(text: &'a str, option: &str, form: &str) -> Result<(&'a str, &'a str), Failure> {
@@ -104,7 +110,7 @@ mod tests {
         let own = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
         let profile = "rfc9260".into();
         Tuning { profile, cmt: false, cmt_pf: false, config: own(config), policy: own(policy) }
-            .config()
+            .config(&Registry::standard())
     }
 
     #[test]

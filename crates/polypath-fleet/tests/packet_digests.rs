@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crc_fast::{CrcAlgorithm, Digest};
 use polypath_fleet::case;
-use polypath_proto::{PARAMETERS, PROFILES};
+use polypath_proto::{PARAMETERS, Registry};
 use polypath_sim::{RunOptions, Scenario};
 
 const SEEDS: u64 = 200;
@@ -84,7 +84,7 @@ impl Run {
 
 /// The first scenario that the engine accepts: some policies need another workload or profile.
 fn accepted(changes: &str) -> Option<(&'static str, Scenario)> {
-    let profiles = PROFILES.iter().map(|profile| profile.name);
+    let profiles = Registry::standard().profiles().to_vec().into_iter().map(|profile| profile.name);
     for profile in profiles {
         for workload in WORKLOADS {
             let text = format!(
@@ -115,9 +115,10 @@ fn rows() -> Vec<Row> {
         }
     };
     for decision in PARAMETERS.iter().filter(|parameter| parameter.is_policy()) {
-        add(decision.name, decision.names());
+        let policies = Registry::standard().entries(decision.name);
+        add(decision.name, policies.iter().map(|policy| policy.name).collect());
     }
-    for profile in PROFILES {
+    for profile in Registry::standard().profiles() {
         let text = format!("{NETWORK}\n{}\ntransport.profile = \"{}\"", WORKLOADS[1], profile.name);
         rows.push(seeds(format!("profile={}", profile.name), &Scenario::from_toml(&text).unwrap()));
     }

@@ -6,6 +6,8 @@
 //! `POLYPATH_CASES` sets the number of cases, `POLYPATH_FIRST` the number of the first one, which
 //! by default is derived from the commit. `make fleet` runs more of them, faster.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use polypath_fleet::fleet::Fleet;
 use polypath_fleet::{case, corpus, judge, seed};
 
@@ -39,6 +41,46 @@ fn messages_survive_random_networks() {
     if cases >= CASES {
         summary.seen.check(cases).unwrap();
     }
+}
+
+/// The networks of [`messages_survive_random_networks`], with loss detection by time: recorded
+/// cases draw from older detectors only.
+#[test]
+fn messages_survive_with_rack() {
+    let cases = number("POLYPATH_CASES").unwrap_or(CASES) / 8;
+    let first = number("POLYPATH_FIRST").unwrap_or_else(seed::of_commit);
+    println!("POLYPATH_FIRST={first:#x} POLYPATH_CASES={}", 8 * cases);
+    let next = AtomicU64::new(0);
+    let worker = || {
+        let mut failures = Vec::new();
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            if n >= cases {
+                return failures;
+            }
+            let number = first.wrapping_add(n);
+            if case::ns2_profile(number).is_some() {
+                continue;
+            }
+            let mut scenario = case::scenario(number);
+            scenario.policy.both.loss = Some("rack".to_owned());
+            if number.is_multiple_of(3) {
+                scenario.policy.both.ack = Some("rate".to_owned());
+            }
+            let judged = judge::outcome(&scenario)
+                .and_then(|(outcome, terms)| judge::judge(&terms, &outcome));
+            if let Err(failure) = judged {
+                println!("{}", scenario.to_toml());
+                failures.push(format!("{number:#x}: {failure}"));
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().flat_map(|w| w.join().expect("a worker")).collect()
+    });
+    assert!(failures.is_empty(), "{} of {cases} cases failed: {failures:#?}", failures.len());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the two sides have agreed on in the handshake (RFC 9260 5.1).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::Config;
 use crate::extension::{Extension, Extensions};
@@ -18,6 +19,8 @@ pub(crate) struct Handshake {
     pub(crate) local_initial_tsn: Tsn,
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
+    /// Round-trip time of the cookie.
+    pub(crate) round_trip: Option<Duration>,
     /// This side has sent an INIT, with all its offers.
     pub(crate) opened_here: bool,
     /// The peer has opened the association and listed no addresses.
@@ -46,6 +49,7 @@ impl Handshake {
             local_initial_tsn,
             outbound_streams: config.outbound_streams(),
             inbound_streams: config.inbound_streams(),
+            round_trip: None,
             opened_here: false,
             peer_lists_none: false,
             extensions: Extensions::default(),

@@ -210,9 +210,8 @@ pub(crate) fn listed(shared: &Shared, destination: IpAddr) -> impl Iterator<Item
 /// The extensions that an endpoint with this configuration offers.
 pub(crate) fn offered(config: &Config, endpoint: &EndpointConfig) -> Extensions {
     let mut all = Extensions::default();
-    let setup = config.setup();
-    let needs = [(config.rtt_sampling().make)(&setup).needs(), (config.ack().make)(&setup).needs()];
-    needs.into_iter().flatten().for_each(|e| all.insert(e));
+    let needs = [config.rtt_sampling().needs, config.ack().needs];
+    needs.into_iter().filter_map(|needs| needs.extension).for_each(|e| all.insert(e));
     for (on, extension) in [
         (config.stream_reconfiguration(), Extension::StreamReconfiguration),
         (config.ecn(), Extension::Ecn),

@@ -76,6 +76,7 @@ mod extension;
 mod handshake;
 mod ids;
 mod init;
+mod kind;
 mod mrg32k3a;
 mod outbox;
 mod path;
@@ -99,7 +100,7 @@ pub mod wire;
 pub use association::{AcceptedRequests, Association, Budget, StreamMut, StreamReset};
 pub use auth::{AuthKeys, ChunkTypes, KeyError};
 pub use config::{
-    Config, ConfigBuilder, Kind, Ns2, Overrides, PARAMETERS, PROFILES, Parameter, Profile, Value,
+    Config, ConfigBuilder, Ns2, Overrides, PARAMETERS, Parameter, Profile, Registered, Registry,
 };
 pub use constants::{
     BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,
@@ -109,6 +110,7 @@ pub use error::{AddressError, ConnectError, PathError, ReconfigError, SendError}
 pub use event::{AddressChange, CloseReason, Event, Message, Received, Reconfigured};
 pub use extension::{Extension, Extensions};
 pub use ids::{AssociationId, Mid, PathId, Ppid, Ssn, StreamId, Tsn, VerificationTag};
+pub use kind::{Kind, Value};
 pub use path::{
     LossEstimate, PathMtu, PathMtuState, PathState, PathView, PathsView, RttRange, Window,
 };

@@ -26,6 +26,9 @@ pub struct PathStats {
     pub timeout_retransmissions: u64,
     /// Expirations of T3-rtx.
     pub timeouts: u64,
+    /// Recoveries from losses or timeouts that turned out to be spurious, so that the window from
+    /// before was restored.
+    pub recoveries_undone: u64,
     /// HEARTBEATs sent.
     pub heartbeats_sent: u64,
     /// HEARTBEAT ACKs received for HEARTBEATs of this endpoint.

@@ -13,13 +13,46 @@ mod scenario;
 mod series;
 mod units;
 
+use std::sync::OnceLock;
+
+use polypath_sim::Registry;
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
 /// Version of the engine, with a fingerprint of its sources: equal strings mean equal results.
 const ENGINE: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("POLYPATH_SOURCES"));
 
+/// The policies and profiles that scenarios may name.
+static REGISTRY: OnceLock<Registry> = OnceLock::new();
+
+pub(crate) fn registry() -> &'static Registry {
+    REGISTRY.get_or_init(Registry::standard)
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fill(module)
+}
+
+/// Makes `module` the simulator of the Python package `polypath`, in which scenarios may name the
+/// policies and profiles of `registry`. The module of a crate with policies of its own calls this;
+/// Python programs import that module before `polypath`.
+///
+/// # Errors
+/// `ImportError` if `polypath` was imported before.
+pub fn replace(module: &Bound<'_, PyModule>, registry: Registry) -> PyResult<()> {
+    const CORE: &str = "polypath._core";
+    let modules = module.py().import("sys")?.getattr("modules")?;
+    if modules.contains(CORE)? || REGISTRY.set(registry).is_err() {
+        let text =
+            format!("import {} before polypath, which has its simulator now", module.name()?);
+        return Err(PyImportError::new_err(text));
+    }
+    fill(module)?;
+    modules.set_item(CORE, module)
+}
+
+fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("ENGINE", ENGINE)?;
     module.add("ScenarioError", py.get_type::<error::ScenarioError>())?;

@@ -6,7 +6,7 @@ use polypath_sim::Scenario as Inner;
 use polypath_sim::scenario::Side;
 use pyo3::prelude::*;
 
-use crate::error;
+use crate::{error, registry};
 
 /// A validated scenario; immutable.
 #[pyclass(frozen, module = "polypath._core")]
@@ -20,14 +20,14 @@ impl Scenario {
     /// Parses TOML.
     #[staticmethod]
     fn from_toml(text: &str) -> PyResult<Self> {
-        let inner = Inner::from_toml(text).map_err(error::scenario)?;
+        let inner = Inner::from_toml_with(text, registry()).map_err(error::scenario)?;
         Ok(Self { inner })
     }
 
     /// Reads a TOML file and the files that it extends.
     #[staticmethod]
     fn from_file(path: PathBuf) -> PyResult<Self> {
-        let inner = Inner::from_file(path).map_err(error::scenario)?;
+        let inner = Inner::from_file_with(path, registry()).map_err(error::scenario)?;
         Ok(Self { inner })
     }
 
@@ -37,7 +37,7 @@ impl Scenario {
         let table = serde_json::from_str::<toml::Table>(text)
             .map_err(|error| not_a_scenario(&error.to_string()))?;
         let text = toml::to_string(&table).map_err(|error| not_a_scenario(&error.to_string()))?;
-        let inner = Inner::from_toml(&text).map_err(error::without_place)?;
+        let inner = Inner::from_toml_with(&text, registry()).map_err(error::without_place)?;
         Ok(Self { inner })
     }
 

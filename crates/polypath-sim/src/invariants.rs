@@ -76,8 +76,8 @@ pub(crate) fn check_stack(stack: &Stack) -> Result<(), String> {
 
 fn check_buffer(association: &Association) -> Result<(), String> {
     let config = association.config();
-    // A message is accepted whole, so a single one may exceed the send buffer.
-    let bound = config.send_buffer().max(config.max_message_size()) as usize;
+    // A message is accepted whole if there is any room, so the last one may exceed the send buffer.
+    let bound = config.send_buffer() as usize + config.max_message_size() as usize;
     let buffered = association.buffered();
     if buffered > bound {
         return Err(format!(

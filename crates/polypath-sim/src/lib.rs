@@ -48,6 +48,7 @@ mod workload;
 
 pub use network::trace;
 pub use outcome::Outcome;
+pub use polypath_proto::Registry;
 pub use run::RunOptions;
 pub use scenario::{Scenario, ScenarioError};
 pub use simulation::SimError;

@@ -282,6 +282,8 @@ counts! {
         fourth_timeouts = 0,
         /// Expirations of T3-rtx that were the fifth in a row.
         fifth_timeouts = 0,
+        /// Recoveries from losses or timeouts that turned out to be spurious.
+        recoveries_undone,
         /// HEARTBEATs sent.
         heartbeats_sent,
         /// HEARTBEAT ACKs received.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use polypath_dtls::{Fingerprint, Refusal};
-use polypath_proto::policy::{Answer, StreamScheduler};
+use polypath_proto::policy::{Policy, StreamScheduler};
 use polypath_proto::{
     Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
     ChunkTypes, CloseReason, KeyError, Message, PathError, PathId, PathMtu, PathStats, PathView,
@@ -277,8 +277,8 @@ impl Association {
 
     /// Sets the scheduler that picks the next stream to send from (SCTP_STREAM_SCHEDULER, RFC 8260
     /// 4.3.2).
-    pub fn set_stream_scheduler(&self, answer: &'static Answer<dyn StreamScheduler>) {
-        self.with(|association, _| association.set_stream_scheduler(answer));
+    pub fn set_stream_scheduler(&self, policy: impl Into<Policy<dyn StreamScheduler>>) {
+        self.with(|association, _| association.set_stream_scheduler(policy));
     }
 
     /// Sets a stream's priority (smaller numbers first) or weight, depending on the scheduler

@@ -65,6 +65,13 @@ impl Endpoint {
         let fingerprint = layer.as_ref().map(Layer::fingerprint);
         let sockets = socket::bind(&addresses, options.encapsulation, port, buffer)?;
         let bound: Vec<SocketAddr> = sockets.iter().map(socket::Socket::local).collect();
+        // A peer finds associations by addresses and SCTP ports (RFC 9260 1.3), without the UDP
+        // ports. Two endpoints of a host never have the same UDP port; two random SCTP ports may be
+        // the same, and an INIT from the second endpoint would restart the first one's association.
+        let port = match (options.port, options.encapsulation) {
+            (0, Encapsulation::Udp { port: 0 }) => bound[0].port(),
+            _ => port,
+        };
         let encapsulation = match options.encapsulation {
             Encapsulation::Udp { .. } => proto::Encapsulation::Udp { port: bound[0].port() },
             Encapsulation::RawIp => proto::Encapsulation::RawIp,

@@ -57,8 +57,9 @@ pub struct EndpointOptions {
     /// Local addresses, one socket each. An unspecified address (`0.0.0.0`, `::`) means all of the
     /// host's addresses of its family. Default: `0.0.0.0`.
     pub addresses: Vec<IpAddr>,
-    /// SCTP port. 0 picks a random one from 49152 to 65535, which is enough for an endpoint that
-    /// only connects. Default: 0.
+    /// SCTP port. 0 is enough for an endpoint that only connects: it takes the number of the UDP
+    /// port if that is any free one, which no other endpoint of the host has, or else a random
+    /// number from 49152 to 65535. Default: 0.
     pub port: u16,
     /// Encapsulation of the packets. Default: UDP on any free port.
     pub encapsulation: Encapsulation,

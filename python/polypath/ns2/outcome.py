@@ -261,6 +261,7 @@ def _path(
             "fast_retransmissions": nan,
             "timeout_retransmissions": nan,
             **_timeouts(last, None if timeouts is None else timeouts[path]),
+            "recoveries_undone": nan,
             "heartbeats_sent": int((mine & (trace.chunk_kind == HEARTBEAT)).sum()),
             "heartbeats_acked": int(np.isin(_packets_with(trace, HEARTBEAT_ACK), received).sum()),
             "heartbeats_lost": nan,

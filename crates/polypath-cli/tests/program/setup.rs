@@ -115,10 +115,29 @@ pub(crate) struct Ended {
     pub(crate) seconds: f64,
 }
 
+/// A file with a code phrase that senders and receivers of all tests share.
+const CODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program/code-phrase");
+
+/// Options of `send` and `recv` in tests: consent without a person, and no waiting for a peer that
+/// has gone.
+pub(crate) fn consent(command: &str) -> Vec<String> {
+    let patience = match command {
+        "send" => "--retry",
+        "recv" => "--resume-wait",
+        _ => return Vec::new(),
+    };
+    ["--code-file".to_owned(), CODE.to_owned(), patience.to_owned(), "0".to_owned()].into()
+}
+
 /// Runs the program with default signal handling: the tests themselves may run with SIGINT ignored,
 /// as background jobs do.
 pub(crate) fn polypath(args: &[&str]) -> Process {
-    start(Command::new("env").args(["--default-signal=INT,TERM,HUP", BINARY]).args(args))
+    start(
+        Command::new("env")
+            .args(["--default-signal=INT,TERM,HUP", BINARY])
+            .args(args)
+            .args(consent(args[0])),
+    )
 }
 
 pub(crate) fn start(command: &mut Command) -> Process {
@@ -237,6 +256,7 @@ impl Ended {
             "encrypted, ",
             "connected with ",
             "in clear",
+            "code phrase ",
             "file: ",
             "  path ",
             "* path ",

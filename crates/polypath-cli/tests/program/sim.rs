@@ -86,7 +86,7 @@ fn policies_and_profiles_are_listed() {
     assert!(text.contains("rto_min = 1 s"), "{text}");
     let profiles = polypath(&["profiles", "--json"]).wait().json();
     assert_eq!(profiles[0]["constants"]["path_max_retrans"], "5");
-    assert_eq!(profiles[4]["profile"], "ns2-2.35");
-    assert_eq!(profiles[4]["changes"]["rto_initial"], "3 s");
-    assert_eq!(profiles[4]["changes"].get("rto_min"), None);
+    assert_eq!(profiles[5]["profile"], "ns2-2.35");
+    assert_eq!(profiles[5]["changes"]["rto_initial"], "3 s");
+    assert_eq!(profiles[5]["changes"].get("rto_min"), None);
 }

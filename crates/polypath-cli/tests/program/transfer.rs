@@ -74,11 +74,25 @@ fn another_name_from_the_sender() {
 }
 
 #[test]
-fn an_existing_file_is_replaced() {
+fn an_existing_file_is_replaced_only_on_request() {
     let files = Files::new(1000);
     std::fs::write(files.path("out/file"), "old").unwrap();
-    transfer(&files, "out", &[]);
+    let run = |more: &[&str]| {
+        let (mut recv, port) = receiver("127.0.0.1", &files.path("out"), more);
+        let sent = polypath(&["send", &files.text("file"), &format!("127.0.0.1:{port}")]).wait();
+        (sent, recv.wait())
+    };
+    let (sent, received) = run(&[]);
+    sent.complains(1, &["127.0.0.1: ", "out/file exists, and nothing is replaced"]);
+    received.complains(1, &["out/file exists, and nothing is replaced"]);
+    assert_eq!(std::fs::read(files.path("out/file")).unwrap(), b"old");
+    let (sent, received) = run(&["--overwrite"]);
+    sent.succeeds();
+    received.succeeds();
     files.assert_received("file");
+    // The same content again: nothing to do, and nothing wrong.
+    let (sent, _) = run(&[]);
+    assert!(sent.succeeds().out.contains("1000 bytes were there already"), "{}", sent.out);
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn forget_refused_threshold(scenario: &mut Scenario) {
     let constants = &mut scenario.transport.both;
     let least = constants.potentially_failed_max_retrans.unwrap_or(0);
     let low = matches!(constants.change_primary_threshold, Some(Some(n)) if n < least);
-    let refused = match scenario.policy.both.failover.map(|answer| answer.name) {
+    let refused = match scenario.policy.both.failover.as_deref() {
         Some("permanent") => false,
         Some("potentially-failed" | "cmt-potentially-failed") => low,
         _ => true,

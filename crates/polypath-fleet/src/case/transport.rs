@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use polypath_proto::{BufferSplitting, ChunkTypes, Config, Overrides, policy};
+use polypath_proto::{BufferSplitting, ChunkTypes, Config, ConfigBuilder, Overrides, Registry};
 use polypath_sim::Scenario;
 use polypath_sim::random::Random;
 use polypath_sim::scenario::{
@@ -52,19 +52,41 @@ pub(super) fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
     Transport { encapsulation, both, ..Transport::default() }
 }
 
+/// The loss detectors that recorded cases draw from: a case's number must keep its meaning.
+const DETECTORS: [&str; 5] = [
+    "standard",
+    "multiple-fast-retransmit",
+    "split-fast-retransmit",
+    "split-multiple-fast-retransmit",
+    "ns2",
+];
+
+/// The congestion controllers, likewise.
+const CONTROLLERS: [&str; 4] = ["rfc9260", "ns2", "coupled", "resource-pooling"];
+
+/// The policies for acknowledgements, likewise.
+const ACKS: [&str; 3] = ["delayed", "delayed-cmt", "ns2"];
+
 /// Draws a policy for each decision, in any combination that is allowed.
 pub(super) fn policies(dice: &mut Dice) -> Policy {
     macro_rules! draw {
-        ($($decision:ident),*) => {
+        (@list $registry:ident loss) => { DETECTORS };
+        (@list $registry:ident congestion) => { CONTROLLERS };
+        (@list $registry:ident ack) => { ACKS };
+        (@list $registry:ident $decision:ident) => {
+            $registry.$decision().iter().map(|entry| entry.name).collect::<Vec<_>>()
+        };
+        ($registry:ident: $($decision:ident),*) => {
             Overrides {
-                $( $decision: Some(*dice.0.pick(policy::$decision::ANSWERS)), )*
+                $( $decision: Some((*dice.0.pick(&draw!(@list $registry $decision))).to_owned()), )*
                 ..Overrides::default()
             }
         };
     }
+    let registry = Registry::standard();
     loop {
         let both = draw!(
-            retransmission,
+            registry: retransmission,
             loss,
             congestion,
             cwnd_update,
@@ -75,7 +97,8 @@ pub(super) fn policies(dice: &mut Dice) -> Policy {
             probing,
             stream_scheduler
         );
-        if Config::builder().overrides(&both).build().is_ok() {
+        let builder = Config::builder().overrides(&both, &registry);
+        if builder.and_then(ConfigBuilder::build).is_ok() {
             return Policy { both, ..Policy::default() };
         }
     }

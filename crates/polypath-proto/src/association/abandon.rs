@@ -66,9 +66,10 @@ impl Association {
         while let Some((tsn, chunk, _)) = self.sending.flight.lost_from(from) {
             from = tsn.next();
             let reached = |p: &&Arc<Partial>| p.limit.is_reached(now, chunk.transmissions);
-            if let Some(message) = chunk.partial.as_ref().filter(reached).cloned() {
+            if let Some(message) = chunk.content.partial.as_ref().filter(reached).cloned() {
                 self.abandon(now, &message, Some(tsn));
-            } else if let Some(Limit::Until(end)) = chunk.partial.as_ref().map(|p| p.limit) {
+            } else if let Some(Limit::Until(end)) = chunk.content.partial.as_ref().map(|p| p.limit)
+            {
                 self.sending.lost_until = Time::earliest(&[self.sending.lost_until, Some(end)]);
             }
         }
@@ -86,7 +87,7 @@ impl Association {
         }
         let mut sent = BTreeMap::new();
         for (_, chunk) in self.sending.flight.iter() {
-            if let Some(message) = chunk.partial.as_ref().filter(|_| !chunk.abandoned)
+            if let Some(message) = chunk.content.partial.as_ref().filter(|_| !chunk.is_abandoned())
                 && let Limit::Priority(p) = message.limit
                 && p > priority
             {

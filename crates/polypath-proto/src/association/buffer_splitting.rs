@@ -13,7 +13,7 @@ impl Association {
     /// New data is sent on a path only if fewer bytes than this are outstanding there.
     pub(super) fn path_share(&self) -> u32 {
         let splitting = self.config.buffer_splitting();
-        if splitting == BufferSplitting::Off || !self.sending.scheduler.is_concurrent() {
+        if splitting == BufferSplitting::Off || !self.sending.is_concurrent() {
             return u32::MAX;
         }
         let active = self.paths.iter().filter(|p| p.state() == PathState::Active).count();

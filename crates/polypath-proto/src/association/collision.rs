@@ -11,6 +11,7 @@ use crate::ids::{PathId, Tsn, VerificationTag};
 use crate::init::{self, InitAck};
 use crate::outbox::{Control, OwnedCause};
 use crate::path::PathState;
+use crate::policy::congestion::NewPath;
 use crate::reply::{abort_packet, stale_cookie_packet};
 use crate::send::WindowProbe;
 use crate::time::Time;
@@ -246,7 +247,8 @@ impl Association {
                 continue;
             }
             let remote = path.remote().ip();
-            let window = self.sending.congestion.initial(path.max_chunk(), ssthresh, remote);
+            let sizes = (path.max_chunk(), ssthresh, remote);
+            let window = self.sending.congestion.initial(&NewPath::new(now, path.id(), sizes));
             path.restart(window, self.config.constants());
             let to = PathState::Unconfirmed;
             let from = path.set_state(now, to);
@@ -364,7 +366,7 @@ impl Association {
     fn restart_transfer(&mut self, cookie: &StateCookie) {
         let mut lost = 0;
         for (_, chunk) in self.sending.flight.iter() {
-            lost += chunk.payload.len();
+            lost += chunk.content.payload.len();
         }
         lost += self.sending.queue.restart();
         self.sending.buffered -= lost;
@@ -372,13 +374,13 @@ impl Association {
         self.peer_window(cookie.peer_rwnd);
         self.paths.clear_allowances();
         self.sending.forward = None;
-        self.sending.heard = true;
+        self.sending.last_sack = Some(self.now);
         self.sending.probe = WindowProbe::Idle;
         let extensions = self.handshake.extensions;
         self.receiving.restart(cookie.peer_initial_tsn, cookie.inbound_streams, extensions);
         self.start_reconfig(cookie.peer_initial_tsn);
         self.start_addresses(cookie.peer_initial_tsn);
-        self.sending.cwnd_update = (self.config.cwnd_update().make)(&self.config.setup());
-        self.sending.loss = (self.config.loss().make)(&self.config.setup());
+        self.sending.cwnd_update = self.config.cwnd_update().make(&self.config.setup());
+        self.sending.loss = self.config.loss().make(&self.config.setup());
     }
 }

@@ -166,9 +166,8 @@ impl Association {
     /// Processes a COOKIE ACK: the association is established (RFC 9260 5.1 E).
     pub(super) fn handle_cookie_ack(&mut self, now: Time, path: PathId) {
         // RFC 9260 5.2.5: silently discarded in any other state.
-        if !matches!(self.state, State::CookieEchoed(_)) {
-            return;
-        }
+        let State::CookieEchoed(echoed) = &self.state else { return };
+        self.handshake.round_trip = Some(now.since(echoed.since));
         self.outbox.clear();
         // RFC 9260 5.4: the COOKIE ACK answers the COOKIE ECHO sent on this path.
         self.confirm(now, path);

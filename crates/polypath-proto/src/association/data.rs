@@ -27,6 +27,8 @@ pub(super) struct DataSeen {
     /// The packet was marked with congestion experienced, and its lowest TSN.
     marked: bool,
     lowest: Option<Tsn>,
+    /// Gap blocks before the packet.
+    runs: usize,
     /// The packet's TIMESTAMP chunk, if that was agreed on.
     pub(super) timestamp: Option<Timestamp>,
 }
@@ -125,6 +127,9 @@ impl Association {
             self.stats.dropped += 1;
             return false;
         }
+        if !seen.any {
+            seen.runs = self.receiving.tsns().runs();
+        }
         seen.any = true;
         let tsn = chunk.tsn;
         seen.lowest = seen.lowest.filter(|t| !t.is_after(tsn)).or(Some(tsn));
@@ -207,10 +212,13 @@ impl Association {
             self.receiving.ack.echo.or_else(|| seen.timestamp.map(|t| t.sent));
         self.receiving.ack.retransmission |= seen.retransmission;
         let arrival = Arrival {
+            now,
             path,
             packets: self.receiving.ack.count(path),
             first: seen.first,
             gap: self.receiving.tsns().has_gap(),
+            new_gap: self.receiving.tsns().runs() > seen.runs,
+            rtt: self.paths[path].srtt().or(self.handshake.round_trip),
             duplicate: seen.duplicate,
             // A SACK that reports a retransmission has no other cause, and no delay that would be
             // measured.

@@ -5,6 +5,7 @@
 use super::Association;
 use crate::extension::Extension;
 use crate::ids::{PathId, Tsn};
+use crate::policy::congestion::Congestion;
 use crate::transmit::Ecn;
 use crate::wire::PacketWriter;
 
@@ -81,10 +82,9 @@ impl Association {
         let highest = self.paths[marked].highest_sent().unwrap_or_else(|| flight.highest());
         if reduced.is_none_or(|last| lowest.is_after(last)) {
             *reduced = Some(highest);
-            let paths = self.paths.view();
-            let window = self.sending.congestion.on_fast_retransmit(&paths.path(marked), paths);
+            self.cut_window(self.now, marked, Congestion::Ecn);
             let p = &mut self.paths[marked];
-            p.set_window(window);
+            p.recovery.forget_undo();
             p.stats.congestion_notified += 1;
         }
         self.outbox.push_cwr(path, lowest);

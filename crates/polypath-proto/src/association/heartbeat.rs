@@ -182,8 +182,8 @@ impl Association {
 
     /// Measures the bandwidth of a newly confirmed path before it is needed.
     pub(super) fn measure_bandwidth(&mut self, now: Time, path: PathId) {
-        let needed =
-            self.procedures.verifies_addresses() && self.sending.retransmission.needs_bandwidth();
+        let needed = self.procedures.verifies_addresses()
+            && self.config.retransmission().needs.pair_bandwidth;
         if needed && self.paths[path].is_pair_due(now) {
             self.send_heartbeat(now, path);
         }
@@ -250,7 +250,7 @@ impl Association {
 
     pub(super) fn send_heartbeat(&mut self, now: Time, path: PathId) {
         self.note_heartbeat(now, path);
-        let paired = self.sending.retransmission.needs_bandwidth()
+        let paired = self.config.retransmission().needs.pair_bandwidth
             && self.procedures.may_pair_heartbeats(self, now, path);
         if paired {
             self.paths[path].pair_sent(now);

@@ -6,7 +6,7 @@ use super::data::DataSeen;
 use crate::error::SendError;
 use crate::extension::Extension;
 use crate::ids::{PathId, StreamId};
-use crate::policy::{Answer, StreamScheduler};
+use crate::policy::{Policy, StreamScheduler};
 use crate::wire::{DATA_HEADER_LEN, I_DATA_HEADER_LEN, IData};
 
 impl Association {
@@ -42,9 +42,15 @@ impl Association {
 
     /// Sets the scheduler that chooses the stream to send from next (SCTP_STREAM_SCHEDULER, RFC
     /// 8260 4.3.2).
-    pub fn set_stream_scheduler(&mut self, answer: &'static Answer<dyn StreamScheduler>) {
-        self.config.stream_scheduler = answer;
-        self.sending.queue.schedule((answer.make)(&self.config.setup()));
+    pub fn set_stream_scheduler(&mut self, policy: impl Into<Policy<dyn StreamScheduler>>) {
+        self.config.stream_scheduler = policy.into();
+        self.reschedule();
+    }
+
+    /// Makes the scheduler anew, for the current values of the streams.
+    fn reschedule(&mut self) {
+        let scheduler = self.config.stream_scheduler().make(&self.config.setup());
+        self.sending.queue.schedule(scheduler);
     }
 
     /// Sets a stream's value for the scheduler: its priority, where smaller numbers are served
@@ -61,7 +67,7 @@ impl Association {
             });
         }
         self.sending.queue.set_value(stream, value);
-        self.set_stream_scheduler(self.config.stream_scheduler());
+        self.reschedule();
         Ok(())
     }
 

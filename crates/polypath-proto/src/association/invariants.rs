@@ -108,7 +108,7 @@ impl Association {
     }
 
     /// T3-rtx runs for data in flight. Without any, all data that may be sent has been sent, or the
-    /// timer of the window probe or of the FORWARD TSN runs.
+    /// timer of a pacer, of the window probe or of the FORWARD TSN runs.
     fn check_progress(&self) -> Result<(), String> {
         let sender = &self.sending;
         let waits = sender.flight.has_lost()
@@ -117,7 +117,9 @@ impl Association {
         let settled = self.sending.burst.is_over() && self.outbox.is_empty();
         let strict = self.procedures.stops_t3_without_flight();
         let may_send = self.state.may_send_data() && confirmed && strict;
-        let timer = matches!(sender.probe, WindowProbe::At(_)) || self.forward_timer().is_some();
+        let held = self.paths.iter().any(Path::awaits_release);
+        let probe = matches!(sender.probe, WindowProbe::At(_));
+        let timer = probe || held || self.forward_timer().is_some();
         if may_send && settled && waits && sender.flight.bytes() == 0 && !timer {
             return Err(format!("data waits and nothing is in flight, but {:?}", sender.probe));
         }

@@ -5,6 +5,8 @@ use super::Association;
 use crate::auth::AuthOffer;
 use crate::extension::{Extension, Extensions};
 use crate::policy::ack::DELAYED;
+use crate::policy::congestion::NewPath;
+use crate::policy::entry::Needs;
 use crate::policy::rtt_sampling::{KARN, SackCause, SentTime};
 use crate::send::Stamps;
 use crate::time::Time;
@@ -26,19 +28,19 @@ impl Association {
         self.marks = super::ecn::Marks::default();
         self.sending.stamps = Stamps::default();
         let setup = self.config.setup();
-        self.sending.rtt_sampling = (self.config.rtt_sampling().make)(&setup);
-        if !self.sending.rtt_sampling.needs().is_none_or(|e| extensions.contains(e)) {
-            self.sending.rtt_sampling = (KARN.make)(&setup);
-        }
-        self.receiving.ack_policy = (self.config.ack().make)(&setup);
-        if !self.receiving.ack_policy.needs().is_none_or(|e| extensions.contains(e)) {
-            self.receiving.ack_policy = (DELAYED.make)(&setup);
-        }
+        let agreed = |needs: Needs| needs.extension.is_none_or(|e| extensions.contains(e));
+        let (sampling, ack) = (self.config.rtt_sampling(), self.config.ack());
+        self.sending.rtt_sampling =
+            if agreed(sampling.needs) { sampling.make(&setup) } else { KARN.make(&setup) };
+        self.receiving.ack_policy =
+            if agreed(ack.needs) { ack.make(&setup) } else { DELAYED.make(&setup) };
         self.sending.queue.interleave(extensions.contains(Extension::Interleaving));
         let overhead = self.overhead();
+        let (now, congestion) = (self.now, &mut self.sending.congestion);
         for path in self.paths.iter_mut() {
+            let id = path.id();
             path.reserve(overhead, |max_chunk, ssthresh, remote| {
-                self.sending.congestion.initial(max_chunk, ssthresh, remote)
+                congestion.initial(&NewPath::new(now, id, (max_chunk, ssthresh, remote)))
             });
         }
         self.update_largest_payload();

@@ -41,6 +41,7 @@ mod auth;
 mod blocking;
 mod buffer_splitting;
 mod collision;
+mod congestion;
 mod connect;
 mod data;
 mod ecn;
@@ -50,12 +51,14 @@ mod icmp;
 mod immediate;
 mod interleave;
 mod invariants;
+mod losses;
 mod measure;
 mod mtu;
 mod nr_sack;
 mod paths;
 mod procedures;
 mod reconfig;
+mod recovery;
 mod shutdown;
 mod state;
 mod stranded;
@@ -188,6 +191,7 @@ impl Association {
         let tags = (cookie.local_tag, cookie.local_initial_tsn);
         let mut a = Self::new(id, shared, config, secret, now, tags, cookie.peer_port);
         a.handshake.peer_tag = cookie.peer_tag;
+        a.handshake.round_trip = Some(now.since(cookie.created));
         a.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         a.set_streams(cookie.outbound_streams, cookie.inbound_streams);
         a.start_receiving(cookie.peer_initial_tsn, cookie.peer_rwnd);
@@ -308,6 +312,7 @@ impl Association {
             return Err(SendError::WouldBlock);
         }
         self.procedures.on_message(self);
+        self.resume_paths(now);
         if self.sending.flight.bytes() == 0 {
             // After a pause the burst is counted from zero bytes in flight (RFC 9260 6.1 D).
             self.new_burst();
@@ -447,7 +452,7 @@ impl Association {
                     sacks += 1;
                     self.sending.sack.cause =
                         self.cause_of(now, sack, seen.timestamp.and_then(|t| t.echo));
-                    self.handle_sack(now, sack);
+                    self.handle_sack(now, path, sack);
                     true
                 }
                 Ok(chunk) => {
@@ -484,7 +489,7 @@ impl Association {
                 seen.timestamp.get_or_insert(*t);
             }
             Chunk::NrSack(sack) => {
-                return self.handle_nr_sack(now, sack, seen.timestamp.and_then(|t| t.echo));
+                return self.handle_nr_sack(now, path, sack, seen.timestamp.and_then(|t| t.echo));
             }
             Chunk::Ecne(e) if self.handshake.has(Extension::Ecn) => {
                 self.handle_ecne(path, e.lowest_tsn);

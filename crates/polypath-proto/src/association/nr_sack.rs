@@ -6,12 +6,19 @@
 
 use super::Association;
 use crate::extension::Extension;
+use crate::ids::PathId;
 use crate::time::Time;
 use crate::wire::{DoesNotFit, PacketWriter, Sack};
 
 impl Association {
     /// Processes an NR-SACK. True if the packet's next chunk is to be processed.
-    pub(super) fn handle_nr_sack(&mut self, now: Time, sack: &Sack<'_>, echo: Option<u32>) -> bool {
+    pub(super) fn handle_nr_sack(
+        &mut self,
+        now: Time,
+        path: PathId,
+        sack: &Sack<'_>,
+        echo: Option<u32>,
+    ) -> bool {
         if !self.handshake.has(Extension::NrSack) {
             // RFC 9260 3.2: treat it as an unknown type that begins with the bits 00.
             self.stats.dropped += 1;
@@ -23,7 +30,7 @@ impl Association {
         }
         self.sending.sack.cause = self.cause_of(now, sack, echo);
         let (old, announced) = (self.sending.flight.knows_more(sack), self.sending.announced);
-        if !self.handle_sack(now, sack) {
+        if !self.handle_sack(now, path, sack) {
             return true;
         }
         if old && announced < sack.a_rwnd {

@@ -10,6 +10,7 @@ use crate::error::PathError;
 use crate::event::CloseReason;
 use crate::ids::PathId;
 use crate::path::{Path, PathState, PathView};
+use crate::policy::congestion::NewPath;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::retransmission::LostChunk;
 use crate::shared::Encapsulation;
@@ -122,13 +123,17 @@ impl Association {
         let headers = ip + udp + self.shared.config.overhead;
         let max_packet = (usize::from(self.config.path_mtu()) - headers) / 4 * 4;
         let overhead = self.overhead();
-        let window = |max_chunk, ssthresh, remote| {
-            self.sending.congestion.initial(max_chunk, ssthresh, remote)
+        let congestion = &mut self.sending.congestion;
+        let mut window = |max_chunk, ssthresh, remote| {
+            congestion.initial(&NewPath::new(now, id, (max_chunk, ssthresh, remote)))
         };
-        let sizes = (max_packet, headers);
-        let mut path = Path::new(id, local, remote, sizes, self.config.constants(), window, now);
-        path.reserve(overhead, window);
-        if self.sending.scheduler.measures_delivery() {
+        let (sizes, constants) = ((max_packet, headers), self.config.constants());
+        let mut path = Path::new(id, local, remote, sizes, constants, &mut window, now);
+        path.reserve(overhead, &mut window);
+        if self.sending.needs.delivery_samples {
+            path.sample_delivery();
+        }
+        if self.config.scheduler().needs.delivery_rate {
             path.measure_delivery();
         }
         if self.paths.ssthresh > 0 && self.config.initial_ssthresh().is_none() {
@@ -263,9 +268,20 @@ impl Association {
         if self.paths[path].state() == PathState::Removed {
             return self.count_association_error();
         }
-        let p = &mut self.paths[path];
-        p.count_error();
-        if self.procedures.counts_for_association(self, path, error) {
+        let of_association = self.procedures.counts_for_association(self, path, error);
+        self.count_path_error(now, path, error, of_association);
+    }
+
+    /// Counts an error on `path`, and one of the association if it is `of_association`.
+    pub(super) fn count_path_error(
+        &mut self,
+        now: Time,
+        path: PathId,
+        error: PathErrorKind,
+        of_association: bool,
+    ) {
+        self.paths[path].count_error();
+        if of_association {
             self.paths.count_association_error();
         }
         if error == PathErrorKind::DataTimeout {

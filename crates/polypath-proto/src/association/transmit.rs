@@ -26,6 +26,8 @@ pub(super) enum Purpose {
     Retransmission(Tsn),
     /// New data beyond the first `n` queued bytes.
     NewData(usize),
+    /// New data, or again the chunk with this TSN, whatever the window (RFC 8985 7.3).
+    Probe(Option<Tsn>),
     Sack,
 }
 
@@ -51,12 +53,13 @@ impl Association {
         let (path, segment) = loop {
             let Some((path, purpose)) = self.next_packet(now) else {
                 self.sending.burst.end();
-                if self.sending.scheduler.is_concurrent() {
+                if self.sending.is_concurrent() {
                     self.paths.clear_allowances();
                     self.sending.scheduler.turn_over();
                 }
                 self.procedures.on_burst_over(self);
                 self.note_blocking(now);
+                self.pause_paths(now);
                 if self.state.may_send_data() {
                     // RFC 9260 6.1 A: the first probe of a closed window is sent after one RTO,
                     // later ones as T3-rtx backs off.
@@ -67,7 +70,7 @@ impl Association {
             let max_packet = self.packet_limit(path, purpose).min(buf.len());
             probes = matches!(self.outbox.front(), Some((_, Control::MtuProbe(..))));
             let new = self.paths[path].stats.data_chunks_sent;
-            let segment = self.write_packet(now, path, purpose, &mut buf[..max_packet]);
+            let segment = self.write_reported(now, path, purpose, &mut buf[..max_packet]);
             ecn = self.ect_beyond(path, new);
             if segment > 0 {
                 break (path, segment);
@@ -99,7 +102,7 @@ impl Association {
             if !full && !whole {
                 break;
             }
-            let written = self.write_packet(now, path, purpose, &mut buf[size..size + segment]);
+            let written = self.write_reported(now, path, purpose, &mut buf[size..size + segment]);
             if written == 0 {
                 break;
             }
@@ -139,8 +142,12 @@ impl Association {
         }
         let flight = &self.sending.flight;
         let payload = match purpose {
-            Purpose::Retransmission(tsn) => flight.get(tsn).map_or(0, |chunk| chunk.payload.len()),
-            Purpose::NewData(_) if flight.largest_reserved() > 0 => flight.largest_reserved(),
+            Purpose::Retransmission(tsn) | Purpose::Probe(Some(tsn)) => {
+                flight.get(tsn).map_or(0, |chunk| chunk.content.payload.len())
+            }
+            Purpose::NewData(_) | Purpose::Probe(None) if flight.largest_reserved() > 0 => {
+                flight.largest_reserved()
+            }
             _ => return limit,
         };
         let chunk = (self.data_header() + payload).next_multiple_of(4);
@@ -167,6 +174,9 @@ impl Association {
         }
         if self.state.may_send_data() {
             self.procedures.before_sending(self, now);
+            if let Some((path, tsn)) = self.next_tail_probe() {
+                return Some((path, Purpose::Probe(tsn)));
+            }
             // RFC 9260 6.1 C: retransmissions before new data.
             let lost = self.sending.flight.has_lost();
             if lost
@@ -179,7 +189,7 @@ impl Association {
                 return Some((path, Purpose::Retransmission(tsn)));
             }
             // In CMT, a chunk that waits for its path's window does not block other paths.
-            let concurrent = self.sending.scheduler.is_concurrent();
+            let concurrent = self.sending.is_concurrent();
             if (!lost || concurrent || !self.config.new_data_waits())
                 && let Some(turn) = self.procedures.next_new_data(self, now)
                 && (concurrent || self.may_overtake(turn.path))
@@ -200,7 +210,7 @@ impl Association {
     /// The lowest lost chunk and its path, if it may be sent now; in CMT the lowest that may.
     #[inline(never)]
     pub(super) fn next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
-        let concurrent = self.sending.scheduler.is_concurrent();
+        let concurrent = self.sending.is_concurrent();
         if concurrent && !self.paths.iter().any(|p| p.allowance || p.has_room()) {
             return None;
         }
@@ -229,12 +239,14 @@ impl Association {
                 return Some((path, tsn));
             }
             let congestion = &mut self.sending.congestion;
-            self.paths[path].decay_if_idle(now, |view, first| congestion.on_idle(view, first));
+            self.paths[path].decay_if_idle(now, |view, first| congestion.on_idle(now, view, first));
             // RFC 9260 6.3.3 E3: after a timeout, retransmit regardless of the peer's window, in
             // CMT even on a path without send credit.
             let owed = concurrent && cause == LossCause::Timeout;
             let waits = self.paths[path].awaits_delivery();
-            if self.may_burst(path) && !waits && (owed || self.sending.peer_has_room_for(tsn, size))
+            if self.may_burst(now, path)
+                && !waits
+                && (owed || self.sending.peer_has_room_for(tsn, size))
             {
                 return Some((path, tsn));
             }
@@ -260,7 +272,7 @@ impl Association {
         let size = self.next_new_size()?;
         let congestion = &mut self.sending.congestion;
         for path in self.paths.iter_mut() {
-            path.decay_if_idle(now, |view, first| congestion.on_idle(view, first));
+            path.decay_if_idle(now, |view, first| congestion.on_idle(now, view, first));
         }
         let (share, full) = (self.path_share(), self.burst_is_full());
         let data = self.sending.new_data(now);
@@ -268,7 +280,10 @@ impl Association {
         let (view, max_burst) = (self.paths.view(), self.config.max_burst());
         let room = |path: PathId| {
             let p = &view.paths[path.index()];
-            p.in_flight() < share && burst.has_room(p, max_burst) && !full && !p.awaits_delivery()
+            p.in_flight() < share
+                && burst.has_room(p, max_burst, now)
+                && (!full || p.is_paced())
+                && !p.awaits_delivery()
         };
         let mut turn = scheduler.next(view, &data, &room)?;
         // A probe of the peer's window must be the chunk that the peer waits for, and data that may
@@ -284,7 +299,7 @@ impl Association {
     /// regardless of the window (RFC 9260 6.3.3 E3, 7.2.4 (3)), on any path, or in CMT on the path
     /// that suffered the loss (Iyengar 2004, V.B).
     pub(super) fn grant_allowance(&mut self, path: PathId) {
-        let concurrent = self.sending.scheduler.is_concurrent();
+        let concurrent = self.sending.is_concurrent();
         for p in self.paths.iter_mut() {
             p.allowance |= !concurrent || p.id() == path;
         }
@@ -305,9 +320,10 @@ impl Association {
             && self.sending.peer_has_room(held_back.saturating_add(size))
     }
 
-    fn may_burst(&self, path: PathId) -> bool {
+    fn may_burst(&self, now: Time, path: PathId) -> bool {
         let p = &self.paths[path];
-        self.sending.burst.has_room(p, self.config.max_burst()) && !self.burst_is_full()
+        self.sending.burst.has_room(p, self.config.max_burst(), now)
+            && (p.is_paced() || !self.burst_is_full())
     }
 
     /// Whether Max.Burst packets have been sent in response to the current event, if packets are
@@ -332,6 +348,23 @@ impl Association {
     /// accept them.
     pub(crate) fn accepts_zero_checksum(&self) -> bool {
         self.handshake.opened_here || self.handshake.has(Extension::ZeroChecksum)
+    }
+
+    /// Writes a packet and reports its data to the congestion controller, if that needs it; returns
+    /// the packet's length.
+    fn write_reported(
+        &mut self,
+        now: Time,
+        path: PathId,
+        purpose: Purpose,
+        buf: &mut [u8],
+    ) -> usize {
+        let before = self.paths[path].in_flight();
+        let written = self.write_packet(now, path, purpose, buf);
+        if self.sending.needs.sending {
+            self.report_sent(now, path, before);
+        }
+        written
     }
 
     /// Writes a packet; returns its length.
@@ -377,11 +410,7 @@ impl Association {
             let before = w.chunk_count();
             if self.state.may_send_data() && !full && (bundles || purpose != Purpose::Sack) {
                 self.note_alone();
-                if self.sending.flight.has_lost() && !matches!(purpose, Purpose::NewData(_)) {
-                    self.procedures.write_retransmissions(self, now, path, purpose, &mut w);
-                } else {
-                    self.write_new_data(now, path, purpose, &mut w);
-                }
+                self.write_data(now, path, purpose, &mut w);
             }
             if w.chunk_count() == before {
                 w.take_back(bare.0, bare.1);
@@ -400,6 +429,24 @@ impl Association {
                 seal(&mut buf[..len], checksum);
                 len
             }
+        }
+    }
+
+    /// Writes the DATA chunks of a packet.
+    fn write_data(&mut self, now: Time, path: PathId, purpose: Purpose, w: &mut PacketWriter<'_>) {
+        match purpose {
+            Purpose::Probe(tsn) => {
+                match tsn {
+                    Some(tsn) => self.write_probe(now, path, tsn, w),
+                    None => self.write_new_data(now, path, purpose, w),
+                }
+                self.paths[path].recovery.probe = false;
+            }
+            Purpose::NewData(_) => self.write_new_data(now, path, purpose, w),
+            _ if self.sending.flight.has_lost() => {
+                self.procedures.write_retransmissions(self, now, path, purpose, w);
+            }
+            _ => self.write_new_data(now, path, purpose, w),
         }
     }
 
@@ -538,7 +585,7 @@ impl Association {
         purpose: Purpose,
         w: &mut PacketWriter<'_>,
     ) {
-        let concurrent = self.sending.scheduler.is_concurrent();
+        let concurrent = self.sending.is_concurrent();
         let forced = self.paths[path].allowance;
         let (mut from, chosen) = match purpose {
             Purpose::Retransmission(tsn) => (tsn, Some(tsn)),
@@ -556,7 +603,7 @@ impl Association {
             // differently now.
             let to = if chosen == Some(tsn) { path } else { self.path_for_lost(&lost) };
             let allowed = (forced || chosen == Some(tsn))
-                || (self.may_burst(path)
+                || (self.may_burst(now, path)
                     && !(first && self.paths[path].awaits_delivery())
                     && self.sending.peer_has_room_for(tsn, size));
             if to != path && concurrent {
@@ -588,7 +635,7 @@ impl Association {
         w: &mut PacketWriter<'_>,
     ) {
         // In CMT each path recovers by itself.
-        let cmt = self.sending.scheduler.is_concurrent();
+        let cmt = self.sending.is_concurrent();
         let own = if cmt { self.paths[path].highest_sent() } else { None };
         let highest = own.unwrap_or_else(|| self.sending.flight.highest());
         let old = self.sending.flight.get(tsn).map_or(path, |chunk| chunk.path);
@@ -619,6 +666,7 @@ impl Association {
         }
         self.sending.cwnd_update.on_retransmit(old, path);
         self.paths[old].lost_gone(size);
+        self.paths[old].recovery.retransmitted(tsn);
         let p = &mut self.paths[path];
         match cause {
             LossCause::FastRetransmit => p.stats.fast_retransmissions += 1,
@@ -626,6 +674,14 @@ impl Association {
         }
         self.sending.charge_window(tsn, size);
         self.data_left(now, path, tsn, transmissions, size);
+    }
+
+    /// Writes a chunk in flight again, to probe its path.
+    fn write_probe(&mut self, now: Time, path: PathId, tsn: Tsn, w: &mut PacketWriter<'_>) {
+        let size = self.sending.flight.get(tsn).map_or(0, crate::send::Outstanding::size);
+        if w.remaining() >= size as usize && self.mark_probed(path, tsn) {
+            self.retransmit(now, path, tsn, LossCause::FastRetransmit, w);
+        }
     }
 
     fn write_new_data(
@@ -637,6 +693,7 @@ impl Association {
     ) {
         let ahead = match purpose {
             Purpose::NewData(ahead) => ahead,
+            Purpose::Probe(_) => 0,
             _ => match self.procedures.next_new_data(self, now) {
                 Some(turn) if turn.path == path => turn.ahead,
                 _ => return,
@@ -646,7 +703,7 @@ impl Association {
         let bundles = self.sending.queue.begin_packet();
         let first = self.sending.queue.next_stream();
         let header = self.data_header();
-        let concurrent = self.sending.scheduler.is_concurrent();
+        let concurrent = self.sending.is_concurrent();
         loop {
             let room = w.remaining() / 4 * 4;
             let Some(room) = room.checked_sub(header) else { break };
@@ -657,7 +714,8 @@ impl Association {
             let size = self.sending.flight.counted(n + header);
             let overtakes =
                 concurrent || !self.sending.flight.has_lost() || self.may_overtake(path);
-            if !self.may_burst(path) || !self.sending.peer_has_room(size) || !overtakes {
+            let allowed = matches!(purpose, Purpose::Probe(_)) || self.may_burst(now, path);
+            if !allowed || !self.sending.peer_has_room(size) || !overtakes {
                 break;
             }
             let sender = &mut self.sending;
@@ -703,7 +761,7 @@ impl Association {
             sender.flight.first_reserved().map(|(tsn, _)| tsn)
         };
         let Some(tsn) = tsn else { return Some((sender.queue.next_size(largest, room)?, None)) };
-        let n = sender.flight.get(tsn)?.payload.len();
+        let n = sender.flight.get(tsn)?.content.payload.len();
         (n <= room).then_some((n, Some(tsn)))
     }
 
@@ -724,6 +782,7 @@ impl Association {
         }
         // RFC 9260 6.3.2 (R1).
         self.procedures.on_chunk_sent(self, now, path, tsn, transmissions);
+        self.note_sent(now, path, tsn, transmissions);
     }
 }
 

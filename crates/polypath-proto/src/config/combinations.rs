@@ -10,19 +10,20 @@
 //! AllRtxAlt apply to every policy that may send fast retransmissions on another path.
 
 use super::Config;
-use crate::constants::{ConfigError, Thresholds};
-use crate::policy::failover::FailoverPolicy;
-use crate::policy::{Answer, failover, loss, probing, retransmission, rtt_sampling};
+use crate::constants::{ConfigError, Procedures, Thresholds};
+use crate::policy::failover::{
+    CMT_POTENTIALLY_FAILED, FailoverPolicy, PERMANENT, POTENTIALLY_FAILED,
+};
+use crate::policy::{Policy, loss, probing, retransmission, rtt_sampling};
 
 /// The reason to reject this configuration's combination of policies, if there is one.
 pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
-    let same = c.retransmission().name == retransmission::SAME.name;
-    let alternate = [&retransmission::ALTERNATE, &retransmission::RECEIVE_BUFFER]
-        .iter()
-        .any(|answer| answer.name == c.retransmission().name);
-    let mfr = c.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
-    let har = c.probing().name == probing::AFTER_RTO.name;
-    let karn = c.rtt_sampling().name == rtt_sampling::KARN.name;
+    let same = c.retransmission().is(&retransmission::SAME);
+    let alternate = c.retransmission().is(&retransmission::ALTERNATE)
+        || c.retransmission().is(&retransmission::RECEIVE_BUFFER);
+    let mfr = c.loss().is(&loss::MULTIPLE_FAST_RETRANSMIT);
+    let har = c.probing().is(&probing::AFTER_RTO);
+    let karn = c.rtt_sampling().is(&rtt_sampling::KARN);
     let refuse =
         |parameter, value: &str, allowed: String| Some(ConfigError::new(parameter, value, allowed));
     if alternate && mfr {
@@ -53,30 +54,32 @@ pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
         );
         return refuse("probing", c.probing().name, allowed);
     }
+    // ns-2's module has neither pacing nor the measurements.
+    if c.procedures() == Procedures::Ns2 && c.congestion().needs.beyond_acknowledgements() {
+        let allowed = "a controller without pacing, for ns-2's procedures have none".to_owned();
+        return refuse("congestion", c.congestion().name, allowed);
+    }
     refused_thresholds(c.failover(), c.thresholds())
 }
 
 /// The reason to reject these thresholds for a failover policy, if there is one.
 pub(crate) fn refused_thresholds(
-    answer: &'static Answer<dyn FailoverPolicy>,
+    failover: &Policy<dyn FailoverPolicy>,
     thresholds: Thresholds,
 ) -> Option<ConfigError> {
     let switchover = thresholds.change_primary?;
     let pfmr = thresholds.potentially_failed_max_retrans;
-    let [permanent, potentially_failed] =
-        [&failover::PERMANENT, &failover::POTENTIALLY_FAILED].map(|a| a.name);
-    let has_pfmr = [potentially_failed, failover::CMT_POTENTIALLY_FAILED.name];
-    let allowed = if answer.name == permanent {
+    let allowed = if failover.is(&PERMANENT) {
         return None;
-    } else if !has_pfmr.contains(&answer.name) {
+    } else if !failover.is(&POTENTIALLY_FAILED) && !failover.is(&CMT_POTENTIALLY_FAILED) {
         format!(
-            "off with failover {}: only {permanent} and {potentially_failed} change the primary",
-            answer.name
+            "off with failover {}: only {} and {} change the primary",
+            failover.name, PERMANENT.name, POTENTIALLY_FAILED.name
         )
     } else if switchover < pfmr {
         // RFC 7829 5: "the PSMR MUST be set greater or equal to the PFMR value. [...]
         // Implementations MUST reject any other values of PSMR."
-        format!("at least potentially_failed_max_retrans ({pfmr}) with failover {}", answer.name)
+        format!("at least potentially_failed_max_retrans ({pfmr}) with failover {}", failover.name)
     } else {
         return None;
     };
@@ -86,6 +89,8 @@ pub(crate) fn refused_thresholds(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Registry;
+    use crate::policy::entry::find;
 
     /// Fig. 7, and each policy alone: all other combinations are rejected with an error that names
     /// the policies.
@@ -99,7 +104,7 @@ mod tests {
             _ => true,
         };
         let mut extended = 0;
-        for retransmission in retransmission::ANSWERS {
+        for &retransmission in Registry::standard().retransmission() {
             for mfr in [false, true] {
                 for extension in ["karn", "har", "timestamps", "retransmission-flag"] {
                     let mut builder = Config::builder().retransmission(retransmission);
@@ -108,9 +113,8 @@ mod tests {
                     }
                     builder = match extension {
                         "har" => builder.probing(&probing::AFTER_RTO),
-                        name => builder.rtt_sampling(
-                            crate::policy::find(rtt_sampling::ANSWERS, name).unwrap(),
-                        ),
+                        name => builder
+                            .rtt_sampling(find(Registry::standard().rtt_sampling(), name).unwrap()),
                     };
                     let built = builder.build();
                     let what = format!("{} {mfr} {extension}: {built:?}", retransmission.name);
@@ -132,11 +136,20 @@ mod tests {
     }
 
     #[test]
+    fn pacing_needs_the_procedures_of_the_rfc() {
+        let paced = &crate::policy::congestion::CUBIC;
+        assert!(Config::builder().congestion(paced).build().is_ok());
+        let ns2 = Config::builder().procedures(Procedures::Ns2);
+        let error = ns2.congestion(paced).build().unwrap_err();
+        assert_eq!((error.parameter, error.value.as_str()), ("congestion", "cubic"));
+    }
+
+    #[test]
     fn heartbeats_after_rto_and_timestamps_exclude_each_other() {
         for name in ["timestamps", "retransmission-flag"] {
             let error = Config::builder()
                 .probing(&probing::AFTER_RTO)
-                .rtt_sampling(crate::policy::find(rtt_sampling::ANSWERS, name).unwrap())
+                .rtt_sampling(find(Registry::standard().rtt_sampling(), name).unwrap())
                 .build()
                 .unwrap_err();
             assert_eq!((error.parameter, error.value.as_str()), ("probing", "after-rto"));
@@ -147,7 +160,7 @@ mod tests {
     /// Only Caro 2006 (failover), IV, and RFC 7829 5 have a threshold for changing the primary.
     #[test]
     fn a_change_primary_threshold_is_refused_where_it_would_be_ignored() {
-        for answer in failover::ANSWERS {
+        for &answer in Registry::standard().failover() {
             let mut accepted = Vec::new();
             for (threshold, pfmr) in [(None, 2), (Some(0), 0), (Some(1), 2), (Some(2), 2)] {
                 let built = Config::builder()

@@ -7,6 +7,7 @@ use crate::constants::{
     BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,
     with_constants,
 };
+use crate::kind::{Kind, Value};
 use crate::mrg32k3a::LARGEST_SEED;
 use crate::policy::ack::AckPolicy;
 use crate::policy::congestion::CongestionController;
@@ -18,19 +19,21 @@ use crate::policy::retransmission::RetransmissionPolicy;
 use crate::policy::rtt_sampling::RttSampling;
 use crate::policy::scheduler::Scheduler;
 use crate::policy::stream_scheduler::StreamScheduler;
-use crate::policy::{self, Answer, Setup};
+use crate::policy::{self, Entry, Policy, Setup};
 use crate::wire::chunk_type;
 
 mod combinations;
 mod parameter;
 mod profiles;
+mod registry;
 
 pub(crate) use combinations::refused_thresholds;
 use parameter::Setting;
-pub use parameter::{Kind, Ns2, Parameter, Value};
-pub use profiles::{PROFILES, Profile};
+pub use parameter::{Ns2, Parameter};
+pub use profiles::Profile;
+pub use registry::Registered;
 
-use Kind::{Bytes, Choice, Count, Flag, Policy, Time};
+use Kind::{Bytes, Choice, Count, Flag, Time};
 use Ns2::{Ignored, Only, Variable};
 
 /// The shortest time above zero.
@@ -52,14 +55,25 @@ macro_rules! parameters {
         #[derive(Clone, Debug, PartialEq)]
         pub struct Config {
             pub(crate) constants: Constants,
-            $( pub(crate) $policy: &'static Answer<dyn $trait>, )*
+            $( pub(crate) $policy: Policy<dyn $trait>, )*
+        }
+
+        /// The policies and profiles that can be chosen by name: those of this crate
+        /// ([`standard`](Self::standard)), and those of others ([`add`](Self::add)). A scenario,
+        /// the command line and the Python package take a registry; an endpoint takes a
+        /// configuration that was made from one.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Registry {
+            profiles: Vec<Profile>,
+            $( $policy: Vec<&'static Entry<dyn $trait>>, )*
         }
 
         /// Values for some parameters of a [`Config`]; `None` leaves the parameter as it is.
+        /// Policies are in text, as [`Policy`] writes them.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Overrides {
             $( $(#[doc = $doc])* pub $name: Option<$ty>, )*
-            $( $(#[doc = $policy_doc])* pub $policy: Option<&'static Answer<dyn $trait>>, )*
+            $( $(#[doc = $policy_doc])* pub $policy: Option<String>, )*
         }
 
         /// Every parameter of [`Config`]: the constants, then the policies.
@@ -79,51 +93,81 @@ macro_rules! parameters {
             }, )*
             $( Parameter {
                 name: stringify!($policy),
-                kind: Policy(|| {
-                    let all = policy::$policy::ANSWERS.iter();
-                    all.map(|answer| (answer.name, answer.summary)).collect()
-                }),
+                kind: Kind::Policy,
                 optional: false,
                 ns2: Ns2::Policy,
                 doc: concat!($( $policy_doc, "\n" ),*),
-                get: |config| Value::Name(config.$policy.name.to_owned()),
+                get: |config| Value::Name(config.$policy.to_string()),
                 set: |overrides, value| match value {
-                    Value::Name(name) => {
-                        overrides.$policy = policy::find(policy::$policy::ANSWERS, &name);
-                        overrides.$policy.map(drop)
+                    Value::Name(text) => {
+                        overrides.$policy = Some(text);
+                        Some(())
                     }
                     _ => None,
                 },
-                given: |overrides| {
-                    overrides.$policy.map(|answer| Value::Name(answer.name.to_owned()))
-                },
+                given: |overrides| overrides.$policy.clone().map(Value::Name),
             }, )*
         ];
 
         impl Config {
             $( $(#[doc = $doc])* pub fn $name(&self) -> $ty { self.constants.$name } )*
             $( $(#[doc = $policy_doc])*
-               pub fn $policy(&self) -> &'static Answer<dyn $trait> { self.$policy } )*
+               pub const fn $policy(&self) -> &Policy<dyn $trait> { &self.$policy } )*
 
             /// The constants of RFC 9260, section 16.
             pub fn rfc9260() -> Self {
                 Self {
                     constants: Constants::rfc9260(),
-                    $( $policy: &policy::$policy::$standard, )*
+                    $( $policy: (&policy::$policy::$standard).into(), )*
                 }
             }
         }
 
         impl Overrides {
-            pub(crate) fn apply(&self, config: &mut Config) {
+            pub(crate) fn apply(
+                &self,
+                config: &mut Config,
+                registry: &Registry,
+            ) -> Result<(), ConfigError> {
                 $( if let Some(value) = self.$name {
                     config.constants.$name = value;
                 } )*
-                $( if let Some(answer) = self.$policy {
-                    config.$policy = answer;
+                $( if let Some(text) = &self.$policy {
+                    config.$policy = registry::read(stringify!($policy), &registry.$policy, text)?;
                 } )*
+                Ok(())
             }
         }
+
+        impl Registry {
+            $( $(#[doc = $policy_doc])*
+               pub fn $policy(&self) -> &[&'static Entry<dyn $trait>] { &self.$policy } )*
+
+            /// The policies of this crate, without profiles.
+            fn policies() -> Self {
+                Self {
+                    profiles: Vec::new(),
+                    $( $policy: policy::$policy::ENTRIES.to_vec(), )*
+                }
+            }
+
+            /// The entries for a decision, named as its parameter; empty for other names.
+            pub fn entries(&self, decision: &str) -> Vec<Registered> {
+                match decision {
+                    $( stringify!($policy) => {
+                        self.$policy.iter().copied().map(Registered::of).collect()
+                    } )*
+                    _ => Vec::new(),
+                }
+            }
+        }
+
+        $( impl registry::Addition for &'static Entry<dyn $trait> {
+            fn add_to(self, registry: &mut Registry) {
+                registry.$policy.retain(|entry| entry.name != self.name);
+                registry.$policy.push(self);
+            }
+        } )*
 
         impl ConfigBuilder {
             $( $(#[doc = $doc])* #[must_use] pub fn $name(mut self, value: $ty) -> Self {
@@ -132,8 +176,8 @@ macro_rules! parameters {
             } )*
             $( $(#[doc = $policy_doc])*
                #[must_use]
-               pub fn $policy(mut self, value: &'static Answer<dyn $trait>) -> Self {
-                self.config.$policy = value;
+               pub fn $policy(mut self, value: impl Into<Policy<dyn $trait>>) -> Self {
+                self.config.$policy = value.into();
                 self
             } )*
         }
@@ -173,9 +217,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The profile of this name, or `None`; [`PROFILES`] lists them.
+    /// The profile of this name in [`Registry::standard`], or `None`.
     pub fn profile(name: &str) -> Option<Self> {
-        PROFILES.iter().find(|p| p.name == name).map(|p| (p.make)())
+        Registry::standard().profile(name)
     }
 
     /// A builder that starts from `rfc9260`.
@@ -195,7 +239,12 @@ impl Config {
 
     /// The setup that this association's policies are made from.
     pub const fn setup(&self) -> Setup<'_> {
-        Setup { constants: &self.constants, scheduler: self.scheduler, probing: self.probing }
+        Setup::new(&self.constants, self.is_concurrent(), self.probing.entry().name)
+    }
+
+    /// Whether new data is sent on several paths at a time.
+    pub const fn is_concurrent(&self) -> bool {
+        self.scheduler.entry().needs.concurrency
     }
 
     /// The path thresholds.
@@ -227,7 +276,8 @@ impl Overrides {
         (parameter.given)(self)
     }
 
-    /// Sets a parameter to the value that `text` denotes. Bytes may be without a unit.
+    /// Sets a parameter to the value that `text` denotes. Bytes may be without a unit. The text of
+    /// a policy is not checked before a registry is known ([`ConfigBuilder::overrides`]).
     ///
     /// # Errors
     /// As [`Parameter::set`].
@@ -238,11 +288,17 @@ impl Overrides {
 }
 
 impl ConfigBuilder {
-    /// Sets every parameter for which there is a value.
-    #[must_use]
-    pub fn overrides(mut self, overrides: &Overrides) -> Self {
-        overrides.apply(&mut self.config);
-        self
+    /// Sets every parameter for which there is a value; `registry` has the policies.
+    ///
+    /// # Errors
+    /// The registry has no such policy, or a value for the policy's parameters is not allowed.
+    pub fn overrides(
+        mut self,
+        overrides: &Overrides,
+        registry: &Registry,
+    ) -> Result<Self, ConfigError> {
+        overrides.apply(&mut self.config, registry)?;
+        Ok(self)
     }
 
     /// The configuration, if every value and combination is allowed.

@@ -1,25 +1,24 @@
 //! The columns of the table of parameters, and values in text.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::{Config, Overrides, PARAMETERS};
+use super::{Config, Overrides, PARAMETERS, Registry};
 use crate::auth::ChunkTypes;
 use crate::constants::{BufferSplitting, BurstRule, ConfigError, PathConfirmation, Procedures};
-use crate::quantity::{SIZE, TIME, size, time};
+use crate::kind::{Kind, Value};
 use crate::suggest::closest;
 
 /// A parameter of [`Config`]: one row of [`PARAMETERS`].
 ///
 /// ```
-/// use polypath_proto::{Config, Parameter};
+/// use polypath_proto::{Config, Parameter, Registry};
 ///
-/// let mut config = Config::rfc9260();
+/// let (mut config, registry) = (Config::rfc9260(), Registry::standard());
 /// let rto_min = Parameter::find("rto_min").unwrap();
 /// assert_eq!(rto_min.get(&config), "1 s");
-/// rto_min.set(&mut config, "200 ms").unwrap();
+/// rto_min.set(&mut config, "200 ms", &registry).unwrap();
 /// assert_eq!(config.rto_min().as_millis(), 200);
-/// let error = rto_min.set(&mut config, "2 h").unwrap_err();
+/// let error = rto_min.set(&mut config, "2 h", &registry).unwrap_err();
 /// assert_eq!(error.to_string(), "rto_min is 2 h, but must be from 1 ns to 1 h");
 /// ```
 #[derive(Clone, Debug)]
@@ -38,25 +37,6 @@ pub struct Parameter {
     pub(super) given: fn(&Overrides) -> Option<Value>,
 }
 
-/// The type of a parameter, with its unit and its range.
-#[derive(Clone, Debug)]
-pub enum Kind {
-    /// A span of time.
-    Time(RangeInclusive<Duration>),
-    /// A number of bytes.
-    Bytes(RangeInclusive<u64>),
-    /// A number without a unit.
-    Count(RangeInclusive<u64>),
-    /// True or false.
-    Flag,
-    /// One of these names.
-    Choice(&'static [&'static str]),
-    /// A set of chunk types.
-    ChunkTypes,
-    /// One of these policies: their names and summaries.
-    Policy(fn() -> Vec<(&'static str, &'static str)>),
-}
-
 /// The counterpart of a parameter in ns-2's SCTP module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ns2 {
@@ -70,21 +50,6 @@ pub enum Ns2 {
     Policy,
 }
 
-/// The value of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// Of a parameter that is switched off.
-    Off,
-    /// Of [`Kind::Time`].
-    Time(Duration),
-    /// Of [`Kind::Bytes`] and [`Kind::Count`].
-    Number(u64),
-    /// Of [`Kind::Flag`].
-    Flag(bool),
-    /// Of [`Kind::Choice`], [`Kind::ChunkTypes`] and [`Kind::Policy`].
-    Name(String),
-}
-
 impl Parameter {
     /// The parameter of this name.
     pub fn find(name: &str) -> Option<&'static Self> {
@@ -96,16 +61,21 @@ impl Parameter {
         self.write(&(self.get)(config))
     }
 
-    /// Sets it to the value that `text` denotes. Bytes may be without a unit.
+    /// Sets it to the value that `text` denotes; `registry` has the policies. Bytes may be without
+    /// a unit.
     ///
     /// # Errors
     /// `text` is not a value of this parameter, or it is out of range. Combinations of parameters
     /// are checked by [`ConfigBuilder::build`](super::ConfigBuilder::build) only.
-    pub fn set(&self, config: &mut Config, text: &str) -> Result<(), ConfigError> {
+    pub fn set(
+        &self,
+        config: &mut Config,
+        text: &str,
+        registry: &Registry,
+    ) -> Result<(), ConfigError> {
         let mut overrides = Overrides::default();
         overrides.set(self, text)?;
-        overrides.apply(config);
-        Ok(())
+        overrides.apply(config, registry)
     }
 
     /// Its value in a configuration.
@@ -118,43 +88,22 @@ impl Parameter {
         self.get(&Config::rfc9260())
     }
 
-    /// Its allowed values: "from 0 ns to 24 h, or off".
-    pub fn allowed(&self) -> String {
-        let mut allowed = match &self.kind {
-            Kind::Time(range) => format!("from {} to {}", time(*range.start()), time(*range.end())),
-            Kind::Bytes(range) => {
-                format!("from {} to {}", size(*range.start()), size(*range.end()))
+    /// Its allowed values: "from 0 ns to 24 h, or off". `registry` has the policies.
+    pub fn allowed(&self, registry: &Registry) -> String {
+        match &self.kind {
+            Kind::Policy => {
+                let entries = registry.entries(self.name);
+                entries.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
             }
-            Kind::Count(range) => format!("from {} to {}", range.start(), range.end()),
-            Kind::Flag => "true or false".to_owned(),
-            Kind::ChunkTypes => {
-                "chunk types that can be authenticated, separated by commas, such as \
-                 data,cookie-echo, or none"
-                    .to_owned()
-            }
-            Kind::Choice(_) | Kind::Policy(_) => self.names().join(", "),
-        };
-        if self.optional {
-            allowed.push_str(", or off");
+            kind => self.off_or(kind.allowed()),
         }
-        allowed
     }
 
     /// Its allowed values and, where they have units, how to write them.
-    pub fn notation(&self) -> String {
-        match self.kind {
-            Kind::Time(_) => format!("{}: {}", self.allowed(), TIME.notation),
-            Kind::Bytes(_) => format!("{}: {}", self.allowed(), SIZE.notation),
-            _ => self.allowed(),
-        }
-    }
-
-    /// The names of a choice's or a policy's values; empty for other kinds.
-    pub fn names(&self) -> Vec<&'static str> {
-        match self.kind {
-            Kind::Choice(names) => names.to_vec(),
-            Kind::Policy(policies) => policies().into_iter().map(|(name, _)| name).collect(),
-            _ => Vec::new(),
+    pub fn notation(&self, registry: &Registry) -> String {
+        match self.kind.unit() {
+            Some(unit) => format!("{}: {unit}", self.allowed(registry)),
+            None => self.allowed(registry),
         }
     }
 
@@ -181,66 +130,52 @@ impl Parameter {
 
     /// Whether it selects a policy.
     pub const fn is_policy(&self) -> bool {
-        matches!(self.kind, Kind::Policy(_))
+        matches!(self.kind, Kind::Policy)
     }
 
     pub(super) fn read(&self, text: &str) -> Result<Value, ConfigError> {
         let text = text.trim();
-        let name = || Some(Value::Name(text.to_owned()));
-        let value = match &self.kind {
-            _ if self.optional && text == "off" => Some(Value::Off),
-            Kind::Time(_) => TIME.read(text).map(|n| Value::Time(Duration::from_nanos(n))),
-            Kind::Bytes(_) => text.parse().ok().or_else(|| SIZE.read(text)).map(Value::Number),
-            Kind::Count(_) => text.parse().ok().map(Value::Number),
-            Kind::Flag => text.parse().ok().map(Value::Flag),
-            Kind::ChunkTypes => text.parse::<ChunkTypes>().ok().and_then(|_| name()),
-            Kind::Choice(_) | Kind::Policy(_) => self.names().contains(&text).then(name).flatten(),
-        };
-        let value = value.ok_or_else(|| self.refuse(text))?;
+        if self.optional && text == "off" {
+            return Ok(Value::Off);
+        }
+        let value = self.kind.read(text).ok_or_else(|| self.refuse(text))?;
         self.check_range(&value)?;
         Ok(value)
     }
 
     /// A value in text, as [`set`](Self::set) reads it.
     pub fn write(&self, value: &Value) -> String {
-        match value {
-            Value::Off => "off".to_owned(),
-            Value::Time(span) => time(*span),
-            Value::Number(bytes) if matches!(self.kind, Kind::Bytes(_)) => size(*bytes),
-            Value::Number(number) => number.to_string(),
-            Value::Flag(flag) => flag.to_string(),
-            Value::Name(name) => name.clone(),
-        }
+        self.kind.write(value)
     }
 
     /// Checks that its value in a configuration is in range.
     pub(super) fn check(&self, config: &Config) -> Result<(), ConfigError> {
-        match self.kind {
-            Kind::Time(_) | Kind::Bytes(_) | Kind::Count(_) => {
-                self.check_range(&(self.get)(config))
-            }
-            _ => Ok(()),
-        }
+        self.check_range(&(self.get)(config))
     }
 
     fn check_range(&self, value: &Value) -> Result<(), ConfigError> {
-        let inside = match (&self.kind, value) {
-            (Kind::Time(range), Value::Time(time)) => range.contains(time),
-            (Kind::Bytes(range) | Kind::Count(range), Value::Number(n)) => range.contains(n),
-            _ => true,
-        };
-        if inside {
+        if self.kind.contains(value) {
             return Ok(());
         }
-        Err(ConfigError::new(self.name, self.write(value), self.allowed()))
+        Err(ConfigError::new(self.name, self.write(value), self.off_or(self.kind.allowed())))
+    }
+
+    /// The allowed values, and "off" if it is one of them.
+    fn off_or(&self, allowed: String) -> String {
+        if self.optional { allowed + ", or off" } else { allowed }
     }
 
     /// The error for a text that is no value of this parameter.
     pub(super) fn refuse(&self, text: &str) -> ConfigError {
         let number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
         let value = if number { text.to_owned() } else { format!("{text:?}") };
-        let suggestion = closest(text, &self.names());
-        ConfigError { suggestion, ..ConfigError::new(self.name, value, self.notation()) }
+        let suggestion = closest(text, self.kind.names());
+        let allowed = self.off_or(self.kind.allowed());
+        let allowed = match self.kind.unit() {
+            Some(unit) => format!("{allowed}: {unit}"),
+            None => allowed,
+        };
+        ConfigError { suggestion, ..ConfigError::new(self.name, value, allowed) }
     }
 }
 
@@ -336,17 +271,21 @@ mod tests {
     }
 
     fn refused(name: &str, text: &str) -> String {
-        parameter(name).set(&mut Config::rfc9260(), text).unwrap_err().to_string()
+        parameter(name)
+            .set(&mut Config::rfc9260(), text, &Registry::standard())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn every_value_of_every_profile_reads_back() {
-        for profile in super::super::PROFILES {
+        let registry = Registry::standard();
+        for profile in registry.profiles() {
             let config = (profile.make)();
             let mut copy = Config::rfc9260();
             for parameter in PARAMETERS {
                 let text = parameter.get(&config);
-                parameter.set(&mut copy, &text).unwrap();
+                parameter.set(&mut copy, &text, &registry).unwrap();
                 assert_eq!(parameter.get(&copy), text, "{} {}", profile.name, parameter.name);
             }
             assert_eq!(copy, config);
@@ -356,6 +295,7 @@ mod tests {
 
     #[test]
     fn every_parameter_is_documented_and_has_its_limits() {
+        let registry = Registry::standard();
         for parameter in PARAMETERS {
             let (name, summary) = (parameter.name, parameter.summary());
             assert!(summary.ends_with('.') && summary.len() > 20, "{name}: {summary}");
@@ -371,15 +311,15 @@ mod tests {
                 _ => [parameter.default(), parameter.get(&config)],
             };
             for limit in limits {
-                parameter.set(&mut config, &limit).unwrap();
+                parameter.set(&mut config, &limit, &registry).unwrap();
                 assert_eq!(parameter.get(&config), limit, "{name}");
             }
             if parameter.optional {
-                parameter.set(&mut config, "off").unwrap();
+                parameter.set(&mut config, "off", &registry).unwrap();
                 assert_eq!(parameter.get(&config), "off", "{name}");
             } else {
                 assert!(
-                    parameter.set(&mut config, "off").is_err()
+                    parameter.set(&mut config, "off", &registry).is_err()
                         || name == "path_confirmation"
                         || name == "buffer_splitting",
                     "{name}"
@@ -391,10 +331,11 @@ mod tests {
 
     #[test]
     fn the_fixed_values_of_ns2_are_values() {
+        let registry = Registry::standard();
         for parameter in PARAMETERS {
             if let Ns2::Only(value) = parameter.ns2 {
                 let mut config = Config::rfc9260();
-                parameter.set(&mut config, value).unwrap();
+                parameter.set(&mut config, value, &registry).unwrap();
                 assert_eq!(parameter.get(&config), value);
             }
         }
@@ -437,10 +378,10 @@ mod tests {
         for (found, expected) in table {
             assert_eq!(found, expected);
         }
-        let mut config = Config::rfc9260();
-        parameter("receive_buffer").set(&mut config, "65536").unwrap();
+        let (mut config, registry) = (Config::rfc9260(), Registry::standard());
+        parameter("receive_buffer").set(&mut config, "65536", &registry).unwrap();
         assert_eq!(config.receive_buffer(), 65_536);
-        parameter("authenticated_chunks").set(&mut config, "sack, data").unwrap();
+        parameter("authenticated_chunks").set(&mut config, "sack, data", &registry).unwrap();
         assert_eq!(parameter("authenticated_chunks").get(&config), "data,sack");
     }
 }

@@ -17,12 +17,25 @@ pub struct Profile {
     pub make: fn() -> Config,
 }
 
-/// Every profile.
-pub static PROFILES: &[Profile] = &[
+/// The name identifies a profile.
+impl PartialEq for Profile {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// Every profile of this crate.
+pub(super) static PROFILES: &[Profile] = &[
     Profile {
         name: "rfc9260",
         summary: "the constants of RFC 9260, section 16, and its standard answers (default)",
         make: Config::rfc9260,
+    },
+    Profile {
+        name: "modern",
+        summary: "for today's links: losses by time (RACK-TLP, RFC 8985), BBR with pacing, ten packets \
+                  at first (RFC 6928), buffers of 8 MiB",
+        make: modern,
     },
     Profile {
         name: "cmt",
@@ -47,15 +60,34 @@ pub static PROFILES: &[Profile] = &[
     },
 ];
 
+/// What one path of today's networks needs; docs/congestion.md has measurements.
+fn modern() -> Config {
+    let standard = Constants::rfc9260();
+    Config {
+        loss: (&loss::RACK).into(),
+        congestion: (&congestion::BBR).into(),
+        constants: Constants {
+            // The probes of RACK-TLP precede T3-rtx, so that a short one does no harm.
+            rto_min: Duration::from_millis(200),
+            initial_cwnd: 10,
+            // Twice the bandwidth-delay product of 100 Mbit/s and 300 ms.
+            receive_buffer: 8 << 20,
+            send_buffer: 8 << 20,
+            ..standard
+        },
+        ..Config::rfc9260()
+    }
+}
+
 /// Concurrent multipath transfer with the policies that its papers recommend.
 fn cmt() -> Config {
     Config {
-        scheduler: &scheduler::DELAY_AWARE,
-        loss: &loss::SPLIT_MULTIPLE_FAST_RETRANSMIT,
-        cwnd_update: &cwnd_update::CUC_V2,
-        ack: &ack::DELAYED_CMT,
+        scheduler: (&scheduler::DELAY_AWARE).into(),
+        loss: (&loss::SPLIT_MULTIPLE_FAST_RETRANSMIT).into(),
+        cwnd_update: (&cwnd_update::CUC_V2).into(),
+        ack: (&ack::DELAYED_CMT).into(),
         // Iyengar 2004, VI: among the three best policies, and needs no oracle.
-        retransmission: &retransmission::CWND,
+        retransmission: (&retransmission::CWND).into(),
         constants: Constants { srtt_heuristic: true, ..Constants::rfc9260() },
         ..Config::rfc9260()
     }
@@ -63,7 +95,7 @@ fn cmt() -> Config {
 
 /// Natarajan 2009, 4: "we recommend CMT be replaced by CMT-PF".
 fn cmt_pf() -> Config {
-    Config { failover: &failover::CMT_POTENTIALLY_FAILED, ..cmt() }
+    Config { failover: (&failover::CMT_POTENTIALLY_FAILED).into(), ..cmt() }
 }
 
 /// Rules and constants of the ns-2 module up to release 3.5. Release 3.7 differs only in
@@ -98,13 +130,13 @@ fn ns2_2_35() -> Config {
             ..Constants::rfc9260()
         },
         // AllRtxSame; ns-2: rtxToAlt_ 0.
-        retransmission: &retransmission::SAME,
-        loss: &loss::NS2,
+        retransmission: (&retransmission::SAME).into(),
+        loss: (&loss::NS2).into(),
         // ns-2: dormantAction_ 0.
-        failover: &failover::DORMANT_HOP,
-        congestion: &congestion::NS2,
-        cwnd_update: &cwnd_update::NS2,
-        ack: &ack::NS2,
+        failover: (&failover::DORMANT_HOP).into(),
+        congestion: (&congestion::NS2).into(),
+        cwnd_update: (&cwnd_update::NS2).into(),
+        ack: (&ack::NS2).into(),
         ..Config::rfc9260()
     }
 }

@@ -29,7 +29,8 @@ macro_rules! with_constants {
                 rto_max: Duration = Duration::from_secs(60),
                     Time(TICK..=HOUR), Variable("maxRto_");
                 /// Max.Burst: number of packets that one event may add to the flight size of a path
-                /// (RFC 9260 6.1 D, 16; 4).
+                /// (RFC 9260 6.1 D, 16; 4). A congestion controller that paces limits bursts
+                /// itself.
                 max_burst: u32 = 4,
                     Count(1..=1 << 20), Variable("useMaxBurst_");
                 /// When Max.Burst applies, and its reference point.

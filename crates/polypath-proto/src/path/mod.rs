@@ -13,27 +13,36 @@ use crate::time::Time;
 use crate::transmit::Fragmentation;
 use crate::wire::COMMON_HEADER_LEN;
 
+mod congestion;
 mod delivery;
 mod heartbeat;
 mod loss;
 mod mtu;
+mod pacer;
 mod packet_pair;
+mod recovery;
 mod rtt;
 mod rtt_range;
+mod sampler;
 mod view;
 mod westwood;
 
+pub(crate) use congestion::Repair;
 pub use loss::LossEstimate;
 pub(crate) use mtu::MtuSearch;
 pub use mtu::{PathMtu, PathMtuState};
 pub use rtt_range::RttRange;
+pub use sampler::{DeliverySample, LossSample};
 pub use view::{PathState, PathView, PathsView, Window};
 
 use delivery::DeliveryRate;
 use heartbeat::HeartbeatOut;
+use pacer::Pacer;
 use packet_pair::Answered;
 pub(crate) use packet_pair::PacketPair;
+pub(crate) use recovery::Recovery;
 use rtt::RttEstimator;
+use sampler::Sampler;
 use westwood::Westwood;
 
 /// One transmission of a chunk on this path. If the chunk is retransmitted, on any path, its number
@@ -62,14 +71,23 @@ pub(crate) struct Path {
     timed_out: bool,
     /// When T3-rtx last expired.
     last_timeout: Option<Time>,
+    /// When a SACK last arrived over this path.
+    last_sack: Option<Time>,
     thresholds: Thresholds,
     window: Window,
+    /// The recovery that the window was last cut for.
+    repair: Option<Repair>,
+    pacer: Pacer,
+    /// When the pacer releases data that waits, or the congestion controller is to be called.
+    release: Option<Time>,
     rtt: RttEstimator,
     loss: LossEstimate,
     known_loss: Option<u32>,
     bandwidth: Westwood,
     /// Present if the scheduler needs it.
     delivery: Option<DeliveryRate>,
+    /// Present if the congestion controller needs it.
+    sampler: Option<Box<Sampler>>,
     pair: PacketPair,
     rtt_range: Option<RttRange>,
     /// Bytes that IP and UDP add to a packet.
@@ -94,6 +112,8 @@ pub(crate) struct Path {
     /// Duplicate entries are removed once there are this many.
     most_sent_here: usize,
     t3: Option<Time>,
+    /// State of loss recovery, with a detector that watches time.
+    pub(crate) recovery: Recovery,
     heartbeat_due: Option<Time>,
     heartbeat_period: Duration,
     heartbeat_out: Option<HeartbeatOut>,
@@ -143,8 +163,12 @@ impl Path {
             timeouts_in_a_row: 0,
             timed_out: false,
             last_timeout: None,
+            last_sack: None,
             thresholds: constants.thresholds(),
             window: initial(max_chunk, ssthresh, remote.ip()),
+            repair: None,
+            pacer: Pacer::default(),
+            release: None,
             rtt: RttEstimator::new(
                 constants.rto_initial(),
                 constants.rto_min(),
@@ -154,6 +178,7 @@ impl Path {
             known_loss: None,
             bandwidth: Westwood::default(),
             delivery: None,
+            sampler: None,
             pair: PacketPair::default(),
             rtt_range: None,
             headers,
@@ -168,6 +193,7 @@ impl Path {
             sent_here: VecDeque::new(),
             most_sent_here: LEAST_SENT_HERE,
             t3: None,
+            recovery: Recovery::default(),
             heartbeat_due: None,
             heartbeat_period: Duration::ZERO,
             heartbeat_out: None,
@@ -192,6 +218,7 @@ impl Path {
             timeouts_in_a_row: self.timeouts_in_a_row,
             thresholds: self.thresholds,
             window: self.window,
+            limit: self.limit(),
             in_flight: self.in_flight,
             lost: self.lost,
             allowance: self.allowance,
@@ -245,6 +272,7 @@ impl Path {
         self.stop_timers();
         self.rtt_probe = None;
         self.allowance = false;
+        self.recovery = Recovery::default();
         self.mtu_search = None;
     }
 
@@ -305,6 +333,10 @@ impl Path {
         }
     }
 
+    pub(crate) const fn srtt(&self) -> Option<Duration> {
+        self.rtt.srtt()
+    }
+
     pub(crate) const fn rto(&self) -> Duration {
         self.rtt.rto()
     }
@@ -353,7 +385,15 @@ impl Path {
     }
 
     pub(crate) const fn has_room(&self) -> bool {
-        self.in_flight < self.window.cwnd
+        self.in_flight < self.limit()
+    }
+
+    /// Bytes that may be in flight.
+    const fn limit(&self) -> u32 {
+        match self.recovery.limit() {
+            Some(limit) => limit,
+            None => self.window.cwnd,
+        }
     }
 
     /// RFC 9260 7.2.3: after T3-rtx has expired, "no more than one SCTP packet will be in flight
@@ -424,9 +464,29 @@ impl Path {
         self.rtt.end_back_off(now);
     }
 
+    /// A chunk last sent here has been acknowledged this time after that; `once` if it was sent
+    /// only once. May end the back-off of the RTO.
+    pub(crate) fn chunk_acknowledged(&mut self, age: Duration, once: bool) {
+        self.rtt.acknowledged(age, once);
+    }
+
     /// When T3-rtx last expired.
     pub(crate) const fn last_timeout(&self) -> Option<Time> {
         self.last_timeout
+    }
+
+    pub(crate) const fn sack_arrived(&mut self, now: Time) {
+        self.last_sack = Some(now);
+    }
+
+    /// Whether a SACK has arrived over this path since T3-rtx last expired on it.
+    pub(crate) fn has_sack_since_timeout(&self) -> bool {
+        self.last_sack.is_some() && self.is_since_timeout(self.last_sack)
+    }
+
+    /// Whether T3-rtx has not expired on this path after `event`.
+    pub(crate) fn is_since_timeout(&self, event: Option<Time>) -> bool {
+        event >= self.last_timeout
     }
 
     pub(crate) fn shortest_rtt(&self) -> Option<Duration> {
@@ -446,7 +506,14 @@ impl Path {
             }
             delivery.sent(now, size);
         }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.sent(now, self.in_flight, size);
+        }
+        if let Some(rate) = self.window.pacing_rate {
+            self.pacer.sent(now, size, rate, self.max_chunk());
+        }
         self.in_flight += size;
+        self.recovery.sent(size);
         self.chunks_in_flight += 1;
         self.sent_here.push_back(SentHere { tsn, transmissions });
         self.loss.count_sent();
@@ -483,6 +550,19 @@ impl Path {
     pub(crate) fn data_lost(&mut self, size: u32) {
         self.data_gone(size);
         self.lost += size;
+    }
+
+    /// Chunks that were marked lost here are in flight after all: transmissions in their order, and
+    /// their bytes. They were sent before everything that is in flight.
+    pub(crate) fn data_found(&mut self, sent: impl Iterator<Item = (SentHere, u32)>) {
+        let later = std::mem::take(&mut self.sent_here);
+        for (entry, size) in sent {
+            self.lost_gone(size);
+            self.in_flight += size;
+            self.chunks_in_flight += 1;
+            self.sent_here.push_back(entry);
+        }
+        self.sent_here.extend(later);
     }
 
     /// A chunk that was lost here is retransmitted, on any path, or was acknowledged after all.
@@ -522,6 +602,20 @@ impl Path {
         gone
     }
 
+    /// The transmission in flight here for the longest time, after
+    /// [`oldest_is_gone`](Self::oldest_is_gone) has dropped void entries.
+    pub(crate) fn oldest(&self) -> Option<SentHere> {
+        self.sent_here.front().copied()
+    }
+
+    /// The transmission in flight here that was sent last; drops void entries at the back.
+    pub(crate) fn newest(&mut self, outstanding: impl Fn(&SentHere) -> bool) -> Option<SentHere> {
+        while self.sent_here.back().is_some_and(|s| !outstanding(s)) {
+            self.sent_here.pop_back();
+        }
+        self.sent_here.back().copied()
+    }
+
     /// Nothing sent here will be acknowledged any more.
     pub(crate) fn flight_dropped(&mut self) {
         self.in_flight = 0;
@@ -532,6 +626,8 @@ impl Path {
         self.sent_here.clear();
         self.rtt_probe = None;
         self.t3 = None;
+        self.drop_records();
+        self.recovery = Recovery::default();
     }
 
     /// Takes the transmissions on this path; the caller skips the void entries.
@@ -689,12 +785,16 @@ impl Path {
     /// The next instant at which a timer of this path expires.
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let mtu = self.mtu_search.as_ref().and_then(|s| s.next_timeout());
-        Time::earliest(&[self.t3, self.heartbeat_due, self.heartbeat_deadline(), mtu])
+        let (due, deadline) = (self.heartbeat_due, self.heartbeat_deadline());
+        let loss = self.recovery.deadline;
+        Time::earliest(&[self.t3, loss, self.release, due, deadline, mtu])
     }
 
     /// Stops every timer.
     pub(crate) fn stop_timers(&mut self) {
         self.t3 = None;
+        self.release = None;
+        self.recovery.deadline = None;
         self.heartbeat_due = None;
         self.heartbeat_out = None;
         if let Some(search) = &mut self.mtu_search {
@@ -722,6 +822,8 @@ impl Path {
         self.lost = 0;
         self.highest_sent = None;
         self.sent_here.clear();
+        self.recovery = Recovery::default();
         self.last_data = None;
+        self.drop_records();
     }
 }

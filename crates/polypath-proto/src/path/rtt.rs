@@ -55,21 +55,35 @@ impl RttEstimator {
 
     fn compute_rto(&mut self) {
         self.backed_off = None;
+        self.rto = self.computed();
+    }
+
+    /// The RTO without back-off.
+    fn computed(&self) -> Duration {
         // RFC 9260 6.3.1 (C1).
-        let Some(srtt) = self.srtt else {
-            self.rto = self.initial;
-            return;
-        };
+        let Some(srtt) = self.srtt else { return self.initial };
         // RFC 9260 6.3.1 (C6), (C7); a variation of zero would make RTO = SRTT (G of RFC 9260
         // 6.3.1).
         let rttvar = self.rttvar.max(Duration::from_nanos(1));
-        self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
+        (srtt + 4 * rttvar).clamp(self.min, self.max)
     }
 
     /// RFC 9260 6.3.3 (E2): "RTO <- RTO * 2", at most RTO.Max.
     pub(crate) fn back_off(&mut self, now: Time) {
         self.rto = self.rto.saturating_mul(2).min(self.max);
         self.backed_off = Some(now);
+    }
+
+    /// A chunk has been acknowledged this time after its last transmission; `once` if that was its
+    /// only one.
+    ///
+    /// RFC 9002 6.2.1: "The PTO backoff factor is reset when an acknowledgment is received". But
+    /// the acknowledgement of a retransmission that takes longer than the RTO without its back-off
+    /// may be for an earlier transmission, and then the RTO is too short (Karn's algorithm).
+    pub(crate) fn acknowledged(&mut self, age: Duration, once: bool) {
+        if self.backed_off.is_some() && (once || age <= self.computed()) {
+            self.compute_rto();
+        }
     }
 
     /// Data has been acknowledged, perhaps only data that measures nothing because it was sent
@@ -117,6 +131,21 @@ mod tests {
         e.sample(MS(10));
         assert_eq!(e.rto(), MS(1000));
     }
+
+    /// RFC 9002 6.2.1, with Karn's algorithm.
+    #[test]
+    fn an_unambiguous_acknowledgement_ends_the_backing_off() {
+        for (age, once, rto) in [(300, false, 300), (900, true, 300), (301, false, 1200)] {
+            let mut e = RttEstimator::new(MS(1000), MS(200), MS(60_000));
+            e.sample(MS(100));
+            e.back_off(Time::ZERO);
+            e.back_off(Time::ZERO);
+            assert_eq!(e.rto(), MS(1200));
+            e.acknowledged(MS(age), once);
+            assert_eq!(e.rto(), MS(rto), "{age} {once}");
+        }
+    }
+
     /// RFC 8961 4 (3).
     #[test]
     fn the_backing_off_ends_with_an_rto_without_another_timeout() {

@@ -48,6 +48,16 @@ pub struct Window {
     pub ssthresh: u32,
     /// Bytes acknowledged towards the next step of congestion avoidance (RFC 9260 7.2.2).
     pub partial_bytes_acked: u32,
+    /// Rate at which packets leave, in bytes per second of DATA chunks with their headers; `None`
+    /// if they leave as soon as the window allows, at most Max.Burst at a time.
+    pub pacing_rate: Option<u64>,
+}
+
+impl Window {
+    /// A window without pacing.
+    pub const fn unpaced(cwnd: u32, ssthresh: u32) -> Self {
+        Self { cwnd, ssthresh, partial_bytes_acked: 0, pacing_rate: None }
+    }
 }
 
 /// A copy of a path's current state.
@@ -74,6 +84,9 @@ pub struct PathView {
     pub thresholds: Thresholds,
     /// Congestion window, slow start threshold, partial_bytes_acked.
     pub window: Window,
+    /// Bytes that may be in flight: the congestion window, or in fast recovery what proportional
+    /// rate reduction allows (RFC 6937), with a loss detector that watches time.
+    pub limit: u32,
     /// Bytes of DATA chunks in flight on this path, chunk headers included.
     pub in_flight: u32,
     /// Bytes of chunks that were last sent on this path and wait for retransmission.
@@ -94,7 +107,7 @@ pub struct PathView {
     pub bandwidth: Option<f64>,
     /// The highest recent rate at which its DATA chunks were acknowledged, in bytes per second,
     /// chunk headers included: BBR's bandwidth estimate (Cardwell 2016). Measured only if the
-    /// scheduler [asks for it](crate::policy::Scheduler::measures_delivery).
+    /// scheduler [asks for it](crate::policy::Needs::delivery_rate).
     pub delivery_rate: Option<f64>,
     /// When the path will have delivered all data in flight at this rate, once there is a rate.
     pub clear: Option<Time>,
@@ -112,7 +125,7 @@ pub struct PathView {
 impl PathView {
     /// Whether the window has room for a packet (RFC 9260 6.1 B: less than cwnd outstanding).
     pub const fn has_room(&self) -> bool {
-        self.in_flight < self.window.cwnd
+        self.in_flight < self.limit
     }
 }
 

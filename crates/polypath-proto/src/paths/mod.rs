@@ -81,8 +81,8 @@ impl Paths {
             refused: 0,
             ssthresh: 0,
             heartbeat_info: HeartbeatInfo::new(key),
-            failover: (config.failover().make)(setup),
-            probing: (config.probing().make)(setup),
+            failover: config.failover().make(setup),
+            probing: config.probing().make(setup),
         }
     }
 

@@ -95,7 +95,7 @@ impl Receiving {
         let (streams, limit) = (config.inbound_streams(), config.receive_buffer());
         Self {
             ack: PendingSack::new(),
-            ack_policy: (config.ack().make)(&config.setup()),
+            ack_policy: config.ack().make(&config.setup()),
             known_ready: 0,
             tsns: TsnTracker::new(Tsn(0)),
             reassembly: Reassembly::new(limit as usize),

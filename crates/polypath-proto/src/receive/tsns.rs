@@ -79,6 +79,11 @@ impl TsnTracker {
         tsn == self.initial
     }
 
+    /// Number of runs above a missing TSN.
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
     pub(crate) fn has_gap(&self) -> bool {
         !self.runs.is_empty()
     }

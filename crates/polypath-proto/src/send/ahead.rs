@@ -13,7 +13,7 @@ impl Sending {
     /// Payload bytes of the lowest unsent chunk, if a new chunk may have at most `largest`.
     pub(crate) fn next_new_size(&self, largest: usize) -> Option<usize> {
         match self.flight.first_reserved() {
-            Some((_, chunk)) => Some(chunk.payload.len()),
+            Some((_, chunk)) => Some(chunk.content.payload.len()),
             None => self.queue.next_size(largest, largest),
         }
     }

@@ -3,6 +3,7 @@
 use crate::constants::BurstRule;
 use crate::path::{Path, PathState};
 use crate::paths::Paths;
+use crate::time::Time;
 
 /// The packets that the current event has released.
 #[derive(Debug)]
@@ -74,9 +75,13 @@ impl Burst {
         };
     }
 
-    /// Whether the window of the path has room (RFC 9260 6.1 B) and the burst is not over.
+    /// Whether the window of the path has room (RFC 9260 6.1 B) and the burst is not over. On a
+    /// paced path the pacer limits bursts, in place of Max.Burst.
     #[inline]
-    pub(crate) fn has_room(&self, p: &Path, max_burst: u32) -> bool {
+    pub(crate) fn has_room(&self, p: &Path, max_burst: u32, now: Time) -> bool {
+        if p.is_paced() {
+            return p.state() != PathState::Unconfirmed && p.has_room() && p.is_released(now);
+        }
         let burst = max_burst.saturating_mul(p.max_chunk());
         let from = self.from.get(p.id().index()).copied().unwrap_or_default();
         p.state() != PathState::Unconfirmed

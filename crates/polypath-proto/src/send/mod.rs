@@ -2,6 +2,7 @@
 //! window.
 
 mod ahead;
+mod apply;
 mod burst;
 mod forward;
 mod held;
@@ -9,28 +10,31 @@ mod in_flight;
 mod partial;
 mod queue;
 mod queued;
-mod sack;
+mod report;
 mod stamps;
 
 use crate::allocation::LEAST;
 use crate::config::Config;
 use crate::ids::Tsn;
+use crate::policy::entry::Needs;
 use crate::policy::scheduler::NewData;
 use crate::policy::{
     CongestionController, CwndUpdate, LossDetector, RetransmissionPolicy, RttSampling, Scheduler,
 };
 use crate::time::Time;
+pub(crate) use apply::Acknowledgement;
 use burst::Burst;
 pub(crate) use forward::Forward;
+pub(crate) use in_flight::InFlight;
 use in_flight::OUTSTANDING;
-pub(crate) use in_flight::{Fate, InFlight, Outstanding};
+pub(crate) use in_flight::outstanding::{Fate, Outstanding};
 use partial::PARTIAL;
 pub(crate) use partial::{Abandonments, Limit, Partial};
 pub(crate) use queue::NewChunk;
 use queue::SendQueue;
 use queued::QUEUED;
-pub(crate) use sack::PathTally;
-use sack::SackMemory;
+use report::SackMemory;
+pub(crate) use report::{PathReport, SackReport};
 pub(crate) use stamps::Stamps;
 
 /// Limit on the memory of data to send, up to which messages are accepted.
@@ -55,8 +59,8 @@ pub(crate) struct Sending {
     pub(crate) largest_message: usize,
     /// Whether the send buffer rejected a message: the application waits for a writable event.
     pub(crate) starved: bool,
-    /// Whether a SACK has arrived since T3-rtx last expired.
-    pub(crate) heard: bool,
+    /// When the last SACK arrived, over any path.
+    pub(crate) last_sack: Option<Time>,
     pub(crate) probe: WindowProbe,
     /// Whether any message that may be abandoned was sent.
     pub(crate) unreliable: bool,
@@ -80,8 +84,11 @@ pub(crate) struct Sending {
     pub(crate) retransmission: Box<dyn RetransmissionPolicy>,
     pub(crate) loss: Box<dyn LossDetector>,
     pub(crate) congestion: Box<dyn CongestionController>,
+    /// What `congestion` needs.
+    pub(crate) needs: Needs,
     pub(crate) cwnd_update: Box<dyn CwndUpdate>,
     pub(crate) scheduler: Box<dyn Scheduler>,
+    concurrent: bool,
     pub(crate) rtt_sampling: Box<dyn RttSampling>,
 }
 
@@ -101,8 +108,9 @@ pub(crate) enum WindowProbe {
 impl Sending {
     pub(crate) fn new(initial: Tsn, config: &Config) -> Self {
         let setup = &config.setup();
+        let congestion = config.congestion().make(setup);
         Self {
-            queue: SendQueue::new((config.stream_scheduler().make)(setup)),
+            queue: SendQueue::new(config.stream_scheduler().make(setup)),
             flight: InFlight::new(initial),
             peer_rwnd: 0,
             announced: 0,
@@ -110,7 +118,7 @@ impl Sending {
             buffered: 0,
             largest_message: 0,
             starved: false,
-            heard: true,
+            last_sack: None,
             probe: WindowProbe::Idle,
             unreliable: false,
             abandonments: Abandonments::default(),
@@ -124,13 +132,20 @@ impl Sending {
             blocked_since: None,
             sack: SackMemory::default(),
             overwork: 0,
-            retransmission: (config.retransmission().make)(setup),
-            loss: (config.loss().make)(setup),
-            congestion: (config.congestion().make)(setup),
-            cwnd_update: (config.cwnd_update().make)(setup),
-            scheduler: (config.scheduler().make)(setup),
-            rtt_sampling: (config.rtt_sampling().make)(setup),
+            retransmission: config.retransmission().make(setup),
+            loss: config.loss().make(setup),
+            needs: config.congestion().needs,
+            congestion,
+            cwnd_update: config.cwnd_update().make(setup),
+            scheduler: config.scheduler().make(setup),
+            concurrent: config.is_concurrent(),
+            rtt_sampling: config.rtt_sampling().make(setup),
         }
+    }
+
+    /// Whether new data is sent on several paths at a time (CMT).
+    pub(crate) const fn is_concurrent(&self) -> bool {
+        self.concurrent
     }
 
     /// Bytes of memory in use. Non-renegable chunks count too: only their payload is freed.
@@ -266,7 +281,7 @@ impl Sending {
     pub(crate) fn check(&self) -> Result<(), String> {
         self.flight.check()?;
         self.queue.check()?;
-        let held: usize = self.flight.iter().map(|(_, c)| c.payload.len()).sum();
+        let held: usize = self.flight.iter().map(|(_, c)| c.content.payload.len()).sum();
         if held + self.queue.bytes() != self.buffered {
             return Err(format!(
                 "send buffer: {held} bytes in flight and {} waiting, but {} counted",

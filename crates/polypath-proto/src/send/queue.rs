@@ -463,7 +463,7 @@ mod tests {
     use crate::{Config, Reliability};
 
     fn queue() -> SendQueue {
-        SendQueue::new((FIRST_COME.make)(&Config::rfc9260().setup()))
+        SendQueue::new(FIRST_COME.make(&Config::rfc9260().setup()))
     }
 
     #[test]

@@ -198,7 +198,7 @@ fn three_missing_reports_are_a_loss() {
     let answer = flow.sack(acked, &[(2, 4)]);
     assert_eq!(answer[0], [acked + 1], "at once, although the window is full");
     let half = 10 * PMDCS;
-    assert_eq!(flow.window(), Window { cwnd: half, ssthresh: half, partial_bytes_acked: 0 });
+    assert_eq!(flow.window(), Window::unpaced(half, half));
     let stats = flow.net.a(1).path_stats(PathId(0)).unwrap();
     assert_eq!((stats.fast_retransmissions, stats.timeouts), (1, 0));
 }
@@ -336,7 +336,7 @@ fn a_timeout_begins_again_with_one_packet() {
     let mark = flow.net.log.len();
     flow.net.run(MS(1500));
     assert_eq!(data_numbers(&flow.net.sent_since(1, mark)), [[acked + 1]]);
-    let expected = Window { cwnd: PMDCS, ssthresh: 10 * PMDCS, partial_bytes_acked: 0 };
+    let expected = Window::unpaced(PMDCS, 10 * PMDCS);
     assert_eq!(flow.window(), expected);
     assert_eq!(flow.in_flight(), 1);
     // Slow start: lost chunks are retransmitted before new data is sent.

@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use crate::common::*;
+use polypath_proto::Registry;
 use polypath_proto::wire::{Checksum, Chunk, GapBlock, Packet, PacketWriter};
 use polypath_proto::*;
 
 /// Two paths with one-way delays of 10 and 100 ms; host 0 has this number of 1000-byte messages to
 /// send.
 fn unequal(scheduler: &str, messages: u64) -> Net {
-    let answer = policy::find(policy::scheduler::ANSWERS, scheduler).unwrap();
+    let answer = policy::find(Registry::standard().scheduler(), scheduler).unwrap();
     let config = Config::profile("cmt").unwrap().to_builder().scheduler(answer);
     // The windows hardly grow: the network itself has unlimited capacity.
     let config = config.send_buffer(1 << 24).initial_ssthresh(Some(20_000)).build().unwrap();

@@ -4,8 +4,8 @@
 
 use crate::common::*;
 use crate::error_model::{Constants, Model};
-use polypath_proto::policy::{failover, probing, retransmission, scheduler};
-use polypath_proto::{CloseReason, Config, PathState, Rng, Seed};
+use polypath_proto::policy::{failover, probing, scheduler};
+use polypath_proto::{CloseReason, Config, PathState, Registry, Rng, Seed};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ proptest! {
             .path_max_retrans(path_max_retrans)
             .association_max_retrans(association_max_retrans)
             .heartbeat_interval(Some(S(5)));
-        let policy = retransmission::ANSWERS[policy];
+        let policy = Registry::standard().retransmission()[policy];
         config = config.retransmission(policy);
         let failover =
             [&failover::STANDARD, &failover::POTENTIALLY_FAILED, &failover::CMT_POTENTIALLY_FAILED][failover];

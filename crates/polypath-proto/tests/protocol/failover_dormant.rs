@@ -1,11 +1,11 @@
 //! The dormant state, and permanent failovers (Caro 2006, failover, III.6 and IV).
 
 use crate::common::*;
-use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
+use polypath_proto::policy::{Entry, FailoverPolicy, failover, retransmission};
 use polypath_proto::*;
 
 /// An association without HEARTBEATs whose paths fail after one error.
-fn open(paths: u8, answer: &'static Answer<dyn FailoverPolicy>, more: Builder) -> Net {
+fn open(paths: u8, answer: &'static Entry<dyn FailoverPolicy>, more: Builder) -> Net {
     let config = Config::builder()
         .heartbeat_interval(None)
         .path_max_retrans(0)
@@ -24,7 +24,7 @@ fn data(net: &Net, mark: usize) -> Vec<u8> {
 
 /// Cuts every path and sends one message. Returns the path of each transmission, after timeouts of
 /// 1 s on a path the first time, then 2 s, ..., and the paths chosen for new data.
-fn dormant(paths: u8, answer: &'static Answer<dyn FailoverPolicy>) -> (Vec<u8>, Vec<u8>) {
+fn dormant(paths: u8, answer: &'static Entry<dyn FailoverPolicy>) -> (Vec<u8>, Vec<u8>) {
     let mut net = open(paths, answer, |c| c);
     net.cuts.extend(0..paths);
     let mark = net.log.len();

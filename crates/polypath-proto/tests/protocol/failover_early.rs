@@ -2,14 +2,14 @@
 //! advocates, and the potentially failed state of RFC 7829.
 
 use crate::common::*;
-use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
+use polypath_proto::policy::{Entry, FailoverPolicy, failover, retransmission};
 use polypath_proto::*;
 
 const ACTIVE: PathState = PathState::Active;
 const PF: PathState = PathState::PotentiallyFailed;
 const INACTIVE: PathState = PathState::Inactive;
 
-fn config(answer: &'static Answer<dyn FailoverPolicy>) -> ConfigBuilder {
+fn config(answer: &'static Entry<dyn FailoverPolicy>) -> ConfigBuilder {
     Config::builder().failover(answer).association_max_retrans(100)
 }
 

@@ -1,18 +1,18 @@
 //! Permanent failovers if the throughput model predicts a gain (Caro 2006, failover, IV.2).
 
 use crate::common::*;
-use polypath_proto::policy::{Answer, FailoverPolicy, failover, retransmission};
+use polypath_proto::policy::{Entry, FailoverPolicy, failover, retransmission};
 use polypath_proto::*;
 
 /// Two paths with these one-way delays in milliseconds; a path's n-th packet with DATA is lost if n
 /// is a multiple of its number. During the pauses between messages the primary answers HEARTBEATs.
-fn transfer(answer: &'static Answer<dyn FailoverPolicy>, delays: [u64; 2], every: [u32; 2]) -> Net {
+fn transfer(answer: &'static Entry<dyn FailoverPolicy>, delays: [u64; 2], every: [u32; 2]) -> Net {
     transfer_of(answer, delays, every, 200)
 }
 
 /// As `transfer`, with this number of messages.
 fn transfer_of(
-    answer: &'static Answer<dyn FailoverPolicy>,
+    answer: &'static Entry<dyn FailoverPolicy>,
     delays: [u64; 2],
     every: [u32; 2],
     messages: u64,

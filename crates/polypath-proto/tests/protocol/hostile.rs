@@ -2,13 +2,13 @@
 //! bounded. The endpoints check their invariants after every packet.
 
 use crate::common::*;
-use polypath_proto::policy::{loss, probing, rtt_sampling};
+use polypath_proto::policy::{loss, probing};
 use polypath_proto::wire::{
     Checksum, Data, GapBlock, PacketWriter, ReconfigParameter, U16List, checksum,
 };
 use polypath_proto::{
-    self, Config, ConfigBuilder, Event, Message, PathId, Ppid, Reliability, Ssn, StreamId,
-    StreamReset, Time, Tsn, VerificationTag, wire,
+    self, Config, ConfigBuilder, Event, Message, PathId, Ppid, Registry, Reliability, Ssn,
+    StreamId, StreamReset, Time, Tsn, VerificationTag, wire,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -198,7 +198,7 @@ const INTERLEAVES: u8 = 64;
 /// The extensions of the retransmission policies, in all combinations, partial reliability, stream
 /// reconfiguration and interleaving.
 fn extended(answers: u8) -> ConfigBuilder {
-    let sampling = rtt_sampling::ANSWERS[usize::from(answers % 3)];
+    let sampling = Registry::standard().rtt_sampling()[usize::from(answers % 3)];
     let config = Config::builder().rtt_sampling(sampling).loss(if answers & 4 > 0 {
         &loss::MULTIPLE_FAST_RETRANSMIT
     } else {

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use crate::common::*;
-use polypath_proto::policy::{Answer, RttSampling, retransmission, rtt_sampling};
+use polypath_proto::policy::{Entry, RttSampling, retransmission, rtt_sampling};
 use polypath_proto::wire::{Chunk, Parameter, ParameterWriter, Sack, Timestamp};
 use polypath_proto::*;
 
-type Sampling = &'static Answer<dyn RttSampling>;
+type Sampling = &'static Entry<dyn RttSampling>;
 const KARN: Sampling = &rtt_sampling::KARN;
 const TIMESTAMPS: Sampling = &rtt_sampling::TIMESTAMPS;
 const FLAG: Sampling = &rtt_sampling::RETRANSMISSION_FLAG;

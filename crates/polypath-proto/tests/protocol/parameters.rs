@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use polypath_proto::{Kind, Ns2, PARAMETERS, Parameter};
+use polypath_proto::{Kind, Ns2, PARAMETERS, Parameter, Registered, Registry};
 
 const COMMAND: &str = "POLYPATH_WRITE=1 cargo test -p polypath-proto --test protocol parameters";
 
@@ -57,7 +57,7 @@ fn page() -> String {
         text += &format!(
             "| `{}` | {} | {} | {} | {ns2} |\n",
             parameter.name,
-            parameter.allowed(),
+            parameter.allowed(&Registry::standard()),
             parameter.default(),
             parameter.documentation(),
         );
@@ -67,8 +67,8 @@ fn page() -> String {
     for parameter in policies() {
         text += &format!("\n### `{}`\n\n{}\n\n", parameter.name, parameter.documentation());
         text += "| policy | what it does |\n|---|---|\n";
-        let Kind::Policy(policies) = parameter.kind else { unreachable!("it is a policy") };
-        for (name, summary) in policies() {
+        for entry in Registry::standard().entries(parameter.name) {
+            let Registered { name, summary, .. } = entry;
             let default = if name == parameter.default() { " (default)" } else { "" };
             text += &format!("| `{name}`{default} | {summary} |\n");
         }
@@ -85,14 +85,22 @@ fn module() -> String {
          \"\"\"Parameters of the protocol at one side; times and sizes as strings with units.\"\"\"\n\n"
     );
     for parameter in constants() {
-        let limits = format!("Allowed: {}. Default: {}.", parameter.allowed(), parameter.default());
+        let limits = format!(
+            "Allowed: {}. Default: {}.",
+            parameter.allowed(&Registry::standard()),
+            parameter.default()
+        );
         text += &comment(&format!("{} {limits}", parameter.summary()));
         text += &format!("    {}: {}\n", parameter.name, python_type(parameter));
     }
     text += "\n\nclass PolicyNames(TypedDict, total=False):\n    \
              \"\"\"The policy for each decision of the protocol at one side, by name.\"\"\"\n\n";
     for parameter in policies() {
-        let names = format!("Allowed: {}. Default: {}.", parameter.allowed(), parameter.default());
+        let names = format!(
+            "Allowed: {}. Default: {}.",
+            parameter.allowed(&Registry::standard()),
+            parameter.default()
+        );
         text += &comment(&format!("{} {names}", parameter.summary()));
         text += &format!("    {}: str\n", parameter.name);
     }
@@ -116,9 +124,10 @@ fn module() -> String {
 fn python_type(parameter: &Parameter) -> String {
     let off = if parameter.optional { " | Literal[\"off\"]" } else { "" };
     match parameter.kind {
-        Kind::Time(_) | Kind::ChunkTypes | Kind::Policy(_) => "str".to_owned(),
+        Kind::Time(_) | Kind::ChunkTypes | Kind::Policy => "str".to_owned(),
         Kind::Bytes(_) => "str | int".to_owned(),
         Kind::Count(_) => format!("int{off}"),
+        Kind::Real(_) => format!("float{off}"),
         Kind::Flag => "bool".to_owned(),
         Kind::Choice(names) => {
             let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();

@@ -2,10 +2,10 @@
 //! informed, and that other data is not affected.
 
 use crate::common::*;
-use polypath_proto::policy::stream_scheduler;
 use polypath_proto::wire::{Chunk, Data, PacketWriter, Parameter};
 use polypath_proto::{
-    AbandonedCounts, CloseReason, Config, Event, Message, Ppid, Reliability, StreamId, Tsn,
+    AbandonedCounts, CloseReason, Config, Event, Message, Ppid, Registry, Reliability, StreamId,
+    Tsn,
 };
 use proptest::prelude::*;
 
@@ -391,14 +391,14 @@ proptest! {
         loss in 0u64..25,
         disorder in 0u64..20,
         interleaving in any::<bool>(),
-        scheduler in 0..stream_scheduler::ANSWERS.len(),
+        scheduler in 0..Registry::standard().stream_scheduler().len(),
         buffers in prop_oneof![Just((20_000, 20_000)), Just((1 << 20, 1 << 20)), Just((4000, 9000))],
         messages in prop::collection::vec(sending(), 1..60),
     ) {
         let config = config()
             .to_builder()
             .interleaving(interleaving)
-            .stream_scheduler(stream_scheduler::ANSWERS[scheduler])
+            .stream_scheduler(Registry::standard().stream_scheduler()[scheduler])
             .association_max_retrans(1000)
             .path_max_retrans(1000)
             .rto_initial(MS(200))

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::*;
-use polypath_proto::policy::stream_scheduler;
 use polypath_proto::{
-    CloseReason, Config, ConfigBuilder, Event, Message, Reconfigured, Reliability, StreamId,
-    StreamReset,
+    CloseReason, Config, ConfigBuilder, Event, Message, Reconfigured, Registry, Reliability,
+    StreamId, StreamReset,
 };
 use proptest::prelude::*;
 
@@ -214,7 +213,7 @@ proptest! {
         buffer in prop_oneof![Just(20_000u32), Just(1 << 20)],
         window in prop_oneof![1 => 2_000u32..9_000, 2 => Just(1 << 20)],
         interleaving in any::<bool>(),
-        scheduler in 0..stream_scheduler::ANSWERS.len(),
+        scheduler in 0..Registry::standard().stream_scheduler().len(),
         steps in prop::collection::vec(step(), 1..60),
     ) {
         deliver_or_report(Run { seed, loss, back, buffer, window, interleaving, scheduler, steps })?;
@@ -232,7 +231,7 @@ fn deliver_or_report(run: Run) -> Result<(), TestCaseError> {
         .send_buffer(buffer)
         .receive_buffer(window)
         .interleaving(interleaving)
-        .stream_scheduler(stream_scheduler::ANSWERS[scheduler])
+        .stream_scheduler(Registry::standard().stream_scheduler()[scheduler])
         .build()
         .unwrap();
     let mut net =

@@ -7,7 +7,7 @@ use crate::common::*;
 use polypath_proto::wire::{Chunk, CommonHeader};
 use polypath_proto::{
     Config, ConfigBuilder, FourTuple, Fragmentation, PathId, PathMtu, PathMtuState, Quoted,
-    Unreachable, VerificationTag,
+    Registry, Unreachable, VerificationTag,
 };
 use proptest::prelude::*;
 
@@ -107,8 +107,9 @@ fn each_path_has_its_own_and_messages_are_cut_for_the_smallest() {
 #[test]
 fn a_path_that_becomes_narrower_is_a_black_hole_for_seconds_only() {
     for retransmission in ["same", "hybrid"] {
-        let answers = polypath_proto::policy::retransmission::ANSWERS;
-        let answer = polypath_proto::policy::find(answers, retransmission).unwrap();
+        let registry = Registry::standard();
+        let answer =
+            polypath_proto::policy::find(registry.retransmission(), retransmission).unwrap();
         let (mut net, cells) =
             over(&[1500, 1500], config().retransmission(answer).build().unwrap());
         net.run(S(5));

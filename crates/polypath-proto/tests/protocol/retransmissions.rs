@@ -2,7 +2,8 @@
 //! policies and extensions of Caro 2006 (retransmission policies).
 
 use crate::common::*;
-use polypath_proto::policy::{loss, probing, retransmission};
+use polypath_proto::Registry;
+use polypath_proto::policy::{loss, probing};
 use polypath_proto::*;
 
 /// Two hosts, this number of paths, and no periodic HEARTBEATs once all paths are confirmed.
@@ -19,7 +20,7 @@ fn ways(net: &Net, n: u32) -> Vec<u8> {
 }
 
 fn with(policy: &str) -> ConfigBuilder {
-    let answer = policy::find(retransmission::ANSWERS, policy).unwrap();
+    let answer = policy::find(Registry::standard().retransmission(), policy).unwrap();
     Config::builder().retransmission(answer)
 }
 
@@ -173,7 +174,7 @@ fn a_lost_fast_retransmission_is_fast_retransmitted_again() {
 }
 
 /// Two paths with this probing policy; one chunk is lost on the primary.
-fn after_a_timeout(probing: &'static policy::Answer<dyn policy::ProbingPolicy>) -> Net {
+fn after_a_timeout(probing: &'static policy::Entry<dyn policy::ProbingPolicy>) -> Net {
     let mut net = quiet(2, Config::builder().probing(probing));
     net.drop_once(&["DATA 1"]);
     net.send(0, 0, payload(1, 1000)).unwrap();

@@ -1,9 +1,9 @@
 //! The order in which the messages of streams are sent (RFC 8260 3), with and without interleaving.
 
 use crate::common::*;
-use polypath_proto::policy::{Answer, find};
+use polypath_proto::policy::{Entry, find};
 use polypath_proto::policy::{StreamScheduler, stream_scheduler};
-use polypath_proto::{Config, Message, SendError, StreamId};
+use polypath_proto::{Config, Message, Registry, SendError, StreamId};
 
 /// Queues these messages before the association is established. Returns what is sent then: (stream,
 /// payload bytes) for each chunk of each packet.
@@ -13,8 +13,8 @@ fn leaves(
     values: &[(u16, u16)],
     messages: &[(u16, usize)],
 ) -> Vec<Vec<(u16, usize)>> {
-    let answer: &'static Answer<dyn StreamScheduler> =
-        find(stream_scheduler::ANSWERS, scheduler).expect("a scheduler");
+    let answer: &'static Entry<dyn StreamScheduler> =
+        find(Registry::standard().stream_scheduler(), scheduler).expect("a scheduler");
     let config = Config::builder()
         .interleaving(interleaving)
         .stream_scheduler(answer)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use polypath_proto::Registry;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
@@ -19,7 +20,16 @@ impl Scenario {
     /// # Errors
     /// The first problem, in one line: the key, the problem, and what is allowed.
     pub fn from_toml(text: &str) -> Result<Self, ScenarioError> {
-        Document::from_text(text)?.scenario()
+        Self::from_toml_with(text, &Registry::default())
+    }
+
+    /// As [`from_toml`](Self::from_toml); the scenario may name the policies and profiles of this
+    /// registry.
+    ///
+    /// # Errors
+    /// As [`from_toml`](Self::from_toml).
+    pub fn from_toml_with(text: &str, registry: &Registry) -> Result<Self, ScenarioError> {
+        Document::from_text(text)?.scenario(registry)
     }
 
     /// Reads and validates a scenario file and the files that it extends (`extends = "base.toml"`,
@@ -29,7 +39,19 @@ impl Scenario {
     /// # Errors
     /// As [`from_toml`](Self::from_toml), with file and line.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScenarioError> {
-        Document::from_file(path.as_ref())?.scenario()
+        Self::from_file_with(path, &Registry::default())
+    }
+
+    /// As [`from_file`](Self::from_file); the scenario may name the policies and profiles of this
+    /// registry.
+    ///
+    /// # Errors
+    /// As [`from_file`](Self::from_file).
+    pub fn from_file_with(
+        path: impl AsRef<Path>,
+        registry: &Registry,
+    ) -> Result<Self, ScenarioError> {
+        Document::from_file(path.as_ref())?.scenario(registry)
     }
 
     /// Replaces the name of a network, if there is one, with the network's paths, in which
@@ -116,10 +138,11 @@ impl Document {
         Ok(document)
     }
 
-    fn scenario(&self) -> Result<Scenario, ScenarioError> {
+    fn scenario(&self, registry: &Registry) -> Result<Scenario, ScenarioError> {
         let value = Value::Table(self.merged.clone());
         let scenario = Scenario::deserialize(de::Reader(value));
         let scenario = scenario.map_err(Problem::from).and_then(|mut scenario| {
+            scenario.registry = registry.clone();
             let entries = scenario.expand_topology()?;
             // Number of the path's entry in the text, if the text has an entry for the path.
             let entry = |n: usize| entries.get(n).copied().flatten().unwrap_or(n);

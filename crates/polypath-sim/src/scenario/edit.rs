@@ -38,7 +38,8 @@ impl Scenario {
             let segments: Vec<&str> = key.as_ref().split('.').collect();
             set(&mut table, &Key::root(), &segments, value)?;
         }
-        let scenario = Self::deserialize(de::Reader(Value::Table(table)))?;
+        let mut scenario = Self::deserialize(de::Reader(Value::Table(table)))?;
+        scenario.registry = self.registry.clone();
         scenario.check()?;
         Ok(scenario)
     }

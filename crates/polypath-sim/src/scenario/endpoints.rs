@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use polypath_proto::Registry;
 use polypath_proto::{Config, Time};
 
 use super::Scenario;
@@ -44,7 +45,7 @@ impl Plan {
         let Some(workload) = &scenario.workload else {
             if scenario.associations.is_empty() {
                 // Nothing runs, but the settings are validated.
-                settings(&[base])?;
+                settings(&[base], &scenario.registry)?;
             }
             let specs = scenario.associations.iter().enumerate();
             return specs.into_iter().try_for_each(|(i, spec)| self.add_spec(scenario, i, spec));
@@ -54,7 +55,7 @@ impl Plan {
             return Err(Problem::new(root.field("workload"), text));
         }
         let key = root.field("workload");
-        let settings = settings(&[base])?;
+        let settings = settings(&[base], &scenario.registry)?;
         if self.topology.hosts.len() < 2 {
             let text = "needs two hosts: a [[node]] with addresses is one";
             return Err(Problem::new(key, text));
@@ -79,7 +80,7 @@ impl Plan {
     ) -> Result<(), Problem> {
         let key = Key::root().field("association").index(i);
         let own = Layer { at: key.clone(), transport: &spec.transport, policy: &spec.policy };
-        let settings = settings(&[scenario.layer(), own])?;
+        let settings = settings(&[scenario.layer(), own], &scenario.registry)?;
         let host = |field: &str, name: &str| {
             let found = self.topology.hosts.iter().position(|host| host == name);
             found.map(|i| HostId(i as u32)).ok_or_else(|| {
@@ -311,10 +312,10 @@ enum Stack {
     New(Box<StackPlan>),
 }
 
-fn settings(layers: &[Layer<'_>]) -> Result<Settings, Problem> {
+fn settings(layers: &[Layer<'_>], registry: &Registry) -> Result<Settings, Problem> {
     Ok(Settings {
-        sender: transport::config(layers, Side::Sender)?,
-        receiver: transport::config(layers, Side::Receiver)?,
+        sender: transport::config(layers, registry, Side::Sender)?,
+        receiver: transport::config(layers, registry, Side::Receiver)?,
         encapsulation: transport::encapsulation(layers),
     })
 }

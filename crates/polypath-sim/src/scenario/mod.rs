@@ -24,6 +24,7 @@ mod traffic;
 mod transport;
 mod workload;
 
+use polypath_proto::Registry;
 use serde::{Deserialize, Serialize};
 
 pub use address::{AddressEvent, AddressKind};
@@ -101,6 +102,9 @@ pub struct Scenario {
     /// Addresses and ports of the emulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator: Option<EmulatorSpec>,
+    /// The policies and profiles that the scenario may name.
+    #[serde(skip)]
+    pub registry: Registry,
 }
 
 const fn default_seed() -> u64 {
@@ -128,6 +132,7 @@ impl Scenario {
             run: Run::default(),
             series: None,
             emulator: None,
+            registry: Registry::default(),
         }
     }
 
@@ -192,7 +197,7 @@ impl Scenario {
     /// # Errors
     /// One of them is not allowed.
     pub fn effective(&self, side: Side) -> Result<Effective, ScenarioError> {
-        transport::config(&[self.layer()], side)
+        transport::config(&[self.layer()], &self.registry, side)
             .map(|config| Effective { config })
             .map_err(|problem| problem.at(Place::default()))
     }

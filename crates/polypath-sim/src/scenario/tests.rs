@@ -1,6 +1,5 @@
 //! Tests of reading scenario files, and of the errors that wrong ones cause.
 
-use polypath_proto::policy::scheduler;
 use proptest::prelude::*;
 
 use super::*;
@@ -56,7 +55,7 @@ fn associations(lines: &str) -> String {
 #[test]
 fn constants_and_policies_have_a_table_each() {
     let mut scenario = Scenario::from_toml(GOOD).unwrap();
-    scenario.transport.both.scheduler = Some(&scheduler::PRIMARY);
+    scenario.transport.both.scheduler = Some("primary".into());
     let error = scenario.validate().unwrap_err().to_string();
     assert_eq!(error, "transport.scheduler: belongs to [policy]");
     let error = edited("[workload]", "[transport]\nscheduler = \"primary\"\n[workload]");
@@ -178,7 +177,7 @@ fn wrong_transports_get_one_line() {
             edited("[workload]", "[transport]\nprofile = \"rfc9620\"\n[workload]"),
             "line 8: \
           transport.profile: no profile \"rfc9620\"; did you mean \"rfc9260\"? \
-          allowed: rfc9260, cmt, cmt-pf, paper-2006, ns2-2.35",
+          allowed: rfc9260, modern, cmt, cmt-pf, paper-2006, ns2-2.35",
         ),
         (
             edited("[workload]", "[transport]\nrto_min = \"2 s\"\n[workload]"),
@@ -718,7 +717,7 @@ fn any_scenario() -> impl Strategy<Value = Scenario> {
                 (both.rto_initial, both.rto_min, both.rto_max) = (Some(rto), Some(rto), Some(rto));
                 both.path_max_retrans = pmr;
                 both.heartbeat_interval = Some((!off).then_some(rto));
-                scenario.policy.both.scheduler = off.then_some(&scheduler::PRIMARY);
+                scenario.policy.both.scheduler = off.then(|| "primary".into());
                 let range = SizeRange { min: Size(min), max: Size(min + more) };
                 scenario.workload = Some(Workload {
                     message_size: Some(range),

@@ -6,8 +6,9 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use polypath_proto::{Config, ConfigBuilder, ConfigError, Kind, Overrides, PARAMETERS};
-use polypath_proto::{PROFILES, Parameter, Value};
+use polypath_proto::{
+    Config, ConfigBuilder, ConfigError, Kind, Overrides, PARAMETERS, Parameter, Registry, Value,
+};
 use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
 use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -247,7 +248,11 @@ impl Visitor<'_> for Given<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.parameter.notation())
+        match self.parameter.kind {
+            Kind::Policy => f.write_str("the name of a policy"),
+            // No other parameter depends on the registry.
+            _ => f.write_str(&self.parameter.notation(&Registry::default())),
+        }
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
@@ -349,9 +354,15 @@ impl Layer<'_> {
         own.chain(both)
     }
 
-    fn apply(&self, side: Side, builder: ConfigBuilder) -> ConfigBuilder {
+    fn apply(
+        &self,
+        side: Side,
+        builder: ConfigBuilder,
+        registry: &Registry,
+    ) -> Result<ConfigBuilder, ConfigError> {
         let given: Vec<&Overrides> = self.overrides(side).map(|(.., given)| given).collect();
-        given.into_iter().rev().fold(builder, ConfigBuilder::overrides)
+        let set = |builder: ConfigBuilder, given| builder.overrides(given, registry);
+        given.into_iter().rev().try_fold(builder, set)
     }
 
     fn key(&self, table: Table, own: bool, side: Side, name: &str) -> Key {
@@ -384,21 +395,26 @@ impl Layer<'_> {
 }
 
 /// The configuration of one side; each layer overrides those before it.
-pub(crate) fn config(layers: &[Layer<'_>], side: Side) -> Result<Config, Problem> {
+pub(crate) fn config(
+    layers: &[Layer<'_>],
+    registry: &Registry,
+    side: Side,
+) -> Result<Config, Problem> {
     if let Some(problem) = layers.iter().find_map(|layer| layer.misplaced(side)) {
         return Err(problem);
     }
     let given =
         layers.iter().rev().find_map(|layer| Some((layer, layer.transport.profile.as_deref()?)));
     let profile = given.map_or("rfc9260", |(_, name)| name);
-    let config = Config::profile(profile).ok_or_else(|| {
+    let config = registry.profile(profile).ok_or_else(|| {
         let at = given.map_or_else(Key::root, |(layer, _)| layer.at.clone());
-        let known = PROFILES.iter().map(|known| known.name);
+        let known = registry.profiles().iter().map(|known| known.name);
         Problem::unknown(at.field("transport").field("profile"), "profile", profile, known)
     })?;
-    let builder =
-        layers.iter().fold(config.to_builder(), |builder, layer| layer.apply(side, builder));
-    builder.build().map_err(|error| {
+    let builder = layers
+        .iter()
+        .try_fold(config.to_builder(), |builder, layer| layer.apply(side, builder, registry));
+    builder.and_then(ConfigBuilder::build).map_err(|error| {
         let parameter = Parameter::find(error.parameter);
         let known =
             parameter.and_then(|one| layers.iter().rev().find_map(|layer| layer.key_of(one, side)));

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use polypath_proto::policy::scheduler;
 use polypath_sim::link::LossModel;
 use polypath_sim::outcome::{AssociationOutcome, Outcome};
 use polypath_sim::scenario::{
@@ -69,7 +68,7 @@ fn a_setting_of_one_association_leaves_the_others_alone() {
     let first = over(&["a"], Workload::bulk(Size(500_000)));
     let second = over(&["b"], Workload::bulk(Size(500_000)));
     let mut other = second.clone();
-    other.policy.both.scheduler = Some(&scheduler::CONCURRENT);
+    other.policy.both.scheduler = Some("concurrent".into());
     other.transport.both.initial_cwnd = Some(1);
     let plain = run(&base.clone().association(first.clone()).association(second));
     let changed = run(&base.association(first).association(other));

@@ -3,9 +3,12 @@
 mod addresses;
 mod associations;
 mod cmt;
+mod congestion;
 mod cross_traffic;
+mod modern;
 mod packets;
 mod receive_buffer;
+mod recovery;
 mod retransmission;
 mod runs;
 mod shared_bottleneck;

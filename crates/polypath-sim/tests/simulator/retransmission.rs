@@ -2,7 +2,7 @@
 //! (retransmission policies), in order rather than in numbers.
 
 use polypath_proto::Config;
-use polypath_proto::policy::{find, loss, probing, retransmission, rtt_sampling};
+use polypath_proto::Registry;
 use polypath_sim::link::LossModel;
 use polypath_sim::outcome::Outcome;
 use polypath_sim::scenario::{CheckEvery, Series, SizeRange};
@@ -19,10 +19,10 @@ fn scenario(primary: u8, alternate: u8, names: [&str; 4]) -> Scenario {
         path.loss = Some(LossModel::bernoulli(Probability::percent(percent)));
     }
     let both = &mut scenario.policy.both;
-    both.retransmission = find(retransmission::ANSWERS, names[0]);
-    both.loss = find(loss::ANSWERS, names[1]);
-    both.rtt_sampling = find(rtt_sampling::ANSWERS, names[2]);
-    both.probing = find(probing::ANSWERS, names[3]);
+    both.retransmission = Some(names[0].to_owned());
+    both.loss = Some(names[1].to_owned());
+    both.rtt_sampling = Some(names[2].to_owned());
+    both.probing = Some(names[3].to_owned());
     let size = Size(if names[2] == "timestamps" { 1440 } else { 1452 });
     let workload = scenario.workload.as_mut().unwrap();
     workload.message_size = Some(SizeRange { min: size, max: size });
@@ -162,10 +162,10 @@ fn allrtxsame_takes_the_same_time_whatever_the_alternate() {
 #[test]
 fn all_combinations_of_figure_7_work() {
     let mut count = 0;
-    for retransmission in retransmission::ANSWERS {
-        for loss in loss::ANSWERS {
-            for rtt_sampling in rtt_sampling::ANSWERS {
-                for probing in probing::ANSWERS {
+    for &retransmission in Registry::standard().retransmission() {
+        for &loss in Registry::standard().loss() {
+            for &rtt_sampling in Registry::standard().rtt_sampling() {
+                for &probing in Registry::standard().probing() {
                     let config = Config::builder()
                         .retransmission(retransmission)
                         .loss(loss)

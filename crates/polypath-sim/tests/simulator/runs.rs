@@ -3,7 +3,6 @@
 
 use std::process::Command;
 
-use polypath_proto::policy::rtt_sampling;
 use polypath_sim::link::{LossModel, LossScript, PacketKind, Reordering};
 use polypath_sim::outcome::{End, Outcome};
 use polypath_sim::scenario::{
@@ -237,7 +236,7 @@ fn tshark_finds_nothing_wrong() {
     udp.transport.encapsulation = Some(EncapsulationSpec::Udp);
     // tshark skips TIMESTAMP chunks, as RFC 9260 3.2 requires for their type.
     let mut timestamps = rough();
-    timestamps.policy.both.rtt_sampling = Some(&rtt_sampling::TIMESTAMPS);
+    timestamps.policy.both.rtt_sampling = Some("timestamps".into());
     for (n, scenario) in [rough(), v6, udp, timestamps].iter().enumerate() {
         let path = std::env::temp_dir().join(format!("polypath-{}-{n}.pcapng", std::process::id()));
         let mut capture = Vec::new();

@@ -2,7 +2,6 @@
 //! each (natarajan2009, future work), and the effect of coupled congestion control on it (RFC 6356;
 //! CMT/RPv2).
 
-use polypath_proto::policy::{congestion, find};
 use polypath_sim::scenario::{
     AssociationSpec, CrossTraffic, PathRef, PathSpec, Run, TopologyName, Workload,
 };
@@ -19,8 +18,7 @@ fn flow(paths: &[&str], profile: &str, controller: Option<&str>) -> AssociationS
     let mut spec = AssociationSpec::new("sender", "receiver", workload);
     spec.paths = Some(paths.iter().map(|name| PathRef::Name((*name).to_owned())).collect());
     spec.transport.profile = Some(profile.to_owned());
-    spec.policy.both.congestion =
-        controller.map(|name| find(congestion::ANSWERS, name).expect("a policy"));
+    spec.policy.both.congestion = controller.map(str::to_owned);
     spec
 }
 

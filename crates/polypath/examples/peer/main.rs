@@ -25,7 +25,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use polypath::proto::policy::{self, find, rtt_sampling, stream_scheduler};
+use polypath::proto::Registry;
+use polypath::proto::policy::{find, stream_scheduler};
 use polypath::proto::wire::chunk_type;
 use polypath::{
     Association, AuthKeys, ChunkTypes, CloseReason, Config, ConnectOptions, Encapsulation,
@@ -128,15 +129,15 @@ fn config(options: &[String]) -> Result<Config, Failure> {
             ("move", "") => builder.authentication(true).dynamic_addresses(true),
             ("pr", "") => builder.partial_reliability(true),
             ("ack", name) => {
-                let answer = find(policy::ack::ANSWERS, name);
-                builder.ack(answer.ok_or_else(|| format!("no answer {name:?}"))?)
+                let policy = find(Registry::standard().ack(), name);
+                builder.ack(policy.ok_or_else(|| format!("no policy {name:?}"))?)
             }
             ("nrsack", "") => builder.nr_sack(true),
             ("adaptation", number) => builder.adaptation_layer(Some(number.parse()?)),
             ("reconfig", "") => builder.stream_reconfiguration(true),
             ("offer", name) => {
-                let answer = find(rtt_sampling::ANSWERS, name);
-                builder.rtt_sampling(answer.ok_or_else(|| format!("no answer {name:?}"))?)
+                let policy = find(Registry::standard().rtt_sampling(), name);
+                builder.rtt_sampling(policy.ok_or_else(|| format!("no policy {name:?}"))?)
             }
             _ => return Err(format!("no option {option:?}").into()),
         };

@@ -398,8 +398,8 @@ impl Association {
         if renumbered {
             self.sending.flight.restart(next);
             self.paths.iter_mut().for_each(crate::path::Path::forget_highest_sent);
-            self.sending.cwnd_update = (self.config.cwnd_update().make)(&self.config.setup());
-            self.sending.loss = (self.config.loss().make)(&self.config.setup());
+            self.sending.cwnd_update = self.config.cwnd_update().make(&self.config.setup());
+            self.sending.loss = self.config.loss().make(&self.config.setup());
         }
         // An unanswered FORWARD TSN is obsolete.
         self.sending.forward = None;

@@ -8,14 +8,14 @@ use std::time::Duration;
 use super::{AckPolicy, AckTime, Arrival};
 use crate::ids::PathId;
 use crate::path::{PathState, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static DELAYED: Answer<dyn AckPolicy> = Answer {
-    name: "delayed",
-    summary: "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate \
+pub static DELAYED: Entry<dyn AckPolicy> = Entry::new(
+    "delayed",
+    "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate \
               (RFC 9260 6.2)",
-    make: |setup| {
+    |setup| {
         Box::new(Delayed {
             every: setup.constants.sack_every(),
             delay: setup.constants.sack_delay(),
@@ -23,7 +23,7 @@ pub static DELAYED: Answer<dyn AckPolicy> = Answer {
             replies: Replies::default(),
         })
     },
-};
+);
 
 #[derive(Debug)]
 struct Delayed {

@@ -16,14 +16,14 @@ use crate::constants::Procedures;
 use crate::extension::Extension;
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::{Entry, Needs};
 
 /// See the [module](self).
-pub static DELAYED_CMT: Answer<dyn AckPolicy> = Answer {
-    name: "delayed-cmt",
-    summary: "a SACK for every second packet or after SACK.Delay, gaps or not, with the number of \
+pub static DELAYED_CMT: Entry<dyn AckPolicy> = Entry::<dyn AckPolicy>::new(
+    "delayed-cmt",
+    "a SACK for every second packet or after SACK.Delay, gaps or not, with the number of \
               packets in it (DAC; Iyengar 2006)",
-    make: |setup| {
+    |setup| {
         Box::new(DelayedCmt {
             every: setup.constants.sack_every(),
             delay: setup.constants.sack_delay(),
@@ -31,7 +31,8 @@ pub static DELAYED_CMT: Answer<dyn AckPolicy> = Answer {
             replies: (setup.constants.procedures() == Procedures::Rfc9260).then(Replies::default),
         })
     },
-};
+)
+.with_needs(Needs::NONE.extension(Extension::PacketCount));
 
 #[derive(Debug)]
 struct DelayedCmt {
@@ -43,10 +44,6 @@ struct DelayedCmt {
 }
 
 impl AckPolicy for DelayedCmt {
-    fn needs(&self) -> Option<Extension> {
-        Some(Extension::PacketCount)
-    }
-
     fn when(&mut self, arrival: &Arrival) -> AckTime {
         // RFC 9260 6.2 requires an immediate SACK for a duplicate.
         let urgent = arrival.duplicate || arrival.immediate || arrival.dropped;
@@ -78,21 +75,13 @@ mod tests {
     use crate::Config;
 
     fn arrival(packets: u32) -> Arrival {
-        Arrival {
-            path: PathId(0),
-            packets,
-            first: false,
-            gap: true,
-            duplicate: false,
-            immediate: false,
-            dropped: false,
-        }
+        Arrival { packets, gap: true, ..Arrival::default() }
     }
 
     #[test]
     fn a_gap_is_no_reason_to_hurry() {
         let config = Config::rfc9260();
-        let mut dac = (DELAYED_CMT.make)(&config.setup());
+        let mut dac = DELAYED_CMT.make(&config.setup());
         assert_eq!(dac.when(&arrival(1)), AckTime::Within(config.sack_delay()));
         assert_eq!(dac.when(&arrival(2)), AckTime::Now);
         for urgent in [

@@ -3,26 +3,30 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::Answer;
-use crate::extension::Extension;
 use crate::ids::PathId;
 use crate::path::PathsView;
+use crate::policy::entry::Entry;
+use crate::time::Time;
 
 pub mod delayed;
 pub mod delayed_cmt;
 pub mod ns2;
+pub mod rate;
 
 pub use delayed::DELAYED;
 pub use delayed_cmt::DELAYED_CMT;
 pub use ns2::NS2;
+pub use rate::RATE;
 
 /// Every policy.
-pub static ANSWERS: &[&Answer<dyn AckPolicy>] = &[&DELAYED, &DELAYED_CMT, &NS2];
+pub(crate) static ENTRIES: &[&Entry<dyn AckPolicy>] = &[&DELAYED, &DELAYED_CMT, &NS2, &RATE];
 
 /// A packet with DATA that arrived.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Arrival {
+    /// When it arrived.
+    pub now: Time,
     /// The path it arrived on.
     pub path: PathId,
     /// Packets with DATA since the last SACK, this one included.
@@ -31,6 +35,10 @@ pub struct Arrival {
     pub first: bool,
     /// Whether TSNs are missing below the highest one received.
     pub gap: bool,
+    /// Whether a TSN is missing below it that no earlier packet showed to be missing.
+    pub new_gap: bool,
+    /// Round-trip time of the path, once it was measured: smoothed, or that of the handshake.
+    pub rtt: Option<Duration>,
     /// Whether it carried a TSN received before.
     pub duplicate: bool,
     /// Whether the peer requested an immediate SACK (the I bit, RFC 9260 3.3.1).
@@ -58,11 +66,6 @@ pub enum AckTime {
 
 /// Decides when a SACK is sent, and on which path.
 pub trait AckPolicy: Send + Debug {
-    /// The extension that both sides must have negotiated; otherwise [`DELAYED`] is used instead.
-    fn needs(&self) -> Option<Extension> {
-        None
-    }
-
     /// When to acknowledge the packet.
     fn when(&mut self, arrival: &Arrival) -> AckTime;
 

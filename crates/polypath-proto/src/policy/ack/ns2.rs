@@ -10,23 +10,22 @@ use std::time::Duration;
 use super::{AckPolicy, AckTime, Arrival};
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static NS2: Answer<dyn AckPolicy> = Answer {
-    name: "ns2",
-    summary: "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate, as \
+pub static NS2: Entry<dyn AckPolicy> = Entry::new(
+    "ns2",
+    "a SACK for every second packet or after SACK.Delay, at once on a gap or duplicate, as \
               ns-2's SCTP module counts packets",
-    make: |setup| {
+    |setup| {
         Box::new(Ns2 {
             every: setup.constants.sack_every(),
             delay: setup.constants.sack_delay(),
             // Agent/SCTP/CMT does not do this.
-            first_at_once: setup.constants.first_sack_at_once()
-                && !(setup.scheduler.make)(setup).is_concurrent(),
+            first_at_once: setup.constants.first_sack_at_once() && !setup.concurrent,
         })
     },
-};
+);
 
 #[derive(Debug)]
 struct Ns2 {

@@ -15,27 +15,26 @@
 //! displace competing flows for tens of seconds. A path without a round-trip time sample grows
 //! independently and does not count for the others; a path without data does not count either.
 
-use std::net::IpAddr;
-
 use super::ns2::NS2;
 use super::rfc9260::RFC9260;
-use super::{CongestionController, PathAck};
+use super::{Congestion, CongestionController, Context, NewPath, PathAck};
 use crate::constants::Procedures;
 use crate::path::{PathState, PathView, PathsView, Window};
-use crate::policy::{Answer, Setup};
+use crate::policy::entry::{Entry, Setup};
+use crate::time::Time;
 
 /// See the [module](self).
-pub static COUPLED: Answer<dyn CongestionController> = Answer {
-    name: "coupled",
-    summary: "the windows of all paths grow together as much as one would alone (RFC 6356: linked increases)",
-    make: |setup| Box::new(Coupled { alone: alone(setup) }),
-};
+pub static COUPLED: Entry<dyn CongestionController> = Entry::new(
+    "coupled",
+    "the windows of all paths grow together as much as one would alone (RFC 6356: linked increases)",
+    |setup| Box::new(Coupled { alone: alone(setup) }),
+);
 
 /// The uncoupled controller whose growth is scaled.
 pub(super) fn alone(setup: &Setup<'_>) -> Box<dyn CongestionController> {
     match setup.constants.procedures() {
-        Procedures::Ns2 => (NS2.make)(setup),
-        _ => (RFC9260.make)(setup),
+        Procedures::Ns2 => NS2.make(setup),
+        _ => RFC9260.make(setup),
     }
 }
 
@@ -101,28 +100,29 @@ pub(super) fn scaled(before: &PathView, alone: Window, share: f64) -> Window {
 }
 
 impl CongestionController for Coupled {
-    fn initial(&self, max_chunk: u32, ssthresh: u32, remote: IpAddr) -> Window {
-        self.alone.initial(max_chunk, ssthresh, remote)
+    fn initial(&mut self, path: &NewPath) -> Window {
+        self.alone.initial(path)
     }
 
-    fn on_ack(&mut self, path: &PathView, ack: &PathAck, paths: PathsView<'_>) -> Window {
-        let alone = self.alone.on_ack(path, ack, paths);
+    fn on_ack(&mut self, context: &Context<'_>, ack: &PathAck) -> Window {
+        let alone = self.alone.on_ack(context, ack);
+        let path = context.path;
         let Some(own) = Carrier::of(path) else { return alone };
-        let all = Carrier::all(path, &paths);
+        let all = Carrier::all(path, &context.paths);
         let slow_start = path.window.cwnd <= path.window.ssthresh;
         scaled(path, alone, if slow_start { rate_share(own, all) } else { share(own, all) })
     }
 
-    fn on_fast_retransmit(&mut self, path: &PathView, paths: PathsView<'_>) -> Window {
-        self.alone.on_fast_retransmit(path, paths)
+    fn on_congestion(&mut self, context: &Context<'_>, congestion: Congestion) -> Window {
+        self.alone.on_congestion(context, congestion)
     }
 
-    fn on_timeout(&mut self, path: &PathView, paths: PathsView<'_>) -> Window {
-        self.alone.on_timeout(path, paths)
+    fn on_timeout(&mut self, context: &Context<'_>) -> Window {
+        self.alone.on_timeout(context)
     }
 
-    fn on_idle(&mut self, path: &PathView, first: bool) -> Window {
-        self.alone.on_idle(path, first)
+    fn on_idle(&mut self, now: Time, path: &PathView, first: bool) -> Window {
+        self.alone.on_idle(now, path, first)
     }
 }
 

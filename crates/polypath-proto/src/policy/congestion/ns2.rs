@@ -13,27 +13,27 @@
 //! 4380 bytes and 4 in the last one. ns-2: AdjustCwnd, FastRtx, Timeout,
 //! CwndDegradeTimerExpiration.
 
-use std::net::IpAddr;
-
-use super::{CongestionController, PathAck};
-use crate::path::{PathView, PathsView, Window};
-use crate::policy::{Answer, probing};
+use super::{Congestion, CongestionController, Context, NewPath, PathAck};
+use crate::path::{PathView, Window};
+use crate::policy::entry::Entry;
+use crate::policy::probing;
+use crate::time::Time;
 
 /// See the [module](self).
-pub static NS2: Answer<dyn CongestionController> = Answer {
-    name: "ns2",
-    summary: "slow start and congestion avoidance as ns-2's SCTP module reads RFC 2960 and 4960",
-    make: |setup| {
+pub static NS2: Entry<dyn CongestionController> = Entry::new(
+    "ns2",
+    "slow start and congestion avoidance as ns-2's SCTP module reads RFC 2960 and 4960",
+    |setup| {
         let floor = setup.constants.cwnd_floor();
         // Agent/SCTP/HbAfterRto uses RFC 2960's floor after a timeout.
-        let after_rto = setup.probing.name == probing::AFTER_RTO.name;
+        let after_rto = setup.probing == probing::AFTER_RTO.name;
         let floor_after_timeout = if after_rto { floor.min(IDLE) } else { floor };
         // Agent/SCTP/CMT uses it after every loss, but not for an idle window.
-        let cmt = (setup.scheduler.make)(setup).is_concurrent();
+        let cmt = setup.concurrent;
         let floor_after_timeout = if cmt { floor.min(IDLE) } else { floor_after_timeout };
         Box::new(Ns2 { initial: setup.constants.initial_cwnd(), floor, floor_after_timeout, cmt })
     },
-};
+);
 
 #[derive(Debug)]
 struct Ns2 {
@@ -54,14 +54,16 @@ fn at_least(path: &PathView, floor: u32) -> u32 {
 }
 
 impl CongestionController for Ns2 {
-    fn initial(&self, max_chunk: u32, ssthresh: u32, _: IpAddr) -> Window {
+    fn initial(&mut self, path: &NewPath) -> Window {
+        let max_chunk = path.max_chunk;
         // RFC 4960 7.2.1: min(4 * MTU, max(2 * MTU, 4380)).
         let formula = (4 * max_chunk).min((2 * max_chunk).max(4380));
         let cwnd = if self.initial == 0 { formula } else { self.initial * max_chunk };
-        Window { cwnd, ssthresh, partial_bytes_acked: 0 }
+        Window::unpaced(cwnd, path.ssthresh)
     }
 
-    fn on_ack(&mut self, path: &PathView, ack: &PathAck, _: PathsView<'_>) -> Window {
+    fn on_ack(&mut self, context: &Context<'_>, ack: &PathAck) -> Window {
+        let path = context.path;
         let mut w = path.window;
         let full = ack.in_flight_before >= w.cwnd;
         if w.cwnd > w.ssthresh {
@@ -86,21 +88,22 @@ impl CongestionController for Ns2 {
         w
     }
 
-    fn on_fast_retransmit(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
+    fn on_congestion(&mut self, context: &Context<'_>, _: Congestion) -> Window {
         let floor = if self.cmt { self.floor_after_timeout } else { self.floor };
-        let ssthresh = at_least(path, floor);
-        Window { cwnd: ssthresh, ssthresh, partial_bytes_acked: 0 }
+        let ssthresh = at_least(context.path, floor);
+        Window::unpaced(ssthresh, ssthresh)
     }
 
-    fn on_timeout(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
+    fn on_timeout(&mut self, context: &Context<'_>) -> Window {
+        let path = context.path;
         if path.window.cwnd <= path.max_chunk && !self.cmt {
             return path.window;
         }
         let ssthresh = at_least(path, self.floor_after_timeout);
-        Window { cwnd: path.max_chunk, ssthresh, partial_bytes_acked: 0 }
+        Window::unpaced(path.max_chunk, ssthresh)
     }
 
-    fn on_idle(&mut self, path: &PathView, _: bool) -> Window {
+    fn on_idle(&mut self, _: Time, path: &PathView, _: bool) -> Window {
         let w = path.window;
         // With a floor of four packets a window of three grows, as in ns-2.
         if w.cwnd > IDLE * path.max_chunk {

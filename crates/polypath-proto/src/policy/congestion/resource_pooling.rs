@@ -10,19 +10,18 @@
 //!
 //! So a loss on a path with at most half of the total rate reduces its window to one packet.
 
-use std::net::IpAddr;
-
 use super::coupled::{Carrier, alone, rate_share, rates, scaled};
-use super::{CongestionController, PathAck};
-use crate::path::{PathView, PathsView, Window};
-use crate::policy::Answer;
+use super::{Congestion, CongestionController, Context, NewPath, PathAck};
+use crate::path::{PathView, Window};
+use crate::policy::entry::Entry;
+use crate::time::Time;
 
 /// See the [module](self).
-pub static RESOURCE_POOLING: Answer<dyn CongestionController> = Answer {
-    name: "resource-pooling",
-    summary: "growth and halving shared by all paths by their rates (CMT/RPv2; draft-tuexen-tsvwg-sctp-multipath)",
-    make: |setup| Box::new(ResourcePooling { alone: alone(setup) }),
-};
+pub static RESOURCE_POOLING: Entry<dyn CongestionController> = Entry::new(
+    "resource-pooling",
+    "growth and halving shared by all paths by their rates (CMT/RPv2; draft-tuexen-tsvwg-sctp-multipath)",
+    |setup| Box::new(ResourcePooling { alone: alone(setup) }),
+);
 
 #[derive(Debug)]
 struct ResourcePooling {
@@ -36,33 +35,36 @@ fn cut(own: Carrier, all: impl Iterator<Item = Carrier>, max_chunk: u32) -> u32 
 }
 
 impl CongestionController for ResourcePooling {
-    fn initial(&self, max_chunk: u32, ssthresh: u32, remote: IpAddr) -> Window {
-        self.alone.initial(max_chunk, ssthresh, remote)
+    fn initial(&mut self, path: &NewPath) -> Window {
+        self.alone.initial(path)
     }
 
-    fn on_ack(&mut self, path: &PathView, ack: &PathAck, paths: PathsView<'_>) -> Window {
-        let alone = self.alone.on_ack(path, ack, paths);
+    fn on_ack(&mut self, context: &Context<'_>, ack: &PathAck) -> Window {
+        let alone = self.alone.on_ack(context, ack);
+        let Context { path, paths, .. } = context;
         match Carrier::of(path) {
-            Some(own) => scaled(path, alone, rate_share(own, Carrier::all(path, &paths))),
+            Some(own) => scaled(path, alone, rate_share(own, Carrier::all(path, paths))),
             None => alone,
         }
     }
 
-    fn on_fast_retransmit(&mut self, path: &PathView, paths: PathsView<'_>) -> Window {
-        let alone = self.alone.on_fast_retransmit(path, paths);
+    fn on_congestion(&mut self, context: &Context<'_>, congestion: Congestion) -> Window {
+        let alone = self.alone.on_congestion(context, congestion);
+        let Context { path, paths, .. } = context;
         let Some(own) = Carrier::of(path) else { return alone };
-        let cwnd = cut(own, Carrier::all(path, &paths), path.max_chunk);
+        let cwnd = cut(own, Carrier::all(path, paths), path.max_chunk);
         Window { cwnd, ssthresh: cwnd, ..alone }
     }
 
-    fn on_timeout(&mut self, path: &PathView, paths: PathsView<'_>) -> Window {
-        let alone = self.alone.on_timeout(path, paths);
+    fn on_timeout(&mut self, context: &Context<'_>) -> Window {
+        let alone = self.alone.on_timeout(context);
+        let Context { path, paths, .. } = context;
         let Some(own) = Carrier::of(path) else { return alone };
-        Window { ssthresh: cut(own, Carrier::all(path, &paths), path.max_chunk), ..alone }
+        Window { ssthresh: cut(own, Carrier::all(path, paths), path.max_chunk), ..alone }
     }
 
-    fn on_idle(&mut self, path: &PathView, first: bool) -> Window {
-        self.alone.on_idle(path, first)
+    fn on_idle(&mut self, now: Time, path: &PathView, first: bool) -> Window {
+        self.alone.on_idle(now, path, first)
     }
 }
 

@@ -1,22 +1,21 @@
 //! Slow start, congestion avoidance and their exits as in RFC 9260 7.2.
 
-use std::net::IpAddr;
-
-use super::{CongestionController, PathAck};
-use crate::path::{PathView, PathsView, Window};
-use crate::policy::Answer;
+use super::{Congestion, CongestionController, Context, NewPath, PathAck};
+use crate::path::{PathView, Window};
+use crate::policy::entry::Entry;
+use crate::time::Time;
 
 /// See the [module](self).
-pub static RFC9260: Answer<dyn CongestionController> = Answer {
-    name: "rfc9260",
-    summary: "slow start and congestion avoidance for each path by itself (RFC 9260 7.2)",
-    make: |setup| {
+pub static RFC9260: Entry<dyn CongestionController> = Entry::new(
+    "rfc9260",
+    "slow start and congestion avoidance for each path by itself (RFC 9260 7.2)",
+    |setup| {
         Box::new(Rfc9260 {
             initial: setup.constants.initial_cwnd(),
             floor: setup.constants.cwnd_floor(),
         })
     },
-};
+);
 
 #[derive(Debug)]
 struct Rfc9260 {
@@ -33,16 +32,12 @@ impl Rfc9260 {
 }
 
 impl CongestionController for Rfc9260 {
-    fn initial(&self, max_chunk: u32, ssthresh: u32, remote: IpAddr) -> Window {
-        // RFC 9260 7.2.1: "min(4 * PMDCS, max(2 * PMDCS, 4404)) bytes if the peer address is an
-        // IPv4 address" and 4344 for IPv6: three chunks of an Ethernet packet.
-        let three = if remote.is_ipv4() { 4404 } else { 4344 };
-        let formula = (4 * max_chunk).min((2 * max_chunk).max(three));
-        let cwnd = if self.initial == 0 { formula } else { self.initial * max_chunk };
-        Window { cwnd, ssthresh, partial_bytes_acked: 0 }
+    fn initial(&mut self, path: &NewPath) -> Window {
+        Window::unpaced(path.initial_cwnd(self.initial), path.ssthresh)
     }
 
-    fn on_ack(&mut self, path: &PathView, ack: &PathAck, _: PathsView<'_>) -> Window {
+    fn on_ack(&mut self, context: &Context<'_>, ack: &PathAck) -> Window {
+        let path = context.path;
         let mut w = path.window;
         let full = ack.in_flight_before >= w.cwnd;
         if w.cwnd <= w.ssthresh {
@@ -71,18 +66,18 @@ impl CongestionController for Rfc9260 {
         w
     }
 
-    fn on_fast_retransmit(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
-        // RFC 9260 7.2.3, 7.2.4 (2).
-        let ssthresh = self.halved(path);
-        Window { cwnd: ssthresh, ssthresh, partial_bytes_acked: 0 }
+    fn on_congestion(&mut self, context: &Context<'_>, _: Congestion) -> Window {
+        // RFC 9260 7.2.3, 7.2.4 (2); RFC 4960 A for ECN.
+        let ssthresh = self.halved(context.path);
+        Window::unpaced(ssthresh, ssthresh)
     }
 
-    fn on_timeout(&mut self, path: &PathView, _: PathsView<'_>) -> Window {
+    fn on_timeout(&mut self, context: &Context<'_>) -> Window {
         // RFC 9260 7.2.3.
-        Window { cwnd: path.max_chunk, ssthresh: self.halved(path), partial_bytes_acked: 0 }
+        Window::unpaced(context.path.max_chunk, self.halved(context.path))
     }
 
-    fn on_idle(&mut self, path: &PathView, first: bool) -> Window {
+    fn on_idle(&mut self, _: Time, path: &PathView, first: bool) -> Window {
         // RFC 9260 7.2.1: "the cwnd of the transport address SHOULD be adjusted to
         // max(cwnd / 2, 4 * PMDCS) once per RTO"; "Before the first cwnd adjustment, the ssthresh
         // of the transport address SHOULD be set to the cwnd."

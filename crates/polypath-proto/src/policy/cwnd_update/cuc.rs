@@ -15,24 +15,24 @@
 use super::{CwndUpdate, ScannedChunk};
 use crate::constants::Procedures;
 use crate::ids::{PathId, Tsn};
+use crate::policy::entry::{Entry, Setup};
 use crate::policy::loss::SackView;
-use crate::policy::{Answer, Setup};
 
 /// See the [module](self).
-pub static CUC: Answer<dyn CwndUpdate> = Answer {
-    name: "cuc",
-    summary: "growth when the lowest TSN outstanding on the path is acknowledged, a fast recovery for \
+pub static CUC: Entry<dyn CwndUpdate> = Entry::new(
+    "cuc",
+    "growth when the lowest TSN outstanding on the path is acknowledged, a fast recovery for \
               each path (CUC; Iyengar 2006)",
-    make: |setup| Box::new(Cuc::new(setup, 1)),
-};
+    |setup| Box::new(Cuc::new(setup, 1)),
+);
 
 /// See the [module](self).
-pub static CUC_V2: Answer<dyn CwndUpdate> = Answer {
-    name: "cuc-v2",
-    summary: "the same with a left edge of its own for what was retransmitted (CUCv2; Iyengar 2004, \
+pub static CUC_V2: Entry<dyn CwndUpdate> = Entry::new(
+    "cuc-v2",
+    "the same with a left edge of its own for what was retransmitted (CUCv2; Iyengar 2004, \
               Fig. 3)",
-    make: |setup| Box::new(Cuc::new(setup, 2)),
-};
+    |setup| Box::new(Cuc::new(setup, 2)),
+);
 
 #[derive(Debug)]
 struct Cuc {
@@ -179,6 +179,10 @@ impl CwndUpdate for Cuc {
             d.exit = Some(highest);
         }
         cut
+    }
+
+    fn on_spurious(&mut self, path: PathId) {
+        self.on_timeout(path);
     }
 
     fn on_timeout(&mut self, path: PathId) {

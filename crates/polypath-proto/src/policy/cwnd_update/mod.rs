@@ -5,9 +5,9 @@
 
 use std::fmt::Debug;
 
-use super::Answer;
 use super::loss::SackView;
 use crate::ids::{PathId, Tsn};
+use crate::policy::entry::Entry;
 
 pub mod cuc;
 pub mod ns2;
@@ -18,7 +18,7 @@ pub use ns2::NS2;
 pub use standard::STANDARD;
 
 /// Every policy.
-pub static ANSWERS: &[&Answer<dyn CwndUpdate>] = &[&STANDARD, &CUC, &CUC_V2, &NS2];
+pub(crate) static ENTRIES: &[&Entry<dyn CwndUpdate>] = &[&STANDARD, &CUC, &CUC_V2, &NS2];
 
 /// A chunk that no SACK before the current one had acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +79,9 @@ pub trait CwndUpdate: Send + Debug {
     /// Missing reports showed that the chunk `lost`, last sent on `path`, is lost; `highest` is the
     /// highest TSN outstanding. Returns whether to cut the path's window.
     fn on_fast_retransmit(&mut self, path: PathId, lost: Tsn, highest: Tsn) -> bool;
+
+    /// The loss for which the window of `path` was cut last was none: the window is restored.
+    fn on_spurious(&mut self, _path: PathId) {}
 
     /// T3-rtx expired on `path`, whose window is now one packet. Not called by ns-2's procedures.
     fn on_timeout(&mut self, _path: PathId) {}

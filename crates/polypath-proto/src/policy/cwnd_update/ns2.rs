@@ -9,16 +9,16 @@
 
 use super::CwndUpdate;
 use crate::ids::{PathId, Tsn};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::policy::loss::SackView;
 
 /// See the [module](self).
-pub static NS2: Answer<dyn CwndUpdate> = Answer {
-    name: "ns2",
-    summary: "growth from the recover point on, one cut a round trip for all paths (ns-2's SCTP \
+pub static NS2: Entry<dyn CwndUpdate> = Entry::new(
+    "ns2",
+    "growth from the recover point on, one cut a round trip for all paths (ns-2's SCTP \
               module)",
-    make: |_| Box::new(Ns2::default()),
-};
+    |_| Box::new(Ns2::default()),
+);
 
 #[derive(Debug, Default)]
 struct Ns2 {

@@ -11,16 +11,16 @@
 
 use super::CwndUpdate;
 use crate::ids::{PathId, Tsn};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::policy::loss::SackView;
 
 /// See the [module](self).
-pub static STANDARD: Answer<dyn CwndUpdate> = Answer {
-    name: "standard",
-    summary: "growth when the cumulative TSN ack advances outside fast recovery, one fast recovery \
+pub static STANDARD: Entry<dyn CwndUpdate> = Entry::new(
+    "standard",
+    "growth when the cumulative TSN ack advances outside fast recovery, one fast recovery \
               for all paths (RFC 9260 7.2)",
-    make: |_| Box::new(Standard::default()),
-};
+    |_| Box::new(Standard::default()),
+);
 
 #[derive(Debug, Default)]
 struct Standard {
@@ -75,6 +75,12 @@ impl CwndUpdate for Standard {
         self.entering || again
     }
 
+    fn on_spurious(&mut self, path: PathId) {
+        if let Some(exit) = self.exits.get_mut(path.index()) {
+            *exit = None;
+        }
+    }
+
     fn on_timeout(&mut self, path: PathId) {
         for (i, exit) in self.exits.iter_mut().enumerate() {
             exit.take_if(|_| i == path.index() || !self.cut[i]);
@@ -95,13 +101,8 @@ mod tests {
         SackView {
             cumulative: Tsn(cumulative),
             advanced: true,
-            highest_newly_acked: None,
-            newly_acked_cumulatively: None,
-            newly_acked_by_gaps: None,
-            newly_acked_on: &[],
-            last_sent: None,
-            packets: None,
             highest_acked: Tsn(cumulative),
+            ..SackView::default()
         }
     }
 
@@ -115,7 +116,7 @@ mod tests {
             steps in prop::collection::vec((0u8..3, 0..PATHS, 1u32..20), 1..200),
         ) {
             let answer = if cuc { &super::super::CUC_V2 } else { &STANDARD };
-            let mut rule = (answer.make)(&Config::rfc9260().setup());
+            let mut rule = answer.make(&Config::rfc9260().setup());
             let (mut highest, mut cumulative) = (20u32, 0u32);
             let mut cut_to = [None; PATHS];
             for (what, path, n) in steps {

@@ -38,18 +38,18 @@ use super::{Doubts, FailoverPolicy, PathErrorKind, Stranded};
 use crate::constants::Procedures;
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
+use crate::policy::entry::{Entry, Setup};
 use crate::policy::retransmission::LATER_IF_ODD;
-use crate::policy::{Answer, Setup};
 use crate::rng::Rng;
 use crate::time::Time;
 
 /// See the [module](self).
-pub static CMT_POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
-    name: "cmt-potentially-failed",
-    summary: "as potentially-failed; if every path is, the one with the fewest timeouts is taken back, and \
+pub static CMT_POTENTIALLY_FAILED: Entry<dyn FailoverPolicy> = Entry::new(
+    "cmt-potentially-failed",
+    "as potentially-failed; if every path is, the one with the fewest timeouts is taken back, and \
               an answered probe gives potentially_failed_cwnd (CMT-PF; Natarajan 2009)",
-    make: |setup| Box::new(CmtPotentiallyFailed::new(setup)),
-};
+    |setup| Box::new(CmtPotentiallyFailed::new(setup)),
+);
 
 #[derive(Debug)]
 struct CmtPotentiallyFailed {
@@ -178,7 +178,7 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Error(u8),
-        Answer(u8),
+        Entry(u8),
         Strand,
     }
 
@@ -192,7 +192,7 @@ mod tests {
             steps in prop::collection::vec(
                 prop_oneof![
                     4 => (0u8..5).prop_map(Step::Error),
-                    1 => (0u8..5).prop_map(Step::Answer),
+                    1 => (0u8..5).prop_map(Step::Entry),
                     2 => Just(Step::Strand),
                 ],
                 1..80,
@@ -213,7 +213,7 @@ mod tests {
                             *since = time;
                         }
                     }
-                    Step::Answer(path) => {
+                    Step::Entry(path) => {
                         drill.answer(path % paths);
                         model[usize::from(path % paths)] = (0, 0, true);
                     }

@@ -18,14 +18,15 @@
 
 use super::FailoverPolicy;
 use super::phases::{Dormant, Phased, hop};
-use crate::policy::{Answer, retransmission::alternate};
+use crate::policy::entry::Entry;
+use crate::policy::retransmission::alternate;
 
 /// See the [module](self).
-pub static DORMANT_HOP: Answer<dyn FailoverPolicy> = Answer {
-    name: "dormant-hop",
-    summary: "as standard; when every path has failed, data goes to the next one with each timeout \
+pub static DORMANT_HOP: Entry<dyn FailoverPolicy> = Entry::new(
+    "dormant-hop",
+    "as standard; when every path has failed, data goes to the next one with each timeout \
               (Dormant Hop; Caro 2006, III.6)",
-    make: |setup| {
+    |setup| {
         Phased::boxed(
             setup,
             Dormant {
@@ -36,7 +37,7 @@ pub static DORMANT_HOP: Answer<dyn FailoverPolicy> = Answer {
             },
         )
     },
-};
+);
 
 #[cfg(test)]
 mod tests {

@@ -12,20 +12,20 @@
 
 use super::FailoverPolicy;
 use super::phases::{Dormant, Phased};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static DORMANT_LAST_DEST: Answer<dyn FailoverPolicy> = Answer {
-    name: "dormant-last-dest",
-    summary: "as standard; when every path has failed, data stays with the path used last \
+pub static DORMANT_LAST_DEST: Entry<dyn FailoverPolicy> = Entry::new(
+    "dormant-last-dest",
+    "as standard; when every path has failed, data stays with the path used last \
               (Dormant LastDest; Caro 2006, III.6)",
-    make: |setup| {
+    |setup| {
         Phased::boxed(
             setup,
             Dormant { data: |_, paths| paths.current(), retransmission: |last, _| last },
         )
     },
-};
+);
 
 #[cfg(test)]
 mod tests {

@@ -15,20 +15,20 @@ use super::FailoverPolicy;
 use super::phases::{Dormant, Phased};
 use crate::ids::PathId;
 use crate::path::{PathState, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static DORMANT_PRIMARY: Answer<dyn FailoverPolicy> = Answer {
-    name: "dormant-primary",
-    summary: "as standard; when every path has failed, data goes to the primary \
+pub static DORMANT_PRIMARY: Entry<dyn FailoverPolicy> = Entry::new(
+    "dormant-primary",
+    "as standard; when every path has failed, data goes to the primary \
               (Dormant Primary; Caro 2006, III.6)",
-    make: |setup| {
+    |setup| {
         Phased::boxed(
             setup,
             Dormant { data: |_, paths| primary(paths), retransmission: |_, paths| primary(paths) },
         )
     },
-};
+);
 
 /// The primary unless it is unconfirmed, in which case it carries no data (RFC 9260 5.4).
 fn primary(paths: PathsView<'_>) -> PathId {

@@ -21,14 +21,14 @@
 
 use super::FailoverPolicy;
 use super::model::{Model, Times};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static FULL_MODEL: Answer<dyn FailoverPolicy> = Answer {
-    name: "full-model",
-    summary: "as model, by Padhye's formula with timeouts (Caro 2006, IV.2; Padhye et al. 1998)",
-    make: |setup| Box::new(Model::new(setup, seconds_a_packet)),
-};
+pub static FULL_MODEL: Entry<dyn FailoverPolicy> = Entry::new(
+    "full-model",
+    "as model, by Padhye's formula with timeouts (Caro 2006, IV.2; Padhye et al. 1998)",
+    |setup| Box::new(Model::new(setup, seconds_a_packet)),
+);
 
 fn seconds_a_packet(p: f64, path: Times, b: f64) -> f64 {
     let timeout = (3.0 * (3.0 * b * p / 8.0).sqrt()).min(1.0);

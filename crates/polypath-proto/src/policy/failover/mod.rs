@@ -5,9 +5,10 @@
 
 use std::fmt::Debug;
 
-use super::{Answer, retransmission};
+use super::retransmission;
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
+use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
 pub mod cmt_potentially_failed;
@@ -36,7 +37,7 @@ pub use standard::STANDARD;
 pub use two_phase::TWO_PHASE;
 
 /// Every policy.
-pub static ANSWERS: &[&Answer<dyn FailoverPolicy>] = &[
+pub(crate) static ENTRIES: &[&Entry<dyn FailoverPolicy>] = &[
     &STANDARD,
     &DORMANT_HOP,
     &DORMANT_PRIMARY,

@@ -22,15 +22,15 @@ use super::dormant_hop::DORMANT_HOP;
 use super::{FailoverPolicy, PathErrorKind};
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::{Answer, Setup};
+use crate::policy::entry::{Entry, Setup};
 
 /// See the [module](self).
-pub static MODEL: Answer<dyn FailoverPolicy> = Answer {
-    name: "model",
-    summary: "as dormant-hop; the stand-in becomes the primary if sqrt(3/(4p))/RTT is larger there \
+pub static MODEL: Entry<dyn FailoverPolicy> = Entry::new(
+    "model",
+    "as dormant-hop; the stand-in becomes the primary if sqrt(3/(4p))/RTT is larger there \
               (Caro 2006, IV.2)",
-    make: |setup| Box::new(Model::new(setup, |p, path, _| path.rtt * (p * 4.0 / 3.0).sqrt())),
-};
+    |setup| Box::new(Model::new(setup, |p, path, _| path.rtt * (p * 4.0 / 3.0).sqrt())),
+);
 
 /// Least number of samples for an estimate of a path.
 const KNOWN: u32 = 50;
@@ -57,7 +57,7 @@ impl Model {
     pub(super) fn new(setup: &Setup<'_>, formula: Formula) -> Self {
         let rto =
             [setup.constants.rto_min(), setup.constants.rto_max()].map(|rto| rto.as_secs_f64());
-        Self { phases: (DORMANT_HOP.make)(setup), formula, rto }
+        Self { phases: DORMANT_HOP.make(setup), formula, rto }
     }
 
     /// Seconds per packet by the formula; `None` while the path has too few samples.

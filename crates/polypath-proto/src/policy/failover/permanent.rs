@@ -17,15 +17,15 @@ use super::dormant_hop::DORMANT_HOP;
 use super::{FailoverPolicy, PathErrorKind};
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static PERMANENT: Answer<dyn FailoverPolicy> = Answer {
-    name: "permanent",
-    summary: "as dormant-hop; after change_primary_threshold errors the stand-in becomes the primary \
+pub static PERMANENT: Entry<dyn FailoverPolicy> = Entry::new(
+    "permanent",
+    "as dormant-hop; after change_primary_threshold errors the stand-in becomes the primary \
               (permanent failover; Caro 2006, IV)",
-    make: |setup| Box::new(Permanent((DORMANT_HOP.make)(setup))),
-};
+    |setup| Box::new(Permanent(DORMANT_HOP.make(setup))),
+);
 
 #[derive(Debug)]
 struct Permanent(Box<dyn FailoverPolicy>);

@@ -17,7 +17,7 @@ use super::{FailoverPolicy, PathErrorKind};
 use crate::constants::Procedures;
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::Setup;
+use crate::policy::entry::Setup;
 
 /// Phases I and II, and errors on the path for new data since it was chosen.
 #[derive(Debug)]

@@ -39,15 +39,15 @@ use super::phases::TimedOut;
 use super::{Doubts, FailoverPolicy, PathErrorKind};
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static POTENTIALLY_FAILED: Answer<dyn FailoverPolicy> = Answer {
-    name: "potentially-failed",
-    summary: "after potentially_failed_max_retrans errors a path is avoided and probed, after \
+pub static POTENTIALLY_FAILED: Entry<dyn FailoverPolicy> = Entry::new(
+    "potentially-failed",
+    "after potentially_failed_max_retrans errors a path is avoided and probed, after \
               Path.Max.Retrans inactive (SCTP-PF; RFC 7829)",
-    make: |setup| Box::new(PotentiallyFailed::new(setup.constants.heartbeat_interval().is_some())),
-};
+    |setup| Box::new(PotentiallyFailed::new(setup.constants.heartbeat_interval().is_some())),
+);
 
 #[derive(Debug)]
 pub(super) struct PotentiallyFailed {
@@ -185,7 +185,7 @@ mod tests {
     /// 3.2 (9), (10).
     #[test]
     fn only_what_was_sent_to_one_path_tells() {
-        let policy = (POTENTIALLY_FAILED.make)(&crate::Config::rfc9260().setup());
+        let policy = POTENTIALLY_FAILED.make(&crate::Config::rfc9260().setup());
         for bits in 0..8u8 {
             let [wandered, given_up, dormant] = [1, 2, 4].map(|bit| bits & bit != 0);
             let told = policy.believes(Doubts { wandered, given_up, dormant });

@@ -17,20 +17,21 @@
 
 use super::FailoverPolicy;
 use super::phases::{Dormant, Phased};
-use crate::policy::{Answer, retransmission::alternate};
+use crate::policy::entry::Entry;
+use crate::policy::retransmission::alternate;
 
 /// See the [module](self).
-pub static STANDARD: Answer<dyn FailoverPolicy> = Answer {
-    name: "standard",
-    summary: "a path is inactive after Path.Max.Retrans errors, the primary is used again when it \
+pub static STANDARD: Entry<dyn FailoverPolicy> = Entry::new(
+    "standard",
+    "a path is inactive after Path.Max.Retrans errors, the primary is used again when it \
               answers (RFC 9260 8.2)",
-    make: |setup| {
+    |setup| {
         Phased::boxed(
             setup,
             Dormant { data: |_, paths| paths.current(), retransmission: alternate },
         )
     },
-};
+);
 
 #[cfg(test)]
 mod tests {

@@ -3,8 +3,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Answer, FailoverPolicy, PathErrorKind, Stranded, Thresholds};
+use super::{FailoverPolicy, PathErrorKind, Stranded, Thresholds};
 use crate::path::Path;
+use crate::policy::congestion::NewPath;
+use crate::policy::entry::Entry;
 use crate::policy::{PathState, PathsView};
 use crate::{Config, PathId, Rng, Time};
 
@@ -21,7 +23,7 @@ pub(super) struct Drill {
 
 impl Drill {
     /// `paths` active paths with Path.Max.Retrans `pmr`.
-    pub(super) fn new(answer: &'static Answer<dyn FailoverPolicy>, paths: u8, pmr: u32) -> Self {
+    pub(super) fn new(answer: &'static Entry<dyn FailoverPolicy>, paths: u8, pmr: u32) -> Self {
         Self::with(
             answer,
             paths,
@@ -34,13 +36,12 @@ impl Drill {
     }
 
     pub(super) fn with(
-        answer: &'static Answer<dyn FailoverPolicy>,
+        answer: &'static Entry<dyn FailoverPolicy>,
         paths: u8,
         thresholds: Thresholds,
     ) -> Self {
         let config = Config::rfc9260();
-        let controller = (config.congestion().make)(&config.setup());
-        let initial = |max_chunk, ssthresh, ip| controller.initial(max_chunk, ssthresh, ip);
+        let mut controller = config.congestion().make(&config.setup());
         let path = |id| {
             let ip = IpAddr::V4(Ipv4Addr::new(10, id, 0, 1));
             let remote = (ip, 9).into();
@@ -50,7 +51,10 @@ impl Drill {
                 remote,
                 (1480, 20),
                 config.constants(),
-                initial,
+                |max_chunk, ssthresh, ip| {
+                    let sizes = (max_chunk, ssthresh, ip);
+                    controller.initial(&NewPath::new(Time::ZERO, PathId(id), sizes))
+                },
                 Time::ZERO,
             );
             path.set_thresholds(thresholds);
@@ -59,7 +63,7 @@ impl Drill {
         };
         let paths = (0..paths).map(path).collect();
         Self {
-            policy: (answer.make)(&config.setup()),
+            policy: answer.make(&config.setup()),
             paths,
             primary: PathId(0),
             current: PathId(0),

@@ -23,20 +23,20 @@ use super::phases::{TimedOut, hop};
 use super::{FailoverPolicy, PathErrorKind};
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static TWO_PHASE: Answer<dyn FailoverPolicy> = Answer {
-    name: "two-phase",
-    summary: "each timeout redirects new data, a path is inactive after Path.Max.Retrans errors \
+pub static TWO_PHASE: Entry<dyn FailoverPolicy> = Entry::new(
+    "two-phase",
+    "each timeout redirects new data, a path is inactive after Path.Max.Retrans errors \
               (Caro 2006, V, Fig. 13)",
-    make: |setup| {
+    |setup| {
         Box::new(TwoPhase {
             timed_out: TimedOut::new(),
             probes: setup.constants.heartbeat_interval().is_some(),
         })
     },
-};
+);
 
 #[derive(Debug)]
 struct TwoPhase {

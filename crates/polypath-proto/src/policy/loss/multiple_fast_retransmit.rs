@@ -11,21 +11,21 @@
 use super::ns2::Ns2;
 use super::{LossDetector, MissingChunk, SackView, standard};
 use crate::constants::Procedures;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static MULTIPLE_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
-    name: "multiple-fast-retransmit",
-    summary: "the same again for a lost fast retransmission, by TSNs sent after it \
+pub static MULTIPLE_FAST_RETRANSMIT: Entry<dyn LossDetector> = Entry::new(
+    "multiple-fast-retransmit",
+    "the same again for a lost fast retransmission, by TSNs sent after it \
               (MFR; Caro 2006, 4.3)",
-    make: |setup| {
+    |setup| {
         if setup.constants.procedures() == Procedures::Ns2 {
             return Box::new(Ns2::new(setup, true));
         }
         let threshold = setup.constants.fast_retransmit_reports();
-        Box::new(MultipleFastRetransmit { threshold, standard: (standard::STANDARD.make)(setup) })
+        Box::new(MultipleFastRetransmit { threshold, standard: standard::STANDARD.make(setup) })
     },
-};
+);
 
 #[derive(Debug)]
 struct MultipleFastRetransmit {
@@ -70,20 +70,17 @@ mod tests {
             cumulative: Tsn(9),
             advanced,
             highest_newly_acked: highest_newly_acked.map(Tsn),
-            newly_acked_cumulatively: None,
             newly_acked_by_gaps: highest_newly_acked.map(Tsn),
-            newly_acked_on: &[],
-            last_sent: None,
-            packets: None,
             highest_acked: Tsn(40),
+            ..SackView::default()
         }
     }
 
     #[test]
     fn only_tsns_above_the_recover_point_report() {
         let config = Config::rfc9260();
-        let mut mfr = (MULTIPLE_FAST_RETRANSMIT.make)(&config.setup());
-        let mut standard = (standard::STANDARD.make)(&config.setup());
+        let mut mfr = MULTIPLE_FAST_RETRANSMIT.make(&config.setup());
+        let mut standard = standard::STANDARD.make(&config.setup());
         for (recover, newly, advanced, reports) in [
             // Never fast retransmitted: as in `standard`.
             (None, Some(11), false, 1),
@@ -110,9 +107,9 @@ mod tests {
     fn what_was_fast_retransmitted_can_be_lost_again() {
         let config = Config::rfc9260();
         let chunk = MissingChunk { reports: 3, ..missing(Some(20), true) };
-        assert!((MULTIPLE_FAST_RETRANSMIT.make)(&config.setup()).is_lost(&chunk));
-        assert!(!(standard::STANDARD.make)(&config.setup()).is_lost(&chunk));
+        assert!(MULTIPLE_FAST_RETRANSMIT.make(&config.setup()).is_lost(&chunk));
+        assert!(!standard::STANDARD.make(&config.setup()).is_lost(&chunk));
         let fewer = MissingChunk { reports: 2, ..chunk };
-        assert!(!(MULTIPLE_FAST_RETRANSMIT.make)(&config.setup()).is_lost(&fewer));
+        assert!(!MULTIPLE_FAST_RETRANSMIT.make(&config.setup()).is_lost(&fewer));
     }
 }

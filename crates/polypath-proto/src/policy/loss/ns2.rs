@@ -6,17 +6,17 @@
 //! retransmission are reported too. A chunk that was fast retransmitted once never is again; one
 //! that timed out before may be. ns-2: ProcessGapAckBlocks, eIneligibleForFastRtx.
 
-use super::{LossDetector, MissingChunk, SackView};
+use super::{LossDetector, MissingChunk, PathTimes, SackView};
 use crate::ids::Tsn;
-use crate::policy::{Answer, Setup};
+use crate::policy::entry::{Entry, Setup};
 
 /// See the [module](self).
-pub static NS2: Answer<dyn LossDetector> = Answer {
-    name: "ns2",
-    summary: "missing reports below a mark that no SACK resets, one fast retransmission a chunk \
+pub static NS2: Entry<dyn LossDetector> = Entry::new(
+    "ns2",
+    "missing reports below a mark that no SACK resets, one fast retransmission a chunk \
               (ns-2's SCTP module)",
-    make: |setup| Box::new(Ns2::new(setup, false)),
-};
+    |setup| Box::new(Ns2::new(setup, false)),
+);
 
 #[derive(Debug)]
 pub(super) struct Ns2 {
@@ -35,7 +35,7 @@ impl Ns2 {
 }
 
 impl LossDetector for Ns2 {
-    fn on_sack(&mut self, sack: &SackView<'_>) {
+    fn on_sack(&mut self, sack: &SackView<'_>, _: &[PathTimes]) {
         // The cumulative ack sets the mark, even to a lower TSN; gap blocks only raise it.
         self.mark = sack.newly_acked_cumulatively.or(self.mark);
         if let Some(highest) = sack.newly_acked_by_gaps

@@ -11,26 +11,26 @@
 //! Combined with MFR, which according to the paper was not ported to CMT (Iyengar 2004, IV.B), a
 //! lost fast retransmission is detected by the TSNs that followed it on its path.
 
-use super::{LossDetector, MissingChunk, NewlyAckedOn, SackView};
+use super::{LossDetector, MissingChunk, NewlyAckedOn, PathTimes, SackView};
 use crate::constants::Procedures;
 use crate::ids::Tsn;
-use crate::policy::{Answer, Setup};
+use crate::policy::entry::{Entry, Setup};
 
 /// See the [module](self).
-pub static SPLIT_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
-    name: "split-fast-retransmit",
-    summary: "three missing reports, by the highest TSN newly acknowledged on the same path \
+pub static SPLIT_FAST_RETRANSMIT: Entry<dyn LossDetector> = Entry::new(
+    "split-fast-retransmit",
+    "three missing reports, by the highest TSN newly acknowledged on the same path \
               (SFR; Iyengar 2006)",
-    make: |setup| Box::new(Split::new(setup, false)),
-};
+    |setup| Box::new(Split::new(setup, false)),
+);
 
 /// See the [module](self).
-pub static SPLIT_MULTIPLE_FAST_RETRANSMIT: Answer<dyn LossDetector> = Answer {
-    name: "split-multiple-fast-retransmit",
-    summary: "the same again for a lost fast retransmission, by TSNs sent after it on its path \
+pub static SPLIT_MULTIPLE_FAST_RETRANSMIT: Entry<dyn LossDetector> = Entry::new(
+    "split-multiple-fast-retransmit",
+    "the same again for a lost fast retransmission, by TSNs sent after it on its path \
               (SFR over MFR)",
-    make: |setup| Box::new(Split::new(setup, true)),
-};
+    |setup| Box::new(Split::new(setup, true)),
+);
 
 #[derive(Debug)]
 struct Split {
@@ -56,7 +56,7 @@ impl Split {
 }
 
 impl LossDetector for Split {
-    fn on_sack(&mut self, sack: &SackView<'_>) {
+    fn on_sack(&mut self, sack: &SackView<'_>, _: &[PathTimes]) {
         self.mixed = sack.newly_acked_on.iter().filter(|on| self.highest(on).is_some()).count() > 1;
     }
 
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn reports(
-        detector: &Answer<dyn LossDetector>,
+        detector: &'static Entry<dyn LossDetector>,
         chunk: MissingChunk,
         first: &[u32],
         second: &[u32],
@@ -126,15 +126,14 @@ mod tests {
             cumulative: Tsn(9),
             advanced: true,
             highest_newly_acked: Some(Tsn(40)),
-            newly_acked_cumulatively: None,
             newly_acked_by_gaps: Some(Tsn(40)),
             newly_acked_on: &[on(first), on(second)],
-            last_sent: None,
             packets,
             highest_acked: Tsn(40),
+            ..SackView::default()
         };
-        let mut detector = (detector.make)(&Config::rfc9260().setup());
-        detector.on_sack(&sack);
+        let mut detector = detector.make(&Config::rfc9260().setup());
+        detector.on_sack(&sack, &[]);
         detector.reports(&chunk, &sack)
     }
 
@@ -174,7 +173,7 @@ mod tests {
         assert_eq!(reports(mfr, again, &[], &[20], None), 0);
         assert_eq!(reports(mfr, again, &[30], &[20], None), 0);
         assert_eq!(reports(mfr, again, &[], &[21], None), 1);
-        assert!((mfr.make)(&config.setup()).is_lost(&again));
-        assert!(!(SPLIT_FAST_RETRANSMIT.make)(&config.setup()).is_lost(&again));
+        assert!(mfr.make(&config.setup()).is_lost(&again));
+        assert!(!SPLIT_FAST_RETRANSMIT.make(&config.setup()).is_lost(&again));
     }
 }

@@ -1,14 +1,14 @@
 //! Missing reports by the highest TSN newly acknowledged (RFC 9260 7.2.4).
 
 use super::{LossDetector, MissingChunk, SackView};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static STANDARD: Answer<dyn LossDetector> = Answer {
-    name: "standard",
-    summary: "three missing reports, by the highest TSN newly acknowledged (RFC 9260 7.2.4)",
-    make: |setup| Box::new(Standard { threshold: setup.constants.fast_retransmit_reports() }),
-};
+pub static STANDARD: Entry<dyn LossDetector> = Entry::new(
+    "standard",
+    "three missing reports, by the highest TSN newly acknowledged (RFC 9260 7.2.4)",
+    |setup| Box::new(Standard { threshold: setup.constants.fast_retransmit_reports() }),
+);
 
 #[derive(Debug)]
 struct Standard {

@@ -11,15 +11,15 @@
 use super::ProbingPolicy;
 use super::idle::IDLE;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static AFTER_RTO: Answer<dyn ProbingPolicy> = Answer {
-    name: "after-rto",
-    summary: "besides, a path whose T3-rtx has expired, if another one is active \
+pub static AFTER_RTO: Entry<dyn ProbingPolicy> = Entry::new(
+    "after-rto",
+    "besides, a path whose T3-rtx has expired, if another one is active \
               (Heartbeat After RTO; Caro 2006, 4.1)",
-    make: |setup| Box::new(AfterRto { idle: (IDLE.make)(setup) }),
-};
+    |setup| Box::new(AfterRto { idle: IDLE.make(setup) }),
+);
 
 #[derive(Debug)]
 struct AfterRto {

@@ -2,14 +2,14 @@
 
 use super::ProbingPolicy;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static IDLE: Answer<dyn ProbingPolicy> = Answer {
-    name: "idle",
-    summary: "each heartbeat period, a path that is idle or not active (RFC 9260 8.3)",
-    make: |_| Box::new(Idle),
-};
+pub static IDLE: Entry<dyn ProbingPolicy> = Entry::new(
+    "idle",
+    "each heartbeat period, a path that is idle or not active (RFC 9260 8.3)",
+    |_| Box::new(Idle),
+);
 
 #[derive(Debug)]
 struct Idle;

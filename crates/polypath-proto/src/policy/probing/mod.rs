@@ -5,8 +5,8 @@
 
 use std::fmt::Debug;
 
-use super::Answer;
 use crate::path::{PathView, PathsView};
+use crate::policy::entry::Entry;
 
 pub mod after_rto;
 pub mod idle;
@@ -15,7 +15,7 @@ pub use after_rto::AFTER_RTO;
 pub use idle::IDLE;
 
 /// Every policy.
-pub static ANSWERS: &[&Answer<dyn ProbingPolicy>] = &[&IDLE, &AFTER_RTO];
+pub(crate) static ENTRIES: &[&Entry<dyn ProbingPolicy>] = &[&IDLE, &AFTER_RTO];
 
 /// Decides when a path is probed.
 pub trait ProbingPolicy: Send + Debug {

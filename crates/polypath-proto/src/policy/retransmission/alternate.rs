@@ -9,16 +9,16 @@
 use super::{LostChunk, RetransmissionPolicy, alternate};
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
 /// See the [module](self).
-pub static ALTERNATE: Answer<dyn RetransmissionPolicy> = Answer {
-    name: "alternate",
-    summary: "every retransmission to the next active path after the one that it was sent to before \
+pub static ALTERNATE: Entry<dyn RetransmissionPolicy> = Entry::new(
+    "alternate",
+    "every retransmission to the next active path after the one that it was sent to before \
               (RFC 2960 6.4; AllRtxAlt)",
-    make: |_| Box::new(Alternate),
-};
+    |_| Box::new(Alternate),
+);
 
 #[derive(Debug)]
 struct Alternate;

@@ -7,16 +7,16 @@
 use super::{LostChunk, RetransmissionPolicy, random_best, same_unless_failed};
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
 /// See the [module](self).
-pub static ASAP: Answer<dyn RetransmissionPolicy> = Answer {
-    name: "asap",
-    summary: "every retransmission to a path whose window has room, at random if several have \
+pub static ASAP: Entry<dyn RetransmissionPolicy> = Entry::new(
+    "asap",
+    "every retransmission to a path whose window has room, at random if several have \
               (RTX-ASAP; Iyengar 2004)",
-    make: |_| Box::new(Asap),
-};
+    |_| Box::new(Asap),
+);
 
 /// ns-2 interprets its random number the other way round in this policy.
 const EARLIER_IF_ODD: u32 = 0;

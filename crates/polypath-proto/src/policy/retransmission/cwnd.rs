@@ -7,15 +7,15 @@
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
 /// See the [module](self).
-pub static CWND: Answer<dyn RetransmissionPolicy> = Answer {
-    name: "cwnd",
-    summary: "every retransmission to the path with the largest cwnd (RTX-CWND; Iyengar 2004)",
-    make: |_| Box::new(Cwnd),
-};
+pub static CWND: Entry<dyn RetransmissionPolicy> = Entry::new(
+    "cwnd",
+    "every retransmission to the path with the largest cwnd (RTX-CWND; Iyengar 2004)",
+    |_| Box::new(Cwnd),
+);
 
 #[derive(Debug)]
 struct Cwnd;

@@ -7,16 +7,16 @@
 use super::{LossCause, LostChunk, RetransmissionPolicy, alternate, same_unless_failed};
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
 /// See the [module](self).
-pub static HYBRID: Answer<dyn RetransmissionPolicy> = Answer {
-    name: "hybrid",
-    summary: "fast retransmissions to the same path, after a timeout to an alternate one \
+pub static HYBRID: Entry<dyn RetransmissionPolicy> = Entry::new(
+    "hybrid",
+    "fast retransmissions to the same path, after a timeout to an alternate one \
               (RFC 9260 6.4.1; FrSameRtoAlt)",
-    make: |_| Box::new(Hybrid),
-};
+    |_| Box::new(Hybrid),
+);
 
 #[derive(Debug)]
 struct Hybrid;

@@ -11,16 +11,16 @@ use std::cmp::Reverse;
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::ids::PathId;
 use crate::path::{PathView, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
 /// See the [module](self).
-pub static LOSS_RATE: Answer<dyn RetransmissionPolicy> = Answer {
-    name: "loss-rate",
-    summary: "every retransmission to the path with the lowest loss rate, as the \
+pub static LOSS_RATE: Entry<dyn RetransmissionPolicy> = Entry::new(
+    "loss-rate",
+    "every retransmission to the path with the lowest loss rate, as the \
               simulator tells or else as estimated (RTX-LOSSRATE; Iyengar 2004)",
-    make: |_| Box::new(LossRate),
-};
+    |_| Box::new(LossRate),
+);
 
 #[derive(Debug)]
 struct LossRate;

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use super::Answer;
 use crate::ids::{PathId, Tsn};
 use crate::path::{PathState, PathView, PathsView};
+use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
 pub mod alternate;
@@ -27,7 +27,7 @@ pub use same::SAME;
 pub use ssthresh::SSTHRESH;
 
 /// Every policy.
-pub static ANSWERS: &[&Answer<dyn RetransmissionPolicy>] =
+pub(crate) static ENTRIES: &[&Entry<dyn RetransmissionPolicy>] =
     &[&HYBRID, &SAME, &ALTERNATE, &ASAP, &CWND, &SSTHRESH, &LOSS_RATE, &RECEIVE_BUFFER];
 
 /// Why a chunk is retransmitted.
@@ -62,12 +62,6 @@ pub trait RetransmissionPolicy: Send + Debug {
     /// Called after the handshake with the size of the peer's receive buffer in bytes.
     fn learn_peer_buffer(&mut self, bytes: u32) {
         let _ = bytes;
-    }
-
-    /// Whether it needs [`PathView::pair_bandwidth`]: HEARTBEATs are then sent in pairs of full
-    /// packets from time to time, the first when the path is confirmed.
-    fn needs_bandwidth(&self) -> bool {
-        false
     }
 }
 

@@ -5,15 +5,15 @@
 use super::{LostChunk, RetransmissionPolicy, same_unless_failed};
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
 /// See the [module](self).
-pub static SAME: Answer<dyn RetransmissionPolicy> = Answer {
-    name: "same",
-    summary: "every retransmission to the path that it was sent to before (AllRtxSame)",
-    make: |_| Box::new(Same),
-};
+pub static SAME: Entry<dyn RetransmissionPolicy> = Entry::new(
+    "same",
+    "every retransmission to the path that it was sent to before (AllRtxSame)",
+    |_| Box::new(Same),
+);
 
 #[derive(Debug)]
 struct Same;

@@ -7,15 +7,15 @@
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::rng::Rng;
 
 /// See the [module](self).
-pub static SSTHRESH: Answer<dyn RetransmissionPolicy> = Answer {
-    name: "ssthresh",
-    summary: "every retransmission to the path with the largest ssthresh (RTX-SSTHRESH; Iyengar 2004)",
-    make: |_| Box::new(Ssthresh),
-};
+pub static SSTHRESH: Entry<dyn RetransmissionPolicy> = Entry::new(
+    "ssthresh",
+    "every retransmission to the path with the largest ssthresh (RTX-SSTHRESH; Iyengar 2004)",
+    |_| Box::new(Ssthresh),
+);
 
 #[derive(Debug)]
 struct Ssthresh;

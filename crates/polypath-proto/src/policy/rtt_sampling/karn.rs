@@ -5,15 +5,15 @@ use std::time::Duration;
 use super::{AckedChunk, RttSampling, SackCause};
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 use crate::time::Time;
 
 /// See the [module](self).
-pub static KARN: Answer<dyn RttSampling> = Answer {
-    name: "karn",
-    summary: "one chunk each round trip, never one that was retransmitted (RFC 9260 6.3.1 C4, C5)",
-    make: |_| Box::new(Karn),
-};
+pub static KARN: Entry<dyn RttSampling> = Entry::new(
+    "karn",
+    "one chunk each round trip, never one that was retransmitted (RFC 9260 6.3.1 C4, C5)",
+    |_| Box::new(Karn),
+);
 
 #[derive(Debug)]
 struct Karn;

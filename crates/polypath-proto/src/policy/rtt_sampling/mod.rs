@@ -3,10 +3,9 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::Answer;
-use crate::extension::Extension;
-use crate::ids::PathId;
+use crate::ids::{PathId, Tsn};
 use crate::path::PathsView;
+use crate::policy::entry::Entry;
 use crate::time::Time;
 
 pub mod karn;
@@ -18,12 +17,16 @@ pub use retransmission_flag::RETRANSMISSION_FLAG;
 pub use timestamps::TIMESTAMPS;
 
 /// Every policy.
-pub static ANSWERS: &[&Answer<dyn RttSampling>] = &[&KARN, &TIMESTAMPS, &RETRANSMISSION_FLAG];
+pub(crate) static ENTRIES: &[&Entry<dyn RttSampling>] = &[&KARN, &TIMESTAMPS, &RETRANSMISSION_FLAG];
 
 /// A chunk that a SACK newly acknowledges.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct AckedChunk {
+    /// Its TSN.
+    pub tsn: Tsn,
+    /// Its bytes, chunk header included.
+    pub bytes: u32,
     /// The path it was last sent on.
     pub path: PathId,
     /// When it was last sent.
@@ -60,6 +63,12 @@ impl SentTime {
         self.stamp == Self::stamp_of(self.origin, time)
     }
 
+    /// Whether it is the timestamp of an earlier time than `time`, by less than 36 minutes.
+    pub fn is_before(self, time: Time) -> bool {
+        let age = Self::stamp_of(self.origin, time).wrapping_sub(self.stamp);
+        age != 0 && age < 1 << 31
+    }
+
     pub(crate) fn stamp_of(origin: u32, time: Time) -> u32 {
         ((time.as_nanos() / 1000) as u32).wrapping_add(origin)
     }
@@ -67,11 +76,6 @@ impl SentTime {
 
 /// Decides which chunks measure the round-trip time.
 pub trait RttSampling: Send + Debug {
-    /// The extension that both sides must have negotiated; otherwise [`KARN`] is used instead.
-    fn needs(&self) -> Option<Extension> {
-        None
-    }
-
     /// Whether a chunk that is sent for the `transmissions`-th time may be chosen for a
     /// measurement.
     fn may_start(&self, transmissions: u32) -> bool;

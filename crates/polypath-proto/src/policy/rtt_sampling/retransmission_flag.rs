@@ -27,16 +27,17 @@ use super::{AckedChunk, RttSampling, SackCause};
 use crate::extension::Extension;
 use crate::ids::PathId;
 use crate::path::{PathView, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::{Entry, Needs};
 use crate::time::Time;
 
 /// See the [module](self).
-pub static RETRANSMISSION_FLAG: Answer<dyn RttSampling> = Answer {
-    name: "retransmission-flag",
-    summary: "a retransmitted chunk too, if a flag in the SACK says that the retransmission caused \
+pub static RETRANSMISSION_FLAG: Entry<dyn RttSampling> = Entry::<dyn RttSampling>::new(
+    "retransmission-flag",
+    "a retransmitted chunk too, if a flag in the SACK says that the retransmission caused \
               it; both sides (Caro 2006, 4.2)",
-    make: |_| Box::new(RetransmissionFlag { stray_until: Time::ZERO }),
-};
+    |_| Box::new(RetransmissionFlag { stray_until: Time::ZERO }),
+)
+.with_needs(Needs::NONE.extension(Extension::RetransmissionFlag));
 
 #[derive(Debug)]
 struct RetransmissionFlag {
@@ -45,10 +46,6 @@ struct RetransmissionFlag {
 }
 
 impl RttSampling for RetransmissionFlag {
-    fn needs(&self) -> Option<Extension> {
-        Some(Extension::RetransmissionFlag)
-    }
-
     fn may_start(&self, transmissions: u32) -> bool {
         transmissions <= 2
     }
@@ -100,13 +97,13 @@ mod tests {
     const FLAG: SackCause = SackCause { sent: None, retransmission: true };
 
     fn chunk(sent_ms: u64, transmissions: u32) -> AckedChunk {
-        AckedChunk { path: PathId(0), sent: MS(sent_ms), transmissions, measured: true }
+        AckedChunk { sent: MS(sent_ms), transmissions, measured: true, ..AckedChunk::default() }
     }
 
     /// The samples in ms that SACKs at these times give on a path with an RTO of one second.
     fn measured(sacks: &[(u64, SackCause, &[AckedChunk])]) -> Vec<u128> {
         let config = Config::rfc9260();
-        let congestion = (config.congestion().make)(&config.setup());
+        let mut congestion = config.congestion().make(&config.setup());
         let ip = std::net::IpAddr::from([10, 0, 0, 1]);
         let paths = [crate::path::Path::new(
             PathId(0),
@@ -114,11 +111,18 @@ mod tests {
             (ip, 0).into(),
             (1480, 20),
             config.constants(),
-            |max_chunk, ssthresh, ip| congestion.initial(max_chunk, ssthresh, ip),
+            |max_chunk, ssthresh, ip| {
+                let sizes = (max_chunk, ssthresh, ip);
+                congestion.initial(&crate::policy::congestion::NewPath::new(
+                    Time::ZERO,
+                    PathId(0),
+                    sizes,
+                ))
+            },
             Time::ZERO,
         )];
         let view = PathsView { paths: &paths, primary: PathId(0), current: PathId(0) };
-        let mut policy = (RETRANSMISSION_FLAG.make)(&config.setup());
+        let mut policy = RETRANSMISSION_FLAG.make(&config.setup());
         let mut samples = Vec::new();
         for (at, cause, acked) in sacks {
             policy.samples(MS(*at), cause, acked, view, &mut samples);

@@ -18,25 +18,22 @@ use super::{AckedChunk, RttSampling, SackCause};
 use crate::extension::Extension;
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::{Entry, Needs};
 use crate::time::Time;
 
 /// See the [module](self).
-pub static TIMESTAMPS: Answer<dyn RttSampling> = Answer {
-    name: "timestamps",
-    summary: "every chunk that left when the peer's SACK says, retransmissions too; 12 bytes a packet, \
+pub static TIMESTAMPS: Entry<dyn RttSampling> = Entry::<dyn RttSampling>::new(
+    "timestamps",
+    "every chunk that left when the peer's SACK says, retransmissions too; 12 bytes a packet, \
               both sides (TS; Caro 2006, 4.2)",
-    make: |_| Box::new(Timestamps),
-};
+    |_| Box::new(Timestamps),
+)
+.with_needs(Needs::NONE.extension(Extension::Timestamps));
 
 #[derive(Debug)]
 struct Timestamps;
 
 impl RttSampling for Timestamps {
-    fn needs(&self) -> Option<Extension> {
-        Some(Extension::Timestamps)
-    }
-
     fn may_start(&self, _: u32) -> bool {
         true
     }

@@ -10,15 +10,16 @@
 use super::{NewData, Scheduler, Turn};
 use crate::ids::PathId;
 use crate::path::{PathState, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::{Entry, Needs};
 
 /// See the [module](self).
-pub static CONCURRENT: Answer<dyn Scheduler> = Answer {
-    name: "concurrent",
-    summary: "new data to every active path whose window has room, each filled in turn \
+pub static CONCURRENT: Entry<dyn Scheduler> = Entry::<dyn Scheduler>::new(
+    "concurrent",
+    "new data to every active path whose window has room, each filled in turn \
               (CMT; Iyengar 2006)",
-    make: |_| Box::new(Concurrent::default()),
-};
+    |_| Box::new(Concurrent::default()),
+)
+.with_needs(Needs::NONE.concurrency());
 
 #[derive(Debug, Default)]
 pub(super) struct Concurrent {
@@ -29,10 +30,6 @@ pub(super) struct Concurrent {
 }
 
 impl Scheduler for Concurrent {
-    fn is_concurrent(&self) -> bool {
-        true
-    }
-
     fn turn_over(&mut self) {
         self.over = true;
     }

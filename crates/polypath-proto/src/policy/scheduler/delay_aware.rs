@@ -28,16 +28,17 @@ use super::{NewData, Scheduler, Turn};
 use crate::constants::Procedures;
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::{Answer, Setup};
+use crate::policy::entry::{Entry, Needs, Setup};
 use crate::time::Time;
 
 /// See the [module](self).
-pub static DELAY_AWARE: Answer<dyn Scheduler> = Answer {
-    name: "delay-aware",
-    summary: "new data to every active path, from so far behind that it arrives in order \
+pub static DELAY_AWARE: Entry<dyn Scheduler> = Entry::<dyn Scheduler>::new(
+    "delay-aware",
+    "new data to every active path, from so far behind that it arrives in order \
               (DAPS; Sarwar 2013, Kuhn 2014)",
     make,
-};
+)
+.with_needs(Needs::NONE.concurrency().delivery_rate());
 
 fn make(setup: &Setup<'_>) -> Box<dyn Scheduler> {
     if setup.constants.procedures() == Procedures::Ns2 {
@@ -111,14 +112,6 @@ fn most_pipes(paths: &[Candidate], window: f64) -> f64 {
 }
 
 impl Scheduler for DelayAware {
-    fn is_concurrent(&self) -> bool {
-        true
-    }
-
-    fn measures_delivery(&self) -> bool {
-        true
-    }
-
     fn next(
         &mut self,
         paths: PathsView<'_>,

@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 
-use super::Answer;
 use crate::ids::PathId;
 use crate::path::PathsView;
+use crate::policy::entry::Entry;
 use crate::time::Time;
 
 pub mod concurrent;
@@ -16,7 +16,7 @@ pub use delay_aware::DELAY_AWARE;
 pub use primary::PRIMARY;
 
 /// Every policy.
-pub static ANSWERS: &[&Answer<dyn Scheduler>] = &[&PRIMARY, &CONCURRENT, &DELAY_AWARE];
+pub(crate) static ENTRIES: &[&Entry<dyn Scheduler>] = &[&PRIMARY, &CONCURRENT, &DELAY_AWARE];
 
 /// The inputs of a scheduling decision other than the paths; sizes in bytes, chunk headers
 /// included.
@@ -57,19 +57,6 @@ impl Turn {
 
 /// Decides which path carries the next packet of new data.
 pub trait Scheduler: Send + Debug {
-    /// Whether new data is sent on several paths at a time (CMT). A chunk that waits for
-    /// retransmission then blocks only its own path, and each loss allows one packet on the path of
-    /// the loss (Iyengar 2004, II and V.B).
-    fn is_concurrent(&self) -> bool {
-        false
-    }
-
-    /// Whether it needs [`delivery_rate`](super::PathView::delivery_rate) or
-    /// [`clear`](super::PathView::clear), which are not measured otherwise.
-    fn measures_delivery(&self) -> bool {
-        false
-    }
-
     /// Called when nothing more may be sent for now.
     fn turn_over(&mut self) {}
 

@@ -3,14 +3,14 @@
 use super::{NewData, Scheduler, Turn};
 use crate::ids::PathId;
 use crate::path::PathsView;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static PRIMARY: Answer<dyn Scheduler> = Answer {
-    name: "primary",
-    summary: "all new data to the primary path or its stand-in (RFC 9260 6.4)",
-    make: |_| Box::new(Primary),
-};
+pub static PRIMARY: Entry<dyn Scheduler> = Entry::new(
+    "primary",
+    "all new data to the primary path or its stand-in (RFC 9260 6.4)",
+    |_| Box::new(Primary),
+);
 
 #[derive(Debug)]
 struct Primary;

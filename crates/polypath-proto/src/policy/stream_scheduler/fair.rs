@@ -9,21 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Left, StreamScheduler, Waiting};
 use crate::ids::StreamId;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static FAIR_CAPACITY: Answer<dyn StreamScheduler> = Answer {
-    name: "fair-capacity",
-    summary: "equal shares of the bytes for all streams (SCTP_SS_FC, RFC 8260 3.5)",
-    make: |_| Box::new(Fair { weighted: false, ..Fair::default() }),
-};
+pub static FAIR_CAPACITY: Entry<dyn StreamScheduler> = Entry::new(
+    "fair-capacity",
+    "equal shares of the bytes for all streams (SCTP_SS_FC, RFC 8260 3.5)",
+    |_| Box::new(Fair { weighted: false, ..Fair::default() }),
+);
 
 /// See the [module](self).
-pub static WEIGHTED_FAIR_QUEUEING: Answer<dyn StreamScheduler> = Answer {
-    name: "weighted-fair-queueing",
-    summary: "shares of the bytes in proportion to the streams' values (SCTP_SS_WFQ, RFC 8260 3.6)",
-    make: |_| Box::new(Fair { weighted: true, ..Fair::default() }),
-};
+pub static WEIGHTED_FAIR_QUEUEING: Entry<dyn StreamScheduler> = Entry::new(
+    "weighted-fair-queueing",
+    "shares of the bytes in proportion to the streams' values (SCTP_SS_WFQ, RFC 8260 3.6)",
+    |_| Box::new(Fair { weighted: true, ..Fair::default() }),
+);
 
 /// Virtual time of one byte at weight 1; large enough that a byte at the largest weight counts.
 const BYTE: u128 = 1 << 16;

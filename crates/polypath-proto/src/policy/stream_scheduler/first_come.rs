@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 
 use super::{Left, StreamScheduler, Waiting};
 use crate::ids::StreamId;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// RFC 8260 3.1: first come, first served.
-pub static FIRST_COME: Answer<dyn StreamScheduler> = Answer {
-    name: "first-come",
-    summary: "messages in the order in which they were given (SCTP_SS_FCFS, RFC 8260 3.1)",
-    make: |_| Box::<FirstCome>::default(),
-};
+pub static FIRST_COME: Entry<dyn StreamScheduler> = Entry::new(
+    "first-come",
+    "messages in the order in which they were given (SCTP_SS_FCFS, RFC 8260 3.1)",
+    |_| Box::<FirstCome>::default(),
+);
 
 #[derive(Debug, Default)]
 struct FirstCome {

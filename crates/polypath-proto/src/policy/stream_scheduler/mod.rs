@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use super::Answer;
 use crate::ids::StreamId;
+use crate::policy::entry::Entry;
 
 pub mod fair;
 pub mod first_come;
@@ -19,7 +19,7 @@ pub use priority::PRIORITY;
 pub use round_robin::{ROUND_ROBIN, ROUND_ROBIN_PACKET};
 
 /// Every policy.
-pub static ANSWERS: &[&Answer<dyn StreamScheduler>] = &[
+pub(crate) static ENTRIES: &[&Entry<dyn StreamScheduler>] = &[
     &FIRST_COME,
     &ROUND_ROBIN,
     &ROUND_ROBIN_PACKET,

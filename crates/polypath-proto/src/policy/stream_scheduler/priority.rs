@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Left, StreamScheduler, Waiting};
 use crate::ids::StreamId;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static PRIORITY: Answer<dyn StreamScheduler> = Answer {
-    name: "priority",
-    summary: "the stream with the smallest value first, equals in turn (SCTP_SS_PRIO, RFC 8260 3.4)",
-    make: |_| Box::<Priority>::default(),
-};
+pub static PRIORITY: Entry<dyn StreamScheduler> = Entry::new(
+    "priority",
+    "the stream with the smallest value first, equals in turn (SCTP_SS_PRIO, RFC 8260 3.4)",
+    |_| Box::<Priority>::default(),
+);
 
 #[derive(Debug, Default)]
 struct Priority {

@@ -8,21 +8,20 @@ use std::collections::BTreeSet;
 
 use super::{Left, StreamScheduler, Waiting};
 use crate::ids::StreamId;
-use crate::policy::Answer;
+use crate::policy::entry::Entry;
 
 /// See the [module](self).
-pub static ROUND_ROBIN: Answer<dyn StreamScheduler> = Answer {
-    name: "round-robin",
-    summary: "the streams in turn (SCTP_SS_RR, RFC 8260 3.2)",
-    make: |_| Box::new(RoundRobin { by_packet: false, ..RoundRobin::default() }),
-};
+pub static ROUND_ROBIN: Entry<dyn StreamScheduler> =
+    Entry::new("round-robin", "the streams in turn (SCTP_SS_RR, RFC 8260 3.2)", |_| {
+        Box::new(RoundRobin { by_packet: false, ..RoundRobin::default() })
+    });
 
 /// See the [module](self).
-pub static ROUND_ROBIN_PACKET: Answer<dyn StreamScheduler> = Answer {
-    name: "round-robin-packet",
-    summary: "the streams in turn, each for a packet of its own (SCTP_SS_RR_PKT, RFC 8260 3.3)",
-    make: |_| Box::new(RoundRobin { by_packet: true, ..RoundRobin::default() }),
-};
+pub static ROUND_ROBIN_PACKET: Entry<dyn StreamScheduler> = Entry::new(
+    "round-robin-packet",
+    "the streams in turn, each for a packet of its own (SCTP_SS_RR_PKT, RFC 8260 3.3)",
+    |_| Box::new(RoundRobin { by_packet: true, ..RoundRobin::default() }),
+);
 
 #[derive(Debug, Default)]
 struct RoundRobin {

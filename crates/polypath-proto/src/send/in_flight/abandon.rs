@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Fate, InFlight, Outstanding};
+use super::InFlight;
+use super::outstanding::{Abandonment, Fate, Outstanding};
 use crate::ids::{Mid, PathId, StreamId, Tsn};
 use crate::send::partial::Partial;
 use crate::send::queue::NewChunk;
@@ -32,7 +33,7 @@ impl InFlight {
         let Some(at) = known.or_else(|| self.ring.iter().rposition(of_it)) else { return 0 };
         // From this fragment down to the first, then up to the last, as far as they are in the
         // ring. Fragments in DATA chunks are contiguous.
-        let interleaved = self.ring[at].fsn.is_some();
+        let interleaved = self.ring[at].content.fsn.is_some();
         let mut freed = 0;
         for offset in (0..=at).rev() {
             if !self.ring[offset].is_of(message) {
@@ -42,11 +43,11 @@ impl InFlight {
                 break;
             }
             freed += self.abandon_at(offset, &mut each);
-            if self.ring[offset].beginning {
+            if self.ring[offset].content.beginning {
                 break;
             }
         }
-        if self.ring[at].end {
+        if self.ring[at].content.end {
             self.advance_skippable();
             return freed;
         }
@@ -58,7 +59,7 @@ impl InFlight {
                 break;
             }
             freed += self.abandon_at(offset, &mut each);
-            if self.ring[offset].end {
+            if self.ring[offset].content.end {
                 break;
             }
         }
@@ -72,8 +73,8 @@ impl InFlight {
         let mut place = self.skippable.max(self.first_place);
         loop {
             let offset = (place - self.first_place) as usize;
-            let behind_reset = offset > 0 && self.ring[offset - 1].before_reset;
-            if behind_reset || self.ring.get(offset).is_none_or(|c| !c.abandoned) {
+            let behind_reset = offset > 0 && self.is_before_reset(place - 1);
+            if behind_reset || self.ring.get(offset).is_none_or(|c| !c.is_abandoned()) {
                 break;
             }
             place += 1;
@@ -92,15 +93,16 @@ impl InFlight {
         each: &mut impl FnMut(Tsn, &Outstanding, Fate),
     ) -> usize {
         let chunk = &mut self.ring[offset];
-        if std::mem::replace(&mut chunk.abandoned, true) {
+        if chunk.is_abandoned() {
             return 0;
         }
+        chunk.abandonment = Abandonment::Settled;
         self.abandoned += 1;
         let before = chunk.fate;
         match before {
             Fate::InFlight => {
                 self.bytes -= chunk.size();
-                chunk.watched = true;
+                chunk.abandonment = Abandonment::InFlight;
             }
             Fate::Lost(_) => {
                 self.lost.remove(&(self.first_place + offset as u64));
@@ -112,7 +114,7 @@ impl InFlight {
             chunk.fate = Fate::Abandoned;
         }
         each(self.first.plus(offset as u32), chunk, before);
-        std::mem::take(&mut chunk.payload).len()
+        std::mem::take(&mut chunk.content.payload).len()
     }
 
     /// Uses up a TSN for the unsent rest of an abandoned message. The chunk is never sent, but a
@@ -123,7 +125,7 @@ impl InFlight {
         self.abandoned += 1;
         if let Some(chunk) = self.ring.back_mut() {
             chunk.fate = Fate::Abandoned;
-            chunk.abandoned = true;
+            chunk.abandonment = Abandonment::Settled;
         }
         self.advance_skippable();
     }
@@ -135,9 +137,16 @@ impl InFlight {
 
     /// Records that a request to reset streams is sent after the last chunk (RFC 6525 5.1.2).
     pub(crate) fn note_reset(&mut self) {
-        if let Some(last) = self.ring.back_mut() {
-            last.before_reset = true;
+        let Some(last) = (self.first_place + self.ring.len() as u64).checked_sub(1) else { return };
+        if !self.ring.is_empty() && !self.is_before_reset(last) {
+            self.resets.push_back(last);
         }
+    }
+
+    /// Whether a request to reset streams was sent after the chunk at `place`.
+    fn is_before_reset(&self, place: u64) -> bool {
+        // Nearly always empty: one request is outstanding at a time (RFC 6525 5.1.1).
+        self.resets.contains(&place)
     }
 
     /// The chunks that a FORWARD TSN may skip: the abandoned ones at the start of the ring, up to a
@@ -145,10 +154,10 @@ impl InFlight {
     /// then read message identifiers from before the reset as new ones. A FORWARD TSN that ends at
     /// the reset is outdated for such a peer, which drops it (RFC 3758 3.6).
     pub(super) fn to_be_skipped(&self) -> impl Iterator<Item = &Outstanding> {
-        let mut reset = false;
-        self.ring
-            .iter()
-            .take_while(move |c| !std::mem::replace(&mut reset, c.before_reset) && c.abandoned)
+        let first = self.first_place;
+        let reset = self.resets.iter().find(|&&place| place >= first);
+        let most = reset.map_or(usize::MAX, |&place| (place - first) as usize + 1);
+        self.ring.iter().take(most).take_while(|c| c.is_abandoned())
     }
 
     /// Advanced.Peer.Ack.Point: every TSN up to it is acknowledged or abandoned (RFC 3758 3.5 C1,
@@ -164,12 +173,13 @@ impl InFlight {
         let mut point = self.ack_point();
         for chunk in self.to_be_skipped() {
             // FORWARD TSN lists ordered messages only, I-FORWARD-TSN both kinds.
-            if !chunk.unordered || chunk.fsn.is_some() {
-                let key = (chunk.stream, chunk.unordered);
+            let content = &chunk.content;
+            if !content.unordered || content.fsn.is_some() {
+                let key = (content.stream, content.unordered);
                 if !last.contains_key(&key) && last.len() == most {
                     break;
                 }
-                last.insert(key, chunk.mid);
+                last.insert(key, content.mid);
             }
             point = point.next();
         }
@@ -257,7 +267,7 @@ mod tests {
         assert_eq!(f.skipped(9), (Tsn(5), vec![first, last]));
         assert_eq!(f.skipped(1), (Tsn(3), vec![first]));
         // The receiver reneges: abandoned chunks do not return to flight.
-        f.ack_gaps([].into_iter(), |_, _, _| {}, |_, chunk| assert!(chunk.abandoned));
+        f.ack_gaps([].into_iter(), |_, _, _| {}, |_, chunk| assert!(chunk.is_abandoned()));
         assert_eq!((f.bytes(), f.advanced_ack_point()), (0, Tsn(5)));
         f.check().unwrap();
         f.ack_cumulative(Tsn(5), |_, _, _| {});

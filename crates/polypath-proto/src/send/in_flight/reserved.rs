@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Fate, InFlight, Outstanding};
+use super::InFlight;
+use super::outstanding::{Fate, Outstanding, Turn};
 use crate::ids::{PathId, Tsn};
 use crate::send::queue::SendQueue;
 
@@ -36,7 +37,7 @@ impl Reserved {
 
     /// A chunk is removed from the ring.
     pub(super) fn gone(&mut self, chunk: &Outstanding) {
-        if chunk.ahead {
+        if chunk.turn == Turn::Ahead {
             self.ahead -= chunk.size();
         }
     }
@@ -51,7 +52,7 @@ impl Reserved {
                 count += 1;
                 bytes += chunk.size() as usize;
             }
-            ahead += if chunk.ahead { chunk.size() } else { 0 };
+            ahead += if chunk.turn == Turn::Ahead { chunk.size() } else { 0 };
         }
         if (count, bytes, ahead) == (self.places.len(), self.bytes, self.ahead) {
             return Ok(());
@@ -112,7 +113,7 @@ impl InFlight {
         let ahead = self.reserved.places.first().is_some_and(|&first| first < place);
         let chunk = self.begin(tsn, path);
         let size = chunk.size();
-        chunk.ahead = ahead;
+        chunk.turn = if ahead { Turn::Ahead } else { Turn::InOrder };
         // Otherwise higher TSNs sent before it would report it missing.
         chunk.own_recover = highest.filter(|highest| highest.is_after(tsn));
         self.reserved.ahead += if ahead { size } else { 0 };
@@ -136,7 +137,7 @@ impl InFlight {
             return false;
         };
         let chunk = self.push_reserved(chunk);
-        let (size, payload) = (chunk.size() as usize, chunk.payload.len());
+        let (size, payload) = (chunk.size() as usize, chunk.content.payload.len());
         self.reserved.places.insert(place);
         self.reserved.bytes += size;
         self.reserved.largest = self.reserved.largest.max(payload);

@@ -13,7 +13,7 @@ fn full_window(packets: u32, config: ConfigBuilder) -> Flow {
 }
 
 fn window(cwnd: u32, ssthresh: u32) -> Window {
-    Window { cwnd: cwnd * PMDCS, ssthresh: ssthresh * PMDCS, partial_bytes_acked: 0 }
+    Window::unpaced(cwnd * PMDCS, ssthresh * PMDCS)
 }
 
 #[test]

@@ -69,6 +69,10 @@ impl Association {
         newly_acked_on.clear();
         newly_acked_on.extend(tally.iter().map(|t| t.newly_acked));
         let view = SackView {
+            now,
+            acked: &[],
+            duplicates: &[],
+            cause: self.sending.sack.cause,
             cumulative,
             advanced,
             // Gap ack blocks are above the cumulative TSN ack.
@@ -87,7 +91,7 @@ impl Association {
             self.paths.clear_association_errors();
         }
         self.sending.cwnd_update.on_sack(&view);
-        self.sending.loss.on_sack(&view);
+        self.sending.loss.on_sack(&view, &[]);
         if newly.fast_retransmitted {
             self.ns2_limit_burst();
         }
@@ -95,10 +99,10 @@ impl Association {
             let found = self.ns2_count_missing_reports(&view);
             self.ns2_cmt_after_sack(now, &view, &tally, found);
         } else {
-            self.ns2_update_windows(&view, &tally);
+            self.ns2_update_windows(now, &view, &tally);
             let found = self.ns2_count_missing_reports(&view);
             if found {
-                self.ns2_cut();
+                self.ns2_cut(now);
             }
             self.ns2_after_sack(found);
         }
@@ -133,7 +137,7 @@ impl Association {
         let cmt = self.is_ns2_cmt();
         let Self { paths, sending, stats, config, side, .. } = self;
         let Sending { cwnd_update, flight, buffered, sack: memory, .. } = sending;
-        let acked = &mut memory.acked;
+        let acked = &mut memory.report.acked;
         let update = &mut **cwnd_update;
         update.begin(paths.len());
         acked.clear();
@@ -163,6 +167,8 @@ impl Association {
             }
             let given_up = fate == Fate::Lost(LossCause::Timeout);
             acked.push(AckedChunk {
+                tsn,
+                bytes: chunk.size(),
                 path: chunk.path,
                 sent: chunk.sent,
                 transmissions: chunk.transmissions,
@@ -172,8 +178,8 @@ impl Association {
         let mut stops_t3 = Vec::new();
         let sides = side.paths_of(paths.len());
         flight.ack_cumulative(cumulative, |tsn, chunk, fate| {
-            *buffered -= chunk.payload.len();
-            result.fast_retransmitted |= chunk.ever_fast_retransmitted;
+            *buffered -= chunk.content.payload.len();
+            result.fast_retransmitted |= chunk.was_fast_retransmitted();
             if fate == Fate::Acked {
                 sides[chunk.path.index()].forget_rtt_probe(tsn);
             }
@@ -222,7 +228,9 @@ impl Association {
         for path in stops_t3 {
             tally[path.index()].stops_t3 = true;
         }
-        self.sample_round_trips(now);
+        let acked = std::mem::take(&mut self.sending.sack.report.acked);
+        self.sample_round_trips(now, &acked);
+        self.sending.sack.report.acked = acked;
         result
     }
 
@@ -283,7 +291,7 @@ impl Association {
     }
 
     /// Grows the windows of paths with acknowledged data.
-    fn ns2_update_windows(&mut self, view: &SackView<'_>, tally: &[PathTally]) {
+    fn ns2_update_windows(&mut self, now: Time, view: &SackView<'_>, tally: &[PathTally]) {
         for (path, t) in self.paths.ids().zip(tally) {
             if t.acked == 0 {
                 continue;
@@ -295,10 +303,11 @@ impl Association {
                 counted: None,
                 in_flight_before: t.in_flight_before,
                 may_grow: self.sending.cwnd_update.may_grow(path, view),
+                recovering: false,
+                rtt: None,
+                delivery: None,
             };
-            let paths = self.paths.view();
-            let window = self.sending.congestion.on_ack(&paths.path(path), &ack, paths);
-            self.paths[path].set_window(window);
+            self.apply_ack(now, path, &ack);
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
 use crate::path::{Path, PathState, Window};
-use crate::policy::congestion::PathAck;
+use crate::policy::congestion::{Congestion, PathAck};
 use crate::policy::failover::{CMT_POTENTIALLY_FAILED, Stranded};
 use crate::policy::loss::SackView;
 use crate::policy::retransmission::LossCause;
@@ -65,7 +65,7 @@ struct PathNotes {
 impl Association {
     /// Whether several paths carry data at once.
     pub(super) fn is_ns2_cmt(&self) -> bool {
-        self.sending.scheduler.is_concurrent()
+        self.sending.is_concurrent()
     }
 
     /// A SACK's acknowledgements have been processed; `found` if it found losses.
@@ -77,7 +77,7 @@ impl Association {
         found: bool,
     ) {
         for (path, t) in self.paths.ids().zip(tally) {
-            self.ns2_cmt_adjust_window(view, path, t);
+            self.ns2_cmt_adjust_window(now, view, path, t);
             let p = &mut self.paths[path];
             if p.in_flight() == 0 {
                 let window = p.window();
@@ -88,7 +88,7 @@ impl Association {
             }
         }
         if found {
-            self.ns2_cmt_cut();
+            self.ns2_cmt_cut(now);
         }
         if self.sending.flight.has_lost() {
             self.ns2_cmt_begin(found);
@@ -121,7 +121,13 @@ impl Association {
     }
 
     /// AdjustCwnd, and the bytes that count towards partial_bytes_acked before it.
-    fn ns2_cmt_adjust_window(&mut self, view: &SackView<'_>, path: PathId, t: &PathTally) {
+    fn ns2_cmt_adjust_window(
+        &mut self,
+        now: Time,
+        view: &SackView<'_>,
+        path: PathId,
+        t: &PathTally,
+    ) {
         if t.acked == 0 {
             return;
         }
@@ -136,14 +142,15 @@ impl Association {
             // Chunks that wait for retransmission after the SACK are not outstanding for this.
             in_flight_before: t.in_flight_before.saturating_sub(p.lost()),
             may_grow: self.sending.cwnd_update.may_grow(path, view),
+            recovering: false,
+            rtt: None,
+            delivery: None,
         };
-        let paths = self.paths.view();
-        let window = self.sending.congestion.on_ack(&paths.path(path), &ack, paths);
-        self.paths[path].set_window(window);
+        self.apply_ack(now, path, &ack);
     }
 
     /// FastRtx: for each path, the lowest marked chunk above its recover point cuts the window.
-    fn ns2_cmt_cut(&mut self) {
+    fn ns2_cmt_cut(&mut self, now: Time) {
         self.side.cmt.paths.resize(self.paths.len(), PathNotes::default());
         for notes in &mut self.side.cmt.paths {
             notes.suffered = false;
@@ -156,9 +163,7 @@ impl Association {
             let notes = self.side.cmt.paths[path.index()];
             if !cut[path.index()] && notes.recover.is_none_or(|recover| tsn.is_after(recover)) {
                 cut[path.index()] = true;
-                let paths = self.paths.view();
-                let w = self.sending.congestion.on_fast_retransmit(&paths.path(path), paths);
-                self.paths[path].set_window(w);
+                self.cut_window(now, path, Congestion::Loss);
                 self.side.path(path).suspend_rtt_probe(&mut self.paths[path]);
                 // The highest TSN on the path that is not marked; none if it is lower than at the
                 // last cut (GetHighestOutstandingTsn).
@@ -338,7 +343,7 @@ impl crate::send::InFlight {
     /// retransmitted.
     fn deny_fast_retransmission(&mut self, tsn: Tsn) {
         if let Some(chunk) = self.get_mut(tsn) {
-            chunk.ever_fast_retransmitted = true;
+            chunk.note_fast_retransmission();
         }
     }
 

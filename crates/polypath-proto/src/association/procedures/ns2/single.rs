@@ -3,6 +3,7 @@
 use super::Retransmit;
 use crate::association::Association;
 use crate::ids::PathId;
+use crate::policy::congestion::Congestion;
 use crate::time::Time;
 
 impl Association {
@@ -32,7 +33,7 @@ impl Association {
 
     /// Cuts the window of the path of the lowest chunk marked above the recover point, and
     /// continues from the new recover point; each path's window is cut once.
-    pub(super) fn ns2_cut(&mut self) {
+    pub(super) fn ns2_cut(&mut self, now: Time) {
         let mut cut = vec![false; self.paths.len()];
         let mut from = self.sending.flight.ack_point().next();
         while let Some((tsn, chunk, _)) = self.sending.flight.lost_from(from) {
@@ -47,9 +48,7 @@ impl Association {
                 continue;
             }
             cut[path.index()] = true;
-            let paths = self.paths.view();
-            let w = self.sending.congestion.on_fast_retransmit(&paths.path(path), paths);
-            self.paths[path].set_window(w);
+            self.cut_window(now, path, Congestion::Loss);
             self.side.path(path).suspend_rtt_probe(&mut self.paths[path]);
         }
     }

@@ -18,14 +18,13 @@ use crate::time::Time;
 impl Association {
     /// T3-rtx has expired on a path (Timeout).
     fn ns2_handle_t3(&mut self, now: Time, path: PathId) {
+        let last_sack = self.sending.last_sack;
+        let answered = self.paths.iter().all(|p| p.is_since_timeout(last_sack));
+        let probing = self.sending.announced == 0 && answered;
         self.paths[path].count_timeout(now);
         self.paths[path].count_loss();
-        let probing = self.sending.announced == 0 && self.sending.heard;
-        self.sending.heard = false;
-        let paths = self.paths.view();
-        let window = self.sending.congestion.on_timeout(&paths.path(path), paths);
+        self.cut_window_after_timeout(now, path);
         let p = &mut self.paths[path];
-        p.set_window(window);
         p.back_off(now);
         p.stop_t3();
         let srtt = p.view().srtt.filter(|_| self.config.srtt_heuristic());
@@ -97,7 +96,7 @@ impl Association {
 
     /// Nothing was sent on a path for an RTO.
     fn ns2_decay(&mut self, now: Time, path: PathId) {
-        let w = self.sending.congestion.on_idle(&self.paths[path].view(), false);
+        let w = self.sending.congestion.on_idle(now, &self.paths[path].view(), false);
         let p = &mut self.paths[path];
         // After it has decayed, only data makes it grow again, and data starts the timer.
         if w == p.window() && p.in_flight() + p.lost() == 0 {
@@ -141,7 +140,7 @@ impl Association {
                 self.confirm(now, path);
                 if !inbound
                     && path != self.paths.primary()
-                    && self.sending.retransmission.needs_bandwidth()
+                    && self.config.retransmission().needs.pair_bandwidth
                 {
                     self.send_heartbeat(now, path);
                 }

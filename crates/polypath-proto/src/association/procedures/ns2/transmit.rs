@@ -39,7 +39,7 @@ impl Association {
             if cmt {
                 return Self::ns2_cmt_has_room(&side.cmt, config.max_burst(), dormant, p);
             }
-            burst.has_room(p, config.max_burst()) && !p.awaits_delivery()
+            burst.has_room(p, config.max_burst(), now) && !p.awaits_delivery()
         };
         let turn = scheduler.next(view, &data, &room)?;
         (cmt || self.ns2_may_send_new()).then_some(turn)

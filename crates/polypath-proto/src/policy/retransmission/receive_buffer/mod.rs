@@ -15,7 +15,7 @@
 use super::{LossCause, LostChunk, RetransmissionPolicy, alternate, same_unless_failed};
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::Answer;
+use crate::policy::entry::{Entry, Needs};
 use crate::rng::Rng;
 
 mod model;
@@ -23,13 +23,15 @@ mod model;
 use model::BlockingModel;
 
 /// See the [module](self).
-pub static RECEIVE_BUFFER: Answer<dyn RetransmissionPolicy> = Answer {
-    name: "receive-buffer",
-    summary: "fast retransmissions to an alternate path if the receive buffer will not block, by \
+pub static RECEIVE_BUFFER: Entry<dyn RetransmissionPolicy> =
+    Entry::<dyn RetransmissionPolicy>::new(
+        "receive-buffer",
+        "fast retransmissions to an alternate path if the receive buffer will not block, by \
               estimates of bandwidth, delay and queue, else to the same; after a timeout to an \
               alternate one (Qiao 2008, equation 8)",
-    make: |_| Box::new(ReceiveBuffer { peer_buffer: None }),
-};
+        |_| Box::new(ReceiveBuffer { peer_buffer: None }),
+    )
+    .with_needs(Needs::NONE.pair_bandwidth());
 
 #[derive(Debug)]
 struct ReceiveBuffer {
@@ -71,9 +73,5 @@ impl RetransmissionPolicy for ReceiveBuffer {
 
     fn learn_peer_buffer(&mut self, bytes: u32) {
         self.peer_buffer = Some(bytes);
-    }
-
-    fn needs_bandwidth(&self) -> bool {
-        true
     }
 }

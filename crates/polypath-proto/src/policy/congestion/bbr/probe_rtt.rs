@@ -1,0 +1,92 @@
+//! The shortest round-trip time, and ProbeRTT, which drains the queue to measure it
+//! (draft-ietf-ccwg-bbr 5.3.4).
+
+use std::time::Duration;
+
+use super::model::{Ack, AckPhase, Model, State};
+use crate::time::Time;
+
+/// `MinRTTFilterLen`.
+const MIN_RTT_FILTER: Duration = Duration::from_secs(10);
+/// `ProbeRTTInterval`.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// `ProbeRTTDuration`.
+const DURATION: Duration = Duration::from_millis(200);
+
+impl Model {
+    /// `UpdateMinRTT`.
+    pub(super) fn update_min_rtt(&mut self, ack: &Ack) {
+        self.probe_rtt_expired = ack.now > self.probe_rtt_min_stamp + INTERVAL;
+        if let Some(rtt) = ack.rtt
+            && (self.probe_rtt_min_delay.is_none_or(|least| rtt < least) || self.probe_rtt_expired)
+        {
+            self.probe_rtt_min_delay = Some(rtt);
+            self.probe_rtt_min_stamp = ack.now;
+        }
+        let expired = ack.now > self.min_rtt_stamp + MIN_RTT_FILTER;
+        if let Some(delay) = self.probe_rtt_min_delay
+            && (self.min_rtt.is_none_or(|least| delay < least) || expired)
+        {
+            self.min_rtt = Some(delay);
+            self.min_rtt_stamp = self.probe_rtt_min_stamp;
+        }
+    }
+
+    /// `CheckProbeRTT`; returns the new window.
+    pub(super) fn check_probe_rtt(&mut self, ack: &Ack, cwnd: u64) -> u64 {
+        let mut cwnd = cwnd;
+        if self.state != State::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
+            self.state = State::ProbeRtt;
+            self.save_cwnd(cwnd);
+            self.probe_rtt_done_stamp = None;
+            self.ack_phase = AckPhase::ProbeStopping;
+            self.start_round();
+        }
+        if self.state == State::ProbeRtt {
+            cwnd = self.handle_probe_rtt(ack, cwnd);
+        }
+        if ack.delivered > 0 {
+            self.idle_restart = false;
+        }
+        cwnd
+    }
+
+    /// `HandleProbeRTT`.
+    fn handle_probe_rtt(&mut self, ack: &Ack, cwnd: u64) -> u64 {
+        // "Ignore low rate samples during ProbeRTT".
+        self.limited_until = (self.delivered + ack.inflight).max(1);
+        if self.probe_rtt_done_stamp.is_some() {
+            self.probe_rtt_round_done |= self.round_start;
+            if self.probe_rtt_round_done {
+                return self.check_probe_rtt_done(ack.now, cwnd);
+            }
+        } else if ack.inflight <= self.probe_rtt_cwnd() {
+            self.probe_rtt_done_stamp = Some(ack.now + DURATION);
+            self.probe_rtt_round_done = false;
+            self.start_round();
+        }
+        cwnd
+    }
+
+    /// `CheckProbeRTTDone`; returns the new window.
+    pub(super) fn check_probe_rtt_done(&mut self, now: Time, cwnd: u64) -> u64 {
+        if self.probe_rtt_done_stamp.is_none_or(|done| now <= done) {
+            return cwnd;
+        }
+        self.probe_rtt_min_stamp = now;
+        // `ExitProbeRTT`.
+        self.reset_short_term();
+        if self.full_bw_reached {
+            self.start_down(now);
+            self.start_cruise();
+        } else {
+            self.enter_startup();
+        }
+        self.restored_cwnd(cwnd)
+    }
+
+    /// `ProbeRTTCwnd` (draft 5.6.4.5).
+    pub(super) fn probe_rtt_cwnd(&self) -> u64 {
+        self.bdp(State::ProbeRtt.gains().1).max(self.min_pipe())
+    }
+}

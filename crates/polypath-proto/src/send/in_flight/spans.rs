@@ -1,0 +1,77 @@
+//! Runs of chunks, as gap ack blocks report them.
+
+use crate::wire::GapBlock;
+
+/// A run of places, both ends included. A place counts TSNs from the association's first one and
+/// does not wrap.
+pub(super) type Span = (u64, u64);
+
+/// Converts the gap blocks of a SACK whose cumulative TSN ack is the ack point to places. A block
+/// that begins within or below an earlier one is ignored.
+pub(super) fn spans_of(
+    first_place: u64,
+    gaps: impl Iterator<Item = GapBlock>,
+    spans: &mut Vec<Span>,
+) {
+    spans.clear();
+    // Gap blocks count from the ack point, one below the ring.
+    let base = first_place.wrapping_sub(1);
+    for g in gaps.filter(|g| g.is_sound()) {
+        let first = base.wrapping_add(g.start.into());
+        let last = base.wrapping_add(g.end.into());
+        match spans.last_mut() {
+            Some(l) if first <= l.1 => {}
+            Some(l) if first == l.1 + 1 => l.1 = last,
+            _ => spans.push((first, last)),
+        }
+    }
+}
+
+/// Places in `a` or `b`; both ascend.
+pub(super) fn union(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let mut all: Vec<Span> = a.iter().chain(b).copied().collect();
+    all.sort_unstable();
+    let mut spans: Vec<Span> = Vec::with_capacity(all.len());
+    for span in all {
+        match spans.last_mut() {
+            Some(l) if span.0 <= l.1 + 1 => l.1 = l.1.max(span.1),
+            _ => spans.push(span),
+        }
+    }
+    spans
+}
+
+/// Places in both `a` and `b`; both ascend.
+pub(super) fn intersection(a: &[Span], b: &[Span]) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let span = (x.0.max(y.0), x.1.min(y.1));
+        if span.0 <= span.1 {
+            spans.push(span);
+        }
+        if x.1 < y.1 { i += 1 } else { j += 1 }
+    }
+    spans
+}
+
+/// Calls `each` with every place in `a` that is not in `b`; both ascend.
+pub(super) fn difference(a: &[Span], b: &[Span], mut each: impl FnMut(u64)) {
+    let mut b = b.iter().peekable();
+    for &(first, last) in a {
+        let mut place = first;
+        while place <= last {
+            while b.next_if(|s| s.1 < place).is_some() {}
+            let stop = match b.peek() {
+                Some(s) if s.0 <= place => {
+                    place = s.1 + 1;
+                    continue;
+                }
+                Some(s) => s.0.min(last + 1),
+                None => last + 1,
+            };
+            (place..stop).for_each(&mut each);
+            place = stop;
+        }
+    }
+}

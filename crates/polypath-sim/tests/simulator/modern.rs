@@ -1,0 +1,80 @@
+//! The profile `modern` fills today's links without any other setting.
+
+use polypath_sim::units::Span;
+use polypath_sim::{RunOptions, Scenario};
+
+/// 1452 bytes of each packet of 1500 are payload.
+const PAYLOAD: f64 = 1452.0 / 1500.0;
+
+/// A link for one flow: rate in Mbit/s, round-trip time in milliseconds, loss in percent in each
+/// direction, queue in bandwidth-delay products.
+type Link = (u32, u32, f64, f64);
+
+/// Payload delivered over a link in the first `secs` seconds.
+fn delivered((rate, rtt, loss, queue): Link, secs: u64) -> f64 {
+    let queue = (f64::from(rate * 125 * rtt) * queue) as u64;
+    let text = format!(
+        r#"
+        schema = 1
+        path = [{{ rate = "{rate} Mbit/s", delay = "{} us", queue = "{} B", loss = "{loss} %" }}]
+        [transport]
+        profile = "modern"
+        [workload]
+        kind = "bulk"
+        size = "4 GB"
+        [run]
+        check_content = false
+        check_checksums = false
+        "#,
+        rtt * 500,
+        queue.max(3000),
+    );
+    let mut scenario = Scenario::from_toml(&text).unwrap();
+    scenario.run.limit = Span::secs(secs);
+    let outcome = scenario.run(&RunOptions::default()).unwrap();
+    outcome.associations[0].forward.bytes_delivered as f64
+}
+
+/// The share of the link that payload could use, from the second second to the eleventh, and from
+/// the first to the eleventh.
+fn shares(link: Link) -> (f64, f64) {
+    let all = delivered(link, 11);
+    let full = f64::from(link.0) * 1e6 / 8.0 * PAYLOAD;
+    ((all - delivered(link, 1)) / 10.0 / full, all / 11.0 / full)
+}
+
+#[test]
+fn links_without_loss_are_filled() {
+    for rate in [20, 100] {
+        for rtt in [10, 20, 100] {
+            let link = (rate, rtt, 0.0, 1.0);
+            let (after, overall) = shares(link);
+            assert!(after >= 0.95, "{link:?}: {after:.3}");
+            // Slow start takes longer than a tenth of eleven seconds otherwise.
+            assert!(overall >= 0.9 || rtt > 20, "{link:?}: {overall:.3}");
+        }
+    }
+}
+
+#[test]
+fn links_with_a_short_queue_are_filled() {
+    for link in [(20, 20, 0.0, 0.25), (100, 20, 0.0, 0.25), (100, 100, 0.0, 0.25)] {
+        let (after, _) = shares(link);
+        assert!(after >= 0.9, "{link:?}: {after:.3}");
+    }
+}
+
+#[test]
+fn links_that_lose_packets_are_filled() {
+    for (loss, least) in [(0.01, 0.9), (0.1, 0.9), (1.0, 0.85)] {
+        for (rate, rtt) in [(20, 20), (20, 100), (100, 20), (100, 100)] {
+            let link = (rate, rtt, loss, 1.0);
+            let (after, _) = shares(link);
+            assert!(after >= least, "{link:?}: {after:.3}");
+        }
+    }
+    for (rate, rtt) in [(20, 20), (20, 100), (100, 100)] {
+        let (after, _) = shares((rate, rtt, 3.0, 1.0));
+        assert!(after >= 0.8, "{rate} Mbit/s, {rtt} ms, 3 %: {after:.3}");
+    }
+}

@@ -1,0 +1,312 @@
+"""Files and folders between real processes: resume after `kill -9`, full disks, changing files, streams."""
+
+import os
+import random
+import re
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from support.program import CODE, Process, binary, consent, make_file, sha256, wait_until
+
+# Loopback addresses used only by these tests, and only by this worker.
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+LOCAL = f"127.0.93.{1 + WORKER}"
+# Bytes of each of the four large files of the folder whose transfer is killed ten times.
+LARGE = int(os.environ.get("POLYPATH_KILLED_BYTES", 40_000_000))
+
+
+def tree(folder: Path) -> dict[str, object]:
+    """Everything in a folder: digests of files, targets of links, permissions and times."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name, about = str(path.relative_to(folder)), path.lstat()
+        if path.is_symlink():
+            found[name] = str(path.readlink())
+        else:
+            content = sha256(path) if path.is_file() else None
+            found[name] = (content, stat.S_IMODE(about.st_mode), about.st_mtime_ns)
+    return found
+
+
+def make_folder(folder: Path, large: int = 3_000_000) -> Path:
+    """A folder with large and small files, folders and links."""
+    (folder / "deep" / "er").mkdir(parents=True)
+    for number in range(4):
+        make_file(folder / f"large-{number}", large, seed=number)
+    for number in range(150):
+        make_file(folder / "deep" / f"small {number}", 100 * number, seed=number)
+    (folder / "deep" / "program").write_text("#!/bin/sh\n")
+    (folder / "deep" / "program").chmod(0o750)
+    (folder / "deep" / "er" / "private").write_text("x")
+    (folder / "deep" / "er" / "private").chmod(0o600)
+    os.utime(folder / "deep" / "er" / "private", ns=(1, 1_000_000_000_123_456_789))
+    os.utime(folder / "deep" / "er", ns=(1, 1_100_000_000_000_000_000))
+    (folder / "link").symlink_to("deep/program")
+    return folder
+
+
+def start_receiver(processes, out: Path, *words: object) -> tuple[Process, str]:
+    """A receiver on a free port."""
+    receiver = processes.polypath("recv", "--bind", LOCAL, "-u", "0", "-o", out, *words).said("waiting on")
+    return receiver, f"{LOCAL}:" + re.search(r"UDP port (\d+)", receiver.err)[1]
+
+
+@pytest.fixture
+def out(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+def test_a_folder_and_files_with_all_that_belongs_to_them(processes, tmp_path, out):
+    folder = make_folder(tmp_path / "folder")
+    one = make_file(tmp_path / "one", 10)
+    receiver, to = start_receiver(processes, out, "--json")
+    sent = processes.polypath("send", folder, tmp_path / "one", to, "--json").wait().json
+    received = receiver.wait().json
+    assert tree(out / "folder") == tree(folder)
+    assert sha256(out / "one") == one
+    assert sent["files"] == received["files"] == 157
+    assert sent["bytes_kept"] == 0 and sent["rejected"] == []
+    digests = {entry["path"]: entry["sha256"] for entry in received["listed"]}
+    assert digests[str(out / "folder" / "large-1")] == sha256(folder / "large-1")
+    # Again: nothing is sent, and everything is compared.
+    receiver, to = start_receiver(processes, out, "--json")
+    again = processes.polypath("send", folder, tmp_path / "one", to, "--json").wait().json
+    assert again["bytes_kept"] == again["bytes"] == sent["bytes"]
+    receiver.wait()
+
+
+def test_hidden_names_only_on_request(processes, tmp_path, out):
+    (tmp_path / "folder" / ".git").mkdir(parents=True)
+    (tmp_path / "folder" / ".git" / "config").write_text("x")
+    (tmp_path / "folder" / "file").write_text("y")
+    receiver, to = start_receiver(processes, out)
+    ended = processes.polypath("send", tmp_path / "folder", to).wait()
+    assert ended.code == 1 and "it is a hidden name" in ended.err, ended.err
+    assert receiver.wait().code == 1
+    assert [str(path.relative_to(out)) for path in out.rglob("*")] == ["folder", "folder/file"]
+    receiver, to = start_receiver(processes, out, "--hidden")
+    assert processes.polypath("send", tmp_path / "folder", to).wait().code == 0
+    assert (out / "folder" / ".git" / "config").read_text() == "x"
+
+
+def test_streams(processes, tmp_path, out):
+    content = random.Random(3).randbytes(3_000_000)
+    (tmp_path / "stdin").write_bytes(content)
+    receiver, to = start_receiver(processes, "-")
+    with (tmp_path / "stdin").open("rb") as stdin:
+        sent = processes.polypath("send", "-", to, stdin=stdin).wait()
+    assert sent.code == 0, sent.err
+    receiver.wait()
+    assert receiver.out_path.read_bytes() == content
+    receiver, to = start_receiver(processes, out)
+    with (tmp_path / "stdin").open("rb") as stdin:
+        assert processes.polypath("send", "-", to, "--as", "named", stdin=stdin).wait().code == 0
+    assert (out / "named").read_bytes() == content
+
+
+def test_a_limit_of_the_rate(processes, tmp_path, out):
+    make_file(tmp_path / "file", 4_000_000)
+    _, to = start_receiver(processes, out)
+    sent = processes.polypath("send", tmp_path / "file", to, "--limit", "16 Mbit/s", "--json").wait().json
+    assert 1.7 < sent["seconds"] < 8, sent["seconds"]
+
+
+def arrived(out: Path) -> int:
+    """Bytes at the receiver, complete or not."""
+    return sum(path.lstat().st_size for path in out.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def test_kill_9_of_either_side_at_random_moments(processes, tmp_path, out):
+    """Each run continues where the last one was killed; at most 1 % is sent again."""
+    folder = make_folder(tmp_path / "folder", LARGE)
+    total = arrived(folder)
+    chance = random.Random(7)
+    port = "0"
+    for number in range(10):
+        receiver = processes.polypath(
+            "recv", "--forever", "--bind", LOCAL, "-u", port, "-o", out, "--json").said("waiting on")
+        to = f"{LOCAL}:" + re.search(r"UDP port (\d+)", receiver.err)[1]
+        before = arrived(out)
+        sender = processes.polypath("send", folder, to, "--limit", "60MB", "--json")
+        wait_until(lambda before=before: arrived(out) > before + 1_000_000, 20, "it does not continue",
+                   alive=sender.popen)
+        time.sleep(chance.uniform(0, 0.15))
+        for victim in [sender, receiver] if number % 2 else [receiver, sender]:
+            victim.popen.send_signal(signal.SIGKILL)
+            victim.popen.wait()
+            time.sleep(chance.uniform(0, 0.05))
+    before = arrived(out)
+    assert before < total, "too slow to be killed ten times"
+    receiver, to = start_receiver(processes, out, "--json")
+    sent = processes.polypath("send", folder, to, "--json").wait(120).json
+    receiver.wait()
+    assert tree(out / "folder") == tree(folder)
+    again = before - sent["bytes_kept"]
+    # A block of 1 MiB at most, of the file that was open.
+    assert 0 <= again <= 1 << 20, f"{again} of {total} bytes were sent again"
+
+
+def test_a_killed_sender_comes_back_at_once(processes, tmp_path, out):
+    """The receiver runs on, and has not noticed that the first one has died."""
+    make_file(tmp_path / "file", 60_000_000)
+    _, to = start_receiver(processes, out, "--forever")
+    first = processes.polypath("send", tmp_path / "file", to, "--limit", "30MB")
+    wait_until(lambda: arrived(out) > 5_000_000, 20, lambda: first.err, alive=first.popen)
+    first.popen.kill()
+    first.popen.wait()
+    began = time.monotonic()
+    second = processes.polypath("send", tmp_path / "file", to, "--json").wait().json
+    assert time.monotonic() - began < 15
+    assert second["bytes_kept"] > 3_000_000
+    assert sha256(out / "file") == sha256(tmp_path / "file")
+
+
+def test_a_restarted_receiver_is_noticed_and_the_sender_continues(processes, tmp_path, out):
+    make_file(tmp_path / "file", 60_000_000)
+    receiver, to = start_receiver(processes, out, "--forever")
+    sender = processes.start(binary(), "send", tmp_path / "file", to, "--code-file", CODE, "--json",
+                             "--limit", "15MB")
+    wait_until(lambda: arrived(out) > 5_000_000, 20, lambda: sender.err, alive=sender.popen)
+    receiver.popen.kill()
+    receiver.popen.wait()
+    port = to.rpartition(":")[2]
+    restarted = time.monotonic()
+    processes.start(binary(), "recv", "--bind", LOCAL, "-u", port, "-o", out, *consent("recv")).said("connected with")
+    assert time.monotonic() - restarted < 5
+    sent = sender.wait().json
+    assert "to continue" in sender.err
+    assert sent["bytes_kept"] > 3_000_000
+    assert sent["standstill_s"] > 0
+    assert sha256(out / "file") == sha256(tmp_path / "file")
+
+
+@pytest.mark.needs("namespaces")
+def test_a_read_only_target(processes, tmp_path, out, hosts):
+    make_file(tmp_path / "file", 1000)
+    read_only = 'out=$1; shift; mount --bind "$out" "$out" && mount -o remount,bind,ro "$out" || exit; exec "$@"'
+    receiver = processes.start(
+        "unshare", "-m", "sh", "-c", read_only, "sh", out, binary(), "recv", "--bind", hosts.address("b", 1),
+        "-o", out, *consent("recv"), inside=hosts.b.inside).said("waiting on")
+    sent = processes.polypath("send", tmp_path / "file", hosts.address("b", 1), inside=hosts.a.inside).wait()
+    sent.complains(hosts.address("b", 1), "cannot create", "read-only file system")
+    receiver.wait().complains("cannot create", "read-only file system")
+    assert list(out.iterdir()) == []
+
+
+def test_a_file_that_changes_while_it_is_sent(processes, tmp_path, out):
+    make_file(tmp_path / "file", 20_000_000)
+    receiver, to = start_receiver(processes, out)
+    sender = processes.polypath("send", tmp_path / "file", to, "--limit", "10MB")
+    wait_until(lambda: arrived(out) > 2_000_000, 20, lambda: sender.err, alive=sender.popen)
+    with (tmp_path / "file").open("r+b") as file:
+        file.seek(19_000_000)
+        file.write(b"changed")
+    sender.wait().complains("has changed while it was sent")
+    receiver.wait().complains("has changed while it was sent")
+    assert not (out / "file").exists()
+    # The next run sends what differs.
+    receiver, to = start_receiver(processes, out)
+    sent = processes.polypath("send", tmp_path / "file", to, "--json").wait().json
+    assert sha256(out / "file") == sha256(tmp_path / "file") == sent["sha256"]
+    assert sent["bytes_kept"] > 15_000_000
+
+
+def test_two_senders_of_one_name(processes, tmp_path, out):
+    """One file arrives, and the other sender learns why its own did not."""
+    receiver, to = start_receiver(processes, out, "--forever")
+    senders = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        make_file(tmp_path / name / "file", 8_000_000, seed=ord(name))
+        senders.append(processes.polypath(
+            "send", tmp_path / name / "file", to, "--limit", "8MB",
+            env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path / name)}))
+    ended = [sender.wait() for sender in senders]
+    assert sorted(end.code for end in ended) == [0, 1]
+    (failed,) = (end for end in ended if end.code)
+    failed.complains("exists, and nothing is replaced")
+    assert [path.name for path in out.iterdir()] == ["file"]
+    assert sha256(out / "file") in [sha256(tmp_path / name / "file") for name in ("a", "b")]
+    assert receiver.popen.poll() is None
+
+
+@pytest.mark.needs("namespaces")
+def test_a_disk_that_fills_up(processes, tmp_path, out, hosts):
+    """Another program fills the disk during the transfer."""
+    make_file(tmp_path / "file", 60_000_000)
+    small_disk = ('out=$1; shift; mount -t tmpfs -o size=80m none "$out" || exit; '
+                  '"$@"; code=$?; ls -A "$out"; exit $code')
+    receiver = processes.start(
+        "unshare", "-m", "sh", "-c", small_disk, "sh", out, binary(), "recv", "--bind", hosts.address("b", 1),
+        "-o", out, *consent("recv"), inside=hosts.b.inside).said("waiting on")
+    sender = processes.polypath("send", tmp_path / "file", hosts.address("b", 1), inside=hosts.a.inside)
+    wait_until(lambda: hosts.a.sent("va1") > 1_000_000, 20, lambda: sender.err, alive=sender.popen)
+    program = subprocess.run(["pgrep", "-P", str(receiver.popen.pid)], capture_output=True, text=True, check=False)
+    inner = (program.stdout.split() or [str(receiver.popen.pid)])[0]
+    subprocess.run(["nsenter", "-t", inner, "-m", "dd", "if=/dev/zero", f"of={out}/other", "bs=1M", "count=79"],
+                   capture_output=True, check=False)
+    sender.wait().complains(hosts.address("b", 1), "no space left on device")
+    ended = receiver.wait()
+    assert ended.code == 1 and "no space left on device" in ended.err
+    assert ended.out.split() == ["other"], ended.out
+
+
+@pytest.mark.clock
+def test_many_senders_at_once(processes, tmp_path, out):
+    """None waits for another."""
+    make_file(tmp_path / "file", 100_000)
+    receiver, to = start_receiver(processes, out, "--forever", "--per-address", 1000)
+    count = 60
+    senders = [processes.polypath("send", tmp_path / "file", to, "--as", f"file-{number}", "--quiet")
+               for number in range(count)]
+    for sender in senders:
+        ended = sender.wait(60)
+        assert ended.code == 0, ended.err
+    assert len(list(out.iterdir())) == count
+    assert receiver.popen.poll() is None
+
+
+def test_a_remembered_sender_needs_no_phrase(processes, tmp_path, out):
+    """Nor does it need one for the host, which it knows by the proof of the first time."""
+    make_file(tmp_path / "file", 1000)
+    there, here = ({**os.environ, "XDG_CONFIG_HOME": str(tmp_path / name)} for name in ("there", "here"))
+    def run(*words: object) -> tuple[Process, str]:
+        receiver = processes.start(binary(), "recv", "--bind", LOCAL, "-u", "0", "-o", out, *words, env=there)
+        port = re.search(r"UDP port (\d+)", receiver.said("encrypted, ").err)[1]
+        return receiver, f"{LOCAL}:{port}"
+    receiver, to = run("--code-file", CODE, "--remember", "--forever", "--overwrite")
+    first = processes.start(binary(), "send", tmp_path / "file", to, "--code-file", CODE, env=here).wait()
+    assert first.code == 0, first.err
+    assert processes.start(binary(), "send", tmp_path / "file", to, env=here).wait().code == 0
+    receiver.stop()
+    assert len((tmp_path / "there" / "polypath" / "known_senders").read_text().split()) == 2
+    # A new run makes a phrase up, which this sender does not need; the UDP port is another one.
+    receiver, to = run("--overwrite")
+    fingerprint = re.search(r"fingerprint (\S+)", receiver.err)[1]
+    again = processes.start(binary(), "send", tmp_path / "file", to, "--fingerprint", fingerprint, env=here).wait()
+    assert again.code == 0, again.err
+
+
+def test_a_phrase_is_good_for_one_sender(processes, tmp_path, out):
+    make_file(tmp_path / "file", 1000)
+    receiver = processes.start(binary(), "recv", "--forever", "--bind", LOCAL, "-u", "0", "-o", out)
+    port = re.search(r"UDP port (\d+)", receiver.said("code phrase ").err)[1]
+    phrase = receiver.err.split("code phrase ")[1].split()[0]
+    def send(name: str):
+        return processes.start(
+            binary(), "send", tmp_path / "file", f"{LOCAL}:{port}", "--code", phrase, "--as", name,
+            env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path / name)}).wait()
+    assert send("first").code == 0
+    send("second").complains("the code phrase is wrong")
+    # The receiver has made up another one.
+    assert receiver.err.count("code phrase ") >= 2
+    # The first sender may come back.
+    assert send("first").code == 0
+    assert [path.name for path in out.iterdir()] == ["first"]
