@@ -15,28 +15,30 @@ ETHERNET, IPV4, UDP, DATA = 1, 0x0800, 17, 0
 
 @dataclasses.dataclass(frozen=True)
 class Arrival:
-    """Time in seconds, and the receiver's address that the packet was sent to."""
+    """Time in seconds, the receiver's address that the packet was sent to, and the bytes of user data that have
+    arrived in order until then."""
 
     at: float
     address: str
+    total: int
 
 
 def in_order(capture: bytes) -> list[Arrival]:
     """Arrivals that advance the cumulative TSN; the first DATA chunk counts as the first of all."""
     arrivals: list[Arrival] = []
-    waiting: set[int] = set()
-    expected = -1
+    waiting: dict[int, int] = {}
+    expected, total = -1, 0
     for at, frame in sorted(_frames(capture), key=lambda entry: entry[0]):
-        for tsn in _tsns(frame):
+        for tsn, size in _data(frame):
             expected = tsn if expected < 0 else expected
             if (tsn - expected) % (1 << 32) < 1 << 31:
-                waiting.add(tsn)
+                waiting[tsn] = size
         before = expected
         while expected in waiting:
-            waiting.remove(expected)
+            total += waiting.pop(expected)
             expected = (expected + 1) % (1 << 32)
         if expected != before:
-            arrivals.append(Arrival(at, socket.inet_ntoa(frame[30:34])))
+            arrivals.append(Arrival(at, socket.inet_ntoa(frame[30:34]), total))
     assert not waiting, f"{len(waiting)} TSNs after {expected}, which has never come"
     return arrivals
 
@@ -70,8 +72,8 @@ def _resolution(options: bytes) -> float:
     return 1e-6
 
 
-def _tsns(frame: bytes) -> Iterator[int]:
-    """The TSNs of the DATA chunks in an Ethernet frame."""
+def _data(frame: bytes) -> Iterator[tuple[int, int]]:
+    """TSN and bytes of user data of each DATA chunk in an Ethernet frame."""
     assert struct.unpack_from(">H", frame, 12)[0] == IPV4 and frame[23] == UDP
     # Ethernet 14, IP header by its length field, UDP 8, SCTP common header 12.
     end = 14 + struct.unpack_from(">H", frame, 16)[0]
@@ -79,5 +81,5 @@ def _tsns(frame: bytes) -> Iterator[int]:
     while at + 4 <= end:
         kind, _, length = struct.unpack_from(">BBH", frame, at)
         if kind == DATA:
-            yield struct.unpack_from(">I", frame, at + 4)[0]
+            yield struct.unpack_from(">I", frame, at + 4)[0], length - 16
         at += max(4, length + 3 & ~3)
