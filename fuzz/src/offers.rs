@@ -45,7 +45,11 @@ impl Offers {
     }
 
     pub fn config(self) -> EndpointConfig {
-        let mut config = Config::builder()
+        // All bits are taken: half of their combinations are for each of two profiles.
+        let standard = self.0.count_ones() % 2 == 1;
+        let profile = if standard { Config::rfc9260() } else { Config::modern() };
+        let mut config = profile
+            .to_builder()
             .interleaving(self.has(Self::INTERLEAVING))
             .partial_reliability(self.has(Self::PARTIAL_RELIABILITY))
             .stream_reconfiguration(self.has(Self::RECONFIGURATION))

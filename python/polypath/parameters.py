@@ -13,7 +13,7 @@ class Parameters(TypedDict, total=False):
     #: from 1 ns to 1 h. Default: 1 s.
     rto_initial: str
     #: RTO.Min: lower bound of the retransmission timeout (RFC 9260 16; 1 s). Allowed: from 1 ns to
-    #: 1 h. Default: 1 s.
+    #: 1 h. Default: 200 ms (RFC 9260: 1 s).
     rto_min: str
     #: RTO.Max: upper bound of the retransmission timeout (RFC 9260 16; 60 s). Allowed: from 1 ns to
     #: 1 h. Default: 1 min.
@@ -97,10 +97,10 @@ class Parameters(TypedDict, total=False):
     #: Allowed: off, send, receive, both. Default: off.
     buffer_splitting: Literal["off", "send", "receive", "both"]
     #: Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB). Allowed:
-    #: from 1500 B to 1 GiB. Default: 1 MiB.
+    #: from 1500 B to 1 GiB. Default: 8 MiB (RFC 9260: 1 MiB).
     receive_buffer: str | int
     #: Send buffer in bytes: messages not yet sent or not yet acknowledged (1 MiB). Allowed: from 1
-    #: B to 1 GiB. Default: 1 MiB.
+    #: B to 1 GiB. Default: 8 MiB (RFC 9260: 1 MiB).
     send_buffer: str | int
     #: Largest message accepted for sending, in bytes (16 MiB). Allowed: from 1 B to 1 GiB. Default:
     #: 16 MiB.
@@ -115,7 +115,7 @@ class Parameters(TypedDict, total=False):
     #: from 576 B to 4294967295 B, or off. Default: off.
     initial_ssthresh: str | int
     #: Initial congestion window in PMDCS; 0 is the formula of RFC 9260 7.2.1. Allowed: from 0 to
-    #: 1024. Default: 0.
+    #: 1024. Default: 10 (RFC 9260: 0).
     initial_cwnd: int
     #: Lower bound, in PMDCS, of ssthresh after a loss and of cwnd after idleness (RFC 9260 7.2.1,
     #: 7.2.3: 4; RFC 2960: 2). Allowed: from 1 to 64. Default: 4.
@@ -163,10 +163,11 @@ class PolicyNames(TypedDict, total=False):
     #: ssthresh, loss-rate, receive-buffer. Default: hybrid.
     retransmission: str
     #: When a chunk counts as lost. Allowed: standard, multiple-fast-retransmit,
-    #: split-fast-retransmit, split-multiple-fast-retransmit, ns2, rack. Default: standard.
+    #: split-fast-retransmit, split-multiple-fast-retransmit, ns2, rack. Default: rack (RFC 9260:
+    #: standard).
     loss: str
     #: How a congestion window grows and is reduced. Allowed: rfc9260, ns2, coupled,
-    #: resource-pooling, cubic, bbr. Default: rfc9260.
+    #: resource-pooling, cubic, bbr. Default: bbr (RFC 9260: rfc9260).
     congestion: str
     #: Which acknowledgements may increase a window. Allowed: standard, cuc, cuc-v2, ns2. Default:
     #: standard.

@@ -41,7 +41,7 @@ pub(crate) fn policies(registry: &Registry, as_json: bool) -> String {
         }
         text.push('\n');
     }
-    text + "* the policy of the profile rfc9260. Choose others with --policy DECISION=NAME, or with\n  \
+    text + "* the policy of the default profile. Choose others with --policy DECISION=NAME, or with\n  \
             values for a policy's own parameters: --policy DECISION=NAME:KEY=VALUE,KEY=VALUE.\n"
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn profiles(registry: &Registry, as_json: bool) -> String {
         text += &format!("{}: {}\n", profile.name, profile.summary);
         if config == Config::rfc9260() {
             for parameter in PARAMETERS {
-                let setting = format!("{} = {}", parameter.name, parameter.default());
+                let setting = format!("{} = {}", parameter.name, parameter.get(&config));
                 text += &format!("    {setting:38} {}\n", parameter.summary());
             }
         }

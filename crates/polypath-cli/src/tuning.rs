@@ -2,7 +2,7 @@
 //! `--profile NAME --config KEY=VALUE --policy DECISION=NAME`.
 
 use polypath::Config;
-use polypath::proto::{PARAMETERS, Procedures, Registry, closest};
+use polypath::proto::{DEFAULT_PROFILE, PARAMETERS, Procedures, Registry, closest};
 
 use crate::failure::Failure;
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Tuning {
     /// Named set of constants and policies to start from; `polypath profiles` lists them
-    #[arg(long, value_name = "NAME", default_value = "rfc9260", help_heading = "Protocol")]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_PROFILE, help_heading = "Protocol")]
     profile: String,
     /// Send over all paths at the same time (concurrent multipath transfer): short for --profile
     /// cmt. The peer should use it too, so that its acknowledgements fit
@@ -108,7 +108,7 @@ mod tests {
 
     fn tuning(config: &[&str], policy: &[&str]) -> Result<Config, Failure> {
         let own = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
-        let profile = "rfc9260".into();
+        let profile = DEFAULT_PROFILE.into();
         Tuning { profile, cmt: false, cmt_pf: false, config: own(config), policy: own(policy) }
             .config(&Registry::standard())
     }

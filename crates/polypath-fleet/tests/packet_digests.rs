@@ -72,7 +72,7 @@ impl Run {
                 scenario.run_captured(&options, &mut hash)
             }
             Self::Case(number) => {
-                case::scenario(*number).run_captured(&RunOptions::default(), &mut hash)
+                case::recorded(*number).run_captured(&RunOptions::default(), &mut hash)
             }
         };
         if let Err(error) = outcome {

@@ -62,7 +62,7 @@ fn messages_survive_with_rack() {
             if case::ns2_profile(number).is_some() {
                 continue;
             }
-            let mut scenario = case::scenario(number);
+            let mut scenario = case::recorded(number);
             scenario.policy.both.loss = Some("rack".to_owned());
             if number.is_multiple_of(3) {
                 scenario.policy.both.ack = Some("rate".to_owned());

@@ -100,7 +100,8 @@ pub mod wire;
 pub use association::{AcceptedRequests, Association, Budget, StreamMut, StreamReset};
 pub use auth::{AuthKeys, ChunkTypes, KeyError};
 pub use config::{
-    Config, ConfigBuilder, Ns2, Overrides, PARAMETERS, Parameter, Profile, Registered, Registry,
+    Config, ConfigBuilder, DEFAULT_PROFILE, Ns2, Overrides, PARAMETERS, Parameter, Profile,
+    Registered, Registry,
 };
 pub use constants::{
     BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,

@@ -54,7 +54,7 @@ pub struct EndpointConfig {
 }
 
 impl EndpointConfig {
-    /// An endpoint that does not listen, with the `rfc9260` profile.
+    /// An endpoint that does not listen, with the default profile.
     pub fn new(port: u16, addresses: Vec<IpAddr>, encapsulation: Encapsulation) -> Self {
         Self {
             port,
@@ -63,7 +63,7 @@ impl EndpointConfig {
             encapsulation,
             listen: false,
             max_associations: 4096,
-            association: Config::rfc9260(),
+            association: Config::default(),
             routes: Arc::new(PrefixRoutes),
             zero_checksum: false,
             auth_keys: AuthKeys::default(),

@@ -70,7 +70,7 @@ pub struct EndpointOptions {
     /// Default: 1024.
     pub max_associations: usize,
     /// Constants and policies of associations, unless [`ConnectOptions`] overrides them.
-    /// Default: the profile `rfc9260`.
+    /// Default: the profile `modern`.
     pub config: Config,
     /// Chooses the local address for each remote one. Default: the operating system's routes, see
     /// [`SystemRoutes`].
@@ -107,7 +107,7 @@ impl Default for EndpointOptions {
             encapsulation: Encapsulation::Udp { port: 0 },
             listen: false,
             max_associations: 1024,
-            config: Config::rfc9260(),
+            config: Config::default(),
             routes: Arc::new(SystemRoutes),
             encryption: None,
             checksum: Checksum::Verify,

@@ -96,7 +96,7 @@ def setup(scenario: Scenario, seed: int | None = None) -> Setup:
     sides["sender"]["unordered_"] = int(unordered)
     sides["sender"]["dataChunkSize_"] = sides["receiver"]["dataChunkSize_"] = largest + _DATA
     run = table.get("run", {})
-    profile = table.get("transport", {}).get("profile", "rfc9260")
+    profile = table.get("transport", {}).get("profile", "modern")
     warnings = []
     if profile != PROFILE:
         warnings.append(

@@ -5,6 +5,7 @@
 
 mod addresses;
 mod faults;
+mod modern;
 mod network;
 mod transport;
 mod workload;
@@ -16,8 +17,15 @@ use polypath_sim::random::Random;
 use polypath_sim::scenario::{AssociationSpec, CheckEvery};
 use polypath_sim::units::Probability;
 
-/// The scenario of a number.
+/// The scenario of a number: as often with the profile `modern` as with any other.
 pub fn scenario(number: u64) -> Scenario {
+    let recorded = recorded(number);
+    modern::draw(&recorded, number).unwrap_or(recorded)
+}
+
+/// The scenario of a number with the procedures of RFC 9260 or of ns-2: the networks of the packet
+/// digests.
+pub fn recorded(number: u64) -> Scenario {
     let mut dice = Dice(Random::named(number, "case"));
     let mut scenario = Scenario::new(format!("case {number:#x}")).seed(number);
     let harshness = Harshness::new(&mut dice);
@@ -55,8 +63,13 @@ pub fn scenario(number: u64) -> Scenario {
     // Background traffic continues through outages of hours.
     scenario.run.max_events = if traffic { 30_000_000 } else { 3_000_000 };
     forget_refused_threshold(&mut scenario);
+    scenario.transport.profile.get_or_insert_with(|| RFC9260.to_owned());
     scenario
 }
+
+/// The profile of the cases without ns-2's procedures, on which random constants and policies are
+/// set.
+const RFC9260: &str = "rfc9260";
 
 /// The profile with ns-2's procedures in the case of a number, if any.
 pub const fn ns2_profile(number: u64) -> Option<&'static str> {

@@ -97,7 +97,7 @@ pub(super) fn policies(dice: &mut Dice) -> Policy {
             probing,
             stream_scheduler
         );
-        let builder = Config::builder().overrides(&both, &registry);
+        let builder = Config::rfc9260().to_builder().overrides(&both, &registry);
         if builder.and_then(ConfigBuilder::build).is_ok() {
             return Policy { both, ..Policy::default() };
         }

@@ -107,7 +107,7 @@ mod tests {
         for &retransmission in Registry::standard().retransmission() {
             for mfr in [false, true] {
                 for extension in ["karn", "har", "timestamps", "retransmission-flag"] {
-                    let mut builder = Config::builder().retransmission(retransmission);
+                    let mut builder = Config::rfc9260().to_builder().retransmission(retransmission);
                     if mfr {
                         builder = builder.loss(&loss::MULTIPLE_FAST_RETRANSMIT);
                     }
@@ -138,8 +138,8 @@ mod tests {
     #[test]
     fn pacing_needs_the_procedures_of_the_rfc() {
         let paced = &crate::policy::congestion::CUBIC;
-        assert!(Config::builder().congestion(paced).build().is_ok());
-        let ns2 = Config::builder().procedures(Procedures::Ns2);
+        assert!(Config::rfc9260().to_builder().congestion(paced).build().is_ok());
+        let ns2 = Config::rfc9260().to_builder().procedures(Procedures::Ns2);
         let error = ns2.congestion(paced).build().unwrap_err();
         assert_eq!((error.parameter, error.value.as_str()), ("congestion", "cubic"));
     }
@@ -147,7 +147,8 @@ mod tests {
     #[test]
     fn heartbeats_after_rto_and_timestamps_exclude_each_other() {
         for name in ["timestamps", "retransmission-flag"] {
-            let error = Config::builder()
+            let error = Config::rfc9260()
+                .to_builder()
                 .probing(&probing::AFTER_RTO)
                 .rtt_sampling(find(Registry::standard().rtt_sampling(), name).unwrap())
                 .build()
@@ -163,7 +164,8 @@ mod tests {
         for &answer in Registry::standard().failover() {
             let mut accepted = Vec::new();
             for (threshold, pfmr) in [(None, 2), (Some(0), 0), (Some(1), 2), (Some(2), 2)] {
-                let built = Config::builder()
+                let built = Config::rfc9260()
+                    .to_builder()
                     .failover(answer)
                     .change_primary_threshold(threshold)
                     .potentially_failed_max_retrans(pfmr)

@@ -30,7 +30,7 @@ mod registry;
 pub(crate) use combinations::refused_thresholds;
 use parameter::Setting;
 pub use parameter::{Ns2, Parameter};
-pub use profiles::Profile;
+pub use profiles::{DEFAULT_PROFILE, Profile};
 pub use registry::Registered;
 
 use Kind::{Bytes, Choice, Count, Flag, Time};
@@ -210,9 +210,10 @@ with_constants! {
     }
 }
 
+/// The profile [`modern`](Config::modern).
 impl Default for Config {
     fn default() -> Self {
-        Self::rfc9260()
+        Self::modern()
     }
 }
 
@@ -222,9 +223,9 @@ impl Config {
         Registry::standard().profile(name)
     }
 
-    /// A builder that starts from `rfc9260`.
+    /// A builder that starts from the default, the profile [`modern`](Self::modern).
     pub fn builder() -> ConfigBuilder {
-        Self::rfc9260().to_builder()
+        Self::modern().to_builder()
     }
 
     /// A builder that starts from this configuration.

@@ -83,9 +83,9 @@ impl Parameter {
         (self.get)(config)
     }
 
-    /// Its value in [`Config::rfc9260`].
+    /// Its value in the default profile, [`Config::modern`].
     pub fn default(&self) -> String {
-        self.get(&Config::rfc9260())
+        self.get(&Config::modern())
     }
 
     /// Its allowed values: "from 0 ns to 24 h, or off". `registry` has the policies.
@@ -107,7 +107,7 @@ impl Parameter {
         }
     }
 
-    /// Its documentation in one paragraph: meaning, sources, and the default of RFC 9260.
+    /// Its documentation in one paragraph: meaning and sources.
     pub fn documentation(&self) -> String {
         let mut text = self.doc.split_whitespace().collect::<Vec<_>>().join(" ");
         // A link of rustdoc becomes its text.

@@ -6,6 +6,9 @@ use super::Config;
 use crate::constants::{BurstRule, Constants, PathConfirmation, Procedures};
 use crate::policy::{ack, congestion, cwnd_update, failover, loss, retransmission, scheduler};
 
+/// Name of the profile that applies where none is given: [`Config::modern`].
+pub const DEFAULT_PROFILE: &str = "modern";
+
 /// A named set of constants and policies.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -28,14 +31,14 @@ impl PartialEq for Profile {
 pub(super) static PROFILES: &[Profile] = &[
     Profile {
         name: "rfc9260",
-        summary: "the constants of RFC 9260, section 16, and its standard answers (default)",
+        summary: "the constants of RFC 9260, section 16, and its standard answers",
         make: Config::rfc9260,
     },
     Profile {
-        name: "modern",
+        name: DEFAULT_PROFILE,
         summary: "for today's links: losses by time (RACK-TLP, RFC 8985), BBR with pacing, ten packets \
-                  at first (RFC 6928), buffers of 8 MiB",
-        make: modern,
+                  at first (RFC 6928), buffers of 8 MiB (default)",
+        make: Config::modern,
     },
     Profile {
         name: "cmt",
@@ -60,22 +63,23 @@ pub(super) static PROFILES: &[Profile] = &[
     },
 ];
 
-/// What one path of today's networks needs; docs/congestion.md has measurements.
-fn modern() -> Config {
-    let standard = Constants::rfc9260();
-    Config {
-        loss: (&loss::RACK).into(),
-        congestion: (&congestion::BBR).into(),
-        constants: Constants {
-            // The probes of RACK-TLP precede T3-rtx, so that a short one does no harm.
-            rto_min: Duration::from_millis(200),
-            initial_cwnd: 10,
-            // Twice the bandwidth-delay product of 100 Mbit/s and 300 ms.
-            receive_buffer: 8 << 20,
-            send_buffer: 8 << 20,
-            ..standard
-        },
-        ..Config::rfc9260()
+impl Config {
+    /// The profile `modern`, for today's links: the default. docs/congestion.md has measurements.
+    pub fn modern() -> Self {
+        Self {
+            loss: (&loss::RACK).into(),
+            congestion: (&congestion::BBR).into(),
+            constants: Constants {
+                // The probes of RACK-TLP precede T3-rtx, so that a short one does no harm.
+                rto_min: Duration::from_millis(200),
+                initial_cwnd: 10,
+                // Twice the bandwidth-delay product of 100 Mbit/s and 300 ms.
+                receive_buffer: 8 << 20,
+                send_buffer: 8 << 20,
+                ..Constants::rfc9260()
+            },
+            ..Self::rfc9260()
+        }
     }
 }
 

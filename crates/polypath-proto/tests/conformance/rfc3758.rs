@@ -14,7 +14,7 @@ const PMDCS: u32 = 1468;
 const FORWARD_TSN_SUPPORTED: [u8; 4] = [0xc0, 0, 0, 4];
 
 fn config() -> ConfigBuilder {
-    Config::builder().partial_reliability(true).heartbeat_interval(None)
+    Config::rfc9260().to_builder().partial_reliability(true).heartbeat_interval(None)
 }
 
 fn offers(p: &mut ParameterWriter<'_>) {
@@ -173,7 +173,7 @@ fn s3_3_2_r2_an_error_with_the_cookie_echo_reports_the_unknown_parameter() {
 
 #[test]
 fn s3_3_2_r3_without_the_parameter_in_its_init_ack_an_endpoint_reports_forward_tsn() {
-    let (mut net, hand) = opened(Config::builder(), offers);
+    let (mut net, hand) = opened(Config::rfc9260().to_builder(), offers);
     reports_forward_tsn(&mut net, &hand);
 }
 
@@ -295,7 +295,8 @@ fn s3_5_r4_r5_r6_after_a_sack_the_point_moves_over_what_is_abandoned() {
 /// The peer has listed a second address and does not answer there.
 #[test]
 fn s3_5_r7_a_forward_tsn_goes_to_confirmed_addresses_alone() {
-    let mut net = pair(2, Config::builder().partial_reliability(true).build().unwrap());
+    let mut net =
+        pair(2, Config::rfc9260().to_builder().partial_reliability(true).build().unwrap());
     let mut hand = Hand::new(1);
     let answers = hand.init(&mut net, &|p| {
         p.ipv4([10, 1, 0, 99].into()).unwrap();

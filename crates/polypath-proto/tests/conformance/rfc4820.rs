@@ -17,7 +17,8 @@ fn pads(packets: &[Sent]) -> Vec<Raw> {
 
 #[test]
 fn s3_r1_probes_are_filled_up_by_chunks_of_type_0x84() {
-    let mut net = established(1, Config::builder().path_mtu_discovery(true).build().unwrap());
+    let mut net =
+        established(1, Config::rfc9260().to_builder().path_mtu_discovery(true).build().unwrap());
     net.run(S(30));
     for h in 0..2 {
         // The configured packet of 1500 bytes includes an IP header of 20 bytes.
@@ -49,7 +50,7 @@ fn s3_r2_r3_r4_flags_and_padding_data_are_ignored_and_the_chunks_behind_are_proc
 /// Sends an INIT with this PAD parameter before the other parameters, or without one; returns the
 /// answers.
 fn init(padding: Option<&[u8]>) -> (Net, Hand, Sent) {
-    let config = Config::builder().stream_reconfiguration(true).build().unwrap();
+    let config = Config::rfc9260().to_builder().stream_reconfiguration(true).build().unwrap();
     let mut net = pair(1, config);
     let hand = Hand::new(1);
     let answers = hand.init(&mut net, &|p| {

@@ -135,7 +135,7 @@ fn s5_5_r1_an_icmp_message_without_the_right_tag_is_discarded() {
 
 #[test]
 fn s5_5_r2_without_icmp_narrow_and_dead_paths_are_found_out() {
-    let config = Config::builder().path_mtu_discovery(true).build().unwrap();
+    let config = Config::rfc9260().to_builder().path_mtu_discovery(true).build().unwrap();
     let configs = [config.clone(), config];
     let mut net = Setup { configs, udp: true, ..Setup::default() }.build();
     net.filter(|p| {

@@ -11,7 +11,7 @@ const FULL: usize = 1452;
 
 /// Host 1, which sends, and a hand-built peer; both offer partial reliability.
 fn sender() -> (Net, Hand) {
-    let config = Config::builder().partial_reliability(true).heartbeat_interval(None);
+    let config = Config::rfc9260().to_builder().partial_reliability(true).heartbeat_interval(None);
     let config = config.initial_cwnd(20).max_burst(20).association_max_retrans(100);
     let mut net = pair(1, config.path_max_retrans(100).build().unwrap());
     let mut hand = Hand::new(1);

@@ -9,7 +9,10 @@ const PF: PathState = PathState::PotentiallyFailed;
 const INACTIVE: PathState = PathState::Inactive;
 
 fn builder() -> ConfigBuilder {
-    Config::builder().failover(&failover::POTENTIALLY_FAILED).association_max_retrans(100)
+    Config::rfc9260()
+        .to_builder()
+        .failover(&failover::POTENTIALLY_FAILED)
+        .association_max_retrans(100)
 }
 
 fn open(config: ConfigBuilder) -> Net {
@@ -179,7 +182,7 @@ fn s5_r1_r3_a_psmr_below_pfmr_is_rejected() {
     assert!(config(Some(0)).is_err() && config(Some(1)).is_err());
     assert!(config(Some(2)).is_ok() && config(Some(9)).is_ok() && config(None).is_ok());
     // If the failover policy has no switchover, every value is rejected.
-    let standard = Config::builder().failover(&failover::STANDARD);
+    let standard = Config::rfc9260().to_builder().failover(&failover::STANDARD);
     assert!(standard.change_primary_threshold(Some(5)).build().is_err());
     // The same while the association runs.
     let mut net = open(builder());

@@ -13,7 +13,10 @@ const I_FORWARD_TSN: u16 = 194;
 const BEGINS: Mark = Mark::Beginning(Ppid(3));
 
 fn builder() -> ConfigBuilder {
-    Config::builder().interleaving(true).stream_scheduler(&stream_scheduler::ROUND_ROBIN)
+    Config::rfc9260()
+        .to_builder()
+        .interleaving(true)
+        .stream_scheduler(&stream_scheduler::ROUND_ROBIN)
 }
 
 fn config() -> Config {

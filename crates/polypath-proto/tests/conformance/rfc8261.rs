@@ -8,7 +8,7 @@ use polypath_proto::*;
 /// Two hosts that discover the path MTU, on a network that drops longer packets without an ICMP
 /// message.
 fn narrow(mtu: usize) -> Net {
-    let config = Config::builder().path_mtu_discovery(true).build().unwrap();
+    let config = Config::rfc9260().to_builder().path_mtu_discovery(true).build().unwrap();
     let configs = [config.clone(), config];
     let mut net = Setup { configs, udp: true, ..Setup::default() }.build();
     net.filter(move |p| {

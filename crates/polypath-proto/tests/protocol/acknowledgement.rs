@@ -5,7 +5,7 @@ use polypath_proto::wire::Data;
 use polypath_proto::*;
 
 fn config(buffer: u32) -> Config {
-    Config::builder().receive_buffer(buffer).build().unwrap()
+    Config::rfc9260().to_builder().receive_buffer(buffer).build().unwrap()
 }
 
 fn sacks(packets: &[Sent]) -> Vec<SackSeen> {
@@ -52,7 +52,7 @@ fn the_first_chunk_is_acknowledged_at_once() {
     let (mut net, hand) = receiver(Config::rfc9260());
     assert_eq!(hand.data(&mut net, 1)[0].text(), "SACK 1");
     assert!(hand.data(&mut net, 2).is_empty());
-    let without = Config::builder().first_sack_at_once(false).build().unwrap();
+    let without = Config::rfc9260().to_builder().first_sack_at_once(false).build().unwrap();
     let (mut net, hand) = receiver(without);
     assert!(hand.data(&mut net, 1).is_empty());
     assert_eq!(hand.data(&mut net, 2)[0].text(), "SACK 2");
@@ -83,7 +83,7 @@ fn the_immediate_bit_is_answered_at_once() {
 /// RFC 9260 16: SACK.Delay and the number of packets per SACK are parameters.
 #[test]
 fn the_delay_and_the_count_can_be_chosen() {
-    let chosen = Config::builder().sack_delay(MS(50)).sack_every(4).build().unwrap();
+    let chosen = Config::rfc9260().to_builder().sack_delay(MS(50)).sack_every(4).build().unwrap();
     let (mut net, hand) = receiver(chosen);
     hand.data(&mut net, 1);
     assert!((2..=4).all(|n| hand.data(&mut net, n).is_empty()));
@@ -92,7 +92,7 @@ fn the_delay_and_the_count_can_be_chosen() {
     let start = net.now;
     net.run(S(1));
     assert_eq!(net.log.last().unwrap().at.since(start), MS(50));
-    let none = Config::builder().sack_delay(MS(0)).build().unwrap();
+    let none = Config::rfc9260().to_builder().sack_delay(MS(0)).build().unwrap();
     let (mut net, hand) = receiver(none);
     assert_eq!(hand.data(&mut net, 1)[0].text(), "SACK 1");
 }
@@ -397,4 +397,20 @@ fn readable_is_told_again_for_what_comes_later() {
     assert_eq!(net.events(1, |e| *e == Event::Readable).len(), 5);
     assert_eq!(net.read(1).len(), 5);
     assert_eq!(net.a(1).stats().messages_received, 5);
+}
+
+/// RFC 9260 6.1 A, 9.2: a SHUTDOWN that acknowledges a window probe opens no window. The next probe
+/// follows after an RTO.
+#[test]
+fn a_shutdown_acknowledges_a_window_probe() {
+    let (mut net, hand) = sender(Config::rfc9260(), 1500, 5);
+    hand.sack_rwnd(&mut net, 3, &[], 0);
+    let probes = |net: &mut Net| {
+        let mark = net.log.len();
+        net.run(MS(1100));
+        data_numbers(&net.sent_since(1, mark)).concat()
+    };
+    assert_eq!(probes(&mut net), [4]);
+    hand.shutdown(&mut net, 4);
+    assert_eq!(probes(&mut net), [5]);
 }

@@ -6,7 +6,7 @@ use polypath_proto::{Config, Event};
 
 /// Connects two hosts that announce these numbers, if any.
 fn connected(tells: [Option<u32>; 2]) -> Net {
-    let config = |tells| Config::builder().adaptation_layer(tells).build().unwrap();
+    let config = |tells| Config::rfc9260().to_builder().adaptation_layer(tells).build().unwrap();
     let mut net = Setup { configs: tells.map(config), ..Setup::default() }.build();
     net.establish();
     net
@@ -53,7 +53,8 @@ fn each_side_hears_what_the_other_tells() {
 #[test]
 fn it_is_known_after_losses_in_the_handshake() {
     for lost in 1..=4 {
-        let config = |tells| Config::builder().adaptation_layer(Some(tells)).build().unwrap();
+        let config =
+            |tells| Config::rfc9260().to_builder().adaptation_layer(Some(tells)).build().unwrap();
         let mut net = Setup { configs: [3, 4].map(config), ..Setup::default() }.build();
         let mut packet = 0;
         net.filter(move |_| {
@@ -71,7 +72,7 @@ fn it_is_known_after_losses_in_the_handshake() {
 fn a_restarted_peer_tells_anew_and_so_does_one_that_opens_at_once() {
     let mut net = connected([Some(1), Some(2)]);
     let now = net.now;
-    let fresh = |tells| Config::builder().adaptation_layer(tells).build().unwrap();
+    let fresh = |tells| Config::rfc9260().to_builder().adaptation_layer(tells).build().unwrap();
     for (again, tells) in [Some(5), None].into_iter().enumerate() {
         let setup = Setup { seed: 1000 + again as u64, ..Setup::default() };
         net.hosts[0] = setup.host(0, &fresh(tells), false);
@@ -80,7 +81,8 @@ fn a_restarted_peer_tells_anew_and_so_does_one_that_opens_at_once() {
         assert!(net.now > now && net.saw(1, &Event::Restarted));
         assert_eq!(heard(&net), [Some(2), tells]);
     }
-    let config = |tells| Config::builder().adaptation_layer(Some(tells)).build().unwrap();
+    let config =
+        |tells| Config::rfc9260().to_builder().adaptation_layer(Some(tells)).build().unwrap();
     let configs = [6, 7].map(config);
     let mut net = Setup { configs, listens: [true, true], ..Setup::default() }.build();
     net.connect(0);

@@ -11,7 +11,7 @@ use polypath_proto::{
 use proptest::prelude::*;
 
 fn config() -> ConfigBuilder {
-    Config::builder().authentication(true).dynamic_addresses(true)
+    Config::rfc9260().to_builder().authentication(true).dynamic_addresses(true)
 }
 
 fn joined(paths: u8) -> Net {
@@ -362,7 +362,8 @@ fn the_peer_is_asked_for_another_primary() {
 fn without_an_agreement_nothing_is_told() {
     let plain = Config::rfc9260();
     let open = config().build().unwrap();
-    let bare = Config::builder().dynamic_addresses(true).unauthenticated_addresses(true);
+    let bare =
+        Config::rfc9260().to_builder().dynamic_addresses(true).unauthenticated_addresses(true);
     let bare = bare.build().unwrap();
     for configs in
         [[plain.clone(), open.clone()], [open.clone(), plain.clone()], [bare.clone(), plain]]
@@ -375,7 +376,10 @@ fn without_an_agreement_nothing_is_told() {
         assert!(said(&net.log).is_empty());
         assert_eq!(net.hosts[1].received.len(), 1);
     }
-    assert!(Config::builder().dynamic_addresses(true).build().is_err(), "RFC 5061 4.1");
+    assert!(
+        Config::rfc9260().to_builder().dynamic_addresses(true).build().is_err(),
+        "RFC 5061 4.1"
+    );
     // Both sides may use ASCONF without AUTH if both are configured to.
     let mut net = Setup { configs: [bare.clone(), bare.clone()], ..Setup::default() }.build();
     net.establish();
@@ -403,7 +407,8 @@ fn hand_in(net: &mut Net) -> Hand {
 }
 
 fn open_house() -> (Net, Hand) {
-    let config = Config::builder().dynamic_addresses(true).unauthenticated_addresses(true);
+    let config =
+        Config::rfc9260().to_builder().dynamic_addresses(true).unauthenticated_addresses(true);
     let config = config.max_paths(4).build().unwrap();
     let configs = [config.clone(), config];
     let mut net = Setup { configs, paths: 2, ..Setup::default() }.build();
@@ -621,7 +626,8 @@ fn an_association_ends_whose_only_address_is_refused() {
 /// knows has been removed. Nothing may be sent from the new address (5.3 F1).
 #[test]
 fn an_association_ends_that_can_announce_its_only_address_no_more() {
-    let config = Config::builder().dynamic_addresses(true).unauthenticated_addresses(true);
+    let config =
+        Config::rfc9260().to_builder().dynamic_addresses(true).unauthenticated_addresses(true);
     let config = config.heartbeat_interval(None).build().unwrap();
     let configs = [config.clone(), config];
     let mut net = Setup { configs, ..Setup::default() }.build();

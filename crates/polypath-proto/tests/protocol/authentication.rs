@@ -9,7 +9,10 @@ use polypath_proto::{
 };
 
 fn config(chunks: &[u8]) -> ConfigBuilder {
-    Config::builder().authentication(true).authenticated_chunks(ChunkTypes::authenticated(chunks))
+    Config::rfc9260()
+        .to_builder()
+        .authentication(true)
+        .authenticated_chunks(ChunkTypes::authenticated(chunks))
 }
 
 fn pair_with(chunks: &[u8]) -> Net {
@@ -68,7 +71,7 @@ fn full_packets_are_full_and_no_longer() {
 #[test]
 fn a_peer_without_it_gets_data_as_ever() {
     for sides in [[true, false], [false, true]] {
-        let of = |on| if on { config(&[chunk_type::DATA]) } else { Config::builder() };
+        let of = |on| if on { config(&[chunk_type::DATA]) } else { Config::rfc9260().to_builder() };
         let configs = sides.map(|on| of(on).build().unwrap());
         let mut net = Setup { configs, paths: 2, ..Setup::default() }.build();
         net.establish();

@@ -79,7 +79,7 @@ fn rfc() -> Config {
 #[test]
 fn the_initial_window_depends_on_the_mtu() {
     for (mtu, cwnd, packets) in [(576, 4 * 544, 4), (1500, 4404, 3), (9000, 2 * 8968, 2)] {
-        let config = Config::builder().path_mtu(mtu).build().unwrap();
+        let config = Config::rfc9260().to_builder().path_mtu(mtu).build().unwrap();
         let mut net = established(1, config);
         assert_eq!(net.path(0, 0).window.cwnd, cwnd, "an MTU of {mtu}");
         let mark = net.log.len();
@@ -104,7 +104,7 @@ fn the_initial_window_over_ipv6_is_three_packets_too() {
 fn the_slow_start_threshold_begins_high() {
     let flow = Flow::new(rfc(), 1);
     assert_eq!(flow.window().ssthresh, 1 << 24);
-    let config = Config::builder().initial_ssthresh(Some(65_536)).build().unwrap();
+    let config = Config::rfc9260().to_builder().initial_ssthresh(Some(65_536)).build().unwrap();
     assert_eq!(Flow::new(config, 1).window().ssthresh, 65_536);
 }
 
@@ -152,7 +152,7 @@ fn an_unused_window_does_not_grow() {
 /// RFC 9260 7.2.2: one PMDCS for each window acknowledged.
 #[test]
 fn congestion_avoidance_grows_by_a_packet_for_each_window() {
-    let config = Config::builder().initial_ssthresh(Some(3000)).build().unwrap();
+    let config = Config::rfc9260().to_builder().initial_ssthresh(Some(3000)).build().unwrap();
     let mut flow = Flow::new(config, 100);
     let mut acked = 0;
     for cwnd in 3..8 {
@@ -176,7 +176,7 @@ fn congestion_avoidance_grows_by_a_packet_for_each_window() {
 /// used, and reset when all data is acknowledged.
 #[test]
 fn partial_bytes_acked_is_bounded_and_reset() {
-    let config = Config::builder().initial_ssthresh(Some(3000)).build().unwrap();
+    let config = Config::rfc9260().to_builder().initial_ssthresh(Some(3000)).build().unwrap();
     let mut flow = Flow::new(config, 1);
     for n in 1..=9 {
         flow.give(1);
@@ -416,7 +416,8 @@ fn a_sack_that_advances_and_shows_a_loss_lets_the_window_grow_first() {
 #[test]
 fn no_more_messages_are_in_flight_than_their_numbers_tell_apart() {
     // The bookkeeping for each small message counts against the send buffer, too.
-    let config = Config::builder().initial_cwnd(1024).max_burst(1024).send_buffer(16 << 20);
+    let config =
+        Config::rfc9260().to_builder().initial_cwnd(1024).max_burst(1024).send_buffer(16 << 20);
     let mut flow = Flow::new(config.build().unwrap(), 0);
     let now = flow.net.now;
     for _ in 0..32_800 {
@@ -493,7 +494,7 @@ fn a_burst_in_answer_to_a_sack_is_bounded() {
     for (rule, most) in
         [(BurstRule::FlightSize, 4), (BurstRule::PacketCount, 4), (BurstRule::AckClocked, 20 + 4)]
     {
-        let config = Config::builder().burst_rule(rule).build().unwrap();
+        let config = Config::rfc9260().to_builder().burst_rule(rule).build().unwrap();
         let (mut flow, acked) = Flow::flying(config, 32);
         let packets = flow.sack(acked + 20, &[]).len();
         assert!((1..=most).contains(&packets), "{rule:?}: {packets} packets");
@@ -504,7 +505,7 @@ fn a_burst_in_answer_to_a_sack_is_bounded() {
 #[test]
 fn the_burst_can_be_chosen() {
     for burst in [1, 2, 8] {
-        let config = Config::builder().max_burst(burst).path_mtu(576).build().unwrap();
+        let config = Config::rfc9260().to_builder().max_burst(burst).path_mtu(576).build().unwrap();
         let mut net = established(1, config);
         let mark = net.log.len();
         net.send(0, 0, payload(1, 10_000)).unwrap();

@@ -97,7 +97,7 @@ impl CongestionController for Witness {
 }
 
 fn config() -> Config {
-    let buffers = Config::builder().send_buffer(1 << 22).receive_buffer(1 << 22);
+    let buffers = Config::rfc9260().to_builder().send_buffer(1 << 22).receive_buffer(1 << 22);
     buffers.congestion(&WITNESS).build().unwrap()
 }
 

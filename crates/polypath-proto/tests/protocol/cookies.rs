@@ -80,7 +80,8 @@ fn a_cookie_echo_to_another_address_is_answered_from_there() {
         (false, 1, "COOKIE ACK"),
         (true, 1, "COOKIE ACK"),
     ] {
-        let config = Config::builder().authentication(dynamic).dynamic_addresses(dynamic);
+        let config =
+            Config::rfc9260().to_builder().authentication(dynamic).dynamic_addresses(dynamic);
         let config = config.build().unwrap();
         let configs = [config.clone(), config];
         let own_paths = [Some(paths), Some(2)];

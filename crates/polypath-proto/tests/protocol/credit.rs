@@ -4,7 +4,12 @@ use crate::common::*;
 use polypath_proto::*;
 
 fn open() -> Net {
-    let config = Config::builder().heartbeat_interval(None).path_max_retrans(1).build().unwrap();
+    let config = Config::rfc9260()
+        .to_builder()
+        .heartbeat_interval(None)
+        .path_max_retrans(1)
+        .build()
+        .unwrap();
     established(2, config)
 }
 

@@ -14,7 +14,7 @@ fn whole(received: &[Received]) -> Vec<Bytes> {
 #[test]
 fn messages_of_every_size_arrive_whole() {
     for mtu in [576, 577, 579, 1280, 1500, 9000] {
-        let config = Config::builder().path_mtu(mtu).build().unwrap();
+        let config = Config::rfc9260().to_builder().path_mtu(mtu).build().unwrap();
         let mut net = established(1, config);
         let most = (usize::from(mtu) - 20) / 4 * 4 - 12 - 16;
         let mut sizes = vec![1, 2, 3, 4, 5, 100, 65_535, 65_536, 100_001];
@@ -72,7 +72,8 @@ fn small_messages_share_packets() {
 /// RFC 9260 6.10: control chunks precede DATA.
 #[test]
 fn a_sack_travels_before_the_data_of_its_packet() {
-    let mut net = pair(1, Config::builder().first_sack_at_once(false).build().unwrap());
+    let mut net =
+        pair(1, Config::rfc9260().to_builder().first_sack_at_once(false).build().unwrap());
     let hand = Hand::new(1).open(&mut net);
     assert!(hand.data(&mut net, 1).is_empty());
     net.send(1, 0, payload(1, 10)).unwrap();
@@ -107,8 +108,12 @@ fn a_gap_holds_up_its_own_stream_only() {
 /// RFC 9260 6.5, 6.6: each stream has its own sequence numbers; unordered messages use none.
 #[test]
 fn every_stream_counts_its_messages() {
-    let config =
-        Config::builder().outbound_streams(65_535).inbound_streams(65_535).build().unwrap();
+    let config = Config::rfc9260()
+        .to_builder()
+        .outbound_streams(65_535)
+        .inbound_streams(65_535)
+        .build()
+        .unwrap();
     let mut net = established(1, config);
     let streams = [0u16, 1, 999, 65_534];
     for round in 0..3 {
@@ -169,7 +174,7 @@ fn a_message_may_span_the_wrap_of_tsns() {
 /// RFC 9260 6.5, 3.3.10.1: the data is acknowledged, reported and discarded.
 #[test]
 fn data_for_a_stream_that_does_not_exist_is_reported() {
-    let config = Config::builder().inbound_streams(10).build().unwrap();
+    let config = Config::rfc9260().to_builder().inbound_streams(10).build().unwrap();
     let mut net = pair(1, config);
     let hand = Hand::new(1).open(&mut net);
     let stray = Data { stream: StreamId(10), ..hand.chunk(1, b"stray") };
@@ -273,7 +278,7 @@ fn permutations(n: usize) -> Vec<Vec<usize>> {
 fn a_message_larger_than_the_receive_buffer_comes_in_pieces() {
     for unordered in [false, true] {
         for buffer in [3000, 10_000, 65_536] {
-            let config = Config::builder().receive_buffer(buffer).build().unwrap();
+            let config = Config::rfc9260().to_builder().receive_buffer(buffer).build().unwrap();
             let mut net = established(1, config);
             net.nth("DATA", &[3, 9], Fate::Drop);
             let sizes = [10, 200_000, 20, 150_000];
@@ -308,7 +313,8 @@ fn a_message_larger_than_the_receive_buffer_comes_in_pieces() {
 /// RFC 9260 11.1.5, SEND: messages that are rejected at once.
 #[test]
 fn messages_that_cannot_be_sent_are_refused() {
-    let config = Config::builder().max_message_size(1000).send_buffer(3000).build().unwrap();
+    let config =
+        Config::rfc9260().to_builder().max_message_size(1000).send_buffer(3000).build().unwrap();
     let mut net = established(1, config);
     net.cuts.insert(0);
     assert_eq!(net.send(0, 0, Bytes::new()), Err(SendError::Empty));
@@ -350,7 +356,8 @@ fn a_stream_is_read_by_itself() {
 #[test]
 fn everything_arrives_once_and_in_order_over_a_bad_network() {
     for seed in 0..20u64 {
-        let config = Config::builder().receive_buffer(30_000).rto_min(MS(100)).build().unwrap();
+        let config =
+            Config::rfc9260().to_builder().receive_buffer(30_000).rto_min(MS(100)).build().unwrap();
         let mut net =
             Setup { paths: 2, configs: [config.clone(), config], seed, ..Setup::default() }.build();
         let mut dice = Rng::new(&Seed::from_u64(seed));

@@ -6,7 +6,7 @@ use polypath_proto::*;
 /// Every packet with its time, over two paths with losses, an outage, data in both directions and a
 /// shutdown.
 fn run(seed: u64, dice: u64) -> Vec<(Time, String, Vec<u8>)> {
-    let config = Config::builder().heartbeat_interval(Some(S(2))).build().unwrap();
+    let config = Config::rfc9260().to_builder().heartbeat_interval(Some(S(2))).build().unwrap();
     let mut net =
         Setup { paths: 2, configs: [config.clone(), config], seed, ..Setup::default() }.build();
     let mut dice = Rng::new(&Seed::from_u64(dice));

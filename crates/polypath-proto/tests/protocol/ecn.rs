@@ -9,7 +9,7 @@ use polypath_proto::{Config, ConfigBuilder, Ecn, PathId, Procedures, Tsn, policy
 use proptest::prelude::*;
 
 fn config() -> ConfigBuilder {
-    Config::builder().ecn(true)
+    Config::rfc9260().to_builder().ecn(true)
 }
 
 /// Marks every n-th packet with DATA on network 0; the returned cell holds n, and 0 marks none.
@@ -93,7 +93,7 @@ fn the_other_path_keeps_its_window() {
 #[test]
 fn without_the_peer_or_the_wish_nothing_is_marked() {
     for (ours, theirs) in [(true, false), (false, true), (false, false)] {
-        let make = |on| Config::builder().ecn(on).build().unwrap();
+        let make = |on| Config::rfc9260().to_builder().ecn(on).build().unwrap();
         let configs = [make(ours), make(theirs)];
         let mut net = Setup { configs, ..Setup::default() }.build();
         net.establish();

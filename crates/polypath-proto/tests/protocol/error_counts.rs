@@ -46,7 +46,7 @@ proptest! {
         concurrent in any::<bool>(),
         steps in prop::collection::vec(weather(), 1..40),
     ) {
-        let mut config = Config::builder()
+        let mut config = Config::rfc9260().to_builder()
             .path_max_retrans(path_max_retrans)
             .association_max_retrans(association_max_retrans)
             .heartbeat_interval(Some(S(5)));

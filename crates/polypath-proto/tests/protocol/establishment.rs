@@ -134,7 +134,7 @@ fn a_cookie_is_repeated_with_growing_intervals_and_then_given_up() {
 #[test]
 fn max_init_retransmits_counts_the_repetitions() {
     for most in [0, 1, 3] {
-        let config = Config::builder().max_init_retransmits(most).build().unwrap();
+        let config = Config::rfc9260().to_builder().max_init_retransmits(most).build().unwrap();
         let mut net = pair(1, config);
         net.drop_all("INIT");
         net.connect(0);
@@ -190,7 +190,7 @@ fn too_many_associations_are_refused_as_out_of_resource() {
 /// RFC 9260 5.1.5 (4), 5.2.6: a stale cookie is reported, and a longer life requested.
 #[test]
 fn a_stale_cookie_is_tried_again_with_a_longer_life() {
-    let config = Config::builder().cookie_life(MS(15)).build().unwrap();
+    let config = Config::rfc9260().to_builder().cookie_life(MS(15)).build().unwrap();
     let mut net = pair(1, config);
     net.connect(0);
     net.drive_until(S(5), Net::all_active);
@@ -212,7 +212,7 @@ fn a_stale_cookie_is_tried_again_with_a_longer_life() {
 /// RFC 9260 5.2.6: the attempt is not repeated for ever.
 #[test]
 fn cookies_that_are_always_stale_end_the_attempt() {
-    let config = Config::builder().cookie_life(MS(1)).build().unwrap();
+    let config = Config::rfc9260().to_builder().cookie_life(MS(1)).build().unwrap();
     let mut net = pair(1, config);
     net.connect(0);
     net.run(S(1000));
@@ -419,7 +419,12 @@ fn unknown_parameters_of_an_init_ack_are_reported_with_the_cookie() {
 #[test]
 fn streams_are_what_both_sides_agree_to() {
     let config = |outbound, inbound| {
-        Config::builder().outbound_streams(outbound).inbound_streams(inbound).build().unwrap()
+        Config::rfc9260()
+            .to_builder()
+            .outbound_streams(outbound)
+            .inbound_streams(inbound)
+            .build()
+            .unwrap()
     };
     let mut net = Setup { configs: [config(100, 10), config(20, 30)], ..Setup::default() }.build();
     net.connect(0);

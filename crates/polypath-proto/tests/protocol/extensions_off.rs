@@ -42,7 +42,8 @@ struct Run {
 
 /// Data in both directions over two paths with losses, one of them cut for a time, and a shutdown.
 fn run(settings: [Settings; 2]) -> Run {
-    let config = |(set, _): Settings| set(Config::builder().heartbeat_interval(Some(S(2))));
+    let config =
+        |(set, _): Settings| set(Config::rfc9260().to_builder().heartbeat_interval(Some(S(2))));
     let mut net = Setup {
         paths: 2,
         configs: settings.map(|s| config(s).build().unwrap()),

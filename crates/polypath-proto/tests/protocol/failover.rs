@@ -5,7 +5,7 @@ use polypath_proto::policy::retransmission;
 use polypath_proto::*;
 
 fn config() -> ConfigBuilder {
-    Config::builder()
+    Config::rfc9260().to_builder()
 }
 
 fn quiet() -> ConfigBuilder {

@@ -6,7 +6,8 @@ use polypath_proto::*;
 
 /// An association without HEARTBEATs whose paths fail after one error.
 fn open(paths: u8, answer: &'static Entry<dyn FailoverPolicy>, more: Builder) -> Net {
-    let config = Config::builder()
+    let config = Config::rfc9260()
+        .to_builder()
         .heartbeat_interval(None)
         .path_max_retrans(0)
         .association_max_retrans(100)
@@ -120,7 +121,8 @@ fn by_ns2s_procedures_new_data_is_redirected_only_when_its_path_fails() {
 #[test]
 fn a_failover_is_permanent_above_the_change_primary_threshold() {
     let config = || {
-        Config::builder()
+        Config::rfc9260()
+            .to_builder()
             .path_max_retrans(1)
             .heartbeat_interval(Some(S(1)))
             .retransmission(&retransmission::SAME)

@@ -10,7 +10,7 @@ const PF: PathState = PathState::PotentiallyFailed;
 const INACTIVE: PathState = PathState::Inactive;
 
 fn config(answer: &'static Entry<dyn FailoverPolicy>) -> ConfigBuilder {
-    Config::builder().failover(answer).association_max_retrans(100)
+    Config::rfc9260().to_builder().failover(answer).association_max_retrans(100)
 }
 
 fn open(paths: u8, config: ConfigBuilder) -> Net {

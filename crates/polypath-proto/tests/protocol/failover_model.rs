@@ -19,7 +19,8 @@ fn transfer_of(
 ) -> Net {
     // SACKs are not delayed, because the delays, frequent in short transfers, would count as path
     // delay.
-    let config = Config::builder()
+    let config = Config::rfc9260()
+        .to_builder()
         .sack_every(1)
         .path_max_retrans(0)
         .heartbeat_interval(Some(S(1)))

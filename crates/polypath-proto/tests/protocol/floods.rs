@@ -143,7 +143,7 @@ fn a_sack_fits_its_packet_however_many_gaps_there_are() {
 /// Fragments of one byte each, in descending order: the most work for the least data.
 #[test]
 fn fragments_in_the_worst_order_are_bounded() {
-    let config = Config::builder().receive_buffer(1 << 20).build().unwrap();
+    let config = Config::rfc9260().to_builder().receive_buffer(1 << 20).build().unwrap();
     let mut net = pair(1, config);
     let hand = Hand::new(1).open(&mut net);
     // There are gaps between them, so that none can be joined.
@@ -169,7 +169,7 @@ fn fragments_in_the_worst_order_are_bounded() {
 /// RFC 9260 6.6: messages that wait for one that never arrives are bounded by the buffer.
 #[test]
 fn skipped_sequence_numbers_are_bounded_by_the_buffer() {
-    let config = Config::builder().receive_buffer(20_000).build().unwrap();
+    let config = Config::rfc9260().to_builder().receive_buffer(20_000).build().unwrap();
     let mut net = pair(1, config);
     let hand = Hand::new(1).open(&mut net);
     let text = [3; 1000];
@@ -249,7 +249,12 @@ fn contradicting_fragments_are_a_violation() {
 /// search.
 #[test]
 fn many_streams_do_not_make_packets_expensive() {
-    let config = Config::builder().inbound_streams(65_535).receive_buffer(200_000).build().unwrap();
+    let config = Config::rfc9260()
+        .to_builder()
+        .inbound_streams(65_535)
+        .receive_buffer(200_000)
+        .build()
+        .unwrap();
     let mut net = pair(1, config);
     let hand = Hand { streams: (65_535, 10), ..Hand::new(1) }.open(&mut net);
     net.hosts[1].reads = false;
@@ -303,7 +308,7 @@ fn received(net: &Net) -> usize {
 #[test]
 fn fragments_of_messages_that_were_given_up_are_not_kept() {
     for shape in [(true, false), (false, false), (false, true)] {
-        let (mut net, hand) = partial_peer(Config::builder());
+        let (mut net, hand) = partial_peer(Config::rfc9260().to_builder());
         let fifty = |from: u32| {
             hand.packet(hand.peer_tag, &|w| {
                 for n in from..from + 50 {
@@ -357,7 +362,7 @@ fn small_messages_that_wait_take_no_more_memory_than_the_buffer() {
 #[test]
 fn the_window_closes_before_small_messages_fill_the_memory() {
     for len in [1, 40, 300, 1400] {
-        let config = Config::builder().receive_buffer(100_000).build().unwrap();
+        let config = Config::rfc9260().to_builder().receive_buffer(100_000).build().unwrap();
         let mut net = established(1, config);
         net.hosts[1].reads = false;
         let mut sent = 0u64;
@@ -425,7 +430,8 @@ fn small_messages_that_are_not_acknowledged_fill_the_send_buffer() {
 /// all outstanding chunks with each of them; nor do SACKs that take back what others acknowledged.
 #[test]
 fn many_sacks_in_a_packet_cost_as_much_as_one() {
-    let config = Config::builder().initial_cwnd(1000).max_burst(1 << 20).build().unwrap();
+    let config =
+        Config::rfc9260().to_builder().initial_cwnd(1000).max_burst(1 << 20).build().unwrap();
     let mut net = pair(1, config);
     let hand = Hand { rwnd: 1 << 24, ..Hand::new(1) }.open(&mut net);
     for i in 0..600 {

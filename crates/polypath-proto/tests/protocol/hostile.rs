@@ -199,7 +199,7 @@ const INTERLEAVES: u8 = 64;
 /// reconfiguration and interleaving.
 fn extended(answers: u8) -> ConfigBuilder {
     let sampling = Registry::standard().rtt_sampling()[usize::from(answers % 3)];
-    let config = Config::builder().rtt_sampling(sampling).loss(if answers & 4 > 0 {
+    let config = Config::rfc9260().to_builder().rtt_sampling(sampling).loss(if answers & 4 > 0 {
         &loss::MULTIPLE_FAST_RETRANSMIT
     } else {
         &loss::STANDARD

@@ -229,8 +229,12 @@ fn one_rejected_path_does_not_end_an_association_over_udp() {
 #[test]
 fn where_an_abort_is_authenticated_icmp_ends_nothing() {
     let aborts = ChunkTypes::authenticated(&[chunk_type::ABORT]);
-    let config =
-        Config::builder().authentication(true).authenticated_chunks(aborts).build().unwrap();
+    let config = Config::rfc9260()
+        .to_builder()
+        .authentication(true)
+        .authenticated_chunks(aborts)
+        .build()
+        .unwrap();
     let mut net = established(1, config);
     let packet = net.sent_with(0, "COOKIE ECHO")[0].clone();
     report(&mut net, v4(0, 1), Unreachable::Protocol, quoted(&packet));

@@ -77,7 +77,7 @@ fn a_retransmission_that_fills_the_window_asks() {
 /// An application whose send buffer is full does not have to wait for the delayed SACK.
 #[test]
 fn a_full_send_buffer_asks() {
-    let config = Config::builder().send_buffer(1000).build().unwrap();
+    let config = Config::rfc9260().to_builder().send_buffer(1000).build().unwrap();
     let mut net = established(1, config);
     for n in 0..10 {
         let sent = net.now;

@@ -6,7 +6,8 @@ use polypath_proto::wire::{IData, Mark, PacketWriter, SkippedMessage};
 use polypath_proto::{CloseReason, Config, Event, Message, Mid, Ppid, Reliability, StreamId, Tsn};
 
 fn config() -> Config {
-    Config::builder()
+    Config::rfc9260()
+        .to_builder()
         .interleaving(true)
         .partial_reliability(true)
         .stream_scheduler(&stream_scheduler::ROUND_ROBIN)

@@ -14,7 +14,7 @@ const TIMESTAMPS: Sampling = &rtt_sampling::TIMESTAMPS;
 const FLAG: Sampling = &rtt_sampling::RETRANSMISSION_FLAG;
 
 fn config(sampling: Sampling) -> Config {
-    Config::builder().rtt_sampling(sampling).heartbeat_interval(None).build().unwrap()
+    Config::rfc9260().to_builder().rtt_sampling(sampling).heartbeat_interval(None).build().unwrap()
 }
 
 /// Two hosts with these policies and established paths.
@@ -473,7 +473,8 @@ fn parameters_of_the_wrong_length_offer_nothing_less() {
 /// rare.
 #[test]
 fn a_path_that_does_not_answer_gets_small_heartbeats() {
-    let config = Config::builder()
+    let config = Config::rfc9260()
+        .to_builder()
         .retransmission(&retransmission::RECEIVE_BUFFER)
         .heartbeat_interval(Some(MS(50)))
         .rto_max(S(2))

@@ -6,7 +6,7 @@ use polypath_proto::*;
 use proptest::prelude::*;
 
 fn config() -> ConfigBuilder {
-    Config::builder().nr_sack(true)
+    Config::rfc9260().to_builder().nr_sack(true)
 }
 
 /// Host 1, which supports NR-SACK, and a hand that does so if `knows`.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use polypath_proto::{Kind, Ns2, PARAMETERS, Parameter, Registered, Registry};
+use polypath_proto::{Config, Kind, Ns2, PARAMETERS, Parameter, Registered, Registry};
 
 const COMMAND: &str = "POLYPATH_WRITE=1 cargo test -p polypath-proto --test protocol parameters";
 
@@ -36,6 +36,12 @@ fn policies() -> impl Iterator<Item = &'static Parameter> {
     PARAMETERS.iter().filter(|parameter| parameter.is_policy())
 }
 
+/// The value of the profile `modern`, and that of RFC 9260 where it differs.
+fn default(parameter: &Parameter) -> String {
+    let (modern, standard) = (parameter.default(), parameter.get(&Config::rfc9260()));
+    if modern == standard { modern } else { format!("{modern} (RFC 9260: {standard})") }
+}
+
 fn page() -> String {
     let mut text = format!(
         "# Parameters\n\n\
@@ -45,7 +51,7 @@ fn page() -> String {
          ## Constants\n\n\
          `--config NAME=VALUE` and `[transport]` set these. The last column is the counterpart in ns-2's SCTP\n\
          module: its variable, or the only value that matches the module. Constants without an entry make no\n\
-         difference there.\n\n\
+         difference there. The default is that of the profile `modern`, with RFC 9260's value where it differs.\n\n\
          | name | allowed | default | meaning | ns-2 |\n|---|---|---|---|---|\n"
     );
     for parameter in constants() {
@@ -58,7 +64,7 @@ fn page() -> String {
             "| `{}` | {} | {} | {} | {ns2} |\n",
             parameter.name,
             parameter.allowed(&Registry::standard()),
-            parameter.default(),
+            default(parameter),
             parameter.documentation(),
         );
     }
@@ -69,7 +75,12 @@ fn page() -> String {
         text += "| policy | what it does |\n|---|---|\n";
         for entry in Registry::standard().entries(parameter.name) {
             let Registered { name, summary, .. } = entry;
-            let default = if name == parameter.default() { " (default)" } else { "" };
+            let (modern, standard) = (parameter.default(), parameter.get(&Config::rfc9260()));
+            let default = match () {
+                () if name == modern => " (default)",
+                () if name == standard => " (RFC 9260)",
+                () => "",
+            };
             text += &format!("| `{name}`{default} | {summary} |\n");
         }
     }
@@ -88,7 +99,7 @@ fn module() -> String {
         let limits = format!(
             "Allowed: {}. Default: {}.",
             parameter.allowed(&Registry::standard()),
-            parameter.default()
+            default(parameter)
         );
         text += &comment(&format!("{} {limits}", parameter.summary()));
         text += &format!("    {}: {}\n", parameter.name, python_type(parameter));
@@ -99,7 +110,7 @@ fn module() -> String {
         let names = format!(
             "Allowed: {}. Default: {}.",
             parameter.allowed(&Registry::standard()),
-            parameter.default()
+            default(parameter)
         );
         text += &comment(&format!("{} {names}", parameter.summary()));
         text += &format!("    {}: str\n", parameter.name);

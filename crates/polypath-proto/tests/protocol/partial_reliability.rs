@@ -10,7 +10,7 @@ use polypath_proto::{
 use proptest::prelude::*;
 
 fn config() -> Config {
-    Config::builder().partial_reliability(true).build().unwrap()
+    Config::rfc9260().to_builder().partial_reliability(true).build().unwrap()
 }
 
 /// Both sides support it; one reliable message has been acknowledged.

@@ -11,7 +11,7 @@ use polypath_proto::{
 use proptest::prelude::*;
 
 fn config() -> ConfigBuilder {
-    Config::builder().stream_reconfiguration(true).partial_reliability(true)
+    Config::rfc9260().to_builder().stream_reconfiguration(true).partial_reliability(true)
 }
 
 fn reset(net: &mut Net, h: usize, stream: u16) {

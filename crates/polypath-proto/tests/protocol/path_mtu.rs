@@ -14,7 +14,7 @@ use proptest::prelude::*;
 const IP: usize = 20;
 
 fn config() -> ConfigBuilder {
-    Config::builder().path_mtu_discovery(true)
+    Config::rfc9260().to_builder().path_mtu_discovery(true)
 }
 
 /// Each path carries IP packets of up to this many bytes; larger ones as fragments, if allowed.

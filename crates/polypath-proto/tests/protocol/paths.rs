@@ -192,7 +192,7 @@ fn a_peer_that_does_not_know_an_address_ends_that_path_alone() {
 /// HEARTBEATs from new addresses create no more than `max_paths` paths.
 #[test]
 fn heartbeats_do_not_make_paths_without_end() {
-    let mut net = pair(1, Config::builder().max_paths(4).build().unwrap());
+    let mut net = pair(1, Config::rfc9260().to_builder().max_paths(4).build().unwrap());
     let hand = Hand::new(1).open(&mut net);
     for last in 0..100 {
         let other = Hand { ip: [192, 0, 2, last].into(), ..hand.clone() };
@@ -244,7 +244,7 @@ fn sides_may_have_different_numbers_of_addresses() {
 /// RFC 9260 5.1.2, 3.3.2.1: addresses that cannot belong to the peer are ignored.
 #[test]
 fn strange_addresses_are_left_aside() {
-    let config = Config::builder().max_paths(4).build().unwrap();
+    let config = Config::rfc9260().to_builder().max_paths(4).build().unwrap();
     let mut net = pair(1, config);
     let mut hand = Hand::new(1);
     let answer = hand.init(&mut net, &|p| {
@@ -295,7 +295,7 @@ fn ipv6_and_ipv4_make_paths_of_their_own() {
 /// RFC 9260 6.4: a full mesh has a path for every pair of a local and a remote address.
 #[test]
 fn a_full_mesh_has_a_path_for_every_pair() {
-    let config = Config::builder().full_mesh(true).build().unwrap();
+    let config = Config::rfc9260().to_builder().full_mesh(true).build().unwrap();
     let net = established(2, config);
     for h in 0..2 {
         let pairs: BTreeSet<(IpAddr, IpAddr)> =
@@ -303,7 +303,7 @@ fn a_full_mesh_has_a_path_for_every_pair() {
         assert_eq!(pairs.len(), 4);
         assert_eq!(net.a(h).paths().count(), 4);
     }
-    let config = Config::builder().full_mesh(true).max_paths(3).build().unwrap();
+    let config = Config::rfc9260().to_builder().full_mesh(true).max_paths(3).build().unwrap();
     assert_eq!(established(2, config).a(0).paths().count(), 3);
 }
 
@@ -343,7 +343,8 @@ fn a_heartbeat_can_be_asked_for() {
 /// currently used for data transfer SHOULD NOT increment the association error counter".
 #[test]
 fn heartbeats_lost_on_unused_paths_do_not_end_the_association() {
-    let config = Config::builder()
+    let config = Config::rfc9260()
+        .to_builder()
         .association_max_retrans(0)
         .path_max_retrans(1)
         .heartbeat_interval(Some(S(5)))

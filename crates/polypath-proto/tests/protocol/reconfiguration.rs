@@ -9,7 +9,7 @@ use polypath_proto::{
 use proptest::prelude::*;
 
 fn config() -> ConfigBuilder {
-    Config::builder().stream_reconfiguration(true)
+    Config::rfc9260().to_builder().stream_reconfiguration(true)
 }
 
 fn joined() -> Net {

@@ -21,7 +21,8 @@ struct Flow {
 
 impl Flow {
     fn new() -> Self {
-        let config = Config::builder().loss(&loss::RACK).heartbeat_interval(None).max_burst(64);
+        let config =
+            Config::rfc9260().to_builder().loss(&loss::RACK).heartbeat_interval(None).max_burst(64);
         let mut net = pair(1, config.build().unwrap());
         let hand = Hand { rwnd: 1 << 24, ..Hand::new(1) }.open(&mut net);
         Self { net, hand, given: 0, acked: 0 }

@@ -21,7 +21,7 @@ fn ways(net: &Net, n: u32) -> Vec<u8> {
 
 fn with(policy: &str) -> ConfigBuilder {
     let answer = policy::find(Registry::standard().retransmission(), policy).unwrap();
-    Config::builder().retransmission(answer)
+    Config::rfc9260().to_builder().retransmission(answer)
 }
 
 /// Paper, 2.1 and 3: AllRtxAlt sends a fast retransmission to the alternate, AllRtxSame and
@@ -136,7 +136,7 @@ fn highest_before_resending(net: &Net) -> u32 {
 fn a_lost_fast_retransmission_is_fast_retransmitted_again() {
     for multiple in [false, true] {
         let answer = if multiple { &loss::MULTIPLE_FAST_RETRANSMIT } else { &loss::STANDARD };
-        let (mut net, hand) = flow(Config::builder().loss(answer));
+        let (mut net, hand) = flow(Config::rfc9260().to_builder().loss(answer));
         let gap = |net: &mut Net, to: u32| {
             hand.sack(net, 100, &[(2, (to - 100) as u16)]);
         };
@@ -175,7 +175,7 @@ fn a_lost_fast_retransmission_is_fast_retransmitted_again() {
 
 /// Two paths with this probing policy; one chunk is lost on the primary.
 fn after_a_timeout(probing: &'static policy::Entry<dyn policy::ProbingPolicy>) -> Net {
-    let mut net = quiet(2, Config::builder().probing(probing));
+    let mut net = quiet(2, Config::rfc9260().to_builder().probing(probing));
     net.drop_once(&["DATA 1"]);
     net.send(0, 0, payload(1, 1000)).unwrap();
     net
@@ -225,7 +225,8 @@ fn a_lost_heartbeat_after_a_timeout_counts_and_doubles() {
 #[test]
 fn no_heartbeat_follows_a_timeout_without_an_active_alternate() {
     for paths in [1, 2] {
-        let config = Config::builder().probing(&probing::AFTER_RTO).path_max_retrans(0);
+        let config =
+            Config::rfc9260().to_builder().probing(&probing::AFTER_RTO).path_max_retrans(0);
         let mut net = quiet(paths, config);
         if paths == 2 {
             net.cuts.insert(1);

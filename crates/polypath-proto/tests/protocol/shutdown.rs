@@ -247,7 +247,7 @@ fn the_receiver_of_a_shutdown_has_no_guard_timer() {
 /// RFC 9260 9.2, 8.1: each expiry of T2 counts as an error.
 #[test]
 fn a_shutdown_without_answers_ends_with_the_error_count() {
-    let config = Config::builder().association_max_retrans(3).build().unwrap();
+    let config = Config::rfc9260().to_builder().association_max_retrans(3).build().unwrap();
     for sent in ["SHUTDOWN", "SHUTDOWN ACK"] {
         let mut net = pair(1, config.clone());
         let hand = Hand::new(1).open(&mut net);
@@ -279,7 +279,8 @@ fn a_shutdown_gets_through_on_the_other_path() {
 #[test]
 fn a_shutdown_avoids_a_path_that_has_failed_or_is_about_to() {
     for path_max_retrans in [0, 5] {
-        let config = Config::builder().path_max_retrans(path_max_retrans).build().unwrap();
+        let config =
+            Config::rfc9260().to_builder().path_max_retrans(path_max_retrans).build().unwrap();
         let mut net = established(2, config);
         net.cuts.insert(0);
         net.send(0, 0, payload(1, 1000)).unwrap();
@@ -415,7 +416,7 @@ fn a_released_association_is_aborted() {
 /// RFC 9260 9.2: a closed window does not delay a shutdown for ever.
 #[test]
 fn a_shutdown_with_a_slow_reader() {
-    let config = Config::builder().receive_buffer(8000).build().unwrap();
+    let config = Config::rfc9260().to_builder().receive_buffer(8000).build().unwrap();
     let mut net = established(1, config);
     net.hosts[1].reads = false;
     for i in 0..20 {

@@ -15,7 +15,8 @@ fn leaves(
 ) -> Vec<Vec<(u16, usize)>> {
     let answer: &'static Entry<dyn StreamScheduler> =
         find(Registry::standard().stream_scheduler(), scheduler).expect("a scheduler");
-    let config = Config::builder()
+    let config = Config::rfc9260()
+        .to_builder()
         .interleaving(interleaving)
         .stream_scheduler(answer)
         .initial_cwnd(100)

@@ -113,7 +113,7 @@ fn both_sides_open_at_once_over_different_addresses() {
 /// not new, whether it has a path or not.
 #[test]
 fn a_restart_brings_no_new_address_however_many_paths_there_are() {
-    let mut net = pair(1, Config::builder().max_paths(2).build().unwrap());
+    let mut net = pair(1, Config::rfc9260().to_builder().max_paths(2).build().unwrap());
     let listed = [Hand::new(1).ip, v4(0, 77), v4(0, 78)];
     let hand = open_listing(Hand::new(1), &mut net, &listed);
     assert_eq!(remotes(&net, 1).len(), 2);
@@ -148,7 +148,12 @@ fn a_peer_with_an_address_of_another_family_may_restart() {
 /// peer has removed addresses since.
 #[test]
 fn a_late_copy_of_the_peers_init_ends_nothing() {
-    let config = Config::builder().authentication(true).dynamic_addresses(true).build().unwrap();
+    let config = Config::rfc9260()
+        .to_builder()
+        .authentication(true)
+        .dynamic_addresses(true)
+        .build()
+        .unwrap();
     let mut net = established(2, config);
     let init = net.log[0].clone();
     assert!(init.has("INIT"));

@@ -48,7 +48,7 @@ impl Flow {
 }
 
 fn quick() -> ConfigBuilder {
-    Config::builder().rto_min(MS(10))
+    Config::rfc9260().to_builder().rto_min(MS(10))
 }
 
 /// RFC 9260 6.3.1 C1 to C3: SRTT = R, RTTVAR = R/2, RTO = SRTT + 4 RTTVAR; then 7/8, 1/8, 3/4, 1/4.
@@ -73,10 +73,10 @@ fn the_first_and_the_second_sample() {
 /// RFC 9260 6.3.1 C6, C7.
 #[test]
 fn the_rto_has_bounds() {
-    let mut flow = Flow::new(Config::builder());
+    let mut flow = Flow::new(Config::rfc9260().to_builder());
     flow.round(MS(1));
     assert_eq!(flow.rto(), S(1), "RTO.Min");
-    let mut flow = Flow::new(Config::builder().rto_initial(S(2)).rto_max(S(2)));
+    let mut flow = Flow::new(Config::rfc9260().to_builder().rto_initial(S(2)).rto_max(S(2)));
     flow.round(MS(1900));
     assert_eq!(flow.rto(), S(2), "RTO.Max");
 }
@@ -157,7 +157,7 @@ fn the_rto_is_computed_anew_when_data_arrives_for_an_rto() {
 /// DATA chunk sent to that address is being retransmitted".
 #[test]
 fn the_timer_restarts_when_the_earliest_chunk_is_sent_again() {
-    let mut flow = Flow::new(Config::builder().initial_cwnd(10));
+    let mut flow = Flow::new(Config::rfc9260().to_builder().initial_cwnd(10));
     for _ in 0..10 {
         flow.send();
     }
@@ -178,7 +178,7 @@ fn the_timer_restarts_when_the_earliest_chunk_is_sent_again() {
 /// Association.Max.Retrans.
 #[test]
 fn the_timer_backs_off_until_the_association_is_given_up() {
-    let mut flow = Flow::new(Config::builder());
+    let mut flow = Flow::new(Config::rfc9260().to_builder());
     flow.send();
     flow.net.run(S(1000));
     let seconds: Vec<u64> = flow.times().iter().map(|ms| ms / 1000).collect();
@@ -191,7 +191,7 @@ fn the_timer_backs_off_until_the_association_is_given_up() {
 /// RFC 9260 6.3.2 R1: the timer starts with the first chunk, and later chunks do not restart it.
 #[test]
 fn new_data_does_not_restart_the_timer() {
-    let mut flow = Flow::new(Config::builder());
+    let mut flow = Flow::new(Config::rfc9260().to_builder());
     flow.send();
     flow.net.run(MS(600));
     flow.send();
@@ -202,7 +202,7 @@ fn new_data_does_not_restart_the_timer() {
 /// RFC 9260 6.3.2 R2: the timer stops when no data is outstanding.
 #[test]
 fn the_timer_stops_when_all_is_acknowledged() {
-    let mut flow = Flow::new(Config::builder());
+    let mut flow = Flow::new(Config::rfc9260().to_builder());
     flow.send();
     flow.send();
     flow.net.run(MS(900));
@@ -215,7 +215,7 @@ fn the_timer_stops_when_all_is_acknowledged() {
 /// RFC 9260 6.3.2 R3: the timer restarts when the earliest outstanding chunk is acknowledged.
 #[test]
 fn the_timer_restarts_when_the_earliest_chunk_is_acknowledged() {
-    let mut flow = Flow::new(Config::builder());
+    let mut flow = Flow::new(Config::rfc9260().to_builder());
     flow.send();
     flow.send();
     flow.net.run(MS(900));
@@ -228,7 +228,7 @@ fn the_timer_restarts_when_the_earliest_chunk_is_acknowledged() {
 /// RFC 9260 6.3.2 R3: the timer does not restart when a later chunk is acknowledged.
 #[test]
 fn the_timer_goes_on_when_a_later_chunk_is_acknowledged() {
-    let mut flow = Flow::new(Config::builder());
+    let mut flow = Flow::new(Config::rfc9260().to_builder());
     flow.send();
     flow.send();
     flow.net.run(MS(900));
@@ -241,7 +241,7 @@ fn the_timer_goes_on_when_a_later_chunk_is_acknowledged() {
 /// RFC 9260 6.3.2 R4: the timer starts again for data that the peer reneged on.
 #[test]
 fn the_timer_starts_again_for_reneged_data() {
-    let mut flow = Flow::new(Config::builder());
+    let mut flow = Flow::new(Config::rfc9260().to_builder());
     flow.send();
     flow.send();
     flow.sack(0, &[(2, 2)]);
@@ -257,7 +257,7 @@ fn the_timer_starts_again_for_reneged_data() {
 /// as the window allows.
 #[test]
 fn a_timeout_sends_one_packet_of_the_earliest_chunks() {
-    let mut flow = Flow::new(Config::builder());
+    let mut flow = Flow::new(Config::rfc9260().to_builder());
     let now = flow.net.now;
     // Four chunks fill a packet; three packets are the initial window.
     for len in [300, 300, 300, 504].into_iter().cycle().take(12) {
@@ -274,7 +274,7 @@ fn a_timeout_sends_one_packet_of_the_earliest_chunks() {
 /// retransmitted.
 #[test]
 fn late_acknowledgements_stop_the_retransmissions() {
-    let mut flow = Flow::new(Config::builder());
+    let mut flow = Flow::new(Config::rfc9260().to_builder());
     for _ in 0..3 {
         flow.send();
     }
@@ -292,7 +292,7 @@ fn late_acknowledgements_stop_the_retransmissions() {
 /// path's present state.
 #[test]
 fn a_timeout_gives_up_what_waits_for_its_fast_retransmission() {
-    let mut flow = Flow::new(Config::builder().initial_cwnd(10));
+    let mut flow = Flow::new(Config::rfc9260().to_builder().initial_cwnd(10));
     for _ in 0..10 {
         flow.send();
     }

@@ -154,7 +154,7 @@ fn a_cookie_echo_without_room_for_a_heartbeat_goes_to_confirmed_addresses_alone(
 #[test]
 fn a_list_of_victims_is_probed_one_by_one() {
     for burst in [1, 4] {
-        let config = Config::builder().hb_max_burst(burst).build().unwrap();
+        let config = Config::rfc9260().to_builder().hb_max_burst(burst).build().unwrap();
         let mut net = pair(1, config);
         let mut hand = Hand::new(1);
         let answer = hand.init(&mut net, &|p| {
@@ -198,7 +198,7 @@ fn addresses_that_answer_do_not_wait_for_each_other() {
 /// it: the SACK must not be sent to it before the address is confirmed.
 #[test]
 fn data_from_an_unconfirmed_address_has_it_probed_again() {
-    let config = Config::builder().heartbeat_interval(None).build().unwrap();
+    let config = Config::rfc9260().to_builder().heartbeat_interval(None).build().unwrap();
     let mut net = pair(1, config);
     let (hand, _) = two_addresses(&mut net, false);
     net.run(S(1000));
@@ -244,7 +244,7 @@ fn probes_count_as_errors_of_an_association_without_confirmed_addresses() {
     for interval in [None, Some(S(30))] {
         for max_retrans in [4, 10] {
             for data in [0, 3000] {
-                let config = Config::builder().heartbeat_interval(interval);
+                let config = Config::rfc9260().to_builder().heartbeat_interval(interval);
                 let config = config.association_max_retrans(max_retrans).build().unwrap();
                 let mut net = only_unconfirmed(&config);
                 let gone = v6(0, 1);
@@ -270,7 +270,7 @@ fn probes_count_as_errors_of_an_association_without_confirmed_addresses() {
 /// once each RTO, and data is sent as soon as it is confirmed.
 #[test]
 fn the_only_address_is_probed_until_it_is_confirmed() {
-    let config = Config::builder().heartbeat_interval(None).build().unwrap();
+    let config = Config::rfc9260().to_builder().heartbeat_interval(None).build().unwrap();
     let mut net = only_unconfirmed(&config);
     let (other, mut lost) = (v6(0, 0), 0);
     net.filter(move |p| {
@@ -290,7 +290,7 @@ fn the_only_address_is_probed_until_it_is_confirmed() {
 #[test]
 fn exhausted_probes_begin_again_when_the_only_confirmed_path_fails() {
     for interval in [None, Some(S(30))] {
-        let config = Config::builder().heartbeat_interval(interval).build().unwrap();
+        let config = Config::rfc9260().to_builder().heartbeat_interval(interval).build().unwrap();
         let mut net = pair(2, config);
         net.cuts.insert(1);
         net.connect(0);

@@ -11,7 +11,8 @@ const ACKED: u32 = 5;
 /// hand at each of its addresses. The hand has closed its window. It waits for chunk 6, which was
 /// sent on path 1.
 fn closed() -> (Net, [Hand; 2]) {
-    let config = Config::builder()
+    let config = Config::rfc9260()
+        .to_builder()
         .heartbeat_interval(None)
         .scheduler(&scheduler::CONCURRENT)
         .retransmission(&retransmission::SAME)

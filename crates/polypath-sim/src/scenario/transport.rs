@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use polypath_proto::{
-    Config, ConfigBuilder, ConfigError, Kind, Overrides, PARAMETERS, Parameter, Registry, Value,
+    Config, ConfigBuilder, ConfigError, DEFAULT_PROFILE, Kind, Overrides, PARAMETERS, Parameter,
+    Registry, Value,
 };
 use serde::de::{DeserializeSeed, Error, MapAccess, Unexpected, Visitor};
 use serde::ser::{SerializeMap, SerializeStruct};
@@ -405,7 +406,7 @@ pub(crate) fn config(
     }
     let given =
         layers.iter().rev().find_map(|layer| Some((layer, layer.transport.profile.as_deref()?)));
-    let profile = given.map_or("rfc9260", |(_, name)| name);
+    let profile = given.map_or(DEFAULT_PROFILE, |(_, name)| name);
     let config = registry.profile(profile).ok_or_else(|| {
         let at = given.map_or_else(Key::root, |(layer, _)| layer.at.clone());
         let known = registry.profiles().iter().map(|known| known.name);

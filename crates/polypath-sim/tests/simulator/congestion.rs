@@ -34,6 +34,7 @@ impl Link {
             schema = 1
             path = [{{ rate = "{} Mbit/s", delay = "{} us", queue = "{} B", loss = "{} %" }}]
             [transport]
+            profile = "rfc9260"
             receive_buffer = "64 MiB"
             send_buffer = "64 MiB"
             initial_cwnd = 10

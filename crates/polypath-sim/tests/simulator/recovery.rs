@@ -9,8 +9,12 @@ use proptest::prelude::*;
 const DATA: u8 = 0;
 const SACK: u8 = 3;
 
+/// A scenario of the profile `rfc9260` unless it names another one: the detectors are compared on
+/// the standard's windows and timers.
 fn scenario(text: &str) -> Scenario {
-    Scenario::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
+    let mut scenario = Scenario::from_toml(text).unwrap_or_else(|error| panic!("{error}"));
+    scenario.transport.profile.get_or_insert_with(|| "rfc9260".to_owned());
+    scenario
 }
 
 fn run(text: &str) -> Outcome {

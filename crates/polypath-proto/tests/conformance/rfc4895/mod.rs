@@ -29,7 +29,11 @@ const HMAC_ALGO: u16 = 0x8004;
 /// An endpoint that accepts chunks of these types only if they are authenticated.
 fn config(types: &[u8]) -> ConfigBuilder {
     let types = ChunkTypes::authenticated(types);
-    Config::builder().authentication(true).authenticated_chunks(types).heartbeat_interval(None)
+    Config::rfc9260()
+        .to_builder()
+        .authentication(true)
+        .authenticated_chunks(types)
+        .heartbeat_interval(None)
 }
 
 /// Host 1 has these keys in addition to the empty one, and sends with the last of them.

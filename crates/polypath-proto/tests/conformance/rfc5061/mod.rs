@@ -33,7 +33,7 @@ const UNCONFIRMED: PathState = PathState::Unconfirmed;
 
 /// Both sides authenticate their ASCONFs.
 fn config() -> ConfigBuilder {
-    Config::builder().authentication(true).dynamic_addresses(true)
+    Config::rfc9260().to_builder().authentication(true).dynamic_addresses(true)
 }
 
 fn joined(paths: u8) -> Net {
@@ -41,7 +41,7 @@ fn joined(paths: u8) -> Net {
 }
 
 fn open() -> ConfigBuilder {
-    Config::builder().dynamic_addresses(true).unauthenticated_addresses(true)
+    Config::rfc9260().to_builder().dynamic_addresses(true).unauthenticated_addresses(true)
 }
 
 /// A host with two addresses that accepts ASCONFs without AUTH, and a hand-built peer with one

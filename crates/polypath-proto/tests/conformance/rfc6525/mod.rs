@@ -18,7 +18,7 @@ const ADD_OUTGOING: u16 = 17;
 const ADD_INCOMING: u16 = 18;
 
 fn config() -> ConfigBuilder {
-    Config::builder().stream_reconfiguration(true)
+    Config::rfc9260().to_builder().stream_reconfiguration(true)
 }
 
 fn joined() -> Net {

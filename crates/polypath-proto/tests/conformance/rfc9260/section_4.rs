@@ -11,7 +11,7 @@ fn opened() -> (Net, Hand) {
 
 /// A hand-built peer that has the cookie of a listening host.
 fn with_cookie(cookie_life: u64) -> (Net, Hand) {
-    let config = Config::builder().cookie_life(S(cookie_life)).build().unwrap();
+    let config = Config::rfc9260().to_builder().cookie_life(S(cookie_life)).build().unwrap();
     let mut net = pair(1, config);
     let mut hand = Hand::new(1);
     let answers = hand.init(&mut net, &|_| {});
@@ -40,7 +40,7 @@ fn s4_r2_an_expired_cookie_is_answered_by_an_error() {
 
 /// Times of these chunks and of the association's end, if all of them are lost.
 fn given_up(chunk: &'static str, most: u32) -> (Vec<u64>, Vec<(u64, Event)>) {
-    let config = Config::builder().max_init_retransmits(most).build().unwrap();
+    let config = Config::rfc9260().to_builder().max_init_retransmits(most).build().unwrap();
     let mut net = pair(1, config);
     net.drop_all(chunk);
     net.connect(0);

@@ -44,7 +44,8 @@ fn s8_1_r1_r3_r4_the_association_ends_when_its_errors_exceed_the_limit() {
     assert!(net.saw(0, &Event::Closed(CloseReason::PeerUnreachable)));
     assert_eq!(net.send(0, 0, payload(1, 1)), Err(SendError::Closed));
     // An unanswered HEARTBEAT on the path in use counts, too.
-    let config = Config::builder().association_max_retrans(2).heartbeat_interval(Some(S(5)));
+    let config =
+        Config::rfc9260().to_builder().association_max_retrans(2).heartbeat_interval(Some(S(5)));
     let mut net = established(1, config.build().unwrap());
     net.cuts.insert(0);
     net.run(S(300));
@@ -53,7 +54,8 @@ fn s8_1_r1_r3_r4_the_association_ends_when_its_errors_exceed_the_limit() {
 
 #[test]
 fn s8_1_r2_heartbeats_on_paths_without_data_do_not_count() {
-    let mut net = two_paths(Config::builder().association_max_retrans(3).path_max_retrans(9));
+    let mut net =
+        two_paths(Config::rfc9260().to_builder().association_max_retrans(3).path_max_retrans(9));
     net.cuts.insert(1);
     net.run(S(1000));
     assert!(net.a(0).path_stats(PathId(1)).unwrap().heartbeats_lost > 6);
@@ -74,7 +76,7 @@ fn s8_1_r5_an_acknowledgement_resets_the_associations_errors() {
 
 #[test]
 fn s8_1_r6_a_heartbeat_ack_resets_the_associations_errors() {
-    let config = Config::builder().path_max_retrans(9).heartbeat_interval(Some(S(5)));
+    let config = Config::rfc9260().to_builder().path_max_retrans(9).heartbeat_interval(Some(S(5)));
     let strict = config.clone().association_max_retrans(3).build().unwrap();
     let configs = [strict, config.association_max_retrans(99).build().unwrap()];
     let mut net = Setup { configs, ..Setup::default() }.build();
@@ -93,7 +95,7 @@ fn s8_1_r6_a_heartbeat_ack_resets_the_associations_errors() {
 
 #[test]
 fn s8_2_r1_each_destination_has_its_error_counter() {
-    let mut net = two_paths(Config::builder());
+    let mut net = two_paths(Config::rfc9260().to_builder());
     net.cuts.insert(1);
     net.drive_until(S(100), |net| net.path(0, 1).error_count == 2);
     assert_eq!(net.path(0, 0).error_count, 0);
@@ -125,7 +127,7 @@ fn s8_2_r2_too_many_errors_make_a_path_inactive() {
 #[test]
 fn s8_2_r3_an_answer_clears_the_errors_and_brings_a_path_back() {
     // By a HEARTBEAT ACK.
-    let mut net = two_paths(Config::builder().path_max_retrans(1));
+    let mut net = two_paths(Config::rfc9260().to_builder().path_max_retrans(1));
     net.cuts.insert(1);
     net.drive_until(S(100), |net| net.path(0, 1).state == PathState::Inactive);
     net.cuts.clear();
@@ -142,7 +144,7 @@ fn s8_2_r3_an_answer_clears_the_errors_and_brings_a_path_back() {
 
 #[test]
 fn s8_2_r4_one_path_takes_the_place_of_the_primary() {
-    let config = Config::builder().path_max_retrans(0).heartbeat_interval(Some(S(5)));
+    let config = Config::rfc9260().to_builder().path_max_retrans(0).heartbeat_interval(Some(S(5)));
     let mut net = established(4, config.build().unwrap());
     net.cuts.insert(0);
     net.send(0, 0, payload(1, 100)).unwrap();
@@ -192,7 +194,7 @@ fn s8_3_r2_heartbeats_are_answered_while_the_association_lasts() {
 
 #[test]
 fn s8_3_r3_r4_lost_heartbeats_count_until_the_path_is_inactive() {
-    let mut net = two_paths(Config::builder().path_max_retrans(2));
+    let mut net = two_paths(Config::rfc9260().to_builder().path_max_retrans(2));
     net.cuts.insert(1);
     for errors in 1..=3 {
         let sent = heartbeats(&net, 1).len();
@@ -250,7 +252,7 @@ fn s8_3_r8_a_heartbeat_comes_back_unchanged_and_at_once() {
 
 #[test]
 fn s8_3_r9_r10_a_heartbeat_ack_brings_a_path_back() {
-    let mut net = two_paths(Config::builder().path_max_retrans(1));
+    let mut net = two_paths(Config::rfc9260().to_builder().path_max_retrans(1));
     net.cuts.insert(1);
     net.drive_until(S(100), |net| net.path(0, 1).state == PathState::Inactive);
     net.cuts.clear();
@@ -262,7 +264,7 @@ fn s8_3_r9_r10_a_heartbeat_ack_brings_a_path_back() {
 
 #[test]
 fn s8_3_r12_a_heartbeat_ack_measures_the_rtt() {
-    let config = Config::builder().build().unwrap();
+    let config = Config::rfc9260().to_builder().build().unwrap();
     let mut net = Setup { paths: 2, configs: [config.clone(), config], ..Setup::default() }.build();
     net.delays.insert((0, 1), MS(30));
     net.delays.insert((1, 1), MS(50));
@@ -272,7 +274,7 @@ fn s8_3_r12_a_heartbeat_ack_measures_the_rtt() {
 
 #[test]
 fn s8_3_r13_a_heartbeat_per_hb_interval_and_rto_with_jitter() {
-    let mut net = two_paths(Config::builder());
+    let mut net = two_paths(Config::rfc9260().to_builder());
     net.run(S(2000));
     let gaps = |times: &[u64]| times.windows(2).map(|w| w[1] - w[0]).collect::<Vec<u64>>();
     let regular = gaps(&heartbeats(&net, 1));
@@ -295,7 +297,10 @@ fn s8_3_r13_a_heartbeat_per_hb_interval_and_rto_with_jitter() {
 
 #[test]
 fn s8_3_r14_one_heartbeat_for_each_expiry() {
-    let mut net = established(4, Config::builder().heartbeat_interval(Some(S(5))).build().unwrap());
+    let mut net = established(
+        4,
+        Config::rfc9260().to_builder().heartbeat_interval(Some(S(5))).build().unwrap(),
+    );
     net.log.clear();
     net.run(S(600));
     let mut times: Vec<u64> = (0..4).flat_map(|p| heartbeats(&net, p)).collect();

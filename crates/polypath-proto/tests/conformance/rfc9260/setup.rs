@@ -12,7 +12,7 @@ pub(super) const FULL: usize = 1452;
 
 /// The default configuration without HEARTBEATs, which would also measure RTTs and back off.
 pub(super) fn quiet() -> ConfigBuilder {
-    Config::builder().heartbeat_interval(None)
+    Config::rfc9260().to_builder().heartbeat_interval(None)
 }
 
 /// Host 1, which sends data to a hand-built peer.
@@ -86,7 +86,7 @@ pub(super) fn receiver(config: ConfigBuilder) -> (Net, Hand) {
 
 /// As [`receiver`], with a receive buffer of `buffer` bytes and an application that does not read.
 pub(super) fn small_receiver(buffer: u32) -> (Net, Hand) {
-    let (mut net, hand) = receiver(Config::builder().receive_buffer(buffer));
+    let (mut net, hand) = receiver(Config::rfc9260().to_builder().receive_buffer(buffer));
     net.hosts[1].reads = false;
     (net, hand)
 }

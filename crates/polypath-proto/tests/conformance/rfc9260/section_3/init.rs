@@ -79,8 +79,8 @@ fn s3_3_2_r7_an_init_with_tag_0_is_silently_discarded() {
 
 #[test]
 fn s3_3_2_r8_the_window_of_an_init_has_1500_bytes_at_least() {
-    assert!(Config::builder().receive_buffer(1499).build().is_err());
-    let config = Config::builder().receive_buffer(1500).build().unwrap();
+    assert!(Config::rfc9260().to_builder().receive_buffer(1499).build().is_err());
+    let config = Config::rfc9260().to_builder().receive_buffer(1500).build().unwrap();
     let (init, _) = init_of(Setup { configs: [config.clone(), config], ..Setup::default() });
     assert_eq!(u32_at(&init.value, 4), 1500);
 }
@@ -121,9 +121,10 @@ fn s3_3_2_r10_the_window_is_never_reduced() {
 
 #[test]
 fn s3_3_2_r11_r13_an_init_offers_one_stream_at_least() {
-    assert!(Config::builder().outbound_streams(0).build().is_err());
-    assert!(Config::builder().inbound_streams(0).build().is_err());
-    let config = Config::builder().outbound_streams(1).inbound_streams(1).build().unwrap();
+    assert!(Config::rfc9260().to_builder().outbound_streams(0).build().is_err());
+    assert!(Config::rfc9260().to_builder().inbound_streams(0).build().is_err());
+    let config =
+        Config::rfc9260().to_builder().outbound_streams(1).inbound_streams(1).build().unwrap();
     let (init, _) = init_of(Setup { configs: [config.clone(), config], ..Setup::default() });
     assert_eq!(init.value[8..12], [0, 1, 0, 1]);
 }

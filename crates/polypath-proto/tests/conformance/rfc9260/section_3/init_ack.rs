@@ -75,7 +75,7 @@ fn s3_3_3_r7_r13_r16_such_an_init_ack_is_discarded_in_other_states() {
 
 #[test]
 fn s3_3_3_r8_the_window_of_an_init_ack_has_1500_bytes_at_least() {
-    let config = Config::builder().receive_buffer(1500).build().unwrap();
+    let config = Config::rfc9260().to_builder().receive_buffer(1500).build().unwrap();
     let mut net = pair(1, config);
     let ack = chunk(&Hand::new(1).init(&mut net, &|_| {})[0].bytes, 2);
     assert_eq!(u32_at(&ack.value, 4), 1500);

@@ -194,7 +194,8 @@ fn s3_2_r4_the_padding_of_chunks_is_ignored() {
 
 /// All extensions, and addresses of both families: an INIT with every known parameter.
 fn rich() -> Setup {
-    let config = Config::builder()
+    let config = Config::rfc9260()
+        .to_builder()
         .partial_reliability(true)
         .stream_reconfiguration(true)
         .interleaving(true)

@@ -49,7 +49,7 @@ fn s5_1_3_r5_the_cookie_holds_no_secret() {
     let secret = b"a key that both sides share";
     let mut keys = AuthKeys::default();
     keys.set(1, secret).unwrap();
-    let config = Config::builder().authentication(true).build().unwrap();
+    let config = Config::rfc9260().to_builder().authentication(true).build().unwrap();
     let setup = Setup {
         auth_keys: [keys.clone(), keys],
         configs: [config.clone(), config],
@@ -132,7 +132,7 @@ fn s5_1_5_r3_ports_and_tag_must_be_those_of_the_cookie() {
 
 #[test]
 fn s5_1_5_r4_a_stale_cookie_is_discarded_and_reported_with_its_staleness() {
-    let config = Config::builder().cookie_life(S(5)).build().unwrap();
+    let config = Config::rfc9260().to_builder().cookie_life(S(5)).build().unwrap();
     let (mut net, hand) = with_cookie(config);
     net.run(MS(5250));
     let answers = hand.say(&mut net, &|w| {

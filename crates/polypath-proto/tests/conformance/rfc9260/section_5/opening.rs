@@ -95,7 +95,7 @@ fn s5_1_r12_t1_init_and_t1_cookie_back_off_up_to_rto_max() {
         assert_eq!(seconds, expected, "{chunk}");
     }
     // RTO.Initial and RTO.Max of a configuration.
-    let config = Config::builder().rto_initial(S(2)).rto_max(S(5)).build().unwrap();
+    let config = Config::rfc9260().to_builder().rto_initial(S(2)).rto_max(S(5)).build().unwrap();
     let mut net = pair(1, config);
     net.drop_all("INIT");
     net.connect(0);
@@ -202,7 +202,12 @@ fn s5_1_r20_the_cumulative_tsn_ack_point_begins_before_the_initial_tsn() {
 }
 
 fn streams(outbound: u16, inbound: u16) -> Config {
-    Config::builder().outbound_streams(outbound).inbound_streams(inbound).build().unwrap()
+    Config::rfc9260()
+        .to_builder()
+        .outbound_streams(outbound)
+        .inbound_streams(inbound)
+        .build()
+        .unwrap()
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn s5_2_2_r2_r3_an_unexpected_init_with_new_addresses_is_aborted() {
 /// Also if no more paths are possible, and from an address that the association does not know.
 #[test]
 fn s5_2_2_r2_new_addresses_are_refused_when_all_paths_are_taken() {
-    let config = Config::builder().max_paths(1).build().unwrap();
+    let config = Config::rfc9260().to_builder().max_paths(1).build().unwrap();
     let mut net = pair(1, config);
     let hand = Hand::new(1).open(&mut net);
     let IpAddr::V4(known) = hand.ip else { unreachable!() };
@@ -193,7 +193,8 @@ fn s5_2_2_r4_the_cookie_for_an_unexpected_init_has_the_tie_tags_of_the_associati
 #[test]
 fn s5_2_2_r7_other_parameters_are_those_of_the_association() {
     let mut net = pair(1, Config::rfc9260());
-    let config = Config::builder().outbound_streams(5).inbound_streams(6).build().unwrap();
+    let config =
+        Config::rfc9260().to_builder().outbound_streams(5).inbound_streams(6).build().unwrap();
     let mut hand = Hand::new(0);
     let now = net.now;
     net.hosts[0].endpoint.connect_with(now, PORT, &[hand.remote()], config).unwrap();

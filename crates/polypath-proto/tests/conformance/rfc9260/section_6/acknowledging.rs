@@ -159,7 +159,7 @@ fn s6_2_r12_window_updates_are_few() {
 
 #[test]
 fn s6_2_r13_r14_the_sack_delay_is_500_ms_at_most() {
-    let refused = Config::builder().sack_delay(MS(501)).build().unwrap_err();
+    let refused = Config::rfc9260().to_builder().sack_delay(MS(501)).build().unwrap_err();
     assert_eq!(refused.parameter, "sack_delay");
     let (mut net, hand) = receiver(quiet().sack_delay(MS(500)));
     hand.data(&mut net, 1);

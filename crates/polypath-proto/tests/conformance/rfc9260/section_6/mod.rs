@@ -8,14 +8,14 @@ mod streams;
 mod timers;
 
 use polypath_proto::wire::Data;
-use polypath_proto::{Event, Ssn};
+use polypath_proto::{Config, Event, Ssn};
 
 use super::setup::{State, texts};
 use crate::common::*;
 
 #[test]
 fn s6_r1_data_is_sent_in_three_states_only() {
-    let mut net = pair(1, Default::default());
+    let mut net = pair(1, Config::rfc9260());
     let hand = Hand::new(0).be_called(&mut net);
     net.send(0, 0, payload(1, 1000)).unwrap();
     net.run(MS(500));
@@ -66,7 +66,7 @@ fn s6_r2_r4_data_is_received_in_three_states_only() {
 
 #[test]
 fn s6_r3_data_in_closed_is_out_of_the_blue() {
-    let mut net = pair(1, Default::default());
+    let mut net = pair(1, Config::rfc9260());
     let hand = Hand { peer_tag: 77, ..Hand::new(1) };
     let answer = &hand.data(&mut net, 1)[0];
     assert_eq!((answer.text(), answer.tag), ("ABORT T".to_owned(), 77));
@@ -87,7 +87,7 @@ fn s6_r5_a_sack_is_processed_in_three_states() {
 
 #[test]
 fn s6_r6_a_sack_in_closed_is_out_of_the_blue() {
-    let mut net = pair(1, Default::default());
+    let mut net = pair(1, Config::rfc9260());
     let hand = Hand { peer_tag: 78, ..Hand::new(1) };
     let answer = &hand.sack(&mut net, 1, &[])[0];
     assert_eq!((answer.text(), answer.tag), ("ABORT T".to_owned(), 78));
@@ -108,7 +108,7 @@ fn s6_r7_a_sack_in_other_states_is_discarded() {
 
 #[test]
 fn s6_r8_large_messages_are_fragmented() {
-    let mut net = established(1, Default::default());
+    let mut net = established(1, Config::rfc9260());
     net.send(0, 0, payload(1, 5000)).unwrap();
     net.run(S(1));
     let chunks: Vec<DataSeen> = net.sent(0).iter().flat_map(Sent::data).collect();

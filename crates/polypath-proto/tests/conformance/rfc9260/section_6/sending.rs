@@ -192,7 +192,7 @@ fn s6_1_r21_the_timer_runs_for_the_rto_after_its_doubling() {
 /// window.
 #[test]
 fn s6_1_r22_the_send_window_stays_within_half_of_the_tsns() {
-    let refused = Config::builder().send_buffer(1 << 31).build().unwrap_err();
+    let refused = Config::rfc9260().to_builder().send_buffer(1 << 31).build().unwrap_err();
     assert_eq!(refused.parameter, "send_buffer");
     let mut flow = Flow::new(quiet());
     assert_eq!(flow.net.send(1, 0, payload(1, 0)), Err(SendError::Empty));
