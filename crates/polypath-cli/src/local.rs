@@ -36,9 +36,6 @@ fn failure(error: &BindError) -> Failure {
         BindError::InUse { .. } => {
             failure.hint("pass another --udp-port, or stop the program that uses this one")
         }
-        BindError::SecretInClear(_) => {
-            failure.hint("omit --min-dtls 1.2, or use --fingerprint instead")
-        }
         BindError::NotLocal { .. } => failure.hint("--bind needs addresses of this host"),
         BindError::RawNotPermitted => failure.hint("run as root, or omit --raw to send over UDP"),
         _ => failure,

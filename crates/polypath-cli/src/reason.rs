@@ -58,8 +58,6 @@ fn not_encrypted(host: &str, why: &Refusal) -> Failure {
             "{host} is not the expected host: it has the fingerprint {}",
             found.short()
         )),
-        Refusal::Secret => Failure::new(format!("{host} does not know the shared secret"))
-            .hint("--psk or --psk-file must be the same on both sides"),
         Refusal::ByPeer => Failure::new(format!("{host} does not trust this host"))
             .hint("it accepts other fingerprints only, or has another secret"),
         Refusal::Plain => Failure::new(format!("{host} does not encrypt"))

@@ -205,7 +205,7 @@ fn strangers_do_not_end_the_receiver() {
     runtime.block_on(async {
         let endpoint = polypath::Endpoint::bind(polypath::EndpointOptions {
             addresses: vec!["127.0.0.1".parse().unwrap()],
-            ..Default::default()
+            ..polypath::EndpointOptions::plain()
         })
         .unwrap();
         let to = format!("127.0.0.1:{port}").parse().unwrap();
@@ -235,7 +235,7 @@ fn an_older_sender_learns_that_it_is_older() {
     let answer = runtime.block_on(async {
         let endpoint = polypath::Endpoint::bind(polypath::EndpointOptions {
             addresses: vec!["127.0.0.1".parse().unwrap()],
-            ..Default::default()
+            ..polypath::EndpointOptions::plain()
         })
         .unwrap();
         let to = format!("127.0.0.1:{port}").parse().unwrap();
