@@ -44,6 +44,11 @@ needs() {
         echo "golang-go|has go|tests with pion"
         echo "g++|has_cxx|fuzz targets"
         echo "openssl|has openssl|tests with OpenSSL"
+        echo "openssh-client|has ssh|tests of forwarding with ssh"
+        echo "openssh-server|has sshd|tests of forwarding with ssh"
+        echo "rsync|has rsync|tests of forwarding with rsync"
+        echo "curl|has curl|tests of forwarding with curl"
+        echo "groff-base|has groff|tests of man pages"
     fi
     if [ "$purpose" = bench ]; then
         echo "ns2|has ns|the simulator beside ns-2"

@@ -49,9 +49,9 @@ def test_a_sender_that_sends_no_file(processes, a_file):
         "recv", "--bind", LOCAL, "-o", a_file.parent / "out", "--timeout", 1).said("waiting on")
     sender = processes.polypath(
         "send", a_file, LOCAL, "--via", BESIDE, *tuning(path_confirmation="before-data"))
-    sender.wait().complains("sends nothing", within=5)
+    sender.wait().complains("sent nothing", within=5)
     # The receiver keeps waiting for the next sender.
-    assert receiver.said("has connected and sends nothing").popen.poll() is None
+    assert receiver.said("connected and sent nothing").popen.poll() is None
     assert not any((a_file.parent / "out").iterdir())
 
 

@@ -86,13 +86,13 @@ def test_a_local_port(serve, forward, echo):
     content = os.urandom(3_000_000)
     assert exchange(port_of(client), content) == content
     client.stop()
-    server.said("has left")
+    server.said("has disconnected")
 
 
 def test_a_remote_port(serve, forward, echo):
     _, to = serve("--allow-listen", f"{LOCAL}:*")
-    client = forward(to, "-R", f"{LOCAL}:0:{INSIDE}:{echo.port}").said("forwarding port ")
-    port = int(re.search(r"forwarding port (\d+) there", client.err)[1])
+    client = forward(to, "-R", f"{LOCAL}:0:{INSIDE}:{echo.port}").said("forwarding the server's port ")
+    port = int(re.search(r"server\'s port (\d+) to", client.err)[1])
     content = os.urandom(1_000_000)
     assert exchange(port, content, LOCAL) == content
 
@@ -123,7 +123,7 @@ def test_standard_input_and_output(serve, forward, echo):
     client.popen.stdin.close()
     assert client.wait().code == 0
     client = forward(to, "-W", f"{INSIDE}:1", stdin=subprocess.PIPE)
-    client.wait().complains(f"cannot connect to {INSIDE}:1", "the rules there do not allow it")
+    client.wait().complains(f"cannot connect to {INSIDE}:1", "its rules do not allow it")
 
 
 def test_rules(serve, forward, echo):
@@ -132,8 +132,8 @@ def test_rules(serve, forward, echo):
     with pytest.raises(ConnectionResetError), socket.create_connection(("127.0.0.1", port_of(client))) as connection:
         connection.recv(1)
     server.said(f"may not reach {INSIDE}:{echo.port}")
-    client.said("the rules there do not allow it")
-    forward(to, "-R", f"0:{INSIDE}:{echo.port}").wait().complains("does not listen on port 0")
+    client.said("its rules do not allow it")
+    forward(to, "-R", f"0:{INSIDE}:{echo.port}").wait().complains("cannot listen on port 0")
     assert server.popen.poll() is None
 
 
@@ -185,4 +185,4 @@ def test_other_services_are_refused(serve, processes, tmp_path):
     _, to = serve("--allow", "*:*")
     make_file(tmp_path / "file", 10)
     ended = processes.start(binary(), "send", tmp_path / "file", to, *consent("send")).wait()
-    ended.complains("serves forward, and nothing else")
+    ended.complains("serves only forward")

@@ -95,7 +95,7 @@ def test_a_caller_with_the_older_version_needs_leave(processes, certificate):
 def test_another_certificate_is_refused(processes, certificate):
     sender, _ = calls(processes, certificate, SUITES[0], "--min-dtls", "1.2",
                       "--fingerprint", "0123-4567-89ab-cdef-0123")
-    sender.wait().complains("is not who it should be", within=5)
+    sender.wait().complains("is not the expected host", within=5)
 
 
 def test_without_extended_master_secret_nothing_comes_up(processes, certificate, tmp_path):

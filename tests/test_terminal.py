@@ -70,7 +70,7 @@ def test_the_phrase_is_asked_for_and_proves_the_host(receiver, tmp_path):
     word = 2 * (consonant + vowel) + consonant
     assert re.fullmatch(f"{word}-{word}-{word}", phrase), phrase
     terminal = Terminal(tmp_path / "file", to, settings=tmp_path / "here")
-    terminal.asked("code phrase that `polypath recv` shows")
+    terminal.asked("code phrase printed on ")
     # As a person types it.
     terminal.types(f" {phrase.upper().replace('-', ' ')} ")
     assert terminal.ends() == 0, terminal.text
@@ -82,7 +82,7 @@ def test_the_phrase_is_asked_for_and_proves_the_host(receiver, tmp_path):
 def test_a_wrong_phrase(receiver, tmp_path):
     process, to = receiver()
     terminal = Terminal(tmp_path / "file", to, settings=tmp_path / "here")
-    terminal.asked("code phrase that `polypath recv` shows")
+    terminal.asked("code phrase printed on ")
     terminal.types("lusab-babad-gutih")
     assert terminal.ends() == 1
     assert "the code phrase is wrong" in terminal.text
@@ -97,7 +97,7 @@ def test_a_new_host_that_proves_nothing(receiver, tmp_path, reply, code):
     process, to = receiver("--anyone", "--forever")
     fingerprint = re.search(r"fingerprint (\S+)", process.err)[1]
     terminal = Terminal(tmp_path / "file", to, settings=tmp_path / "here")
-    terminal.asked(f"show {fingerprint} there? (yes/no)")
+    terminal.asked(f"print the fingerprint {fingerprint} itself? (yes/no)")
     terminal.types(reply)
     assert terminal.ends() == code, terminal.text
     assert (tmp_path / "out" / "file").exists() == (code == 0)

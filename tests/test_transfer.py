@@ -231,7 +231,7 @@ def test_two_senders_of_one_name(processes, tmp_path, out):
     ended = [sender.wait() for sender in senders]
     assert sorted(end.code for end in ended) == [0, 1]
     (failed,) = (end for end in ended if end.code)
-    failed.complains("exists, and nothing is replaced")
+    failed.complains("exists and is not replaced")
     assert [path.name for path in out.iterdir()] == ["file"]
     assert sha256(out / "file") in [sha256(tmp_path / name / "file") for name in ("a", "b")]
     assert receiver.popen.poll() is None

@@ -87,14 +87,14 @@ def test_an_existing_file(receiver, attack, place):
     (place / "file").write_text("old")
     _, port = receiver()
     ended = attack(port, "entry", entry(["file"], {"file": 7})).wait(10)
-    assert "exists, and nothing is replaced" in ended.out, ended.out
+    assert "exists and is not replaced" in ended.out, ended.out
     assert (place / "file").read_text() == "old"
 
 
 @pytest.mark.parametrize("begin, reason", [
     ({"size": 1 << 62, "entries": 1}, "no space left on device"),
-    ({"size": 1 << 62, "entries": 1, "limit": True}, "more than the 1000000 bytes"),
-    ({"size": 0, "entries": 1 << 60}, "more than the 1000000 that are accepted"),
+    ({"size": 1 << 62, "entries": 1, "limit": True}, "exceeds the limit of 1000000 bytes"),
+    ({"size": 0, "entries": 1 << 60}, "exceed the limit of 1000000"),
 ])
 def test_sizes_and_counts(receiver, attack, place, begin, reason):
     _, port = receiver(*(["--max-size", "1MB"] if begin.pop("limit", False) else []))

@@ -34,7 +34,7 @@ impl Attacker {
         let endpoint = Endpoint::bind(EndpointOptions {
             addresses: vec![self.local],
             socket_buffer: Some(65_536),
-            ..EndpointOptions::default()
+            ..EndpointOptions::plain()
         })?;
         let connecting = endpoint.connect(ConnectOptions::new(9260, [self.remote]));
         Ok(timeout(Duration::from_secs(5), connecting).await??)

@@ -20,7 +20,7 @@ pub enum Error {
     #[error("{0}")]
     Protocol(String),
     /// No packet of the peer has arrived for some seconds.
-    #[error("no sign of life for {seconds} s")]
+    #[error("no packet has arrived for {seconds} s")]
     Silent {
         /// Length of the silence in seconds.
         seconds: u64,

@@ -34,7 +34,7 @@ pub(crate) fn parse<T: DeserializeOwned>(payload: &[u8]) -> Result<T, Error> {
 /// Rejects a message that was given up, or that is not whole unless it has the type `pieces`.
 pub(crate) fn whole(received: Received, pieces: Option<Ppid>) -> Result<Received, Error> {
     if received.aborted {
-        return Err(Error::Protocol("the peer has given a message up".to_owned()));
+        return Err(Error::Protocol("the peer abandoned a message".to_owned()));
     }
     if !(received.beginning && received.end) && Some(received.ppid) != pieces {
         return Err(Error::Protocol("a message is larger than the receive buffer".to_owned()));

@@ -26,7 +26,7 @@ async fn pair(rules: &[&str]) -> (Mux, Mux) {
             config: config.clone(),
             listen,
             port,
-            ..EndpointOptions::default()
+            ..EndpointOptions::plain()
         })
         .unwrap()
     };

@@ -15,12 +15,19 @@ const DEMANDED: &str = "data,sack,cookie-echo,cookie-ack";
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Authentication")]
 pub(crate) struct KeyOptions {
-    /// Require chunks to be authenticated with this secret, the file's first line (RFC 4895,
-    /// endpoint pair shared key); also works with --raw and --plain, which do not encrypt
-    #[arg(long, value_name = "FILE")]
+    /// Authenticate chunks with the secret in the first line of this file
+    ///
+    /// This is the endpoint pair shared key of RFC 4895. It also works with --raw and --plain.
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     auth_key_file: Option<PathBuf>,
-    /// Number of that key, the same at both ends
-    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "auth_key_file")]
+    /// Number of that key, the same on both sides
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "NUMBER",
+        default_value_t = 1,
+        requires = "auth_key_file"
+    )]
     auth_key_number: u16,
 }
 
@@ -33,7 +40,7 @@ impl KeyOptions {
         let secret = text.lines().next().unwrap_or_default();
         if secret.is_empty() {
             return Err(Failure::usage(format!("the first line of {} is empty", path.display()))
-                .hint("--auth-key-file takes a secret that both ends have"));
+                .hint("--auth-key-file needs a file whose first line is the shared secret"));
         }
         let number = self.auth_key_number;
         keys.set(number, secret.as_bytes())
@@ -59,8 +66,8 @@ impl KeyOptions {
         if self.auth_key_file.is_none() || association.auth_chunks().is_some() {
             return Ok(());
         }
-        Err(Failure::new(format!("{host} authenticates nothing"))
-            .hint("it has authentication turned off, or its SCTP has none"))
+        Err(Failure::new(format!("{host} does not authenticate chunks"))
+            .hint("its SCTP does not support authentication, or it is turned off there"))
     }
 
     /// The failure when `host` answered the INIT but not the COOKIE ECHO, which is the first
@@ -70,9 +77,9 @@ impl KeyOptions {
             return Failure::new(format!(
                 "{host} answers, but has not the same authentication key"
             ))
-            .hint("--auth-key-file and --auth-key-number have to be the same at both ends");
+            .hint("--auth-key-file and --auth-key-number must be the same on both sides");
         }
         Failure::new(format!("{host} answers, but does not complete the handshake"))
-            .hint("does `polypath recv` there have an --auth-key-file?")
+            .hint("it may require --auth-key-file")
     }
 }

@@ -12,10 +12,10 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Consent")]
 pub(crate) struct CodeOptions {
-    /// Code phrase that the other side shows: proves each side to the other
+    /// Code phrase that the peer prints; proves each side to the other
     #[arg(long, value_name = "PHRASE", conflicts_with_all = ["psk", "psk_file"])]
     code: Option<Phrase>,
-    /// The same; the phrase is the file's first line
+    /// Read the code phrase from the first line of this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["code", "psk", "psk_file"])]
     code_file: Option<PathBuf>,
 }
@@ -58,6 +58,6 @@ pub(crate) async fn ask(question: String) -> Result<String, Failure> {
     });
     match asked.await {
         Ok(Ok(line)) if !line.is_empty() => Ok(line),
-        _ => Err(Failure::new("there was no reply")),
+        _ => Err(Failure::new("no reply was entered")),
     }
 }

@@ -53,8 +53,8 @@ impl Credentials {
             self.proved = true;
             consent
         } else if self.is_secret {
-            return Err(Failure::new(format!("{peer} does not prove to know the shared secret"))
-                .hint("`polypath recv` there needs the same --psk-file"));
+            return Err(Failure::new(format!("{peer} does not prove the shared secret"))
+                .hint("pass the same --psk-file to the program there"));
         } else {
             if !is_known {
                 self.ask_trust(&peer, association).await?;
@@ -64,7 +64,7 @@ impl Credentials {
         if !self.is_secret && reach.is_known(association)?.is_some() {
             if !is_known && let Some(fingerprint) = association.peer() {
                 let short = fingerprint.short();
-                eprintln!("{peer} is new: its fingerprint, {short}, is known from now on");
+                eprintln!("{peer} is new: its fingerprint, {short}, is stored in known_hosts");
             }
             reach.remember(association)?;
         }
@@ -74,9 +74,9 @@ impl Credentials {
     async fn ask_phrase(&self, peer: &str) -> Result<Phrase, Failure> {
         if !code::has_terminal() {
             return Err(Failure::new(format!("{peer} asks for a code phrase"))
-                .hint("--code or --code-file takes the one that `polypath recv` shows there"));
+                .hint("pass the phrase that the peer prints to --code or --code-file"));
         }
-        let text = code::ask(format!("code phrase that `polypath recv` shows on {peer}:")).await?;
+        let text = code::ask(format!("code phrase printed on {peer}:")).await?;
         code::parse(&text, "the code phrase")
     }
 
@@ -87,16 +87,16 @@ impl Credentials {
         let unknown = Failure::new(format!("{peer} is not known: its fingerprint is {short}"));
         if !code::has_terminal() {
             return Err(unknown.hint(format!(
-                "if that is what `polypath recv` shows there, add --fingerprint {short}"
+                "if {peer} prints this fingerprint itself, add --fingerprint {short}"
             )));
         }
         let question =
-            format!("{peer} is not known. Does `polypath recv` show {short} there? (yes/no)");
+            format!("{peer} is not known. Does it print the fingerprint {short} itself? (yes/no)");
         let reply = code::ask(question).await?;
         match reply.to_lowercase().as_str() {
             "yes" => Ok(()),
             "no" => Err(unknown),
-            other => Err(Failure::new(format!("{:?} is not yes", one_line(other)))),
+            other => Err(Failure::new(format!("expected yes or no, not {:?}", one_line(other)))),
         }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
 async fn examine(reach: &Reach) -> Result<(), Failure> {
     let remotes = reach.remotes().await?;
     let config = config()?;
-    let nothing = || Failure::new(format!("no association with {} comes up", reach.host));
+    let nothing = || Failure::new(format!("cannot establish an association with {}", reach.host));
     let mut order = remotes.clone();
     if remotes.len() > 1 {
         // Reachable addresses first, so that the handshake does not wait for the others.
@@ -75,8 +75,8 @@ async fn examine(reach: &Reach) -> Result<(), Failure> {
     asked.end().await;
     match troubles? {
         0 => Ok(()),
-        1 => Err(Failure::new("there is something the matter with one path")),
-        n => Err(Failure::new(format!("there is something the matter with {n} paths"))),
+        1 => Err(Failure::new("1 path has a problem")),
+        n => Err(Failure::new(format!("{n} paths have a problem"))),
     }
 }
 
@@ -147,7 +147,7 @@ fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketS
             silence(reach, remote, stats)
         }
         ConnectError::Closed(CloseReason::Unreachable { what }) => {
-            format!("the network says (ICMP, or this host's own routing): {what}")
+            format!("the network reports (by ICMP, or this host's routing): {what}")
         }
         ConnectError::Closed(CloseReason::PeerAbort { cause }) if cause.is_empty() => format!(
             "an SCTP stack answers with ABORT and no cause: nothing listens on SCTP port {}",
@@ -156,19 +156,19 @@ fn refusal(reach: &Reach, remote: Remote, error: &ConnectError, stats: &[SocketS
         ConnectError::Closed(CloseReason::PeerAbort { cause })
             if cause.contains(ENCRYPTED_ONLY) =>
         {
-            "answers, and takes only encrypted connections: no --plain, here or there as well"
+            "answers, but accepts only encrypted connections: omit --plain, or pass it there as well"
                 .to_owned()
         }
         ConnectError::Closed(CloseReason::PeerAbort { cause }) => {
             format!("an SCTP stack answers with ABORT: {cause}")
         }
         ConnectError::Refused(Refusal::Plain) => {
-            "answers, and does not encrypt: --plain, here or no more there".to_owned()
+            "answers, but does not encrypt: pass --plain, or omit it there".to_owned()
         }
         ConnectError::Refused(Refusal::Version) => {
-            "answers, and has no DTLS 1.3: --min-dtls 1.2 allows the older version".to_owned()
+            "answers, but has no DTLS 1.3: --min-dtls 1.2 accepts the older version".to_owned()
         }
-        ConnectError::Refused(why) => format!("answers, and no encryption comes about: {why}"),
+        ConnectError::Refused(why) => format!("answers, but the encryption fails: {why}"),
         error => error.to_string(),
     }
 }
@@ -185,14 +185,14 @@ fn silence(reach: &Reach, remote: Remote, stats: &[SocketStats]) -> String {
         format!("UDP port {}", remote.0.port())
     };
     if refused(stats) {
-        return "this host does not let the packets out: no route, interface down, or a local \
+        return "this host cannot send the packets: no route, interface down, or a local \
                 firewall"
             .to_owned();
     }
     format!(
-        "no answer, not even an error: a firewall drops {what}, here, there or between; or the host \
-         is down, or it is no SCTP that listens there{}",
-        if reach.raw || reach.encryption.plain { "" } else { ", or one without DTLS (--plain)" }
+        "no answer and no error: a firewall drops {what}, or the host is down, or another program \
+         uses that port{}",
+        if reach.raw || reach.encryption.plain { "" } else { ", or it does not encrypt (--plain)" }
     )
 }
 
@@ -233,7 +233,7 @@ async fn look_at_paths(
         }
         if works && !reach.raw && view.remote_port != asked_port(remotes, view.remote) {
             lines.push(format!(
-                "  its answers come from UDP port {}: a NAT on the way changes ports",
+                "  its replies come from UDP port {}: a NAT on the path changes ports",
                 view.remote_port
             ));
         }
@@ -245,7 +245,7 @@ async fn look_at_paths(
 }
 
 fn from(local: IpAddr) -> String {
-    if local.is_unspecified() { String::from("from here") } else { format!("from {local}") }
+    if local.is_unspecified() { String::from("from this host") } else { format!("from {local}") }
 }
 
 async fn note_refusals(events: &mut Events, refused: &mut BTreeSet<PathId>) {
@@ -272,17 +272,16 @@ fn asked_port(remotes: &[Remote], address: IpAddr) -> u16 {
 fn unconfirmed(path: &Path, refused: &BTreeSet<PathId>, stats: SocketStats) -> String {
     let sent = path.stats.heartbeats_sent;
     let why = if refused.contains(&path.view.id) {
-        "the peer answers with ABORT: it does not know the address that it sees this host with there \
-         (a NAT on the way, or a stack that learns no addresses)"
+        "the peer replied with ABORT: it does not know the address from which it received them (a NAT \
+         on the path, or a stack that learns no addresses)"
     } else if stats.datagrams_refused > 0 {
-        "this host does not let the packets out (no route, interface down, or a local firewall)"
+        "this host cannot send the packets (no route, interface down, or a local firewall)"
     } else if stats.icmp_errors > 0 {
-        "the network answers with ICMP errors (no route on the way, or nothing listens there)"
+        "the network replied with ICMP errors (no route, or nothing listens there)"
     } else if is_private(path.view.remote) {
-        "nothing comes back; the address is a private one, which the peer lists although it may be \
-         behind a NAT"
+        "no reply arrived; the peer lists this private address, and may be behind a NAT"
     } else {
-        "nothing comes back (a firewall, a broken link, or no route back)"
+        "no reply arrived (a firewall, a broken link, or no route back)"
     };
     format!("not confirmed: {sent} heartbeats were sent and {why}")
 }

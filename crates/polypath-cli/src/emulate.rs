@@ -16,21 +16,23 @@ use polypath_sim::scenario::Direction;
 use polypath_sim::units::{Probability, Rate, Span};
 use tokio::sync::mpsc;
 
-use crate::failure::{Failure, one_line, system_text};
+use crate::failure::{Failure, did_you_mean, one_line, system_text};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::scenario::ScenarioArgs;
 use crate::table::Table;
 
+/// First words of the commands.
+const VERBS: &[&str] = &["down", "up", "rate", "delay", "loss", "report", "help", "quit"];
 const HELP: &str = "down PATH | up PATH | rate PATH RATE | delay PATH SPAN | loss PATH PROBABILITY \
-                    | report | quit; before PATH, a direction (forward, back) may stand";
+                    | report | quit; before PATH, a direction (forward or back) limits the change";
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Write the packets of every link into a pcapng file
-    #[arg(long, value_name = "FILE")]
+    /// Write the packets of all links to this pcapng file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pcap: Option<PathBuf>,
 }
 
@@ -84,7 +86,7 @@ fn failure(error: &EmulatorError) -> Failure {
     match error {
         EmulatorError::Bind { address, source } => {
             Failure::new(format!("cannot use UDP {address}: {}", system_text(source)))
-                .hint("addresses and ports stand in the scenario's [emulator]")
+                .hint("the scenario's table [emulator] sets addresses and ports")
         }
         error => Failure::new(error.to_string()),
     }
@@ -118,7 +120,10 @@ fn parse_command(line: &str, paths: &[&str]) -> Result<Option<Command>, String> 
         "help" => return Ok(Some(Command::Help)),
         "quit" => return Ok(Some(Command::Quit)),
         "down" | "up" | "rate" | "delay" | "loss" => {}
-        _ => return Err(format!("no command {verb:?}; allowed: {HELP}")),
+        _ => {
+            let guess = did_you_mean(verb, VERBS).unwrap_or_default();
+            return Err(format!("no command {verb:?}; {guess}allowed: {HELP}"));
+        }
     }
     let (direction, words) = match words.as_slice() {
         ["forward", rest @ ..] => (Direction::Forward, rest),
@@ -132,7 +137,10 @@ fn parse_command(line: &str, paths: &[&str]) -> Result<Option<Command>, String> 
         .iter()
         .position(|path| path == name)
         .or_else(|| name.parse().ok().filter(|index| *index < paths.len()))
-        .ok_or_else(|| format!("no path {name:?}; allowed: {}", paths.join(", ")))?;
+        .ok_or_else(|| {
+            let guess = did_you_mean(name, paths).unwrap_or_default();
+            format!("no path {name:?}; {guess}allowed: {}", paths.join(", "))
+        })?;
     let value = value.join(" ");
     let kind = match verb {
         "down" => ChangeKind::Down,

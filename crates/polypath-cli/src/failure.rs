@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use polypath::proto::closest;
+
 /// Exit code for failures at run time.
 const FAILED: u8 = 1;
 /// Exit code for an invalid command line.
@@ -73,6 +75,11 @@ pub(crate) fn system_text(error: &io::Error) -> String {
         Some(first) => first.to_lowercase().chain(chars).collect(),
         None => text.to_owned(),
     }
+}
+
+/// A suggestion for a name that is not among the known ones: `did you mean "hybrid"? `.
+pub(crate) fn did_you_mean(name: &str, known: &[&str]) -> Option<String> {
+    closest(name, known).map(|known| format!("did you mean \"{known}\"? "))
 }
 
 /// Replaces line breaks and control characters, which file names and texts of the peer may contain.

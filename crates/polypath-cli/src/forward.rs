@@ -26,21 +26,22 @@ use crate::tuning::Tuning;
 pub(crate) struct Args {
     #[command(flatten)]
     reach: Reach,
-    /// Forward connections of a local port to a host and port on the server's side; may be repeated
-    #[arg(short = 'L', long, value_name = "[BIND:]PORT:HOST:PORT", value_parser = mapping)]
+    /// Forward a local port to a host and port that the server reaches; may be repeated
+    #[arg(short = 'L', long, help_heading = "Ports", value_name = "[BIND:]PORT:HOST:PORT", value_parser = mapping)]
     local: Vec<Mapping>,
-    /// Forward connections of a port of the server to a host and port on this side; may be repeated
-    #[arg(short = 'R', long, value_name = "[BIND:]PORT:HOST:PORT", value_parser = mapping)]
+    /// Forward a port of the server to a host and port that this host reaches
+    #[arg(short = 'R', long, help_heading = "Ports", value_name = "[BIND:]PORT:HOST:PORT", value_parser = mapping)]
     remote: Vec<Mapping>,
-    /// Forward connections of a local port as SOCKS 5 requests; may be repeated
-    #[arg(short = 'D', long, value_name = "[BIND:]PORT", value_parser = listener)]
+    /// Forward SOCKS 5 requests to a local port; may be repeated
+    #[arg(short = 'D', long, help_heading = "Ports", value_name = "[BIND:]PORT", value_parser = listener)]
     dynamic: Vec<Port>,
-    /// Connect standard input and output with a host and port on the server's side, as ssh's
-    /// ProxyCommand needs it
-    #[arg(short = 'W', long, value_name = "HOST:PORT", value_parser = target, conflicts_with_all = ["local", "remote", "dynamic"])]
+    /// Connect standard input and output to a host and port that the server reaches
+    ///
+    /// For ssh: ssh -o ProxyCommand='polypath forward HOST -W %h:%p' USER@TARGET
+    #[arg(short = 'W', long, help_heading = "Ports", value_name = "HOST:PORT", value_parser = target, conflicts_with_all = ["local", "remote", "dynamic"])]
     stdio: Option<Target>,
-    /// Print nothing but errors
-    #[arg(short, long)]
+    /// Print only errors
+    #[arg(short, long, help_heading = "Output")]
     quiet: bool,
     #[command(flatten)]
     code: CodeOptions,
@@ -88,7 +89,9 @@ fn mapping(text: &str) -> Result<Mapping, String> {
         [from, host, to] => ("", from, host, to),
         [bind, from, host, to] => (bind, from, host, to),
         _ => {
-            return Err("it has to be [BIND:]PORT:HOST:PORT; IPv6 addresses in brackets".to_owned());
+            return Err(
+                "expected [BIND:]PORT:HOST:PORT, with IPv6 addresses in brackets".to_owned()
+            );
         }
     };
     if host.is_empty() {
@@ -102,14 +105,14 @@ fn listener(text: &str) -> Result<Port, String> {
     match fields(text)[..] {
         [at] => Ok(Port { bind: String::new(), port: port(at)? }),
         [bind, at] => Ok(Port { bind: any(bind), port: port(at)? }),
-        _ => Err("it has to be [BIND:]PORT; IPv6 addresses in brackets".to_owned()),
+        _ => Err("expected [BIND:]PORT, with IPv6 addresses in brackets".to_owned()),
     }
 }
 
 fn target(text: &str) -> Result<Target, String> {
     match fields(text)[..] {
         [host, at] if !host.is_empty() => Ok(Target { host: host.to_owned(), port: port(at)? }),
-        _ => Err("it has to be HOST:PORT; IPv6 addresses in brackets".to_owned()),
+        _ => Err("expected HOST:PORT, with IPv6 addresses in brackets".to_owned()),
     }
 }
 
@@ -120,7 +123,7 @@ fn any(bind: &str) -> String {
 
 /// The failure when the rules or the network of the other side exclude a connection.
 fn not_connected(target: &Target, why: Reason) -> Failure {
-    Failure::new(format!("cannot connect to {target} there: {why}"))
+    Failure::new(format!("the server cannot connect to {target}: {why}"))
 }
 
 pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
@@ -130,7 +133,7 @@ pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> 
         && args.stdio.is_none()
     {
         return Err(Failure::usage("there is nothing to forward")
-            .hint("-L, -R, -D or -W; `polypath forward --help` explains them"));
+            .hint("pass -L, -R, -D or -W; `polypath forward --help` explains them"));
     }
     let config = forward::config(&args.tuning.config(registry)?)
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -219,7 +222,7 @@ async fn serve(
     for (listener, route) in listeners {
         if let (Ok(address), false) = (listener.local_addr(), args.quiet) {
             match &route {
-                Route::To(to) => eprintln!("forwarding {address} to {to} there"),
+                Route::To(to) => eprintln!("forwarding {address} to {to}"),
                 Route::Socks => eprintln!("forwarding {address} (SOCKS 5)"),
             }
         }
@@ -240,11 +243,11 @@ async fn serve(
                 let found = usize::try_from(number).ok().and_then(|n| args.remote.get(n));
                 let Some(Mapping { from, to }) = found else { continue };
                 match port {
-                    Ok(port) if !args.quiet => eprintln!("forwarding port {port} there to {to}"),
+                    Ok(port) if !args.quiet => eprintln!("forwarding the server's port {port} to {to}"),
                     Ok(_) => {}
                     Err(why) => {
                         return Err(Failure::new(format!(
-                            "the server does not listen on port {}: {}",
+                            "the server cannot listen on port {}: {}",
                             from.port,
                             one_line(&why)
                         )));
@@ -254,7 +257,7 @@ async fn serve(
             Some(done) = tasks.join_next() => {
                 if let Ok(Err(error)) = done {
                     let text = system_text(&error);
-                    return Err(Failure::new(format!("a port has failed: {text}")));
+                    return Err(Failure::new(format!("cannot accept connections: {text}")));
                 }
             }
             else => std::future::pending().await,

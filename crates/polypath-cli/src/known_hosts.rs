@@ -57,14 +57,14 @@ impl KnownHosts {
             }
             let known: KnownFingerprint = line.known.parse().map_err(|_| {
                 Failure::new(format!(
-                    "line {} of {} has no fingerprint",
+                    "line {} of {} has no valid fingerprint",
                     number + 1,
                     self.path.display()
                 ))
             })?;
             if found.as_ref().is_some_and(|found| *found != known) {
                 return Err(Failure::new(format!(
-                    "{} are different hosts in {}",
+                    "{} belong to different hosts in {}",
                     names.join(", "),
                     self.path.display()
                 )));
@@ -137,7 +137,10 @@ pub(crate) fn peers(service: &str) -> Result<Vec<KnownFingerprint>, Failure> {
         if !word.starts_with('#') {
             known.push(word.parse().map_err(|_| {
                 let number = number + 1;
-                Failure::new(format!("line {number} of {} has no fingerprint", path.display()))
+                Failure::new(format!(
+                    "line {number} of {} has no valid fingerprint",
+                    path.display()
+                ))
             })?);
         }
     }
@@ -167,7 +170,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     let failed = |error| Failure::file("read", path, &error);
     if let Some(problem) = private::problem(path).map_err(failed)? {
         return Err(Failure::new(format!("{}: {problem}", path.display()))
-            .hint("what it lists is trusted: chmod go-w, and chown to this user"));
+            .hint("hosts in this file are trusted: run chmod go-w, and chown to this user"));
     }
     match fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
@@ -207,7 +210,7 @@ mod tests {
         assert!(find("10.0.0.3", 1).unwrap().matches(&other));
         assert_eq!(fs::read_to_string(&hosts.path).unwrap().lines().count(), 3);
         let both = hosts.find(&names(&["10.0.0.1", "10.0.0.3"]), 1).unwrap_err().to_string();
-        assert!(both.contains("are different hosts"), "{both}");
+        assert!(both.contains("belong to different hosts"), "{both}");
     }
 
     #[test]

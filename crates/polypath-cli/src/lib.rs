@@ -31,6 +31,7 @@ mod progress;
 mod reach;
 mod reason;
 mod recv;
+mod reference;
 mod role;
 mod scenario;
 mod send;
@@ -41,23 +42,25 @@ mod table;
 mod text;
 mod trust;
 mod tuning;
+mod usage;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 use polypath::proto::Registry;
 
-/// SCTP over many paths: file transfer, simulation, emulation
+/// SCTP over many paths: file transfer, forwarding, measurement, simulation
 #[derive(Parser)]
-#[command(name = "polypath", version, propagate_version = true)]
+#[command(name = "polypath", version, propagate_version = true, max_term_width = 80)]
+#[command(after_long_help = reference::EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Log the sockets' activity to stderr
-    #[arg(short, long, global = true)]
+    /// Log the activity of the sockets to standard error
+    #[arg(short, long, global = true, help_heading = "Output")]
     verbose: bool,
 }
 
@@ -67,30 +70,34 @@ enum Command {
     Recv(recv::Args),
     /// Send files and folders: polypath send FILE... HOST
     Send(send::Args),
-    /// Forward TCP connections to and from a host that runs polypath serve
+    /// Forward TCP connections through a host that runs polypath serve
     Forward(forward::Args),
     /// Serve clients that forward TCP connections
     Serve(serve::Args),
-    /// Measure the paths to a host: polypath perf -s there, polypath perf -c HOST here
+    /// Measure paths: polypath perf -s on one host, polypath perf -c HOST on another
     Perf(perf::Args),
-    /// Explain why a connection to a host, or one of its paths, does not come up
+    /// Explain why a connection or one of its paths does not work
     Doctor(doctor::Args),
     /// Run a scenario in the simulator
     Sim(sim::Args),
-    /// Run a scenario's paths in real time, between real UDP sockets
+    /// Run a scenario's paths in real time between UDP sockets
     Emulate(emulate::Args),
-    /// List the protocol's policies that --policy takes
+    /// List the policies that --policy accepts
     Policies {
         /// Print JSON
-        #[arg(long)]
+        #[arg(long, help_heading = "Output")]
         json: bool,
     },
-    /// List the profiles and the constants that --config takes
+    /// List the profiles and the constants that --config accepts
     Profiles {
         /// Print JSON
-        #[arg(long)]
+        #[arg(long, help_heading = "Output")]
         json: bool,
     },
+    /// Print completions for a shell
+    Completions(reference::Completions),
+    /// Write man pages
+    Man(reference::Pages),
 }
 
 /// Runs the program on the command line's arguments. `registry` has the policies and profiles that
@@ -105,7 +112,12 @@ pub fn main(registry: &Registry) -> ExitCode {
                 let _ = error.print();
                 return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
             }
-            _ => Err(usage_failure(&error)),
+            _ => {
+                let words: Vec<String> =
+                    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+                let command = usage::command(words.iter().map(String::as_str));
+                Err(usage::failure(&error, &command))
+            }
         },
     };
     match result {
@@ -115,6 +127,11 @@ pub fn main(registry: &Registry) -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// The definition of the command line.
+fn command() -> clap::Command {
+    Cli::command()
 }
 
 fn run(cli: Cli, registry: &Registry) -> Result<(), Failure> {
@@ -136,6 +153,8 @@ fn run(cli: Cli, registry: &Registry) -> Result<(), Failure> {
         Command::Emulate(args) => in_runtime(emulate::run(args, registry)),
         Command::Policies { json } => output::print(policies::policies(registry, json)),
         Command::Profiles { json } => output::print(policies::profiles(registry, json)),
+        Command::Completions(args) => reference::completions(&args, command()),
+        Command::Man(args) => reference::pages(&args, command()),
     }
 }
 
@@ -152,38 +171,30 @@ fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
     result
 }
 
-/// Turns an error of the command line parser into one line and a hint.
-fn usage_failure(error: &clap::Error) -> Failure {
-    let text = error.to_string();
-    let mut paragraphs = text
-        .split("\n\n")
-        .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))
-        .filter(|paragraph| !paragraph.is_empty());
-    let first = paragraphs.next().unwrap_or_default();
-    let message = first.strip_prefix("error: ").unwrap_or(&first);
-    // Clap puts the allowed values after the message.
-    let (message, allowed) = match message.split_once(" [possible values: ") {
-        Some((message, allowed)) => (message, Some(allowed.trim_end_matches(']'))),
-        None => (message, None),
-    };
-    let failure = Failure::usage(message);
-    match allowed {
-        Some(allowed) => failure.hint(format!("allowed: {allowed}")),
-        None => match paragraphs.next() {
-            Some(hint) => {
-                let hint = hint.strip_prefix("tip: ").unwrap_or(&hint);
-                failure.hint(hint.to_owned())
-            }
-            None => failure,
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
+
+    /// The failure that these arguments give.
+    fn failure(args: &[&str]) -> String {
+        match Cli::try_parse_from(args) {
+            Err(error) => usage::failure(&error, &usage::command(args.iter().copied())).to_string(),
+            Ok(_) => panic!("parsed"),
+        }
+    }
+
+    /// Calls `look` with the program and with all of its commands.
+    fn every_command(look: &mut impl FnMut(&mut clap::Command)) {
+        fn visit(command: &mut clap::Command, look: &mut impl FnMut(&mut clap::Command)) {
+            look(command);
+            for one in command.get_subcommands_mut().filter(|one| one.get_name() != "help") {
+                visit(one, look);
+            }
+        }
+        let mut command = Cli::command();
+        command.build();
+        visit(&mut command, look);
+    }
 
     #[test]
     fn the_command_line_is_sound() {
@@ -191,18 +202,77 @@ mod tests {
     }
 
     #[test]
-    fn usage_failures_are_one_line() {
-        let failure = |args: &[&str]| match Cli::try_parse_from(args) {
-            Err(error) => usage_failure(&error).to_string(),
-            Ok(_) => panic!("parsed"),
-        };
+    fn usage_failures_are_one_line_and_a_hint() {
         assert_eq!(
             failure(&["polypath", "recv", "--port", "many"]),
-            "polypath: invalid value 'many' for '--port <PORT>': invalid digit found in string\n\
-             hint: For more information, try '--help'."
+            "polypath: invalid value 'many' for '--port <PORT>': expected a number\n\
+             hint: see `polypath recv --help`"
         );
-        let text = failure(&["polypath", "sned"]);
-        assert!(text.starts_with("polypath: unrecognized subcommand 'sned'\nhint: "), "{text}");
-        assert_eq!(text.lines().count(), 2);
+        assert_eq!(
+            failure(&["polypath", "sned"]),
+            "polypath: unrecognized subcommand 'sned'\nhint: did you mean \"send\"?"
+        );
+        assert_eq!(
+            failure(&["polypath", "recv", "--bnid", "::1"]),
+            "polypath: unexpected argument '--bnid' found\nhint: did you mean \"--bind\"?"
+        );
+        let value = failure(&["polypath", "completions", "bsah"]);
+        assert!(value.contains("hint: did you mean \"bash\"? allowed: bash, elvish"), "{value}");
+        let missing = failure(&["polypath", "send"]);
+        assert!(missing.ends_with("hint: see `polypath send --help`"), "{missing}");
+        assert_eq!(missing.lines().count(), 2);
+    }
+
+    #[test]
+    fn help_fits_80_columns() {
+        every_command(&mut |command| {
+            for help in [command.render_help(), command.render_long_help()] {
+                let text = help.to_string();
+                let long = text.lines().find(|line| line.chars().count() > 80);
+                assert_eq!(long, None, "{}", command.get_name());
+            }
+        });
+    }
+
+    /// The short help has a line for each option, and every option is in a group.
+    #[test]
+    fn options_are_in_groups_and_have_short_help() {
+        every_command(&mut |command| {
+            for arg in command.get_arguments() {
+                let (name, id) = (command.get_name(), arg.get_id());
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!((5..=90).contains(&help.len()), "{name} {id}: {} {help}", help.len());
+                assert!(!help.ends_with('.'), "{name} {id}: {help}");
+                let own = arg.is_positional() || ["help", "version"].contains(&id.as_str());
+                assert!(own || arg.get_help_heading().is_some(), "{name} {id} has no group");
+            }
+        });
+    }
+
+    /// The pages and the completions list every option that is not hidden.
+    #[test]
+    fn pages_and_completions_are_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |words: &[&str]| {
+            let cli = Cli::try_parse_from([&["polypath"], words].concat()).unwrap();
+            run(cli, &Registry::standard()).unwrap();
+        };
+        run(&["man", "--output", folder.path().to_str().unwrap()]);
+        let mut bash = Vec::new();
+        let shell = clap_complete::Shell::Bash;
+        clap_complete::generate(shell, &mut Cli::command(), "polypath", &mut bash);
+        let bash = String::from_utf8(bash).unwrap();
+        let mut count = 0;
+        every_command(&mut |command| {
+            let name = command.get_display_name().unwrap_or("polypath").to_owned();
+            let page = std::fs::read_to_string(folder.path().join(format!("{name}.1"))).unwrap();
+            for option in command.get_arguments().filter_map(clap::Arg::get_long) {
+                let escaped = option.replace('-', "\\-");
+                assert!(page.contains(&format!("\\-\\-{escaped}")), "{name}: --{option}\n{page}");
+                assert!(bash.contains(&format!("--{option}")), "{name}: --{option}");
+                count += 1;
+            }
+        });
+        assert!(count > 100, "{count}");
     }
 }

@@ -24,27 +24,30 @@ use crate::role::SCTP_PORT;
 use crate::trust;
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Addresses")]
 pub(crate) struct Listen {
-    /// Local addresses to receive on [default: all IPv4 addresses of the host]. List them to
-    /// announce them all to the peer
+    /// Local addresses to receive on [default: all IPv4 addresses]
+    ///
+    /// Addresses that are listed here are announced to the peer, and each can become a path.
     #[arg(short, long, value_name = "ADDR", value_delimiter = ',')]
     bind: Vec<IpAddr>,
-    /// Follow this host's addresses: announce to the peer which ones appear and disappear
+    /// Announce addresses that this host gains or loses to the peer
     #[arg(long)]
     follow_addresses: bool,
     /// SCTP port
-    #[arg(short, long, default_value_t = SCTP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short, long, default_value_t = SCTP_PORT, value_parser = clap::value_parser!(u16).range(1..), hide_short_help = true)]
     port: u16,
-    /// UDP port; 0 picks any free one
+    /// UDP port; 0 picks a free port
     #[arg(short, long, default_value_t = UDP_PORT)]
     udp_port: u16,
     /// Receive IP protocol 132 instead of UDP (needs CAP_NET_RAW)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) raw: bool,
-    /// Seconds between the connection and the first message before a peer is given up. If data
-    /// waits for the paths to be confirmed (path_confirmation=before-data), broken paths use up
-    /// some of that time
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    /// Seconds to wait for a peer's first message after it has connected
+    ///
+    /// If data waits for the paths to be confirmed (path_confirmation=before-data), broken paths
+    /// use up some of that time.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds, hide_short_help = true)]
     timeout: f64,
     #[command(flatten)]
     door: DoorOptions,
@@ -58,22 +61,22 @@ pub(crate) struct Listen {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Consent")]
 struct DoorOptions {
-    /// Accept peers that prove this code phrase, the file's first line, instead of one that is made
-    /// up
+    /// Read the code phrase from the first line of this file [default: a random one]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["psk", "psk_file", "anyone"])]
     code_file: Option<PathBuf>,
-    /// Accept a peer with this fingerprint without a code phrase; may be repeated
+    /// Accept the peer with this fingerprint without a code phrase; may be repeated
     #[arg(long, value_name = "FINGERPRINT", conflicts_with = "plain")]
     from: Vec<KnownFingerprint>,
-    /// Accept anyone who reaches this host
+    /// Accept any peer without a code phrase
     #[arg(long, conflicts_with_all = ["psk", "psk_file", "from"])]
     anyone: bool,
-    /// Store the fingerprints of peers that have proved the code phrase: they need none from then
-    /// on
+    /// Store the fingerprints of peers that prove the code phrase, to accept them without one
     #[arg(long)]
     remember: bool,
-    /// Accept at most so many connections from an address at a time
-    #[arg(long, value_name = "NUMBER", default_value_t = 16)]
+    /// Accept at most this many connections at a time from one address
+    ///
+    /// In IPv6, a network of 64 bits counts as one address.
+    #[arg(long, value_name = "NUMBER", default_value_t = 16, hide_short_help = true)]
     per_address: usize,
 }
 
@@ -163,7 +166,7 @@ impl Listen {
     /// Which peers to let in, and the phrase to show.
     fn door(&self, service: Service) -> Result<(Arc<Door>, Option<Phrase>), Failure> {
         if self.door.anyone {
-            eprintln!("warning: anyone who reaches this host is accepted");
+            eprintln!("warning: --anyone accepts every peer that reaches this host");
             return Ok((Arc::new(Door::open()), None));
         }
         let mut known = self.door.from.clone();
@@ -242,7 +245,7 @@ impl Listener {
                 };
                 eprintln!("{}", reason::ended(&peer.to_string(), &error));
             }
-            count if count == LINES + 1 => eprintln!("and more peers were refused"),
+            count if count == LINES + 1 => eprintln!("further refused peers are not listed"),
             _ => {}
         }
     }
@@ -253,7 +256,7 @@ impl Listener {
         let (stats, _) = self.endpoint.encryption_stats();
         if stats.outdated > 0 && self.outdated == 0 {
             eprintln!(
-                "a sender without DTLS 1.3 was refused; --min-dtls 1.2 takes the older version"
+                "a peer without DTLS 1.3 was refused; --min-dtls 1.2 accepts the older version"
             );
         }
         self.outdated = stats.outdated;

@@ -17,7 +17,7 @@ pub(crate) fn any_of_each_family() -> Result<Vec<IpAddr>, Failure> {
         Failure::new(format!("cannot read the host's addresses: {}", system_text(&error)))
     })?;
     if found.is_empty() {
-        return Err(Failure::new("this host has no address that others can reach")
+        return Err(Failure::new("no network interface has an address that other hosts can reach")
             .hint("is the network up?"));
     }
     let four = found.iter().any(IpAddr::is_ipv4).then_some(Ipv4Addr::UNSPECIFIED.into());
@@ -33,14 +33,11 @@ fn failure(error: &BindError) -> Failure {
         error => error.to_string(),
     });
     match error {
-        BindError::InUse { .. } => failure.hint("another --udp-port, or stop what uses it"),
-        BindError::SecretInClear(_) => {
-            failure.hint("leave --min-dtls 1.2 away, or take --fingerprint")
+        BindError::InUse { .. } => {
+            failure.hint("pass another --udp-port, or stop the program that uses this one")
         }
-        BindError::NotLocal { .. } => failure.hint("--bind takes addresses of this host"),
-        BindError::RawNotPermitted => {
-            failure.hint("run as root, or leave --raw away to send over UDP")
-        }
+        BindError::NotLocal { .. } => failure.hint("--bind needs addresses of this host"),
+        BindError::RawNotPermitted => failure.hint("run as root, or omit --raw to send over UDP"),
         _ => failure,
     }
 }

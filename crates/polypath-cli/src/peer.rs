@@ -93,7 +93,7 @@ impl PeerAddress {
         let found: Vec<SocketAddr> = found.collect();
         let best = found.iter().find(|address| same_family(address.ip()) && fits(address.ip()));
         best.copied().ok_or_else(|| {
-            Failure::new(format!("{} has no address of the right family", self.host))
+            Failure::new(format!("{} has no address of a family that this host can use", self.host))
         })
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Args {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Side {
-    /// Wait for clients and take part in their measurements
+    /// Serve clients that measure
     #[command(short_flag = 's', long_flag = "server")]
     Server(Box<ServerArgs>),
     /// Measure the paths to a server
@@ -43,10 +43,10 @@ enum Side {
 #[derive(Clone, Debug, clap::Args)]
 struct ServerArgs {
     /// Serve one client and exit
-    #[arg(short = '1', long)]
+    #[arg(short = '1', long, help_heading = "Measurement")]
     one_off: bool,
-    /// Print nothing but errors and the code phrase
-    #[arg(short, long)]
+    /// Print only errors and the code phrase
+    #[arg(short, long, help_heading = "Output")]
     quiet: bool,
     #[command(flatten)]
     listen: Listen,
@@ -58,32 +58,32 @@ struct ServerArgs {
 struct ClientArgs {
     #[command(flatten)]
     reach: Reach,
-    /// Seconds to send for
-    #[arg(short, long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "bytes")]
+    /// Seconds to send [default: 10]
+    #[arg(short, long, help_heading = "Measurement", value_name = "SECONDS", value_parser = seconds, conflicts_with = "bytes")]
     time: Option<f64>,
-    /// Send so many bytes, such as 1GB, instead of for a time
-    #[arg(short = 'n', long, value_name = "SIZE", value_parser = size)]
+    /// Bytes to send, such as 1GB, instead of a time
+    #[arg(short = 'n', long, help_heading = "Measurement", value_name = "SIZE", value_parser = size)]
     bytes: Option<u64>,
-    /// The server sends
-    #[arg(short = 'R', long, conflicts_with = "bidir")]
+    /// Send from the server to the client
+    #[arg(short = 'R', long, help_heading = "Measurement", conflicts_with = "bidir")]
     reverse: bool,
-    /// Both sides send
-    #[arg(long)]
+    /// Send in both directions at the same time
+    #[arg(long, help_heading = "Measurement")]
     bidir: bool,
     /// Number of associations that send at the same time
-    #[arg(short = 'P', long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(short = 'P', long, help_heading = "Measurement", value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     parallel: u8,
-    /// Seconds between two lines; 0 prints only the result
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::send::patience)]
+    /// Seconds between two reports; 0 prints only the result
+    #[arg(short, long, help_heading = "Output", value_name = "SECONDS", default_value_t = 1.0, value_parser = crate::send::patience)]
     interval: f64,
-    /// Bytes of a message, such as 64KiB
-    #[arg(short, long, value_name = "SIZE", default_value = "64KiB", value_parser = message_size)]
+    /// Size of a message
+    #[arg(short, long, help_heading = "Measurement", value_name = "SIZE", default_value = "64KiB", value_parser = message_size)]
     length: u32,
-    /// Send at most this many bits or bytes in a second over each association, such as 10Mbit/s
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    /// Limit the sending rate of each association, such as 10Mbit/s
+    #[arg(long, help_heading = "Measurement", value_name = "RATE", value_parser = rate)]
     limit: Option<u64>,
-    /// Print one JSON object instead of lines
-    #[arg(short = 'J', long)]
+    /// Print one JSON object
+    #[arg(short = 'J', long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
     code: CodeOptions,
@@ -99,7 +99,7 @@ fn message_size(text: &str) -> Result<u32, String> {
     u32::try_from(bytes)
         .ok()
         .filter(|bytes| (1..=MOST_MESSAGE).contains(bytes))
-        .ok_or_else(|| format!("it has to be from 1 B to {MOST_MESSAGE} B"))
+        .ok_or_else(|| format!("expected 1 B to {MOST_MESSAGE} B"))
 }
 
 pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
@@ -253,7 +253,7 @@ async fn run_all(args: &ClientArgs, lines: &mut [Line]) -> Result<(), Failure> {
             Some(done) = running.join_next() => match done {
                 Ok((id, Ok(outcome))) => outcomes.push((id, outcome)),
                 Ok((_, Err(error))) => return Err(reason::ended(&peer, &error)),
-                Err(_) => return Err(Failure::new("a measurement has failed")),
+                Err(_) => return Err(Failure::new("the measurement failed unexpectedly")),
             },
             _ = ticks.tick() => {
                 let to = begin.elapsed().as_secs_f64();

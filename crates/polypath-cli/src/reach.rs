@@ -22,38 +22,46 @@ use crate::trust;
 pub(crate) type Remote = (SocketAddr, Option<IpAddr>);
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Addresses")]
 pub(crate) struct Reach {
-    /// Peer: a name or an address, optionally with its UDP port and with the local address to reach
-    /// it from
-    #[arg(value_name = "HOST[:UDPPORT][=LOCAL]")]
+    /// Name or address of the peer
+    ///
+    /// It may be followed by the peer's UDP port and by the local address to send from, for example
+    /// 192.0.2.7:9899=10.0.0.1. IPv6 addresses with a port are in brackets.
+    #[arg(help_heading = None::<&'static str>, value_name = "HOST[:UDPPORT][=LOCAL]")]
     pub(crate) host: PeerAddress,
-    /// More addresses of the peer, each a path
+    /// Further addresses of the peer, each a path
     #[arg(long, value_name = "ADDR[:UDPPORT][=LOCAL]", value_delimiter = ',')]
     pub(crate) via: Vec<PeerAddress>,
-    /// Make this address of the peer the primary path [default: HOST]
-    #[arg(long, value_name = "ADDR")]
+    /// Use this address of the peer as the primary path [default: HOST]
+    #[arg(long, value_name = "ADDR", hide_short_help = true)]
     pub(crate) primary: Option<IpAddr>,
-    /// Local addresses to send from [default: those of the routes to the peer]
+    /// Local addresses to send from [default: chosen by the routes]
     #[arg(short, long, value_name = "LOCAL", value_delimiter = ',')]
     pub(crate) bind: Vec<IpAddr>,
-    /// Follow this host's addresses: use new ones as well, and continue the transfer when those in
-    /// use disappear
+    /// Use addresses that this host gains, and survive the loss of those in use
     #[arg(long)]
     pub(crate) follow_addresses: bool,
     /// SCTP port of the peer
-    #[arg(short, long, default_value_t = SCTP_PORT)]
+    #[arg(short, long, default_value_t = SCTP_PORT, hide_short_help = true)]
     pub(crate) port: u16,
     /// UDP port of the peer
     #[arg(short, long, default_value_t = UDP_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) udp_port: u16,
-    /// Local UDP port [default: any free one]
-    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    /// Local UDP port [default: any free port]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        hide_default_value = true,
+        hide_short_help = true
+    )]
     pub(crate) local_udp_port: u16,
     /// Send IP protocol 132 instead of UDP (needs CAP_NET_RAW)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) raw: bool,
     /// Seconds to wait for the connection
-    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = seconds, hide_short_help = true)]
     pub(crate) timeout: f64,
     #[command(flatten)]
     pub(crate) encryption: trust::Options,
@@ -71,7 +79,7 @@ fn active(association: &Association) -> Vec<IpAddr> {
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 1e9 => Ok(seconds),
-        _ => Err("it has to be a number of seconds above 0".to_owned()),
+        _ => Err("expected a number of seconds above 0".to_owned()),
     }
 }
 
@@ -141,12 +149,12 @@ impl Reach {
     /// Adds a hint about an unexpected certificate.
     fn whom_instead(&self, failure: Failure) -> Failure {
         if !self.encryption.asks_known_hosts(self.raw) {
-            return failure.hint("--fingerprint takes what `polypath recv` shows there");
+            return failure.hint("pass the fingerprint that the peer prints to --fingerprint");
         }
         let path = KnownHosts::open().map(|hosts| hosts.path().display().to_string());
         failure.hint(format!(
-            "somebody may be listening in between. If the host has been set up anew, and `polypath recv` \
-             shows this fingerprint there, remove its line from {}",
+            "another host may be intercepting the connection. If the host was reinstalled and prints \
+             this fingerprint itself, remove its line from {}",
             path.unwrap_or_default()
         ))
     }
@@ -208,7 +216,7 @@ impl Reach {
                 let known: Vec<String> =
                     remotes.iter().map(|(remote, _)| remote.ip().to_string()).collect();
                 return Err(Failure::usage(format!(
-                    "--primary {primary} is not among the addresses"
+                    "--primary {primary} is not one of the peer's addresses"
                 ))
                 .hint(format!("allowed: {}", known.join(", "))));
             };

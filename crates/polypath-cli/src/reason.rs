@@ -18,19 +18,19 @@ pub(crate) fn connect(
         _ => return Failure::new(format!("cannot connect to {host}: {error}")),
     };
     let firewall = || match udp_port {
-        Some(udp_port) => format!(
-            "is `polypath recv` running there, and does every firewall let UDP port {udp_port} \
-             through?"
-        ),
-        None => "is `polypath recv --raw` running there, and does every firewall let IP protocol \
-                 132 through?"
-            .to_owned(),
+        Some(udp_port) => {
+            format!("is polypath running there, and does every firewall allow UDP port {udp_port}?")
+        }
+        None => {
+            "is polypath running there with --raw, and does every firewall allow IP protocol 132?"
+                .to_owned()
+        }
     };
     match reason {
         CloseReason::Unreachable { what } => {
             Failure::new(format!("cannot connect to {host}: {what}")).hint(match udp_port {
                 Some(udp_port) => format!(
-                    "is `polypath recv` running there, on UDP port {udp_port}? is there a route?"
+                    "is polypath running there on UDP port {udp_port}, and is there a route?"
                 ),
                 None => firewall(),
             })
@@ -38,11 +38,11 @@ pub(crate) fn connect(
         CloseReason::NoAnswer => Failure::new(format!("no answer from {host}")).hint(firewall()),
         CloseReason::PeerAbort { cause } if cause.is_empty() => {
             Failure::new(format!("{host} refuses the connection"))
-                .hint(format!("is `polypath recv` waiting there, on SCTP port {port}?"))
+                .hint(format!("is polypath waiting there on SCTP port {port}?"))
         }
         CloseReason::PeerAbort { cause } if cause.contains(ENCRYPTED_ONLY) => {
-            Failure::new(format!("{host} takes only encrypted connections"))
-                .hint("leave --plain away, or say it there as well")
+            Failure::new(format!("{host} accepts only encrypted connections"))
+                .hint("omit --plain, or pass it there as well")
         }
         CloseReason::PeerAbort { cause } => {
             Failure::new(format!("{host} refuses the connection: {cause}"))
@@ -55,17 +55,15 @@ pub(crate) fn connect(
 fn not_encrypted(host: &str, why: &Refusal) -> Failure {
     match why {
         Refusal::Certificate { found } => Failure::new(format!(
-            "{host} is not who it should be: it has the fingerprint {}",
+            "{host} is not the expected host: it has the fingerprint {}",
             found.short()
         )),
-        Refusal::Secret => Failure::new(format!("{host} does not know the shared secret"))
-            .hint("--psk and --psk-file have to be the same at both ends"),
         Refusal::ByPeer => Failure::new(format!("{host} does not trust this host"))
-            .hint("`polypath recv` there has a --fingerprint or a secret that is not this one's"),
+            .hint("it accepts other fingerprints only, or has another secret"),
         Refusal::Plain => Failure::new(format!("{host} does not encrypt"))
-            .hint("leave --plain away there, or say it here as well"),
+            .hint("omit --plain there, or pass it here as well"),
         Refusal::Version => Failure::new(format!("{host} has no DTLS 1.3"))
-            .hint("--min-dtls 1.2 allows the older version"),
+            .hint("--min-dtls 1.2 accepts the older version"),
         why => Failure::new(format!("cannot connect to {host}: {why}")),
     }
 }
@@ -74,16 +72,16 @@ fn not_encrypted(host: &str, why: &Refusal) -> Failure {
 pub(crate) fn lost(peer: &str, reason: &CloseReason) -> Failure {
     match reason {
         CloseReason::Graceful => {
-            Failure::new(format!("{peer} has closed before the transfer was complete"))
+            Failure::new(format!("{peer} closed the connection before the end"))
         }
         CloseReason::PeerAbort { cause } if cause.is_empty() => {
-            Failure::new(format!("{peer} has aborted the transfer"))
+            Failure::new(format!("{peer} aborted the connection"))
         }
         CloseReason::PeerAbort { cause } => {
-            Failure::new(format!("{peer} has aborted the transfer: {cause}"))
+            Failure::new(format!("{peer} aborted the connection: {cause}"))
         }
         CloseReason::PeerUnreachable => {
-            Failure::new(format!("lost {peer}: it can no longer be reached over any path"))
+            Failure::new(format!("lost {peer}: no path reaches it any more"))
         }
         reason => Failure::new(format!("lost {peer}: {reason}")),
     }

@@ -30,23 +30,23 @@ use crate::tuning::Tuning;
 pub(crate) struct Args {
     #[command(flatten)]
     listen: Listen,
-    /// Directory to put files into, or name of the file; - is the standard output
-    #[arg(short, long, value_name = "DIR or FILE", default_value = ".")]
+    /// Folder for the files, or name of the file; - is standard output
+    #[arg(short, long, value_name = "PATH", default_value = ".", help_heading = "Transfer")]
     output: PathBuf,
-    /// Receive from one sender and exit; the default
-    #[arg(long, conflicts_with = "forever")]
+    /// Receive from one sender and exit; this is the default
+    #[arg(long, conflicts_with = "forever", hide_short_help = true, help_heading = "Transfer")]
     once: bool,
-    /// Receive from any number of senders, until interrupted
-    #[arg(long)]
+    /// Receive from any number of senders until interrupted
+    #[arg(long, help_heading = "Transfer")]
     forever: bool,
-    /// With --once: after the sender is lost, wait for so long for it to continue
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = patience)]
+    /// Time to wait for a lost sender to continue; not with --forever
+    #[arg(long, hide_short_help = true, help_heading = "Transfer", value_name = "SECONDS", default_value_t = 300.0, value_parser = patience)]
     resume_wait: f64,
     /// Print each summary as one JSON object
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
     /// Show no progress
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Output")]
     quiet: bool,
     #[command(flatten)]
     accepts: Accepts,
@@ -58,17 +58,18 @@ pub(crate) struct Args {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Files")]
 struct Accepts {
-    /// Replace files that exist
+    /// Replace existing files
     #[arg(long)]
     overwrite: bool,
-    /// Accept hidden names, which begin with a dot
+    /// Accept hidden names (they begin with a dot)
     #[arg(long)]
     hidden: bool,
-    /// Accept at most so many bytes from a sender, such as 10GB [default: what the disk has room
-    /// for]
+    /// Accept at most this many bytes from a sender, such as 10GB
+    ///
+    /// Default: the free disk space, except for a reserve of one percent (at most 1 GiB).
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
-    /// Accept at most so many files and folders from a sender
+    /// Accept at most this many files and folders from a sender
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
     max_files: u64,
 }
@@ -156,7 +157,7 @@ impl Service {
     /// Starts a transfer.
     fn begin(&mut self, peer: Peer) -> Result<(), Failure> {
         if !self.args.forever && !self.transfers.is_empty() {
-            tokio::spawn(peer.refuse("this receiver takes one transfer, and it is running"));
+            tokio::spawn(peer.refuse("this receiver accepts one transfer, which is running"));
             return Ok(());
         }
         self.listener.accepted(&peer, self.args.forever)?;

@@ -11,15 +11,16 @@ use crate::failure::Failure;
 /// A scenario and changes to it.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ScenarioArgs {
-    /// Scenario (TOML)
+    /// Scenario file
     #[arg(value_name = "SCENARIO.toml")]
     file: PathBuf,
-    /// Override a key, such as transport.rto_min=200ms or path.first.rate="5 Mbit/s"; may be
-    /// repeated
-    #[arg(long, value_name = "KEY=VALUE")]
+    /// Override a key, such as transport.rto_min=200ms; may be repeated
+    ///
+    /// Another example: --set path.first.rate="5 Mbit/s".
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Scenario")]
     set: Vec<String>,
-    /// Override the root of all randomness
-    #[arg(long, value_name = "N")]
+    /// Override the seed of all random numbers
+    #[arg(long, value_name = "N", help_heading = "Scenario")]
     seed: Option<u64>,
 }
 
@@ -47,7 +48,7 @@ impl ScenarioArgs {
 fn with_settings(scenario: &Scenario, settings: &[String]) -> Result<Scenario, Failure> {
     let change = |setting: &String| match setting.split_once('=') {
         Some((key, value)) => Ok((key.trim().to_owned(), Some(literal(value.trim())))),
-        None => Err(Failure::usage(format!("--set {setting:?} is not of the form KEY=VALUE"))),
+        None => Err(Failure::usage(format!("--set {setting:?} does not have the form KEY=VALUE"))),
     };
     let changes = settings.iter().map(change).collect::<Result<Vec<_>, _>>()?;
     scenario.with(changes).map_err(|error| Failure::usage(format!("--set: {error}")))

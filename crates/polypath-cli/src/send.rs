@@ -34,25 +34,25 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files and folders to send; - is the standard input
+    /// Files and folders to send; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     reach: Reach,
     /// Name of the file or folder at the receiver
-    #[arg(long = "as", value_name = "NAME")]
+    #[arg(long = "as", value_name = "NAME", help_heading = "Transfer")]
     name: Option<String>,
-    /// Send at most this many bits or bytes in a second, such as 10Mbit/s or 1.5MB
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    /// Limit the sending rate, such as 10Mbit/s or 1.5MB (per second)
+    #[arg(long, help_heading = "Transfer", value_name = "RATE", value_parser = rate)]
     limit: Option<u64>,
-    /// After a loss of the connection, try for so long to continue; 0 does not try
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = patience)]
+    /// Time to try to continue after the connection is lost; 0 does not try
+    #[arg(long, help_heading = "Transfer", value_name = "SECONDS", default_value_t = 300.0, value_parser = patience)]
     retry: f64,
     /// Print the summary as one JSON object
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
     /// Show no progress
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Output")]
     quiet: bool,
     #[command(flatten)]
     code: CodeOptions,
@@ -72,19 +72,19 @@ const RATE: Units = Units {
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
     let bits = RATE.read(text).map(|bits| bits / 8);
     let bytes = bits.or_else(|| SIZE.read(text.strip_suffix("/s").unwrap_or(text)));
-    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| format!("it has to be {}", RATE.notation))
+    bytes.filter(|&bytes| bytes > 0).ok_or_else(|| format!("expected {}", RATE.notation))
 }
 
 /// A number of bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    SIZE.read(text).ok_or_else(|| format!("it has to be {}", SIZE.notation))
+    SIZE.read(text).ok_or_else(|| format!("expected {}", SIZE.notation))
 }
 
 /// A number of seconds, which may be 0.
 pub(crate) fn patience(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(seconds),
-        _ => Err("it has to be a number of seconds".to_owned()),
+        _ => Err("expected a number of seconds".to_owned()),
     }
 }
 

@@ -17,16 +17,18 @@ use crate::tuning::Tuning;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Targets that clients may reach: [FINGERPRINT@]HOST:PORT. HOST is a name, an address, a
-    /// network such as 10.0.0.0/8, or *; PORT is a port, a range such as 8000-8099, or *. May be
-    /// repeated; nothing else can be reached
-    #[arg(long, value_name = "RULE")]
+    /// Targets that clients may reach: [FINGERPRINT@]HOST:PORT; may be repeated
+    ///
+    /// HOST is a name, an address, a network such as 10.0.0.0/8, or *. PORT is a port, a range such
+    /// as 8000-8099, or *. With a fingerprint, the rule is for one client. Clients can reach
+    /// nothing that no rule allows.
+    #[arg(long, value_name = "RULE", help_heading = "Rules")]
     allow: Vec<Rule>,
-    /// Local addresses and ports that clients may listen on (-R), in the same form
-    #[arg(long, value_name = "RULE")]
+    /// Local addresses and ports that clients may listen on (-R); may be repeated
+    #[arg(long, value_name = "RULE", help_heading = "Rules")]
     allow_listen: Vec<Rule>,
-    /// Print nothing but errors and the code phrase
-    #[arg(short, long)]
+    /// Print only errors and the code phrase
+    #[arg(short, long, help_heading = "Output")]
     quiet: bool,
     #[command(flatten)]
     listen: Listen,
@@ -36,8 +38,9 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
     if args.allow.is_empty() && args.allow_listen.is_empty() {
-        return Err(Failure::usage("without a rule, clients can reach nothing")
-            .hint("--allow localhost:22 allows ssh to this host, --allow '*:*' everything"));
+        return Err(Failure::usage("no rule: clients could reach nothing").hint(
+            "pass --allow localhost:22 for ssh to this host, or --allow '*:*' for every target",
+        ));
     }
     let config = forward::config(&args.tuning.config(registry)?)
         .map_err(|error| Failure::usage(error.to_string()))?;
@@ -75,7 +78,7 @@ async fn client(peer: Peer, rules: Arc<Rules>) -> String {
     };
     serve(mux, requests, rules, fingerprint, report).await;
     match peer.association.close_reason() {
-        Some(reason) => format!("{address} has left: {}", one_line(&reason.to_string())),
-        None => format!("{address} has left"),
+        Some(reason) => format!("{address} has disconnected: {}", one_line(&reason.to_string())),
+        None => format!("{address} has disconnected"),
     }
 }

@@ -22,15 +22,16 @@ use crate::text;
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
-    /// Print everything as one JSON object
-    #[arg(long)]
+    /// Print the outcome as one JSON object
+    #[arg(long, help_heading = "Output")]
     json: bool,
-    /// Write the packets of every link into a pcapng file
-    #[arg(long, value_name = "FILE")]
+    /// Write the packets of all links to this pcapng file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     pcap: Option<PathBuf>,
-    /// Write cwnd, ssthresh, RTO, bytes in flight, window and state of every path over time: CSV if
-    /// the name ends with .csv, JSON otherwise
-    #[arg(long, value_name = "FILE")]
+    /// Write cwnd, RTO, state and more of each path over time to this file
+    ///
+    /// The format is CSV if the name ends with .csv, otherwise JSON.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     series: Option<PathBuf>,
 }
 

@@ -16,26 +16,30 @@ const IDENTITY: &str = "identity.pem";
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Encryption")]
 pub(crate) struct Options {
-    /// Send and receive everything in clear; --raw implies it
+    /// Do not encrypt; --raw implies it
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Accept only a peer with this fingerprint; its short form is enough
+    /// Accept only the peer with this fingerprint; the short form is enough
     #[arg(long, value_name = "FINGERPRINT", conflicts_with = "plain")]
     pub(crate) fingerprint: Option<KnownFingerprint>,
-    /// Accept only a peer that has the same secret, and prove it to that peer. Other users of this
-    /// host can see it on the command line
-    #[arg(long, value_name = "SECRET", conflicts_with_all = ["plain", "fingerprint"])]
+    /// Accept only a peer that proves this secret
+    ///
+    /// Both sides need the same secret. Other users of this host can see it in the list of
+    /// processes: prefer --psk-file.
+    #[arg(long, hide_short_help = true, value_name = "SECRET", conflicts_with_all = ["plain", "fingerprint"])]
     pub(crate) psk: Option<String>,
-    /// Accept only a peer that has the same secret; it is the file's first line
+    /// Accept only a peer that proves the secret in the first line of this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "fingerprint", "psk"])]
     pub(crate) psk_file: Option<PathBuf>,
-    /// This host's private key and certificate in PEM [default: those in polypath's configuration
-    /// directory, which are created if missing]
-    #[arg(long, value_name = "FILE", conflicts_with = "plain")]
+    /// File with this host's private key and certificate, in PEM
+    ///
+    /// Default: identity.pem in polypath's configuration directory, created if missing.
+    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with = "plain")]
     pub(crate) identity: Option<PathBuf>,
-    /// Oldest DTLS version to accept, 1.2 or 1.3. Some peers, such as those of WebRTC, only have
-    /// 1.2
-    #[arg(long, value_name = "VERSION", default_value_t = Version::Dtls13, conflicts_with = "plain")]
+    /// Oldest DTLS version to accept: 1.2 or 1.3
+    ///
+    /// Some peers, such as those of WebRTC, have only 1.2.
+    #[arg(long, hide_short_help = true, value_name = "VERSION", default_value_t = Version::Dtls13, conflicts_with = "plain")]
     pub(crate) min_dtls: Version,
 }
 
@@ -86,8 +90,8 @@ impl Options {
 }
 
 fn no_raw() -> Failure {
-    Failure::usage("--raw is always in clear: there is no encryption in IP protocol 132")
-        .hint("without --raw, packets travel in UDP and are encrypted")
+    Failure::usage("--raw cannot be encrypted: IP protocol 132 carries no DTLS")
+        .hint("omit --raw to send encrypted packets over UDP")
 }
 
 /// Polypath's configuration directory.
@@ -98,8 +102,8 @@ pub(crate) fn folder() -> Result<PathBuf, Failure> {
         .or_else(|| set("HOME").map(|home| home.join(".config")))
         .map(|base| base.join("polypath"))
         .ok_or_else(|| {
-            Failure::new("there is no place for this host's key: HOME is not set")
-                .hint("--identity FILE names one, --plain does without")
+            Failure::new("no directory for this host's key: HOME is not set")
+                .hint("pass --identity FILE, or --plain to turn encryption off")
         })
 }
 
@@ -137,7 +141,7 @@ fn read_identity(path: &Path) -> Result<Identity, Failure> {
     let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
     if mode & 0o077 != 0 {
         return Err(Failure::new(format!(
-            "{} has a private key, and others may read it",
+            "{} has a private key that other users may read",
             path.display()
         ))
         .hint(format!("chmod 600 {}", path.display())));
@@ -162,7 +166,7 @@ mod tests {
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let failure = own_identity(&folder).unwrap_err().to_string();
-        assert!(failure.contains("others may read it\nhint: chmod 600"), "{failure}");
+        assert!(failure.contains("other users may read\nhint: chmod 600"), "{failure}");
     }
 
     #[test]

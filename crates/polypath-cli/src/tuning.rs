@@ -2,30 +2,30 @@
 //! `--profile NAME --config KEY=VALUE --policy DECISION=NAME`.
 
 use polypath::Config;
-use polypath::proto::{DEFAULT_PROFILE, PARAMETERS, Procedures, Registry, closest};
+use polypath::proto::{DEFAULT_PROFILE, PARAMETERS, Procedures, Registry};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, did_you_mean};
 
 /// Options that set the behavior of associations.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Tuning {
-    /// Named set of constants and policies to start from; `polypath profiles` lists them
+    /// Set of constants and policies to start from (see polypath profiles)
     #[arg(long, value_name = "NAME", default_value = DEFAULT_PROFILE, help_heading = "Protocol")]
     profile: String,
-    /// Send over all paths at the same time (concurrent multipath transfer): short for --profile
-    /// cmt. The peer should use it too, so that its acknowledgements fit
+    /// Send over all paths at the same time: short for --profile cmt
+    ///
+    /// Use it on both sides, so that the receiver acknowledges in the same way.
     #[arg(long, conflicts_with = "profile", help_heading = "Protocol")]
     cmt: bool,
-    /// Like --cmt, but send no data to a path that has timed out until it responds again: short for
-    /// --profile cmt-pf
-    #[arg(long, conflicts_with_all = ["profile", "cmt"], help_heading = "Protocol")]
+    /// As --cmt, but suspend a path after a timeout: short for --profile cmt-pf
+    ///
+    /// The path gets data again once it answers a HEARTBEAT.
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["profile", "cmt"], help_heading = "Protocol")]
     cmt_pf: bool,
-    /// Constant of the protocol, such as rto_min=200ms or path_max_retrans=2; may be repeated.
-    /// `polypath profiles` lists them
+    /// Set a constant, such as rto_min=200ms; may be repeated (see polypath profiles)
     #[arg(short, long, value_name = "KEY=VALUE", help_heading = "Protocol")]
     config: Vec<String>,
-    /// Policy for an extension point, such as retransmission=same; may be repeated.
-    /// `polypath policies` lists them
+    /// Choose a policy, such as retransmission=same; may be repeated (see polypath policies)
     #[arg(long, value_name = "DECISION=NAME", help_heading = "Protocol")]
     policy: Vec<String>,
 }
@@ -84,18 +84,17 @@ fn set(
 }
 
 fn pair<'a>(text: &'a str, option: &str, form: &str) -> Result<(&'a str, &'a str), Failure> {
-    let (key, value) = text
-        .split_once('=')
-        .ok_or_else(|| Failure::usage(format!("{option} {text:?} is not of the form {form}")))?;
+    let (key, value) = text.split_once('=').ok_or_else(|| {
+        Failure::usage(format!("{option} {text:?} does not have the form {form}"))
+    })?;
     Ok((key.trim(), value.trim()))
 }
 
 fn unknown(what: &str, name: &str, allowed: impl IntoIterator<Item = &'static str>) -> Failure {
     let allowed: Vec<&str> = allowed.into_iter().collect();
-    let guess = closest(name, &allowed).map(|name| format!("did you mean \"{name}\"? "));
     Failure::usage(format!("there is no {what} {name:?}")).hint(format!(
         "{}allowed: {}",
-        guess.unwrap_or_default(),
+        did_you_mean(name, &allowed).unwrap_or_default(),
         allowed.join(", ")
     ))
 }

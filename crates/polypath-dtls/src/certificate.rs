@@ -29,8 +29,6 @@ pub(crate) const SERIAL: usize = 20;
 /// The parts of a certificate that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
-    /// Serial number.
-    pub(crate) serial: &'a [u8],
     /// Public key: an uncompressed point of P-256.
     pub(crate) point: &'a [u8],
 }
@@ -57,7 +55,7 @@ pub(crate) fn read(certificate: &[u8]) -> Option<Parts<'_>> {
     }
     let (signed, _) = take(body, SEQUENCE)?;
     let (_, rest) = take(signed, VERSION)?;
-    let (serial, rest) = take(rest, INTEGER)?;
+    let (_serial, rest) = take(rest, INTEGER)?;
     // Algorithm, issuer, validity, subject.
     let mut rest = rest;
     for _ in 0..4 {
@@ -67,7 +65,7 @@ pub(crate) fn read(certificate: &[u8]) -> Option<Parts<'_>> {
     let bits = key.strip_prefix(P256)?;
     let (bits, rest) = take(bits, BIT_STRING)?;
     let point = bits.strip_prefix(&[0])?;
-    (rest.is_empty() && point.len() == 65 && point[0] == 4).then_some(Parts { serial, point })
+    (rest.is_empty() && point.len() == 65 && point[0] == 4).then_some(Parts { point })
 }
 
 /// An element with its header (DER, X.690 8.1).
@@ -120,7 +118,6 @@ mod tests {
     fn what_is_written_is_read() {
         let certificate = example();
         let parts = read(&certificate).unwrap();
-        assert_eq!(parts.serial, [1; SERIAL]);
         assert_eq!(parts.point[1..], [7; 64]);
     }
 

@@ -9,7 +9,6 @@ use thiserror::Error;
 use crate::certificate::{self, SERIAL};
 use crate::fingerprint::Fingerprint;
 use crate::pem;
-use crate::secret::SharedSecret;
 
 const KEY: &str = "PRIVATE KEY";
 const CERTIFICATE: &str = "CERTIFICATE";
@@ -51,31 +50,16 @@ impl Identity {
     ///
     /// The operating system provides no random bytes.
     pub fn generate() -> Result<Self, IdentityError> {
-        let mut serial = [0; SERIAL];
-        SystemRandom::new().fill(&mut serial).map_err(|_| IdentityError::Randomness)?;
-        Self::with_serial(|_| serial)
-    }
-
-    /// Creates a new identity whose certificate proves knowledge of a secret.
-    ///
-    /// # Errors
-    ///
-    /// The operating system provides no random bytes.
-    pub fn with_secret(secret: &SharedSecret) -> Result<Self, IdentityError> {
-        Self::with_serial(|point| secret.proof(point))
-    }
-
-    fn with_serial(serial: impl Fn(&[u8]) -> [u8; SERIAL]) -> Result<Self, IdentityError> {
         let random = SystemRandom::new();
         let algorithm = &ECDSA_P256_SHA256_ASN1_SIGNING;
         let failed = |_| IdentityError::Randomness;
+        let mut serial = [0; SERIAL];
+        random.fill(&mut serial).map_err(failed)?;
+        serial[0] = 1;
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(failed)?;
         let key = EcdsaKeyPair::from_pkcs8(algorithm, pkcs8.as_ref(), &random)
             .map_err(|_| IdentityError::Key)?;
-        let point = key.public_key().as_ref();
-        let mut serial = serial(point);
-        serial[0] = 1;
-        let to_be_signed = certificate::to_be_signed(&serial, point);
+        let to_be_signed = certificate::to_be_signed(&serial, key.public_key().as_ref());
         let signature = key.sign(&random, &to_be_signed).map_err(failed)?;
         let certificate = certificate::signed(&to_be_signed, signature.as_ref());
         Ok(Self { key: pkcs8.as_ref().to_vec(), certificate })

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use dimpl::{Config, Dtls, DtlsCertificate, Output};
 use polypath_proto::{FourTuple, Time};
-use thiserror::Error;
 
 use crate::connection::{Connection, News, Phase, Surroundings};
 use crate::cookie::{Baker, Recipe};
@@ -90,14 +89,6 @@ impl<F: FnMut(Fingerprint, &[u8])> Upper for F {
     }
 }
 
-/// Error: DTLS 1.2 cannot be combined with a shared secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "a shared secret needs DTLS 1.3: certificates of 1.2 travel in clear, and whoever sees one could try secrets \
-     on it"
-)]
-pub struct SecretInClear;
-
 impl Options {
     /// Options with defaults for the other fields; DTLS 1.3 only.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
@@ -112,16 +103,10 @@ impl Options {
 
     /// Sets the oldest version of DTLS that is allowed. Two hosts use the newest version that both
     /// allow; an attacker on the path can force two hosts that allow 1.2 to use 1.2.
-    ///
-    /// # Errors
-    ///
-    /// DTLS 1.2 cannot be allowed with [`Trust::Secret`]: certificates then prove the secret, and
-    /// 1.2 sends them in clear.
-    pub fn at_least(self, minimum: Version) -> Result<Self, SecretInClear> {
-        match (minimum, &self.trust) {
-            (Version::Dtls12, Trust::Secret(_)) => Err(SecretInClear),
-            _ => Ok(Self { minimum, ..self }),
-        }
+    #[must_use]
+    pub const fn at_least(mut self, minimum: Version) -> Self {
+        self.minimum = minimum;
+        self
     }
 }
 

@@ -2,9 +2,7 @@
 
 use thiserror::Error;
 
-use crate::certificate;
 use crate::fingerprint::{Fingerprint, KnownFingerprint};
-use crate::secret::SharedSecret;
 
 /// Which certificates are accepted.
 #[derive(Clone, Debug)]
@@ -14,8 +12,6 @@ pub enum Trust {
     Anyone,
     /// Certificates with these fingerprints.
     Known(Vec<KnownFingerprint>),
-    /// Certificates made by a host that knows the secret.
-    Secret(SharedSecret),
 }
 
 /// Why a DTLS connection was not established, or is not used.
@@ -28,9 +24,6 @@ pub enum Refusal {
         /// Fingerprint of the peer's certificate.
         found: Fingerprint,
     },
-    /// The peer does not know the shared secret.
-    #[error("the peer does not know the shared secret")]
-    Secret,
     /// The peer rejected this host's certificate by an alert, or closed the connection before it
     /// sent a packet.
     #[error("the peer does not trust this host's certificate")]
@@ -58,10 +51,6 @@ impl Trust {
             Self::Anyone => Ok(found),
             Self::Known(known) if known.iter().any(|known| known.matches(&found)) => Ok(found),
             Self::Known(_) => Err(Refusal::Certificate { found }),
-            Self::Secret(secret) => match certificate::read(certificate) {
-                Some(parts) if secret.is_proven_by(&parts) => Ok(found),
-                _ => Err(Refusal::Secret),
-            },
         }
     }
 }

@@ -114,7 +114,7 @@ fn endpoint(cli: &Cli, address: IpAddr, port: u16, udp_port: u16) -> Result<Endp
         encapsulation: Encapsulation::Udp { port: udp_port },
         listen: port != 0,
         config,
-        ..EndpointOptions::default()
+        ..EndpointOptions::plain()
     })?)
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use polypath_dtls::{self as dtls, Fingerprint, Layer, Refusal};
+use polypath_dtls::{self as dtls, Fingerprint, Identity, Layer, Refusal};
 use polypath_proto::{self as proto, EndpointConfig, EndpointStats, Seed, Time};
 
 use crate::association::Association;
@@ -55,8 +55,12 @@ impl Endpoint {
         let origin = Instant::now();
         let layer = match options.encryption {
             Some(encryption) => {
-                let mut options = dtls::Options::new(encryption.identity, encryption.trust)
-                    .at_least(encryption.minimum)?;
+                let identity = match encryption.identity {
+                    Some(identity) => identity,
+                    None => Identity::generate()?,
+                };
+                let mut options =
+                    dtls::Options::new(identity, encryption.trust).at_least(encryption.minimum);
                 options.max_connections = encryption.max_connections;
                 Some(Layer::new(options, &random()?, origin))
             }

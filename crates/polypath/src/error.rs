@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use polypath_dtls::{Refusal, SecretInClear};
+use polypath_dtls::{IdentityError, Refusal};
 use polypath_proto::{CloseReason, StreamId};
 use thiserror::Error;
 
@@ -35,9 +35,9 @@ pub enum BindError {
     /// No UDP port is free on all of the addresses.
     #[error("found no UDP port that is free on all local addresses")]
     NoCommonPort,
-    /// DTLS 1.2 was enabled together with a shared secret.
-    #[error(transparent)]
-    SecretInClear(#[from] SecretInClear),
+    /// No certificate was created.
+    #[error("cannot create a certificate: {0}")]
+    Identity(#[from] IdentityError),
     /// DTLS is only supported over UDP.
     #[error("IP protocol 132 carries no DTLS")]
     RawNotEncrypted,

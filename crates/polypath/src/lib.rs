@@ -25,9 +25,10 @@
 //! # }
 //! ```
 //!
-//! With [`EndpointOptions::encryption`], each path runs over a DTLS connection (RFC 8261). The peer
-//! must present the same certificate on all of them. [`polypath_dtls`] implements DTLS without
-//! sockets.
+//! Packets are encrypted unless [`EndpointOptions::encryption`] is `None`: each path runs over a DTLS
+//! connection (RFC 8261), and the peer must present the same certificate on all of them. By default
+//! any certificate is accepted; name the expected ones ([`Encryption::trust`]), or compare
+//! [`Association::peer`]. [`polypath_dtls`] implements DTLS without sockets.
 //!
 //! [`polypath_proto`] implements the protocol without sockets and without a clock. In this crate,
 //! one task per endpoint (the driver) moves bytes between the protocol and the sockets; handles
@@ -62,9 +63,7 @@ pub use error::{BindError, ClosedError, ConnectError, SendError};
 pub use events::{Events, EventsError};
 pub use options::{ConnectOptions, Encapsulation, Encryption, EndpointOptions};
 pub use polypath_dtls as dtls;
-pub use polypath_dtls::{
-    Fingerprint, Identity, KnownFingerprint, Refusal, SharedSecret, Trust, Version,
-};
+pub use polypath_dtls::{Fingerprint, Identity, KnownFingerprint, Refusal, Trust, Version};
 pub use polypath_proto as proto;
 pub use polypath_proto::{
     Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationStats,

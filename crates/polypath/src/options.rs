@@ -28,8 +28,8 @@ pub enum Encapsulation {
 /// The endpoint's identity, and the identities it accepts.
 #[derive(Clone, Debug)]
 pub struct Encryption {
-    /// This side's key and certificate.
-    pub identity: Identity,
+    /// This side's key and certificate. `None` creates new ones, which last as long as the endpoint.
+    pub identity: Option<Identity>,
     /// Which certificates are accepted.
     pub trust: Trust,
     /// Oldest DTLS version to accept; the newest one that both sides have is used. WebRTC peers
@@ -45,7 +45,21 @@ pub struct Encryption {
 impl Encryption {
     /// Requires DTLS 1.3.
     pub const fn new(identity: Identity, trust: Trust) -> Self {
-        Self { identity, trust, minimum: Version::Dtls13, max_connections: 4096 }
+        Self { identity: Some(identity), trust, minimum: Version::Dtls13, max_connections: 4096 }
+    }
+}
+
+impl Default for Encryption {
+    /// DTLS 1.3 with a new identity, for any peer. This protects from eavesdroppers, but not from a
+    /// host in between: compare [`Association::peer`](crate::Association::peer) with the expected
+    /// fingerprint, or set [`trust`](Self::trust).
+    fn default() -> Self {
+        Self {
+            identity: None,
+            trust: Trust::Anyone,
+            minimum: Version::Dtls13,
+            max_connections: 4096,
+        }
     }
 }
 
@@ -75,8 +89,8 @@ pub struct EndpointOptions {
     /// Chooses the local address for each remote one. Default: the operating system's routes, see
     /// [`SystemRoutes`].
     pub routes: Arc<dyn RouteTable>,
-    /// DTLS below SCTP (RFC 8261), on UDP only. Unencrypted packets are then refused. Default:
-    /// none.
+    /// DTLS below SCTP (RFC 8261), on UDP only. Unencrypted packets are then refused. `None` sends in
+    /// clear. Default: [`Encryption::default`].
     pub encryption: Option<Encryption>,
     /// Handling of packets with a wrong CRC32c. Default: drop them.
     pub checksum: Checksum,
@@ -109,7 +123,7 @@ impl Default for EndpointOptions {
             max_associations: 1024,
             config: Config::default(),
             routes: Arc::new(SystemRoutes),
-            encryption: None,
+            encryption: Some(Encryption::default()),
             checksum: Checksum::Verify,
             socket_buffer: None,
             auth_keys: AuthKeys::default(),
@@ -120,6 +134,12 @@ impl Default for EndpointOptions {
 }
 
 impl EndpointOptions {
+    /// The defaults, without encryption.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self { encryption: None, ..Self::default() }
+    }
+
     /// The size of [`socket_buffer`](Self::socket_buffer) with its default applied.
     pub(crate) fn socket_bytes(&self) -> usize {
         const LEAST: usize = 4 << 20;

@@ -114,8 +114,8 @@ impl Door {
                 }
             }
             _ if free => Needs::Nothing,
-            Some(_) => Needs::Refused("the code phrase has been used already".to_owned()),
-            None => Needs::Refused("this side does not know the sender's certificate".to_owned()),
+            Some(_) => Needs::Refused("the code phrase has already been used".to_owned()),
+            None => Needs::Refused("the sender's certificate is not known here".to_owned()),
         }
     }
 
@@ -136,7 +136,7 @@ impl Door {
             return Err(pause_reason(pause));
         }
         if state.once && state.spent {
-            return Err("the code phrase has been used already".to_owned());
+            return Err("the code phrase has already been used".to_owned());
         }
         if is_right() {
             state.failures = 0;

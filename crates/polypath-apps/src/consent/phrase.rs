@@ -31,7 +31,7 @@ pub enum PhraseError {
     #[error("it has more than {MOST} characters")]
     TooLong,
     /// The operating system provides no random bytes.
-    #[error("the operating system gives no random bytes")]
+    #[error("the operating system returned no random bytes")]
     Randomness,
 }
 

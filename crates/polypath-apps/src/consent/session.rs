@@ -112,7 +112,7 @@ impl Greeting<'_> {
                 Ok(Consent { version: self.version, proved: true })
             }
             Part::Proof(_) => {
-                Err(Error::Local("the host that answers does not know the code phrase".to_owned()))
+                Err(Error::Local("the peer does not know the code phrase".to_owned()))
             }
             part => Err(unexpected(part)),
         }
@@ -163,7 +163,7 @@ async fn receive(
 ) -> Result<Consent, Error> {
     let first = timeout(patience, next(association)).await.map_err(|_| silent())??;
     let Part::Hello(hello) = first else {
-        return Err(Error::Protocol("the peer does not begin with its version".to_owned()));
+        return Err(Error::Protocol("the peer did not begin with its version".to_owned()));
     };
     let version = common(service, &hello)?;
     let peer = association.peer();
@@ -184,7 +184,7 @@ async fn receive(
     let key = exchange.finish(&share).ok_or_else(malformed)?;
     send(association, Part::Share(own_share)).await?;
     let Part::Proof(proof) = reply(association).await? else {
-        return Err(Error::Protocol("the peer sends no proof".to_owned()));
+        return Err(Error::Protocol("the peer sent no proof".to_owned()));
     };
     door.judge(peer, Instant::now(), || key.is_proven(true, &proof)).map_err(Error::Local)?;
     // Only a peer that knows the phrase gets a proof, which it could test guesses with.
@@ -196,7 +196,7 @@ async fn receive(
 fn common(service: Service, hello: &Hello) -> Result<u32, Error> {
     let name = hello.service.as_deref().unwrap_or("files");
     if name != service.name {
-        return Err(Error::Local(format!("this side serves {}, and nothing else", service.name)));
+        return Err(Error::Local(format!("this side serves only {}", service.name)));
     }
     let offered = hello.oldest.unwrap_or(hello.version)..=hello.version;
     let version = service.version.min(hello.version);
@@ -229,7 +229,7 @@ fn older(error: Error) -> Error {
 }
 
 fn silent() -> Error {
-    Error::Local("the peer has connected and sends nothing".to_owned())
+    Error::Local("the peer connected and sent nothing".to_owned())
 }
 
 fn malformed() -> Error {

@@ -80,14 +80,14 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotAllowed => "the rules there do not allow it",
+            Self::NotAllowed => "its rules do not allow it",
             Self::Refused => "connection refused",
             Self::Unreachable => "no route to the host",
-            Self::TimedOut => "no answer",
+            Self::TimedOut => "no reply",
             Self::UnknownHost => "the name has no address",
             Self::Reset => "connection reset",
             Self::TooMany => "too many connections",
-            Self::Other => "it has failed",
+            Self::Other => "the connection failed",
         })
     }
 }

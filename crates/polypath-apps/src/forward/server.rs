@@ -49,7 +49,7 @@ pub async fn serve(
     tokio::select! {
         () = serve_all(mux, requests, rules, client, report) => {}
         () = liveness::silence(&association, PROBE, SILENCE) => {
-            association.abort("no sign of life");
+            association.abort("no packet has arrived for two minutes");
         }
     }
 }

@@ -103,7 +103,7 @@ impl Request {
         } else {
             return Ok(());
         };
-        Err(Error::Protocol(format!("the measurement is refused: {problem}")))
+        Err(Error::Protocol(format!("the measurement was refused: {problem}")))
     }
 
     /// When to stop.
@@ -136,7 +136,7 @@ pub async fn client(
 /// The peer requests nothing in time or what is not possible, or the association ended.
 pub async fn server(peer: &Peer, load: &Load) -> Result<Outcome, Error> {
     let association = &peer.association;
-    let silent = || Error::Local("the client has connected and sends nothing".to_owned());
+    let silent = || Error::Local("the client connected and sent nothing".to_owned());
     let first = timeout(peer.patience, next(association)).await.map_err(|_| silent())??;
     if (first.stream, first.ppid) != (CONTROL, REQUEST) {
         return Err(unexpected());
@@ -165,7 +165,7 @@ async fn measure(
         let sent = send_all(association, request, load).await?;
         match timeout(DRAIN, report.wait_for(Option::is_some)).await {
             Ok(Ok(report)) => Ok(report.map(|report| (sent, report))),
-            _ => Err(Error::Local("the peer does not report what has arrived".to_owned())),
+            _ => Err(Error::Local("the peer did not report what it received".to_owned())),
         }
     };
     let receiving = receive_all(association, sends, receives, request, load, &reports);
@@ -211,7 +211,7 @@ async fn receive_all(
     let mut first = None;
     while awaits_data || awaits_report {
         let received = timeout_at(late, next(association)).await;
-        let late = || Error::Local("the peer does not end the measurement".to_owned());
+        let late = || Error::Local("the peer did not end the measurement".to_owned());
         let received = received.map_err(|_| late())??;
         match (received.stream, received.ppid) {
             (DATA, LOAD) if awaits_data => {
@@ -245,7 +245,7 @@ async fn next(association: &Association) -> Result<Received, Error> {
 }
 
 fn unexpected() -> Error {
-    Error::Protocol("the peer does not keep to the measurement protocol".to_owned())
+    Error::Protocol("the peer violated the measurement protocol".to_owned())
 }
 
 #[cfg(test)]

@@ -132,9 +132,9 @@ impl Partial {
             // Another attempt would continue from these bytes.
             self.discard();
             return Err(Error::Protocol(if size == self.bytes {
-                format!("the SHA-256 differs: {found} came, but {sha256} was sent")
+                format!("the SHA-256 differs: received {found}, but the sender has {sha256}")
             } else {
-                format!("{} bytes came, but {size} were sent", self.bytes)
+                format!("received {} bytes, but {size} were sent", self.bytes)
             }));
         }
         let default = Attributes { mode: Some(attributes.mode.unwrap_or(0o666)), ..attributes };
@@ -179,7 +179,7 @@ fn wait() {
 
 /// The target has a file of this name already.
 pub(crate) fn exists(folder: &Folder, name: &str) -> Error {
-    Error::Local(format!("{} exists, and nothing is replaced", folder.path(name).display()))
+    Error::Local(format!("{} exists and is not replaced", folder.path(name).display()))
 }
 
 #[cfg(test)]

@@ -56,10 +56,10 @@ impl Incoming {
         let first = timeout(self.0.patience, next(&self.0.association)).await;
         match first {
             Ok(Ok(FromSender::Begin(begin))) => Ok(begin),
-            Ok(Ok(_)) => self.failed(protocol("does not announce what it sends")).await,
+            Ok(Ok(_)) => self.failed(protocol("did not announce what it sends")).await,
             Ok(Err(error)) => self.failed(error).await,
             Err(_) => {
-                let silent = Error::Local("the sender has connected and sends nothing".to_owned());
+                let silent = Error::Local("the sender connected and sent nothing".to_owned());
                 self.failed(silent).await
             }
         }
@@ -141,7 +141,7 @@ impl Incoming {
                 self.0.end_silent_ones().await;
             }
         };
-        let failed = || Error::Local("writing the files has failed".to_owned());
+        let failed = || Error::Local("writing the files failed".to_owned());
         let ended = tokio::select! {
             ended = &mut end => return self.all_sent(&mut replies, ended.map_err(|_| failed())?).await,
             error = reading => error,

@@ -55,7 +55,7 @@ impl Manifest {
             return Err(Error::Local("there is nothing to send".to_owned()));
         };
         if name.is_some() && !others.is_empty() {
-            return Err(Error::Local("one name cannot be that of several files".to_owned()));
+            return Err(Error::Local("one name cannot be given to several files".to_owned()));
         }
         let mut walk = Walk { sources: Vec::new(), skipped: Vec::new() };
         let mut tops: Vec<String> = Vec::new();
@@ -193,7 +193,7 @@ impl Walk {
             Error::Local(format!("{} is not sent: {problem}", path.display()))
         })?;
         if above.len() >= DEPTH {
-            return Err(Error::Local(format!("{} is in too many folders", path.display())));
+            return Err(Error::Local(format!("{} is nested in too many folders", path.display())));
         }
         let mut names = above.to_vec();
         names.push(name.to_owned());

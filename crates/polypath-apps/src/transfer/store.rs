@@ -167,7 +167,7 @@ impl Store {
         match message {
             FromSender::Begin(begin) => self.begins(begin)?,
             FromSender::Alive => {}
-            _ if self.begin.is_none() => return Err(protocol("does not announce what it sends")),
+            _ if self.begin.is_none() => return Err(protocol("did not announce what it sends")),
             FromSender::Entry(entry) => self.entry(entry, replies)?,
             FromSender::Blocks(blocks) => self.blocks(&blocks, replies)?,
             FromSender::Start(place) => self.start(place)?,
@@ -219,7 +219,7 @@ impl Store {
         }
         if begin.entries > self.rules.most_entries {
             return Err(Error::Local(format!(
-                "{} entries are more than the {} that are accepted",
+                "{} entries exceed the limit of {}",
                 begin.entries, self.rules.most_entries
             )));
         }
@@ -230,7 +230,7 @@ impl Store {
         }
         if !matches!(self.place, Target::Folder(_)) && begin.entries > 1 {
             return Err(Error::Local(
-                "a folder or several files need a folder to go to".to_owned(),
+                "a folder or several files need a folder as the output".to_owned(),
             ));
         }
         if let (Some(bytes), Some(folder)) = (begin.size, self.folder())
@@ -305,7 +305,7 @@ impl Store {
             && so_far + count > size
         {
             return Err(Error::Protocol(format!(
-                "the sender sends more than the {size} bytes that it announced"
+                "the sender sent more than the {size} bytes that it announced"
             )));
         }
         self.arrived += count;
@@ -341,7 +341,7 @@ impl Store {
 
     fn end(&mut self, end: &End, replies: Replies<'_>) -> Result<(), Error> {
         let Some(current) = self.current.take_if(|current| current.id == end.id) else {
-            return Err(protocol("ends a file that it has not begun"));
+            return Err(protocol("ends a file that it did not begin"));
         };
         let Current { id, path, attributes, kept, sink, size } = current;
         if size.is_some_and(|size| size != end.size) {
@@ -423,7 +423,7 @@ impl Store {
 }
 
 fn too_large(most: u64) -> Error {
-    Error::Local(format!("more than the {most} bytes that are accepted"))
+    Error::Local(format!("the size exceeds the limit of {most} bytes"))
 }
 
 #[cfg(test)]

@@ -62,10 +62,10 @@ fn a_host_is_known_after_the_first_time_and_a_changed_one_is_refused() {
     let (_process, _, other) = receiver(&files, "elsewhere", &port, &[]);
     assert_ne!(other, fingerprint);
     let refused = send(&files, &port, &[]);
-    fails(&refused, &["is not who it should be", &other, "known_hosts"]);
+    fails(&refused, &["is not the expected host", &other, "known_hosts"]);
     // `--fingerprint` overrides the known hosts.
     assert!(send(&files, &port, &["--fingerprint", &other]).status.success());
-    fails(&send(&files, &port, &["--fingerprint", &fingerprint]), &["is not who it should be"]);
+    fails(&send(&files, &port, &["--fingerprint", &fingerprint]), &["is not the expected host"]);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_shared_secret_takes_the_place_of_fingerprints() {
     // A host that asks for no proof does not get the file.
     let (_process, port, _) = receiver(&files, "elsewhere", "0", &["--from", &fingerprint(&files)]);
     let sent = send(&files, &port, &["--psk", "correct horse"]);
-    fails(&sent, &["does not prove to know the shared secret"]);
+    fails(&sent, &["does not prove the shared secret"]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn plain_and_encrypted_say_what_is_the_matter() {
     fails(&send(&files, &port, &[]), &["127.0.0.1 does not encrypt", "--plain"]);
     assert!(send(&files, &port, &["--plain"]).status.success());
     let (_encrypted, port, _) = receiver(&files, "there", "0", &[]);
-    fails(&send(&files, &port, &["--plain"]), &["takes only encrypted connections", "--plain"]);
+    fails(&send(&files, &port, &["--plain"]), &["accepts only encrypted connections", "--plain"]);
     for wrong in [["--plain", "--psk=correct horse"], ["--raw", "--psk=correct horse"]] {
         let ended = send(&files, &port, &wrong);
         assert_eq!(ended.status.code(), Some(2), "{ended:?}");

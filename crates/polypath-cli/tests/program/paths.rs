@@ -116,7 +116,7 @@ fn wrong_commands_do_not_end_the_emulator() {
     emulator.process.say("cut p0");
     emulator.process.said("polypath: no command \"cut\"");
     emulator.process.say("down p7");
-    emulator.process.said("no path \"p7\"; allowed: p0");
+    emulator.process.said("no path \"p7\"; did you mean \"p0\"? allowed: p0");
     emulator.process.say("rate p0 5 Mbit/s");
     emulator.process.said("done: rate p0 5 Mbit/s");
     emulator.process.say("quit");

@@ -83,8 +83,8 @@ fn an_existing_file_is_replaced_only_on_request() {
         (sent, recv.wait())
     };
     let (sent, received) = run(&[]);
-    sent.complains(1, &["127.0.0.1: ", "out/file exists, and nothing is replaced"]);
-    received.complains(1, &["out/file exists, and nothing is replaced"]);
+    sent.complains(1, &["127.0.0.1: ", "out/file exists and is not replaced"]);
+    received.complains(1, &["out/file exists and is not replaced"]);
     assert_eq!(std::fs::read(files.path("out/file")).unwrap(), b"old");
     let (sent, received) = run(&["--overwrite"]);
     sent.succeeds();

@@ -18,7 +18,7 @@ fn host_at_least(minimum: Version) -> Host {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     let identity = IDENTITY.get_or_init(|| Identity::generate().unwrap());
     let options = Options::new(identity.clone(), Trust::Anyone);
-    Host::with(options.at_least(minimum).unwrap())
+    Host::with(options.at_least(minimum))
 }
 
 fn connected() -> Pair {

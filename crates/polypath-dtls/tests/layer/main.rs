@@ -53,7 +53,7 @@ impl Host {
     pub(crate) fn often_rekeyed() -> Self {
         let mut options = Options::new(Identity::generate().unwrap(), Trust::Anyone);
         options.rekey_after = 40;
-        Self::with(options.at_least(Version::Dtls12).unwrap())
+        Self::with(options.at_least(Version::Dtls12))
     }
 
     pub(crate) fn takes(&mut self, now: Time, way: FourTuple, datagram: &[u8]) {

@@ -1,8 +1,6 @@
 //! Which peers are accepted.
 
-use polypath_dtls::{
-    Event, Identity, KnownFingerprint, Options, REFUSAL, Refusal, SharedSecret, Trust,
-};
+use polypath_dtls::{Event, Identity, KnownFingerprint, REFUSAL, Refusal, Trust};
 
 use crate::{Host, Pair, back, way};
 
@@ -52,33 +50,6 @@ fn who_is_refused_learns_it() {
     let found = pair.here.layer.fingerprint();
     assert_eq!(refusals(&pair.there), [Refusal::Certificate { found }]);
     assert_eq!(pair.there.packets(), [] as [&[u8]; 0]);
-}
-
-#[test]
-fn the_same_secret_lets_in_and_another_does_not() {
-    let host = |text: &str| {
-        let secret = SharedSecret::new(text).unwrap();
-        let identity = Identity::with_secret(&secret).unwrap();
-        Host::with(Options::new(identity, Trust::Secret(secret)))
-    };
-    let mut pair = Pair::new(host("correct horse"), host("correct horse"));
-    pair.send(true, way(1, 2), b"secret");
-    pair.settle();
-    assert_eq!(pair.there.packets(), [b"secret"]);
-
-    for (here, there) in [("correct horse", "correct house"), ("correct house", "correct horse")] {
-        let mut pair = Pair::new(host(here), host(there));
-        pair.send(true, way(1, 2), b"secret");
-        pair.settle();
-        assert_eq!(pair.there.packets(), [] as [&[u8]; 0]);
-        assert_eq!(refusals(&pair.here), [Refusal::Secret]);
-    }
-    // A host that proves nothing is refused as well.
-    let mut pair = Pair::new(Host::new(Trust::Anyone), host("correct horse"));
-    pair.send(true, way(1, 2), b"secret");
-    pair.settle();
-    assert_eq!(pair.there.packets(), [] as [&[u8]; 0]);
-    assert_eq!(refusals(&pair.here), [Refusal::ByPeer]);
 }
 
 #[test]

@@ -156,7 +156,7 @@ async fn main() -> Result<(), Failure> {
         config: plan.config,
         auth_keys: plan.keys,
         encryption: plan.encryption,
-        ..EndpointOptions::default()
+        ..EndpointOptions::plain()
     })?;
     let association = if plan.listens {
         println!("ready");

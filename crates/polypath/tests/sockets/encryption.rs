@@ -243,3 +243,20 @@ async fn strangers_do_not_take_the_place_of_an_idle_peer() {
     assert_eq!(peer.encryption_stats().0.opened, 1);
     assert_eq!(server.encryption_stats().0.evicted, 4);
 }
+
+/// Without any option, an association is encrypted, and each side has an identity of its own.
+#[tokio::test]
+async fn encryption_is_the_default() {
+    let bind = |listen| {
+        let addresses = vec!["127.0.0.1".parse().unwrap()];
+        let options = EndpointOptions { addresses, listen, port: PORT, ..Default::default() };
+        Endpoint::bind(options).unwrap()
+    };
+    let (here, there) = (bind(false), bind(true));
+    let to = ConnectOptions::new(PORT, there.local_addresses());
+    let near = soon(here.connect(to)).await.unwrap();
+    let far = soon(there.accept()).await.unwrap();
+    assert_ne!(here.fingerprint(), there.fingerprint());
+    assert_eq!((near.peer(), far.peer()), (there.fingerprint(), here.fingerprint()));
+    assert!(near.peer().is_some());
+}

@@ -118,7 +118,7 @@ async fn ports_in_use_and_foreign_addresses() {
     bind("127.0.0.2", taken.port()).unwrap();
     let error = bind("192.0.2.1", 0).unwrap_err();
     assert_eq!(error.to_string(), "192.0.2.1:0 is not an address of this host");
-    let nothing = EndpointOptions { addresses: vec![], ..EndpointOptions::default() };
+    let nothing = EndpointOptions { addresses: vec![], ..EndpointOptions::plain() };
     assert!(matches!(Endpoint::bind(nothing), Err(BindError::NoAddress)));
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn options(addresses: &[&str], config: &Config) -> EndpointOptions {
         addresses: addresses.iter().map(|address| ip(address)).collect(),
         encapsulation: Encapsulation::Udp { port: 0 },
         config: config.clone(),
-        ..EndpointOptions::default()
+        ..EndpointOptions::plain()
     }
 }
 
