@@ -29,6 +29,10 @@ pub struct PathStats {
     /// Recoveries from losses or timeouts that turned out to be spurious, so that the window from
     /// before was restored.
     pub recoveries_undone: u64,
+    /// Times at which the path was left because it did not answer, before a timeout.
+    pub suspicions: u64,
+    /// Those of them that late acknowledgements showed to be wrong.
+    pub suspicions_undone: u64,
     /// HEARTBEATs sent.
     pub heartbeats_sent: u64,
     /// HEARTBEAT ACKs received for HEARTBEATs of this endpoint.

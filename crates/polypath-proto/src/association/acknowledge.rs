@@ -46,6 +46,9 @@ impl Association {
         self.procedures.set_window(self, sack.a_rwnd);
         self.sending.last_sack = Some(now);
         self.paths[path].sack_arrived(now);
+        if self.acknowledges_suspect(path) {
+            self.trust_again(now, path);
+        }
         self.note_heard();
         self.resend_refused_probe();
         self.abandon_hopeless(now);
@@ -148,6 +151,7 @@ impl Association {
         if self.sending.loss.watches_time() {
             self.recover_in_time(now, &report);
         }
+        self.note_answers(now, &report);
         self.sending.sack.report = report;
         self.tell_if_writable();
         self.tell_if_drained(was_done);

@@ -310,12 +310,14 @@ impl Association {
         if was == PathState::PotentiallyFailed {
             self.restart_window(path);
         }
+        self.note_proof(now, path);
         self.procedures.on_heartbeat_answered(self, now, path, was);
         self.end_confirmation(now);
     }
 
     /// A HEARTBEAT was not answered within the RTO (RFC 9260 8.3).
     pub(super) fn heartbeat_unanswered(&mut self, now: Time, path: PathId) {
+        self.confirm_failure(now, path);
         let p = &mut self.paths[path];
         p.heartbeat_lost();
         p.back_off(now);

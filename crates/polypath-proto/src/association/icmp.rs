@@ -54,8 +54,13 @@ impl Association {
                 }
             }
             // RFC 9260 10 (ICMP9) allows counting an error. The network may recover before the
-            // path's own timers expire, which count lost packets.
-            _ => {}
+            // path's own timers expire, which count lost packets. A failover policy that moves data
+            // away from silent paths does so now, and probes the path.
+            _ => {
+                if let Some(path) = self.paths.path_for(from) {
+                    self.leave_unreachable(now, path);
+                }
+            }
         }
     }
 

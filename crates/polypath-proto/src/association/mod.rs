@@ -60,6 +60,7 @@ mod procedures;
 mod reconfig;
 mod recovery;
 mod shutdown;
+mod silence;
 mod state;
 mod stranded;
 mod timers;

@@ -77,6 +77,9 @@ impl Association {
             if self.paths[path].recovery.deadline.is_some_and(|t| t <= now) && !self.is_closed() {
                 self.handle_loss_deadline(now, path);
             }
+            if self.paths[path].silence.deadline.is_some_and(|t| t <= now) && !self.is_closed() {
+                self.handle_silence(now, path);
+            }
             if self.paths[path].t3().is_some_and(|t| t <= now) && !self.is_closed() {
                 self.handle_t3(now, path);
             }

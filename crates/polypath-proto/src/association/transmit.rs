@@ -783,6 +783,7 @@ impl Association {
         // RFC 9260 6.3.2 (R1).
         self.procedures.on_chunk_sent(self, now, path, tsn, transmissions);
         self.note_sent(now, path, tsn, transmissions);
+        self.watch_sent(now, path);
     }
 }
 

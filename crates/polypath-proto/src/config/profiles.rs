@@ -41,6 +41,12 @@ pub(super) static PROFILES: &[Profile] = &[
         make: Config::modern,
     },
     Profile {
+        name: "multipath",
+        summary: "modern over all paths at once: a silent path is left after 1.5 round trips \
+                  (RFC 7829, RFC 9002)",
+        make: multipath,
+    },
+    Profile {
         name: "cmt",
         summary: "rfc9260 with concurrent multipath transfer: SFR over MFR, CUCv2, DAC, RTX-CWND \
                   (Iyengar 2004, 2006), data sent to arrive in order (DAPS; Kuhn 2014)",
@@ -80,6 +86,18 @@ impl Config {
             },
             ..Self::rfc9260()
         }
+    }
+}
+
+/// What several paths of today's networks need beyond [`modern`]; docs/multipath.md has
+/// measurements.
+fn multipath() -> Config {
+    Config {
+        scheduler: (&scheduler::DELAY_AWARE).into(),
+        cwnd_update: (&cwnd_update::CUC_V2).into(),
+        failover: (&failover::SUSPECT).into(),
+        retransmission: (&retransmission::EARLIEST).into(),
+        ..modern()
     }
 }
 

@@ -24,6 +24,7 @@ mod recovery;
 mod rtt;
 mod rtt_range;
 mod sampler;
+mod silence;
 mod view;
 mod westwood;
 
@@ -43,6 +44,7 @@ pub(crate) use packet_pair::PacketPair;
 pub(crate) use recovery::Recovery;
 use rtt::RttEstimator;
 use sampler::Sampler;
+pub(crate) use silence::Silence;
 use westwood::Westwood;
 
 /// One transmission of a chunk on this path. If the chunk is retransmitted, on any path, its number
@@ -114,6 +116,8 @@ pub(crate) struct Path {
     t3: Option<Time>,
     /// State of loss recovery, with a detector that watches time.
     pub(crate) recovery: Recovery,
+    /// Whether the path answers, with a failover policy that watches that.
+    pub(crate) silence: Silence,
     heartbeat_due: Option<Time>,
     heartbeat_period: Duration,
     heartbeat_out: Option<HeartbeatOut>,
@@ -194,6 +198,7 @@ impl Path {
             most_sent_here: LEAST_SENT_HERE,
             t3: None,
             recovery: Recovery::default(),
+            silence: Silence::default(),
             heartbeat_due: None,
             heartbeat_period: Duration::ZERO,
             heartbeat_out: None,
@@ -233,6 +238,7 @@ impl Path {
             rtt_range: self.rtt_range,
             srtt: self.rtt.srtt(),
             rttvar: self.rtt.rttvar(),
+            last_rtt: self.silence.last_rtt,
         }
     }
 
@@ -273,6 +279,7 @@ impl Path {
         self.rtt_probe = None;
         self.allowance = false;
         self.recovery = Recovery::default();
+        self.silence = Silence::default();
         self.mtu_search = None;
     }
 
@@ -628,6 +635,7 @@ impl Path {
         self.t3 = None;
         self.drop_records();
         self.recovery = Recovery::default();
+        self.silence = Silence::default();
     }
 
     /// Takes the transmissions on this path; the caller skips the void entries.
@@ -786,8 +794,8 @@ impl Path {
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let mtu = self.mtu_search.as_ref().and_then(|s| s.next_timeout());
         let (due, deadline) = (self.heartbeat_due, self.heartbeat_deadline());
-        let loss = self.recovery.deadline;
-        Time::earliest(&[self.t3, loss, self.release, due, deadline, mtu])
+        let (loss, silence) = (self.recovery.deadline, self.silence.deadline);
+        Time::earliest(&[self.t3, loss, silence, self.release, due, deadline, mtu])
     }
 
     /// Stops every timer.
@@ -795,6 +803,7 @@ impl Path {
         self.t3 = None;
         self.release = None;
         self.recovery.deadline = None;
+        self.silence.deadline = None;
         self.heartbeat_due = None;
         self.heartbeat_out = None;
         if let Some(search) = &mut self.mtu_search {
@@ -823,6 +832,7 @@ impl Path {
         self.highest_sent = None;
         self.sent_here.clear();
         self.recovery = Recovery::default();
+        self.silence = Silence::default();
         self.last_data = None;
         self.drop_records();
     }

@@ -120,6 +120,10 @@ pub struct PathView {
     pub srtt: Option<Duration>,
     /// Round-trip time variation, once there is a sample.
     pub rttvar: Option<Duration>,
+    /// Time between the last acknowledgement and the transmission of the newest chunk that it
+    /// acknowledged. Measured only if the failover policy
+    /// [watches for silence](crate::policy::Needs::silence).
+    pub last_rtt: Option<Duration>,
 }
 
 impl PathView {
@@ -171,6 +175,11 @@ impl PathsView<'_> {
     /// A path's source address; unspecified while the operating system chooses.
     pub const fn local(&self, id: PathId) -> IpAddr {
         self.paths[id.index()].local()
+    }
+
+    /// Whether a path other than this one is active.
+    pub fn another_is_active(&self, id: PathId) -> bool {
+        self.paths.iter().any(|p| p.state() == PathState::Active && p.id() != id)
     }
 
     /// Whether a path is active.

@@ -47,6 +47,8 @@ pub(crate) struct Paths {
     pub(crate) ssthresh: u32,
     pub(crate) heartbeat_info: HeartbeatInfo,
     pub(crate) failover: Box<dyn FailoverPolicy>,
+    /// Whether `failover` watches for paths that do not answer.
+    pub(crate) watches_silence: bool,
     probing: Box<dyn ProbingPolicy>,
 }
 
@@ -82,6 +84,7 @@ impl Paths {
             ssthresh: 0,
             heartbeat_info: HeartbeatInfo::new(key),
             failover: config.failover().make(setup),
+            watches_silence: config.failover().needs.silence,
             probing: config.probing().make(setup),
         }
     }
@@ -384,6 +387,12 @@ impl Paths {
         let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
         let primary = self.failover.primary(view);
         self.set_primary(now, primary, events);
+    }
+
+    /// The state that the failover policy gives to a path that does not answer.
+    pub(crate) fn state_after_silence(&mut self, path: PathId) -> PathState {
+        let view = PathsView { paths: &self.list, primary: self.primary, current: self.current };
+        self.failover.after_silence(&view.path(path), view)
     }
 
     /// Whether the probing policy asks for a HEARTBEAT after a heartbeat period.

@@ -112,6 +112,8 @@ pub struct Needs {
     pub wakes: bool,
     /// Of a congestion controller: [`Window::pacing_rate`](super::Window::pacing_rate) is applied.
     pub pacing: bool,
+    /// Of a failover policy: [`patience`](super::FailoverPolicy::patience) is called.
+    pub silence: bool,
 }
 
 impl Needs {
@@ -125,6 +127,7 @@ impl Needs {
         delivery_samples: false,
         wakes: false,
         pacing: false,
+        silence: false,
     };
 
     /// The extension that both sides must have negotiated.
@@ -180,6 +183,13 @@ impl Needs {
     #[must_use]
     pub const fn pacing(mut self) -> Self {
         self.pacing = true;
+        self
+    }
+
+    /// To watch for paths that do not answer.
+    #[must_use]
+    pub const fn silence(mut self) -> Self {
+        self.silence = true;
         self
     }
 

@@ -4,12 +4,14 @@
 //! Phase II on an alternate, and Phase III is the dormant state, in which every path has failed.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use super::retransmission;
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
 use crate::policy::entry::Entry;
 use crate::rng::Rng;
+use crate::time::Time;
 
 pub mod cmt_potentially_failed;
 pub mod dormant_hop;
@@ -21,6 +23,7 @@ pub mod permanent;
 mod phases;
 pub mod potentially_failed;
 pub mod standard;
+pub mod suspect;
 #[cfg(test)]
 mod testing;
 pub mod two_phase;
@@ -34,6 +37,7 @@ pub use model::MODEL;
 pub use permanent::PERMANENT;
 pub use potentially_failed::POTENTIALLY_FAILED;
 pub use standard::STANDARD;
+pub use suspect::SUSPECT;
 pub use two_phase::TWO_PHASE;
 
 /// Every policy.
@@ -48,6 +52,7 @@ pub(crate) static ENTRIES: &[&Entry<dyn FailoverPolicy>] = &[
     &TWO_PHASE,
     &POTENTIALLY_FAILED,
     &CMT_POTENTIALLY_FAILED,
+    &SUSPECT,
 ];
 
 /// The events on a path that count as errors (RFC 9260 8.2).
@@ -84,6 +89,15 @@ pub enum Stranded {
 }
 
 pub use crate::constants::Thresholds;
+
+/// How long a path may be silent before it is suspect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Since the oldest data in flight on it was sent.
+    pub age: Duration,
+    /// Since anything sent on it was last acknowledged.
+    pub quiet: Duration,
+}
 
 /// Decides when a path fails and when it is active again. Does not handle unconfirmed paths (RFC
 /// 9260 5.4).
@@ -145,6 +159,33 @@ pub trait FailoverPolicy: Send + Debug {
     /// reactivates; `None` leaves it unchanged.
     fn cwnd_after_probe(&self) -> Option<u32> {
         None
+    }
+
+    /// How long `path` may leave data unacknowledged before [`after_silence`](Self::after_silence)
+    /// is called; `None` waits for its timers. Called only if the policy
+    /// [needs](crate::policy::Needs::silence) it.
+    fn patience(&self, path: &PathView) -> Option<Patience> {
+        let _ = path;
+        None
+    }
+
+    /// The state of `path`, which is active, after its patience is exhausted or the host has
+    /// reported that it cannot send on it. Unless it stays active, the data in flight on it is
+    /// sent again on other paths. Called only if another path is active.
+    fn after_silence(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
+        let _ = paths;
+        path.state
+    }
+
+    /// A path that was silent has delivered its data after all: it is active again.
+    fn on_spurious(&mut self, now: Time, path: PathId) {
+        let _ = (now, path);
+    }
+
+    /// Data that was sent on `path` was acknowledged. Called only if the policy
+    /// [needs](crate::policy::Needs::silence) it.
+    fn on_acknowledged(&mut self, now: Time, path: PathId) {
+        let _ = (now, path);
     }
 
     /// Whether to probe `path` at once after an error, regardless of HB.interval. `path` has its

@@ -11,6 +11,7 @@ use crate::rng::Rng;
 pub mod alternate;
 pub mod asap;
 pub mod cwnd;
+pub mod earliest;
 pub mod hybrid;
 pub mod loss_rate;
 pub mod receive_buffer;
@@ -20,6 +21,7 @@ pub mod ssthresh;
 pub use alternate::ALTERNATE;
 pub use asap::ASAP;
 pub use cwnd::CWND;
+pub use earliest::EARLIEST;
 pub use hybrid::HYBRID;
 pub use loss_rate::LOSS_RATE;
 pub use receive_buffer::RECEIVE_BUFFER;
@@ -28,7 +30,7 @@ pub use ssthresh::SSTHRESH;
 
 /// Every policy.
 pub(crate) static ENTRIES: &[&Entry<dyn RetransmissionPolicy>] =
-    &[&HYBRID, &SAME, &ALTERNATE, &ASAP, &CWND, &SSTHRESH, &LOSS_RATE, &RECEIVE_BUFFER];
+    &[&HYBRID, &SAME, &ALTERNATE, &ASAP, &CWND, &SSTHRESH, &LOSS_RATE, &RECEIVE_BUFFER, &EARLIEST];
 
 /// Why a chunk is retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,0 +1,29 @@
+//! Whether a path answers: what a failover policy that does not wait for timeouts needs to know.
+
+use std::time::Duration;
+
+use crate::time::Time;
+
+/// Acknowledgements of what was sent on a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Silence {
+    /// When the path's silence is to be judged.
+    pub(crate) deadline: Option<Time>,
+    /// When data or a HEARTBEAT sent on the path was last acknowledged.
+    pub(crate) heard: Option<Time>,
+    /// Time between the last acknowledgement and the transmission of the newest chunk in it.
+    pub(crate) last_rtt: Option<Duration>,
+    /// Since when the path is suspect, while nothing has confirmed that it fails.
+    pub(crate) suspect: Option<Time>,
+}
+
+impl Silence {
+    /// Data that was sent on the path was acknowledged; the newest of it was sent at `sent`, if
+    /// that is certain.
+    pub(crate) fn acknowledged(&mut self, now: Time, sent: Option<Time>) {
+        self.heard = Some(now);
+        if let Some(sent) = sent {
+            self.last_rtt = Some(now.since(sent));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Leaves a path as soon as it is silent for longer than its acknowledgements take, while another
+//! path is active; probes decide whether it has failed.
+//!
+//! The states are those of SCTP-PF ([RFC 7829](super::potentially_failed)), with a third way into
+//! the potentially failed state, which does not wait for a timeout:
+//!
+//! ```text
+//!            silence, or a timeout                  errors > PMR
+//!   active  ----------------------> potentially   ---------------->  inactive
+//!     ^ ^                             failed                            |
+//!     | +-- enough HEARTBEATs answered, | or a late SACK over the path  |
+//!     +---- a HEARTBEAT answered -------+-------------------------------+
+//! ```
+//!
+//! - A path is silent if the oldest data in flight on it is older than `R + M`, and nothing sent on
+//!   it was acknowledged for `M`. `R` is the smoothed or the last round-trip time, whichever is
+//!   longer, and `M` the largest of `R / 2`, twice its variation (at most `R`) and `least`. This is
+//!   about the probe timeout of RFC 9002 6.2.1 without its doubled round-trip time: other paths
+//!   answer, so that a wrong guess costs some duplicates and a round trip of one path.
+//! - Data in flight on a silent path is sent again on other paths, the lowest TSN first. Its window
+//!   stays: RFC 9002 6.2.1, "A PTO timer expiration event does not indicate packet loss". The first
+//!   HEARTBEAT that is not answered within the RTO cuts it like a timeout, and counts as an error
+//!   (RFC 9260 8.2).
+//! - A SACK that arrives over the silent path and acknowledges its data shows that it was only
+//!   slow. It is active again, `M` becomes larger by `R / 2` for some time (as the reordering window
+//!   of RFC 8985 6.2, step 4), and data not yet sent again is in flight as before.
+//! - A path that fails repeatedly has to answer one more HEARTBEAT in a row after each failure, up
+//!   to five, before it carries data again; [`STEADY`] without a failure forgive one.
+//! - If no other path is active, only timeouts count, and the path stays active until
+//!   Path.Max.Retrans is exceeded. Then the potentially failed path with the fewest errors is taken
+//!   back, as by [CMT-PF](super::cmt_potentially_failed).
+
+use std::time::Duration;
+
+use super::potentially_failed::PotentiallyFailed;
+use super::{Doubts, FailoverPolicy, PathErrorKind, Patience, Stranded};
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::congestion::PathTable;
+use crate::policy::entry::{Entry, Needs, Setting};
+use crate::rng::Rng;
+use crate::time::Time;
+
+/// See the [module](self).
+pub static SUSPECT: Entry<dyn FailoverPolicy> = Entry::<dyn FailoverPolicy>::new(
+    "suspect",
+    "silence for about 1.5 round trips moves a path's data to other paths; probes decide \
+              whether it has failed (RFC 7829, RFC 9002 6.2)",
+    |setup| {
+        Box::new(Suspect {
+            states: PotentiallyFailed::new(true),
+            least: setup.settings.time("least"),
+            ack_delay: setup.constants.sack_delay(),
+            paths: PathTable::default(),
+        })
+    },
+)
+.with_parameters(&PARAMETERS)
+.with_needs(Needs::NONE.silence());
+
+static PARAMETERS: [Setting; 1] = [Setting::time(
+    "least",
+    Duration::from_millis(8),
+    Duration::from_millis(1)..=Duration::from_secs(10),
+    "shortest silence beyond the round-trip time",
+)];
+
+/// Time without a failure after which a path has to answer one HEARTBEAT less.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// Most HEARTBEATs that a path has to answer, less one.
+const MOST_RELAPSES: u32 = 4;
+
+/// Most spurious suspicions that enlarge the patience.
+const MOST_SPURIOUS: u32 = 4;
+
+#[derive(Debug)]
+struct Suspect {
+    states: PotentiallyFailed,
+    least: Duration,
+    /// The peer may delay the SACK for a single packet: the local SACK.Delay, since the peer does
+    /// not announce its own.
+    ack_delay: Duration,
+    paths: PathTable<Record>,
+}
+
+/// The history of a path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Record {
+    /// Failures that are not forgiven yet.
+    relapses: u32,
+    /// HEARTBEATs answered in a row since the last failure.
+    proofs: u32,
+    /// Recent suspicions that were spurious.
+    spurious: u32,
+    /// When the last failure or spurious suspicion was noticed or forgiven.
+    steady_since: Time,
+}
+
+impl Suspect {
+    fn record(&mut self, path: PathId) -> &mut Record {
+        self.paths.get_or_insert_with(path, Record::default)
+    }
+}
+
+impl FailoverPolicy for Suspect {
+    fn after_error(
+        &mut self,
+        path: &PathView,
+        error: PathErrorKind,
+        paths: PathsView<'_>,
+    ) -> PathState {
+        let record = self.record(path.id);
+        record.proofs = 0;
+        if path.error_count == 1 && path.state != PathState::Inactive {
+            record.relapses = (record.relapses + 1).min(MOST_RELAPSES);
+        }
+        let state = self.states.after_error(path, error, paths);
+        let leaves = path.state == PathState::Active && state == PathState::PotentiallyFailed;
+        if leaves && !paths.another_is_active(path.id) { path.state } else { state }
+    }
+
+    fn after_answer(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
+        let alone = !paths.another_is_active(path.id);
+        let record = self.record(path.id);
+        record.proofs += 1;
+        if path.state == PathState::PotentiallyFailed && record.proofs <= record.relapses && !alone
+        {
+            return path.state;
+        }
+        record.proofs = 0;
+        PathState::Active
+    }
+
+    fn believes(&self, doubts: Doubts) -> bool {
+        // A late acknowledgement shows that the path worked a round trip ago: not enough for one
+        // that has been silent since.
+        !doubts.given_up && (doubts.dormant || !doubts.wandered)
+    }
+
+    fn current(&mut self, paths: PathsView<'_>) -> PathId {
+        self.states.current(paths)
+    }
+
+    fn retransmission(&self, last: PathId, paths: PathsView<'_>) -> PathId {
+        self.states.retransmission(last, paths)
+    }
+
+    fn stranded(&self, paths: PathsView<'_>, _: &mut Rng) -> Stranded {
+        let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed);
+        let least = failed.min_by_key(|p| (p.error_count, std::cmp::Reverse(p.state_since)));
+        least.map_or(Stranded::Sends, |p| Stranded::TakesBack(p.id))
+    }
+
+    fn patience(&self, path: &PathView) -> Option<Patience> {
+        let rtt = path.srtt?.max(path.last_rtt.unwrap_or_default());
+        let variation = path.rttvar.unwrap_or_default() * 2;
+        let margin = (rtt / 2).max(variation.min(rtt)).max(self.least);
+        let spurious = self.paths.get(path.id).map_or(0, |record| record.spurious);
+        let margin = margin + rtt.max(self.least) * spurious / 2;
+        let delayed =
+            if path.in_flight <= path.max_chunk { self.ack_delay } else { Duration::ZERO };
+        Some(Patience { age: rtt + margin + delayed, quiet: margin + delayed })
+    }
+
+    fn after_silence(&mut self, path: &PathView, _: PathsView<'_>) -> PathState {
+        let record = self.record(path.id);
+        record.proofs = 0;
+        PathState::PotentiallyFailed
+    }
+
+    fn on_acknowledged(&mut self, now: Time, path: PathId) {
+        let record = self.record(path);
+        if (record.relapses > 0 || record.spurious > 0) && now.since(record.steady_since) >= STEADY
+        {
+            record.steady_since = now;
+            record.relapses = record.relapses.saturating_sub(1);
+            record.spurious = record.spurious.saturating_sub(1);
+        }
+    }
+
+    fn on_spurious(&mut self, now: Time, path: PathId) {
+        let record = self.record(path);
+        record.spurious = (record.spurious + 1).min(MOST_SPURIOUS);
+        record.steady_since = now;
+    }
+
+    fn probes_at_once(&self, path: &PathView) -> bool {
+        self.states.probes_at_once(path)
+    }
+}

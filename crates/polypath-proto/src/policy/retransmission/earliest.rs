@@ -1,0 +1,92 @@
+//! Retransmissions on the path that is expected to deliver them first.
+//!
+//! A path delivers a chunk after half of its smoothed round-trip time, and a lost one again after
+//! 1.25 round trips more (RFC 8985 6.2: a reordering window of a quarter), so that with losses of
+//! share p the mean time is `srtt * (1/2 + 1.25 p / (1 - p))`. A path without room in its window
+//! counts with another half of a round trip, in which acknowledgements make room. As in RTX-LOSSRATE
+//! and RTX-CWND (Iyengar 2004, II), retransmissions avoid paths that lose packets, and as in
+//! RTX-ASAP they avoid full windows.
+
+use super::{LossCause, LostChunk, RetransmissionPolicy, same_unless_failed};
+use crate::ids::PathId;
+use crate::path::{PathState, PathView, PathsView};
+use crate::policy::entry::Entry;
+use crate::rng::Rng;
+
+/// See the [module](self).
+pub static EARLIEST: Entry<dyn RetransmissionPolicy> = Entry::new(
+    "earliest",
+    "every retransmission to the active path that is expected to deliver it first, by delay, \
+              loss rate and room",
+    |_| Box::new(Earliest),
+);
+
+#[derive(Debug)]
+struct Earliest;
+
+/// Expected time until a chunk is delivered, in seconds; `None` if the delay is unknown.
+fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
+    let srtt = path.srtt?.as_secs_f64();
+    let (lost, sent) = path.loss.share();
+    let mut loss = (f64::from(lost) / f64::from(sent)).min(0.9);
+    // A chunk that this path has just lost to a timeout is likely to be lost again.
+    if path.id == chunk.last_path && chunk.cause == LossCause::Timeout {
+        loss = loss.max(0.5);
+    }
+    let waits = if path.has_room() || path.allowance { 0.0 } else { 0.5 };
+    Some(srtt * (0.5 + waits + 1.25 * loss / (1.0 - loss)))
+}
+
+impl RetransmissionPolicy for Earliest {
+    fn path(&self, chunk: &LostChunk, paths: PathsView<'_>, _: &mut Rng) -> PathId {
+        let active = paths.iter().filter(|p| p.state == PathState::Active);
+        let timed = active.filter_map(|p| Some((delivery(&p, chunk)?, p.id)));
+        timed
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+            .map_or_else(|| same_unless_failed(chunk.last_path, paths), |(_, id)| id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::policy::testing::{TestPaths, lost_chunk};
+
+    #[test]
+    fn the_shorter_path_with_room_delivers_first() {
+        let mut paths = TestPaths::new(2);
+        let choose = |paths: &TestPaths, last, cause| {
+            Earliest
+                .path(
+                    &lost_chunk(1, last, cause),
+                    paths.view(),
+                    &mut Rng::new(&crate::Seed::from_u64(1)),
+                )
+                .0
+        };
+        assert_eq!(choose(&paths, 1, LossCause::FastRetransmit), 1, "nothing is known");
+        paths.measure(0, Duration::from_millis(20));
+        paths.measure(1, Duration::from_millis(100));
+        assert_eq!(choose(&paths, 1, LossCause::FastRetransmit), 0);
+        assert_eq!(choose(&paths, 0, LossCause::FastRetransmit), 0);
+        paths.set_state(0, PathState::PotentiallyFailed);
+        assert_eq!(choose(&paths, 0, LossCause::FastRetransmit), 1);
+    }
+
+    #[test]
+    fn equal_paths_take_turns_after_a_timeout() {
+        let mut paths = TestPaths::new(2);
+        for path in [0, 1] {
+            paths.measure(path, Duration::from_millis(20));
+        }
+        for last in [0, 1] {
+            let chunk = lost_chunk(1, last, LossCause::Timeout);
+            assert_eq!(
+                Earliest.path(&chunk, paths.view(), &mut Rng::new(&crate::Seed::from_u64(1))).0,
+                1 - last
+            );
+        }
+    }
+}
