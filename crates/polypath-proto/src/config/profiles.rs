@@ -89,7 +89,7 @@ impl Config {
     }
 }
 
-/// What several paths of today's networks need beyond [`modern`]; docs/multipath.md has
+/// What several paths of today's networks need beyond [`Config::modern`]; docs/multipath.md has
 /// measurements.
 fn multipath() -> Config {
     Config {
@@ -97,7 +97,7 @@ fn multipath() -> Config {
         cwnd_update: (&cwnd_update::CUC_V2).into(),
         failover: (&failover::SUSPECT).into(),
         retransmission: (&retransmission::EARLIEST).into(),
-        ..modern()
+        ..Config::modern()
     }
 }
 
