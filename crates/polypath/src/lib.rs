@@ -25,9 +25,9 @@
 //! # }
 //! ```
 //!
-//! Packets are encrypted unless [`EndpointOptions::encryption`] is `None`: each path runs over a DTLS
-//! connection (RFC 8261), and the peer must present the same certificate on all of them. By default
-//! any certificate is accepted; name the expected ones ([`Encryption::trust`]), or compare
+//! Packets are encrypted unless [`EndpointOptions::encryption`] is `None`: each path runs over a
+//! DTLS connection (RFC 8261), and the peer must present the same certificate on all of them. By
+//! default any certificate is accepted; name the expected ones ([`Encryption::trust`]), or compare
 //! [`Association::peer`]. [`polypath_dtls`] implements DTLS without sockets.
 //!
 //! [`polypath_proto`] implements the protocol without sockets and without a clock. In this crate,

@@ -28,7 +28,8 @@ pub enum Encapsulation {
 /// The endpoint's identity, and the identities it accepts.
 #[derive(Clone, Debug)]
 pub struct Encryption {
-    /// This side's key and certificate. `None` creates new ones, which last as long as the endpoint.
+    /// This side's key and certificate. `None` creates new ones, which last as long as the
+    /// endpoint.
     pub identity: Option<Identity>,
     /// Which certificates are accepted.
     pub trust: Trust,
@@ -89,8 +90,8 @@ pub struct EndpointOptions {
     /// Chooses the local address for each remote one. Default: the operating system's routes, see
     /// [`SystemRoutes`].
     pub routes: Arc<dyn RouteTable>,
-    /// DTLS below SCTP (RFC 8261), on UDP only. Unencrypted packets are then refused. `None` sends in
-    /// clear. Default: [`Encryption::default`].
+    /// DTLS below SCTP (RFC 8261), on UDP only. Unencrypted packets are then refused. `None` sends
+    /// in clear. Default: [`Encryption::default`].
     pub encryption: Option<Encryption>,
     /// Handling of packets with a wrong CRC32c. Default: drop them.
     pub checksum: Checksum,

@@ -254,8 +254,8 @@ impl Sending {
         let unacked =
             self.flight.has_lost() || (!self.flight.is_empty() && !self.flight.has_abandoned());
         let stuck = self.nothing_helps() && (!self.queue.is_empty() || unacked);
-        // No SACK answers the probe if a SHUTDOWN acknowledges it, or if a detector that watches time
-        // finds it lost before T3-rtx expires. Without anything in flight no timer runs.
+        // No SACK answers the probe if a SHUTDOWN acknowledges it, or if a detector that watches
+        // time finds it lost before T3-rtx expires. Without anything in flight no timer runs.
         let over = |tsn| self.flight.get(tsn).is_none_or(|probe| probe.fate != Fate::InFlight);
         match self.probe {
             WindowProbe::Idle if stuck => self.probe = WindowProbe::At(probe_at),

@@ -22,8 +22,8 @@
 //!   HEARTBEAT that is not answered within the RTO cuts it like a timeout, and counts as an error
 //!   (RFC 9260 8.2).
 //! - A SACK that arrives over the silent path and acknowledges its data shows that it was only
-//!   slow. It is active again, `M` becomes larger by `R / 2` for some time (as the reordering window
-//!   of RFC 8985 6.2, step 4), and data not yet sent again is in flight as before.
+//!   slow. It is active again, `M` becomes larger by `R / 2` for some time (as the reordering
+//!   window of RFC 8985 6.2, step 4), and data not yet sent again is in flight as before.
 //! - A path that fails repeatedly has to answer one more HEARTBEAT in a row after each failure, up
 //!   to five, before it carries data again; [`STEADY`] without a failure forgive one.
 //! - If no other path is active, only timeouts count, and the path stays active until

@@ -3,9 +3,9 @@
 //! A path delivers a chunk after half of its smoothed round-trip time, and a lost one again after
 //! 1.25 round trips more (RFC 8985 6.2: a reordering window of a quarter), so that with losses of
 //! share p the mean time is `srtt * (1/2 + 1.25 p / (1 - p))`. A path without room in its window
-//! counts with another half of a round trip, in which acknowledgements make room. As in RTX-LOSSRATE
-//! and RTX-CWND (Iyengar 2004, II), retransmissions avoid paths that lose packets, and as in
-//! RTX-ASAP they avoid full windows.
+//! counts with another half of a round trip, in which acknowledgements make room. As in
+//! RTX-LOSSRATE and RTX-CWND (Iyengar 2004, II), retransmissions avoid paths that lose packets,
+//! and as in RTX-ASAP they avoid full windows.
 
 use super::{LossCause, LostChunk, RetransmissionPolicy, same_unless_failed};
 use crate::ids::PathId;
