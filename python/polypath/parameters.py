@@ -160,7 +160,7 @@ class PolicyNames(TypedDict, total=False):
     """The policy for each decision of the protocol at one side, by name."""
 
     #: Which path a retransmission is sent on. Allowed: hybrid, same, alternate, asap, cwnd,
-    #: ssthresh, loss-rate, receive-buffer. Default: hybrid.
+    #: ssthresh, loss-rate, receive-buffer, earliest. Default: hybrid.
     retransmission: str
     #: When a chunk counts as lost. Allowed: standard, multiple-fast-retransmit,
     #: split-fast-retransmit, split-multiple-fast-retransmit, ns2, rack. Default: rack (RFC 9260:
@@ -176,7 +176,7 @@ class PolicyNames(TypedDict, total=False):
     scheduler: str
     #: When a path fails over and recovers. Allowed: standard, dormant-hop, dormant-primary,
     #: dormant-last-dest, permanent, model, full-model, two-phase, potentially-failed,
-    #: cmt-potentially-failed. Default: standard.
+    #: cmt-potentially-failed, suspect. Default: standard.
     failover: str
     #: When and on which path an acknowledgement is sent. Allowed: delayed, delayed-cmt, ns2, rate.
     #: Default: delayed.

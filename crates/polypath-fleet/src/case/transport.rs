@@ -52,33 +52,63 @@ pub(super) fn transport(dice: &mut Dice, harshness: Harshness) -> Transport {
     Transport { encapsulation, both, ..Transport::default() }
 }
 
-/// The loss detectors that recorded cases draw from: a case's number must keep its meaning.
-const DETECTORS: [&str; 5] = [
-    "standard",
-    "multiple-fast-retransmit",
-    "split-fast-retransmit",
-    "split-multiple-fast-retransmit",
-    "ns2",
-];
-
-/// The congestion controllers, likewise.
-const CONTROLLERS: [&str; 4] = ["rfc9260", "ns2", "coupled", "resource-pooling"];
-
-/// The policies for acknowledgements, likewise.
-const ACKS: [&str; 3] = ["delayed", "delayed-cmt", "ns2"];
+/// The policies of a decision that recorded cases draw from. A case's number must keep its meaning:
+/// newer policies are drawn by [`super::modern`].
+fn recorded(decision: &str) -> &'static [&'static str] {
+    match decision {
+        "retransmission" => &[
+            "hybrid",
+            "same",
+            "alternate",
+            "asap",
+            "cwnd",
+            "ssthresh",
+            "loss-rate",
+            "receive-buffer",
+        ],
+        "loss" => &[
+            "standard",
+            "multiple-fast-retransmit",
+            "split-fast-retransmit",
+            "split-multiple-fast-retransmit",
+            "ns2",
+        ],
+        "congestion" => &["rfc9260", "ns2", "coupled", "resource-pooling"],
+        "cwnd_update" => &["standard", "cuc", "cuc-v2", "ns2"],
+        "scheduler" => &["primary", "concurrent", "delay-aware"],
+        "failover" => &[
+            "standard",
+            "dormant-hop",
+            "dormant-primary",
+            "dormant-last-dest",
+            "permanent",
+            "model",
+            "full-model",
+            "two-phase",
+            "potentially-failed",
+            "cmt-potentially-failed",
+        ],
+        "ack" => &["delayed", "delayed-cmt", "ns2"],
+        "rtt_sampling" => &["karn", "timestamps", "retransmission-flag"],
+        "probing" => &["idle", "after-rto"],
+        "stream_scheduler" => &[
+            "first-come",
+            "round-robin",
+            "round-robin-packet",
+            "priority",
+            "fair-capacity",
+            "weighted-fair-queueing",
+        ],
+        other => unreachable!("{other} is no decision"),
+    }
+}
 
 /// Draws a policy for each decision, in any combination that is allowed.
 pub(super) fn policies(dice: &mut Dice) -> Policy {
     macro_rules! draw {
-        (@list $registry:ident loss) => { DETECTORS };
-        (@list $registry:ident congestion) => { CONTROLLERS };
-        (@list $registry:ident ack) => { ACKS };
-        (@list $registry:ident $decision:ident) => {
-            $registry.$decision().iter().map(|entry| entry.name).collect::<Vec<_>>()
-        };
-        ($registry:ident: $($decision:ident),*) => {
+        ($($decision:ident),*) => {
             Overrides {
-                $( $decision: Some((*dice.0.pick(&draw!(@list $registry $decision))).to_owned()), )*
+                $( $decision: Some((*dice.0.pick(recorded(stringify!($decision)))).to_owned()), )*
                 ..Overrides::default()
             }
         };
@@ -86,7 +116,7 @@ pub(super) fn policies(dice: &mut Dice) -> Policy {
     let registry = Registry::standard();
     loop {
         let both = draw!(
-            registry: retransmission,
+            retransmission,
             loss,
             congestion,
             cwnd_update,

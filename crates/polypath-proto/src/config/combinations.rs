@@ -59,6 +59,11 @@ pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
         let allowed = "a controller without pacing, for ns-2's procedures have none".to_owned();
         return refuse("congestion", c.congestion().name, allowed);
     }
+    // It does not watch for silence either: its own tables have what is in flight on a path.
+    if c.procedures() == Procedures::Ns2 && c.failover().needs.silence {
+        let allowed = "a policy that waits for timeouts, as ns-2's procedures do".to_owned();
+        return refuse("failover", c.failover().name, allowed);
+    }
     refused_thresholds(c.failover(), c.thresholds())
 }
 
@@ -142,6 +147,15 @@ mod tests {
         let ns2 = Config::rfc9260().to_builder().procedures(Procedures::Ns2);
         let error = ns2.congestion(paced).build().unwrap_err();
         assert_eq!((error.parameter, error.value.as_str()), ("congestion", "cubic"));
+    }
+
+    #[test]
+    fn watching_for_silence_needs_the_procedures_of_the_rfc() {
+        let suspect = &crate::policy::failover::SUSPECT;
+        assert!(Config::rfc9260().to_builder().failover(suspect).build().is_ok());
+        let ns2 = Config::rfc9260().to_builder().procedures(Procedures::Ns2);
+        let error = ns2.failover(suspect).build().unwrap_err();
+        assert_eq!((error.parameter, error.value.as_str()), ("failover", "suspect"));
     }
 
     #[test]

@@ -28,7 +28,7 @@ struct Earliest;
 fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
     let srtt = path.srtt?.as_secs_f64();
     let (lost, sent) = path.loss.share();
-    let mut loss = (f64::from(lost) / f64::from(sent)).min(0.9);
+    let mut loss = if sent == 0 { 0.0 } else { (f64::from(lost) / f64::from(sent)).min(0.9) };
     // A chunk that this path has just lost to a timeout is likely to be lost again.
     if path.id == chunk.last_path && chunk.cause == LossCause::Timeout {
         loss = loss.max(0.5);
