@@ -132,12 +132,12 @@ differential: ## two hundred random loss scripts of every combination beside ns-
 policies: ## the retransmission policies on real sockets at 3, 5 and 8 % loss, beside the simulator: ten minutes
 	@scripts/setup.sh build
 	$(CARGO) build --release $(LOCKED) -p polypath-cli
-	cd tests && POLYPATH="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath" python3 policies_grid.py
+	cd tests && POLYPATH="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath" ../.venv/bin/python policies_grid.py
 
 blackout: ## the time without data after a cut, with the papers' constants, in simulator, emulator and namespaces: four minutes, as root; writes docs/failover.md
 	@scripts/setup.sh test
 	$(CARGO) build --release $(LOCKED) -p polypath-cli
-	cd tests && POLYPATH="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath" python3 blackout_grid.py
+	cd tests && POLYPATH="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/release/polypath" ../.venv/bin/python blackout_grid.py
 
 interop: ## all of the tests with other SCTP stacks: fifteen minutes; writes docs/interoperability.md
 	@scripts/setup.sh test

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the retransmission policies at 3, 5 and 8 % loss between real sockets and in the simulator.
 
-Files of 4 MiB as in Caro et al. 2006, a table in Markdown. `make policies`; standard library only.
+Files of 4 MiB as in Caro et al. 2006, a table in Markdown. `make policies`.
 """
 
 import argparse
@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from scipy import stats
 
 from support.policies import Point, Sockets, Took, Transfer, difference, simulate
 
@@ -23,8 +25,11 @@ PAIRS = [(("AllRtxAlt", 0), ("AllRtxSame", 0)), (("AllRtxAlt", 0), ("FrSameRtoAl
          (("AllRtxSame", 0), ("AllRtxAlt", 10)), (("FrSameRtoAlt", 10), ("AllRtxAlt", 10)),
          (("AllRtxAlt+HAR", 10), ("AllRtxAlt", 10)), (("AllRtxAlt+TS", 10), ("AllRtxAlt", 10)),
          (("AllRtxSame+MFR", 0), ("AllRtxSame", 0))]
-# Half of a two-sided interval of 90 %, in standard errors.
-HALF = statistics.NormalDist().inv_cdf(0.95)
+
+
+def half(runs: int) -> float:
+    """Half of a two-sided interval of 90 % for a mean of so many runs, in standard errors (Student's t)."""
+    return float(stats.t.ppf(0.95, runs - 1))
 
 
 def run(arguments: argparse.Namespace, folder: Path) -> str:
@@ -63,11 +68,11 @@ def compare(fast: Point, slow: Point, measured: dict, simulated: dict, runs: int
     """A row that compares two series: differences of the means as fractions of the slower's mean."""
     def share(first: list[float], second: list[float]) -> str:
         found, whole = difference(first, second), statistics.mean(second) / 100
-        return f"{found.mean / whole:+.0f} % ± {HALF * found.error / whole:.0f}"
+        return f"{found.mean / whole:+.0f} % ± {half(len(first)) * found.error / whole:.0f}"
     here, there = difference(measured[fast], measured[slow]), difference(simulated[fast], simulated[slow])
     unclear = difference(simulated[fast], simulated[slow], runs=runs)
     verdict = "same" if here.mean * there.mean > 0 else "other"
-    if abs(unclear.clear()) < HALF:
+    if abs(unclear.clear()) < half(runs):
         verdict += " (not clear with so few runs)"
     name = f"{fast.policy} ({fast.alternate:g} %), {slow.policy} ({slow.alternate:g} %)"
     return (f"| {fast.primary:g} % | {name} | {share(measured[fast], measured[slow])} "
@@ -77,7 +82,7 @@ def compare(fast: Point, slow: Point, measured: dict, simulated: dict, runs: int
 
 def mean(values: list[float]) -> str:
     error = statistics.stdev(values) / len(values) ** 0.5
-    return f"{statistics.mean(values):.1f} ± {HALF * error:.1f}"
+    return f"{statistics.mean(values):.1f} ± {half(len(values)) * error:.1f}"
 
 
 def main() -> int:

@@ -1,8 +1,10 @@
 """A folder of results that survives the processes that write it.
 
-    runs-ID.parquet    many rows; written under another name, then renamed: complete or absent
-    journal-ID.jsonl   the newest rows, one line each, of a process that is running or was killed
-    scenario-KEY.toml  the scenario of a key
+    runs-ID-CRC.parquet  many rows; written under another name, then renamed: complete or absent.
+                         CRC is the CRC-32 of the file
+    journal-ID.jsonl     the newest rows of a process that is running or was killed, one line and
+                         its CRC-32 each
+    scenario-KEY.toml    the scenario of a key
 
 A row is written to the journal as soon as its run ends, so that a killed process loses none.
 Journals are converted to Parquet every thousand rows, at the end, and, if a process was killed,
@@ -14,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
@@ -34,6 +37,20 @@ except ImportError:  # not on this system: journals of other processes are read,
 Row: TypeAlias = dict[str, Any]
 
 ROWS_OF_A_JOURNAL = 1000
+
+
+class DamagedStoreError(ValueError):
+    """A file of results was changed after it was written.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"{path} is damaged: {reason}; delete it, and the sweep runs its part again"
+        )
+        self.path = path
 
 
 class Store:
@@ -76,7 +93,12 @@ class Store:
 
 
 def load_rows(folder: str | PathLike[str], engine: str | None = None) -> list[Row]:
-    """All rows of a folder, each run once; of this engine, or of all engines. Writes nothing."""
+    """All rows of a folder, each run once; of this engine, or of all engines. Writes nothing.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
+        DamagedStoreError: A file was changed after it was written.
+    """
     if not Path(folder).is_dir():
         raise FileNotFoundError(f"{folder}: no such folder of results")
     return _once(_read(Path(folder), engine, None))
@@ -93,7 +115,8 @@ class _Journal:
 
     def add(self, row: Row) -> None:
         # One system call: the data that it has written survives the process.
-        os.write(self._file, json.dumps(row).encode() + b"\n")
+        text = json.dumps(row).encode()
+        os.write(self._file, b"%b %08x\n" % (text, zlib.crc32(text)))
         self.rows.append(row)
 
     def finish(self) -> None:
@@ -128,8 +151,13 @@ def _lock(file: int) -> bool:
 def _to_parquet(journal: Path, rows: list[Row]) -> None:
     """Writes the rows under their new name, then deletes the journal: one of them always exists."""
     if rows:
-        part = journal.with_name(journal.name.replace("journal-", "runs-")).with_suffix(".parquet")
-        _write(part, lambda temporary: pq.write_table(_table(rows), temporary, compression="zstd"))
+        # Page checksums are for other readers: they do not cover the names of columns.
+        buffer = pa.BufferOutputStream()
+        pq.write_table(_table(rows), buffer, compression="zstd", write_page_checksum=True)
+        content = buffer.getvalue().to_pybytes()
+        name = journal.stem.replace("journal-", "runs-")
+        part = journal.with_name(f"{name}-{zlib.crc32(content):08x}.parquet")
+        _write(part, lambda temporary: temporary.write_bytes(content))
     journal.unlink(missing_ok=True)
 
 
@@ -167,7 +195,15 @@ def _lines(journal: Path) -> Iterator[Row]:
     for line in journal.read_bytes().splitlines(keepends=True):
         # Only the last line can be unfinished: its run was not reported as finished.
         if line.endswith(b"\n"):
-            yield json.loads(line)
+            yield _parse(line, journal)
+
+
+def _parse(line: bytes, journal: Path) -> Row:
+    text, _, checksum = line.rstrip(b"\n").rpartition(b" ")
+    if f"{zlib.crc32(text):08x}".encode() != checksum:
+        raise DamagedStoreError(journal, "a line does not match its checksum")
+    row: Row = json.loads(text)
+    return row
 
 
 def _read(folder: Path, engine: str | None, keys: Collection[str] | None) -> Iterator[Row]:
@@ -182,7 +218,10 @@ def _read(folder: Path, engine: str | None, keys: Collection[str] | None) -> Ite
             continue
         yield from filter(is_wanted, rows)
     for part in sorted(folder.glob("runs-*.parquet")):
-        table = pq.ParquetFile(part).read()
+        content = part.read_bytes()
+        if not part.stem.endswith(f"-{zlib.crc32(content):08x}"):
+            raise DamagedStoreError(part, "it does not match the checksum in its name")
+        table = pq.ParquetFile(pa.BufferReader(content)).read()
         if engine is not None:
             table = table.filter(pc.field("engine") == engine)
         if keys is not None:

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pandas.testing import assert_frame_equal
 import polypath
 from polypath import Progress, Scenario, SimulationError, Stop, work
 from polypath.metrics import PATH_METRICS
-from polypath.store import Store, load_rows
+from polypath.store import DamagedStoreError, Store, load_rows
 
 LOSSES = ["1 %", "3 %", "5 %"]
 
@@ -332,6 +333,30 @@ def test_a_store_survives_a_crash_anywhere(lossy: Scenario, tmp_path: Path) -> N
     assert not list(tmp_path.glob("journal-*"))
     found = {row["seed"]: row for row in load_rows(tmp_path)}
     assert found == {row["seed"]: row for row in rows}
+
+
+@pytest.mark.parametrize("kind", ["journal", "runs"])
+def test_a_flipped_bit_anywhere_is_an_error(lossy: Scenario, tmp_path: Path, kind: str) -> None:
+    store = Store(tmp_path)
+    rows = [work.run(lossy, seed) for seed in range(5)]
+    for row in rows:
+        store.add(row)
+    if kind == "runs":
+        store.close()
+    (path,) = tmp_path.glob(f"{kind}-*")
+    content = path.read_bytes()
+    assert load_rows(tmp_path) == rows
+    for bit in random.Random(1).sample(range(8 * len(content)), 300):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        # An unfinished last line is not an error: its run was not reported as finished.
+        if kind == "journal" and bit // 8 == len(content) - 1:
+            continue
+        with pytest.raises(DamagedStoreError, match=f"{path.name} is damaged: .*; delete it"):
+            load_rows(tmp_path)
+    path.write_bytes(content)
+    assert load_rows(tmp_path) == rows
 
 
 def test_a_long_journal_becomes_parquet_on_the_way(

@@ -4,6 +4,8 @@ import dataclasses
 import math
 import statistics
 
+from scipy import stats
+
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
@@ -25,29 +27,10 @@ class Agreement:
 
 
 def agreement(sample: list[float], reference: list[float]) -> Agreement:
-    """Compare two samples of at least two values each."""
-    means = statistics.mean(sample) - statistics.mean(reference)
-    variances = [(statistics.variance(values), len(values)) for values in (sample, reference)]
-    error = sum(variance / count for variance, count in variances)
-    below = sum((variance / count) ** 2 / (count - 1) for variance, count in variances)
-    half = t_quantile(error ** 2 / below) * math.sqrt(error) if below else 0.0
-    return Agreement(means, half, math.sqrt(sum(variance for variance, _ in variances)))
-
-
-def t_quantile(freedom: float) -> float:
-    """Quantile of Student's t distribution at 97.5 %, by bisection; `freedom` need not be an integer."""
-    low, high = 0.0, 1000.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _t_within(middle, freedom) < 0.95 else (low, middle)
-    return high
-
-
-def _t_within(bound: float, freedom: float) -> float:
-    """Probability of -bound ... bound. With t = sqrt(freedom) tan x the density is cos x to the power of
-    freedom - 1; by Simpson's rule."""
-    steps, end = 400, math.atan(bound / math.sqrt(freedom))
-    values = [math.cos(end * n / steps) ** (freedom - 1) for n in range(steps + 1)]
-    area = (values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])) * end / steps / 3
-    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(math.pi)
-    return 2 * scale * area
+    """Compare two samples of at least two values each, by Welch's t-test."""
+    spread = math.sqrt(statistics.variance(sample) + statistics.variance(reference))
+    difference = statistics.mean(sample) - statistics.mean(reference)
+    if spread == 0:
+        return Agreement(difference, 0.0, 0.0)
+    interval = stats.ttest_ind(sample, reference, equal_var=False).confidence_interval(0.95)
+    return Agreement(difference, float(interval.high - interval.low) / 2, spread)
