@@ -47,7 +47,7 @@ def test_the_same_key(transfer, number):
     pytest.param((None, 0, tuning(authentication="false")), ("one", 1, []),
                  "does not complete the handshake", id="the-sender-authenticates-nothing"),
     pytest.param(("one", 1, []), (None, 0, tuning(authentication="false")),
-                 "authenticates nothing", id="the-receiver-authenticates-nothing"),
+                 "does not authenticate chunks", id="the-receiver-authenticates-nothing"),
 ])
 def test_not_the_same_key(transfer, tmp_path, sends, receives, words):
     """The sender reports the failure; nothing is received, and the receiver keeps waiting."""

@@ -50,7 +50,7 @@ def test_one_side_encrypts(receiver, network, processes, doctor, tmp_path):
     processes.polypath("recv", "--plain", "--bind", THERE[0], "-u", "9900", "-o", tmp_path,
                        inside=network.b.inside).said("in clear")
     said, code = doctor(f"{THERE[0]}:9900")
-    assert code == 1 and "does not encrypt: --plain" in said, said
+    assert code == 1 and "does not encrypt: pass --plain" in said, said
     said, code = doctor(f"{THERE[0]}:9900", "--plain")
     assert code == 0 and ", in clear" in said, said
 
@@ -89,7 +89,7 @@ def test_the_second_path_is_refused_by_the_network(receiver, network, doctor):
     finally:
         network.b.filter("delete table ip shut")
     assert code == 1 and f"to {THERE[1]}: not confirmed" in said, said
-    assert "the network answers with ICMP errors" in said, said
+    assert "the network replied with ICMP errors" in said, said
 
 
 def test_this_host_lets_nothing_out(receiver, network, doctor):
@@ -149,7 +149,7 @@ def test_a_nat_at_the_peers_end_changes_its_port(network, processes, doctor, tmp
     network.lose(1, f"udp sport {UDP_PORT} udp sport set 7777")
     network.b.filter(f"add rule netdev vb1 in udp dport 7777 udp dport set {UDP_PORT}")
     said, code = doctor(THERE[0], "--plain")
-    assert code == 0 and "its answers come from UDP port 7777: a NAT" in said, said
+    assert code == 0 and "its replies come from UDP port 7777: a NAT" in said, said
 
 
 @pytest.mark.needs("gcc", "usrsctp.h")
