@@ -49,12 +49,11 @@ impl Tuning {
         let own = ["authentication", "dynamic_addresses", "procedures"];
         let disabled =
             self.config.iter().any(|setting| own.iter().any(|key| setting.trim().starts_with(key)));
-        let mut config = match profile.procedures() {
-            Procedures::Rfc9260 if !disabled => {
-                let survives = profile.to_builder().authentication(true).dynamic_addresses(true);
-                survives.build().map_err(|error| Failure::usage(error.to_string()))?
-            }
-            _ => profile,
+        let mut config = if profile.procedures() == Procedures::RFC9260 && !disabled {
+            let survives = profile.to_builder().authentication(true).dynamic_addresses(true);
+            survives.build().map_err(|error| Failure::usage(error.to_string()))?
+        } else {
+            profile
         };
         for setting in &self.config {
             let (key, value) = pair(setting, "--config", "KEY=VALUE")?;

@@ -1,7 +1,8 @@
 //! Requirements on the outcome of a scenario: whether its association must survive, and how long it
 //! may make no progress.
 
-use polypath_proto::{Config, Procedures};
+use polypath_proto::Config;
+use polypath_proto::procedures::ns2::PROCEDURES;
 use polypath_sim::link::LossModel;
 use polypath_sim::scenario::{
     AddressKind, Effective, Fault, FaultKind, LinkSpec, Side, SizeRange, TrafficKind, Workload,
@@ -83,7 +84,7 @@ fn patience(side: &Config, network: &NetworkTerms) -> Span {
 }
 
 fn is_ns2(side: &Config) -> bool {
-    side.procedures() == Procedures::Ns2
+    side.procedures() == PROCEDURES
 }
 
 /// RTO.Max in nanoseconds.

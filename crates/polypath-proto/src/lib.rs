@@ -77,7 +77,6 @@ mod handshake;
 mod ids;
 mod init;
 mod kind;
-mod mrg32k3a;
 mod outbox;
 mod path;
 mod paths;
@@ -97,11 +96,12 @@ mod time;
 mod transmit;
 pub mod wire;
 
+pub use association::procedures;
 pub use association::{AcceptedRequests, Association, Budget, StreamMut, StreamReset};
 pub use auth::{AuthKeys, ChunkTypes, KeyError};
 pub use config::{
-    Config, ConfigBuilder, DEFAULT_PROFILE, Ns2, Overrides, PARAMETERS, Parameter, Profile,
-    Registered, Registry,
+    Config, ConfigBuilder, DEFAULT_PROFILE, Overrides, PARAMETERS, Parameter, Profile, Registered,
+    Registry,
 };
 pub use constants::{
     BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,
@@ -123,3 +123,12 @@ pub use stats::{AssociationStats, EndpointStats, PathStats};
 pub use suggest::closest;
 pub use time::Time;
 pub use transmit::{Ecn, FourTuple, Fragmentation, Transmit};
+
+// The parameter `procedures` and the registry have the senders by name; an association has their
+// procedures.
+
+/// A sender: a value of the parameter `procedures`.
+pub(crate) type Sender = association::Sender;
+
+/// The senders of this build, the default first.
+pub(crate) const SENDERS: &[&Sender] = association::SENDERS;

@@ -73,7 +73,7 @@ impl Association {
         }
         self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
         self.grant_allowance(path);
-        self.procedures.on_probe_refused(self);
+        self.procedures.on_probe_refused(self, tsn);
     }
 
     /// Processes a SHUTDOWN's cumulative TSN ack, which comes without gap ack blocks (RFC 9260

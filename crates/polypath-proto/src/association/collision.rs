@@ -219,7 +219,7 @@ impl Association {
         self.receiving.ack.clear();
         self.outbox.clear();
         self.restart_paths(now);
-        self.procedures.on_timers_stopped(self);
+        self.side.stop();
         self.events.push(Event::Restarted);
         let Some(path) = self.take_addresses(now, cookie, from) else {
             // No local address is left that reaches the peer.

@@ -46,7 +46,6 @@ impl Association {
             let ack = PathAck {
                 acked: t.acked,
                 acked_by_gaps: t.acked_by_gaps,
-                counted: None,
                 in_flight_before: t.in_flight_before,
                 advanced: view.advanced,
                 may_grow: self.sending.cwnd_update.may_grow(path, view),

@@ -56,7 +56,7 @@ mod measure;
 mod mtu;
 mod nr_sack;
 mod paths;
-mod procedures;
+pub mod procedures;
 mod reconfig;
 mod recovery;
 mod shutdown;
@@ -68,7 +68,8 @@ mod transmit;
 
 pub(crate) use auth::trusts_stranger;
 pub use invariants::Budget;
-use procedures::SenderProcedures;
+pub(crate) use procedures::{SENDERS, Sender};
+use procedures::{SenderProcedures, Side};
 pub use reconfig::{AcceptedRequests, StreamReset};
 use state::{CookieWait, State};
 
@@ -97,7 +98,7 @@ pub struct Association {
     addresses: Option<Box<addresses::Addresses>>,
     marks: ecn::Marks,
     procedures: &'static dyn SenderProcedures,
-    side: procedures::Side,
+    side: Box<dyn Side>,
 }
 
 impl Association {
@@ -117,7 +118,7 @@ impl Association {
             preservative: None,
             stale: 0,
         };
-        let procedures = procedures::of(config.procedures());
+        let procedures = config.procedures().sender().procedures;
         let mut sending = Sending::new(tags.1, &config);
         sending.flight.count_padding(procedures.counts_padding());
         let key = secret.next_bytes();
@@ -133,13 +134,13 @@ impl Association {
             outbox: Outbox::default(),
             events: Events::default(),
             stats: AssociationStats::default(),
-            rng: Rng::new(&secret.fork()).with_ties(config.tie_seed()),
+            rng: Rng::new(&secret.fork()).with_ties(config.ties()),
             reconfig: None,
             auth: auth::Keys::new(shared.config.auth_keys.clone()),
             addresses: None,
             marks: ecn::Marks::default(),
             procedures,
-            side: procedures::Side::default(),
+            side: procedures.side(),
             shared,
             config,
         }

@@ -34,7 +34,7 @@ impl Association {
             self.state.next_timeout(),
             self.receiving.ack.deadline(),
             probe,
-            self.procedures.next_timeout(self),
+            self.side.next_timeout(),
             self.reconfig_timeout(),
             self.addresses_timeout(),
             self.next_abandonment(),

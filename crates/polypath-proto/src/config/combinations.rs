@@ -10,7 +10,7 @@
 //! AllRtxAlt apply to every policy that may send fast retransmissions on another path.
 
 use super::Config;
-use crate::constants::{ConfigError, Procedures, Thresholds};
+use crate::constants::{ConfigError, Thresholds};
 use crate::policy::failover::{
     CMT_POTENTIALLY_FAILED, FailoverPolicy, PERMANENT, POTENTIALLY_FAILED,
 };
@@ -54,15 +54,11 @@ pub(crate) fn refused(c: &Config) -> Option<ConfigError> {
         );
         return refuse("probing", c.probing().name, allowed);
     }
-    // ns-2's module has neither pacing nor the measurements.
-    if c.procedures() == Procedures::Ns2 && c.congestion().needs.beyond_acknowledgements() {
-        let allowed = "a controller without pacing, for ns-2's procedures have none".to_owned();
-        return refuse("congestion", c.congestion().name, allowed);
+    if c.tie_seed().is_some() && c.ties().is_none() {
+        return refuse("tie_seed", &c.tie_seed().unwrap_or_default().to_string(), "off".into());
     }
-    // It does not watch for silence either: its own tables have what is in flight on a path.
-    if c.procedures() == Procedures::Ns2 && c.failover().needs.silence {
-        let allowed = "a policy that waits for timeouts, as ns-2's procedures do".to_owned();
-        return refuse("failover", c.failover().name, allowed);
+    if let Some(error) = (c.procedures().sender().refuses)(c) {
+        return Some(error);
     }
     refused_thresholds(c.failover(), c.thresholds())
 }
@@ -138,24 +134,6 @@ mod tests {
             }
         }
         assert_eq!(extended, 10);
-    }
-
-    #[test]
-    fn pacing_needs_the_procedures_of_the_rfc() {
-        let paced = &crate::policy::congestion::CUBIC;
-        assert!(Config::rfc9260().to_builder().congestion(paced).build().is_ok());
-        let ns2 = Config::rfc9260().to_builder().procedures(Procedures::Ns2);
-        let error = ns2.congestion(paced).build().unwrap_err();
-        assert_eq!((error.parameter, error.value.as_str()), ("congestion", "cubic"));
-    }
-
-    #[test]
-    fn watching_for_silence_needs_the_procedures_of_the_rfc() {
-        let suspect = &crate::policy::failover::SUSPECT;
-        assert!(Config::rfc9260().to_builder().failover(suspect).build().is_ok());
-        let ns2 = Config::rfc9260().to_builder().procedures(Procedures::Ns2);
-        let error = ns2.failover(suspect).build().unwrap_err();
-        assert_eq!((error.parameter, error.value.as_str()), ("failover", "suspect"));
     }
 
     #[test]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use crate::SENDERS;
 use crate::auth::ChunkTypes;
 use crate::constants::{
     BufferSplitting, BurstRule, ConfigError, Constants, PathConfirmation, Procedures, Thresholds,
     with_constants,
 };
 use crate::kind::{Kind, Value};
-use crate::mrg32k3a::LARGEST_SEED;
 use crate::policy::ack::AckPolicy;
 use crate::policy::congestion::CongestionController;
 use crate::policy::cwnd_update::CwndUpdate;
@@ -20,6 +20,7 @@ use crate::policy::rtt_sampling::RttSampling;
 use crate::policy::scheduler::Scheduler;
 use crate::policy::stream_scheduler::StreamScheduler;
 use crate::policy::{self, Entry, Policy, Setup};
+use crate::rng::Ties;
 use crate::wire::chunk_type;
 
 mod combinations;
@@ -28,13 +29,12 @@ mod profiles;
 mod registry;
 
 pub(crate) use combinations::refused_thresholds;
+pub use parameter::Parameter;
 use parameter::Setting;
-pub use parameter::{Ns2, Parameter};
 pub use profiles::{DEFAULT_PROFILE, Profile};
 pub use registry::Registered;
 
 use Kind::{Bytes, Choice, Count, Flag, Time};
-use Ns2::{Ignored, Only, Variable};
 
 /// The shortest time above zero.
 const TICK: Duration = Duration::from_nanos(1);
@@ -44,7 +44,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 macro_rules! parameters {
     (
         constants {
-            $( $(#[doc = $doc:literal])* $name:ident: $ty:ty = $default:expr, $kind:expr, $ns2:expr; )*
+            $( $(#[doc = $doc:literal])* $name:ident: $ty:ty = $default:expr, $kind:expr; )*
         }
         policies {
             $( $(#[doc = $policy_doc:literal])* $policy:ident: $trait:ident = $standard:ident; )*
@@ -82,7 +82,6 @@ macro_rules! parameters {
                 name: stringify!($name),
                 kind: $kind,
                 optional: <$ty as Setting>::OPTIONAL,
-                ns2: $ns2,
                 doc: concat!($( $doc, "\n" ),*),
                 get: |config| Setting::to_value(config.constants.$name),
                 set: |overrides, value| {
@@ -95,7 +94,6 @@ macro_rules! parameters {
                 name: stringify!($policy),
                 kind: Kind::Policy,
                 optional: false,
-                ns2: Ns2::Policy,
                 doc: concat!($( $policy_doc, "\n" ),*),
                 get: |config| Value::Name(config.$policy.to_string()),
                 set: |overrides, value| match value {
@@ -241,6 +239,12 @@ impl Config {
     /// The setup that this association's policies are made from.
     pub const fn setup(&self) -> Setup<'_> {
         Setup::new(&self.constants, self.is_concurrent(), self.probing.entry().name)
+    }
+
+    /// The generator that breaks ties, if `tie_seed` asks for one.
+    pub(crate) fn ties(&self) -> Option<Box<dyn Ties>> {
+        let make = SENDERS.iter().find_map(|sender| sender.ties)?;
+        self.tie_seed().map(make)
     }
 
     /// Whether new data is sent on several paths at a time.

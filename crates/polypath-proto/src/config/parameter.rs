@@ -29,25 +29,10 @@ pub struct Parameter {
     pub kind: Kind,
     /// Whether it can be switched off: its value is then an `Option`, and "off" is `None`.
     pub optional: bool,
-    /// Its counterpart in ns-2's SCTP module.
-    pub ns2: Ns2,
     pub(super) doc: &'static str,
     pub(super) get: fn(&Config) -> Value,
     pub(super) set: fn(&mut Overrides, Value) -> Option<()>,
     pub(super) given: fn(&Overrides) -> Option<Value>,
-}
-
-/// The counterpart of a parameter in ns-2's SCTP module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ns2 {
-    /// A variable of the agent, or a command.
-    Variable(&'static str),
-    /// The module has no variable for it and behaves as with this value.
-    Only(&'static str),
-    /// It makes no difference to the module.
-    Ignored,
-    /// The policies select the agent's class and some of its variables together.
-    Policy,
 }
 
 impl Parameter {
@@ -327,18 +312,6 @@ mod tests {
             }
         }
         assert!(Parameter::find("rto").is_none());
-    }
-
-    #[test]
-    fn the_fixed_values_of_ns2_are_values() {
-        let registry = Registry::standard();
-        for parameter in PARAMETERS {
-            if let Ns2::Only(value) = parameter.ns2 {
-                let mut config = Config::rfc9260();
-                parameter.set(&mut config, value, &registry).unwrap();
-                assert_eq!(parameter.get(&config), value);
-            }
-        }
     }
 
     #[test]

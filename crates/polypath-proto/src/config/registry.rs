@@ -2,6 +2,7 @@
 
 use super::profiles::{PROFILES, Profile};
 use super::{Config, Registry};
+use crate::SENDERS;
 use crate::constants::ConfigError;
 use crate::policy::entry::{Entry, Needs, Policy, PolicyError, Setting};
 
@@ -40,9 +41,11 @@ impl Addition for Profile {
 }
 
 impl Registry {
-    /// The policies and profiles of this crate.
+    /// The policies and profiles of this crate, with those of the senders in this build.
     pub fn standard() -> Self {
-        PROFILES.iter().fold(Self::policies(), |registry, profile| registry.with(*profile))
+        let own =
+            PROFILES.iter().fold(Self::policies(), |registry, profile| registry.with(*profile));
+        SENDERS.iter().fold(own, |registry, sender| (sender.register)(registry))
     }
 
     /// Adds a policy or a profile; it replaces an earlier one of the same name.

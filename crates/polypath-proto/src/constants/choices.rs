@@ -3,6 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::{SENDERS, Sender};
+
+fn unknown(text: &str, names: &[&str]) -> String {
+    format!("\"{text}\" is not known; allowed: {}", names.join(", "))
+}
+
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $( $(#[$variant_doc:meta])* $variant:ident = $text:literal, )* }) => {
         $(#[$doc])*
@@ -29,10 +35,7 @@ macro_rules! choice {
             fn from_str(text: &str) -> Result<Self, String> {
                 match text {
                     $( $text => Ok(Self::$variant), )*
-                    _ => {
-                        let allowed = Self::NAMES.join(", ");
-                        Err(format!("\"{text}\" is not known; allowed: {allowed}"))
-                    }
+                    _ => Err(unknown(text, Self::NAMES)),
                 }
             }
         }
@@ -51,12 +54,11 @@ choice! {
         /// acknowledges them with one SACK.
         AckClocked = "ack-clocked",
         /// Max.Burst packets in response to a SACK, from the cumulative acknowledgement of a fast
-        /// retransmitted chunk until the limit is reached: the rule of the ns-2 module.
+        /// retransmitted chunk until the limit is reached: what the papers' simulator does.
         AfterRetransmission = "after-retransmission",
         /// Max.Burst packets in response to an event, new data and retransmissions together:
         /// RFC 9260 6.1 D permits "strictly limiting the number of packets emitted on the output
-        /// routine". Judging by its figures, Qiao 2008 used a release of the ns-2 module with this
-        /// rule.
+        /// routine". Judging by its figures, Qiao 2008 used a simulator with this rule.
         PacketCount = "packet-count",
     }
 }
@@ -77,14 +79,60 @@ choice! {
     }
 }
 
-choice! {
-    /// Sender procedures where the RFC leaves room for interpretation.
-    Procedures {
-        /// This crate's reading of RFC 9260.
-        Rfc9260 = "rfc9260",
-        /// The reading of RFC 2960 and 4960 in the SCTP module of ns-2, which the papers used (the
-        /// source of `association::procedures::ns2` lists each difference).
-        Ns2 = "ns2",
+/// Sender procedures where the RFC leaves room for interpretation: one of the senders of this build.
+#[derive(Clone, Copy)]
+pub struct Procedures(&'static Sender);
+
+impl Procedures {
+    /// This crate's reading of RFC 9260.
+    pub const RFC9260: Self = Self::of(SENDERS[0]);
+
+    /// The name of every value.
+    pub const NAMES: &[&str] = &{
+        let mut names = [""; SENDERS.len()];
+        let mut i = 0;
+        while i < SENDERS.len() {
+            names[i] = SENDERS[i].name;
+            i += 1;
+        }
+        names
+    };
+
+    pub(crate) const fn of(sender: &'static Sender) -> Self {
+        Self(sender)
+    }
+
+    pub(crate) const fn sender(self) -> &'static Sender {
+        self.0
+    }
+}
+
+/// The name identifies them.
+impl PartialEq for Procedures {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for Procedures {}
+
+impl fmt::Debug for Procedures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+impl fmt::Display for Procedures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+impl FromStr for Procedures {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = SENDERS.iter().find(|sender| sender.name == text);
+        found.map(|sender| Self(sender)).ok_or_else(|| unknown(text, Self::NAMES))
     }
 }
 
@@ -93,10 +141,10 @@ choice! {
     PathConfirmation {
         /// Confirmed paths carry data while the others are being probed (RFC 9260 5.4).
         AlongsideData = "alongside-data",
-        /// No new data before every path has acknowledged a HEARTBEAT or has exhausted its probes:
-        /// releases 3.7 and 3.8 of the ns-2 module.
+        /// No new data before every path has acknowledged a HEARTBEAT or has exhausted its probes: the
+        /// later releases of the papers' simulator.
         BeforeData = "before-data",
-        /// Paths are used without confirmation: releases before 3.7, and RFC 2960. If the peer's
+        /// Paths are used without confirmation: its earlier releases, and RFC 2960. If the peer's
         /// addresses are not known to be its own, this lets it flood third parties.
         Off = "off",
     }

@@ -11,9 +11,8 @@ mod choices;
 
 pub use choices::{BufferSplitting, BurstRule, PathConfirmation, Procedures};
 
-/// Passes the table to the macro `$then`, with further tokens: `name: Type = default, kind, ns2;`
-/// with the doc comment. [`Kind`](crate::Kind) is the type with its range, and [`Ns2`](crate::Ns2)
-/// the counterpart in ns-2.
+/// Passes the table to the macro `$then`, with further tokens: `name: Type = default, kind;` with
+/// the doc comment. [`Kind`](crate::Kind) is the type with its range.
 macro_rules! with_constants {
     ($then:ident $($more:tt)*) => {
         $then! {
@@ -21,188 +20,188 @@ macro_rules! with_constants {
                 /// RTO.Initial: retransmission timeout before the first RTT sample (RFC 9260 16; 1
                 /// s).
                 rto_initial: Duration = Duration::from_secs(1),
-                    Time(TICK..=HOUR), Variable("initialRto_");
+                    Time(TICK..=HOUR);
                 /// RTO.Min: lower bound of the retransmission timeout (RFC 9260 16; 1 s).
                 rto_min: Duration = Duration::from_secs(1),
-                    Time(TICK..=HOUR), Variable("minRto_");
+                    Time(TICK..=HOUR);
                 /// RTO.Max: upper bound of the retransmission timeout (RFC 9260 16; 60 s).
                 rto_max: Duration = Duration::from_secs(60),
-                    Time(TICK..=HOUR), Variable("maxRto_");
+                    Time(TICK..=HOUR);
                 /// Max.Burst: number of packets that one event may add to the flight size of a path
                 /// (RFC 9260 6.1 D, 16; 4). A congestion controller that paces limits bursts
                 /// itself.
                 max_burst: u32 = 4,
-                    Count(1..=1 << 20), Variable("useMaxBurst_");
+                    Count(1..=1 << 20);
                 /// When Max.Burst applies, and its reference point.
                 burst_rule: BurstRule = BurstRule::AckClocked,
-                    Choice(BurstRule::NAMES), Only("after-retransmission");
+                    Choice(BurstRule::NAMES);
                 /// New data waits while any chunk is to be retransmitted (RFC 9260 6.1 C:
                 /// retransmissions first). With `false`, new data is sent even while the window of
                 /// another path holds back a retransmission.
                 new_data_waits: bool = true,
-                    Flag, Only("true");
+                    Flag;
                 /// Which reading of the RFC the sender follows where it leaves room for
                 /// interpretation.
-                procedures: Procedures = Procedures::Rfc9260,
-                    Choice(Procedures::NAMES), Only("ns2");
+                procedures: Procedures = Procedures::RFC9260,
+                    Choice(Procedures::NAMES);
                 /// Whether data waits until the paths are confirmed (RFC 9260 5.4).
                 path_confirmation: PathConfirmation = PathConfirmation::AlongsideData,
-                    Choice(PathConfirmation::NAMES), Only("before-data");
+                    Choice(PathConfirmation::NAMES);
                 /// Valid.Cookie.Life: how long a state cookie is accepted (RFC 9260 16; 60 s).
                 cookie_life: Duration = Duration::from_secs(60),
-                    Time(TICK..=DAY), Ignored;
+                    Time(TICK..=DAY);
                 /// Association.Max.Retrans: consecutive errors over all paths that end the
                 /// association (RFC 9260 8.1, 16; 10).
                 association_max_retrans: u32 = 10,
-                    Count(0..=1 << 20), Variable("associationMaxRetrans_");
+                    Count(0..=1 << 20);
                 /// Path.Max.Retrans (PMR): a path is inactive once its error count exceeds this
                 /// (RFC 9260 8.2, 16; 5).
                 path_max_retrans: u32 = 5,
-                    Count(0..=1 << 20), Variable("pathMaxRetrans_");
+                    Count(0..=1 << 20);
                 /// PotentiallyFailed.Max.Retrans (PFMR): a path is potentially failed once its
                 /// error count exceeds this, with a `failover` policy that has this state (RFC 7829
                 /// 3.2, 6; 0).
                 potentially_failed_max_retrans: u32 = 0,
-                    Count(0..=1 << 20), Only("0");
+                    Count(0..=1 << 20);
                 /// Congestion window, in PMDCS, of a potentially failed path after a HEARTBEAT ACK
                 /// has made it active again, with the CMT-PF `failover` policy (Natarajan 2009,
                 /// 3.1; 2).
                 potentially_failed_cwnd: u32 = 2,
-                    Count(1..=64), Variable("cmtPFCwnd_");
+                    Count(1..=64);
                 /// Change Primary Threshold (CPT): a failover is permanent once the primary's error
                 /// count exceeds this; `None` for never (Caro 2006, failover, IV; RFC 7829 5,
                 /// Primary.Switchover.Max.Retrans). Rejected with a `failover` policy that would
                 /// ignore it.
                 change_primary_threshold: Option<u32> = None,
-                    Count(0..=1 << 20), Variable("changePrimaryThresh_");
+                    Count(0..=1 << 20);
                 /// Max.Init.Retransmits: retransmissions of INIT and of COOKIE ECHO (RFC 9260 16;
                 /// 8).
                 max_init_retransmits: u32 = 8,
-                    Count(0..=1 << 20), Variable("maxInitRetransmits_");
+                    Count(0..=1 << 20);
                 /// HB.interval: added to the RTO between HEARTBEATs on an idle path (RFC 9260 8.3,
                 /// 16; 30 s). With `None`, only the HEARTBEATs that confirm a path (5.4) and those
                 /// of CMT-PF are sent.
                 heartbeat_interval: Option<Duration> = Some(Duration::from_secs(30)),
-                    Time(Duration::ZERO..=DAY), Variable("heartbeatInterval_");
+                    Time(Duration::ZERO..=DAY);
                 /// HB.Max.Burst: HEARTBEATs to unconfirmed paths that may be unacknowledged within
                 /// one RTO (RFC 9260 5.4, 16; 1).
                 hb_max_burst: u32 = 1,
-                    Count(1..=64), Only("1");
+                    Count(1..=64);
                 /// SACK.Delay: longest wait before data is acknowledged (RFC 9260 6.2, 16; 200 ms,
                 /// at most 500 ms).
                 sack_delay: Duration = Duration::from_millis(200),
-                    Time(Duration::ZERO..=Duration::from_millis(500)), Variable("sackDelay_");
+                    Time(Duration::ZERO..=Duration::from_millis(500));
                 /// Number of packets with DATA after which a SACK is sent at the latest (RFC 9260
                 /// 6.2; 2).
                 sack_every: u32 = 2,
-                    Count(1..=64), Variable("useDelayedSacks_");
+                    Count(1..=64);
                 /// The first DATA chunk of an association is acknowledged at once (RFC 9260 5.1;
                 /// RFC 2960 does not require it).
                 first_sack_at_once: bool = true,
-                    Flag, Only("true");
+                    Flag;
                 /// T3-rtx spares chunks sent within the last smoothed round-trip time: they cannot
                 /// have been acknowledged yet (Iyengar 2004, IV.B). RFC 9260 6.3.3 marks everything
                 /// outstanding on the path.
                 srtt_heuristic: bool = false,
-                    Flag, Only("false");
-                /// Seed of ns-2's generator (MRG32k3a, `$defaultRNG seed`), which then breaks ties
-                /// between paths as ns-2 does, so that runs can be compared; `None` uses the
-                /// endpoint's own seed.
+                    Flag;
+                /// Seed of the generator (MRG32k3a; L'Ecuyer 1999) that then breaks ties between
+                /// paths, so that runs can be compared with those of the papers' simulator; `None`
+                /// uses the endpoint's own seed.
                 tie_seed: Option<u32> = None,
-                    Count(1..=LARGEST_SEED as u64), Variable("$defaultRNG seed");
+                    Count(1..=4_294_944_442);
                 /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
                 fast_retransmit_reports: u32 = 3,
-                    Count(1..=64), Variable("fastRtxTrigger_");
+                    Count(1..=64);
                 /// Offer partial reliability: if the peer offers it too, messages may be abandoned
                 /// according to their [`Reliability`](crate::Reliability) (RFC 3758; 4.2 of that
                 /// RFC: off by default).
                 partial_reliability: bool = false,
-                    Flag, Only("false");
+                    Flag;
                 /// Offer user message interleaving: if the peer offers it too, a long message does
                 /// not delay those of other streams (RFC 8260 2).
                 interleaving: bool = false,
-                    Flag, Only("false");
+                    Flag;
                 /// Offer NR-SACK chunks: if both sides offer them, the receiver reports the data
                 /// that it will not renege on, so that the sender can free it at once
                 /// (draft-natarajan-tsvwg-sctp-nrsack).
                 nr_sack: bool = false,
-                    Flag, Only("false");
+                    Flag;
                 /// Which buffers are split between the paths in CMT: a path may not exceed its
                 /// share of them.
                 buffer_splitting: BufferSplitting = BufferSplitting::Off,
-                    Choice(BufferSplitting::NAMES), Only("off");
+                    Choice(BufferSplitting::NAMES);
                 /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1
                 /// MiB). Each chunk counts with its header of 16 bytes.
                 receive_buffer: u32 = 1 << 20,
-                    Bytes(1500..=1 << 30), Variable("initialRwnd_");
+                    Bytes(1500..=1 << 30);
                 /// Send buffer in bytes: messages not yet sent or not yet acknowledged (1 MiB).
                 send_buffer: u32 = 1 << 20,
-                    Bytes(1..=1 << 30), Ignored;
+                    Bytes(1..=1 << 30);
                 /// Largest message accepted for sending, in bytes (16 MiB).
                 max_message_size: u32 = 1 << 24,
-                    Bytes(1..=1 << 30), Ignored;
+                    Bytes(1..=1 << 30);
                 /// Requested number of outgoing streams (RFC 9260 3.3.2; 64 by default, at least
                 /// 1).
                 outbound_streams: u16 = 64,
-                    Count(1..=65_535), Ignored;
+                    Count(1..=65_535);
                 /// Allowed number of incoming streams (RFC 9260 3.3.2; 2048 by default, at least
                 /// 1).
                 inbound_streams: u16 = 2048,
-                    Count(1..=65_535), Ignored;
+                    Count(1..=65_535);
                 /// Initial slow start threshold in bytes; `None` is the peer's a_rwnd (RFC 9260
                 /// 7.2.1).
                 initial_ssthresh: Option<u32> = None,
-                    Bytes(576..=u32::MAX as u64), Variable("initialSsthresh_");
+                    Bytes(576..=u32::MAX as u64);
                 /// Initial congestion window in PMDCS; 0 is the formula of RFC 9260 7.2.1.
                 initial_cwnd: u32 = 0,
-                    Count(0..=1024), Only("0");
+                    Count(0..=1024);
                 /// Lower bound, in PMDCS, of ssthresh after a loss and of cwnd after idleness (RFC
                 /// 9260 7.2.1, 7.2.3: 4; RFC 2960: 2).
                 cwnd_floor: u32 = 4,
-                    Count(1..=64), Only("4");
+                    Count(1..=64);
                 /// Largest IP packet of a path in bytes, headers included (1500).
                 path_mtu: u16 = 1500,
-                    Bytes(576..=65_535), Variable("mtu_");
+                    Bytes(576..=65_535);
                 /// Maximum number of paths of an association; further peer addresses get no path
                 /// (16).
                 max_paths: u8 = 16,
-                    Count(1..=64), Ignored;
+                    Count(1..=64);
                 /// Offer authenticated chunks (RFC 4895; off).
                 authentication: bool = false,
-                    Flag, Only("false");
+                    Flag;
                 /// Chunk types accepted only if authenticated, if the peer offers authentication
                 /// (RFC 4895 3.2; none). If COOKIE ECHO is listed, that of a peer without
                 /// authentication is rejected.
                 authenticated_chunks: ChunkTypes = ChunkTypes::NONE,
-                    Kind::ChunkTypes, Ignored;
+                    Kind::ChunkTypes;
                 /// Offer dynamic addresses (RFC 5061; off). ASCONF chunks are authenticated.
                 dynamic_addresses: bool = false,
-                    Flag, Only("false");
+                    Flag;
                 /// Also change addresses without authentication, if the peer has none: an attacker
                 /// who can guess or read the verification tag may then redirect the association
                 /// (RFC 5061 8; off).
                 unauthenticated_addresses: bool = false,
-                    Flag, Ignored;
+                    Flag;
                 /// Adaptation Layer Indication announced in the handshake, a number that the layer
                 /// above defines (RFC 5061 4.2.6, `SCTP_ADAPTATION_LAYER` of RFC 6458 8.1.10;
                 /// `None` announces none). The peer's is
                 /// [`peer_adaptation_layer`](crate::Association::peer_adaptation_layer).
                 adaptation_layer: Option<u32> = None,
-                    Count(0..=u32::MAX as u64), Ignored;
+                    Count(0..=u32::MAX as u64);
                 /// Offer RE-CONFIG chunks: streams can be reset and added (RFC 6525; off).
                 stream_reconfiguration: bool = false,
-                    Flag, Only("false");
+                    Flag;
                 /// Search each path's MTU, from 1200 bytes (IPv6: 1280) up to `path_mtu` (RFC 8899;
                 /// off).
                 path_mtu_discovery: bool = false,
-                    Flag, Only("false");
+                    Flag;
                 /// Offer explicit congestion notification (RFC 4960 Appendix A, RFC 3168; off).
                 ecn: bool = false,
-                    Flag, Only("false");
+                    Flag;
                 /// Pair every local with every remote address, instead of one local address for
                 /// each remote one.
                 full_mesh: bool = false,
-                    Flag, Only("false");
+                    Flag;
             }
             $($more)*
         }
@@ -212,7 +211,7 @@ pub(crate) use with_constants;
 
 macro_rules! define {
     (constants {
-        $( $(#[$doc:meta])* $name:ident: $ty:ty = $default:expr, $kind:expr, $ns2:expr; )*
+        $( $(#[$doc:meta])* $name:ident: $ty:ty = $default:expr, $kind:expr; )*
     }) => {
         /// The constants of an association, which its policies are made from
         /// ([`Setup`](crate::policy::Setup)). [`Config::builder`](crate::Config::builder) sets
@@ -315,24 +314,6 @@ impl Constants {
             // RFC 5061 4.1.
             let allowed = "false without authentication (or unauthenticated_addresses)".into();
             return refuse("dynamic_addresses", "true".into(), allowed);
-        }
-        // ns-2's sender stores TSNs in its own structures and has its own rules for reneging; its
-        // windows count packets of one size and are reduced by its own procedures; its set of paths
-        // is fixed.
-        for (name, on) in [
-            ("stream_reconfiguration", self.stream_reconfiguration),
-            ("partial_reliability", self.partial_reliability),
-            ("interleaving", self.interleaving),
-            ("nr_sack", self.nr_sack),
-            ("authentication", self.authentication),
-            ("dynamic_addresses", self.dynamic_addresses),
-            ("path_mtu_discovery", self.path_mtu_discovery),
-            ("ecn", self.ecn),
-        ] {
-            if self.procedures == Procedures::Ns2 && on {
-                let allowed = format!("false with procedures {}", self.procedures);
-                return refuse(name, "true".into(), allowed);
-            }
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ pub(crate) struct Path {
     remote: SocketAddr,
     state: PathState,
     state_since: Time,
-    created: Time,
+    pub(crate) created: Time,
     /// The application passed the remote address (RFC 9260 5.4, rule 1), or another path had
     /// confirmed it when this one was added.
     address_confirmed: bool,
@@ -245,10 +245,6 @@ impl Path {
 
     pub(crate) const fn id(&self) -> PathId {
         self.id
-    }
-
-    pub(crate) const fn created(&self) -> Time {
-        self.created
     }
 
     pub(crate) const fn local(&self) -> IpAddr {
@@ -532,11 +528,6 @@ impl Path {
         self.rtt_probe
     }
 
-    /// Ends the measurement; returns its chunk.
-    pub(crate) const fn take_rtt_probe(&mut self) -> Option<Tsn> {
-        self.rtt_probe.take()
-    }
-
     pub(crate) const fn start_rtt_probe(&mut self, now: Time, tsn: Tsn) {
         self.rtt_probe = Some(tsn);
         self.last_measured = now;
@@ -624,7 +615,11 @@ impl Path {
 
     /// R3 if something is outstanding, R2 if not.
     pub(crate) fn restart_t3(&mut self, now: Time) {
-        self.t3 = (self.chunks_in_flight > 0).then(|| now + self.rtt.rto());
+        if self.chunks_in_flight > 0 {
+            self.set_t3(now);
+        } else {
+            self.stop_t3();
+        }
     }
 
     /// Makes T3-rtx expire now, because what it waits for will not arrive.

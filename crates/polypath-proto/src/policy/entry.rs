@@ -1,6 +1,7 @@
 //! A policy as an entry of a registry: name, summary, parameters and requirements; and a chosen
 //! policy, with the values of its parameters.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
@@ -63,6 +64,34 @@ impl<T: ?Sized + 'static> Entry<T> {
     /// Makes the policy for an association, with the defaults of its parameters.
     pub fn make(&'static self, setup: &Setup<'_>) -> Box<T> {
         Policy::from(self).make(setup)
+    }
+}
+
+/// A sender's own version of a policy, under the same name and with the same parameters.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    /// The entry of the registry.
+    of: &'static (dyn Any + Send + Sync),
+    /// The entry that makes the policy instead.
+    by: &'static (dyn Any + Send + Sync),
+}
+
+impl Replacement {
+    /// `by` makes the policy that `of` stands for.
+    #[allow(dead_code, reason = "the sender of RFC 9260 has no versions of its own")]
+    pub(crate) const fn new<T: ?Sized + 'static>(
+        of: &'static Entry<T>,
+        by: &'static Entry<T>,
+    ) -> Self {
+        Self { of, by }
+    }
+
+    /// The entry that makes the policy of `entry`.
+    fn find<T: ?Sized + 'static>(all: &[Self], entry: &'static Entry<T>) -> &'static Entry<T> {
+        let replaces = |one: &&Self| {
+            one.of.downcast_ref::<Entry<T>>().is_some_and(|of| std::ptr::eq(of, entry))
+        };
+        all.iter().find(replaces).and_then(|one| one.by.downcast_ref()).unwrap_or(entry)
     }
 }
 
@@ -318,7 +347,8 @@ impl<T: ?Sized> Policy<T> {
     /// Makes the policy for an association.
     pub fn make(&self, setup: &Setup<'_>) -> Box<T> {
         let settings = Settings { of: self.entry.parameters, values: &self.values };
-        (self.entry.make)(&Setup { settings, ..*setup })
+        let entry = Replacement::find(setup.replacements(), self.entry);
+        (entry.make)(&Setup { settings, ..*setup })
     }
 }
 
@@ -394,12 +424,17 @@ pub struct Setup<'a> {
     /// Whether the scheduler sends new data on several paths at a time.
     pub concurrent: bool,
     /// The name of the probing policy.
-    pub(crate) probing: &'static str,
+    pub probing: &'static str,
     /// The values of the policy's own parameters.
     pub settings: Settings<'a>,
 }
 
 impl<'a> Setup<'a> {
+    /// The sender's own versions of policies.
+    fn replacements(&self) -> &'static [Replacement] {
+        self.constants.procedures().sender().policies
+    }
+
     pub(crate) const fn new(
         constants: &'a Constants,
         concurrent: bool,

@@ -163,7 +163,6 @@ pub const fn path_ack(bytes: u32) -> PathAck {
     PathAck {
         acked: bytes,
         acked_by_gaps: 0,
-        counted: None,
         in_flight_before: bytes,
         advanced: true,
         may_grow: true,
@@ -208,7 +207,6 @@ pub const fn missing_chunk(tsn: u32, path: u8, sent: Time) -> MissingChunk {
         path: PathId(path),
         reports: 0,
         fast_retransmitted: false,
-        ever_fast_retransmitted: false,
         own_recover: None,
         transmissions: 1,
         sent,

@@ -78,7 +78,7 @@ pub(crate) struct Receiving {
     /// Bytes of memory up to which chunks are accepted.
     most_memory: usize,
     /// The window announced last, in bytes.
-    announced: u32,
+    pub(crate) announced: u32,
     /// Chunks received up to this place are non-renegable (NR-SACK).
     kept: Option<u64>,
     /// Size of the largest chunk so far, in bytes with its header.
@@ -462,11 +462,6 @@ impl Receiving {
         let small = (self.limit / 2) as u32;
         let least = if max_chunk < small { max_chunk } else { small };
         self.announced = if window < least { 0 } else { window };
-        self.announced
-    }
-
-    /// The window of the last SACK.
-    pub(crate) const fn announced(&self) -> u32 {
         self.announced
     }
 

@@ -75,7 +75,7 @@ impl PendingSack {
         }
     }
 
-    /// Resets the count when the timer has expired, by the rules of ns-2's module for CMT.
+    /// Resets the count of packets.
     pub(crate) const fn forget_count(&mut self) {
         self.packets = 0;
     }
@@ -108,7 +108,7 @@ impl PendingSack {
     /// The SACK has been sent.
     pub(crate) const fn sent(&mut self) {
         if !self.keep {
-            self.packets = 0;
+            self.forget_count();
             if !self.keep_deadline {
                 self.deadline = None;
             }

@@ -148,7 +148,7 @@ fn newly_acked(
     t.acked += size;
     t.acked_by_gaps += if by_gaps { size } else { 0 };
     t.evidence.note(chunk.has_moved(), fate == Fate::Lost(LossCause::Timeout));
-    t.newly_acked.note(tsn, by_gaps);
+    t.newly_acked.note(tsn);
     // RFC 8985 6.2 (2): an acknowledgement that arrives sooner than the shortest round trip is for
     // an earlier transmission.
     let age = now.since(chunk.sent);

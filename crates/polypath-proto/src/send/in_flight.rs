@@ -111,14 +111,6 @@ impl InFlight {
         self.next_tsn().prev()
     }
 
-    /// The highest TSN in the ring that waits neither for retransmission nor for its first
-    /// transmission.
-    pub(crate) fn highest_not_lost(&self) -> Option<Tsn> {
-        let waits = |c: &Outstanding| matches!(c.fate, Fate::Lost(_) | Fate::Reserved);
-        let at = self.ring.iter().rposition(|c| !waits(c))?;
-        Some(self.first.plus(at as u32))
-    }
-
     /// Number of chunks that are not cumulatively acknowledged.
     pub(crate) fn len(&self) -> usize {
         self.ring.len()
@@ -183,23 +175,6 @@ impl InFlight {
         (chunk.fate, chunk.path) = (Fate::InFlight, path);
         self.bytes += chunk.size();
         chunk
-    }
-
-    /// For each of `paths` paths, the lowest TSN last sent on it that no gap block acknowledges.
-    pub(crate) fn first_on(&self, paths: usize) -> Vec<Option<Tsn>> {
-        let mut first = vec![None; paths];
-        let mut missing = paths;
-        let gone = [Fate::Acked, Fate::Reserved];
-        for (tsn, chunk) in self.iter().filter(|(_, chunk)| !gone.contains(&chunk.fate)) {
-            if first[chunk.path.index()].is_none() {
-                first[chunk.path.index()] = Some(tsn);
-                missing -= 1;
-                if missing == 0 {
-                    break;
-                }
-            }
-        }
-        first
     }
 
     /// The lowest chunk that waits for retransmission.
@@ -326,7 +301,7 @@ impl InFlight {
         }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Tsn, &Outstanding)> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (Tsn, &Outstanding)> {
         self.ring.iter().enumerate().map(|(i, c)| (self.first.plus(i as u32), c))
     }
 

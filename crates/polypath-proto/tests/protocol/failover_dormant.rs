@@ -93,9 +93,11 @@ fn the_first_path_to_answer_ends_the_dormant_state() {
 
 /// ns-2 (ns2.md): Dormant Hop rotates retransmissions only, an alternate's answer does not redirect
 /// new data to it, and the other two policies redirect new data as their names state.
+#[cfg(feature = "ns2")]
 #[test]
 fn by_ns2s_procedures_new_data_is_redirected_only_when_its_path_fails() {
-    let ns2: Builder = |c| c.procedures(Procedures::Ns2).path_confirmation(PathConfirmation::Off);
+    use polypath_proto::procedures::ns2::PROCEDURES;
+    let ns2: Builder = |c| c.procedures(PROCEDURES).path_confirmation(PathConfirmation::Off);
     let run = |answer| {
         let mut net = open(2, answer, ns2);
         net.cuts.extend(0..2);

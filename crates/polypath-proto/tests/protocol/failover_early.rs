@@ -233,6 +233,7 @@ fn a_retransmission_does_not_go_from_an_active_to_a_potentially_failed_path() {
 
 /// The profiles that follow ns-2 can use these policies as well: the first timeout sends a
 /// HEARTBEAT.
+#[cfg(feature = "ns2")]
 #[test]
 fn by_ns2s_procedures_the_first_timeout_redirects_too() {
     for answer in [&failover::TWO_PHASE, &failover::POTENTIALLY_FAILED] {

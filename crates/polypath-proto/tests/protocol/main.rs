@@ -32,7 +32,9 @@ mod immediate;
 mod interleaving;
 mod measuring;
 mod nr_sack;
+#[cfg(feature = "ns2")]
 mod ns2_recovery;
+#[cfg(feature = "ns2")]
 mod parameters;
 mod partial_reliability;
 mod partial_resets;

@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
-use polypath_proto::{Config, Kind, Ns2, PARAMETERS, Parameter, Registered, Registry};
+use polypath_proto::procedures::ns2::parameters::{Counterpart, counterpart};
+use polypath_proto::{Config, Kind, PARAMETERS, Parameter, Registered, Registry};
 
-const COMMAND: &str = "POLYPATH_WRITE=1 cargo test -p polypath-proto --test protocol parameters";
+const COMMAND: &str =
+    "POLYPATH_WRITE=1 cargo test -p polypath-proto --features ns2 --test protocol parameters";
 
 #[test]
 fn the_page_is_that_of_the_table() {
@@ -55,10 +57,10 @@ fn page() -> String {
          | name | allowed | default | meaning | ns-2 |\n|---|---|---|---|---|\n"
     );
     for parameter in constants() {
-        let ns2 = match parameter.ns2 {
-            Ns2::Variable(variable) => format!("`{variable}`"),
-            Ns2::Only(value) => format!("only {value}"),
-            Ns2::Ignored | Ns2::Policy => String::new(),
+        let ns2 = match counterpart(parameter.name) {
+            Some(Counterpart::Variable(variable)) => format!("`{variable}`"),
+            Some(Counterpart::Only(value)) => format!("only {value}"),
+            Some(Counterpart::Ignored) | None => String::new(),
         };
         text += &format!(
             "| `{}` | {} | {} | {} | {ns2} |\n",
@@ -118,14 +120,14 @@ fn module() -> String {
     text += "\n\n#: The variable of ns-2's SCTP module, or its command, for each parameter that has one.\n\
              NS2_VARIABLES = {\n";
     for parameter in constants() {
-        if let Ns2::Variable(variable) = parameter.ns2 {
+        if let Some(Counterpart::Variable(variable)) = counterpart(parameter.name) {
             text += &format!("    \"{}\": \"{variable}\",\n", parameter.name);
         }
     }
     text += "}\n\n#: Parameters without a variable, with the value that matches the module.\n\
              NS2_ONLY: dict[str, bool | int | str] = {\n";
     for parameter in constants() {
-        if let Ns2::Only(value) = parameter.ns2 {
+        if let Some(Counterpart::Only(value)) = counterpart(parameter.name) {
             text += &format!("    \"{}\": {},\n", parameter.name, python_value(parameter, value));
         }
     }

@@ -338,9 +338,6 @@ fn one_request_at_a_time_and_none_that_makes_no_sense() {
     let now = net.now;
     assert_eq!(net.am(0).reset_association(now), Err(ReconfigError::NotAgreed));
     assert_eq!(net.am(1).add_streams(now, 1, 1), Err(ReconfigError::NotAgreed));
-    // Stream reconfiguration is not available with ns-2's procedures.
-    let listed = config().procedures(polypath_proto::Procedures::Ns2).build().unwrap_err();
-    assert_eq!(listed.parameter, "stream_reconfiguration");
 }
 
 #[test]

@@ -1,37 +1,73 @@
-//! The sender's procedures where two implementations differ: those of RFC 9260, and any other that
-//! is registered here.
+//! The senders of this build: that of RFC 9260, and any other that is registered here.
 //!
-//! An implementation has no state in itself. What it remembers beyond RFC 9260 belongs to [`Side`],
-//! tables of its own per chunk and path.
+//! The parameter `procedures` selects one. A sender consists of its [procedures](SenderProcedures)
+//! where they differ from those of RFC 9260, of policies and profiles of its own, and of what it
+//! rejects. Its procedures have no state in themselves: what they remember beyond RFC 9260 belongs
+//! to a [`Side`], tables of their own per chunk and path.
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use crate::association::Association;
 use crate::association::transmit::Purpose;
-use crate::constants::Procedures;
+use crate::config::{Config, Registry};
+use crate::constants::ConfigError;
 use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
+use crate::policy::entry::Replacement;
 use crate::policy::failover::PathErrorKind;
 use crate::policy::scheduler::Turn;
+use crate::rng::Ties;
 use crate::time::Time;
 use crate::wire::{PacketWriter, Sack};
 
-mod ns2;
+#[cfg(feature = "ns2")]
+pub mod ns2;
 mod rfc9260;
 
-/// State beyond RFC 9260's.
-pub(super) type Side = ns2::Side;
+/// The senders, the default first.
+pub(crate) const SENDERS: &[&Sender] = &[
+    &rfc9260::SENDER,
+    #[cfg(feature = "ns2")]
+    &ns2::SENDER,
+];
 
-/// The implementation that a configuration names.
-pub(super) fn of(procedures: Procedures) -> &'static dyn SenderProcedures {
-    match procedures {
-        Procedures::Rfc9260 => &rfc9260::Rfc9260,
-        Procedures::Ns2 => &ns2::Ns2,
+/// A sender: a value of the parameter `procedures`.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Its procedures.
+    pub(super) procedures: &'static dyn SenderProcedures,
+    /// Its own versions of policies of the registry.
+    pub(crate) policies: &'static [Replacement],
+    /// Adds its policies and profiles to the standard registry.
+    pub(crate) register: fn(Registry) -> Registry,
+    /// The reason to reject a configuration with its procedures, if there is one.
+    pub(crate) refuses: fn(&Config) -> Option<ConfigError>,
+    /// Makes the generator that breaks ties, from `tie_seed`.
+    pub(crate) ties: Option<fn(u32) -> Box<dyn Ties>>,
+}
+
+/// What a sender remembers of an association beyond RFC 9260.
+pub(super) trait Side: Any + Debug + Send {
+    /// The timers of all paths have been stopped, by a restart of the peer or a shutdown.
+    fn stop(&mut self) {}
+
+    /// When a timer that only these procedures have expires.
+    fn next_timeout(&self) -> Option<Time> {
+        None
     }
 }
 
-/// One implementation.
+/// A sender that remembers nothing.
+impl Side for () {}
+
+/// The procedures of a sender.
 pub(super) trait SenderProcedures: Debug + Sync {
+    /// What it remembers of a new association.
+    fn side(&self) -> Box<dyn Side>;
+
     // Rules.
 
     /// Whether the padding of a chunk counts towards windows (RFC 9260 7.2).
@@ -96,7 +132,7 @@ pub(super) trait SenderProcedures: Debug + Sync {
     fn set_window(&self, a: &mut Association, a_rwnd: u32);
 
     /// A window probe that the peer has dropped was marked lost, to be retransmitted.
-    fn on_probe_refused(&self, a: &mut Association);
+    fn on_probe_refused(&self, a: &mut Association, tsn: Tsn);
 
     /// All paths have been confirmed, or have exhausted their probes: data may be sent.
     fn on_paths_confirmed(&self, a: &mut Association, now: Time);
@@ -129,13 +165,7 @@ pub(super) trait SenderProcedures: Debug + Sync {
     /// Everything that the current event allows has been sent.
     fn on_burst_over(&self, a: &mut Association);
 
-    /// The timers of all paths have been stopped, by a restart of the peer or a shutdown.
-    fn on_timers_stopped(&self, a: &mut Association);
-
     // Timers.
-
-    /// When a timer that only these procedures have expires.
-    fn next_timeout(&self, a: &Association) -> Option<Time>;
 
     /// Handles the timers of the paths that have expired.
     fn handle_path_timers(&self, a: &mut Association, now: Time);

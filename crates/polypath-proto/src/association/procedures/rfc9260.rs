@@ -1,6 +1,6 @@
 //! The procedures of RFC 9260. Each refers to the module that has it.
 
-use super::SenderProcedures;
+use super::{Sender, SenderProcedures, Side};
 use crate::association::Association;
 use crate::association::transmit::Purpose;
 use crate::constants::BurstRule;
@@ -11,11 +11,25 @@ use crate::policy::scheduler::Turn;
 use crate::time::Time;
 use crate::wire::{PacketWriter, Sack};
 
+/// The sender of RFC 9260.
+pub(super) const SENDER: Sender = Sender {
+    name: "rfc9260",
+    procedures: &Rfc9260,
+    policies: &[],
+    register: |registry| registry,
+    refuses: |_| None,
+    ties: None,
+};
+
 /// The procedures of RFC 9260.
 #[derive(Debug)]
-pub(super) struct Rfc9260;
+struct Rfc9260;
 
 impl SenderProcedures for Rfc9260 {
+    fn side(&self) -> Box<dyn Side> {
+        Box::new(())
+    }
+
     fn counts_padding(&self) -> bool {
         true
     }
@@ -83,7 +97,7 @@ impl SenderProcedures for Rfc9260 {
         a.sending.set_window(a_rwnd);
     }
 
-    fn on_probe_refused(&self, _: &mut Association) {}
+    fn on_probe_refused(&self, _: &mut Association, _: Tsn) {}
 
     fn on_paths_confirmed(&self, _: &mut Association, _: Time) {}
 
@@ -118,12 +132,6 @@ impl SenderProcedures for Rfc9260 {
     fn on_new_data_written(&self, _: &mut Association, _: Time, _: PathId) {}
 
     fn on_burst_over(&self, _: &mut Association) {}
-
-    fn on_timers_stopped(&self, _: &mut Association) {}
-
-    fn next_timeout(&self, _: &Association) -> Option<Time> {
-        None
-    }
 
     fn handle_path_timers(&self, a: &mut Association, now: Time) {
         a.handle_path_timers(now);

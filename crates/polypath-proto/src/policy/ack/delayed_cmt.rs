@@ -6,13 +6,12 @@
 //! number of packets that it acknowledges in its flags. The sender counts that many missing reports
 //! where the loss rule allows it
 //! ([`SplitFastRetransmit`](crate::policy::loss::split_fast_retransmit)). Both sides must support
-//! it. ns-2: useCmtDelAck_.
+//! it.
 
 use std::time::Duration;
 
 use super::delayed::Replies;
 use super::{AckPolicy, AckTime, Arrival};
-use crate::constants::Procedures;
 use crate::extension::Extension;
 use crate::ids::PathId;
 use crate::path::PathsView;
@@ -28,7 +27,7 @@ pub static DELAYED_CMT: Entry<dyn AckPolicy> = Entry::<dyn AckPolicy>::new(
             every: setup.constants.sack_every(),
             delay: setup.constants.sack_delay(),
             first_at_once: setup.constants.first_sack_at_once(),
-            replies: (setup.constants.procedures() == Procedures::Rfc9260).then(Replies::default),
+            replies: Replies::default(),
         })
     },
 )
@@ -39,8 +38,7 @@ struct DelayedCmt {
     every: u32,
     delay: Duration,
     first_at_once: bool,
-    /// `None` by ns-2's procedures.
-    replies: Option<Replies>,
+    replies: Replies,
 }
 
 impl AckPolicy for DelayedCmt {
@@ -48,15 +46,7 @@ impl AckPolicy for DelayedCmt {
         // RFC 9260 6.2 requires an immediate SACK for a duplicate.
         let urgent = arrival.duplicate || arrival.immediate || arrival.dropped;
         let full = arrival.packets >= self.every || self.delay.is_zero();
-        let Some(replies) = &mut self.replies else {
-            return match (full, arrival.duplicate) {
-                (true, _) => AckTime::Now,
-                // The SACK for a duplicate restarts the count and leaves the timer running.
-                (_, true) => AckTime::NowAndAgainWithin(self.delay),
-                _ => AckTime::Within(self.delay),
-            };
-        };
-        replies.arrived(arrival);
+        self.replies.arrived(arrival);
         if urgent || full || (arrival.first && self.first_at_once) {
             AckTime::Now
         } else {
@@ -65,7 +55,7 @@ impl AckPolicy for DelayedCmt {
     }
 
     fn path(&self, last: PathId, paths: PathsView<'_>) -> PathId {
-        self.replies.as_ref().map_or(last, |replies| replies.path(last, paths))
+        self.replies.path(last, paths)
     }
 }
 

@@ -10,16 +10,14 @@ use crate::time::Time;
 
 pub mod delayed;
 pub mod delayed_cmt;
-pub mod ns2;
 pub mod rate;
 
 pub use delayed::DELAYED;
 pub use delayed_cmt::DELAYED_CMT;
-pub use ns2::NS2;
 pub use rate::RATE;
 
 /// Every policy.
-pub(crate) static ENTRIES: &[&Entry<dyn AckPolicy>] = &[&DELAYED, &DELAYED_CMT, &NS2, &RATE];
+pub(crate) static ENTRIES: &[&Entry<dyn AckPolicy>] = &[&DELAYED, &DELAYED_CMT, &RATE];
 
 /// A packet with DATA that arrived.
 #[derive(Clone, Copy, Debug, Default)]

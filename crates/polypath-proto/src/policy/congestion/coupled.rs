@@ -15,31 +15,27 @@
 //! displace competing flows for tens of seconds. A path without a round-trip time sample grows
 //! independently and does not count for the others; a path without data does not count either.
 
-use super::ns2::NS2;
 use super::rfc9260::RFC9260;
 use super::{Congestion, CongestionController, Context, NewPath, PathAck};
-use crate::constants::Procedures;
 use crate::path::{PathState, PathView, PathsView, Window};
-use crate::policy::entry::{Entry, Setup};
+use crate::policy::entry::Entry;
 use crate::time::Time;
 
 /// See the [module](self).
 pub static COUPLED: Entry<dyn CongestionController> = Entry::new(
     "coupled",
     "the windows of all paths grow together as much as one would alone (RFC 6356: linked increases)",
-    |setup| Box::new(Coupled { alone: alone(setup) }),
+    |setup| over(RFC9260.make(setup)),
 );
 
-/// The uncoupled controller whose growth is scaled.
-pub(super) fn alone(setup: &Setup<'_>) -> Box<dyn CongestionController> {
-    match setup.constants.procedures() {
-        Procedures::Ns2 => NS2.make(setup),
-        _ => RFC9260.make(setup),
-    }
+/// Couples the growth of the windows of `alone`.
+pub(crate) fn over(alone: Box<dyn CongestionController>) -> Box<dyn CongestionController> {
+    Box::new(Coupled { alone })
 }
 
 #[derive(Debug)]
 struct Coupled {
+    /// The controller whose growth is scaled.
     alone: Box<dyn CongestionController>,
 }
 

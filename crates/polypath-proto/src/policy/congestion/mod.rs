@@ -19,7 +19,6 @@ pub mod bbr;
 pub mod coupled;
 pub mod cubic;
 mod hystart;
-pub mod ns2;
 pub mod resource_pooling;
 pub mod rfc9260;
 pub mod testing;
@@ -27,13 +26,12 @@ pub mod testing;
 pub use bbr::BBR;
 pub use coupled::COUPLED;
 pub use cubic::CUBIC;
-pub use ns2::NS2;
 pub use resource_pooling::RESOURCE_POOLING;
 pub use rfc9260::RFC9260;
 
 /// Every policy.
 pub(crate) static ENTRIES: &[&Entry<dyn CongestionController>] =
-    &[&RFC9260, &NS2, &COUPLED, &RESOURCE_POOLING, &CUBIC, &BBR];
+    &[&RFC9260, &COUPLED, &RESOURCE_POOLING, &CUBIC, &BBR];
 
 /// A path that is added, or whose window is initialised anew.
 #[derive(Clone, Copy, Debug)]
@@ -113,11 +111,7 @@ pub struct PathAck {
     pub acked: u32,
     /// Those of `acked` that gap blocks acknowledged.
     pub acked_by_gaps: u32,
-    /// Those of `acked` that count towards partial_bytes_acked in CMT by ns-2's procedures; `None`
-    /// lets the controller decide.
-    pub counted: Option<u32>,
-    /// Bytes in flight on the path before the SACK; by ns-2's procedures, those of chunks that wait
-    /// for retransmission too.
+    /// Bytes in flight on the path before the SACK.
     pub in_flight_before: u32,
     /// Whether the SACK advanced the cumulative TSN ack point.
     pub advanced: bool,

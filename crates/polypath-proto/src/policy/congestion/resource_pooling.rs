@@ -10,7 +10,8 @@
 //!
 //! So a loss on a path with at most half of the total rate reduces its window to one packet.
 
-use super::coupled::{Carrier, alone, rate_share, rates, scaled};
+use super::coupled::{Carrier, rate_share, rates, scaled};
+use super::rfc9260::RFC9260;
 use super::{Congestion, CongestionController, Context, NewPath, PathAck};
 use crate::path::{PathView, Window};
 use crate::policy::entry::Entry;
@@ -20,8 +21,13 @@ use crate::time::Time;
 pub static RESOURCE_POOLING: Entry<dyn CongestionController> = Entry::new(
     "resource-pooling",
     "growth and halving shared by all paths by their rates (CMT/RPv2; draft-tuexen-tsvwg-sctp-multipath)",
-    |setup| Box::new(ResourcePooling { alone: alone(setup) }),
+    |setup| over(RFC9260.make(setup)),
 );
+
+/// Shares the growth and the halving of the windows of `alone`.
+pub(crate) fn over(alone: Box<dyn CongestionController>) -> Box<dyn CongestionController> {
+    Box::new(ResourcePooling { alone })
+}
 
 #[derive(Debug)]
 struct ResourcePooling {

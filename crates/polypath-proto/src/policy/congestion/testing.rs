@@ -188,7 +188,6 @@ impl<C: CongestionController + ?Sized> Drill<C> {
         let ack = PathAck {
             acked,
             acked_by_gaps: 0,
-            counted: None,
             in_flight_before: before,
             advanced: true,
             may_grow: !self.recovering,

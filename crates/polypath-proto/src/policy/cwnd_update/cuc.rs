@@ -7,15 +7,14 @@
 //! Paths" (2006), IV.B. CUCv2: Iyengar, Amer, Stewart, "Retransmission policies for concurrent
 //! multipath transfer using SCTP multihoming" (2004), Fig. 3, whose lines the code cites: two left
 //! edges, one of chunks never retransmitted and one of retransmitted chunks, since a retransmission
-//! may take another path than the original. ns-2: useCmtCwnd_.
+//! may take another path than the original.
 //!
 //! Fast recovery is per path too: a path's window is cut once for all losses among the data sent
 //! before the cut, and does not grow until none of that data is outstanding on the path.
 
 use super::{CwndUpdate, ScannedChunk};
-use crate::constants::Procedures;
 use crate::ids::{PathId, Tsn};
-use crate::policy::entry::{Entry, Setup};
+use crate::policy::entry::Entry;
 use crate::policy::loss::SackView;
 
 /// See the [module](self).
@@ -23,7 +22,7 @@ pub static CUC: Entry<dyn CwndUpdate> = Entry::new(
     "cuc",
     "growth when the lowest TSN outstanding on the path is acknowledged, a fast recovery for \
               each path (CUC; Iyengar 2006)",
-    |setup| Box::new(Cuc::new(setup, 1)),
+    |_| Box::new(Cuc::new(1)),
 );
 
 /// See the [module](self).
@@ -31,31 +30,37 @@ pub static CUC_V2: Entry<dyn CwndUpdate> = Entry::new(
     "cuc-v2",
     "the same with a left edge of its own for what was retransmitted (CUCv2; Iyengar 2004, \
               Fig. 3)",
-    |setup| Box::new(Cuc::new(setup, 2)),
+    |_| Box::new(Cuc::new(2)),
 );
 
+/// The rule, of either version.
 #[derive(Debug)]
-struct Cuc {
+pub(crate) struct Cuc {
     version: u8,
-    /// Whether to act like ns-2's module, in which windows grow during fast recovery.
-    ns2: bool,
     /// The state of each destination d.
-    paths: Vec<Destination>,
+    pub(crate) paths: Vec<Destination>,
 }
 
 impl Cuc {
-    fn new(setup: &Setup<'_>, version: u8) -> Self {
-        Self { version, ns2: setup.constants.procedures() == Procedures::Ns2, paths: Vec::new() }
+    pub(crate) const fn new(version: u8) -> Self {
+        Self { version, paths: Vec::new() }
+    }
+
+    /// Whether a left edge of the path has advanced, by the calls for this SACK so far.
+    pub(crate) fn has_moved(&self, path: PathId) -> bool {
+        self.paths
+            .get(path.index())
+            .is_some_and(|d| d.new_pseudo_cumack || (self.version == 2 && d.new_rtx_pseudo_cumack))
     }
 }
 
 /// The variables of Fig. 3, under their names in the paper.
 #[derive(Debug)]
-struct Destination {
-    pseudo_cumack: Option<Tsn>,
+pub(crate) struct Destination {
+    pub(crate) pseudo_cumack: Option<Tsn>,
     find_pseudo_cumack: bool,
     new_pseudo_cumack: bool,
-    rtx_pseudo_cumack: Option<Tsn>,
+    pub(crate) rtx_pseudo_cumack: Option<Tsn>,
     find_rtx_pseudo_cumack: bool,
     new_rtx_pseudo_cumack: bool,
     /// Highest TSN outstanding when the window was last cut, in fast recovery.
@@ -144,18 +149,7 @@ impl CwndUpdate for Cuc {
 
     fn may_grow(&self, path: PathId, _: &SackView<'_>) -> bool {
         // 4)
-        self.has_moved(path) && (self.ns2 || self.recover(path).is_none())
-    }
-
-    fn has_moved(&self, path: PathId) -> bool {
-        self.paths
-            .get(path.index())
-            .is_some_and(|d| d.new_pseudo_cumack || (self.version == 2 && d.new_rtx_pseudo_cumack))
-    }
-
-    fn left_edges(&self, path: PathId) -> [Option<Tsn>; 2] {
-        let d = self.paths.get(path.index());
-        d.map_or([None; 2], |d| [d.pseudo_cumack, d.rtx_pseudo_cumack])
+        self.has_moved(path) && self.recover(path).is_none()
     }
 
     fn recover(&self, path: PathId) -> Option<Tsn> {
@@ -163,7 +157,7 @@ impl CwndUpdate for Cuc {
     }
 
     fn on_retransmit(&mut self, from: PathId, to: PathId) {
-        // The chunk at the left edge may now be on another path. ns-2: RtxMarkedChunks.
+        // The chunk at the left edge may now be on another path.
         if from != to
             && let Some(d) = self.paths.get_mut(from.index())
         {

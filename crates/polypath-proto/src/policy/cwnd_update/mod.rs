@@ -3,6 +3,7 @@
 //! The [`CongestionController`](super::CongestionController) computes windows; this trait decides
 //! when it does: fast recovery and the meaning of "the cumulative ack advanced".
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use super::loss::SackView;
@@ -10,15 +11,13 @@ use crate::ids::{PathId, Tsn};
 use crate::policy::entry::Entry;
 
 pub mod cuc;
-pub mod ns2;
 pub mod standard;
 
 pub use cuc::{CUC, CUC_V2};
-pub use ns2::NS2;
 pub use standard::STANDARD;
 
 /// Every policy.
-pub(crate) static ENTRIES: &[&Entry<dyn CwndUpdate>] = &[&STANDARD, &CUC, &CUC_V2, &NS2];
+pub(crate) static ENTRIES: &[&Entry<dyn CwndUpdate>] = &[&STANDARD, &CUC, &CUC_V2];
 
 /// A chunk that no SACK before the current one had acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +34,7 @@ pub struct ScannedChunk {
 }
 
 /// Decides when windows grow and shrink.
-pub trait CwndUpdate: Send + Debug {
+pub trait CwndUpdate: Any + Send + Debug {
     /// Called before a SACK is processed, with the number of paths.
     fn begin(&mut self, _paths: usize) {}
 
@@ -50,17 +49,6 @@ pub trait CwndUpdate: Send + Debug {
     /// Called, in TSN order, for chunks above the cumulative ack up to the highest TSN
     /// acknowledged.
     fn on_scan(&mut self, _chunk: &ScannedChunk) {}
-
-    /// Whether a left edge of the path has advanced, by the calls for this SACK so far.
-    fn has_moved(&self, _path: PathId) -> bool {
-        false
-    }
-
-    /// The lowest outstanding TSNs on the path, of chunks never retransmitted and of retransmitted
-    /// ones, as far as the rule has found them.
-    fn left_edges(&self, _path: PathId) -> [Option<Tsn>; 2] {
-        [None; 2]
-    }
 
     /// A SACK has arrived; called before the window methods are called for it.
     fn on_sack(&mut self, sack: &SackView<'_>);
@@ -83,6 +71,6 @@ pub trait CwndUpdate: Send + Debug {
     /// The loss for which the window of `path` was cut last was none: the window is restored.
     fn on_spurious(&mut self, _path: PathId) {}
 
-    /// T3-rtx expired on `path`, whose window is now one packet. Not called by ns-2's procedures.
+    /// T3-rtx expired on `path`, whose window is now one packet.
     fn on_timeout(&mut self, _path: PathId) {}
 }

@@ -25,17 +25,12 @@
 //! - Data outstanding on it is retransmitted on active paths, which also carry the new data. A path
 //!   chosen from several potentially failed ones is active like any other until its next timeout.
 //! - `potentially_failed_cwnd` is the window in packets after a HEARTBEAT ACK: 2, which makes up
-//!   for the round trip of the probe (3.1), or 1. ns-2: cmtPFCwnd_.
-//!
-//! By ns-2's procedures (useCmtPF_) a path chosen in this way stays active until Path.Max.Retrans
-//! is exceeded or an answer has cleared its errors. While any path is inactive none is chosen, and
-//! no data is sent: SctpCMTAgent::Timeout, SelectFromPFDests.
+//!   for the round trip of the probe (3.1), or 1.
 
 use std::cmp::{Ordering, Reverse};
 
 use super::potentially_failed::PotentiallyFailed;
 use super::{Doubts, FailoverPolicy, PathErrorKind, Stranded};
-use crate::constants::Procedures;
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
 use crate::policy::entry::{Entry, Setup};
@@ -48,16 +43,18 @@ pub static CMT_POTENTIALLY_FAILED: Entry<dyn FailoverPolicy> = Entry::new(
     "cmt-potentially-failed",
     "as potentially-failed; if every path is, the one with the fewest timeouts is taken back, and \
               an answered probe gives potentially_failed_cwnd (CMT-PF; Natarajan 2009)",
-    |setup| Box::new(CmtPotentiallyFailed::new(setup)),
+    boxed,
 );
+
+/// The policy of the paper, whatever the sender.
+pub(crate) fn boxed(setup: &Setup<'_>) -> Box<dyn FailoverPolicy> {
+    Box::new(CmtPotentiallyFailed::new(setup))
+}
 
 #[derive(Debug)]
 struct CmtPotentiallyFailed {
     states: PotentiallyFailed,
     cwnd_after_probe: u32,
-    ns2: bool,
-    /// Whether inactive paths are probed too (HB.interval is on).
-    heartbeats: bool,
 }
 
 impl CmtPotentiallyFailed {
@@ -65,8 +62,6 @@ impl CmtPotentiallyFailed {
         Self {
             states: PotentiallyFailed::new(true),
             cwnd_after_probe: setup.constants.potentially_failed_cwnd(),
-            ns2: setup.constants.procedures() == Procedures::Ns2,
-            heartbeats: setup.constants.heartbeat_interval().is_some(),
         }
     }
 }
@@ -95,10 +90,7 @@ impl FailoverPolicy for CmtPotentiallyFailed {
         error: PathErrorKind,
         paths: PathsView<'_>,
     ) -> PathState {
-        let state = self.states.after_error(path, error, paths);
-        let becomes = state == PathState::PotentiallyFailed && path.state != state;
-        let again = path.error_count > path.thresholds.potentially_failed_max_retrans + 1;
-        if becomes && self.ns2 && again { path.state } else { state }
+        self.states.after_error(path, error, paths)
     }
 
     fn believes(&self, doubts: Doubts) -> bool {
@@ -118,10 +110,6 @@ impl FailoverPolicy for CmtPotentiallyFailed {
     }
 
     fn stranded(&self, paths: PathsView<'_>, rng: &mut Rng) -> Stranded {
-        let failed = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed).count();
-        if self.ns2 && self.heartbeats && failed < paths.count() {
-            return Stranded::Waits;
-        }
         least_failed(paths, rng).map_or(Stranded::Sends, Stranded::TakesBack)
     }
 

@@ -13,8 +13,6 @@
 //!      +-----------------------------------------  Phase III  ---+ timeout: data to the next path,
 //!                                                  (dormant)  <--+ whatever its state
 //! ```
-//!
-//! ns-2: dormantAction_ 0, its default, in which only retransmissions rotate over the paths.
 
 use super::FailoverPolicy;
 use super::phases::{Dormant, Phased, hop};
@@ -26,18 +24,16 @@ pub static DORMANT_HOP: Entry<dyn FailoverPolicy> = Entry::new(
     "dormant-hop",
     "as standard; when every path has failed, data goes to the next one with each timeout \
               (Dormant Hop; Caro 2006, III.6)",
-    |setup| {
-        Phased::boxed(
-            setup,
-            Dormant {
-                data: |timeout, paths| {
-                    if timeout { hop(paths.current(), paths) } else { paths.current() }
-                },
-                retransmission: alternate,
-            },
-        )
-    },
+    |_| Phased::boxed(DORMANT),
 );
+
+/// The rules of the dormant state.
+pub(crate) const DORMANT: Dormant = Dormant {
+    data: |timeout, paths| {
+        if timeout { hop(paths.current(), paths) } else { paths.current() }
+    },
+    retransmission: alternate,
+};
 
 #[cfg(test)]
 mod tests {

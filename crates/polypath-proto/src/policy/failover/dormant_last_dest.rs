@@ -1,7 +1,7 @@
 //! Dormant LastDest: when every path has failed, new data stays on the path used last.
 //!
 //! Caro 2006 (failover), III.6: the sender "continues sending new data to whichever destination was
-//! last used in Phase II"; heartbeats probe the others. ns-2: dormantAction_ 2.
+//! last used in Phase II"; heartbeats probe the others.
 //!
 //! ```text
 //!   Phases I, II  -- the last active path fails -->  dormant: new data on the alternate used last,
@@ -19,13 +19,12 @@ pub static DORMANT_LAST_DEST: Entry<dyn FailoverPolicy> = Entry::new(
     "dormant-last-dest",
     "as standard; when every path has failed, data stays with the path used last \
               (Dormant LastDest; Caro 2006, III.6)",
-    |setup| {
-        Phased::boxed(
-            setup,
-            Dormant { data: |_, paths| paths.current(), retransmission: |last, _| last },
-        )
-    },
+    |_| Phased::boxed(DORMANT),
 );
+
+/// The rules of the dormant state.
+pub(crate) const DORMANT: Dormant =
+    Dormant { data: |_, paths| paths.current(), retransmission: |last, _| last };
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,6 @@
 //!
 //! Caro 2006 (failover), III.6: "Instead of continually sending new data to whichever destination
 //! was last used in Phase II, the sender continually sends new data to the primary destination".
-//! ns-2: dormantAction_ 1.
 //!
 //! ```text
 //!   Phases I, II  -- the last active path fails -->  dormant: new data and retransmissions
@@ -22,13 +21,12 @@ pub static DORMANT_PRIMARY: Entry<dyn FailoverPolicy> = Entry::new(
     "dormant-primary",
     "as standard; when every path has failed, data goes to the primary \
               (Dormant Primary; Caro 2006, III.6)",
-    |setup| {
-        Phased::boxed(
-            setup,
-            Dormant { data: |_, paths| primary(paths), retransmission: |_, paths| primary(paths) },
-        )
-    },
+    |_| Phased::boxed(DORMANT),
 );
+
+/// The rules of the dormant state.
+pub(crate) const DORMANT: Dormant =
+    Dormant { data: |_, paths| primary(paths), retransmission: |_, paths| primary(paths) };
 
 /// The primary unless it is unconfirmed, in which case it carries no data (RFC 9260 5.4).
 fn primary(paths: PathsView<'_>) -> PathId {

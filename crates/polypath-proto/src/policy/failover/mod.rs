@@ -20,7 +20,7 @@ pub mod dormant_primary;
 pub mod full_model;
 pub mod model;
 pub mod permanent;
-mod phases;
+pub(crate) mod phases;
 pub mod potentially_failed;
 pub mod standard;
 pub mod suspect;

@@ -9,38 +9,25 @@
 //!   on the       the primary answers           an alternate  -+ in round robin
 //!   primary
 //! ```
-//!
-//! By ns-2's procedures the path for new data changes only when it becomes inactive and when the
-//! primary answers: it stays in the dormant state, even if an alternate answers.
 
 use super::{FailoverPolicy, PathErrorKind};
-use crate::constants::Procedures;
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::entry::Setup;
 
 /// Phases I and II, and errors on the path for new data since it was chosen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Phases {
-    ns2: bool,
-    /// The path for new data, if it has had an error; by ns-2's procedures one that made it
-    /// inactive.
+    /// The path for new data, if it has had an error.
     left: Option<PathId>,
 }
 
 impl Phases {
-    fn new(setup: &Setup<'_>) -> Self {
-        Self { ns2: setup.constants.procedures() == Procedures::Ns2, left: None }
-    }
-
     /// The state of a path after an error.
     fn after_error(&mut self, path: &PathView, paths: PathsView<'_>) -> PathState {
-        let state = inactive_above_pmr(path);
-        let fails = state == PathState::Inactive && path.state != PathState::Inactive;
-        if path.id == paths.current() && (fails || !self.ns2) {
+        if path.id == paths.current() {
             self.left = Some(path.id);
         }
-        state
+        inactive_above_pmr(path)
     }
 
     /// The path for new data. `dormant` chooses it in the dormant state; its argument is whether
@@ -50,14 +37,6 @@ impl Phases {
         let left = self.left.take() == Some(current);
         if paths.is_active(primary) {
             return primary;
-        }
-        if self.ns2 {
-            let usable = |path| paths.state(path) != PathState::Inactive;
-            return match paths.next_after(current, usable) {
-                _ if !left => current,
-                Some(path) => path,
-                None => dormant(true),
-            };
         }
         if paths.is_active(current) {
             return current;
@@ -75,16 +54,16 @@ pub(super) struct Phased {
 
 /// The rules of the dormant state, in which every path has failed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Dormant {
+pub(crate) struct Dormant {
     /// The path for new data; `timeout` is whether the last one had a timeout.
-    pub(super) data: fn(timeout: bool, PathsView<'_>) -> PathId,
+    pub(crate) data: fn(timeout: bool, PathsView<'_>) -> PathId,
     /// The path for the retransmission of a chunk that was last sent on `last`.
-    pub(super) retransmission: fn(last: PathId, PathsView<'_>) -> PathId,
+    pub(crate) retransmission: fn(last: PathId, PathsView<'_>) -> PathId,
 }
 
 impl Phased {
-    pub(super) fn boxed(setup: &Setup<'_>, dormant: Dormant) -> Box<dyn FailoverPolicy> {
-        Box::new(Self { phases: Phases::new(setup), dormant })
+    pub(super) fn boxed(dormant: Dormant) -> Box<dyn FailoverPolicy> {
+        Box::new(Self { phases: Phases::default(), dormant })
     }
 }
 
@@ -108,7 +87,7 @@ impl FailoverPolicy for Phased {
 }
 
 /// The state of a path after an error, by Path.Max.Retrans alone.
-pub(super) fn inactive_above_pmr(path: &PathView) -> PathState {
+pub(crate) fn inactive_above_pmr(path: &PathView) -> PathState {
     // RFC 9260 8.2: "When the value of this counter exceeds the protocol parameter
     // 'Path.Max.Retrans' of that destination address, the endpoint SHOULD mark the destination
     // transport address as inactive".

@@ -25,13 +25,12 @@ pub static STANDARD: Entry<dyn FailoverPolicy> = Entry::new(
     "standard",
     "a path is inactive after Path.Max.Retrans errors, the primary is used again when it \
               answers (RFC 9260 8.2)",
-    |setup| {
-        Phased::boxed(
-            setup,
-            Dormant { data: |_, paths| paths.current(), retransmission: alternate },
-        )
-    },
+    |_| Phased::boxed(DORMANT),
 );
+
+/// The rules of the dormant state.
+pub(crate) const DORMANT: Dormant =
+    Dormant { data: |_, paths| paths.current(), retransmission: alternate };
 
 #[cfg(test)]
 mod tests {

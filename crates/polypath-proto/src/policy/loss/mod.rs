@@ -5,6 +5,7 @@
 //! path it judges the chunk that was sent earliest, again after each loss, and sets a deadline at
 //! which it is called even if no SACK arrives.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -14,13 +15,11 @@ use crate::policy::rtt_sampling::{AckedChunk, SackCause};
 use crate::time::Time;
 
 pub mod multiple_fast_retransmit;
-pub mod ns2;
 pub mod rack;
 pub mod split_fast_retransmit;
 pub mod standard;
 
 pub use multiple_fast_retransmit::MULTIPLE_FAST_RETRANSMIT;
-pub use ns2::NS2;
 pub use rack::RACK;
 pub use split_fast_retransmit::{SPLIT_FAST_RETRANSMIT, SPLIT_MULTIPLE_FAST_RETRANSMIT};
 pub use standard::STANDARD;
@@ -31,7 +30,6 @@ pub(crate) static ENTRIES: &[&Entry<dyn LossDetector>] = &[
     &MULTIPLE_FAST_RETRANSMIT,
     &SPLIT_FAST_RETRANSMIT,
     &SPLIT_MULTIPLE_FAST_RETRANSMIT,
-    &NS2,
     &RACK,
 ];
 
@@ -43,8 +41,6 @@ pub struct NewlyAckedOn {
     pub lowest: Option<Tsn>,
     /// The highest TSN.
     pub highest: Option<Tsn>,
-    /// The highest TSN in gap blocks.
-    pub highest_by_gaps: Option<Tsn>,
     /// When the most recently sent of them was sent. Chunks whose acknowledgement may belong to an
     /// earlier transmission do not count.
     pub last_sent: Option<Time>,
@@ -56,15 +52,12 @@ impl NewlyAckedOn {
         self.last_sent = self.last_sent.max(Some(sent));
     }
 
-    pub(crate) fn note(&mut self, tsn: Tsn, by_gaps: bool) {
+    pub(crate) fn note(&mut self, tsn: Tsn) {
         if self.lowest.is_none_or(|l| tsn.is_before(l)) {
             self.lowest = Some(tsn);
         }
         if self.highest.is_none_or(|h| tsn.is_after(h)) {
             self.highest = Some(tsn);
-        }
-        if by_gaps && self.highest_by_gaps.is_none_or(|h| tsn.is_after(h)) {
-            self.highest_by_gaps = Some(tsn);
         }
     }
 }
@@ -75,11 +68,9 @@ impl NewlyAckedOn {
 pub struct SackView<'a> {
     /// When it arrived.
     pub now: Time,
-    /// The chunks that it newly acknowledges, in the order of their TSNs. Empty with ns-2's
-    /// procedures.
+    /// The chunks that it newly acknowledges, in the order of their TSNs.
     pub acked: &'a [AckedChunk],
-    /// The TSNs that the peer reports as received more than once, in any order. Empty with ns-2's
-    /// procedures.
+    /// The TSNs that the peer reports as received more than once, in any order.
     pub duplicates: &'a [Tsn],
     /// The peer's report on the packet that caused it, if that extension was negotiated.
     pub cause: SackCause,
@@ -123,8 +114,6 @@ pub struct MissingChunk {
     pub reports: u32,
     /// Whether its last transmission was a fast retransmission.
     pub fast_retransmitted: bool,
-    /// Whether it was ever marked for fast retransmission.
-    pub ever_fast_retransmitted: bool,
     /// Recover point of this chunk: the highest TSN sent when it was last fast retransmitted. For a
     /// chunk first sent after higher TSNs on its path, the highest of those.
     pub own_recover: Option<Tsn>,
@@ -216,7 +205,7 @@ pub enum Alarm {
 }
 
 /// Decides when a chunk is lost.
-pub trait LossDetector: Send + Debug {
+pub trait LossDetector: Any + Send + Debug {
     // Both ways.
 
     /// A SACK has arrived; called before the other methods are called for it. `paths` has one entry
@@ -242,7 +231,7 @@ pub trait LossDetector: Send + Debug {
 
     /// Whether the chunk, whose `reports` include those of this SACK, is lost and is to be fast
     /// retransmitted.
-    fn is_lost(&self, _chunk: &MissingChunk) -> bool {
+    fn is_lost(&mut self, _chunk: &MissingChunk) -> bool {
         false
     }
 

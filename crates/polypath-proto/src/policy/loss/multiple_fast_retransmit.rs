@@ -5,12 +5,9 @@
 //! outstanding is kept with it; from then on "only sacks for packets greater than *n* can serve as
 //! missing reports, because the sacks up to *n* were already in flight". The count restarts with
 //! each retransmission. MFR assumes that fast retransmissions take the same path as the chunks they
-//! are compared with. ns-2: Agent/SCTP/MultipleFastRtx, which this policy follows by ns-2's
-//! procedures.
+//! are compared with.
 
-use super::ns2::Ns2;
 use super::{LossDetector, MissingChunk, SackView, standard};
-use crate::constants::Procedures;
 use crate::policy::entry::Entry;
 
 /// See the [module](self).
@@ -19,9 +16,6 @@ pub static MULTIPLE_FAST_RETRANSMIT: Entry<dyn LossDetector> = Entry::new(
     "the same again for a lost fast retransmission, by TSNs sent after it \
               (MFR; Caro 2006, 4.3)",
     |setup| {
-        if setup.constants.procedures() == Procedures::Ns2 {
-            return Box::new(Ns2::new(setup, true));
-        }
         let threshold = setup.constants.fast_retransmit_reports();
         Box::new(MultipleFastRetransmit { threshold, standard: standard::STANDARD.make(setup) })
     },
@@ -41,7 +35,7 @@ impl LossDetector for MultipleFastRetransmit {
         if newer { self.standard.reports(chunk, sack) } else { 0 }
     }
 
-    fn is_lost(&self, chunk: &MissingChunk) -> bool {
+    fn is_lost(&mut self, chunk: &MissingChunk) -> bool {
         chunk.reports >= self.threshold
     }
 }
@@ -57,7 +51,6 @@ mod tests {
             path: PathId(0),
             reports: 0,
             fast_retransmitted: recover.is_some(),
-            ever_fast_retransmitted: recover.is_some(),
             own_recover: recover.map(Tsn),
             transmissions: 1,
             sent: Time::ZERO,

@@ -6,14 +6,12 @@
 //! higher TSN that was last sent on the same path. With Delayed Ack for CMT (DAC) a SACK reports
 //! the number of packets that it acknowledges. "If not a mixed SACK" (chunks of one path only), and
 //! if it newly acknowledges nothing below the missing TSN on that path, it counts as that many
-//! reports, otherwise as one. ns-2: useCmtReordering_, useCmtDelAck_.
+//! reports, otherwise as one.
 //!
 //! Combined with MFR, which according to the paper was not ported to CMT (Iyengar 2004, IV.B), a
 //! lost fast retransmission is detected by the TSNs that followed it on its path.
 
-use super::{LossDetector, MissingChunk, NewlyAckedOn, PathTimes, SackView};
-use crate::constants::Procedures;
-use crate::ids::Tsn;
+use super::{LossDetector, MissingChunk, PathTimes, SackView};
 use crate::policy::entry::{Entry, Setup};
 
 /// See the [module](self).
@@ -36,45 +34,29 @@ pub static SPLIT_MULTIPLE_FAST_RETRANSMIT: Entry<dyn LossDetector> = Entry::new(
 struct Split {
     threshold: u32,
     multiple: bool,
-    /// Counts like ns-2's module: chunks that wait for retransmission are reported too, only gap
-    /// blocks newly acknowledge TSNs of a path, and without MFR a chunk is fast retransmitted at
-    /// most once.
-    ns2: bool,
     /// Whether the current SACK newly acknowledges chunks of several paths.
     mixed: bool,
 }
 
 impl Split {
     fn new(setup: &Setup<'_>, multiple: bool) -> Self {
-        let ns2 = setup.constants.procedures() == Procedures::Ns2;
-        Self { threshold: setup.constants.fast_retransmit_reports(), multiple, ns2, mixed: false }
-    }
-
-    fn highest(&self, on: &NewlyAckedOn) -> Option<Tsn> {
-        if self.ns2 { on.highest_by_gaps } else { on.highest }
+        Self { threshold: setup.constants.fast_retransmit_reports(), multiple, mixed: false }
     }
 }
 
 impl LossDetector for Split {
     fn on_sack(&mut self, sack: &SackView<'_>, _: &[PathTimes]) {
-        self.mixed = sack.newly_acked_on.iter().filter(|on| self.highest(on).is_some()).count() > 1;
-    }
-
-    fn looks_at_lost(&self) -> bool {
-        self.ns2
+        self.mixed = sack.newly_acked_on.iter().filter(|on| on.highest.is_some()).count() > 1;
     }
 
     fn reports(&mut self, chunk: &MissingChunk, sack: &SackView<'_>) -> u32 {
         let Some(on) = sack.newly_acked_on.get(chunk.path.index()) else { return 0 };
-        let (Some(lowest), Some(highest)) = (on.lowest, self.highest(on)) else { return 0 };
-        if !highest.is_after(chunk.tsn) {
-            return 0;
-        }
-        if !self.ns2 && !chunk.may_be_reported_by(on.last_sent) {
+        let (Some(lowest), Some(highest)) = (on.lowest, on.highest) else { return 0 };
+        if !highest.is_after(chunk.tsn) || !chunk.may_be_reported_by(on.last_sent) {
             return 0;
         }
         // A chunk first sent after higher TSNs is reported only by the TSNs that followed it, too.
-        let first = !self.ns2 && chunk.transmissions == 1;
+        let first = chunk.transmissions == 1;
         if (self.multiple || first) && chunk.own_recover.is_some_and(|own| !highest.is_after(own)) {
             return 0;
         }
@@ -84,25 +66,23 @@ impl LossDetector for Split {
         }
     }
 
-    fn is_lost(&self, chunk: &MissingChunk) -> bool {
+    fn is_lost(&mut self, chunk: &MissingChunk) -> bool {
         // RFC 9260 7.2.4 (5).
-        let eligible =
-            if self.ns2 { !chunk.ever_fast_retransmitted } else { !chunk.fast_retransmitted };
-        chunk.reports >= self.threshold && (self.multiple || eligible)
+        chunk.reports >= self.threshold && (self.multiple || !chunk.fast_retransmitted)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, PathId, Time};
+    use crate::policy::loss::NewlyAckedOn;
+    use crate::{Config, PathId, Time, Tsn};
 
     const MISSING: MissingChunk = MissingChunk {
         tsn: Tsn(10),
         path: PathId(1),
         reports: 0,
         fast_retransmitted: false,
-        ever_fast_retransmitted: false,
         own_recover: None,
         transmissions: 1,
         sent: Time::ZERO,
@@ -111,7 +91,7 @@ mod tests {
 
     fn on(tsns: &[u32]) -> NewlyAckedOn {
         let mut on = NewlyAckedOn::default();
-        tsns.iter().for_each(|&tsn| on.note(Tsn(tsn), true));
+        tsns.iter().for_each(|&tsn| on.note(Tsn(tsn)));
         on
     }
 
@@ -163,7 +143,6 @@ mod tests {
     fn over_mfr_what_follows_the_retransmission_reports() {
         let again = MissingChunk {
             fast_retransmitted: true,
-            ever_fast_retransmitted: true,
             own_recover: Some(Tsn(20)),
             reports: 3,
             ..MISSING

@@ -30,7 +30,7 @@ impl LossDetector for Standard {
         u32::from(all || below)
     }
 
-    fn is_lost(&self, chunk: &MissingChunk) -> bool {
+    fn is_lost(&mut self, chunk: &MissingChunk) -> bool {
         // RFC 9260 7.2.4 (5): a chunk that was fast retransmitted is "ineligible for a subsequent
         // Fast Retransmit".
         chunk.reports >= self.threshold && !chunk.fast_retransmitted

@@ -5,8 +5,7 @@
 //! retransmission on another path. Its HEARTBEAT ACK is a sample that reduces the doubled RTO
 //! again. Without it, an alternate path that carries only retransmissions gets no samples by Karn's
 //! rule, and its RTO grows. A lost HEARTBEAT counts as an error and doubles the RTO as usual. It is
-//! sent regardless of HB.interval. ns-2: Agent/SCTP/HbAfterRto, which sends it only if another
-//! destination is active: otherwise the retransmission probes this path.
+//! sent regardless of HB.interval.
 
 use super::ProbingPolicy;
 use super::idle::IDLE;

@@ -4,7 +4,7 @@
 //! active destination transport address that is different from the last destination address" to
 //! which it was sent. Caro 2006 (retransmission policies), 2.1: AllRtxAlt; 4.1: a retransmission
 //! that times out is sent "to yet another alternate destination (if one exists; otherwise, the
-//! primary)". ns-2: rtxToAlt_ 1.
+//! primary)".
 
 use super::{LostChunk, RetransmissionPolicy, alternate};
 use crate::ids::PathId;

@@ -1,8 +1,7 @@
 //! RTX-ASAP: retransmissions on any path whose window has room, at random if there are several.
 //!
 //! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
-//! multihoming" (2004), II: a "hot-potato" policy, "without regard to loss rate". ns-2:
-//! eCmtRtxPolicy_ 0.
+//! multihoming" (2004), II: a "hot-potato" policy, "without regard to loss rate".
 
 use super::{LostChunk, RetransmissionPolicy, random_best, same_unless_failed};
 use crate::ids::PathId;
@@ -18,7 +17,7 @@ pub static ASAP: Entry<dyn RetransmissionPolicy> = Entry::new(
     |_| Box::new(Asap),
 );
 
-/// ns-2 interprets its random number the other way round in this policy.
+/// The lowest bit of a random number with which this policy chooses the later of two paths.
 const EARLIER_IF_ODD: u32 = 0;
 
 #[derive(Debug)]

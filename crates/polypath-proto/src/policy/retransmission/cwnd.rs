@@ -2,7 +2,7 @@
 //!
 //! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
 //! multihoming" (2004), II: moves retransmissions "onto the path with the lowest loss rate", which
-//! has the largest window. ns-2: eCmtRtxPolicy_ 4.
+//! has the largest window.
 
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::ids::PathId;

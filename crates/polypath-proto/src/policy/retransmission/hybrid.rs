@@ -2,7 +2,7 @@
 //!
 //! RFC 9260 6.4.1: when data that timed out is retransmitted to a multihomed peer, each pair of
 //! source and destination address is considered and the most divergent one from the original is
-//! attempted. Caro 2006 (retransmission policies) calls it FrSameRtoAlt; ns-2: rtxToAlt_ 2.
+//! attempted. Caro 2006 (retransmission policies) calls it FrSameRtoAlt.
 
 use super::{LossCause, LostChunk, RetransmissionPolicy, alternate, same_unless_failed};
 use crate::ids::PathId;

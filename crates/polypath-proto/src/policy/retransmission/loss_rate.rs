@@ -4,7 +4,7 @@
 //! multihoming" (2004), II: an ideal case, in which "an oracle" knows the loss rates. In the
 //! simulator the links set them
 //! ([`Association::set_loss_rate`](crate::Association::set_loss_rate)); real networks use each
-//! path's estimate instead. ns-2: eCmtRtxPolicy_ 3, `set-destination-lossrate`.
+//! path's estimate instead.
 
 use std::cmp::Reverse;
 

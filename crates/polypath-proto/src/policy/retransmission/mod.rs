@@ -92,11 +92,12 @@ pub fn alternate(last: PathId, paths: PathsView<'_>) -> PathId {
         .unwrap_or(last)
 }
 
-/// The lowest bit of ns-2's random number with which most policies choose the later of two paths.
+/// The lowest bit of a random number with which most policies choose the later of two paths.
 pub const LATER_IF_ODD: u32 = 1;
 
 /// The active path of the highest rank, at random among equals; `None` if no active path has a
-/// rank. `bit` is how ns-2 interprets its random number ([`Rng::takes_over`]).
+/// rank. With `tie_seed`, the later of two equal paths is chosen if the
+/// lowest bit of the number drawn is `bit` ([`Rng::takes_over`]).
 pub fn random_best<R: Ord>(
     paths: PathsView<'_>,
     rng: &mut Rng,

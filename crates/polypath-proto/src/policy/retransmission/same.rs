@@ -1,6 +1,6 @@
 //! Every retransmission on the path of the last transmission, while that is active.
 //!
-//! Caro 2006 (retransmission policies), 2.1: AllRtxSame; ns-2: rtxToAlt_ 0.
+//! Caro 2006 (retransmission policies), 2.1: AllRtxSame.
 
 use super::{LostChunk, RetransmissionPolicy, same_unless_failed};
 use crate::ids::PathId;

@@ -2,7 +2,7 @@
 //!
 //! Iyengar, Amer, Stewart, "Retransmission policies for concurrent multipath transfer using SCTP
 //! multihoming" (2004), II: "ssthresh is a slower moving variable than cwnd" and "may better
-//! reflect the conditions of the respective paths". ns-2: eCmtRtxPolicy_ 2.
+//! reflect the conditions of the respective paths".
 
 use super::{LATER_IF_ODD, LostChunk, RetransmissionPolicy, random_best};
 use crate::ids::PathId;

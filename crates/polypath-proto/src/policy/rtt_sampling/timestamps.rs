@@ -10,7 +10,7 @@
 //! (C4) does not apply.
 //!
 //! The peer echoes the first packet with DATA since its last SACK, so a sample includes the delay
-//! of a delayed SACK. ns-2: Agent/SCTP/Timestamp.
+//! of a delayed SACK.
 
 use std::time::Duration;
 

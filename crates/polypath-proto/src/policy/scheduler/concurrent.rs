@@ -5,7 +5,7 @@
 //! as there is "space available in the corresponding destination's cwnd". As in the papers' module,
 //! each path is filled before the next one, in round robin from the path after the one filled last.
 //! Potentially failed paths carry no new data (Natarajan 2009); without an active path, the
-//! failover policy's path carries it. ns-2: SctpCMTAgent::SendMuch.
+//! failover policy's path carries it.
 
 use super::{NewData, Scheduler, Turn};
 use crate::ids::PathId;

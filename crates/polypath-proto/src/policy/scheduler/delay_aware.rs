@@ -23,12 +23,10 @@
 //! eventually, and until data lost on the slowest path has arrived, the window has to hold the data
 //! of all others.
 
-use super::concurrent::Concurrent;
 use super::{NewData, Scheduler, Turn};
-use crate::constants::Procedures;
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::entry::{Entry, Needs, Setup};
+use crate::policy::entry::{Entry, Needs};
 use crate::time::Time;
 
 /// See the [module](self).
@@ -36,17 +34,9 @@ pub static DELAY_AWARE: Entry<dyn Scheduler> = Entry::<dyn Scheduler>::new(
     "delay-aware",
     "new data to every active path, from so far behind that it arrives in order \
               (DAPS; Sarwar 2013, Kuhn 2014)",
-    make,
+    |_| Box::new(DelayAware::default()),
 )
 .with_needs(Needs::NONE.concurrency().delivery_rate());
-
-fn make(setup: &Setup<'_>) -> Box<dyn Scheduler> {
-    if setup.constants.procedures() == Procedures::Ns2 {
-        // ns-2's procedures send TSNs in order.
-        return Box::new(Concurrent::default());
-    }
-    Box::new(DelayAware::default())
-}
 
 /// Bytes that a path may have in flight, as a multiple of its bandwidth-delay product.
 const PIPES: f64 = 2.0;

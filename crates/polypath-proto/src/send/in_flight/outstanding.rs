@@ -164,7 +164,6 @@ impl Outstanding {
             path: self.path,
             reports: self.reports,
             fast_retransmitted: self.fast == FastRetransmission::Last,
-            ever_fast_retransmitted: self.was_fast_retransmitted(),
             own_recover: self.own_recover,
             transmissions: self.transmissions,
             sent: self.sent,

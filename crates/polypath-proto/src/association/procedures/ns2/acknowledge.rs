@@ -1,6 +1,8 @@
 //! Received SACKs (ProcessSackChunk, ProcessGapAckBlocks).
 
-use super::tables::PathSide;
+use super::Own;
+use super::policy::pseudo_cumulative;
+use super::tables::{PathSide, first_on};
 use crate::association::Association;
 use crate::ids::Tsn;
 use crate::paths::Paths;
@@ -59,7 +61,7 @@ impl Association {
         let sack = sack.filter(revokes);
         let advanced = cumulative.is_after(self.sending.flight.ack_point());
         let outstanding = self.paths.iter().map(|p| p.in_flight() + p.lost());
-        let (mut tally, mut newly_acked_on) = std::mem::take(&mut self.side.tally);
+        let (mut tally, mut newly_acked_on) = std::mem::take(&mut self.side.own().tally);
         tally.clear();
         tally.extend(
             outstanding
@@ -120,7 +122,7 @@ impl Association {
             let (rule, p) = (self.config.burst_rule(), &self.paths[path]);
             self.sending.burst.acknowledged(rule, p, t.in_flight_before, false);
         }
-        self.side.tally = (tally, newly_acked_on);
+        self.side.own().tally = (tally, newly_acked_on);
         self.tell_if_writable();
         self.tell_if_drained(was_done);
     }
@@ -136,6 +138,7 @@ impl Association {
         let multiple = self.config.loss().name == loss::MULTIPLE_FAST_RETRANSMIT.name;
         let cmt = self.is_ns2_cmt();
         let Self { paths, sending, stats, config, side, .. } = self;
+        let side = side.own();
         let Sending { cwnd_update, flight, buffered, sack: memory, .. } = sending;
         let acked = &mut memory.report.acked;
         let update = &mut **cwnd_update;
@@ -153,7 +156,12 @@ impl Association {
             t.acked += chunk.size();
             t.acked_by_gaps += if by_gaps { chunk.size() } else { 0 };
             t.answered |= Self::ns2_believes(config, path, chunk, fate, by_gaps);
-            t.newly_acked.note(tsn, by_gaps);
+            let highest = t.newly_acked.highest;
+            t.newly_acked.note(tsn);
+            if !by_gaps {
+                // Only gap ack blocks raise the highest TSN of a path.
+                t.newly_acked.highest = highest;
+            }
             // RFC 8985 6.2 (2): an acknowledgement that arrives sooner than the shortest round trip
             // is for an earlier transmission.
             let age = now.since(chunk.sent);
@@ -184,7 +192,7 @@ impl Association {
                 sides[chunk.path.index()].forget_rtt_probe(tsn);
             }
             let p = &paths[chunk.path];
-            let edges = update.left_edges(p.id());
+            let edges = pseudo_cumulative(update).map_or([None; 2], |cuc| cuc.left_edges(p.id()));
             let stops = !cmt || Self::ns2_cmt_stops_t3(edges, p.t3().is_some(), tsn);
             if stops && stops_t3.last() != Some(&chunk.path) {
                 stops_t3.push(chunk.path);
@@ -197,7 +205,7 @@ impl Association {
         });
         side.forget_counted(cumulative);
         if let Some(sack) = sack {
-            let first = flight.first_on(paths.len());
+            let first = first_on(flight, paths.len());
             if multiple {
                 side.highest_outstanding(flight);
             }
@@ -255,7 +263,7 @@ impl Association {
             if let Some(counts) = &mut counts
                 && newly_acked
                 && window.cwnd > window.ssthresh
-                && update.has_moved(chunk.path)
+                && pseudo_cumulative(update).is_some_and(|cuc| cuc.has_moved(chunk.path))
                 && counts(tsn)
             {
                 tally[chunk.path.index()].counted += chunk.size();
@@ -268,7 +276,7 @@ impl Association {
         let Sending { flight, loss, cwnd_update, sack, .. } = &mut self.sending;
         let missing = &mut sack.missing;
         missing.clear();
-        let highest = self.side.noted_highest().unwrap_or_else(|| flight.highest());
+        let highest = self.side.notes().noted_highest().unwrap_or_else(|| flight.highest());
         let (horizon, lost) = (loss.horizon(view), loss.looks_at_lost());
         flight.for_each_missing(horizon, lost, |tsn, chunk| {
             let mut c = chunk.as_missing(tsn, cwnd_update.recover(chunk.path));
@@ -300,7 +308,6 @@ impl Association {
                 acked: t.acked,
                 acked_by_gaps: t.acked_by_gaps,
                 advanced: view.advanced,
-                counted: None,
                 in_flight_before: t.in_flight_before,
                 may_grow: self.sending.cwnd_update.may_grow(path, view),
                 recovering: false,

@@ -20,7 +20,10 @@
 //!   if a gap ack block acknowledges it, it was sent once, and the path is potentially failed.
 //! - Max.Burst applies to each path, once a fast retransmitted chunk has been acknowledged.
 
+use super::Own;
 use super::acknowledge::PathTally;
+use super::policy::{bar_from_fast_retransmission, counts_acknowledged};
+use super::tables::first_on;
 use crate::association::Association;
 use crate::config::Config;
 use crate::constants::BurstRule;
@@ -84,7 +87,7 @@ impl Association {
                 p.set_window(Window { partial_bytes_acked: 0, ..window });
                 p.stop_t3();
             } else if t.stops_t3 || p.t3().is_none() {
-                self.side.start_t3(&mut self.paths, now, path);
+                self.side.own().start_t3(&mut self.paths, now, path);
             }
         }
         if found {
@@ -93,7 +96,7 @@ impl Association {
         if self.sending.flight.has_lost() {
             self.ns2_cmt_begin(found);
         }
-        self.side.cmt.by_sack = true;
+        self.side.own().cmt.by_sack = true;
     }
 
     /// Whether an acknowledged chunk is a sign of life of its path.
@@ -131,13 +134,19 @@ impl Association {
         if t.acked == 0 {
             return;
         }
-        let p = &self.paths[path];
-        let full = t.in_flight_before >= p.window().cwnd;
-        let cumulative = if full { t.acked - t.acked_by_gaps } else { 0 };
+        let counts = counts_acknowledged(self.config.congestion());
+        let p = &mut self.paths[path];
+        let mut w = p.window();
+        if counts && w.cwnd > w.ssthresh {
+            let full = t.in_flight_before >= w.cwnd;
+            let cumulative = if full { t.acked - t.acked_by_gaps } else { 0 };
+            let acked = cumulative + t.counted;
+            w.partial_bytes_acked = w.partial_bytes_acked.saturating_add(acked);
+            p.set_window(w);
+        }
         let ack = PathAck {
             acked: t.acked,
             acked_by_gaps: t.acked_by_gaps,
-            counted: Some(cumulative + t.counted),
             advanced: view.advanced,
             // Chunks that wait for retransmission after the SACK are not outstanding for this.
             in_flight_before: t.in_flight_before.saturating_sub(p.lost()),
@@ -151,8 +160,8 @@ impl Association {
 
     /// FastRtx: for each path, the lowest marked chunk above its recover point cuts the window.
     fn ns2_cmt_cut(&mut self, now: Time) {
-        self.side.cmt.paths.resize(self.paths.len(), PathNotes::default());
-        for notes in &mut self.side.cmt.paths {
+        self.side.own().cmt.paths.resize(self.paths.len(), PathNotes::default());
+        for notes in &mut self.side.own().cmt.paths {
             notes.suffered = false;
         }
         let mut cut = vec![false; self.paths.len()];
@@ -160,15 +169,15 @@ impl Association {
         while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             from = tsn.next();
             let path = chunk.path;
-            let notes = self.side.cmt.paths[path.index()];
+            let notes = self.side.own().cmt.paths[path.index()];
             if !cut[path.index()] && notes.recover.is_none_or(|recover| tsn.is_after(recover)) {
                 cut[path.index()] = true;
                 self.cut_window(now, path, Congestion::Loss);
-                self.side.path(path).suspend_rtt_probe(&mut self.paths[path]);
+                self.side.own().path(path).suspend_rtt_probe(&mut self.paths[path]);
                 // The highest TSN on the path that is not marked; none if it is lower than at the
                 // last cut (GetHighestOutstandingTsn).
                 let unmarked = self.sending.flight.highest_unmarked(path);
-                let notes = &mut self.side.cmt.paths[path.index()];
+                let notes = &mut self.side.own().cmt.paths[path.index()];
                 let lower = match (unmarked, notes.highest) {
                     (Some(now), Some(before)) => now.is_before(before),
                     (None, Some(_)) => true,
@@ -182,31 +191,31 @@ impl Association {
                 }
             }
             let fast = cause == LossCause::FastRetransmit;
-            self.side.cmt.paths[path.index()].suffered |= fast;
+            self.side.own().cmt.paths[path.index()].suffered |= fast;
         }
     }
 
     /// Begins RtxMarkedChunks; `one_packet` after a fast retransmission or T3-rtx.
     pub(super) fn ns2_cmt_begin(&mut self, one_packet: bool) {
-        let first = self.sending.flight.first_on(self.paths.len());
-        self.side.cmt.paths.resize(self.paths.len(), PathNotes::default());
-        let notes = self.side.cmt.paths.iter_mut();
+        let first = first_on(&self.sending.flight, self.paths.len());
+        self.side.own().cmt.paths.resize(self.paths.len(), PathNotes::default());
+        let notes = self.side.own().cmt.paths.iter_mut();
         for ((notes, p), first) in notes.zip(self.paths.iter_mut()).zip(first) {
             notes.burst = 0;
             notes.first = first;
             p.allowance = one_packet && notes.suffered;
         }
-        self.side.cmt.from = Some(self.sending.flight.ack_point().next());
-        self.side.cmt.by_sack = false;
+        self.side.own().cmt.from = Some(self.sending.flight.ack_point().next());
+        self.side.own().cmt.by_sack = false;
     }
 
     pub(super) fn ns2_cmt_limit_burst(&mut self) {
-        self.side.cmt.limited = self.config.burst_rule() == BurstRule::AfterRetransmission;
+        self.side.own().cmt.limited = self.config.burst_rule() == BurstRule::AfterRetransmission;
     }
 
     /// The next chunk that may be retransmitted, and its path.
     pub(super) fn ns2_cmt_next_retransmission(&mut self, now: Time) -> Option<(PathId, Tsn)> {
-        let mut from = self.side.cmt.from?;
+        let mut from = self.side.own().cmt.from?;
         if self.without_active_path(now) == Some(Stranded::Waits) {
             self.ns2_cmt_end_retransmissions();
             return None;
@@ -220,7 +229,7 @@ impl Association {
             let path = self.path_for_lost(&lost);
             let p = &self.paths[path];
             if p.allowance || p.has_room() {
-                self.side.cmt.from = Some(tsn);
+                self.side.own().cmt.from = Some(tsn);
                 return Some((path, tsn));
             }
         }
@@ -229,7 +238,7 @@ impl Association {
     }
 
     fn ns2_cmt_end_retransmissions(&mut self) {
-        self.side.cmt.from = None;
+        self.side.own().cmt.from = None;
         self.paths.clear_allowances();
     }
 
@@ -245,30 +254,30 @@ impl Association {
         let mut written = false;
         while let Some((tsn, chunk, cause)) = self.sending.flight.lost_from(from) {
             let (size, old) = (chunk.size(), chunk.path);
-            self.side.cmt.from = Some(tsn);
+            self.side.own().cmt.from = Some(tsn);
             if w.remaining() < size as usize {
                 // The module changes its state before it finds that the chunk does not fit.
                 self.sending.cwnd_update.on_retransmit(old, path);
-                self.sending.flight.deny_fast_retransmission(tsn);
+                self.ns2_cmt_bar(tsn);
                 break;
             }
             from = tsn.next();
-            self.side.cmt.from = Some(from);
+            self.side.own().cmt.from = Some(from);
             written = true;
-            self.side.path(old).void_rtt_probe(&mut self.paths[old], tsn);
-            let lowest = self.side.cmt.paths[old.index()].first == Some(tsn);
+            self.side.own().path(old).void_rtt_probe(&mut self.paths[old], tsn);
+            let lowest = self.side.own().cmt.paths[old.index()].first == Some(tsn);
             if lowest && self.paths[old].in_flight() > 0 {
-                self.side.start_t3(&mut self.paths, now, old);
+                self.side.own().start_t3(&mut self.paths, now, old);
             }
-            let notes = &mut self.side.cmt.paths[path.index()];
+            let notes = &mut self.side.own().cmt.paths[path.index()];
             if notes.first.is_none_or(|lowest| tsn.is_before(lowest)) {
                 notes.first = Some(tsn);
-                self.side.start_t3(&mut self.paths, now, path);
+                self.side.own().start_t3(&mut self.paths, now, path);
             }
-            self.sending.flight.deny_fast_retransmission(tsn);
+            self.ns2_cmt_bar(tsn);
             let window = self.sending.peer_rwnd;
             self.ns2_retransmit(now, path, tsn, cause, w);
-            if self.side.cmt.by_sack {
+            if self.side.own().cmt.by_sack {
                 // The window of the SACK already counts the chunks that wait.
                 self.sending.peer_rwnd = window;
             }
@@ -277,9 +286,9 @@ impl Association {
             return;
         }
         self.paths[path].allowance = false;
-        self.side.schedule_decay(&self.paths, now, path);
-        if self.side.cmt.limited {
-            let notes = &mut self.side.cmt.paths[path.index()];
+        self.side.own().schedule_decay(&self.paths, now, path);
+        if self.side.own().cmt.limited {
+            let notes = &mut self.side.own().cmt.paths[path.index()];
             notes.burst += 1;
             if notes.burst > self.config.max_burst() {
                 self.ns2_cmt_end_retransmissions();
@@ -287,10 +296,19 @@ impl Association {
         }
     }
 
+    /// Forbids another fast retransmission of a chunk, also of one that has timed out, when it is
+    /// about to be retransmitted (eIneligibleForFastRtx).
+    fn ns2_cmt_bar(&mut self, tsn: Tsn) {
+        if let Some(chunk) = self.sending.flight.get_mut(tsn) {
+            chunk.note_fast_retransmission();
+        }
+        bar_from_fast_retransmission(&mut *self.sending.loss, tsn);
+    }
+
     /// A packet of new data has been sent.
     pub(super) fn ns2_cmt_new_data_left(&mut self, path: PathId) {
-        if self.side.cmt.limited
-            && let Some(notes) = self.side.cmt.paths.get_mut(path.index())
+        if self.side.own().cmt.limited
+            && let Some(notes) = self.side.own().cmt.paths.get_mut(path.index())
         {
             notes.burst += 1;
         }
@@ -307,9 +325,9 @@ impl Association {
     /// Everything that the current event allows has been sent.
     pub(super) fn ns2_cmt_burst_over(&mut self) {
         self.ns2_cmt_end_retransmissions();
-        self.side.cmt.by_sack = false;
-        self.side.cmt.back = false;
-        for notes in &mut self.side.cmt.paths {
+        self.side.own().cmt.by_sack = false;
+        self.side.own().cmt.back = false;
+        for notes in &mut self.side.own().cmt.paths {
             notes.burst = 0;
         }
     }
@@ -325,28 +343,20 @@ impl Association {
     /// nothing waits then, new data is sent.
     pub(super) fn ns2_cmt_path_is_back(&mut self, now: Time, path: PathId) {
         self.ns2_mark_all(now, path, None);
-        self.side.cmt.back = true;
+        self.side.own().cmt.back = true;
     }
 
     /// All retransmissions of the current event have been sent.
     pub(super) fn ns2_cmt_before_new_data(&mut self) {
-        if std::mem::take(&mut self.side.cmt.back) && !self.sending.flight.has_lost() {
+        if std::mem::take(&mut self.side.own().cmt.back) && !self.sending.flight.has_lost() {
             let announced = self.sending.announced;
             self.ns2_cmt_set_window(announced);
-            self.side.allow_new_data();
+            self.side.own().allow_new_data();
         }
     }
 }
 
 impl crate::send::InFlight {
-    /// eIneligibleForFastRtx: set also for chunks that timed out, when they are about to be
-    /// retransmitted.
-    fn deny_fast_retransmission(&mut self, tsn: Tsn) {
-        if let Some(chunk) = self.get_mut(tsn) {
-            chunk.note_fast_retransmission();
-        }
-    }
-
     /// The highest chunk last sent to `path` that does not wait for retransmission.
     fn highest_unmarked(&self, path: PathId) -> Option<Tsn> {
         let unmarked = |c: &Outstanding| c.path == path && !matches!(c.fate, Fate::Lost(_));

@@ -24,11 +24,14 @@
 //!   not.
 //! - Nothing is bundled.
 
+use std::any::Any;
 use std::collections::BTreeSet;
 
-use super::SenderProcedures;
+use super::{Sender, SenderProcedures};
 use crate::association::Association;
 use crate::association::transmit::Purpose;
+use crate::config::Registry;
+use crate::constants::Procedures;
 use crate::ids::{PathId, Tsn};
 use crate::path::PathState;
 use crate::paths::Paths;
@@ -41,17 +44,45 @@ use crate::wire::{PacketWriter, Sack};
 
 mod acknowledge;
 mod cmt;
+mod combinations;
+mod mrg32k3a;
+pub mod parameters;
+pub mod policy;
+mod profiles;
 mod single;
 mod tables;
 mod timers;
 mod transmit;
 
 use acknowledge::PathTally;
-use tables::PathSide;
+use tables::{PathSide, highest_not_lost};
+
+/// The sender.
+pub(super) static SENDER: Sender = Sender {
+    name: "ns2",
+    procedures: &Ns2,
+    policies: policy::REPLACEMENTS,
+    register,
+    refuses: combinations::refused,
+    ties: Some(|seed| Box::new(mrg32k3a::after_handshake(seed))),
+};
+
+/// The value of the parameter `procedures`.
+pub const PROCEDURES: Procedures = Procedures::of(&SENDER);
+
+/// Adds the policies and profiles.
+fn register(registry: Registry) -> Registry {
+    let registry = registry
+        .with(&policy::LOSS)
+        .with(&policy::CONGESTION)
+        .with(&policy::CWND_UPDATE)
+        .with(&policy::ACK);
+    profiles::PROFILES.iter().fold(registry, |registry, profile| registry.with(*profile))
+}
 
 /// The procedures.
 #[derive(Debug)]
-pub(super) struct Ns2;
+struct Ns2;
 
 /// Retransmissions that the current event allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +98,7 @@ enum Retransmit {
 
 /// What these procedures remember of the association.
 #[derive(Debug, Default)]
-pub(in crate::association) struct Side {
+struct Side {
     retransmit: Retransmit,
     /// The path of the current event's retransmissions, once the first has been sent.
     destination: Option<PathId>,
@@ -94,6 +125,39 @@ pub(in crate::association) struct Side {
     tally: (Vec<PathTally>, Vec<NewlyAckedOn>),
     /// Chunks that have counted towards partial_bytes_acked, with CMT.
     counted: BTreeSet<u32>,
+}
+
+impl super::Side for Side {
+    fn stop(&mut self) {
+        self.paths.iter_mut().for_each(PathSide::stop);
+        // A restart of the peer renumbers the chunks.
+        self.counted.clear();
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let decays = self.paths.iter().filter_map(PathSide::next_timeout);
+        decays.chain(self.tick).min()
+    }
+}
+
+/// The notes of these procedures, among an association's fields.
+trait Own {
+    /// To read.
+    fn notes(&self) -> &Side;
+    /// To change.
+    fn own(&mut self) -> &mut Side;
+}
+
+impl Own for Box<dyn super::Side> {
+    fn notes(&self) -> &Side {
+        let side: &dyn Any = &**self;
+        side.downcast_ref().expect("these procedures have made it")
+    }
+
+    fn own(&mut self) -> &mut Side {
+        let side: &mut dyn Any = &mut **self;
+        side.downcast_mut().expect("these procedures have made it")
+    }
 }
 
 impl Side {
@@ -152,7 +216,7 @@ impl Side {
     /// T3-rtx, which marks everything outstanding on the path, it is lower than the highest TSN
     /// sent (uiHighestTsnSent, GetHighestOutstandingTsn).
     fn highest_outstanding(&mut self, flight: &InFlight) -> Tsn {
-        let now = flight.highest_not_lost();
+        let now = highest_not_lost(flight);
         if let Some(tsn) = now
             && self.highest_outstanding.is_none_or(|before| tsn.is_after(before))
         {
@@ -168,6 +232,10 @@ impl Side {
 }
 
 impl SenderProcedures for Ns2 {
+    fn side(&self) -> Box<dyn super::Side> {
+        Box::new(Side::default())
+    }
+
     fn counts_padding(&self) -> bool {
         false
     }
@@ -201,7 +269,7 @@ impl SenderProcedures for Ns2 {
 
     fn updates_window(&self, a: &Association, chunk: u32) -> bool {
         // Only if the peer cannot send without it.
-        a.receiving.announced() < chunk
+        a.receiving.announced < chunk
     }
 
     fn reports_reneging(&self) -> bool {
@@ -214,16 +282,16 @@ impl SenderProcedures for Ns2 {
 
     /// A delayed SACK is sent to the source of the last packet, whatever it contained.
     fn on_packet(&self, a: &mut Association, path: PathId) {
-        a.side.answering = true;
+        a.side.own().answering = true;
         a.receiving.ack.last_path = path;
     }
 
     fn on_message(&self, a: &mut Association) {
-        a.side.allow_new_data();
+        a.side.own().allow_new_data();
     }
 
     fn on_sack(&self, a: &mut Association) {
-        a.side.allow_new_data();
+        a.side.own().allow_new_data();
     }
 
     fn on_sack_timeout(&self, a: &mut Association) {
@@ -251,7 +319,8 @@ impl SenderProcedures for Ns2 {
         }
     }
 
-    fn on_probe_refused(&self, a: &mut Association) {
+    fn on_probe_refused(&self, a: &mut Association, tsn: Tsn) {
+        policy::bar_from_fast_retransmission(&mut *a.sending.loss, tsn);
         if a.is_ns2_cmt() {
             a.ns2_cmt_begin(true);
         } else {
@@ -279,17 +348,17 @@ impl SenderProcedures for Ns2 {
     }
 
     fn on_heartbeat(&self, a: &mut Association, now: Time, path: PathId) {
-        a.side.path(path).used(now);
+        a.side.own().path(path).used(now);
     }
 
     fn on_heartbeat_written(&self, a: &mut Association, path: PathId) {
-        let order = a.side.next_order();
-        a.side.path(path).set_heartbeat_order(order);
+        let order = a.side.own().next_order();
+        a.side.own().path(path).set_heartbeat_order(order);
     }
 
     fn on_chunk_sent(&self, a: &mut Association, now: Time, path: PathId, _: Tsn, _: u32) {
         if a.paths[path].t3().is_none() {
-            a.side.start_t3(&mut a.paths, now, path);
+            a.side.own().start_t3(&mut a.paths, now, path);
         }
     }
 
@@ -299,17 +368,6 @@ impl SenderProcedures for Ns2 {
 
     fn on_burst_over(&self, a: &mut Association) {
         a.ns2_burst_over();
-    }
-
-    fn on_timers_stopped(&self, a: &mut Association) {
-        a.side.paths.iter_mut().for_each(PathSide::stop);
-        // A restart of the peer renumbers the chunks.
-        a.side.counted.clear();
-    }
-
-    fn next_timeout(&self, a: &Association) -> Option<Time> {
-        let decays = a.side.paths.iter().filter_map(PathSide::next_timeout);
-        decays.chain(a.side.tick).min()
     }
 
     fn handle_path_timers(&self, a: &mut Association, now: Time) {

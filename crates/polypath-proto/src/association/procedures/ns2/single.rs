@@ -1,6 +1,7 @@
 //! What follows a SACK when one path at a time carries data (FastRtx), and rules that CMT shares.
 
-use super::Retransmit;
+use super::tables::first_on;
+use super::{Own, Retransmit};
 use crate::association::Association;
 use crate::ids::PathId;
 use crate::policy::congestion::Congestion;
@@ -17,10 +18,10 @@ impl Association {
     }
 
     pub(super) fn ns2_begin(&mut self, retransmit: Retransmit) {
-        self.side.retransmit = retransmit;
-        self.side.destination = None;
-        self.side.burst = 0;
-        self.side.first = self.sending.flight.first_on(self.paths.len());
+        self.side.own().retransmit = retransmit;
+        self.side.own().destination = None;
+        self.side.own().burst = 0;
+        self.side.own().first = first_on(&self.sending.flight, self.paths.len());
     }
 
     /// The cumulative ack has acknowledged a chunk that had been fast retransmitted.
@@ -28,7 +29,7 @@ impl Association {
         if self.is_ns2_cmt() {
             return self.ns2_cmt_limit_burst();
         }
-        self.side.limited = self.heeds_max_burst();
+        self.side.own().limited = self.heeds_max_burst();
     }
 
     /// Cuts the window of the path of the lowest chunk marked above the recover point, and
@@ -43,13 +44,13 @@ impl Association {
             if cut[path.index()] || recover.is_some_and(|recover| !tsn.is_after(recover)) {
                 continue;
             }
-            let highest = self.side.highest_outstanding(&self.sending.flight);
+            let highest = self.side.own().highest_outstanding(&self.sending.flight);
             if !self.sending.cwnd_update.on_fast_retransmit(path, tsn, highest) {
                 continue;
             }
             cut[path.index()] = true;
             self.cut_window(now, path, Congestion::Loss);
-            self.side.path(path).suspend_rtt_probe(&mut self.paths[path]);
+            self.side.own().path(path).suspend_rtt_probe(&mut self.paths[path]);
         }
     }
 
@@ -59,9 +60,7 @@ impl Association {
         if p.in_flight() + p.lost() == 0 {
             p.stop_t3();
         } else if stopped || p.t3().is_none() {
-            self.side.start_t3(&mut self.paths, now, path);
+            self.side.own().start_t3(&mut self.paths, now, path);
         }
     }
-
-    // Timers.
 }

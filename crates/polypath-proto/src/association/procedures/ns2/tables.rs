@@ -2,6 +2,7 @@
 
 use crate::ids::Tsn;
 use crate::path::Path;
+use crate::send::{Fate, InFlight};
 use crate::time::Time;
 
 /// A timer of a path that has expired.
@@ -43,7 +44,10 @@ impl PathSide {
     /// Abandons the current measurement; its chunk keeps its time, and its acknowledgement counts
     /// if another measurement is running by then.
     pub(super) fn suspend_rtt_probe(&mut self, path: &mut Path) {
-        self.stale_probes.extend(path.take_rtt_probe());
+        if let Some(tsn) = path.rtt_probe() {
+            path.drop_rtt_probe(tsn);
+            self.stale_probes.push(tsn);
+        }
     }
 
     /// The chunk is retransmitted: its time measures nothing, and the current measurement is
@@ -82,7 +86,7 @@ impl PathSide {
 
     /// When new data or a HEARTBEAT was last sent here.
     pub(super) fn idle_since(&self, path: &Path) -> Time {
-        self.last_used.unwrap_or_else(|| path.created())
+        self.last_used.unwrap_or_else(|| path.created)
     }
 
     /// Schedules the decay of the window an RTO after `now`.
@@ -119,4 +123,26 @@ impl PathSide {
         let expired = [t3, decay, heartbeat].into_iter().flatten().filter(|(at, ..)| *at <= now);
         expired.map(|(_, order, which)| (order, which)).min()
     }
+}
+
+/// For each of `paths` paths, the lowest TSN last sent on it that no gap block acknowledges.
+pub(super) fn first_on(flight: &InFlight, paths: usize) -> Vec<Option<Tsn>> {
+    let mut first = vec![None; paths];
+    let mut missing = paths;
+    for (tsn, chunk) in flight.iter().filter(|(_, chunk)| chunk.fate != Fate::Acked) {
+        if first[chunk.path.index()].is_none() {
+            first[chunk.path.index()] = Some(tsn);
+            missing -= 1;
+            if missing == 0 {
+                break;
+            }
+        }
+    }
+    first
+}
+
+/// The highest TSN that does not wait for retransmission.
+pub(super) fn highest_not_lost(flight: &InFlight) -> Option<Tsn> {
+    let outstanding = flight.iter().rev().find(|(_, chunk)| !matches!(chunk.fate, Fate::Lost(_)));
+    outstanding.map(|(tsn, _)| tsn)
 }

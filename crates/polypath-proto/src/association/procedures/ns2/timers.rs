@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Retransmit;
 use super::tables::Expired;
+use super::{Own, Retransmit};
 use crate::association::Association;
 use crate::constants::PathConfirmation;
 use crate::ids::{PathId, Tsn};
@@ -55,7 +55,7 @@ impl Association {
             .filter(|(_, chunk)| recent.is_none_or(|recent| now.since(chunk.sent) >= recent))
             .map(|(tsn, _)| tsn)
             .collect();
-        let (p, side) = (&mut self.paths[path], self.side.path(path));
+        let (p, side) = (&mut self.paths[path], self.side.own().path(path));
         side.suspend_rtt_probe(p);
         side.stop_decay();
         p.take_sent_here();
@@ -66,7 +66,7 @@ impl Association {
                 p.data_lost(size);
             }
         }
-        self.side.answering = false;
+        self.side.own().answering = false;
         if self.sending.flight.has_lost() {
             if self.is_ns2_cmt() {
                 self.ns2_cmt_begin(true);
@@ -79,7 +79,7 @@ impl Association {
     /// Handles one timer, the one that was set first. The packets that it releases are sent before
     /// the next timer is handled, even if both expire at one instant.
     pub(super) fn ns2_handle_path_timers(&mut self, now: Time) {
-        let sides = self.side.paths_of(self.paths.len());
+        let sides = self.side.own().paths_of(self.paths.len());
         let both = self.paths.iter().zip(sides);
         let expired = both.filter_map(|(p, side)| Some((side.first_expired(p, now)?, p.id())));
         match expired.min() {
@@ -89,7 +89,7 @@ impl Association {
             Some(((_, Expired::Heartbeat), path)) => {
                 self.procedures.handle_heartbeat_timeout(self, now, path);
             }
-            None if self.side.tick.is_some_and(|t| t <= now) => self.ns2_handle_tick(now),
+            None if self.side.own().tick.is_some_and(|t| t <= now) => self.ns2_handle_tick(now),
             None => {}
         }
     }
@@ -100,22 +100,22 @@ impl Association {
         let p = &mut self.paths[path];
         // After it has decayed, only data makes it grow again, and data starts the timer.
         if w == p.window() && p.in_flight() + p.lost() == 0 {
-            self.side.path(path).stop_decay();
+            self.side.own().path(path).stop_decay();
         } else {
             p.set_window(w);
-            self.side.schedule_decay(&self.paths, now, path);
+            self.side.own().schedule_decay(&self.paths, now, path);
         }
     }
 
     /// A tick of the generator of HEARTBEATs: probes the path that has been idle for the longest
     /// time, if it has been since the last tick.
     fn ns2_handle_tick(&mut self, now: Time) {
-        let sides = self.side.paths_of(self.paths.len());
+        let sides = self.side.own().paths_of(self.paths.len());
         let idle = self.paths.iter().zip(sides).map(|(p, side)| (side.idle_since(p), p.id()));
         let (since, path) = idle.min().unwrap_or((now, PathId(0)));
         // A potentially failed path has heartbeats of its own.
         let failed = self.paths[path].state() == PathState::PotentiallyFailed;
-        if since <= self.side.started && !failed {
+        if since <= self.side.own().started && !failed {
             self.send_heartbeat(now, path);
         }
         self.ns2_start_heartbeats(now, path);
@@ -123,9 +123,9 @@ impl Association {
 
     /// The generator ticks after HB.interval plus 50% to 150% of the RTO of `path`.
     fn ns2_start_heartbeats(&mut self, now: Time, path: PathId) {
-        self.side.started = now;
+        self.side.own().started = now;
         let period = self.heartbeat_period(path);
-        self.side.tick = period.map(|period| now + period);
+        self.side.own().tick = period.map(|period| now + period);
     }
 
     /// The association is established. Only the side that opened it probes the paths before it
@@ -153,9 +153,9 @@ impl Association {
 
     /// Every path has answered, or none is probed: data may be sent.
     pub(super) fn ns2_begin_data(&mut self, now: Time) {
-        self.side.allow_new_data();
+        self.side.own().allow_new_data();
         for path in self.paths.ids() {
-            self.side.path(path).used(now);
+            self.side.own().path(path).used(now);
         }
         self.ns2_start_heartbeats(now, self.paths.primary());
     }

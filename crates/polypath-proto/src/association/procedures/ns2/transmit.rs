@@ -1,6 +1,6 @@
 //! Retransmissions and new data (RtxMarkedChunks, SendMuch).
 
-use super::Retransmit;
+use super::{Own, Retransmit};
 use crate::association::Association;
 use crate::constants::BurstRule;
 use crate::ids::{PathId, Tsn};
@@ -29,6 +29,7 @@ impl Association {
         let dormant = cmt && !self.paths.any_is_active();
         let (share, data) = (self.path_share(), self.sending.new_data(now));
         let Self { config, side, paths, sending, .. } = self;
+        let side = side.own();
         let Sending { scheduler, burst, .. } = sending;
         let view = paths.view();
         let room = |path: PathId| {
@@ -60,16 +61,16 @@ impl Association {
 
     /// The lowest lost chunk and its path, if it may be sent now.
     pub(super) fn ns2_next_retransmission(&mut self) -> Option<(PathId, Tsn)> {
-        if self.side.retransmit == Retransmit::Nothing {
+        if self.side.own().retransmit == Retransmit::Nothing {
             return None;
         }
         let (tsn, chunk, cause) = self.sending.flight.first_lost()?;
         let lost = chunk.as_lost(tsn, cause);
-        let path = match self.side.destination {
+        let path = match self.side.own().destination {
             Some(path) => path,
             None => self.path_for_lost(&lost),
         };
-        let allowed = match self.side.retransmit {
+        let allowed = match self.side.own().retransmit {
             Retransmit::OnePacket => true,
             _ => self.paths[path].has_room(),
         };
@@ -82,27 +83,27 @@ impl Association {
             // No packet would arrive that allows it.
             return true;
         }
-        if self.ns2_limits_burst() && self.side.burst >= self.config.max_burst() {
-            self.side.limited = false;
-            self.side.new_data = false;
-            self.side.burst = 0;
+        if self.ns2_limits_burst() && self.side.own().burst >= self.config.max_burst() {
+            self.side.own().limited = false;
+            self.side.own().new_data = false;
+            self.side.own().burst = 0;
         }
-        self.side.new_data && self.side.answering
+        self.side.own().new_data && self.side.own().answering
     }
 
     /// Everything that the current event allows has been sent.
     pub(super) fn ns2_burst_over(&mut self) {
-        self.side.retransmit = Retransmit::Nothing;
+        self.side.own().retransmit = Retransmit::Nothing;
         let cmt = self.is_ns2_cmt();
         if cmt {
             self.ns2_cmt_burst_over();
         }
         let waits = self.config.new_data_waits() && self.sending.flight.has_lost();
-        if self.side.answering && self.side.new_data && (cmt || !waits) {
-            self.side.new_data = false;
-            self.side.burst = 0;
+        if self.side.own().answering && self.side.own().new_data && (cmt || !waits) {
+            self.side.own().new_data = false;
+            self.side.own().burst = 0;
         }
-        self.side.answering = false;
+        self.side.own().answering = false;
     }
 
     /// Writes the lowest lost chunks, as many as fit one packet.
@@ -121,48 +122,48 @@ impl Association {
                 break;
             }
             written = true;
-            self.side.destination = Some(path);
-            self.side.path(old).void_rtt_probe(&mut self.paths[old], tsn);
-            if self.side.first[old.index()] == Some(tsn) && self.paths[old].in_flight() > 0 {
-                self.side.start_t3(&mut self.paths, now, old);
+            self.side.own().destination = Some(path);
+            self.side.own().path(old).void_rtt_probe(&mut self.paths[old], tsn);
+            if self.side.own().first[old.index()] == Some(tsn) && self.paths[old].in_flight() > 0 {
+                self.side.own().start_t3(&mut self.paths, now, old);
             }
-            if self.side.first[path.index()].is_none_or(|lowest| tsn.is_before(lowest)) {
-                self.side.first[path.index()] = Some(tsn);
-                self.side.start_t3(&mut self.paths, now, path);
+            if self.side.own().first[path.index()].is_none_or(|lowest| tsn.is_before(lowest)) {
+                self.side.own().first[path.index()] = Some(tsn);
+                self.side.own().start_t3(&mut self.paths, now, path);
             }
             self.ns2_retransmit(now, path, tsn, cause, w);
         }
         if !written {
             return;
         }
-        self.side.schedule_decay(&self.paths, now, path);
-        if self.side.retransmit == Retransmit::OnePacket {
-            self.side.retransmit = Retransmit::Nothing;
+        self.side.own().schedule_decay(&self.paths, now, path);
+        if self.side.own().retransmit == Retransmit::OnePacket {
+            self.side.own().retransmit = Retransmit::Nothing;
         }
         if self.ns2_limits_burst() {
-            if self.side.burst >= self.config.max_burst() {
-                self.side.limited = false;
-                self.side.retransmit = Retransmit::Nothing;
+            if self.side.own().burst >= self.config.max_burst() {
+                self.side.own().limited = false;
+                self.side.own().retransmit = Retransmit::Nothing;
             }
-            self.side.burst += 1;
+            self.side.own().burst += 1;
         }
     }
 
     /// A packet of new data has been written.
     pub(super) fn ns2_new_data_left(&mut self, now: Time, path: PathId) {
-        self.side.schedule_decay(&self.paths, now, path);
-        self.side.path(path).used(now);
+        self.side.own().schedule_decay(&self.paths, now, path);
+        self.side.own().path(path).used(now);
         if self.is_ns2_cmt() {
             return self.ns2_cmt_new_data_left(path);
         }
         if self.ns2_limits_burst() {
-            self.side.burst += 1;
+            self.side.own().burst += 1;
         }
     }
 
     /// Whether Max.Burst applies to the current event.
     fn ns2_limits_burst(&self) -> bool {
-        self.side.limited || self.config.burst_rule() == BurstRule::PacketCount
+        self.side.notes().limited || self.config.burst_rule() == BurstRule::PacketCount
     }
 
     pub(super) fn heeds_max_burst(&self) -> bool {

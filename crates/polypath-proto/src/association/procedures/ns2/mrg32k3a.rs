@@ -4,30 +4,44 @@
 //! random number generators", Operations Research 47(1), 1999. It combines two recurrences of order
 //! three.
 
+use crate::rng::Ties;
+
 const M1: u64 = 4_294_967_087;
 const M2: u64 = 4_294_944_443;
-
-/// Largest valid seed: the state must be below the smaller modulus.
-pub(crate) const LARGEST_SEED: u32 = (M2 - 1) as u32;
 
 /// 1 / (M1 + 1), as written in ns-2.
 const NORM: f64 = 2.328_306_549_295_728e-10;
 
+/// The generator after `$defaultRNG seed` with this number, when ties can occur: the jitter of both
+/// sides' first HEARTBEATs consumes two draws before any.
+pub(super) fn after_handshake(seed: u32) -> Mrg32k3a {
+    let mut generator = Mrg32k3a::new(seed);
+    generator.next_u31();
+    generator.next_u31();
+    generator
+}
+
+impl Ties for Mrg32k3a {
+    fn odd(&mut self) -> bool {
+        self.next_u31() & 1 == 1
+    }
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub(crate) struct Mrg32k3a {
+pub(super) struct Mrg32k3a {
     first: [u64; 3],
     second: [u64; 3],
 }
 
 impl Mrg32k3a {
-    /// Sets all six words of the state to `seed`, from 1 to [`LARGEST_SEED`].
-    pub(crate) const fn new(seed: u32) -> Self {
+    /// Sets all six words of the state to `seed`, from 1 to the largest `tie_seed`, which is below both moduli.
+    const fn new(seed: u32) -> Self {
         Self { first: [seed as u64; 3], second: [seed as u64; 3] }
     }
 
     /// Uniform in 0 .. 2^31. ns-2: `Random::random`, `ns-random`.
-    pub(crate) fn next_u31(&mut self) -> u32 {
+    fn next_u31(&mut self) -> u32 {
         // Subtractions are written as additions of the negated factor, to stay in unsigned numbers.
         let [a, b, c] = self.first;
         let p1 = (1_403_580 * b + (M1 - 810_728) * a % M1) % M1;
@@ -43,6 +57,21 @@ impl Mrg32k3a {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Parameter;
+    use crate::kind::Kind;
+    use crate::rng::{Rng, Seed};
+
+    /// 663971912 and its successors, after two draws for HEARTBEATs: even and odd numbers.
+    #[test]
+    fn ties_are_decided_by_the_lowest_bit() {
+        let dice =
+            || Rng::new(&Seed::from_u64(7)).with_ties(Some(Box::new(after_handshake(12345))));
+        let bits = [663_971_912u32, 1_773_492_633, 475_946_620].map(|n| n & 1 == 1);
+        let mut odd = dice();
+        assert_eq!([1, 1, 1].map(|bit| odd.takes_over(2, bit)), bits);
+        let mut even = dice();
+        assert_eq!([0, 0, 0].map(|bit| even.takes_over(5, bit)), bits.map(|bit| !bit));
+    }
 
     /// L'Ecuyer's generator with its usual seed starts with 0.127011, 0.318528, 0.309186, 0.825847;
     /// the integers are the output of `ns-random` after `$defaultRNG seed`.
@@ -54,7 +83,9 @@ mod tests {
         assert!((f64::from(numbers[0]) / f64::from(1u32 << 31) - 0.127_011_122).abs() < 1e-9);
         let mut dice = Mrg32k3a::new(7);
         assert_eq!([dice.next_u31(), dice.next_u31()], [5_036_723, 1_913_728_326]);
-        let mut dice = Mrg32k3a::new(LARGEST_SEED);
+        let Kind::Count(seeds) = &Parameter::find("tie_seed").unwrap().kind else { panic!() };
+        assert_eq!(*seeds, 1..=M2 - 1);
+        let mut dice = Mrg32k3a::new((M2 - 1) as u32);
         assert!((0..1000).all(|_| dice.next_u31() < 1 << 31));
     }
 }

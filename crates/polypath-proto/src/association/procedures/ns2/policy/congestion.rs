@@ -2,7 +2,7 @@
 //!
 //! RFC 2960 7.2 with its implementer's guide, interpreted as follows:
 //! - slow start and congestion avoidance require a full window before the SACK; chunks that wait
-//!   for retransmission count as outstanding (`Procedures::Ns2`);
+//!   for retransmission count as outstanding with ns-2's procedures;
 //! - partial_bytes_acked counts cumulatively acknowledged bytes only while the window is full,
 //!   bytes acknowledged by gap blocks whenever the cumulative ack advances, and both in fast
 //!   recovery too;
@@ -13,27 +13,46 @@
 //! 4380 bytes and 4 in the last one. ns-2: AdjustCwnd, FastRtx, Timeout,
 //! CwndDegradeTimerExpiration.
 
-use super::{Congestion, CongestionController, Context, NewPath, PathAck};
 use crate::path::{PathView, Window};
-use crate::policy::entry::Entry;
+use crate::policy::congestion::{
+    self, Congestion, CongestionController, Context, NewPath, PathAck, coupled, resource_pooling,
+};
+use crate::policy::entry::{Entry, Policy, Setup};
 use crate::policy::probing;
 use crate::time::Time;
 
 /// See the [module](self).
-pub static NS2: Entry<dyn CongestionController> = Entry::new(
+pub static CONGESTION: Entry<dyn CongestionController> = Entry::new(
     "ns2",
     "slow start and congestion avoidance as ns-2's SCTP module reads RFC 2960 and 4960",
-    |setup| {
-        let floor = setup.constants.cwnd_floor();
-        // Agent/SCTP/HbAfterRto uses RFC 2960's floor after a timeout.
-        let after_rto = setup.probing == probing::AFTER_RTO.name;
-        let floor_after_timeout = if after_rto { floor.min(IDLE) } else { floor };
-        // Agent/SCTP/CMT uses it after every loss, but not for an idle window.
-        let cmt = setup.concurrent;
-        let floor_after_timeout = if cmt { floor.min(IDLE) } else { floor_after_timeout };
-        Box::new(Ns2 { initial: setup.constants.initial_cwnd(), floor, floor_after_timeout, cmt })
-    },
+    |setup| Box::new(Ns2::new(setup, false)),
 );
+
+/// The same for ns-2's procedures, which count partial_bytes_acked themselves in CMT.
+pub(super) static COUNTED: Entry<dyn CongestionController> =
+    Entry::new(CONGESTION.name, CONGESTION.summary, counted);
+
+/// Coupled growth of these windows.
+pub(super) static COUPLED: Entry<dyn CongestionController> =
+    Entry::new(congestion::COUPLED.name, congestion::COUPLED.summary, |setup| {
+        coupled::over(counted(setup))
+    });
+
+/// Resource pooling of these windows.
+pub(super) static RESOURCE_POOLING: Entry<dyn CongestionController> =
+    Entry::new(congestion::RESOURCE_POOLING.name, congestion::RESOURCE_POOLING.summary, |setup| {
+        resource_pooling::over(counted(setup))
+    });
+
+fn counted(setup: &Setup<'_>) -> Box<dyn CongestionController> {
+    Box::new(Ns2::new(setup, setup.concurrent))
+}
+
+/// Whether ns-2's procedures count partial_bytes_acked for this controller in CMT.
+pub(crate) fn counts_acknowledged(controller: &Policy<dyn CongestionController>) -> bool {
+    let own = [&CONGESTION, &congestion::COUPLED, &congestion::RESOURCE_POOLING];
+    own.into_iter().any(|entry| controller.is(entry))
+}
 
 #[derive(Debug)]
 struct Ns2 {
@@ -43,6 +62,21 @@ struct Ns2 {
     floor_after_timeout: u32,
     /// Whether to act like Agent/SCTP/CMT.
     cmt: bool,
+    /// Whether partial_bytes_acked includes what the SACK acknowledges already.
+    counted: bool,
+}
+
+impl Ns2 {
+    fn new(setup: &Setup<'_>, counted: bool) -> Self {
+        let floor = setup.constants.cwnd_floor();
+        // Agent/SCTP/HbAfterRto uses RFC 2960's floor after a timeout.
+        let after_rto = setup.probing == probing::AFTER_RTO.name;
+        let floor_after_timeout = if after_rto { floor.min(IDLE) } else { floor };
+        // Agent/SCTP/CMT uses it after every loss, but not for an idle window.
+        let cmt = setup.concurrent;
+        let floor_after_timeout = if cmt { floor.min(IDLE) } else { floor_after_timeout };
+        Self { initial: setup.constants.initial_cwnd(), floor, floor_after_timeout, cmt, counted }
+    }
 }
 
 /// An idle window above this many packets decays (ns-2: initialCwnd_, 2 in all the papers).
@@ -66,12 +100,10 @@ impl CongestionController for Ns2 {
         let path = context.path;
         let mut w = path.window;
         let full = ack.in_flight_before >= w.cwnd;
-        if w.cwnd > w.ssthresh {
-            let acked = ack.counted.unwrap_or_else(|| {
-                let cumulative = if full { ack.acked - ack.acked_by_gaps } else { 0 };
-                let by_gaps = if ack.advanced { ack.acked_by_gaps } else { 0 };
-                cumulative.saturating_add(by_gaps)
-            });
+        if w.cwnd > w.ssthresh && !self.counted {
+            let cumulative = if full { ack.acked - ack.acked_by_gaps } else { 0 };
+            let by_gaps = if ack.advanced { ack.acked_by_gaps } else { 0 };
+            let acked = cumulative.saturating_add(by_gaps);
             w.partial_bytes_acked = w.partial_bytes_acked.saturating_add(acked);
         }
         if ack.may_grow && full {
