@@ -56,6 +56,8 @@ check: ## formatting, lints, docs, the crates' layers, circles between modules, 
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
+	$(CARGO) clippy $(LOCKED) -p polypath-proto --all-targets -- -D warnings  # without ns-2's sender
+	$(CARGO) test $(LOCKED) -p polypath-proto --lib --quiet  # without ns-2's sender
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc $(LOCKED) --workspace --no-deps
 
 deny: ## licences, bans and sources of what polypath is built on; advisories where there is a database
@@ -90,6 +92,7 @@ check-quick:
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
+	$(CARGO) clippy $(LOCKED) -p polypath-proto --all-targets -- -D warnings  # without ns-2's sender
 
 test-quick:
 	POLYPATH_CASES=$(QUICK_CASES) $(CARGO) test $(LOCKED) $(TESTED) --no-fail-fast --lib --bins \

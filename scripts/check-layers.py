@@ -3,7 +3,8 @@
 
 Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not depend on, if
 polypath-proto links crates other than those listed here (no sockets, no clock, no async
-runtime), or if polypath-sim without its emulator depends on a crate with sockets.
+runtime), if polypath-sim without its emulator depends on a crate with sockets, or if ns-2's sender is part of a
+build for sockets or mentioned outside of its folder and the file that registers it.
 """
 
 import json
@@ -11,6 +12,9 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
 
 # Crates of the workspace that each may depend on, directly or indirectly.
 WORKSPACE = {
@@ -59,6 +63,21 @@ def members() -> set[str]:
             json.loads(cargo("metadata", "--no-deps", "--format-version", "1"))["packages"]}
 
 
+def features(crate: str, of: str) -> set[str]:
+    """The features of a crate that a build of `crate` alone enables."""
+    tree = cargo("tree", "-p", crate, "-e", "normal", "--prefix", "none", "--format", "{p}|{f}")
+    return set(",".join(re.findall(rf"^{of} v[^|]*\|([\w,-]*)", tree, re.MULTILINE)).split(","))
+
+
+def mentions() -> list[Path]:
+    """Files of the core that mention ns-2, besides those of its sender and the file that registers it."""
+    core = ROOT / "crates/polypath-proto/src"
+    procedures = core / "association/procedures"
+    return [path.relative_to(ROOT) for path in sorted(core.rglob("*.rs"))
+            if procedures / "ns2" not in path.parents and path != procedures / "mod.rs"
+            and re.search(r"ns.?2", path.read_text(), re.IGNORECASE)]
+
+
 def cargo(*words: str) -> str:
     """Output of cargo."""
     command = [os.environ.get("CARGO", "cargo"), *words]
@@ -96,6 +115,11 @@ def main() -> None:
         if crate == "polypath-proto":
             for other in sorted(found - PROTO - set(WORKSPACE)):
                 wrong.append(f"{crate} depends on {other}, which is not on the list in scripts/check-layers.py")
+    # Only the simulator, and what is built on it, has ns-2's sender.
+    for crate, has in (("polypath", False), ("polypath-apps", False), ("polypath-sim", True)):
+        if ("ns2" in features(crate, "polypath-proto")) != has:
+            wrong.append(f"{crate} must {'' if has else 'not '}enable the feature ns2 of polypath-proto")
+    wrong += [f"{path} mentions ns-2: it belongs to the folder procedures/ns2" for path in mentions()]
     pure = dependencies("-p", "polypath-sim", "--no-default-features")
     for other in sorted(pure & IO):
         wrong.append(f"polypath-sim without its emulator depends on {other}")

@@ -79,7 +79,8 @@ choice! {
     }
 }
 
-/// Sender procedures where the RFC leaves room for interpretation: one of the senders of this build.
+/// Sender procedures where the RFC leaves room for interpretation, of one of the senders in this
+/// build.
 #[derive(Clone, Copy)]
 pub struct Procedures(&'static Sender);
 
@@ -141,8 +142,8 @@ choice! {
     PathConfirmation {
         /// Confirmed paths carry data while the others are being probed (RFC 9260 5.4).
         AlongsideData = "alongside-data",
-        /// No new data before every path has acknowledged a HEARTBEAT or has exhausted its probes: the
-        /// later releases of the papers' simulator.
+        /// No new data before every path has acknowledged a HEARTBEAT or has exhausted its probes:
+        /// the later releases of the papers' simulator.
         BeforeData = "before-data",
         /// Paths are used without confirmation: its earlier releases, and RFC 2960. If the peer's
         /// addresses are not known to be its own, this lets it flood third parties.

@@ -77,7 +77,7 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    /// `by` makes the policy that `of` stands for.
+    /// `by` makes the policy instead of `of`.
     #[allow(dead_code, reason = "the sender of RFC 9260 has no versions of its own")]
     pub(crate) const fn new<T: ?Sized + 'static>(
         of: &'static Entry<T>,

@@ -10,9 +10,8 @@
 //!
 //! CPT is `change_primary_threshold`; "off" means infinity, which is Dormant Hop. It is compared
 //! with the primary's error count, as in RFC 7829 5 (Primary.Switchover.Max.Retrans). In the
-//! paper's text CPT counts the HEARTBEATs lost since the failover,
-//! but in the simulator of its figures, with PMR 0,
-//! the failover itself exceeds CPT 0.
+//! paper's text CPT counts the HEARTBEATs lost since the failover, but in the simulator of its
+//! figures, with PMR 0, the failover itself exceeds CPT 0.
 
 use super::dormant_hop::DORMANT_HOP;
 use super::{FailoverPolicy, PathErrorKind};

@@ -35,7 +35,8 @@ pub(super) struct Mrg32k3a {
 }
 
 impl Mrg32k3a {
-    /// Sets all six words of the state to `seed`, from 1 to the largest `tie_seed`, which is below both moduli.
+    /// Sets all six words of the state to `seed`, which is from 1 to the largest `tie_seed`: below
+    /// both moduli.
     const fn new(seed: u32) -> Self {
         Self { first: [seed as u64; 3], second: [seed as u64; 3] }
     }

@@ -1,9 +1,9 @@
 //! Delayed acknowledgement as ns-2's SCTP module does it.
 //!
-//! Like [`delayed`](crate::policy::ack::delayed), with two differences. A duplicate without a gap, or the first
-//! chunk of the association even if it is repeated, changes neither the packet count nor the timer.
-//! A SACK is sent on the path of the last packet, whatever the state of that path. ns-2:
-//! ProcessChunk, SackGenTimerExpiration.
+//! Like [`delayed`](crate::policy::ack::delayed), with two differences. A duplicate without a gap,
+//! or the first chunk of the association even if it is repeated, changes neither the packet count
+//! nor the timer. A SACK is sent on the path of the last packet, whatever the state of that path.
+//! ns-2: ProcessChunk, SackGenTimerExpiration.
 
 use std::time::Duration;
 

@@ -6,17 +6,24 @@
 //! | policy | ns-2 |
 //! |---|---|
 //! | `retransmission` same, alternate, hybrid | rtxToAlt_ 0, 1, 2 |
-//! | `retransmission` asap, ssthresh, loss-rate, cwnd | eCmtRtxPolicy_ 0, 2, 3 (`set-destination-lossrate`), 4; of equal paths asap takes the earlier one if the random number is odd, all others the later one |
+//! | `retransmission` asap, ssthresh, loss-rate, cwnd | eCmtRtxPolicy_ 0, 2, 3, 4 |
 //! | `loss` multiple-fast-retransmit | Agent/SCTP/MultipleFastRtx |
 //! | `loss` split-fast-retransmit | useCmtReordering_, useCmtDelAck_ |
 //! | `cwnd_update` cuc-v2 | useCmtCwnd_ |
 //! | `scheduler` concurrent | SctpCMTAgent::SendMuch |
-//! | `failover` dormant-hop, dormant-primary, dormant-last-dest | dormantAction_ 0 (the default, in which only retransmissions rotate over the paths), 1, 2 |
-//! | `failover` permanent | changePrimaryThresh_, compared with the primary's error count |
+//! | `failover` dormant-hop, dormant-primary | dormantAction_ 0 (the default), 1 |
+//! | `failover` dormant-last-dest | dormantAction_ 2 |
+//! | `failover` permanent | changePrimaryThresh_ |
 //! | `failover` cmt-potentially-failed | useCmtPF_, cmtPFCwnd_ |
 //! | `ack` delayed-cmt | useCmtDelAck_ |
 //! | `rtt_sampling` timestamps | Agent/SCTP/Timestamp |
-//! | `probing` after-rto | Agent/SCTP/HbAfterRto, which sends the HEARTBEAT only if another path is active: otherwise the retransmission probes this path |
+//! | `probing` after-rto | Agent/SCTP/HbAfterRto |
+//!
+//! `set-destination-lossrate` sets the loss rates for loss-rate. Of equal paths, asap takes the
+//! earlier one if the random number is odd, all others the later one. changePrimaryThresh_ is
+//! compared with the primary's error count. In the dormant state of dormant-hop only
+//! retransmissions rotate over the paths. HbAfterRto sends the HEARTBEAT only if another path is
+//! active: otherwise the retransmission probes this path.
 
 use crate::policy::entry::Replacement;
 use crate::policy::{
