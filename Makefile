@@ -115,6 +115,17 @@ wheel:
 installed: wheel
 	$(LAB)/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps target/wheels/polypath-*.whl
 
+.PHONY: figures docs
+figures: ## the figure of the README and of the site, from a run in the simulator
+	$(CARGO) build $(LOCKED) -p polypath-cli
+	scripts/readme-figure.py
+
+docs: ## the site, in target/site: without warnings, links checked
+	@[ -x .venv-docs/bin/mkdocs ] && cmp -s scripts/docs-requirements.txt .venv-docs/requirements.txt || { \
+		python3 -m venv .venv-docs && .venv-docs/bin/python -m pip install -q --disable-pip-version-check \
+		-r scripts/docs-requirements.txt && cp scripts/docs-requirements.txt .venv-docs/requirements.txt; }
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+
 own-policy: ## the example's policies as a Python module, in target/own-policy (docs/own-policy.md)
 	$(CARGO) build --release $(LOCKED) -p own-policy --no-default-features --features python
 	@mkdir -p target/own-policy
@@ -162,4 +173,4 @@ fuzz: ## the fuzz targets, all at once, for FUZZ_SECONDS (see fuzz/)
 
 clean: ## everything that was built
 	$(CARGO) clean
-	rm -rf .venv .venv-lab
+	rm -rf .venv .venv-lab .venv-docs
