@@ -7,7 +7,7 @@ import pytest
 
 from support.program import binary
 
-COMMANDS = ["recv", "send", "forward", "serve", "perf", "doctor", "sim", "emulate", "policies", "profiles",
+COMMANDS = ["recv", "send", "forward", "serve", "perf", "doctor", "top", "sim", "emulate", "policies", "profiles",
             "completions", "man"]
 
 

@@ -22,6 +22,7 @@ mod leave;
 mod listen;
 mod local;
 mod monitor;
+mod observe;
 mod output;
 mod peer;
 mod perf;
@@ -40,6 +41,7 @@ mod sim;
 mod summary;
 mod table;
 mod text;
+mod top;
 mod trust;
 mod tuning;
 mod usage;
@@ -78,6 +80,8 @@ enum Command {
     Perf(perf::Args),
     /// Explain why a connection or one of its paths does not work
     Doctor(doctor::Args),
+    /// Show the associations and paths of the commands that run on this host
+    Top(top::Args),
     /// Run a scenario in the simulator
     Sim(sim::Args),
     /// Run a scenario's paths in real time between UDP sockets
@@ -149,6 +153,7 @@ fn run(cli: Cli, registry: &Registry) -> Result<(), Failure> {
         Command::Serve(args) => in_runtime(serve::run(args, registry)),
         Command::Perf(args) => in_runtime(perf::run(args, registry)),
         Command::Doctor(args) => in_runtime(doctor::run(args)),
+        Command::Top(args) => in_runtime(top::run(args)),
         Command::Sim(args) => sim::run(&args, registry),
         Command::Emulate(args) => in_runtime(emulate::run(args, registry)),
         Command::Policies { json } => output::print(policies::policies(registry, json)),

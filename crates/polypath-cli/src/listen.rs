@@ -18,6 +18,7 @@ use crate::code;
 use crate::failure::Failure;
 use crate::known_hosts;
 use crate::local;
+use crate::observe::{Observe, Vantage};
 use crate::reach::seconds;
 use crate::reason;
 use crate::role::SCTP_PORT;
@@ -55,6 +56,8 @@ pub(crate) struct Listen {
     pub(crate) encryption: trust::Options,
     #[command(flatten)]
     authentication: auth_key::KeyOptions,
+    #[command(flatten)]
+    observe: Observe,
 }
 
 /// Options that decide which peers are let in.
@@ -140,6 +143,7 @@ impl Listen {
             encryption: self.encryption.encryption(self.raw, trust)?,
             ..EndpointOptions::default()
         })?;
+        self.observe.watch(&endpoint, Vantage::Server)?;
         if !quiet {
             self.announce(&endpoint);
         }

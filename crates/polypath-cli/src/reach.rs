@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::known_hosts::KnownHosts;
 use crate::leave::leave;
 use crate::local;
+use crate::observe::{Observe, Vantage};
 use crate::peer::PeerAddress;
 use crate::reason;
 use crate::role::SCTP_PORT;
@@ -67,6 +68,8 @@ pub(crate) struct Reach {
     pub(crate) encryption: trust::Options,
     #[command(flatten)]
     pub(crate) authentication: auth_key::KeyOptions,
+    #[command(flatten)]
+    pub(crate) observe: Observe,
 }
 
 /// Addresses of the peer that have answered: others are only what the peer lists.
@@ -181,7 +184,7 @@ impl Reach {
         };
         let trust = known.map_or(Trust::Anyone, |known| Trust::Known(vec![known]));
         let encryption = self.encryption.encryption(self.raw, trust)?;
-        local::bind(EndpointOptions {
+        let endpoint = local::bind(EndpointOptions {
             addresses: self.local_addresses(remotes)?,
             port: 0,
             encapsulation,
@@ -190,7 +193,9 @@ impl Reach {
             auth_keys: self.authentication.keys()?,
             encryption,
             ..EndpointOptions::default()
-        })
+        })?;
+        self.observe.watch(&endpoint, Vantage::Client)?;
+        Ok(endpoint)
     }
 
     /// All addresses of the peer, the primary one first.

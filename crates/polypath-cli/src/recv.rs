@@ -90,6 +90,8 @@ pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> 
         lost: None,
     };
     let result = service.run(&mut interrupt).await;
+    // The transfers share the options, which end the log when they are dropped.
+    service.transfers.shutdown().await;
     for association in std::mem::take(&mut service.associations).into_values() {
         if let Err(failure) = &result {
             association.abort(failure.reason());

@@ -7,13 +7,14 @@ use polypath_dtls::{Fingerprint, Refusal};
 use polypath_proto::policy::{Policy, StreamScheduler};
 use polypath_proto::{
     Abandoned, AcceptedRequests, AddressError, AssociationId, AssociationStats, AuthKeys,
-    ChunkTypes, CloseReason, KeyError, Message, PathError, PathId, PathMtu, PathStats, PathView,
-    Received, ReconfigError, SendError as Refused, StreamId, StreamReset, Thresholds, Time,
+    ChunkTypes, CloseReason, KeyError, Message, PathError, PathId, Received, ReconfigError,
+    SendError as Refused, StreamId, StreamReset, Thresholds, Time,
 };
 use tokio::sync::broadcast;
 
 use crate::error::{ClosedError, SendError};
 use crate::events::{self, Events};
+use crate::observed::{self, Path};
 use crate::shared::{Entry, Shared, State, Wakes};
 
 /// Fraction of the receive buffer that the application may take before the driver is woken to send
@@ -44,18 +45,6 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.with(|state| state.let_go(self.id, &self.shared));
     }
-}
-
-/// A snapshot of one path of an association, with its counters.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Path {
-    /// Addresses, state, congestion window and round-trip time.
-    pub view: PathView,
-    /// Counters.
-    pub stats: PathStats,
-    /// Largest packet known to fit the path.
-    pub mtu: PathMtu,
 }
 
 impl Association {
@@ -297,16 +286,7 @@ impl Association {
 
     /// Snapshots of all paths, ordered by path id.
     pub fn paths(&self) -> Vec<Path> {
-        self.read(|association| {
-            association
-                .paths()
-                .map(|view| Path {
-                    view,
-                    stats: association.path_stats(view.id).unwrap_or_default(),
-                    mtu: association.path_mtu(view.id).unwrap_or_default(),
-                })
-                .collect()
-        })
+        self.read(observed::paths)
     }
 
     /// The primary path (RFC 9260 6.4).

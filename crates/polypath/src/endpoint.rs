@@ -11,6 +11,7 @@ use crate::association::Association;
 use crate::driver::Driver;
 use crate::error::{BindError, ConnectError};
 use crate::locals::Opener;
+use crate::observer::Observer;
 use crate::options::{ConnectOptions, Encapsulation, EndpointOptions};
 use crate::secure::Secure;
 use crate::shared::{Entry, HandleState, Leaving, Shared};
@@ -274,6 +275,11 @@ impl Endpoint {
                 state.proto.set_listening(listen);
             }
         });
+    }
+
+    /// An observer of all associations from now on.
+    pub fn observe(&self) -> Observer {
+        Observer::new(&self.0.shared)
     }
 
     /// Counters of the protocol.

@@ -49,6 +49,8 @@ mod endpoint;
 mod error;
 mod events;
 mod locals;
+mod observed;
+mod observer;
 mod options;
 mod routes;
 mod secure;
@@ -57,19 +59,21 @@ mod socket;
 mod stream;
 mod watch;
 
-pub use association::{Association, Path};
+pub use association::Association;
 pub use endpoint::Endpoint;
 pub use error::{BindError, ClosedError, ConnectError, SendError};
 pub use events::{Events, EventsError};
+pub use observed::{Observed, Path, Snapshot};
+pub use observer::{EndpointSnapshot, Observer};
 pub use options::{ConnectOptions, Encapsulation, Encryption, EndpointOptions};
 pub use polypath_dtls as dtls;
 pub use polypath_dtls::{Fingerprint, Identity, KnownFingerprint, Refusal, Trust, Version};
 pub use polypath_proto as proto;
 pub use polypath_proto::{
-    Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationStats,
-    AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, EndpointStats, Event, KeyError,
-    Message, PathError, PathId, PathMtu, PathMtuState, PathState, PathStats, PathView, Ppid,
-    Received, ReconfigError, Reconfigured, Reliability, RouteTable, StreamId, StreamReset,
+    Abandoned, AbandonedCounts, AcceptedRequests, AddressChange, AddressError, AssociationId,
+    AssociationStats, AuthKeys, ChunkTypes, CloseReason, Config, ConfigError, EndpointStats, Event,
+    KeyError, Message, PathError, PathId, PathMtu, PathMtuState, PathState, PathStats, PathView,
+    Ppid, Received, ReconfigError, Reconfigured, Reliability, RouteTable, StreamId, StreamReset,
     Thresholds, Time, Window,
 };
 pub use routes::SystemRoutes;

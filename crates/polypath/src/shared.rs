@@ -11,7 +11,11 @@ use polypath_proto::{self as proto, AssociationId, CloseReason, Event, Time};
 use tokio::sync::{Notify, broadcast};
 
 use crate::events;
+use crate::observed::{Observed, Snapshot};
 use crate::socket::{Socket, SocketStats};
+
+/// Maximum number of events queued for a slow observer.
+const OBSERVED: usize = 1024;
 
 /// Shared by the driver and all handles of an endpoint.
 #[derive(Debug)]
@@ -50,6 +54,8 @@ pub(crate) struct State {
     pub(crate) intruders: u64,
     /// Addresses to which no encrypted connection was made, with the reasons.
     pub(crate) refusals: BTreeMap<IpAddr, Refusal>,
+    /// Queue of events for observers, once there is one.
+    observers: Option<broadcast::Sender<Observed>>,
     /// Waker of the driver while it sleeps.
     driver: Option<Waker>,
     /// A handle has left work for the driver.
@@ -143,6 +149,7 @@ impl Shared {
                 dtls: dtls::Stats::default(),
                 intruders: 0,
                 refusals: BTreeMap::new(),
+                observers: None,
                 driver: None,
                 work: false,
             }),
@@ -209,6 +216,12 @@ impl State {
         self.entries.entry(id).or_insert_with(|| Entry::new(HandleState::Waiting))
     }
 
+    /// The events of all associations from now on, for an observer.
+    pub(crate) fn observe(&mut self) -> broadcast::Receiver<Observed> {
+        let sender = self.observers.get_or_insert_with(|| broadcast::channel(OBSERVED).0);
+        sender.subscribe()
+    }
+
     /// Passes the protocol's events on to the handles.
     pub(crate) fn dispatch_events(&mut self, shared: &Shared) {
         let now = shared.now();
@@ -232,6 +245,18 @@ impl State {
                     entry.wakes.all();
                 }
                 _ => {}
+            }
+            if let Some(observers) = &self.observers
+                && events::is_public(&event)
+            {
+                let last = self.proto.association(id).filter(|_| entry.closed.is_some());
+                let last = last.map(|association| Snapshot::new(id, association));
+                let _ = observers.send(Observed {
+                    association: id,
+                    at: now,
+                    event: event.clone(),
+                    last,
+                });
             }
             if let Some(events) = &entry.events
                 && events::is_public(&event)

@@ -8,6 +8,7 @@ mod encryption;
 mod failing;
 mod moving;
 mod multihoming;
+mod observer;
 mod raw;
 mod relay;
 mod setup;
