@@ -9,6 +9,8 @@ LAB := .venv-lab
 FUZZ_SECONDS ?= 30
 # How many random networks `make quick` has.
 QUICK_CASES ?= 1000
+# The crates that are published, in the order of their dependencies.
+CRATES := polypath-proto polypath-dtls polypath polypath-apps polypath-sim polypath-cli
 # Where the lock file may not change.
 LOCKED := $(if $(filter true,$(CI)),--locked)
 # What tests exercise: one set of crates for all of them, so that nothing is built twice with other features.
@@ -125,6 +127,16 @@ docs: ## the site, in target/site: without warnings, links checked
 		python3 -m venv .venv-docs && .venv-docs/bin/python -m pip install -q --disable-pip-version-check \
 		-r scripts/docs-requirements.txt && cp scripts/docs-requirements.txt .venv-docs/requirements.txt; }
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+
+.PHONY: deb msrv packages
+deb: ## a Debian package in target/debian: program, man pages, completions, systemd units
+	packaging/deb.sh
+
+packages: ## what `cargo publish` would upload of each crate, compiled from the packages alone
+	$(CARGO) package $(LOCKED) $(foreach crate,$(CRATES),-p $(crate))
+
+msrv: ## compiles the program with the oldest Rust that Cargo.toml states (rustup toolchain install it)
+	$(CARGO) +$(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml) check --locked --target-dir target/msrv -p polypath-cli
 
 own-policy: ## the example's policies as a Python module, in target/own-policy (docs/own-policy.md)
 	$(CARGO) build --release $(LOCKED) -p own-policy --no-default-features --features python
