@@ -9,6 +9,7 @@ The same scenario, seed and :data:`engine_version` give the same result on every
 
 from polypath import papers, schema
 from polypath._core import ScenarioError, SimulationError, quantity
+from polypath.event_log import EventLog, read_log
 from polypath.figures import plot
 from polypath.frame import load
 from polypath.metrics import METRICS
@@ -22,6 +23,7 @@ from polypath.sweep import EngineMismatchError, sweep
 __all__ = [
     "METRICS",
     "EngineMismatchError",
+    "EventLog",
     "Interval",
     "Progress",
     "Result",
@@ -38,6 +40,7 @@ __all__ = [
     "plot",
     "quantity",
     "ratio",
+    "read_log",
     "schema",
     "simulate",
     "simulate_many",

@@ -108,6 +108,53 @@ def plot(
     return figure
 
 
+def plot_log(samples: pd.DataFrame, events: pd.DataFrame) -> Figure:
+    """Rate (Mbit/s), congestion window (kB) and round-trip time (ms) of each path over time (s).
+
+    Grey lines: changes of the path for new data.
+    Light bands: a path is potentially failed or inactive.
+
+    Args:
+        samples: The samples of an event log (:class:`polypath.EventLog`).
+        events: Its other events.
+    """
+    figure, (rates, windows, times) = _panels(3, height=6.0)
+    several = len(set(samples["association"])) > 1
+    for index, ((association, path), own) in enumerate(samples.groupby(["association", "path"])):
+        colour = COLOURS[index % len(COLOURS)]
+        label = f"association {association}, path {path}" if several else f"path {path}"
+        if "sending_rate" in own:
+            # The larger one of both directions: a receiver sends only acknowledgements.
+            most = own[["sending_rate", "receiving_rate"]].max(axis="columns") / 1e6
+            rates.step(own["time"], most, where="pre", color=colour, label=label)
+        windows.step(own["time"], own["congestion_window"] / 1e3, where="post", color=colour)
+        if "smoothed_rtt" in own:
+            times.step(own["time"], own["smoothed_rtt"], where="post", color=colour)
+        failed = own["state"].isin(["potentially_failed", "inactive"])
+        rates.fill_between(
+            own["time"],
+            0,
+            1,
+            where=failed,
+            step="post",
+            transform=rates.get_xaxis_transform(),
+            color=colour,
+            alpha=0.12,
+            linewidth=0,
+        )
+    for at in events.loc[events["event"] == "current_path_updated", "time"]:
+        rates.axvline(at, color="0.6", linewidth=0.8, zorder=0)
+    rates.set_ylabel("rate [Mbit/s]")
+    rates.set_ylim(bottom=0)
+    windows.set_ylabel("congestion window [kB]")
+    windows.set_ylim(bottom=0)
+    times.set_ylabel("RTT [ms]")
+    times.set_xlabel("time [s]")
+    if rates.get_legend_handles_labels()[0]:
+        rates.legend(loc="upper right", frameon=False)
+    return figure
+
+
 def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
     """A figure of 7 inches with panels above each other that share their horizontal axis."""
     import matplotlib.pyplot as plt  # half a second, which workers do not need
