@@ -117,10 +117,14 @@ wheel:
 installed: wheel
 	$(LAB)/bin/python -m pip install -q --disable-pip-version-check --force-reinstall --no-deps target/wheels/polypath-*.whl
 
-.PHONY: figures docs
+.PHONY: figures recording docs
 figures: ## the figure of the README and of the site, from a run in the simulator
 	$(CARGO) build $(LOCKED) -p polypath-cli
 	scripts/readme-figure.py
+
+recording: ## records the demo as docs/figures/demo-light.svg and demo-dark.svg
+	$(CARGO) build --release $(LOCKED) -p polypath-cli
+	scripts/recording.py
 
 docs: ## the site, in target/site: without warnings, links checked
 	@[ -x .venv-docs/bin/mkdocs ] && cmp -s scripts/docs-requirements.txt .venv-docs/requirements.txt || { \

@@ -1,5 +1,6 @@
 """The documentation: commands that the program takes, figures, links."""
 
+import contextlib
 import importlib
 import re
 import shlex
@@ -11,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from support import namespaces
-from support.program import ROOT, binary
+from support.program import ROOT, binary, make_file, sha256, wait_until
 
 DOCS = ROOT / "docs"
 # Written by commands, with output and packets in them.
@@ -59,7 +60,7 @@ def test_links_name_files():
 
 def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text()
-    assert [page.name for page in DOCS.glob("*.md") if f"{page.name}\n" not in navigation] == []
+    assert [page.name for page in DOCS.glob("*.md") if f"{page.name}\n" not in navigation] == [], "add it to mkdocs.yml"
 
 
 @pytest.mark.needs("namespaces")
@@ -79,6 +80,41 @@ def test_policy_routing():
     assert "dev eth0" in chosen[0] and "dev wwan0" in chosen[1]
 
 
+def arrived(folder: Path) -> int:
+    """Bytes of the files in the folder; a file may get its final name meanwhile."""
+    with contextlib.suppress(FileNotFoundError):
+        return sum(file.stat().st_size for file in folder.iterdir())
+    return 0
+
+
+@pytest.mark.needs("namespaces")
+def test_two_uplinks_in_ten_minutes(processes, tmp_path):
+    """The tutorial's commands as written, with a smaller file, on a loopback interface of their own."""
+    page = (DOCS / "tutorial-two-uplinks.md").read_text()
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", page, re.MULTILINE | re.DOTALL)
+    lines = [shlex.split(line) for block in blocks for line in block.splitlines()]
+    emulate, mkdir, recv, head, send, sim = lines
+    assert mkdir == ["mkdir", "received"] and head[:2] == ["head", "-c"] and sim == ["polypath", "sim", "scenarios/demo.toml"]
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    (tmp_path / "received").mkdir()
+    sent = make_file(tmp_path / "big.bin", 6_000_000)
+    with namespaces.Namespace() as host:
+        def start(words: list[str], **more):
+            return processes.start(binary(), *words[1:], inside=host.inside, cwd=tmp_path, **more)
+
+        emulator = start(emulate, stdin=subprocess.PIPE).said("ready")
+        receiver = start(recv).said("waiting on ")
+        sender = start([*send, "--json"])
+        wait_until(lambda: arrived(tmp_path / "received") > 1_000_000, 30, lambda: sender.err + receiver.err,
+                   alive=sender.popen)
+        emulator.say("down first")
+        summary = sender.wait().json
+        assert receiver.wait().code == 0, receiver.err
+    assert sha256(tmp_path / "received" / "big.bin") == sent == summary["sha256"]
+    assert all(path["bytes"] > 500_000 for path in summary["paths"])
+    assert any(change["path"] == 0 for change in summary["changes"])
+
+
 def test_the_figure_is_drawn(tmp_path):
     """`make figures` draws both themes: two areas, a line, units on both axes, labels of at least 7 pt."""
     script = ROOT / "scripts" / "readme-figure.py"
@@ -91,6 +127,19 @@ def test_the_figure_is_drawn(tmp_path):
         # 13 px of a figure that is 720 px wide: 7 pt in a column of 13.7 cm.
         assert int(root.get("font-size")) >= 13
         assert len({element.get("fill") for element in root.iter("{http://www.w3.org/2000/svg}path")}) >= 3
+
+
+def test_a_recording_shows_each_line_at_its_time():
+    sys.path.insert(0, str(ROOT / "scripts"))
+    recording = importlib.import_module("recording")
+    printed = "import time; print('a < b', flush=True); time.sleep(0.5); print('x' * 150)"
+    lines = recording.record([sys.executable, "-c", printed])
+    assert [text for _, text in lines] == ["a < b", "x" * 150] and lines[1][0] - lines[0][0] > 0.4
+    root = ElementTree.fromstring(recording.drawing(lines, "dark"))
+    rows = list(root.iter("{http://www.w3.org/2000/svg}text"))
+    assert [row.text for row in rows] == ["$ make demo", "a < b", "x" * 100, "x" * 50]
+    hidden = [float(row[0].get("dur").rstrip("s")) for row in rows[2:]]
+    assert hidden[0] == hidden[1] == round(lines[1][0], 2)
 
 
 def test_the_rates_of_the_figure(tmp_path):
