@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the layers of the workspace: cli -> apps -> polypath, sim -> proto; py, fleet -> sim.
+"""Checks the layers of the workspace: cli, py -> apps -> polypath, sim -> proto; fleet -> sim.
 
 Reads `cargo tree` and fails if a crate of the workspace depends on one that it must not depend on, if
 polypath-proto links crates other than those listed here (no sockets, no clock, no async
@@ -25,7 +25,7 @@ WORKSPACE = {
     "polypath": {"polypath-proto", "polypath-dtls"},
     "polypath-apps": {"polypath-proto", "polypath-dtls", "polypath"},
     "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
-    "polypath-py": {"polypath-proto", "polypath-sim", "polypath"},
+    "polypath-py": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
     # An example.
     "own-policy": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps",
                    "polypath-cli"},

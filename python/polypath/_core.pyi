@@ -1,14 +1,19 @@
-"""The simulator (compiled)."""
+"""The simulator and the sockets (compiled)."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
     "ENGINE",
+    "Association",
+    "Endpoint",
+    "Events",
+    "Identity",
+    "Operation",
     "Outcome",
     "PacketTrace",
     "PathSeries",
@@ -148,6 +153,93 @@ class Outcome:
     def series(self) -> list[PathSeries]: ...
     @property
     def packets(self) -> PacketTrace | None: ...
+
+@final
+class Operation:
+    """A call that waits; :mod:`polypath.aio` polls it."""
+
+    def poll(self, schedule: Callable[[], object]) -> tuple[Any] | None:
+        """Returns a tuple with the result, or ``None``.
+
+        ``schedule`` is then called once, from another thread, when it is time for the next poll.
+        """
+    def cancel(self) -> None:
+        """Ends the call, if it still waits."""
+
+@final
+class Identity:
+    """A private key and a certificate."""
+
+    def __new__(cls) -> Identity: ...
+    @staticmethod
+    def from_pem(text: str) -> Identity: ...
+    def to_pem(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+
+@final
+class Events:
+    """The events of an association."""
+
+    def next(self) -> Operation: ...
+
+@final
+class Association:
+    """An association over real sockets; see :class:`polypath.aio.Association`."""
+
+    def send(
+        self,
+        payload: bytes,
+        stream: int = 0,
+        ppid: int = 0,
+        unordered: bool = False,
+        lifetime: float | None = None,
+    ) -> Operation: ...
+    def receive(self, stream: int | None = None) -> Operation: ...
+    def drained(self) -> Operation: ...
+    def shutdown(self) -> Operation: ...
+    def abort(self, reason: str) -> None: ...
+    def closed(self) -> Operation: ...
+    def events(self) -> Events: ...
+    def paths(self) -> list[dict[str, Any]]: ...
+    def statistics(self) -> list[tuple[str, int]]: ...
+    def set_primary(self, path: int) -> None: ...
+    @property
+    def current_path(self) -> int: ...
+    @property
+    def streams(self) -> tuple[int, int]: ...
+    @property
+    def peer(self) -> str | None: ...
+    @property
+    def close_reason(self) -> str | None: ...
+
+@final
+class Endpoint:
+    """Local addresses; see :class:`polypath.aio.Endpoint`."""
+
+    def __new__(
+        cls,
+        addresses: Sequence[str],
+        *,
+        port: int = 0,
+        udp_port: int = 0,
+        listen: bool = False,
+        encrypt: bool = True,
+        identity: Identity | None = None,
+        trust: Sequence[str] | None = None,
+        secret: str | None = None,
+        profile: str | None = None,
+        settings: Sequence[tuple[str, str]] = ...,
+    ) -> Endpoint: ...
+    def connect(self, remotes: Sequence[tuple[str, int]], port: int) -> Operation: ...
+    def accept(self) -> Operation: ...
+    def close(self) -> Operation: ...
+    @property
+    def addresses(self) -> list[tuple[str, int]]: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def fingerprint(self) -> str | None: ...
 
 def run(
     scenario: Scenario,

@@ -7,6 +7,12 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 
+/// Characters without a shape that reorder or hide others: marks and overrides of direction, zero
+/// width characters, separators of lines and paragraphs.
+pub(crate) const fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 /// Maximum bytes of a message in JSON: a path of 4096 bytes has at most six times as many.
 const MOST: usize = 32 << 10;
 /// Maximum characters of a reason that is shown to a person.
@@ -14,7 +20,8 @@ const MOST_REASON: usize = 500;
 
 /// A reason that the peer has sent, without what could disturb a terminal.
 pub(crate) fn shown(text: &str) -> String {
-    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST_REASON).collect()
+    let shown = |c: char| if c.is_control() || is_invisible(c) { ' ' } else { c };
+    text.trim().chars().map(shown).take(MOST_REASON).collect()
 }
 
 pub(crate) fn json(part: &impl Serialize) -> Bytes {

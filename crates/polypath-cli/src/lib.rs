@@ -165,6 +165,7 @@ fn run(cli: Cli, registry: &Registry) -> Result<(), Failure> {
 
 /// Runs `work` on two threads: one for the sockets, one for the file's bytes.
 fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -174,6 +175,15 @@ fn in_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
     // A thread may wait for standard input, which need not end.
     runtime.shutdown_background();
     result
+}
+
+/// Allows as many open files as the system grants: each sender and each forwarded connection has
+/// some, and the usual limit of 1024 is for programs that use `select`.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // The program works with the usual limit too.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 #[cfg(test)]

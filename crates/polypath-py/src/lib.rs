@@ -1,11 +1,13 @@
-//! `polypath._core`: the simulator for Python.
+//! `polypath._core`: the simulator and the sockets for Python.
 //!
 //! A thin layer: this module validates scenarios and runs them with the interpreter's lock
 //! released; the convenient interface is Python code (`python/polypath`). An outcome is passed as
-//! JSON, its samples over time as numpy arrays that own the memory the simulator filled.
+//! JSON, its samples over time as numpy arrays that own the memory the simulator filled. `net` has
+//! endpoints and associations for `polypath.aio`.
 
 mod error;
 mod many;
+mod net;
 mod outcome;
 mod packets;
 mod run;
@@ -65,5 +67,5 @@ fn fill(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
     module.add_function(wrap_pyfunction!(units::quantity, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::literal, module)?)?;
-    Ok(())
+    net::fill(module)
 }

@@ -166,7 +166,15 @@ impl Folder {
         let _ = fs::fsync(&self.fd);
     }
 
-    /// Bytes that a transfer may still fill.
+    /// Checks that this user can create a file of this name, which nothing has yet: the disk may
+    /// be full or read-only, or not store such names.
+    pub(crate) fn try_name(&self, name: &str) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        drop(fs::openat(&self.fd, name, flags, Mode::RUSR | Mode::WUSR)?);
+        self.remove(name)
+    }
+
+    /// Bytes that a transfer may still fill; 0 if the disk has no room for another entry.
     pub(crate) fn free(&self) -> io::Result<u64> {
         Ok(usable(&fs::fstatvfs(&self.fd)?))
     }
@@ -198,8 +206,12 @@ fn umask() -> u32 {
     })
 }
 
-/// Free bytes without the reserve.
+/// Free bytes without the reserve; 0 if less than the reserve of inodes is left.
 fn usable(disk: &StatVfs) -> u64 {
+    // Some file systems report 0 inodes, because they have no limit.
+    if disk.f_files > 0 && disk.f_favail <= disk.f_files / RESERVE_SHARE {
+        return 0;
+    }
     let unit = disk.f_frsize.max(1);
     let reserve = (disk.f_blocks.saturating_mul(unit) / RESERVE_SHARE).min(RESERVE);
     disk.f_bavail.saturating_mul(unit).saturating_sub(reserve)
@@ -274,6 +286,11 @@ mod tests {
         let (_place, folder) = folder();
         let mut disk = fs::fstatvfs(&folder.fd).unwrap();
         (disk.f_frsize, disk.f_blocks, disk.f_bavail) = (4096, 1000, 100);
+        (disk.f_files, disk.f_favail) = (1000, 11);
+        assert_eq!(usable(&disk), 90 * 4096);
+        disk.f_favail = 10;
+        assert_eq!(usable(&disk), 0, "one percent of the inodes is in reserve");
+        (disk.f_files, disk.f_favail) = (0, 0);
         assert_eq!(usable(&disk), 90 * 4096);
         disk.f_bavail = 5;
         assert_eq!(usable(&disk), 0);

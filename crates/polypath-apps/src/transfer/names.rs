@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::wire::is_invisible;
+
 /// Maximum number of bytes in a name: the limit of nearly every file system.
 const MOST_BYTES: usize = 255;
 /// Maximum number of folders in a path.
@@ -68,12 +70,6 @@ pub fn check(name: &str, hidden: bool) -> Result<(), NameProblem> {
         return Err(NameProblem::Hidden);
     }
     Ok(())
-}
-
-/// Characters without a shape that reorder or hide others: marks and overrides of direction, zero
-/// width characters, separators of lines and paragraphs.
-const fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// A path relative to the receiver's folder: every name has passed [`check`].

@@ -147,6 +147,10 @@ impl Partial {
                 self.discard();
                 return Err(exists(&self.folder, &self.target));
             }
+            Err(error) if cannot_store(&error) => {
+                self.discard();
+                return Err(Error::Local(self.failed("create", &error).to_string()));
+            }
             Err(error) => return Err(self.failed("write", &error)),
         }
         self.folder.sync();
@@ -175,6 +179,11 @@ impl Partial {
 #[expect(clippy::disallowed_methods, reason = "not a thread of the runtime")]
 fn wait() {
     std::thread::sleep(PAUSE);
+}
+
+/// Whether the disk cannot store a name.
+fn cannot_store(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename)
 }
 
 /// The target has a file of this name already.
@@ -270,7 +279,7 @@ mod tests {
         let sha256 = hex(&Sha256::digest(b""));
         first.finish(0, &sha256, Attributes::default(), false).unwrap();
         let error = other.finish(0, &sha256, Attributes::default(), false).unwrap_err().to_string();
-        assert!(error.contains("exists, and nothing is replaced"), "{error}");
+        assert!(error.contains("exists and is not replaced"), "{error}");
         assert_eq!(names(place.path()), ["file"]);
         open(place.path(), "c").unwrap().leave();
         assert_eq!(names(place.path()), ["file"]);

@@ -72,6 +72,7 @@ impl Store {
             }
             Kind::Folder => {
                 if let Some(folder) = self.enter(&path)? {
+                    has_room(&folder, self.promised.saturating_add(1))?;
                     let name = path.split().1;
                     let (_, new) = folder
                         .make(name, attributes.mode.unwrap_or(0o777))
@@ -106,6 +107,7 @@ impl Store {
         let Some(folder) = self.enter(path)? else { return Ok(()) };
         let name = path.split().1;
         let failed = |error: io::Error| Error::file("create", &folder.path(name), &error);
+        has_room(&folder, self.promised.saturating_add(1))?;
         match folder.look(name).map_err(failed)? {
             None => folder.link(name, target).map_err(failed),
             Some(_) if folder.link_target(name).is_ok_and(|found| found == target.as_bytes()) => {
@@ -169,7 +171,11 @@ impl Store {
             let (bytes, block) = (bytes.min(size), block_size(size));
             return Ok((Open::Offered { partial, bytes, block }, Reply::Have { id, bytes, block }));
         }
-        has_room(folder, self.promised.saturating_add(size.unwrap_or(0)))?;
+        has_room(folder, self.promised.saturating_add(size.unwrap_or(0)).max(1))?;
+        if found.is_none() {
+            // A name that the disk cannot store is rejected before its bytes are sent.
+            folder.try_name(&part).map_err(|e| Error::file("create", &folder.path(name), &e))?;
+        }
         Ok((Open::Granted { partial: None, offset: 0 }, grant(id, 0)))
     }
 

@@ -99,7 +99,7 @@ fn nothing_is_replaced_without_a_request() {
     std::fs::write(place.path().join("x"), "old").unwrap();
     let mut first = store(place.path(), Rules::default());
     let replies = give(&mut first, [begin(1, None), entry(0, "x", Kind::File(Some(4)))]).unwrap();
-    assert!(refusal(&replies).contains("exists, and nothing is replaced"));
+    assert!(refusal(&replies).contains("exists and is not replaced"));
     // The same size: the content decides.
     let mut second = store(place.path(), Rules::default());
     let messages = [
@@ -107,7 +107,7 @@ fn nothing_is_replaced_without_a_request() {
         entry(0, "x", Kind::File(Some(3))),
         FromSender::Blocks(Blocks { id: 0, digests: vec![[0; DIGEST]] }),
     ];
-    assert!(refusal(&give(&mut second, messages).unwrap()).contains("nothing is replaced"));
+    assert!(refusal(&give(&mut second, messages).unwrap()).contains("is not replaced"));
     assert_eq!(std::fs::read(place.path().join("x")).unwrap(), b"old");
     let mut third = store(place.path(), Rules { overwrite: true, ..Rules::default() });
     let [announce, rest @ ..] = whole(0, "x", b"new!");
@@ -165,10 +165,13 @@ fn limits_hold() {
     let fails = |messages: Vec<FromSender>| {
         give(&mut store(place.path(), rules.clone()), messages).unwrap_err().to_string()
     };
-    assert!(fails(vec![begin(3, None)]).contains("more than the 2"));
-    assert!(fails(vec![begin(1, Some(5))]).contains("more than the 4 bytes"));
+    assert!(fails(vec![begin(3, None)]).contains("exceed the limit of 2"));
+    assert!(fails(vec![begin(1, Some(5))]).contains("exceeds the limit of 4 bytes"));
     let [announce, start, bytes, _] = whole(0, "x", b"12345");
-    assert!(fails(vec![begin(1, None), announce, start, bytes]).contains("than the 4 bytes"));
+    assert!(
+        fails(vec![begin(1, None), announce, start, bytes])
+            .contains("exceeds the limit of 4 bytes")
+    );
     let twice = vec![begin(1, None), entry(0, "a", Kind::Folder), entry(1, "b", Kind::Folder)];
     assert!(fails(twice).contains("more entries than it announced"));
     let more = vec![
