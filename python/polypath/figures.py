@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -23,9 +23,13 @@ _POTENTIALLY_FAILED = 2
 
 
 def plot_run(
-    series: Sequence[PathSeries | Ns2Series], switches: Iterable[float], title: str
+    series: Sequence[PathSeries | Ns2Series],
+    switches: Iterable[float],
+    title: str,
+    names: Mapping[int, str],
+    goodput: pd.DataFrame,
 ) -> Figure:
-    """Congestion window (kB), round-trip time and RTO (s) of each path over time (s).
+    """Goodput (Mbit/s), window (kB), round-trip time and RTO (s) of each path over time (s).
 
     Grey lines: changes of the path for new data.
     Light bands: a path is potentially failed or inactive.
@@ -34,12 +38,15 @@ def plot_run(
         series: The samples of each path.
         switches: Times of the changes of the path for new data, in seconds.
         title: The title of the figure.
+        names: The names of paths by their numbers.
+        goodput: The frame of :meth:`polypath.Result.goodput`; no panel if it is empty.
     """
-    figure, (windows, times) = _panels(2, height=4.5)
+    figure, panels = _panels(2 if goodput.empty else 3, height=4.5 if goodput.empty else 6.2)
+    windows, times = panels[-2:]
     several = len({(one.association, one.side) for one in series}) > 1
     for index, one in enumerate(series):
         colour = COLOURS[index % len(COLOURS)]
-        label = f"path {one.path}"
+        label = names.get(one.path, f"path {one.path}")
         if several:
             label = f"{one.association}, {one.side}, {label}"
         windows.step(one.time, one.cwnd / 1e3, where="post", color=colour, label=label)
@@ -59,6 +66,8 @@ def plot_run(
             linewidth=0,
         )
         windows.set_ylim(low, high)
+    if not goodput.empty:
+        _goodputs(panels[0], goodput)
     for at in switches:
         windows.axvline(at, color="0.6", linewidth=0.8, zorder=0)
     windows.set_ylabel("congestion window [kB]")
@@ -70,6 +79,16 @@ def plot_run(
     times.set_xlabel("time [s]")
     figure.suptitle(title, fontsize="medium")
     return figure
+
+
+def _goodputs(axes: Axes, goodput: pd.DataFrame) -> None:
+    for path, own in goodput.groupby("path"):
+        rate = own["goodput"] * 8 / 1e6
+        colour = COLOURS[int(str(path)) % len(COLOURS)]
+        axes.step(own["time"], rate, where="post", color=colour, label=own["name"].iloc[0])
+    axes.set_ylabel("goodput [Mbit/s]")
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="upper right", frameon=False)
 
 
 def plot(

@@ -8,12 +8,13 @@ import re
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any, NoReturn, get_args
+from typing import Any, get_args
 
 import pandas as pd
 
 import polypath
 from polypath import lab_compare
+from polypath.command import MODULE
 from polypath.lab_options import (
     UsageError,
     add_scenario,
@@ -24,7 +25,7 @@ from polypath.lab_options import (
 )
 from polypath.papers.commands import add_commands
 from polypath.scenario import Value
-from polypath.simulate import Backend
+from polypath.simulation import Backend
 
 _INTERRUPTED = 130
 
@@ -42,11 +43,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
 
 
-def entry() -> NoReturn:
-    """Entry point of the installed command."""
-    sys.exit(main())
-
-
 def _complain(error: Exception, code: int) -> int:
     print(f"polypath-lab: {' '.join(str(error).split())}", file=sys.stderr)
     return code
@@ -56,6 +52,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="polypath-lab", description=__doc__)
     parser.add_argument(
         "--version", action="version", version=f"polypath-lab, engine {polypath.engine_version}"
+    )
+    parser.add_argument(
+        MODULE,
+        metavar="NAME",
+        help="first import this module, with policies of your own (docs/own-policy.md); "
+        "in front of all other words",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -208,4 +210,4 @@ def _share(option: str, text: str) -> float:
 
 
 if __name__ == "__main__":
-    entry()
+    sys.exit(main())

@@ -8,6 +8,7 @@ from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pandas as pd
 
 from polypath import _core
@@ -24,6 +25,12 @@ from polypath.scenario import Scenario
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+#: Columns of the frame of samples that identify a path.
+_OF_SERIES = ("association", "side", "path", "name")
+#: Intervals of the goodput in a figure.
+_INTERVALS = 100
 
 
 class Result:
@@ -121,12 +128,62 @@ class Result:
         return pd.DataFrame(rows, columns=pd.Index(columns))
 
     @property
-    def series(self) -> Sequence[PathSeries | Ns2Series]:
+    def samples(self) -> Sequence[PathSeries | Ns2Series]:
         """Samples over time of each path that sent data: read-only numpy arrays, not copied.
 
         Empty unless the scenario has ``[series]`` or :func:`polypath.simulate` had ``series``.
         """
         return self._outcome.series
+
+    @cached_property
+    def series(self) -> pd.DataFrame:
+        """The samples over time as a tidy frame, a row for each sample of each path.
+
+        Columns: association, side, path (number), name (of the path, if it has one), time
+        (seconds), and the variables of :class:`polypath._core.PathSeries`: cwnd, ssthresh,
+        in_flight and peer_rwnd (bytes), rto and srtt (seconds), state, error_count. Empty as
+        :attr:`samples`.
+        """
+        names = self.path_names
+        variables = PathSeries.COLUMNS
+        parts = [
+            pd.DataFrame(
+                {
+                    "association": one.association,
+                    "side": one.side,
+                    "path": one.path,
+                    "name": names.get(one.path, ""),
+                    **{column: getattr(one, column) for column in variables},
+                }
+            )
+            for one in self.samples
+        ]
+        if not parts:
+            return pd.DataFrame(columns=pd.Index([*_OF_SERIES, *variables]))
+        return pd.concat(parts, ignore_index=True)
+
+    @property
+    def path_names(self) -> dict[int, str]:
+        """The names of the scenario's paths by their numbers; empty for a general graph."""
+        paths = self.scenario.to_dict().get("path", [])
+        return {number: path["name"] for number, path in enumerate(paths) if "name" in path}
+
+    def goodput(self, interval: float) -> pd.DataFrame:
+        """The user data that first arrived over each path, by time: the goodput of each path.
+
+        Columns: path (number), name, time (begin of the interval, seconds), goodput (bytes per
+        second). The scenario is run once more unless the packets were kept. Empty for a general
+        graph, and with several associations.
+
+        Args:
+            interval: Seconds over which the goodput is averaged.
+
+        Raises:
+            ValueError: The interval is not above 0.
+        """
+        if not interval > 0:
+            raise ValueError(f"interval: found {interval}; allowed: above 0, in seconds")
+        return goodput_of_paths(self, interval)
 
     def packets(self) -> pd.DataFrame:
         """A row for each packet at each link, in the order of time.
@@ -176,21 +233,51 @@ class Result:
         _core.run(self.scenario._inner, self.seed, None, fspath(path))
 
     def plot(self) -> Figure:
-        """Congestion window, round-trip time and RTO of each path over time, as a figure.
+        """Goodput, congestion window, round-trip time and RTO of each path over time.
 
-        Without samples the scenario is run once more to get them.
+        Without samples or packets the scenario is run once more to get them.
         """
-        series = self.series
+        series = self.samples
         if not series and isinstance(self._outcome, Ns2Outcome):
             series = ns2.run(setup(self.scenario, self.seed), series=True).series
         elif not series:
             series = _core.run(self.scenario._inner, self.seed, "changes").series
         switches = self.changes.loc[self.changes["what"] == "current", "at"]
-        return plot_run(series, switches, f"{self.scenario.name or 'scenario'}, seed {self.seed}")
+        title = f"{self.scenario.name or 'scenario'}, seed {self.seed}"
+        goodput = self.goodput(max(float(self.outcome["ended_at"]) / _INTERVALS, 1e-6))
+        return plot_run(series, switches, title, self.path_names, goodput)
 
     def __repr__(self) -> str:
         name, end = self.scenario.name, self.outcome["end"]
         return f"<Result {name!r}, seed {self.seed}: {end} at {self.outcome['ended_at']:.3f} s>"
+
+
+def goodput_of_paths(result: Result, interval: float) -> pd.DataFrame:
+    """See :meth:`Result.goodput`."""
+    names = result.path_names
+    associations = result.outcome["associations"]
+    parts = []
+    if len(associations) == 1 and names:
+        flow = associations[0]["forward"]
+        data = result.data_arrivals()
+        # The last hop of each path, and the first arrival of each chunk.
+        known = set(data["link"].cat.categories)
+        last = {}
+        for number, name in names.items():
+            link = f"{name}/forward"
+            last[f"{link}/last" if f"{link}/last" in known else link] = number
+        data = data[data["link"].isin(list(last))].sort_values("arrival")
+        data = data.drop_duplicates("tsn")
+        size = float(flow["bytes_delivered"]) / len(data) if len(data) else 0.0
+        ends = np.arange(0, float(result.outcome["ended_at"]) + interval, interval)
+        for link, number in last.items():
+            arrivals = data.loc[data["link"] == link, "arrival"]
+            counts, _ = np.histogram(arrivals, ends)
+            own = {"path": number, "name": names[number], "time": ends[:-1]}
+            parts.append(pd.DataFrame({**own, "goodput": counts * size / interval}))
+    if not parts:
+        return pd.DataFrame(columns=pd.Index(["path", "name", "time", "goodput"]))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _flows(association: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

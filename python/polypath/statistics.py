@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import betaincinv, gammainccinv, gammaincinv, stdtrit
 
 #: One number per run.
 Values: TypeAlias = Sequence[float] | NDArray[np.float64]
@@ -19,6 +19,8 @@ Values: TypeAlias = Sequence[float] | NDArray[np.float64]
 LEVEL = 0.90
 #: The papers' largest half-width of an interval, as a share of the mean.
 WITHIN = 0.10
+#: Samples of the bootstrap.
+_RESAMPLES = 4000
 #: With fewer runs than this, an interval depends too much on the distribution of the values.
 TOO_FEW = 10
 
@@ -59,7 +61,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Share(Interval):
-    """A share of independent runs, by Wilson's interval: not symmetric, within 0 and 1."""
+    """A share of independent runs, or a number per run, with an exact interval: not symmetric."""
 
     lower: float
     upper: float
@@ -76,7 +78,7 @@ class Share(Interval):
 
 
 def share(part: float, n: float, level: float = LEVEL) -> Share:
-    """Wilson's interval of a share of `n` independent runs.
+    """The exact interval (Clopper and Pearson) of a share of `n` independent runs.
 
     Args:
         part: The share in these runs, from 0 to 1.
@@ -89,10 +91,83 @@ def share(part: float, n: float, level: float = LEVEL) -> Share:
     _check_share("level", level)
     if n <= 0:
         return Share(math.nan, math.nan, level, 0, math.nan, math.nan)
-    z = float(ndtri((1 + level) / 2))
-    centre = (part + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(part * (1 - part) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return Share(part, half, level, math.floor(n), centre - half, centre + half)
+    with_it, without = part * n, (1 - part) * n
+    tail = (1 - level) / 2
+    low = float(betaincinv(with_it, without + 1, tail)) if with_it > 0 else 0.0
+    high = float(betaincinv(with_it + 1, without, 1 - tail)) if without > 0 else 1.0
+    return Share(part, (high - low) / 2, level, math.floor(n), low, high)
+
+
+def rate(events: float, n: int, level: float = LEVEL) -> Share:
+    """The exact interval (Garwood) of the number of events per run that are independent.
+
+    Args:
+        events: All events of `n` runs.
+        n: Number of runs.
+        level: Confidence level, between 0 and 1.
+
+    Raises:
+        ValueError: The level is not between 0 and 1.
+    """
+    _check_share("level", level)
+    if n <= 0:
+        return Share(math.nan, math.nan, level, 0, math.nan, math.nan)
+    tail = (1 - level) / 2
+    low = float(gammaincinv(events, tail)) / n if events > 0 else 0.0
+    high = float(gammainccinv(events + 1, tail)) / n
+    return Share(events / n, (high - low) / 2, level, n, low, high)
+
+
+def ratio_of_unpaired(first: Values, second: Values, level: float = LEVEL) -> Interval:
+    """Interval of the ratio of the means ``second / first`` of independent runs (linearised)."""
+    n = min(len(first), len(second))
+    if n == 0 or not np.mean(first):
+        return Interval(math.nan, math.nan, level, 0)
+    quotient = float(np.mean(second) / np.mean(first))
+    if n == 1:
+        return Interval(quotient, math.inf, level, 1)
+    error = math.hypot(*(_of_mean(one) / math.sqrt(len(one)) for one in (first, second)))
+    return Interval(quotient, quotient * error * float(stdtrit(n - 1, (1 + level) / 2)), level, n)
+
+
+def error_of_unpaired(first: Values, second: Values, n: int, level: float = LEVEL) -> float:
+    """The half-width that the ratio has with `n` independent runs of each, of such a spread."""
+    if min(len(first), len(second)) < 2 or not np.mean(first):
+        return math.nan
+    quotient = float(np.mean(second) / np.mean(first))
+    error = math.hypot(_of_mean(first), _of_mean(second)) / math.sqrt(n)
+    return quotient * error * float(stdtrit(n - 1, (1 + level) / 2))
+
+
+def _of_mean(values: Values) -> float:
+    """The standard deviation as a share of the mean."""
+    return float(np.std(values, ddof=1) / np.mean(values))
+
+
+def medians(first: Values, second: Values, level: float = LEVEL) -> Interval:
+    """The ratio of the medians ``second / first`` of runs that share their seeds.
+
+    For times whose mean a few transfers decide. The half-width is the larger distance to an end of
+    the interval by resampling of pairs (bootstrap); the same values give the same interval.
+
+    Raises:
+        ValueError: The two are not equally long.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} and {len(second)} values do not make pairs")
+    pairs = np.stack([np.asarray(first, dtype=float), np.asarray(second, dtype=float)])
+    below, above = pairs[:, ~np.isnan(pairs).any(axis=0)]
+    n = len(below)
+    if n == 0 or not np.median(below):
+        return Interval(math.nan, math.nan, level, 0)
+    quotient = float(np.median(above) / np.median(below))
+    if n == 1:
+        return Interval(quotient, math.inf, level, 1)
+    chosen = np.random.default_rng(1).integers(n, size=(_RESAMPLES, n))
+    ratios = np.median(above[chosen], axis=1) / np.median(below[chosen], axis=1)
+    low, high = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2])
+    half = max(quotient - float(low), float(high) - quotient)
+    return Interval(quotient, half, level, n)
 
 
 def interval(values: Iterable[float], level: float = LEVEL) -> Interval:

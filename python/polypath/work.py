@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from polypath.scenario import Scenario
-from polypath.simulate import Backend, engine, execute
+from polypath.simulation import Backend, engine, execute
 from polypath.store import Row
 
 

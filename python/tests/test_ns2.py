@@ -14,7 +14,7 @@ from polypath.ns2.cross_traffic import cross_traffic
 from polypath.ns2.mapping import Setup, setup
 from polypath.ns2.run import Ns2Error, run
 from polypath.packets import COLUMNS, frame
-from polypath.simulate import Backend
+from polypath.simulation import Backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:transport.profile:UserWarning")
 
@@ -113,7 +113,7 @@ def test_a_broken_link_loses_what_is_on_it_and_the_other_path_takes_over() -> No
     assert (down[down["tsns"].map(bool)]["time"] < 2).sum() > 20
     late = packets[(packets["time"] > 4) & packets["tsns"].map(bool)]
     assert set(late["path"]) == {1}
-    assert {one.path for one in result.series} == {0, 1}
+    assert {one.path for one in result.samples} == {0, 1}
     result.plot()
 
 

@@ -115,7 +115,7 @@ def test_transfers_in_which_both_paths_were_given_up_are_told_apart() -> None:
 
 def test_the_rto_over_its_changes_counts_each_value_once() -> None:
     result = papers.measure([papers.Grid((), 1, TRACED[:1])], progress=False).results(TRACED[0])[0]
-    (series,) = (one for one in result.series if one.side == "sender" and one.path == 1)
+    (series,) = (one for one in result.samples if one.side == "sender" and one.path == 1)
     values = [key for key, _ in itertools.groupby(series.rto)]
     assert len(values) > 5
     assert delaware.rto_over_changes(result, 1) == pytest.approx(sum(values) / len(values))

@@ -161,7 +161,7 @@ def test_frames_have_a_row_for_each_path_link_and_change(failing: Scenario) -> N
 
 def test_series_are_not_copied(lossy: Scenario) -> None:
     result = polypath.simulate(lossy, series=True)
-    series = result.series
+    series = result.samples
     assert [(one.side, one.path) for one in series] == [("sender", 0), ("sender", 1)]
     one = series[0]
     assert set(one.COLUMNS) == {
@@ -173,7 +173,7 @@ def test_series_are_not_copied(lossy: Scenario) -> None:
         # The memory belongs to an object of the core that array and later views share.
         assert array.base is not None
         assert not array.flags.owndata
-        assert np.shares_memory(array, getattr(result.series[0], name))
+        assert np.shares_memory(array, getattr(result.samples[0], name))
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     time = one.time
@@ -185,9 +185,9 @@ def test_series_are_not_copied(lossy: Scenario) -> None:
 
 
 def test_series_at_an_interval_do_not_change_the_run(lossy: Scenario) -> None:
-    assert not polypath.simulate(lossy).series
+    assert not polypath.simulate(lossy).samples
     every, plain = polypath.simulate(lossy, series="50 ms"), polypath.simulate(lossy)
-    steps = np.diff(every.series[0].time)
+    steps = np.diff(every.samples[0].time)
     assert steps == pytest.approx(np.full(len(steps), 0.05))
     assert every.metrics["time_from_start"] == plain.metrics["time_from_start"]
     with pytest.raises(polypath.ScenarioError, match=r"series\.interval: .*allowed"):

@@ -115,7 +115,7 @@ def test_another_engine_runs_anew(
     lossy: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet(lossy, range(3), results=tmp_path)
-    monkeypatch.setattr(sys.modules["polypath.simulate"], "engine_version", "9.9.9")
+    monkeypatch.setattr(sys.modules["polypath.simulation"], "engine_version", "9.9.9")
     seen: list[Progress] = []
     assert set(quiet(lossy, range(3), results=tmp_path, progress=seen.append)["engine"]) == {
         "9.9.9"

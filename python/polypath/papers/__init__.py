@@ -17,6 +17,7 @@ from polypath.papers import (
     qiao2008,
 )
 from polypath.papers.catalogue import PAPERS, find
+from polypath.papers.further import Curve
 from polypath.papers.judge import Judged, judge
 from polypath.papers.reference import agreement, reference
 from polypath.papers.registry import Claim, Figure, NoSuchError, Paper, rows
@@ -28,6 +29,7 @@ from polypath.papers.verdict import Verdict
 __all__ = [
     "PAPERS",
     "Claim",
+    "Curve",
     "Figure",
     "Grid",
     "Judged",

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 from polypath.papers.catalogue import PAPERS, find
+from polypath.papers.decide import decide
 from polypath.papers.markdown import markdown
+from polypath.papers.record import claims_frame
 from polypath.papers.reproduce import reproduce, write
 from polypath.papers.reproduction import Reproduction
-from polypath.papers.words import tally
-from polypath.simulate import Backend
+from polypath.papers.words import allowed, tally, value
+from polypath.simulation import Backend, engine
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -34,6 +36,14 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     )
     one.add_argument("--backend", choices=get_args(Backend), help="another simulator: ns2")
     one.add_argument(
+        "--curve",
+        action="append",
+        default=[],
+        metavar="CURVE",
+        help="a further curve in the figures: a profile or policy, such as modern, or "
+        "'NAME: KEY=VALUE ...' with profile, policies and constants",
+    )
+    one.add_argument(
         "--out", default="reproduced", metavar="DIR", help="where it goes; ./reproduced"
     )
     one.add_argument("--quiet", action="store_true", help="no progress")
@@ -46,6 +56,17 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     )
     claims.add_argument("--results", metavar="DIR", help="keep every run; go on where it stopped")
     claims.add_argument("--quiet", action="store_true", help="no progress")
+
+    decide = commands.add_parser(
+        "decide", help="single statements by many runs of the points that decide them"
+    )
+    decide.set_defaults(action=_decide)
+    decide.add_argument("paper", metavar="PAPER", help=f"one of {keys}")
+    decide.add_argument("claim", nargs="+", metavar="ID", help="such as R07")
+    decide.add_argument("--seeds", type=_positive, default=300, metavar="N", help="a point; 300")
+    decide.add_argument("--csv", metavar="FILE", help="write a row for each check (claims.csv)")
+    decide.add_argument("--results", metavar="DIR", help="keep every run; go on where it stopped")
+    decide.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def _positive(text: str) -> int:
@@ -68,6 +89,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         full=options.full,
         seeds=options.seeds,
         results=out / "results",
+        policies=options.curve,
         backend=None if options.backend == "polypath" else options.backend,
         progress=not options.quiet,
     )
@@ -90,6 +112,22 @@ def _claims(options: argparse.Namespace) -> int:
         return 0
     if file.read_text(encoding="utf-8") != page:
         raise ValueError(f"{file} is stale: polypath-lab claims --write {file}")
+    return 0
+
+
+def _decide(options: argparse.Namespace) -> int:
+    paper = find(options.paper)
+    claims = [paper.claim(name) for name in options.claim]
+    found = decide(
+        paper, claims, options.seeds, results=options.results, progress=not options.quiet
+    )
+    for name, finding in found.items():
+        print(f"{name}  {finding.verdict}")
+        for check, verdict in zip(finding.checks, finding.verdicts, strict=True):
+            print(f"    {check.label}: {value(check)} [{allowed(check)}]: {verdict}")
+    if options.csv:
+        table = claims_frame(found.items(), engine("polypath"))
+        table.to_csv(options.csv, index=False, float_format="%.9g")
     return 0
 
 

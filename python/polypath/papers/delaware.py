@@ -66,13 +66,20 @@ def one_way(rtt: float) -> float:
     return (rtt - _EDGES) / 2
 
 
+#: Queues of the dual dumbbell. "Each link has a buffer size twice the link's bandwidth-delay
+#: product": of 10 Mbit/s and the round trip of 90 ms, in packets of 1500 bytes. With the module of
+#: 2006 this reading gives the papers' times (``polypath/data/ns2/README.md``); twice the product
+#: with the delay of the link alone, 62,500 bytes, does not.
+QUEUES = {"queue": "150 packets", "edge": {"queue": "1000 packets"}}
+
+
 def cross_traffic(*loads: float) -> dict[str, Any]:
     """The dual dumbbell with these loads of cross-traffic on its paths, each direction (Mbit/s).
 
     Only full queues drop packets.
     """
     paths = [
-        {"name": name, "cross_traffic": {"rate": f"{load:g} Mbit/s"}}
+        {"name": name, "cross_traffic": {"rate": f"{load:g} Mbit/s"}, **QUEUES}
         for name, load in zip(_NAMES, loads, strict=False)
     ]
     return {"topology": "dual-dumbbell", "path": paths}
@@ -140,7 +147,7 @@ def average_rto(results: Sequence[Result], path: int) -> Interval:
 
 
 def _average_rto(result: Result, path: int) -> float:
-    for series in result.series:
+    for series in result.samples:
         if series.side == "sender" and series.path == path:
             # The RTO is constant from one sample to the next.
             spans = np.diff(series.time)
@@ -148,12 +155,14 @@ def _average_rto(result: Result, path: int) -> float:
     return math.nan
 
 
-def rto_over_changes(result: Result, path: int) -> float:
-    """The mean of the values that the sender's RTO on a path took, each counted once, seconds."""
-    for series in result.series:
+def rto_above_floor(result: Result, path: int, floor: float = 1.0) -> float:
+    """The mean of the values above RTO.Min that the sender's RTO on a path took, seconds."""
+    for series in result.samples:
         if series.side == "sender" and series.path == path:
             changed = np.flatnonzero(np.diff(series.rto)) + 1
-            return float(np.mean(series.rto[np.r_[0, changed]]))
+            values = series.rto[np.r_[0, changed]]
+            above = values[values > floor]
+            return float(np.mean(above)) if len(above) else math.nan
     return math.nan
 
 
@@ -166,7 +175,7 @@ def _detection_time(result: Result) -> float:
     changes = result.changes
     primary = changes[(changes["side"] == "sender") & (changes["path"] == 0)]
     inactive = primary.loc[primary["to"] == "inactive", "at"]
-    for series in result.series:
+    for series in result.samples:
         if series.side == "sender" and series.path == 0 and len(inactive):
             first = int(np.argmax(series.error_count > 0))
             # The first timeout is one RTO (its value before it) after the start of the timer.

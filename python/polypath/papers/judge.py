@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from polypath.papers.record import FULL, NS2, recorded
+from polypath.papers.equality import Answer, Equality, equality
+from polypath.papers.record import FULL, NS2, judged_as, recorded, recorded_frame
 from polypath.papers.registry import Claim, Judge, Paper, Row
 from polypath.papers.runs import NotImplementedYetError, NotThereError, Runs, Source
 from polypath.papers.verdict import Finding, Verdict
@@ -30,6 +31,30 @@ class Judged:
     full: Finding | None = None
     #: Reason why it does not hold, or why paper, ns-2 and polypath differ.
     remark: str = ""
+    #: Whether polypath equals ns-2 with the papers' constants at the points of the statement; None
+    #: without common points.
+    equal: Equality | None = None
+
+    @property
+    def in_ns2(self) -> Verdict | None:
+        """The verdict of ns-2's results, those with the paper's constants first; None without.
+
+        Results that stand for another point do not count.
+        """
+        for title, finding in self.ns2.items():
+            if finding and finding.verdict is not Verdict.UNDECIDED:
+                if title == AS_DEBIAN_SHIPS_IT or not finding.notes:
+                    return finding.verdict
+        return None
+
+    @property
+    def proof(self) -> str:
+        """Why a statement that does not hold is no fault of polypath; empty without proof."""
+        if self.in_ns2 is Verdict.FAILS:
+            return "ns-2 does not meet it either"
+        if self.equal and self.equal.answer is Answer.YES:
+            return "polypath equals ns-2 at its points"
+        return "traces or a reading: see below" if self.remark else ""
 
     @property
     def decided(self) -> Verdict:
@@ -43,7 +68,7 @@ def judge(paper: Paper, claim: Claim, runs: Runs) -> Judged:
     Raises:
         NotThereError: The runs lack points that the claim needs (another figure's).
     """
-    ns2 = {
+    ns2: dict[str, Finding | None] = {
         title: _or_none(claim.judge, source) if claim.judge else None
         for title, source in paper.references().items()
     }
@@ -59,7 +84,10 @@ def judge(paper: Paper, claim: Claim, runs: Runs) -> Judged:
         finding = _with_notes(claim.judge, own)
     except NotImplementedYetError as error:
         return Judged(claim.row, Verdict.MISSING, None, str(error), ns2, full, claim.remark)
-    return Judged(claim.row, finding.verdict, finding, "", ns2, full, claim.remark)
+    full = judged_as(full, finding) if full else None
+    samples = next(iter(paper.samples().values()), {})
+    equal = equality(runs, own.used, samples, recorded_frame(paper.key, FULL, "agreement.csv"))
+    return Judged(claim.row, finding.verdict, finding, "", ns2, full, claim.remark, equal)
 
 
 def _or_none(judge: Judge, source: Source) -> Finding | None:

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from textwrap import fill
 
 import pandas as pd
 
 from polypath.papers.judge import AS_DEBIAN_SHIPS_IT, Judged
-from polypath.papers.record import FULL, recorded_frame
+from polypath.papers.record import FULL, recorded_engines, recorded_frame
 from polypath.papers.registry import Figure, Paper
 from polypath.papers.reproduction import AGREEMENT, Reproduced, Reproduction
 from polypath.papers.verdict import Finding, Verdict
-from polypath.papers.words import AGREES, UNITS, allowed, cell, columns, still_open, tally, value
+from polypath.papers.words import (
+    AGREES,
+    RULE,
+    UNITS,
+    allowed,
+    cell,
+    columns,
+    still_open,
+    tally,
+    value,
+)
 
 _HEAD = """\
 # What the papers say, and what comes out
 
-Written by `polypath-lab claims --write docs/claims.md`; every number and verdict is computed. A
-statement holds if the 90 % interval of what was measured lies within what it allows (in brackets),
-does not hold if it lies outside, and is undecided in between, or with fewer than ten runs. What is
-allowed follows from the papers' own error: each of their means is known within 10 %. Small grids
-have {seeds} seeds for most points and are run again by this command; the full grids are the papers'
-own, with more seeds than theirs, and stand here as they were
-[recorded](../python/polypath/data/recorded/README.md). Changes are of the transfer time: -21 % is
-21 % shorter.
+Written by `polypath-lab claims --write docs/claims.md`; every number and verdict is computed.
+
+{rule}
+
+Each row has three answers: whether the statement holds in polypath (small grid, and full grid as
+recorded), whether it holds in ns-2, and whether polypath equals ns-2 at its points. A statement that
+does not hold names its proof: that ns-2 does not meet it either, that polypath equals ns-2 there,
+or traces and readings in its section below. Small grids have {seeds} seeds for most points and are
+run again by this command; the full grids are the papers' own, with more seeds than theirs, and
+stand here as they were [recorded](../python/polypath/data/recorded/README.md) with engine {engine},
+judged by the rules above. Statements whose points were not among those have no full grid: `polypath-lab
+reproduce --full` runs them. Changes are of the transfer time: -21 % is 21 % shorter.
 
 {summary}
 """
@@ -42,7 +57,9 @@ def markdown(reproduction: Reproduction) -> str:
     summary = "  \n".join(
         f"{grids}, {len(own)} statements: {_tally(own)}." for grids, own in verdicts.items()
     )
-    parts = [_HEAD.format(seeds=seeds, summary=summary)]
+    engine = ", ".join(recorded_engines(paper.paper.key for paper in reproduction.papers))
+    head = _HEAD.format(seeds=seeds, summary=summary, rule=fill(RULE, 100), engine=engine)
+    parts = [head]
     return "\n".join([*parts, *(_paper(paper) for paper in reproduction.papers)])
 
 
@@ -52,6 +69,7 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
 
 def _paper(paper: Reproduced) -> str:
     heads = ["", "place", "statement", "paper", "small grid", "full grid"]
+    heads += ["in ns-2", "equals ns-2", "proof"]
     lines = [f"## {paper.paper.title}", "", *_table(heads, (_verdicts(c) for c in paper.claims))]
     for one in paper.claims:
         lines += _measured(one)
@@ -65,7 +83,18 @@ def _verdicts(one: Judged) -> list[str]:
     row = one.row
     full = f"**{one.full.verdict}**" if one.full else ""
     statement = f"{row.setup}: {row.statement}"
-    return [row.id, row.place, statement, row.expected, f"**{one.verdict}**", full]
+    fails = Verdict.FAILS in (one.verdict, one.decided)
+    return [
+        row.id,
+        row.place,
+        statement,
+        row.expected,
+        f"**{one.verdict}**",
+        full,
+        str(one.in_ns2 or ""),
+        str(one.equal.answer) if one.equal else "",
+        (one.proof or "none") if fails else "",
+    ]
 
 
 def _measured(one: Judged) -> list[str]:
@@ -80,6 +109,8 @@ def _measured(one: Judged) -> list[str]:
         text = _finding(finding, plan=finding is one.full)
         rows.append((title, text, str(finding.verdict) if finding and judges else ""))
     remark = [one.remark, ""] if one.remark else []
+    if one.equal:
+        remark += [f"polypath equals ns-2: {one.equal}", ""]
     return ["", f"### {one.row.id}", "", *remark, *_table(["", "measured", "verdict"], rows)]
 
 

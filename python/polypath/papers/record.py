@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -16,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from polypath.papers.verdict import Check, Finding, Unit
-from polypath.statistics import LEVEL, Interval, Share
+from polypath.statistics import LEVEL, Interval, Share, rate, share
 
 #: The papers' own grids, and the small ones in Debian's ns-2.
 FULL, NS2 = "full", "ns2"
@@ -25,7 +26,7 @@ CLAIMS = "claims.csv"
 _BETWEEN = " | "
 _CHECKS = (
     *("label", "mean", "half_width", "lower", "upper", "n"),
-    *("low", "high", "unit", "exact", "verdict"),
+    *("low", "high", "unit", "exact", "stated", "of", "runs", "verdict"),
 )
 
 
@@ -34,12 +35,13 @@ def claims_frame(findings: Iterable[tuple[str, Finding]], engine: str) -> pd.Dat
 
     Columns: `id`, `label`; `mean`, `half_width` (90 %) and `n` of the measurement, `lower` and
     `upper` end of the interval of a share, which is not symmetric; `low` and `high` of the allowed
-    range, in `unit` (% is a share: -0.21); `exact`, `verdict` of this check; `notes`, those of
-    the statement; `engine`.
+    range, in `unit` (% is a share: -0.21), or of the paper's interval of a `stated` number;
+    `exact`; `of`, the number of points of which it is the worst; `runs`, the paper's; `verdict` of this check; `notes`,
+    those of the statement; `engine`.
     """
     rows = []
     for id_, finding in findings:
-        for check in finding.checks:
+        for check, verdict in zip(finding.checks, finding.verdicts, strict=True):
             estimate = check.measured
             ends = (
                 (estimate.lower, estimate.upper)
@@ -47,8 +49,9 @@ def claims_frame(findings: Iterable[tuple[str, Finding]], engine: str) -> pd.Dat
                 else (math.nan, math.nan)
             )
             values = (check.label, estimate.mean, estimate.half_width, *ends, estimate.n)
-            bounds = (check.low, check.high, check.unit.value, check.exact, str(check.verdict))
-            own = dict(zip(_CHECKS, (*values, *bounds), strict=True))
+            bounds = (check.low, check.high, check.unit.value, check.exact)
+            judged = (check.stated, check.of, check.runs, str(verdict))
+            own = dict(zip(_CHECKS, (*values, *bounds, *judged), strict=True))
             notes = _BETWEEN.join(finding.notes)
             rows.append({"id": id_, **own, "notes": notes, "engine": engine})
     return pd.DataFrame(rows, columns=["id", *_CHECKS, "notes", "engine"])
@@ -74,7 +77,34 @@ def _check(row: dict[Any, Any]) -> Check:
     known = (mean, half_width, LEVEL, int(row["n"]))
     measured = Interval(*known) if math.isnan(lower) else Share(*known, lower, upper)
     unit = Unit.COUNT if pd.isna(row["unit"]) else Unit(row["unit"])
-    return Check(str(row["label"]), measured, low, high, unit, bool(row["exact"]))
+    exact = bool(row["exact"])
+    # Older tables lack these columns: their ranges are those of older judgements.
+    stated, of, runs = float(row.get("stated", math.nan)), row.get("of", 1), row.get("runs", 0)
+    known = (math.isnan(one) for one in (of, runs))
+    of, runs = (0 if missing else int(one) for missing, one in zip(known, (of, runs), strict=True))
+    return Check(str(row["label"]), measured, low, high, unit, exact, stated, max(of, 1), runs)
+
+
+def judged_as(recorded: Finding, current: Finding) -> Finding | None:
+    """Recorded measurements, judged as the current ones are.
+
+    None if the statement is now judged at other points.
+    """
+    known = {check.label: check.measured for check in recorded.checks}
+    if not all(check.label in known for check in current.checks):
+        whole = all(math.isnan(check.stated) for check in current.checks)
+        return recorded if whole else None
+    checks = [replace(one, measured=_exact(known[one.label], one)) for one in current.checks]
+    return Finding(tuple(checks), recorded.notes)
+
+
+def _exact(measured: Interval, check: Check) -> Interval:
+    """A recorded share or number of events with its exact interval."""
+    if check.unit is Unit.SHARE and isinstance(measured, Share) and measured.n:
+        return share(measured.mean, measured.n, measured.level)
+    if check.unit is Unit.COUNT and isinstance(check.measured, Share) and measured.n:
+        return rate(measured.mean * measured.n, measured.n, measured.level)
+    return measured
 
 
 @cache
@@ -88,6 +118,16 @@ def recorded(paper: str, kind: str) -> Mapping[str, Finding]:
         if name.startswith("claims") and frame is not None:
             found |= findings_of(frame)
     return found
+
+
+def recorded_engines(papers: Iterable[str]) -> list[str]:
+    """The engines of the recorded full grids, without the fingerprints of later rows."""
+    engines: dict[str, None] = {}
+    for paper in papers:
+        frame = recorded_frame(paper, FULL, CLAIMS)
+        if frame is not None:
+            engines |= dict.fromkeys(str(one) for one in frame["engine"].unique())
+    return sorted(engines)
 
 
 def recorded_frame(paper: str, kind: str, file: str) -> pd.DataFrame | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
@@ -139,6 +139,7 @@ class Ns2(Source):
         Raises:
             NotThereError: There is none.
         """
+        self.used[setting] = None
         if setting in self._samples:
             return self._samples[setting]
         found = self._nearest(setting, self._samples.keys())
@@ -157,6 +158,11 @@ class Ns2(Source):
     def ratio(self, base: Setting, setting: Setting) -> Interval:
         """The ratio of two means as if their runs were independent: the pairs are not known."""
         return quotient(self.sample(base), self.sample(setting))
+
+    def error_of_ratio(self, base: Setting, setting: Setting, runs: int) -> float:
+        """From the standard deviations of the results."""
+        samples = (replace(self.sample(one), n=runs) for one in (base, setting))
+        return quotient(*samples).half_width
 
     def failed_over(self, setting: Setting) -> tuple[int, int]:
         """Runs of a point in which the primary path became inactive, and all with this record."""

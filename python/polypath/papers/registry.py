@@ -6,7 +6,7 @@ import csv
 import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from os import PathLike
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pandas as pd
 
+from polypath.papers.further import Further, FurtherPoint, Wanted
 from polypath.papers.reference import Nearest, Ns2, Sample
 from polypath.papers.runs import Grid, Runs, Setting, Source, measure
 from polypath.papers.verdict import Finding
@@ -76,10 +77,13 @@ class Figure:
     draw: Callable[[Runs, Grid], tuple[pd.DataFrame, Chart]]
     #: Makes the text beneath the figure from its frame.
     summary: Callable[[pd.DataFrame], Summary] = lambda _frame: Summary()
+    #: How it takes further curves; None if it shows single packets or values of the paper alone.
+    further: Further | None = None
 
     def __call__(
         self,
         *,
+        policies: Sequence[Wanted] = (),
         full: bool = False,
         results: str | PathLike[str] | None = None,
         progress: bool = True,
@@ -87,18 +91,58 @@ class Figure:
         """Runs the grid and draws the figure.
 
         Args:
+            policies: Further curves: profiles such as "modern", policies of the decision that the
+                figure is about, or a :class:`Curve` with any of them.
             full: The paper's own grid instead of a small one.
             results: A folder that keeps every run, as in :func:`polypath.sweep`.
             progress: Whether to show progress on stderr.
 
         Returns:
-            A tidy frame with a row for each point (times in seconds), and the figure.
+            A tidy frame with a row for each point (times in seconds), and the figure. Points of
+            further curves have its name in the column "curve".
+
+        Raises:
+            NotImplementedYetError: The engine supports none of its points yet.
+            ScenarioError: There is no such profile or policy; one line with what is allowed.
+            ValueError: The figure takes no further curves.
+        """
+        grid = self.with_further(self.grid(full), policies)
+        return self.drawn(measure([grid], results=results, progress=progress), grid)
+
+    def with_further(self, grid: Grid, policies: Sequence[Wanted]) -> Grid:
+        """A grid with the points of further curves.
+
+        Raises:
+            ScenarioError: There is no such profile or policy.
+            ValueError: The figure takes no further curves.
+        """
+        if not policies:
+            return grid
+        if self.further is None:
+            raise ValueError(f"{self.name} takes no further curves: it has no curves of policies")
+        points = grid.traced if self.further.traced else grid.settings
+        based = [one for one in points if self.further.base(one)]
+        added = tuple(self.further.points(self.further.curves(policies, based), based))
+        if self.further.traced:
+            return replace(grid, traced=(*grid.traced, *added))
+        return replace(grid, settings=(*grid.settings, *added))
+
+    def drawn(self, runs: Runs, grid: Grid) -> tuple[pd.DataFrame, Chart]:
+        """The frame and the figure from runs of a grid, with further curves if it has any.
 
         Raises:
             NotImplementedYetError: The engine supports none of its points yet.
         """
-        grid = self.grid(full)
-        return self.draw(measure([grid], results=results, progress=progress), grid)
+        added = [one for one in (*grid.settings, *grid.traced) if isinstance(one, FurtherPoint)]
+        own = replace(
+            grid,
+            settings=tuple(one for one in grid.settings if not isinstance(one, FurtherPoint)),
+            traced=tuple(one for one in grid.traced if not isinstance(one, FurtherPoint)),
+        )
+        frame, chart = self.draw(runs, own)
+        if self.further is None or not added:
+            return frame, chart
+        return self.further.draw(runs, added, frame, chart), chart
 
     @property
     def name(self) -> str:
@@ -166,6 +210,14 @@ class Paper:
             NoSuchError: There is none; the message has a suggestion.
         """
         return _find(name, {figure.id: figure for figure in self.figures}, f"figure of {self.key}")
+
+    def claim(self, name: str) -> Claim:
+        """The statement of this id.
+
+        Raises:
+            NoSuchError: There is none; the message has a suggestion.
+        """
+        return _find(name, {claim.id: claim for claim in self.claims}, f"statement of {self.key}")
 
     def references(self) -> dict[str, Ns2]:
         """ns-2's results as sources for claims; new ones for each call, as they collect notes."""

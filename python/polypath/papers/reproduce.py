@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -10,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from polypath.papers.catalogue import PAPERS
+from polypath.papers.further import Wanted
 from polypath.papers.judge import judge
 from polypath.papers.record import CLAIMS, claims_frame
 from polypath.papers.reference import agreement
@@ -18,7 +20,7 @@ from polypath.papers.report import html, svg
 from polypath.papers.reproduction import AGREEMENT, Reproduced, Reproduction, Shown
 from polypath.papers.runs import Grid, NotImplementedYetError, Runs, measure
 from polypath.progress import Progress
-from polypath.simulate import Backend, engine
+from polypath.simulation import Backend, engine
 
 
 def reproduce(
@@ -29,6 +31,7 @@ def reproduce(
     seeds: int | None = None,
     results: str | PathLike[str] | None = None,
     backend: Backend | None = None,
+    policies: Sequence[Wanted] = (),
     progress: bool | Callable[[Progress], object] = True,
 ) -> Reproduction:
     """Reproduces papers, or some figures of one paper.
@@ -40,23 +43,32 @@ def reproduce(
         seeds: Upper limit of the runs of a point.
         results: A folder that keeps every run, so that an interrupted reproduction can go on.
         backend: Another simulator, as in :func:`polypath.sweep`.
+        policies: Further curves in each figure that takes them, as in :class:`Figure`.
         progress: As in :func:`polypath.sweep`.
 
     Raises:
         NoSuchError: There is no such figure; the message has a suggestion.
         RuntimeError: A run failed.
+        ScenarioError: There is no such profile or policy; one line with what is allowed.
+        ValueError: A figure that was asked for takes no further curves.
     """
     papers = PAPERS if papers is None else papers
     chosen: dict[str, dict[Figure, Grid]] = {}
     for paper in papers:
         wanted = [paper.figure(name) for name in figures] if figures else paper.figures
-        chosen[paper.key] = {one: _at_most(one.grid(full), seeds) for one in wanted}
+        chosen[paper.key] = {
+            one: one.with_further(
+                _at_most(one.grid(full), seeds), policies if one.further or figures else ()
+            )
+            for one in wanted
+        }
     grids = [grid for own in chosen.values() for grid in own.values()]
     if full and not figures:
         grids += [_at_most(grid, seeds) for paper in papers for grid in _grids_of_reference(paper)]
     runs = measure(grids, results=results, progress=progress, backend=backend)
     done = tuple(_reproduced(paper, chosen[paper.key], runs) for paper in papers)
-    return Reproduction(done, full, _command(papers, figures, full, seeds, backend), backend)
+    command = _command(papers, figures, full, seeds, backend, policies)
+    return Reproduction(done, full, command, backend)
 
 
 def _at_most(grid: Grid, seeds: int | None) -> Grid:
@@ -100,7 +112,7 @@ def _with_causes(frame: pd.DataFrame, paper: Paper) -> pd.DataFrame:
 
 def _shown(figure: Figure, grid: Grid, runs: Runs) -> Shown:
     try:
-        frame, chart = figure.draw(runs, grid)
+        frame, chart = figure.drawn(runs, grid)
     except NotImplementedYetError as error:
         return Shown(figure, grid, None, None, str(error))
     return Shown(figure, grid, frame, chart, "")
@@ -112,6 +124,7 @@ def _command(
     full: bool,
     seeds: int | None,
     backend: Backend | None,
+    policies: Sequence[Wanted],
 ) -> str:
     words = ["polypath-lab", "reproduce"]
     if len(papers) < len(PAPERS):
@@ -120,6 +133,8 @@ def _command(
     words.append("--full" if full else "--quick")
     words += ["--seeds", str(seeds)] if seeds else []
     words += ["--backend", backend] if backend else []
+    for one in policies:
+        words += ["--curve", shlex.quote(str(one))]
     return " ".join(words)
 
 

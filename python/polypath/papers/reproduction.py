@@ -10,7 +10,7 @@ import pandas as pd
 from polypath.papers.judge import Judged
 from polypath.papers.registry import Figure, Paper
 from polypath.papers.runs import Grid
-from polypath.simulate import Backend
+from polypath.simulation import Backend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart

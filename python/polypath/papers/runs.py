@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from polypath._core import ScenarioError
 from polypath.ns2.transport import PROFILE
 from polypath.progress import Progress
 from polypath.result import Result
 from polypath.scenario import Scenario
-from polypath.simulate import Backend, simulate, simulate_many
-from polypath.statistics import Interval, interval, ratio
-from polypath.sweep import sweep
+from polypath.simulation import Backend, simulate, simulate_many
+from polypath.statistics import (
+    Interval,
+    error_of_unpaired,
+    interval,
+    medians,
+    ratio,
+    ratio_of_unpaired,
+)
+from polypath.sweeps import sweep
 
 Value = TypeVar("Value")
+
+#: Transfer times of single runs.
+Times: TypeAlias = NDArray[np.float64]
 
 #: The papers' transfer time: from the application's send to the last byte delivered.
 TRANSFER_TIME = "time_from_start"
@@ -61,7 +75,7 @@ class Observed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The runs of a figure: points, each with the seeds 1 to `seeds`."""
+    """The runs of a figure: points, each with `seeds` seeds from :func:`first_seed` on."""
 
     settings: tuple[Setting, ...]
     seeds: int
@@ -88,6 +102,8 @@ class Source(ABC):
     def __init__(self) -> None:
         #: Notes on the numbers that were used, which are shown with the finding.
         self.notes: list[str] = []
+        #: The points that were used, in their order.
+        self.used: dict[Setting, None] = {}
 
     @property
     @abstractmethod
@@ -111,6 +127,24 @@ class Source(ABC):
             NotImplementedYetError: The engine does not support a point.
             NotThereError: There is no such point.
         """
+
+    @abstractmethod
+    def error_of_ratio(self, base: Setting, setting: Setting, runs: int) -> float:
+        """The half-width that the ratio has if each point has this number of independent runs.
+
+        Raises:
+            NotImplementedYetError: The engine does not support a point.
+            NotThereError: There is no such point.
+        """
+
+    def ratio_of_medians(self, base: Setting, setting: Setting) -> Interval:
+        """Median transfer time of `setting` as a multiple of that of `base`; only of :class:`Runs`.
+
+        Raises:
+            NotImplementedYetError: The engine does not support a point.
+            NotThereError: Single runs are not known.
+        """
+        raise NotThereError(f"no single runs of {base} and {setting}")
 
     @abstractmethod
     def failed_over(self, setting: Setting) -> tuple[int, int]:
@@ -162,6 +196,7 @@ class Runs(Source):
 
     def frame(self, setting: Setting) -> pd.DataFrame:
         """A row for each run of a point: seed, status and metrics."""
+        self.used[setting] = None
         return _look_up(self.frames, setting, self.unknown)
 
     def mean(self, setting: Setting, metric: str = TRANSFER_TIME) -> Interval:
@@ -172,14 +207,33 @@ class Runs(Source):
 
     def ratio(self, base: Setting, setting: Setting) -> Interval:
         """The ratio over runs with the same seeds, which have the same losses."""
+        first, second, paired = self._pairs(base, setting)
+        return ratio(first, second) if paired else ratio_of_unpaired(first, second)
+
+    def ratio_of_medians(self, base: Setting, setting: Setting) -> Interval:
+        """The ratio of medians over runs with the same seeds."""
+        first, second, paired = self._pairs(base, setting)
+        if not paired:
+            raise NotThereError(f"not the same seeds: {base} and {setting}")
+        return medians(first, second)
+
+    def error_of_ratio(self, base: Setting, setting: Setting, runs: int) -> float:
+        """From the spread of single runs, which the paper's had as well."""
+        first, second, _ = self._pairs(base, setting)
+        return error_of_unpaired(first, second, runs)
+
+    def _pairs(self, base: Setting, setting: Setting) -> tuple[Times, Times, bool]:
+        """The times of both points, and whether they have the same seeds."""
         below, above = self.frame(base), self.frame(setting)
         for one, frame in ((base, below), (setting, above)):
             self._tell_of_missing(one, frame)
         pairs = below.set_index("seed")[[TRANSFER_TIME]].join(
             above.set_index("seed")[TRANSFER_TIME].rename("above"), how="inner"
         )
-        first, second = pairs.astype(float).to_numpy().T
-        return ratio(first, second)
+        if len(pairs):
+            first, second = pairs.astype(float).to_numpy().T
+            return first, second, True
+        return (*(_times(one) for one in (below, above)), False)
 
     def failed_over(self, setting: Setting) -> tuple[int, int]:
         """Runs of a point in which the primary path became inactive, and all runs."""
@@ -188,12 +242,17 @@ class Runs(Source):
 
     def results(self, setting: Setting) -> Sequence[Result]:
         """Every run of a point with its samples over time."""
+        self.used[setting] = None
         return _look_up(self.traces, setting, self.unknown)
 
     def _tell_of_missing(self, setting: Setting, frame: pd.DataFrame) -> None:
         missing = int(frame[TRANSFER_TIME].isna().sum())
         if missing:
             self.notes.append(f"{missing} of {len(frame)} runs did not finish: {setting}")
+
+
+def _times(frame: pd.DataFrame) -> Times:
+    return frame[TRANSFER_TIME].astype(float).dropna().to_numpy(dtype=np.float64)
 
 
 def _look_up(
@@ -242,11 +301,11 @@ def measure(
         except ScenarioError as error:
             unknown[setting] = _short(error)
     frames: dict[Setting, pd.DataFrame] = {}
-    for count, settings in _batches(seeds, scenarios, backend):
+    for own_seeds, settings in _batches(seeds, scenarios, backend):
         try:
             frame = sweep(
                 [scenarios[setting] for setting in settings],
-                range(1, count + 1),
+                own_seeds,
                 results=results,
                 progress=progress,
                 backend=backend or "polypath",
@@ -274,7 +333,7 @@ def _observe(
             continue
         rows = []
         try:
-            for seed in range(1, count + 1):
+            for seed in _seeds(scenarios[setting], count):
                 result = simulate(
                     scenarios[setting], seed=seed, packets=True, backend=backend or "polypath"
                 )
@@ -288,17 +347,42 @@ def _observe(
 
 def _batches(
     seeds: Mapping[Setting, int], scenarios: Mapping[Setting, Scenario], backend: Backend | None
-) -> Iterator[tuple[int, list[Setting]]]:
-    """Points with the same number of seeds; one by one for a simulator that may reject some."""
-    by_count: defaultdict[int, list[Setting]] = defaultdict(list)
+) -> Iterator[tuple[range, list[Setting]]]:
+    """Points with the same seeds; one by one for a simulator that may reject some."""
+    by_seeds: defaultdict[range, list[Setting]] = defaultdict(list)
     for setting, count in seeds.items():
         if setting in scenarios and not isinstance(setting, Observed):
-            by_count[count].append(setting)
-    for count, settings in sorted(by_count.items()):
+            by_seeds[_seeds(scenarios[setting], count)].append(setting)
+    for own, settings in by_seeds.items():
         if backend is None:
-            yield count, settings
+            yield own, settings
         else:
-            yield from ((count, [setting]) for setting in settings)
+            yield from ((own, [setting]) for setting in settings)
+
+
+#: What a path's losses depend on, and the largest number of seeds of a point.
+_OF_LOSSES = ("loss", "rate", "delay", "cross_traffic")
+_SEEDS_OF_A_POINT = 100_000
+
+
+def first_seed(scenario: Scenario) -> int:
+    """The first seed of a point.
+
+    Points with the same primary path and the same file share their seeds, so that policies meet the
+    same losses there. All others have seeds of their own: what is unusual in one range of seeds
+    does not affect several results at once.
+    """
+    table = scenario.to_dict()
+    primary = {key: value for key, value in table.get("path", [{}])[0].items() if key in _OF_LOSSES}
+    workload = {key: table.get("workload", {}).get(key) for key in ("kind", "size", "messages")}
+    text = json.dumps([primary, workload], sort_keys=True)
+    place = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+    return 1 + place * _SEEDS_OF_A_POINT
+
+
+def _seeds(scenario: Scenario, count: int) -> range:
+    first = first_seed(scenario)
+    return range(first, first + count)
 
 
 def _as_run(scenario: Scenario, backend: Backend | None) -> Scenario:
@@ -338,7 +422,7 @@ def _trace(
     for setting, count in wanted.items():
         if setting not in scenarios:
             continue
-        jobs = [(scenarios[setting], seed) for seed in range(1, count + 1)]
+        jobs = [(scenarios[setting], seed) for seed in _seeds(scenarios[setting], count)]
         if backend is not None:
             try:
                 traces[setting] = [

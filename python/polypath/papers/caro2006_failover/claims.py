@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -39,6 +38,7 @@ from polypath.papers.caro2006_failover.spurious import CLAIMS as SPURIOUS
 from polypath.papers.caro2006_failover.spurious import FAILURES
 from polypath.papers.registry import Claim
 from polypath.papers.runs import NotThereError, Source
+from polypath.papers.stated import precision
 from polypath.papers.verdict import (
     SIMILAR,
     Check,
@@ -48,7 +48,6 @@ from polypath.papers.verdict import (
     at_most,
     change,
     greatest,
-    least,
     similar,
     widest,
 )
@@ -65,7 +64,8 @@ def _against(source: Source, base: Transfer, other: Transfer, make: MakeCheck) -
     label = f"{other} against {base.mechanism}"
     if base.mechanism == other.mechanism:
         label = f"{other} against {base}"
-    return make(label, source.ratio(base, other))
+    check = make(label, source.ratio(base, other))
+    return check.known_within(source.error_of_ratio(base, other, precision("F12").runs))
 
 
 def _across(
@@ -93,7 +93,7 @@ def _stating(share: float) -> MakeCheck:
 
 def _no_worse(label: str, quotient: Interval) -> Check:
     """Not slower by more than what the papers call similar."""
-    return at_most(label, quotient, 0, error=SIMILAR)
+    return at_most(label, quotient, SIMILAR)
 
 
 def _thresholds(others: Sequence[int], base: int, **more: Any) -> list[Pair]:
@@ -187,10 +187,9 @@ def _lower(base: int, other: int, rtts: dict[str, Any]) -> list[Pair]:
 
 
 def _f17(source: Source) -> Finding:
-    at_5 = partial(_across, source, _lower(5, 0, SYMMETRIC), primaries=(5,))
-    return Finding(
-        (least(at_5(_stating(-0.88))), greatest(at_5(lambda text, q: at_most(text, q, 0.09))))
-    )
+    (pair,) = _lower(5, 0, SYMMETRIC)
+    shares = zip(precision("F17").at, (-0.88, 0.09), strict=True)
+    return Finding(tuple(_against(source, *pair(5, at), _stating(share)) for at, share in shares))
 
 
 def _f18(source: Source) -> Finding:
@@ -204,9 +203,9 @@ def _f18(source: Source) -> Finding:
 
 
 def _f19(source: Source) -> Finding:
-    pairs = _lower(5, 0, LONGER_ALTERNATE)
-    checks = _across(source, pairs, _stating(0.54), primaries=(5,), alternates=LOSSES[2:])
-    return Finding((greatest(checks),))
+    (pair,) = _lower(5, 0, LONGER_ALTERNATE)
+    (at,) = precision("F19").at
+    return Finding((_against(source, *pair(5, at), _stating(0.54)),))
 
 
 def _f20(source: Source) -> Finding:

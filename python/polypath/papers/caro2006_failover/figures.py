@@ -24,6 +24,7 @@ from polypath.papers.caro2006_failover.settings import (
     permanent,
     samples,
 )
+from polypath.papers.further import Further, FurtherPoint, mean_of
 from polypath.papers.registry import Figure
 from polypath.papers.runs import Grid, Runs
 from polypath.papers.tables import points_frame
@@ -85,17 +86,33 @@ def _draw_failovers(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
     return frame, figure
 
 
+def _further_optimal(
+    runs: Runs, points: Sequence[FurtherPoint], chart: Chart, style: dict[str, Any]
+) -> tuple[list[dict[str, Any]], Any]:
+    means = [runs.mean(point, TIME) for point in points]
+    drawn = chart.axes[0].plot([one.mean for one in means], [0] * len(means), **style)
+    return [{"n": one.n, "mean": one.mean} for one in means], drawn[0]
+
+
 section_3_3 = Figure(
     "III.3",
     "Optimal transfer time of an 80 MB file",
     lambda _full: Grid((OPTIMAL,), 1),
     _draw_optimal,
+    further=Further(lambda _one: True, "failover", "mean", lines=_further_optimal),
 )
 section_3_2 = Figure(
     "III.2",
     "Failover time of each Path.Max.Retrans",
     lambda _full: Grid((), 1, traced=FAILOVERS),
     _draw_failovers,
+    further=Further(
+        lambda _one: True,
+        "failover",
+        "pmr",
+        values=mean_of(lambda result: delaware.detection_times([result])[0]),
+        traced=True,
+    ),
 )
 
 
@@ -136,7 +153,12 @@ def over_losses(
         )
         return frame, chart
 
-    return Figure(id, title, points, draw)
+    def base(one: Any) -> bool:
+        return isinstance(one, Transfer) and one == last(one.primary_loss, one.alternate_loss)
+
+    last = full[next(reversed(quick))]
+    further = Further(base, "failover", "alternate_loss", panel="primary_loss")
+    return Figure(id, title, points, draw, further=further)
 
 
 def _where(point: Transfer) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -15,6 +16,7 @@ from polypath.papers.caro2006_failover.scenarios import (
     RTO,
     SACK_DELAY,
     SSTHRESH,
+    Event,
     Timeout,
     Trace,
     described,
@@ -154,52 +156,81 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
     from matplotlib.figure import Figure as Canvas
 
     traces = {one: _trace(runs, one) for one in timeouts() if one in wanted.traced}
-    figure = Canvas(figsize=(11, 17), layout="constrained")
-    graphs = figure.subplots(4, 4, sharey=True)
-    figure.suptitle("After the timeout of TSN 1", fontsize="medium")
+    figure = Canvas(figsize=(13, 17), layout="constrained")
+    graphs = figure.subplots(4, 4)
+    figure.suptitle(
+        "Packets after the timeout of TSN 1 in their order, with their times in seconds",
+        fontsize="medium",
+    )
     lines = [(procedures, pmr) for procedures in reversed(PROCEDURES) for pmr in (0, 1)]
     for line, (procedures, pmr) in zip(graphs, lines, strict=True):
         for axes, number in zip(line, (1, 2, 3, 4), strict=True):
-            _ladder(axes, traces[Timeout(number, pmr, procedures)])
+            _ladder(axes, rungs(traces[Timeout(number, pmr, procedures)]))
             axes.set_title(f"scenario {number}, PMR {pmr}\n{_NAMES[procedures]}", fontsize="small")
-        line[0].set_ylabel("time after the timeout [s]")
     return events_frame(traces, _SHOWN), figure
 
 
-def _ladder(axes: Axes, trace: Trace) -> None:
+#: Packets of undisturbed transfer that are shown before the rest is one line, and lines of a
+#: diagram.
+_BEFORE_GAP, _RUNGS = 3, 14
+_KINDS = (("DATA", COLOURS[0]), ("SACK", COLOURS[1]), ("HEARTBEAT", COLOURS[2]))
+
+
+def rungs(trace: Trace) -> list[Event | tuple[float, int]]:
+    """The lines of a diagram: single packets, or time and number of those that are left out.
+
+    Left out are new data and acknowledgements from the fourth on: transfer goes on undisturbed.
+    """
+    found: list[Event | tuple[float, int]] = []
+    normal = 0
+    for event in trace.after:
+        if event.at >= _SHOWN:
+            break
+        usual = not event.lost and (
+            event.text.startswith("SACK")
+            or (event.text.startswith("DATA") and not event.text.endswith("again"))
+        )
+        normal = normal + 1 if usual else 0
+        if normal <= _BEFORE_GAP:
+            found.append(event)
+        elif isinstance(found[-1], tuple):
+            found[-1] = (found[-1][0], found[-1][1] + 1)
+        else:
+            found.append((event.at, 1))
+    return found[:_RUNGS]
+
+
+def _ladder(axes: Axes, lines: Sequence[Event | tuple[float, int]]) -> None:
     """Draws the sender in the middle, the peer's primary address left, the alternate right.
 
-    Packets from the sender are drawn outwards, packets to it inwards; lost packets end in a cross.
+    One line for each packet: outwards if the sender sends it, inwards if it receives it; a lost one
+    ends in a cross. Times are those at the sender.
     """
-    from matplotlib.collections import LineCollection
+    for place, line in enumerate(lines):
+        if isinstance(line, tuple):
+            at, count = line
+            axes.text(0, place, f"... {count} packets of transfer ...", **_CENTRED, color="0.4")
+            axes.text(-1.52, place, f"{at:.2f}", fontsize=7, va="center", color="0.4")
+            continue
+        side = -1 if line.path == 0 else 1
+        colour = next((c for kind, c in _KINDS if line.text.startswith(kind)), "0.3")
+        tip = (0.6 if line.lost else 1.0) * side
+        ends = ((0.0, place), (tip, place)) if line.to_peer else ((tip, place), (0.0, place))
+        style = {"arrowstyle": "-" if line.lost else "->", "color": colour, "linewidth": 1.2}
+        axes.annotate("", xy=ends[1], xytext=ends[0], arrowprops=style)
+        if line.lost:
+            axes.plot([tip], [place], marker="x", color=colour, markersize=6)
+        axes.text(0.5 * side, place - 0.12, line.text, **{**_CENTRED, "va": "bottom"})
+        axes.text(-1.52, place, f"{line.at:.2f}", fontsize=7, va="center", color="0.4")
+    for column in (-1, 0, 1):
+        axes.axvline(column, color="0.6", linewidth=0.8, zorder=0)
+    axes.set_xticks([-1, 0, 1], ["primary", "sender", "alternate"], fontsize="small")
+    axes.set_yticks([])
+    axes.set_xlim(-1.55, 1.15)
+    axes.set_ylim(_RUNGS - 0.4, -0.9)
 
-    shown = [one for one in trace.after if one.at < _SHOWN]
-    named: set[str] = set()
-    last = -math.inf
-    for kind, colour in (("DATA", COLOURS[0]), ("SACK", COLOURS[1]), ("HEARTBEAT", COLOURS[2])):
-        own = [one for one in shown if one.text.startswith(kind)]
-        lines = []
-        for one in own:
-            side = -1 if one.path == 0 else 1
-            reach = 0.6 * side if one.lost else side
-            ends = [(0.0, one.at), (reach, one.there)]
-            lines.append(ends)
-            if one.lost:
-                axes.plot([reach], [one.there], marker="x", color=colour, markersize=5)
-        axes.add_collection(LineCollection(lines, colors=[colour], linewidths=0.7))
-    for one in shown:
-        # Label the first packets, and each packet after a pause.
-        if one.at - last > 0.04 and one.text not in named and len(named) < 12:
-            ha = "right" if one.path == 0 else "left"
-            where = (-0.05 if one.path == 0 else 0.05, one.at)
-            axes.annotate(one.text, where, fontsize=5, ha=ha, va="bottom")
-            named.add(one.text)
-            last = one.at
-    for place in (-1, 0, 1):
-        axes.axvline(place, color="0.5", linewidth=0.8)
-    axes.set_xticks([-1, 0, 1], ["primary", "sender", "alternate"], fontsize="x-small")
-    axes.set_xlim(-1.15, 1.15)
-    axes.set_ylim(_SHOWN, -0.1)
+
+_CENTRED: dict[str, Any] = {"fontsize": 7, "ha": "center", "va": "center"}
 
 
 figure_8 = Figure(

@@ -6,9 +6,9 @@ if its time is 0.79 of AllRtxSame's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from polypath.papers.caro2006_retransmission.compare import (
     MakeCheck,
@@ -26,6 +26,7 @@ from polypath.papers.caro2006_retransmission.settings import BEST, PRIMARY, poin
 from polypath.papers.caro2006_retransmission.traces import CLAIMS as TRACES
 from polypath.papers.registry import Claim, Judge
 from polypath.papers.runs import Source
+from polypath.papers.stated import precision
 from polypath.papers.verdict import (
     SIMILAR,
     Check,
@@ -60,31 +61,33 @@ def _changes(*points: tuple[str, float, float, float]) -> Judge:
     return judge
 
 
-def _largest_improvement(policy: str, extensions: Iterable[str], *shares: float) -> Judge:
-    """An extension's largest improvement over all losses of the alternate path, in each panel."""
+def _largest_improvement(
+    id: str,  # noqa: A002 - what it is called everywhere
+    policy: str,
+    *shares: tuple[str, float],
+) -> Judge:
+    """Each panel's extension and its improvement, where the alternate path loses most."""
+    (at,) = precision(id).at
 
     def judge(source: Source) -> Finding:
-        checks = []
-        for primary, share in zip(PRIMARY, shares, strict=True):
-            there = [
-                check
-                for extension in extensions
-                for check in across(
+        return Finding(
+            tuple(
+                against(
                     source,
-                    partial(point, policy, "none", primary),
-                    partial(point, policy, extension, primary),
+                    point(policy, "none", primary, at),
+                    point(policy, extension, primary, at),
                     stating(share),
                 )
-            ]
-            checks.append(least(there))
-        return Finding(tuple(checks))
+                for primary, (extension, share) in zip(PRIMARY, shares, strict=True)
+            )
+        )
 
     return judge
 
 
 def _r10(source: Source) -> Finding:
     base, other = (plain(policy, 8, 10) for policy in ("AllRtxSame", "FrSameRtoAlt"))
-    return Finding((against(source, base, other, lambda text, q: at_most(text, q, 0.03)),))
+    return Finding((against(source, base, other, stating(0.03)),))
 
 
 def _r12(source: Source) -> Finding:
@@ -119,7 +122,7 @@ def _r16(source: Source) -> Finding:
 def _r17(source: Source) -> Finding:
     return Finding(
         (
-            _same(source, "TS", "none", 8, stating(-0.07)),
+            _same(source, "TS", "none", 8, stating(-0.07, rounded=0.01)),
             *(_same(source, "TS", "none", primary, similar) for primary in (3, 5)),
         )
     )
@@ -131,7 +134,7 @@ def _r18(source: Source) -> Finding:
     for other in ("none", "TS", "MFR"):
         checks.append(_same(source, "MFR+TS", other, 8, faster))
         checks += [
-            _same(source, "MFR+TS", other, p, lambda text, q: at_most(text, q, 0, error=SIMILAR))
+            _same(source, "MFR+TS", other, p, lambda text, q: at_most(text, q, SIMILAR))
             for p in (3, 5)
         ]
     return Finding(tuple(checks))
@@ -157,15 +160,21 @@ def _r22(source: Source) -> Finding:
 
 
 def _r23(source: Source) -> Finding:
-    checks = best_against(source, "AllRtxSame", "AllRtxAlt", 3, stating(0.20), (5, 100))
-    return Finding((greatest(checks),))
+    (at,) = precision("R23").at
+    return Finding((_best_at(source, "AllRtxAlt", 3, at, stating(0.20)),))
+
+
+def _best_at(
+    source: Source, policy: str, primary: float, at: float, make: MakeCheck, **more: Any
+) -> Check:
+    """A policy with its best extensions against AllRtxSame, at a loss of the alternate path."""
+    pair = (best(one, primary, at, **more) for one in ("AllRtxSame", policy))
+    return against(source, *pair, make)
 
 
 def _r24(source: Source) -> Finding:
-    def over(share: float) -> list[Check]:
-        return best_against(source, "AllRtxSame", "AllRtxAlt", 5, stating(share))
-
-    return Finding((least(over(-0.10)), greatest(over(0.14))))
+    pairs = zip(precision("R24").at, (-0.10, 0.14), strict=True)
+    return Finding(tuple(_best_at(source, "AllRtxAlt", 5, at, stating(s)) for at, s in pairs))
 
 
 def _r25(source: Source) -> Finding:
@@ -206,10 +215,9 @@ def _clearly_slower(label: str, quotient: Interval) -> Check:
 
 
 def _r27(source: Source) -> Finding:
-    checks = best_against(
-        source, "AllRtxSame", "FrSameRtoAlt", 8, stating(0.24), alternate_rtt=1040
-    )
-    return Finding((greatest(checks),))
+    (at,) = precision("R27").at
+    check = _best_at(source, "FrSameRtoAlt", 8, at, stating(0.24), alternate_rtt=1040)
+    return Finding((check,))
 
 
 def _r28(source: Source) -> Finding:
@@ -226,6 +234,11 @@ def _r28(source: Source) -> Finding:
     return Finding(tuple(checks))
 
 
+_R14 = _largest_improvement("R14", "AllRtxAlt", ("HAR", -0.38), ("HAR", -0.43), ("HAR", -0.45))
+_R15 = _largest_improvement("R15", "AllRtxAlt", ("TS", -0.45), ("TS", -0.51), ("TS", -0.50))
+_R19 = _largest_improvement("R19", "FrSameRtoAlt", ("TS", -0.02), ("TS", -0.05), ("HAR", -0.09))
+_R20 = _largest_improvement("R20", "FrSameRtoAlt", ("MFR", -0.10), ("MFR", -0.16), ("MFR", -0.14))
+
 _OTHERS = (
     Claim("R07", ("6",), _changes(("AllRtxAlt", 5, 0, -0.21))),
     Claim("R08", ("6",), _changes(("AllRtxAlt", 5, 10, 1.08))),
@@ -234,13 +247,13 @@ _OTHERS = (
     Claim("R11", ("6",), _changes(("AllRtxAlt", 8, 0, -0.36), ("AllRtxAlt", 8, 10, 0.68))),
     Claim("R12", ("6",), _r12),
     Claim("R13", ("6",), _r13),
-    Claim("R14", ("8",), _largest_improvement("AllRtxAlt", ["HAR"], -0.38, -0.43, -0.45)),
-    Claim("R15", ("8",), _largest_improvement("AllRtxAlt", ["TS"], -0.45, -0.51, -0.50)),
+    Claim("R14", ("8",), _R14),
+    Claim("R15", ("8",), _R15),
     Claim("R16", ("9",), _r16),
     Claim("R17", ("9",), _r17),
     Claim("R18", ("9",), _r18),
-    Claim("R19", ("10",), _largest_improvement("FrSameRtoAlt", ["HAR", "TS"], -0.02, -0.05, -0.09)),
-    Claim("R20", ("10",), _largest_improvement("FrSameRtoAlt", ["MFR"], -0.10, -0.16, -0.14)),
+    Claim("R19", ("10",), _R19),
+    Claim("R20", ("10",), _R20),
     Claim("R21", ("10",), _r21),
     Claim("R22", ("12",), _r22),
     Claim("R23", ("12",), _r23),

@@ -13,17 +13,25 @@ from typing import Any
 
 from polypath.papers.caro2006_retransmission.settings import BEST, Transfer, point
 from polypath.papers.runs import NotThereError, Source
-from polypath.papers.verdict import Check, change
+from polypath.papers.verdict import ROUNDED, Check, change
 from polypath.statistics import Interval
 
 #: A check of one point's quotient.
 MakeCheck = Callable[[str, Interval], Check]
 
 
+#: Section 3.1: "Each parameter set is simulated with 60 different seeds."
+PAPERS_RUNS = 60
+
+
 def against(source: Source, base: Transfer, other: Transfer, make: MakeCheck) -> Check:
-    """Applies `make` to the transfer time of `other` as a multiple of that of `base`."""
+    """Applies `make` to the transfer time of `other` as a multiple of that of `base`.
+
+    A stated number has the error that the paper's runs give it.
+    """
     label = f"{other} against {short(base, other)}"
-    return make(label, source.ratio(base, other))
+    check = make(label, source.ratio(base, other))
+    return check.known_within(source.error_of_ratio(base, other, PAPERS_RUNS))
 
 
 def short(base: Transfer, other: Transfer) -> str:
@@ -69,9 +77,9 @@ def best(policy: str, primary: float, alternate: float = 0, **more: Any) -> Tran
     return point(policy, BEST[policy], primary, alternate, **more)
 
 
-def stating(share: float) -> MakeCheck:
+def stating(share: float, rounded: float = ROUNDED) -> MakeCheck:
     """Checks a change against a stated one."""
-    return lambda label, quotient: change(label, quotient, share)
+    return lambda label, quotient: change(label, quotient, share, rounded=rounded)
 
 
 def best_against(

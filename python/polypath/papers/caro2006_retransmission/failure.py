@@ -7,32 +7,33 @@ from itertools import combinations
 from polypath.papers.caro2006_retransmission.compare import (
     alternates,
     best,
-    best_against,
     short,
 )
 from polypath.papers.caro2006_retransmission.figures import EARLY, LATE, PRIMARY_WITH_BREAK
 from polypath.papers.caro2006_retransmission.settings import BEST, Transfer
 from polypath.papers.registry import Claim
 from polypath.papers.runs import TRANSFER_TIME, NotThereError, Source
-from polypath.papers.verdict import Check, Finding, Unit, similar, widest
+from polypath.papers.verdict import ROUNDED, Check, Finding, Unit, similar, widest
 from polypath.statistics import Interval, ratio
 
 
 def _r30(source: Source) -> Finding:
-    """The pair that differs most, in each panel."""
+    """The pair whose medians differ most, in each panel.
+
+    Medians, because a transfer in which both paths are given up takes hours: one in a few hundred
+    decides a mean. At most 9 % is less than 9.5 % before rounding.
+    """
     checks = []
     for primary in PRIMARY_WITH_BREAK:
         apart: list[Check] = []
         for first, second in combinations(BEST, 2):
             try:
-                apart += best_against(
-                    source,
-                    first,
-                    second,
-                    primary,
-                    lambda text, quotient: similar(text, quotient, 0.09),
-                    breaks_at=EARLY,
-                )
+                apart += [
+                    _medians(
+                        source, *(best(p, primary, a, breaks_at=EARLY) for p in (first, second))
+                    )
+                    for a in alternates(source, best(second, primary, breaks_at=EARLY))
+                ]
             except NotThereError:
                 continue
         if apart:
@@ -40,6 +41,11 @@ def _r30(source: Source) -> Finding:
     if not checks:
         raise NotThereError("no points of Figure 15")
     return Finding(tuple(checks), _without_outages(source))
+
+
+def _medians(source: Source, base: Transfer, other: Transfer) -> Check:
+    label = f"median of {other} against {short(base, other)}"
+    return similar(label, source.ratio_of_medians(base, other), 0.09 + ROUNDED)
 
 
 def _without_outages(source: Source) -> tuple[str, ...]:

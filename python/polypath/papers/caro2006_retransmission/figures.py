@@ -22,6 +22,7 @@ from polypath.papers.caro2006_retransmission.settings import (
     point,
     samples,
 )
+from polypath.papers.further import Further
 from polypath.papers.registry import Figure, figure_name
 from polypath.papers.runs import Grid, Runs
 from polypath.papers.tables import points_frame
@@ -94,9 +95,28 @@ def _curve(policy: str, extensions: str, *, level: bool = False) -> charts.Curve
     return charts.Curve(label, {"policy": policy, "extensions": extensions}, level)
 
 
+def based_on(
+    policy: str,
+    extensions: str = "none",
+    *,
+    x: str = "alternate_loss",
+    panel: str | None = "primary_loss",
+) -> Further:
+    """Further curves with the settings of this one, over all losses of the alternate path."""
+
+    def base(one: Any) -> bool:
+        own = isinstance(one, Transfer) and (one.policy, one.extensions) == (policy, extensions)
+        return bool(own)
+
+    return Further(base, "retransmission", x, panel=panel)
+
+
 _PLAIN = [(policy, "none") for policy in BEST]
 _BEST = list(BEST.items())
 _BEST_CURVES = [_curve(p, e, level=p == "AllRtxSame") for p, e in _BEST]
+
+
+_BEST_HYBRID = based_on("FrSameRtoAlt", BEST["FrSameRtoAlt"])
 
 
 def _extensions(policy: str) -> list[tuple[str, str]]:
@@ -120,6 +140,7 @@ figure_6 = Figure(
         [_curve(p, e, level=p == "AllRtxSame") for p, e in _PLAIN],
         _panels(),
     ),
+    further=based_on("FrSameRtoAlt"),
 )
 
 figure_8 = Figure(
@@ -131,6 +152,7 @@ figure_8 = Figure(
         [_curve(p, e) for p, e in _extensions("AllRtxAlt")],
         _panels(),
     ),
+    further=based_on("AllRtxAlt"),
 )
 
 figure_9 = Figure(
@@ -150,6 +172,7 @@ figure_9 = Figure(
         [charts.Panel("", {})],
         x="primary_loss",
     ),
+    further=based_on("AllRtxSame", x="primary_loss", panel=None),
 )
 
 figure_10 = Figure(
@@ -161,6 +184,7 @@ figure_10 = Figure(
         [_curve(p, e) for p, e in _extensions("FrSameRtoAlt")],
         _panels(),
     ),
+    further=based_on("FrSameRtoAlt"),
 )
 
 
@@ -170,6 +194,7 @@ def _best_with(id: str, what: str, **more: Any) -> Figure:  # noqa: A002 - what 
         f"The policies with their best extensions, {what}",
         lambda full: _over_alternate_loss(_BEST, full, **more),
         _draw(f"{figure_name(id)}: best extensions, {what}", _BEST_CURVES, _panels()),
+        further=_BEST_HYBRID,
     )
 
 
@@ -191,6 +216,7 @@ figure_15 = Figure(
         [_curve(p, e) for p, e in _BEST],
         _panels(PRIMARY_WITH_BREAK),
     ),
+    further=_BEST_HYBRID,
 )
 
 #: The point that decides R31: 300 transfers give it within 1.5 s, its distance from the limit.
@@ -209,4 +235,5 @@ figure_16 = Figure(
     _draw(
         "Figure 16: primary path failure at 6.8 s", [_curve(p, e) for p, e in _BEST], _panels((0,))
     ),
+    further=_BEST_HYBRID,
 )

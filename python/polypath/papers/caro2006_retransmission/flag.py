@@ -23,6 +23,7 @@ from polypath.papers.caro2006_retransmission.settings import (
     Transfer,
     point,
 )
+from polypath.papers.further import Further
 from polypath.papers.registry import Figure, Summary
 from polypath.papers.runs import TRANSFER_TIME, Grid, Runs
 from polypath.papers.tables import points_frame
@@ -173,4 +174,12 @@ section_4_2 = Figure(
     _grid,
     _draw,
     _summary,
+    Further(
+        lambda one: (
+            isinstance(one, Transfer) and one.policy == "AllRtxAlt" and one.extensions == "none"
+        ),
+        "retransmission",
+        "alternate_loss",
+        panel="primary_loss",
+    ),
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from polypath.papers import charts, delaware
+from polypath.papers.further import Further
 from polypath.papers.iyengar2004 import measures
 from polypath.papers.iyengar2004.settings import (
     APP_STRIPE,
@@ -20,7 +21,7 @@ from polypath.papers.iyengar2004.settings import (
     samples,
 )
 from polypath.papers.registry import Figure
-from polypath.papers.runs import Grid, NotImplementedYetError, Runs
+from polypath.papers.runs import Grid, NotImplementedYetError, Runs, Setting
 from polypath.papers.tables import points_frame
 from polypath.statistics import Interval
 
@@ -31,7 +32,17 @@ if TYPE_CHECKING:
 QUICK_LOSSES = (1, 5, 9)
 _LOSS = "path 2 loss rate [%]"
 #: Maps a point to the values that panels and curves show, by the name of the panel.
-Values = Callable[[Runs, Transfer], Mapping[str, Interval]]
+Values = Callable[[Runs, Setting], Mapping[str, Interval]]
+
+
+def _is_same(one: Any) -> bool:
+    return isinstance(one, Transfer) and one.policy == "RTX-SAME"
+
+
+def further(values: Values | None = None) -> Further:
+    """Further curves with the settings of RTX-SAME."""
+    by_panel = values and (lambda runs, one: dict(enumerate(values(runs, one).values())))
+    return Further(_is_same, "retransmission", "loss_2", values=by_panel)
 
 
 def curve(policy: str, losses: Iterable[float] = LOSSES, **more: Any) -> list[Transfer]:
@@ -92,7 +103,7 @@ def _over_losses(
         )
         return frame, chart
 
-    return Figure(id, title, points(policies, **more), draw)
+    return Figure(id, title, points(policies, **more), draw, further=further(values))
 
 
 def _times(id: str, title: str, policies: Sequence[str], **more: Any) -> Figure:  # noqa: A002
@@ -108,10 +119,10 @@ def _times(id: str, title: str, policies: Sequence[str], **more: Any) -> Figure:
         )
         return frame, chart
 
-    return Figure(id, title, points(policies, **more), draw)
+    return Figure(id, title, points(policies, **more), draw, further=further())
 
 
-def _per_drop(runs: Runs, setting: Transfer) -> dict[str, Interval]:
+def _per_drop(runs: Runs, setting: Setting) -> dict[str, Interval]:
     lost, again = (
         measures.together(runs, [setting], one)
         for one in (measures.drops, measures.retransmissions)
@@ -119,16 +130,16 @@ def _per_drop(runs: Runs, setting: Transfer) -> dict[str, Interval]:
     return {"": measures.quotient(lost, again)}
 
 
-def _timeouts(runs: Runs, setting: Transfer) -> dict[str, Interval]:
+def _timeouts(runs: Runs, setting: Setting) -> dict[str, Interval]:
     return {"": measures.mean(measures.timeouts(runs.frame(setting)))}
 
 
-def _arrived(runs: Runs, setting: Transfer) -> dict[str, Interval]:
+def _arrived(runs: Runs, setting: Setting) -> dict[str, Interval]:
     frame = runs.frame(setting)
     return {f"over path {n + 1}": measures.mean(measures.arrived(n)(frame)) for n in (0, 1)}
 
 
-def _retransmitted(runs: Runs, setting: Transfer) -> dict[str, Interval]:
+def _retransmitted(runs: Runs, setting: Setting) -> dict[str, Interval]:
     frame = runs.frame(setting)
     return {f"over path {n + 1}": measures.mean(measures.retransmitted(n)(frame)) for n in (0, 1)}
 

@@ -33,7 +33,7 @@ def over_time(result: Result) -> pd.DataFrame:
     Columns: time; `peer_rwnd`, the room in the receive buffer; `in_flight_0`, `in_flight_1`;
     `blocked`: no room for a chunk, and nothing outstanding on a path that is active.
     """
-    own = {one.path: one for one in result.series if one.side == "sender"}
+    own = {one.path: one for one in result.samples if one.side == "sender"}
     times = np.unique(np.concatenate([one.time for one in own.values()]))
     columns: dict[str, NDArray[np.generic]] = {"time": times}
     idle = np.zeros(len(times), dtype=bool)

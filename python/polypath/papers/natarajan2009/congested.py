@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pandas as pd
 
 from polypath.figures import COLOURS
 from polypath.papers import charts, delaware
+from polypath.papers.further import Further
 from polypath.papers.natarajan2009.settings import (
     LOAD_1,
     LOADS,
@@ -22,25 +24,27 @@ from polypath.papers.natarajan2009.settings import (
 )
 from polypath.papers.reference import reference
 from polypath.papers.registry import Claim, Figure, Summary
-from polypath.papers.runs import TRANSFER_TIME, Grid, NotThereError, Runs, Source
+from polypath.papers.runs import TRANSFER_TIME, Grid, NotThereError, Runs, Setting, Source
+from polypath.papers.stated import precision
 from polypath.papers.verdict import (
-    OF_A_MEAN,
-    OF_A_QUOTIENT,
     Check,
     Finding,
     Unit,
-    about,
     minus_one,
+    number,
     similar,
     widest,
 )
 from polypath.statistics import Interval, interval, ratio
+from polypath.statistics import rate as event_rate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Chart
 
 FULL_SEEDS, QUICK_SEEDS = 20, 1
 BYTES = 32 << 20
+#: Section 3: goodputs "with 5 % error margin"; of a quotient of two.
+ON_PAR = math.hypot(0.05, 0.05)
 #: The tables' loads of path 2, percent.
 TABLE_LOADS = (90, 100)
 #: Table 1: mean numbers of two, three, four and five consecutive data timeouts of path 2.
@@ -159,6 +163,19 @@ def _comparison(frame: pd.DataFrame) -> Summary:
     return Summary((), table)
 
 
+def _further_values(runs: Runs, point: Setting) -> dict[int, Interval]:
+    frame = runs.frame(point)
+    goodputs = interval(BYTES / frame[TRANSFER_TIME].astype(float) / 1000)
+    return {0: goodputs, 1: interval(frame["blocked_time"].astype(float))}
+
+
+def _further(x: str) -> Further:
+    def base(one: Any) -> bool:
+        return isinstance(one, Congested) and one.variant == "CMT-CWND"
+
+    return Further(base, "failover", x, values=_further_values)
+
+
 figure_4 = Figure(
     "4",
     "Goodput under the same cross-traffic on both paths",
@@ -167,6 +184,7 @@ figure_4 = Figure(
         runs, wanted, "load_1", "load of both paths [%]", "Figure 4: symmetric loss"
     ),
     _comparison,
+    _further("load_1"),
 )
 figure_6 = Figure(
     "6",
@@ -176,6 +194,7 @@ figure_6 = Figure(
         runs, wanted, "load_2", "load of path 2 [%]", "Figure 6: path 1 with a load of 70 %"
     ),
     _comparison,
+    _further("load_2"),
 )
 
 
@@ -219,8 +238,8 @@ def _draw_table_1(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
     for labels, frame in _rows(runs, wanted):
         stated = TABLE_1[labels["variant"], labels["load_2"]]
         row: dict[str, Any] = {**labels, "n": len(frame)}
-        for number, (own, paper) in enumerate(zip(in_a_row(frame), stated, strict=True), start=2):
-            row |= {f"{number}": own.mean, f"{number} paper": paper}
+        for length, (own, paper) in enumerate(zip(in_a_row(frame), stated, strict=True), start=2):
+            row |= {f"{length}": own.mean, f"{length} paper": paper}
         rows.append(row)
     frame = pd.DataFrame(rows)
     figure, (axes,) = charts.blank(1, "Table 1: two data timeouts in a row on path 2")
@@ -289,7 +308,7 @@ def _p05(source: Source) -> Finding:
             similar(
                 f"{other} against CMT-CWND, {loads[0]:g} %",
                 source.ratio(base, Congested(other, *loads)),
-                OF_A_QUOTIENT,
+                ON_PAR,
             )
             for other in list(VARIANTS)[1:]
         ]
@@ -339,7 +358,7 @@ def _p08(source: Source) -> Finding:
                 stated = TABLE_1[variant, load]
                 twice.append(rows[0])
                 label = f"{variant}, path 2 at {load} %: two in a row"
-                checks.append(about(label, rows[0], stated[0], within=0.5, unit=Unit.COUNT))
+                checks.append(_counted(label, rows[0], stated[0]))
                 told = ", ".join(
                     f"{own.mean:.2f} ({paper:g})" for own, paper in zip(rows, stated, strict=True)
                 )
@@ -351,15 +370,23 @@ def _p08(source: Source) -> Finding:
     return Finding(tuple(checks), tuple(notes))
 
 
+def _counted(label: str, measured: Interval, stated: float) -> Check:
+    """A mean number of events, with the exact intervals of both counts."""
+    runs = precision("P08").runs
+    paper = event_rate(stated * runs, runs)
+    own = event_rate(measured.mean * measured.n, measured.n)
+    return Check(label, own, paper.low, paper.high, Unit.COUNT, stated=stated)
+
+
 def _p09(source: Source) -> Finding:
-    checks, notes = [], []
+    """Ratios with one decimal."""
+    checks, notes, runs = [], [], precision("P09").runs
     for load in _tables_there(source):
         for variant in VARIANTS:
             first, second, quotient = transmissions(source.frame(Congested(variant, LOAD_1, load)))
             stated = TABLE_2[variant, load]
             label = f"{variant}, path 2 at {load} %: path 1 / path 2"
-            within = OF_A_QUOTIENT + OF_A_MEAN
-            checks.append(about(label, quotient, stated[2], within=within, unit=Unit.RATIO))
+            checks.append(number(label, quotient, stated[2], 0.05, Unit.RATIO, runs=runs))
             notes.append(
                 f"{variant}, {load} %: {first.mean:.0f} ({stated[0]:.0f}) on path 1, "
                 f"{second.mean:.0f} ({stated[1]:.0f}) on path 2"

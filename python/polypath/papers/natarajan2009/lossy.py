@@ -8,6 +8,7 @@ import pandas as pd
 
 from polypath.figures import COLOURS
 from polypath.papers import charts, delaware
+from polypath.papers.further import Further, FurtherPoint
 from polypath.papers.natarajan2009.settings import (
     DELAYS,
     LOSSES,
@@ -18,7 +19,7 @@ from polypath.papers.natarajan2009.settings import (
 )
 from polypath.papers.reference import quotient
 from polypath.papers.registry import Claim, Figure
-from polypath.papers.runs import Grid, NotThereError, Runs, Source
+from polypath.papers.runs import Grid, NotThereError, Runs, Setting, Source
 from polypath.papers.verdict import Check, Finding, minus_one, similar, widest
 from polypath.statistics import Interval
 
@@ -114,11 +115,24 @@ def _draw(runs: Runs, wanted: Grid) -> tuple[pd.DataFrame, Chart]:
     return frame, figure
 
 
+def _against_failed(runs: Runs, point: Setting) -> dict[int, Interval]:
+    """The goodput of a further curve as a multiple of CMT-PF's."""
+    assert isinstance(point, FurtherPoint)
+    return {0: runs.ratio(point, point.base)}
+
+
 figure_5 = Figure(
     "5",
     "Goodput ratio of CMT and CMT-PF, equal loss, path 2 of 45 to 450 ms one way",
     _grid,
     _draw,
+    further=Further(
+        lambda one: isinstance(one, Lossy) and one.variant == FAILED,
+        "failover",
+        "loss",
+        line="delay_2",
+        values=_against_failed,
+    ),
 )
 
 

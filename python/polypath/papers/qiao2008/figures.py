@@ -11,6 +11,7 @@ import pandas as pd
 
 from polypath.figures import COLOURS
 from polypath.papers import charts
+from polypath.papers.further import Further
 from polypath.papers.qiao2008.model import BlockingModel
 from polypath.papers.qiao2008.settings import (
     A_MOMENT_LATER,
@@ -126,17 +127,26 @@ def _rate_axis(*graphs: Axes) -> None:
         axes.set_xlabel("primary path [Mbit/s]")
 
 
+_FURTHER = Further(
+    lambda one: isinstance(one, Transfer) and one.strategy == "FRtxOnSame",
+    "retransmission",
+    "primary_rate",
+    x_factor=1e-3,
+)
+
 table_1 = Figure(
     "table-1",
     "Transfer times for primary paths of various bandwidths and a secondary path of 36 kbit/s",
     _table_grid(36),
     _draw_table(36),
+    further=_FURTHER,
 )
 table_2 = Figure(
     "table-2",
     "Transfer times for primary paths of various bandwidths and a secondary path of 384 kbit/s",
     _table_grid(384),
     _draw_table(384),
+    further=_FURTHER,
 )
 
 

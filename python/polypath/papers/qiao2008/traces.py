@@ -91,7 +91,7 @@ def _first(rows: pd.DataFrame, column: str) -> float:
 
 def _window(result: Result) -> pd.DataFrame:
     """The primary's variables at the sender over time."""
-    series = next(one for one in result.series if (one.side, one.path) == ("sender", 0))
+    series = next(one for one in result.samples if (one.side, one.path) == ("sender", 0))
     return pd.DataFrame(
         {
             "time": series.time,

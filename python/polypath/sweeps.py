@@ -25,7 +25,7 @@ from polypath.frame import frame_of_sweep
 from polypath.progress import Progress, Reporter
 from polypath.replications import Replications
 from polypath.scenario import Scenario, labels
-from polypath.simulate import Backend, engine, prepare
+from polypath.simulation import Backend, engine, prepare
 from polypath.statistics import Stop
 from polypath.store import Row, Store
 
