@@ -32,6 +32,17 @@ pub(super) struct PathTally {
     pub(super) stops_t3: bool,
 }
 
+impl PathTally {
+    /// Notes a newly acknowledged TSN. Only gap ack blocks raise the highest one of a path.
+    fn note(&mut self, tsn: Tsn, by_gaps: bool) {
+        let highest = self.newly_acked.highest;
+        self.newly_acked.note(tsn);
+        if !by_gaps {
+            self.newly_acked.highest = highest;
+        }
+    }
+}
+
 /// The highest TSNs that a SACK newly acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 struct NewlyAcked {
@@ -156,12 +167,7 @@ impl Association {
             t.acked += chunk.size();
             t.acked_by_gaps += if by_gaps { chunk.size() } else { 0 };
             t.answered |= Self::ns2_believes(config, path, chunk, fate, by_gaps);
-            let highest = t.newly_acked.highest;
-            t.newly_acked.note(tsn);
-            if !by_gaps {
-                // Only gap ack blocks raise the highest TSN of a path.
-                t.newly_acked.highest = highest;
-            }
+            t.note(tsn, by_gaps);
             // RFC 8985 6.2 (2): an acknowledgement that arrives sooner than the shortest round trip
             // is for an earlier transmission.
             let age = now.since(chunk.sent);

@@ -360,6 +360,6 @@ impl crate::send::InFlight {
     /// The highest chunk last sent to `path` that does not wait for retransmission.
     fn highest_unmarked(&self, path: PathId) -> Option<Tsn> {
         let unmarked = |c: &Outstanding| c.path == path && !matches!(c.fate, Fate::Lost(_));
-        self.iter().filter(|(_, c)| unmarked(c)).map(|(tsn, _)| tsn).last()
+        self.iter().rev().find(|(_, c)| unmarked(c)).map(|(tsn, _)| tsn)
     }
 }

@@ -86,7 +86,7 @@ impl PathSide {
 
     /// When new data or a HEARTBEAT was last sent here.
     pub(super) fn idle_since(&self, path: &Path) -> Time {
-        self.last_used.unwrap_or_else(|| path.created)
+        self.last_used.unwrap_or(path.created)
     }
 
     /// Schedules the decay of the window an RTO after `now`.
