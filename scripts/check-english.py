@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rejects comments with words that CONTRIBUTING.md lists as words to avoid, and overlong comment lines.
+"""Rejects comments with words that docs/code.md lists as words to avoid, and overlong comment lines.
 
 Looks at the comments of Rust and Python files and at Python docstrings. Code in backticks and quoted
 sentences are not looked at: an RFC may say what it likes.
@@ -100,7 +100,7 @@ def main() -> None:
             bad += 1
             print(f"{path.relative_to(root)}:{line}: {complaint}")
     if bad:
-        sys.exit(f"check-english: {bad} places to rewrite (rules: CONTRIBUTING.md)")
+        sys.exit(f"check-english: {bad} places to rewrite (rules: docs/code.md)")
 
 
 if __name__ == "__main__":

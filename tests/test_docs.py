@@ -94,7 +94,8 @@ def test_two_uplinks_in_ten_minutes(processes, tmp_path):
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", page, re.MULTILINE | re.DOTALL)
     lines = [shlex.split(line) for block in blocks for line in block.splitlines()]
     emulate, mkdir, recv, head, send, sim = lines
-    assert mkdir == ["mkdir", "received"] and head[:2] == ["head", "-c"] and sim == ["polypath", "sim", "scenarios/demo.toml"]
+    assert mkdir == ["mkdir", "received"] and head[:2] == ["head", "-c"]
+    assert sim == ["polypath", "sim", "scenarios/demo.toml"]
     (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
     (tmp_path / "received").mkdir()
     sent = make_file(tmp_path / "big.bin", 6_000_000)
@@ -108,6 +109,8 @@ def test_two_uplinks_in_ten_minutes(processes, tmp_path):
         wait_until(lambda: arrived(tmp_path / "received") > 1_000_000, 30, lambda: sender.err + receiver.err,
                    alive=sender.popen)
         emulator.say("down first")
+        wait_until(lambda: "path 0 is " in sender.err, 30, lambda: sender.err, alive=sender.popen)
+        emulator.say("up first")
         summary = sender.wait().json
         assert receiver.wait().code == 0, receiver.err
     assert sha256(tmp_path / "received" / "big.bin") == sent == summary["sha256"]
