@@ -87,14 +87,21 @@ def _check(row: dict[Any, Any]) -> Check:
 def judged_as(recorded: Finding, current: Finding) -> Finding | None:
     """Recorded measurements, judged as the current ones are.
 
-    None if the statement is now judged at other points.
+    None if the statement is now judged at other points. A recorded number that is judged already
+    has the paper's error from its own runs, which are more.
     """
-    known = {check.label: check.measured for check in recorded.checks}
+    known = {check.label: check for check in recorded.checks}
     if not all(check.label in known for check in current.checks):
         whole = all(math.isnan(check.stated) for check in current.checks)
         return recorded if whole else None
-    checks = [replace(one, measured=_exact(known[one.label], one)) for one in current.checks]
+    checks = [_judged_as(known[one.label], one) for one in current.checks]
     return Finding(tuple(checks), recorded.notes)
+
+
+def _judged_as(recorded: Check, current: Check) -> Check:
+    if recorded.stated == current.stated:
+        return recorded
+    return replace(current, measured=_exact(recorded.measured, current), of=recorded.of)
 
 
 def _exact(measured: Interval, check: Check) -> Interval:
