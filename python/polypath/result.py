@@ -139,7 +139,7 @@ class Result:
     def series(self) -> pd.DataFrame:
         """The samples over time as a tidy frame, a row for each sample of each path.
 
-        Columns: association, side, path (number), name (of the path, if it has one), time
+        Columns: association, side, path (number), name (empty in a general graph), time
         (seconds), and the variables of :class:`polypath._core.PathSeries`: cwnd, ssthresh,
         in_flight and peer_rwnd (bytes), rto and srtt (seconds), state, error_count. Empty as
         :attr:`samples`.
@@ -164,9 +164,9 @@ class Result:
 
     @property
     def path_names(self) -> dict[int, str]:
-        """The names of the scenario's paths by their numbers; empty for a general graph."""
+        """The names of the scenario's paths by their numbers; none for a general graph."""
         paths = self.scenario.to_dict().get("path", [])
-        return {number: path["name"] for number, path in enumerate(paths) if "name" in path}
+        return {number: path.get("name", f"path{number}") for number, path in enumerate(paths)}
 
     def goodput(self, interval: float) -> pd.DataFrame:
         """The user data that first arrived over each path, by time: the goodput of each path.

@@ -44,7 +44,7 @@ def test_the_engine_of_own_policies_is_another() -> None:
 
 
 def test_the_policy_of_the_tutorial_is_a_curve_in_figure_6(tmp_path: Path) -> None:
-    """The tutorial ends with a figure that has the paper's curves, the example's and the default's."""
+    """The tutorial ends with a figure: the paper's curves, the example's and the default's."""
     file = tmp_path / "figure-6.png"
     done = python(str(ROOT / "examples" / "own-policy" / "figure_6.py"), str(file))
     assert done.returncode == 0, done.stderr
@@ -53,7 +53,7 @@ def test_the_policy_of_the_tutorial_is_a_curve_in_figure_6(tmp_path: Path) -> No
     times = {(row[0].strip(), row[1], row[2]): float(row[4]) for row in rows}
     assert {name for name, _, _ in times} == {"FrSameRtoAlt with aimd", "modern"}
     # A window that keeps 70 % after a loss and grows twice as fast is quicker than the paper's.
-    assert times["FrSameRtoAlt with aimd", "8", "0"] < 100 < 120
+    assert times["FrSameRtoAlt with aimd", "8", "0"] < 100
 
 
 def test_the_command_line_of_the_tutorial(tmp_path: Path) -> None:

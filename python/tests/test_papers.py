@@ -2,21 +2,26 @@
 
 import base64
 import csv
+import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+import polypath
 from polypath import Scenario, papers
 from polypath.lab import _parser, main
 from polypath.papers import charts, tables
+from polypath.papers.further import Further
 from polypath.papers.markdown import markdown
 from polypath.papers.registry import rows
 from polypath.papers.reproduce import write
-from polypath.papers.runs import Setting
+from polypath.papers.runs import Setting, first_seed
+from polypath.progress import Progress
 
 from places import ROOT
 
@@ -125,6 +130,141 @@ def test_a_figure_gives_a_frame_and_a_chart(tmp_path: Path) -> None:
     assert [text.get_text() for text in chart.legends[0].get_texts()] == ["same", "hybrid"]
 
 
+def _further(figure: papers.Figure, *policies: papers.Curve | str) -> pd.DataFrame:
+    frame, _ = figure(policies=policies, progress=False)
+    return frame
+
+
+FURTHER = replace(
+    TINY,
+    further=Further(lambda one: one.policy == "same", "retransmission", "loss"),
+)
+
+
+def test_a_figure_takes_further_curves() -> None:
+    fast = papers.Curve("fast", transport={"rto_min": "100 ms"})
+    frame, chart = FURTHER(policies=["modern", "asap", fast], progress=False)
+    own = frame[frame["curve"].notna()]
+    assert list(own["curve"]) == ["modern"] * 2 + ["asap"] * 2 + ["fast"] * 2
+    assert list(own["loss"]) == [0, 2] * 3
+    assert (own["n"] == 3).all()
+    # Columns of the paper's mechanism do not name another's.
+    assert set(own["policy"]) == {""}
+    names = [text.get_text() for text in chart.legends[0].get_texts()]
+    assert names == ["same", "hybrid", "modern", "asap", "fast"]
+    # The paper's own points are as they are without further curves.
+    plain, _ = TINY(progress=False)
+    assert list(frame.loc[frame["curve"].isna(), "mean"]) == list(plain["mean"])
+    # The points are those of the scenario with these values.
+    scenario = Tiny(2).scenario().with_({"transport.rto_min": "100 ms"})
+    times = polypath.sweep([scenario], range(first_seed(scenario), first_seed(scenario) + 3))
+    assert list(own["mean"])[-1] == pytest.approx(times["time_from_start"].mean())
+
+
+@pytest.mark.parametrize(
+    ("policies", "line"),
+    [
+        (["nowhere"], 'policy.retransmission: found "nowhere"'),
+        (["nowhere"], 'transport.profile: no profile "nowhere"; allowed: '),
+        ([papers.Curve("x", profile="nowhere")], 'transport.profile: no profile "nowhere"'),
+        (["x: rto_min=often"], "transport.rto_min"),
+        (["x: rto_min"], 'transport.profile: no profile "rto_min"'),
+        (["x: a=1 b"], 'found "b"; allowed: KEY=VALUE'),
+        (["modern", "modern"], 'two curves have the name "modern"'),
+    ],
+)
+def test_a_wrong_curve_is_one_line(policies: list[papers.Curve | str], line: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(line)) as error:
+        _further(FURTHER, *policies)
+    assert "\n" not in str(error.value)
+
+
+def test_a_figure_without_curves_says_so() -> None:
+    with pytest.raises(ValueError, match="Figure 1 takes no further curves"):
+        _further(TINY, "modern")
+    paper = papers.Paper("tiny", "tiny", "Tiny", (TINY, replace(FURTHER, id="2")), ())
+    done = papers.reproduce([paper], policies=["modern"], progress=False)
+    first, second = (shown.frame for shown in done.papers[0].figures)
+    assert first is not None
+    assert second is not None
+    assert "curve" not in first
+    assert set(second["curve"].dropna()) == {"modern"}
+    assert "--curve modern" in done.command
+    with pytest.raises(ValueError, match="takes no further curves"):
+        papers.reproduce([paper], ["1"], policies=["modern"], progress=False)
+
+
+def test_a_curve_as_text() -> None:
+    text = "my curve: profile=cmt congestion=aimd:increase=2,decrease=0.7 rto_min=1s max_burst=4"
+    curve = papers.Curve.parse(text)
+    assert curve == papers.Curve(
+        "my curve",
+        "cmt",
+        {"congestion": "aimd:increase=2,decrease=0.7"},
+        {"rto_min": "1 s", "max_burst": 4},
+    )
+    assert str(curve) == text
+    assert papers.Curve.parse("modern") == papers.Curve("modern", "modern")
+
+
+#: Figures whose runs are long or that are made of single packets.
+_SLOW = {("caro2006-retransmission", "3"), ("natarajan2009", "4"), ("natarajan2009", "6")}
+
+
+@pytest.mark.parametrize(
+    ("paper", "figure"),
+    [
+        pytest.param(paper, figure, id=f"{paper.key}-{figure.id}")
+        for paper in papers.PAPERS
+        for figure in paper.figures
+        if figure.further and (paper.key, figure.id) not in _SLOW
+    ],
+)
+def test_every_figure_with_curves_takes_the_default(
+    paper: papers.Paper, figure: papers.Figure
+) -> None:
+    grid = replace(figure.grid(False), seeds=1, more=())
+    assert figure.further is not None
+    # One point of each panel suffices.
+    points = grid.traced if figure.further.traced else grid.settings
+    with_it = figure.with_further(grid, ["modern"])
+    added = len(with_it.settings) + len(with_it.traced) - len(grid.settings) - len(grid.traced)
+    assert 0 < added <= len(points)
+    frame, chart = figure.drawn(papers.measure([with_it], progress=False), with_it)
+    own = frame[frame["curve"] == "modern"]
+    assert len(own) > 0, paper.key
+    labels = {label for axes in chart.axes for label in axes.get_legend_handles_labels()[1]} | {
+        text.get_text() for legend in chart.legends for text in legend.get_texts()
+    }
+    assert any(label.startswith("modern") for label in labels)
+
+
+def test_points_with_another_primary_path_have_seeds_of_their_own() -> None:
+    firsts = {loss: first_seed(Tiny(loss).scenario()) for loss in (0, 1, 2)}
+    assert len(set(firsts.values())) == 3
+    assert min(abs(a - b) for a, b in itertools.combinations(firsts.values(), 2)) >= 100_000
+    # Policies meet the same losses.
+    assert firsts[2] == first_seed(Tiny(2, "hybrid").scenario())
+    runs = papers.measure([papers.Grid((Tiny(1), Tiny(2)), 2)], progress=False)
+    assert list(runs.frame(Tiny(1))["seed"]) == [firsts[1], firsts[1] + 1]
+    assert list(runs.frame(Tiny(2))["seed"]) == [firsts[2], firsts[2] + 1]
+
+
+def test_single_statements_are_decided_by_their_own_points(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "claims.csv"
+    words = ["decide", "caro2006-retransmission", "R09", "--seeds", "12", "--quiet"]
+    assert main([*words, "--csv", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("R09  ")
+    assert "(n = 12) [paper -13.0 %:" in out
+    (row,) = csv.DictReader(file.read_text().splitlines())
+    assert (row["id"], row["n"], row["stated"]) == ("R09", "12", "-0.13")
+    assert main(["decide", "caro2006-retransmission", "R99"]) == 1
+    assert 'statement of caro2006-retransmission: no "R99"; did you mean' in capsys.readouterr().err
+
+
 def test_fewer_runs_of_a_point(capsys: pytest.CaptureFixture[str]) -> None:
     paper = papers.Paper("tiny", "tiny", "Tiny", (TINY,), ())
     done = papers.reproduce([paper], seeds=2, progress=False)
@@ -161,10 +301,12 @@ def test_a_figure_that_the_engine_does_not_know_says_so() -> None:
 
 
 def test_points_of_several_figures_are_run_once() -> None:
-    finished = []
     grids = [papers.Grid((Tiny(0), Tiny(1)), 3), papers.Grid((Tiny(1), Tiny(2)), 3)]
-    runs = papers.measure(grids, progress=lambda p: finished.append(p.finished))
-    assert max(finished) == 9
+    seen: list[Progress] = []
+    runs = papers.measure(grids, progress=seen.append)
+    # A sweep for each range of seeds: the numbers begin anew.
+    counts = [*(one.finished for one in seen), 0]
+    assert sum(one for one, after in itertools.pairwise(counts) if after < one) == 9
     assert len(runs.frame(Tiny(1))) == 3
 
 

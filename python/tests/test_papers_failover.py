@@ -10,6 +10,7 @@ import pytest
 import polypath
 from polypath.papers import Grid, Runs, Verdict
 from polypath.papers.caro2006_failover import PAPER, equations
+from polypath.papers.caro2006_failover.ladders import rungs
 from polypath.papers.caro2006_failover.scenarios import (
     DESCRIBED,
     SSTHRESH,
@@ -104,10 +105,24 @@ def test_events_are_met_in_their_order() -> None:
     assert met(_events(), 2, 1)[0] == 0
 
 
-def test_a_share_by_wilsons_interval() -> None:
-    # By hand: 0 of 10 at 90 %, z = 1.6449: z^2 / (n + z^2) = 2.7055 / 12.7055.
+def test_a_diagram_shows_single_packets_and_counts_undisturbed_transfer() -> None:
+    transfer = ["P SACK 1", "P DATA 2", "P SACK 2", "P DATA 3", "P DATA 4"]
+    shown = rungs(_events("A DATA 1 again", *transfer, "P HEARTBEAT"))
+    # The retransmission, three packets of transfer, the number of the other two, the heartbeat.
+    assert [one.text if isinstance(one, Event) else one[1] for one in shown] == [
+        "DATA 1 again",
+        "SACK 1",
+        "DATA 2",
+        "SACK 2",
+        2,
+        "HEARTBEAT",
+    ]
+
+
+def test_the_exact_interval_of_a_share() -> None:
+    # By hand: 0 of 10 at 90 %: 1 - 0.05^(1/10); 3 of 10: Clopper and Pearson's table.
     none = share(0, 10)
-    assert (none.low, none.high, none.mean) == pytest.approx((0, 0.2129, 0), abs=1e-4)
+    assert (none.low, none.high, none.mean) == pytest.approx((0, 0.2589, 0), abs=1e-4)
     half = share(0.5, 10)
     assert (half.low + half.high) / 2 == pytest.approx(0.5)
     assert share(1, 10).low == pytest.approx(1 - none.high)
@@ -115,7 +130,7 @@ def test_a_share_by_wilsons_interval() -> None:
     with pytest.raises(ValueError, match="level"):
         share(0.5, 10, level=1)
     text = value(Check("", share(0.3, 10), 0, 1, Unit.SHARE))
-    assert text == "30.0 % (12.7 % … 55.8 %, n = 10)"
+    assert text == "30.0 % (8.7 % … 60.7 %, n = 10)"
 
 
 def _counts(seeds: list[int], failovers: list[int]) -> pd.DataFrame:
@@ -154,7 +169,7 @@ def _claim(name: str, runs: Runs) -> Verdict:
 
 @pytest.mark.parametrize(
     ("with_failovers", "verdict"),
-    [(94, Verdict.HOLDS), (0, Verdict.FAILS), (94 + 10, Verdict.UNDECIDED)],
+    [(94, Verdict.HOLDS), (0, Verdict.FAILS), (94 + 10, Verdict.HOLDS), (160, Verdict.FAILS)],
 )
 def test_shares_of_transfers_are_judged(with_failovers: int, verdict: Verdict) -> None:
     # Of 200 transfers: 53 % without (94 with), and a third of those with two.

@@ -85,7 +85,7 @@ def test_recorded_numbers_give_the_recorded_verdicts(paper: papers.Paper) -> Non
     for id_, finding in recorded(paper.key, FULL).items():
         assert frame is not None
         verdicts = list(frame.loc[frame["id"] == id_, "verdict"])
-        assert [str(check.verdict) for check in finding.checks] == verdicts, id_
+        assert [str(verdict) for verdict in finding.verdicts] == verdicts, id_
 
 
 @pytest.mark.parametrize("paper", papers.PAPERS, ids=lambda paper: paper.key)
@@ -106,20 +106,21 @@ def test_transfers_in_which_both_paths_were_given_up_are_told_apart() -> None:
     (r30,) = (claim for claim in PAPER.claims if claim.id == "R30")
     assert r30.judge is not None
     found = r30.judge(papers.Runs(frames, {}, {}))
-    assert found.checks[0].measured.mean == pytest.approx(100 / (31_100 / 12) - 1)
-    assert found.verdict is not Verdict.HOLDS
+    # The mean of AllRtxAlt is 2591.7 s, its median 100 s as that of the others.
+    assert found.checks[0].measured.mean == 0.0
+    assert found.verdict is Verdict.HOLDS
     (note,) = found.notes
     assert "both paths were given up (1 of 12 pairs)" in note
     assert note.endswith("+0.0 % ± 0.0")
 
 
-def test_the_rto_over_its_changes_counts_each_value_once() -> None:
+def test_the_rto_above_its_floor_counts_each_value_once() -> None:
     result = papers.measure([papers.Grid((), 1, TRACED[:1])], progress=False).results(TRACED[0])[0]
     (series,) = (one for one in result.samples if one.side == "sender" and one.path == 1)
-    values = [key for key, _ in itertools.groupby(series.rto)]
+    values = [key for key, _ in itertools.groupby(series.rto) if key > 1.0]
     assert len(values) > 5
-    assert delaware.rto_over_changes(result, 1) == pytest.approx(sum(values) / len(values))
-    assert math.isnan(delaware.rto_over_changes(result, 7))
+    assert delaware.rto_above_floor(result, 1) == pytest.approx(sum(values) / len(values))
+    assert math.isnan(delaware.rto_above_floor(result, 7))
 
 
 def test_the_summary_of_figure_3_counts_orders_of_groups_large_enough() -> None:

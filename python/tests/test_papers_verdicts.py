@@ -1,6 +1,7 @@
 """Verdicts and their arithmetic, by numbers that are worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,9 @@ import pytest
 import polypath
 from polypath.papers import NotImplementedYetError, Runs, Verdict
 from polypath.papers.caro2006_retransmission.settings import Transfer, point, samples
+from polypath.papers.equality import Answer, equality
 from polypath.papers.judge import judge
+from polypath.papers.record import judged_as
 from polypath.papers.reference import Sample, agreement, pooled, welch
 from polypath.papers.registry import Claim
 from polypath.papers.runs import Setting, Source
@@ -21,12 +24,17 @@ from polypath.papers.verdict import (
     change,
     combined,
     faster,
+    greatest,
+    number,
     similar,
     slower,
     typical,
+    widest,
 )
 from polypath.papers.words import allowed, still_open, value
-from polypath.statistics import Interval
+from polypath.statistics import Interval, rate, share
+
+from places import ROOT
 
 SAME, ALTERNATE = point("AllRtxSame", "none", 5), point("AllRtxAlt", "none", 5, 0)
 
@@ -102,17 +110,117 @@ def test_one_check_that_fails_decides() -> None:
     assert combined([]) is open_
 
 
-def test_a_change_allows_the_papers_error_but_not_the_other_sign() -> None:
-    # Each mean is known within 10 %, so the quotient 0.79 within 0.79 * sqrt(0.02) = 0.1117.
-    check = change("", interval(0.79, 0.02), -0.21)
-    assert (check.low, check.high) == pytest.approx((-0.3217, -0.0983), abs=1e-4)
+def test_a_stated_number_holds_if_both_values_agree_within_both_errors() -> None:
+    # The paper's 21 % ± 2: its runs and half a percent of rounding.
+    error = math.sqrt(0.02**2 - 0.005**2)
+    check = change("", interval(0.79, 0.01), -0.21).known_within(error)
+    assert (check.low, check.high) == pytest.approx((-0.23, -0.19))
     assert check.verdict is Verdict.HOLDS
-    assert change("", interval(1.02, 0.01), -0.02).verdict is Verdict.FAILS
-    assert change("", interval(0.99, 0.005), -0.02).verdict is Verdict.HOLDS
-    assert change("", interval(2.08, 0.1), 1.08).verdict is Verdict.HOLDS
-    assert change("", interval(0.9, 0.02), 0.03).verdict is Verdict.FAILS
+    # The error of the difference is sqrt(0.01^2 + 0.02^2) = 0.0224.
+    for mean, verdict in (
+        (0.811, Verdict.HOLDS),
+        (0.813, Verdict.FAILS),
+        (0.769, Verdict.HOLDS),
+        (0.767, Verdict.FAILS),
+    ):
+        assert replace(check, measured=interval(mean - 1, 0.01)).verdict is verdict
+    # Less precise than the paper: nothing is confirmed, but a large difference is still seen.
+    assert replace(check, measured=interval(-0.21, 0.03)).verdict is Verdict.UNDECIDED
+    assert replace(check, measured=interval(-0.30, 0.03)).verdict is Verdict.FAILS
+    assert replace(check, measured=interval(-0.21, 0.01, 9)).verdict is Verdict.UNDECIDED
+    assert change("", interval(1.11, 0.01), 0.0).verdict is Verdict.FAILS  # 11 % is not 0 %
+
+
+def test_several_numbers_of_a_statement_hold_together_at_its_level() -> None:
+    # Of three, each interval is at 96.67 %: 2.128 / 1.645 = 1.294 times as wide.
+    check = change("", interval(0.79, 0.01), -0.21).known_within(0.02)
+    edge = 0.21 - 1.28 * math.hypot(0.01, 0.02, 0.005)
+    one = replace(check, measured=interval(-edge, 0.01))
+    assert one.verdict is Verdict.FAILS
+    assert Finding((one, check, check)).verdict is Verdict.HOLDS
+    assert Finding((one, check)).verdict is Verdict.FAILS
+
+
+def test_a_mean_with_the_papers_own_interval_or_number_of_runs() -> None:
+    # R02: 41.1 to 44.5 s.
+    assert number("", interval(42.0, 1.5), 42.8, 1.7).verdict is Verdict.HOLDS
+    assert number("", interval(36.2, 3.1), 42.8, 1.7).verdict is Verdict.FAILS
+    # 80 of the paper's runs have half the error of 20.
+    check = number("", interval(2.0, 0.2), 2.2, 0.0, Unit.RATIO, runs=80)
+    assert check.error_of_runs == pytest.approx(0.1)
+    assert check.verdict is Verdict.UNDECIDED
+    assert replace(check, measured=interval(2.0, 0.05)).verdict is Verdict.FAILS
+    assert replace(check, measured=interval(2.15, 0.05)).verdict is Verdict.HOLDS
+
+
+def test_the_worst_of_many_points_fails_only_beyond_chance() -> None:
+    points = [similar(str(n), interval(1 + n / 1000, 0.02)) for n in range(76)]
+    worst = widest(points)
+    assert (worst.label, worst.of) == ("75", 76)
+    # 7.5 % - 2 % is beyond 5 % for a single point; of 76, the interval is twice as wide.
+    assert replace(worst, of=1).verdict is Verdict.FAILS
+    assert worst.verdict is Verdict.UNDECIDED
+    assert greatest(points).of == 76
+
+
+def test_less_than_a_share_needs_the_transfers_to_see_it() -> None:
+    # None of n: the upper end of the exact interval is 1 - 0.05^(1/n), below 1 % from n = 299 on.
+    for n, verdict in ((30, Verdict.UNDECIDED), (298, Verdict.UNDECIDED), (299, Verdict.HOLDS)):
+        assert Check("", share(0.0, n), 0.0, 0.01, Unit.SHARE).verdict is verdict
     assert at_most("", interval(0.9, 0.02), 0.03).verdict is Verdict.HOLDS
     assert at_most("", interval(1.3, 0.02), 0.03).verdict is Verdict.FAILS
+
+
+def test_recorded_measurements_are_judged_as_the_current_ones() -> None:
+    old = Finding((Check("a", Interval(-0.2, 0.01, 0.9, 60), -0.3, -0.1),), ("then",))
+    now = Finding((change("a", interval(0.7, 0.1), -0.30).known_within(0.01),))
+    found = judged_as(old, now)
+    assert found is not None
+    assert found.checks[0].measured.mean == -0.2
+    assert found.verdict is Verdict.FAILS
+    assert judged_as(old, Finding((change("b", interval(0.7, 0.1), -0.30),))) is None
+    assert judged_as(old, Finding((similar("b", interval(0.7, 0.1)),))) is old
+    # The number of events of 20 recorded runs gets its exact interval.
+    counted = Check("n", rate(0, 45), 0.0, 0.1, Unit.COUNT, stated=0.05)
+    none = judged_as(Finding((Check("n", Interval(0, 0, 0.9, 20), 0, 1),)), Finding((counted,)))
+    assert none is not None
+    assert none.checks[0].measured.high == pytest.approx(3.0 / 20, rel=2e-3)  # -ln 0.05
+
+
+@pytest.mark.parametrize(
+    ("shift", "n", "answer"),
+    [(0.0, 400, Answer.YES), (0.02, 400, Answer.YES), (0.2, 400, Answer.NO), (0.0, 5, Answer.OPEN)],
+)
+def test_equality_with_ns2_needs_the_whole_interval_within_five_percent(
+    shift: float, n: int, answer: Answer
+) -> None:
+    times = [90.0 + 20 * (seed % 2) for seed in range(n)]
+    measured = runs_of({SAME: [(1 + shift) * one for one in times], ALTERNATE: times})
+    known: dict[Setting, Sample] = {one: Sample(n, 100.0, 10.0) for one in (SAME, ALTERNATE)}
+    found = equality(measured, [SAME, ALTERNATE, point("AllRtxAlt", "TS", 5)], known)
+    assert found is not None
+    assert (found.answer, found.points, found.runs) == (answer, 2, n)
+    assert equality(measured, [SAME], {}) is None
+
+
+def test_the_recorded_comparison_stands_for_fewer_runs() -> None:
+    measured = runs_of({SAME: [80.0, 90.0] * 5})
+    known: dict[Setting, Sample] = {SAME: Sample(60, 70.0, 7.0)}
+    columns = {**SAME.labels(), "ours": 70.0, "ours_n": 300, "difference": 0.001, "allowed": 0.02}
+    found = equality(measured, [SAME], known, pd.DataFrame([columns]))
+    assert found is not None
+    assert found.answer is Answer.YES
+    assert equality(measured, [SAME], known) != found
+
+
+def test_every_statement_that_does_not_hold_has_its_proof() -> None:
+    """Of the recorded full grids; :func:`test_the_page_of_claims_is_up_to_date` has the small."""
+    text = (ROOT / "docs" / "claims.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    table = [[cell.strip() for cell in row] for row in rows if len(row) == 9]
+    failing = [row for row in table if "**does not hold**" in row[4:6]]
+    assert len(failing) > 5
+    assert [row[0] for row in failing if row[8] == "none"] == []
 
 
 def test_orders_and_similarity() -> None:

@@ -184,6 +184,28 @@ def test_series_are_not_copied(lossy: Scenario) -> None:
     assert np.all(np.diff(time) >= 0)
 
 
+def test_series_are_a_tidy_frame(lossy: Scenario) -> None:
+    result = polypath.simulate(lossy, series="50 ms")
+    frame = result.series
+    assert list(frame.columns[:5]) == ["association", "side", "path", "name", "time"]
+    first = frame[frame["path"] == 0]
+    assert list(first["cwnd"]) == list(result.samples[0].cwnd)
+    assert set(first["name"]) == {result.path_names[0]} == {"path0"}
+    empty = polypath.simulate(lossy).series
+    assert empty.empty
+    assert list(empty.columns) == list(frame.columns)
+
+
+def test_the_goodputs_of_the_paths_add_up_to_the_file(lossy: Scenario) -> None:
+    result = polypath.simulate(lossy)
+    frame = result.goodput(0.25)
+    assert set(frame["path"]) == {0, 1}
+    delivered = result.metrics["bytes_delivered"]
+    assert (frame["goodput"] * 0.25).sum() == pytest.approx(delivered)
+    with pytest.raises(ValueError, match="interval: found 0; allowed: above 0"):
+        result.goodput(0)
+
+
 def test_series_at_an_interval_do_not_change_the_run(lossy: Scenario) -> None:
     assert not polypath.simulate(lossy).samples
     every, plain = polypath.simulate(lossy, series="50 ms"), polypath.simulate(lossy)
@@ -244,8 +266,11 @@ def test_a_run_can_be_drawn(failing: Scenario, tmp_path: Path) -> None:
         "without": polypath.simulate(failing),
     }.items():
         figure = result.plot()
-        windows, times = figure.axes
+        goodput, windows, times = figure.axes
         assert len(windows.get_lines()) >= 2
+        names = [text.get_text() for text in goodput.get_legend().get_texts()]
+        assert names == list(result.path_names.values())
+        assert goodput.get_ylabel() == "goodput [Mbit/s]"
         assert windows.get_ylabel() == "congestion window [kB]"
         assert times.get_xlabel() == "time [s]"
         figure.savefig(tmp_path / f"{name}.png")

@@ -126,7 +126,7 @@ def _key(labels: Mapping[Any, Any]) -> frozenset[tuple[str, str]]:
     """The labels that have a value, as text: a number is the same with and without decimals."""
 
     def text(value: object) -> str:
-        if isinstance(value, str) or isinstance(value, bool | np.bool_):
+        if isinstance(value, str | bool | np.bool_):
             return str(value)
         return f"{value:g}" if isinstance(value, int | float) else str(value)
 

@@ -220,11 +220,14 @@ class Further:
         curve = wanted if isinstance(wanted, Curve) else Curve.parse(wanted)
         try:
             curve.applied(scenario)
-        except ScenarioError:
+        except ScenarioError as no_profile:
             if not isinstance(wanted, str) or "=" in wanted:
                 raise
             curve = Curve(curve.name, policy={self.decision: curve.profile or ""})
-            curve.applied(scenario)
+            try:
+                curve.applied(scenario)
+            except ScenarioError as no_policy:
+                raise ScenarioError(f"{no_profile}; or {no_policy}") from None
         return curve
 
     def points(self, curves: Sequence[Curve], points: Sequence[Setting]) -> list[FurtherPoint]:

@@ -42,9 +42,9 @@ class Judged:
         Results that stand for another point do not count.
         """
         for title, finding in self.ns2.items():
-            if finding and finding.verdict is not Verdict.UNDECIDED:
-                if title == AS_DEBIAN_SHIPS_IT or not finding.notes:
-                    return finding.verdict
+            judges = finding and (title == AS_DEBIAN_SHIPS_IT or not finding.notes)
+            if finding and judges and finding.verdict is not Verdict.UNDECIDED:
+                return finding.verdict
         return None
 
     @property

@@ -32,13 +32,13 @@ Written by `polypath-lab claims --write docs/claims.md`; every number and verdic
 {rule}
 
 Each row has three answers: whether the statement holds in polypath (small grid, and full grid as
-recorded), whether it holds in ns-2, and whether polypath equals ns-2 at its points. A statement that
-does not hold names its proof: that ns-2 does not meet it either, that polypath equals ns-2 there,
-or traces and readings in its section below. Small grids have {seeds} seeds for most points and are
-run again by this command; the full grids are the papers' own, with more seeds than theirs, and
-stand here as they were [recorded](../python/polypath/data/recorded/README.md) with engine {engine},
-judged by the rules above. Statements whose points were not among those have no full grid: `polypath-lab
-reproduce --full` runs them. Changes are of the transfer time: -21 % is 21 % shorter.
+recorded), whether it holds in ns-2, and whether polypath equals ns-2 at its points. A statement
+that does not hold names its proof: that ns-2 does not meet it either, that polypath equals ns-2
+there, or traces and readings in its section below. Small grids have {seeds} seeds for most points
+and are run again by this command; the full grids are the papers' own, with more seeds than theirs,
+and stand here as they were [recorded](../python/polypath/data/recorded/README.md), judged by the
+rules above, with engine {engine}. `polypath-lab reproduce --full` runs a grid that is not recorded.
+Changes are of the transfer time: -21 % is 21 % shorter.
 
 {summary}
 """

@@ -36,8 +36,8 @@ def claims_frame(findings: Iterable[tuple[str, Finding]], engine: str) -> pd.Dat
     Columns: `id`, `label`; `mean`, `half_width` (90 %) and `n` of the measurement, `lower` and
     `upper` end of the interval of a share, which is not symmetric; `low` and `high` of the allowed
     range, in `unit` (% is a share: -0.21), or of the paper's interval of a `stated` number;
-    `exact`; `of`, the number of points of which it is the worst; `runs`, the paper's; `verdict` of this check; `notes`,
-    those of the statement; `engine`.
+    `exact`; `of`, the number of points of which it is the worst; `runs`, the paper's; `verdict` of
+    this check; `notes`, those of the statement; `engine`.
     """
     rows = []
     for id_, finding in findings:
@@ -80,22 +80,28 @@ def _check(row: dict[Any, Any]) -> Check:
     exact = bool(row["exact"])
     # Older tables lack these columns: their ranges are those of older judgements.
     stated, of, runs = float(row.get("stated", math.nan)), row.get("of", 1), row.get("runs", 0)
-    known = (math.isnan(one) for one in (of, runs))
-    of, runs = (0 if missing else int(one) for missing, one in zip(known, (of, runs), strict=True))
+    of, runs = (0 if math.isnan(float(one)) else int(one) for one in (of, runs))
     return Check(str(row["label"]), measured, low, high, unit, exact, stated, max(of, 1), runs)
 
 
 def judged_as(recorded: Finding, current: Finding) -> Finding | None:
     """Recorded measurements, judged as the current ones are.
 
-    None if the statement is now judged at other points.
+    None if the statement is now judged at other points. A recorded number that is judged already
+    has the paper's error from its own runs, which are more.
     """
-    known = {check.label: check.measured for check in recorded.checks}
+    known = {check.label: check for check in recorded.checks}
     if not all(check.label in known for check in current.checks):
         whole = all(math.isnan(check.stated) for check in current.checks)
         return recorded if whole else None
-    checks = [replace(one, measured=_exact(known[one.label], one)) for one in current.checks]
+    checks = [_judged_as(known[one.label], one) for one in current.checks]
     return Finding(tuple(checks), recorded.notes)
+
+
+def _judged_as(recorded: Check, current: Check) -> Check:
+    if recorded.stated == current.stated:
+        return recorded
+    return replace(current, measured=_exact(recorded.measured, current), of=recorded.of)
 
 
 def _exact(measured: Interval, check: Check) -> Interval:

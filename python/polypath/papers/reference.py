@@ -63,6 +63,18 @@ def _of_paper(paper: str) -> pd.DataFrame:
     return frame
 
 
+#: Name of the results of the module of the papers' year, in a report.
+RELEASE_36 = "ns-2, release 3.6 of 2006"
+
+
+@cache
+def release_36(file: str) -> pd.DataFrame:
+    """Results of the module of the papers' year: see ``polypath/data/ns2/README.md``."""
+    place = resources.files("polypath") / "data" / "ns2" / "release-3.6" / f"{file}.csv"
+    with place.open(encoding="utf-8") as text:
+        return pd.read_csv(text, keep_default_na=False, na_values=[""])
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A mean that is known with its number of runs and standard deviation only."""
@@ -123,15 +135,28 @@ Nearest = Callable[[Setting, Collection[Setting]], tuple[Setting, str] | None]
 class Ns2(Source):
     """The reference results as a source for claims."""
 
-    def __init__(self, samples: Mapping[Setting, Sample], nearest: Nearest) -> None:
+    def __init__(
+        self,
+        samples: Mapping[Setting, Sample],
+        nearest: Nearest,
+        frames: Mapping[Setting, pd.DataFrame] | None = None,
+    ) -> None:
         super().__init__()
         self._samples = samples
         self._nearest = nearest
+        self._frames = frames or {}
 
     @property
     def settings(self) -> Collection[Setting]:
         """The points with results."""
-        return self._samples.keys()
+        return self._samples.keys() | self._frames.keys()
+
+    def frame(self, setting: Setting) -> pd.DataFrame:
+        """A row for each run of a point, where single runs are known."""
+        if setting not in self._frames:
+            raise NotThereError(f"no single runs of {setting}")
+        self.used[setting] = None
+        return self._frames[setting]
 
     def sample(self, setting: Setting) -> Sample:
         """The sample of a point, or of the nearest one, which the notes then mention.
@@ -161,8 +186,8 @@ class Ns2(Source):
 
     def error_of_ratio(self, base: Setting, setting: Setting, runs: int) -> float:
         """From the standard deviations of the results."""
-        samples = (replace(self.sample(one), n=runs) for one in (base, setting))
-        return quotient(*samples).half_width
+        below, above = (replace(self.sample(one), n=runs) for one in (base, setting))
+        return quotient(below, above).half_width
 
     def failed_over(self, setting: Setting) -> tuple[int, int]:
         """Runs of a point in which the primary path became inactive, and all with this record."""

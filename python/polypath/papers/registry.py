@@ -200,6 +200,8 @@ class Paper:
     #: ns-2's results by variant, named as in a heading.
     samples: Callable[[], Mapping[str, Mapping[Setting, Sample]]] = dict
     nearest: Nearest = field(default=lambda _setting, _known: None)
+    #: Single runs of ns-2 by variant, where they are known.
+    frames: Callable[[], Mapping[str, Mapping[Setting, pd.DataFrame]]] = dict
     #: Explains the difference between polypath's and ns-2's mean at a point.
     cause: Callable[[Setting], str] = lambda _setting: ""
 
@@ -221,7 +223,11 @@ class Paper:
 
     def references(self) -> dict[str, Ns2]:
         """ns-2's results as sources for claims; new ones for each call, as they collect notes."""
-        return {title: Ns2(own, self.nearest) for title, own in self.samples().items()}
+        frames = self.frames()
+        return {
+            title: Ns2(own, self.nearest, frames.get(title))
+            for title, own in self.samples().items()
+        }
 
 
 def not_yet(ids: Sequence[str]) -> tuple[Claim, ...]:

@@ -12,6 +12,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from polypath.papers.judge import Judged
 from polypath.papers.reproduction import Reproduced, Reproduction, Shown
 from polypath.papers.verdict import Verdict
@@ -67,6 +69,7 @@ def _template() -> Template:
         "cell": cell,
         "classes": _CLASSES,
         "columns": columns,
+        "disagreeing": _disagreeing,
         "drawing": _drawing,
         "fails": _fails,
         "judged_by": _judged_by,
@@ -82,6 +85,10 @@ def _template() -> Template:
 
 def _anchor(paper: Reproduced, shown: Shown) -> str:
     return f"{paper.paper.key}-{shown.figure.file}"
+
+
+def _disagreeing(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[~frame["agrees"].astype(bool)]
 
 
 def _drawing(chart: Chart) -> str:

@@ -233,7 +233,7 @@ class Runs(Source):
         if len(pairs):
             first, second = pairs.astype(float).to_numpy().T
             return first, second, True
-        return (*(_times(one) for one in (below, above)), False)
+        return _times(below), _times(above), False
 
     def failed_over(self, setting: Setting) -> tuple[int, int]:
         """Runs of a point in which the primary path became inactive, and all runs."""
@@ -252,7 +252,7 @@ class Runs(Source):
 
 
 def _times(frame: pd.DataFrame) -> Times:
-    return frame[TRANSFER_TIME].astype(float).dropna().to_numpy(dtype=np.float64)
+    return np.asarray(frame[TRANSFER_TIME].astype(float).dropna(), dtype=np.float64)
 
 
 def _look_up(

@@ -29,7 +29,7 @@ def value(check: Check) -> str:
 
 
 def allowed(check: Check) -> str:
-    """The range that is allowed: "at most +5.0 %"; of a number "paper -21.0 %: -23.4 % … -18.6 %"."""
+    """The range that is allowed, such as "at most +5.0 %"; of a number, the paper's interval."""
     ends = (check.low, check.high)
     if check.runs and math.isfinite(check.error_of_runs):
         half = (math.hypot(check.stated - end, check.error_of_runs) for end in ends)
@@ -84,12 +84,15 @@ def _significant(amount: float, digits: int = 2) -> str:
 RULE = (
     "A stated number holds if the paper's value and the measured one agree within both errors. The "
     "paper's error is that of its runs (60 transfers a point, 30 or 45, or its own interval) with "
-    "the spread of single transfers, and of the last digit; the number is undecided if the measured "
-    "one is less precise than that. An order or a limit holds if the whole 90 % interval lies "
+    "the spread of single transfers, and of the last digit; the number is undecided if the "
+    "measured "
+    "one is less precise than that (a mean: than 5 %). An order or a limit holds if the whole 90 % "
+    "interval lies "
     "within it, does not hold if it lies outside, and is undecided otherwise, or with fewer than "
     'ten runs. "As much as" is judged at a point that is fixed in advance, and of several points '
     "the worst one at the level of all together. Counts have exact intervals (Clopper and Pearson, "
-    "Garwood). polypath equals ns-2 if the 90 % interval of the mean difference, over the points of "
+    "Garwood). polypath equals ns-2 if the 90 % interval of the mean difference, over the points "
+    "of "
     "a statement, lies within 5 %, and no point is surely outside."
 )
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from polypath.papers import delaware
-from polypath.papers.reference import Sample, pooled, reference
+from polypath.papers.reference import RELEASE_36, Sample, pooled, reference, release_36
 from polypath.papers.runs import Grid, Setting
 from polypath.scenario import Scenario
 
@@ -148,7 +148,16 @@ def samples() -> Mapping[str, Mapping[Setting, Sample]]:
     found: defaultdict[Setting, list[Sample]] = defaultdict(list)
     for (setting, _), sample in most.items():
         found[setting].append(sample)
-    return {delaware.WITH_THE_PAPERS_CONSTANTS: {s: pooled(own) for s, own in found.items()}}
+    of_release: dict[Setting, Sample] = {
+        Transfer(
+            row["primary_loss"], row["alternate_loss"], int(row["pmr"]), paths=int(row["paths"])
+        ): Sample(row["n"], row["mean"], row["sd"])
+        for row in release_36("caro2006-failover").to_dict("records")
+    }
+    return {
+        delaware.WITH_THE_PAPERS_CONSTANTS: {s: pooled(own) for s, own in found.items()},
+        RELEASE_36: of_release,
+    }
 
 
 def _setting(row: Mapping[Any, Any]) -> Transfer | None:

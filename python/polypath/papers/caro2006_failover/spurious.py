@@ -219,7 +219,7 @@ def _f05(source: Source) -> Finding:
 
 
 def _f06(source: Source) -> Finding:
-    """ "Only 1 % of transfers experience less than ten": 1.5 % before rounding."""
+    """At most 1 % experience less than ten: 1.5 % before rounding."""
     return _those_there(partial(_few, source, 4, 0, 10, LESS_THAN_ONE + ROUNDED))
 
 

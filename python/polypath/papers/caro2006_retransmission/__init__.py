@@ -7,7 +7,7 @@ multiple fast retransmits (MFR).
 """
 
 from polypath.papers.caro2006_retransmission.claims import CLAIMS
-from polypath.papers.caro2006_retransmission.cross_traffic import figure_3
+from polypath.papers.caro2006_retransmission.cross_traffic import figure_3, ns2_frames
 from polypath.papers.caro2006_retransmission.figures import (
     figure_6,
     figure_8,
@@ -48,5 +48,6 @@ PAPER = Paper(
     claims=CLAIMS,
     samples=samples,
     nearest=nearest,
+    frames=ns2_frames,
     cause=cause,
 )

@@ -168,8 +168,8 @@ def _best_at(
     source: Source, policy: str, primary: float, at: float, make: MakeCheck, **more: Any
 ) -> Check:
     """A policy with its best extensions against AllRtxSame, at a loss of the alternate path."""
-    pair = (best(one, primary, at, **more) for one in ("AllRtxSame", policy))
-    return against(source, *pair, make)
+    base, other = (best(one, primary, at, **more) for one in ("AllRtxSame", policy))
+    return against(source, base, other, make)
 
 
 def _r24(source: Source) -> Finding:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from polypath.papers import delaware
-from polypath.papers.reference import Sample, pooled, reference
+from polypath.papers.reference import RELEASE_36, Sample, pooled, reference, release_36
 from polypath.papers.runs import Setting
 from polypath.scenario import Scenario
 
@@ -129,7 +129,25 @@ def samples() -> Mapping[str, Mapping[Setting, Sample]]:
         )
         setting = replace(setting, confirmation=_CONFIRMATION[row["variant"]])
         found[setting].append(Sample(row["n"], row["mean"], row["sd"]))
-    return {delaware.WITH_THE_PAPERS_CONSTANTS: {s: pooled(own) for s, own in found.items()}}
+    return {
+        delaware.WITH_THE_PAPERS_CONSTANTS: {s: pooled(own) for s, own in found.items()},
+        RELEASE_36: _of_release_36(),
+    }
+
+
+def _of_release_36() -> dict[Setting, Sample]:
+    """The rows of the module of the papers' year; it confirms no paths."""
+    return {
+        point(
+            row["policy"],
+            row["extensions"],
+            row["primary_loss"],
+            row["alternate_loss"],
+            alternate_rtt=row["alternate_rtt"],
+            breaks_at=None if math.isnan(row["breaks_at"]) else row["breaks_at"],
+        ): Sample(row["n"], row["mean"], row["sd"])
+        for row in release_36("caro2006-retransmission").to_dict("records")
+    }
 
 
 def nearest(setting: Setting, known: Collection[Setting]) -> tuple[Setting, str] | None:

@@ -41,8 +41,12 @@ def _is_same(one: Any) -> bool:
 
 def further(values: Values | None = None) -> Further:
     """Further curves with the settings of RTX-SAME."""
-    by_panel = values and (lambda runs, one: dict(enumerate(values(runs, one).values())))
-    return Further(_is_same, "retransmission", "loss_2", values=by_panel)
+
+    def by_panel(runs: Runs, one: Setting) -> dict[int, Interval]:
+        assert values is not None
+        return dict(enumerate(values(runs, one).values()))
+
+    return Further(_is_same, "retransmission", "loss_2", values=by_panel if values else None)
 
 
 def curve(policy: str, losses: Iterable[float] = LOSSES, **more: Any) -> list[Transfer]:

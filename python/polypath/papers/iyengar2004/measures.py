@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from polypath.papers.iyengar2004.settings import Transfer
-from polypath.papers.runs import TRANSFER_TIME, NotImplementedYetError, NotThereError, Source
+from polypath.papers.runs import (
+    TRANSFER_TIME,
+    NotImplementedYetError,
+    NotThereError,
+    Setting,
+    Source,
+)
 from polypath.statistics import Interval, interval, ratio
 
 #: Maps single runs, a row each, to a number for each.
@@ -52,7 +58,7 @@ def retransmitted(path: int) -> Measure:
     return lambda runs: runs[f"path.{path}.retransmissions"].astype(float)
 
 
-def together(source: Source, settings: Sequence[Transfer], measure: Measure) -> pd.Series:
+def together(source: Source, settings: Sequence[Setting], measure: Measure) -> pd.Series:
     """The sum over these points, for each seed.
 
     Raises:
