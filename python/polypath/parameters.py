@@ -96,12 +96,24 @@ class Parameters(TypedDict, total=False):
     #: Which buffers are split between the paths in CMT: a path may not exceed its share of them.
     #: Allowed: off, send, receive, both. Default: off.
     buffer_splitting: Literal["off", "send", "receive", "both"]
-    #: Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB). Allowed:
-    #: from 1500 B to 1 GiB. Default: 8 MiB (RFC 9260: 1 MiB).
+    #: Largest size of the receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least
+    #: 1500; 1 MiB). Allowed: from 1500 B to 1 GiB. Default: 64 MiB (RFC 9260: 1 MiB).
     receive_buffer: str | int
-    #: Send buffer in bytes: messages not yet sent or not yet acknowledged (1 MiB). Allowed: from 1
-    #: B to 1 GiB. Default: 8 MiB (RFC 9260: 1 MiB).
+    #: Size of the receive buffer at first, if that is less than `receive_buffer`: it grows to four
+    #: times what the application reads in a round-trip time, and shrinks again (Linux:
+    #: `tcp_rcv_space_adjust`). Allowed: from 1500 B to 1 GiB, or off. Default: 1 MiB (RFC 9260:
+    #: off).
+    initial_receive_buffer: str | int
+    #: Largest size of the send buffer in bytes: messages not yet sent or not yet acknowledged (1
+    #: MiB). Allowed: from 1 B to 1 GiB. Default: 64 MiB (RFC 9260: 1 MiB).
     send_buffer: str | int
+    #: Size of the send buffer at first, if that is less than `send_buffer`: it grows to two
+    #: congestion windows beyond the data that was sent and waits for its acknowledgement, and
+    #: shrinks again. Allowed: from 1 B to 1 GiB, or off. Default: 1 MiB (RFC 9260: off).
+    initial_send_buffer: str | int
+    #: Bytes by which the buffers of all associations of an endpoint together may exceed their first
+    #: sizes (512 MiB). Allowed: from 0 B to 4294967295 B. Default: 512 MiB.
+    buffer_budget: str | int
     #: Largest message accepted for sending, in bytes (16 MiB). Allowed: from 1 B to 1 GiB. Default:
     #: 16 MiB.
     max_message_size: str | int
@@ -112,7 +124,7 @@ class Parameters(TypedDict, total=False):
     #: from 1 to 65535. Default: 2048.
     inbound_streams: int
     #: Initial slow start threshold in bytes; `off` is the peer's a_rwnd (RFC 9260 7.2.1). Allowed:
-    #: from 576 B to 4294967295 B, or off. Default: off.
+    #: from 576 B to 4294967295 B, or off. Default: 1 GiB (RFC 9260: off).
     initial_ssthresh: str | int
     #: Initial congestion window in PMDCS; 0 is the formula of RFC 9260 7.2.1. Allowed: from 0 to
     #: 1024. Default: 10 (RFC 9260: 0).
@@ -160,7 +172,7 @@ class PolicyNames(TypedDict, total=False):
     """The policy for each decision of the protocol at one side, by name."""
 
     #: Which path a retransmission is sent on. Allowed: hybrid, same, alternate, asap, cwnd,
-    #: ssthresh, loss-rate, receive-buffer. Default: hybrid.
+    #: ssthresh, loss-rate, receive-buffer, earliest. Default: hybrid.
     retransmission: str
     #: When a chunk counts as lost. Allowed: standard, multiple-fast-retransmit,
     #: split-fast-retransmit, split-multiple-fast-retransmit, ns2, rack. Default: rack (RFC 9260:
@@ -176,7 +188,7 @@ class PolicyNames(TypedDict, total=False):
     scheduler: str
     #: When a path fails over and recovers. Allowed: standard, dormant-hop, dormant-primary,
     #: dormant-last-dest, permanent, model, full-model, two-phase, potentially-failed,
-    #: cmt-potentially-failed. Default: standard.
+    #: cmt-potentially-failed, suspect. Default: standard.
     failover: str
     #: When and on which path an acknowledgement is sent. Allowed: delayed, delayed-cmt, ns2, rate.
     #: Default: delayed.

@@ -199,7 +199,7 @@ impl Association {
         shared.with(|state| {
             let association = self.protocol(state);
             let received = take(association, now);
-            let update = association.config().receive_buffer() as usize / WINDOW_UPDATE_SHARE;
+            let update = association.receive_buffer() / WINDOW_UPDATE_SHARE;
             let entry = self.entry(state);
             match received {
                 Some(received) => {

@@ -552,7 +552,7 @@ impl Association {
     fn write_init(&self, path: PathId, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         let fields = InitFields {
             initiate_tag: self.handshake.local_tag,
-            a_rwnd: self.config.receive_buffer(),
+            a_rwnd: self.config.constants().first_receive_buffer(),
             outbound_streams: self.config.outbound_streams(),
             inbound_streams: self.config.inbound_streams(),
             initial_tsn: self.handshake.local_initial_tsn,

@@ -5,6 +5,7 @@ mod acknowledgement;
 mod adaptation_layer;
 mod addresses;
 mod authentication;
+mod buffers;
 mod cmt_pf;
 mod collisions;
 mod common;
