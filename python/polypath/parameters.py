@@ -82,6 +82,10 @@ class Parameters(TypedDict, total=False):
     #: Missing reports that make a chunk lost (RFC 9260 7.2.4; 3). Allowed: from 1 to 64. Default:
     #: 3.
     fast_retransmit_reports: int
+    #: The packet with the COOKIE ECHO also has data that waits to be sent, which arrives a
+    #: round-trip time earlier (RFC 9260 5.1 C permits it; off). Allowed: true or false. Default:
+    #: true (RFC 9260: false).
+    data_with_cookie: bool
     #: Offer partial reliability: if the peer offers it too, messages may be abandoned according to
     #: their `Reliability` (RFC 3758; 4.2 of that RFC: off by default). Allowed: true or false.
     #: Default: false.
@@ -234,6 +238,7 @@ NS2_ONLY: dict[str, bool | int | str] = {
     "hb_max_burst": 1,
     "first_sack_at_once": True,
     "srtt_heuristic": False,
+    "data_with_cookie": False,
     "partial_reliability": False,
     "interleaving": False,
     "nr_sack": False,

@@ -447,7 +447,9 @@ impl Association {
         self.entry(&mut self.0.shared.lock()).closed.clone()
     }
 
-    pub(crate) async fn established(&self) -> Result<(), CloseReason> {
+    /// Waits until the association is established; an error if it ends before.
+    /// Cancellation-safe.
+    pub async fn established(&self) -> Result<(), CloseReason> {
         self.wait_state(|state, this| {
             let entry = this.entry(state);
             if entry.established {

@@ -79,13 +79,14 @@ impl Config {
                 // The probes of RACK-TLP precede T3-rtx, so that a short one does no harm.
                 rto_min: Duration::from_millis(200),
                 initial_cwnd: 10,
+                data_with_cookie: true,
                 // Twice the bandwidth-delay product of 1 Gbit/s and 250 ms.
                 receive_buffer: 64 << 20,
                 send_buffer: 64 << 20,
                 initial_receive_buffer: Some(1 << 20),
                 initial_send_buffer: Some(1 << 20),
-                // RFC 9260 7.2.1: it "MAY be arbitrarily high"; the peer's first window says
-                // nothing about the network.
+                // RFC 9260 7.2.1: it "MAY be arbitrarily high"; the peer's first window is
+                // no measure of the network.
                 initial_ssthresh: Some(1 << 30),
                 ..Constants::rfc9260()
             },

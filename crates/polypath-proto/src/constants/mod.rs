@@ -113,6 +113,10 @@ macro_rules! with_constants {
                 /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
                 fast_retransmit_reports: u32 = 3,
                     Count(1..=64), Variable("fastRtxTrigger_");
+                /// The packet with the COOKIE ECHO also has data that waits to be sent, which
+                /// arrives a round-trip time earlier (RFC 9260 5.1 C permits it; off).
+                data_with_cookie: bool = false,
+                    Flag, Only("false");
                 /// Offer partial reliability: if the peer offers it too, messages may be abandoned
                 /// according to their [`Reliability`](crate::Reliability) (RFC 3758; 4.2 of that
                 /// RFC: off by default).
@@ -131,8 +135,8 @@ macro_rules! with_constants {
                 /// share of them.
                 buffer_splitting: BufferSplitting = BufferSplitting::Off,
                     Choice(BufferSplitting::NAMES), Only("off");
-                /// Largest size of the receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2:
-                /// at least 1500; 1 MiB). Each chunk counts with its header of 16 bytes.
+                /// Largest size of the receive buffer in bytes, announced as a_rwnd (RFC 9260
+                /// 3.3.2: at least 1500; 1 MiB). Each chunk counts with its header of 16 bytes.
                 receive_buffer: u32 = 1 << 20,
                     Bytes(1500..=1 << 30), Variable("initialRwnd_");
                 /// Size of the receive buffer at first, if that is less than `receive_buffer`: it
@@ -144,14 +148,14 @@ macro_rules! with_constants {
                 /// acknowledged (1 MiB).
                 send_buffer: u32 = 1 << 20,
                     Bytes(1..=1 << 30), Ignored;
-                /// Size of the send buffer at first, if that is less than `send_buffer`: it grows to
-                /// two congestion windows beyond the data that was sent and waits for its
+                /// Size of the send buffer at first, if that is less than `send_buffer`: it grows
+                /// to two congestion windows beyond the data that was sent and waits for its
                 /// acknowledgement, and shrinks again. `None` for a fixed size.
                 initial_send_buffer: Option<u32> = None,
                     Bytes(1..=1 << 30), Ignored;
-                /// Bytes by which the buffers of all associations of an endpoint together may exceed
-                /// their first sizes (512 MiB). One buffer takes at most half of the rest. The
-                /// endpoint's configuration counts, not that of an association.
+                /// Bytes by which the buffers of all associations of an endpoint together may
+                /// exceed their first sizes (512 MiB). One buffer takes at most half of the rest.
+                /// The endpoint's configuration counts, not that of an association.
                 buffer_budget: u32 = 1 << 29,
                     Bytes(0..=u32::MAX as u64), Ignored;
                 /// Largest message accepted for sending, in bytes (16 MiB).
@@ -346,6 +350,7 @@ impl Constants {
         // windows count packets of one size and are reduced by its own procedures; its set of paths
         // is fixed.
         for (name, on) in [
+            ("data_with_cookie", self.data_with_cookie),
             ("stream_reconfiguration", self.stream_reconfiguration),
             ("partial_reliability", self.partial_reliability),
             ("interleaving", self.interleaving),

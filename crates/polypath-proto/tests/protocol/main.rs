@@ -17,6 +17,7 @@ mod credit;
 mod data;
 mod delay_aware;
 mod determinism;
+mod early_data;
 mod ecn;
 mod error_counts;
 mod error_model;
