@@ -82,6 +82,10 @@ class Parameters(TypedDict, total=False):
     #: Missing reports that make a chunk lost (RFC 9260 7.2.4; 3). Allowed: from 1 to 64. Default:
     #: 3.
     fast_retransmit_reports: int
+    #: The packet with the COOKIE ECHO also has data that waits to be sent, which arrives a
+    #: round-trip time earlier (RFC 9260 5.1 C permits it; off). Allowed: true or false. Default:
+    #: true (RFC 9260: false).
+    data_with_cookie: bool
     #: Offer partial reliability: if the peer offers it too, messages may be abandoned according to
     #: their `Reliability` (RFC 3758; 4.2 of that RFC: off by default). Allowed: true or false.
     #: Default: false.
@@ -96,12 +100,24 @@ class Parameters(TypedDict, total=False):
     #: Which buffers are split between the paths in CMT: a path may not exceed its share of them.
     #: Allowed: off, send, receive, both. Default: off.
     buffer_splitting: Literal["off", "send", "receive", "both"]
-    #: Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1 MiB). Allowed:
-    #: from 1500 B to 1 GiB. Default: 8 MiB (RFC 9260: 1 MiB).
+    #: Largest size of the receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least
+    #: 1500; 1 MiB). Allowed: from 1500 B to 1 GiB. Default: 64 MiB (RFC 9260: 1 MiB).
     receive_buffer: str | int
-    #: Send buffer in bytes: messages not yet sent or not yet acknowledged (1 MiB). Allowed: from 1
-    #: B to 1 GiB. Default: 8 MiB (RFC 9260: 1 MiB).
+    #: Size of the receive buffer at first, if that is less than `receive_buffer`: it grows to four
+    #: times what the application reads in a round-trip time, and shrinks again (Linux:
+    #: `tcp_rcv_space_adjust`). Allowed: from 1500 B to 1 GiB, or off. Default: 1 MiB (RFC 9260:
+    #: off).
+    initial_receive_buffer: str | int
+    #: Largest size of the send buffer in bytes: messages not yet sent or not yet acknowledged (1
+    #: MiB). Allowed: from 1 B to 1 GiB. Default: 64 MiB (RFC 9260: 1 MiB).
     send_buffer: str | int
+    #: Size of the send buffer at first, if that is less than `send_buffer`: it grows to two
+    #: congestion windows beyond the data that was sent and waits for its acknowledgement, and
+    #: shrinks again. Allowed: from 1 B to 1 GiB, or off. Default: 1 MiB (RFC 9260: off).
+    initial_send_buffer: str | int
+    #: Bytes by which the buffers of all associations of an endpoint together may exceed their first
+    #: sizes (512 MiB). Allowed: from 0 B to 4294967295 B. Default: 512 MiB.
+    buffer_budget: str | int
     #: Largest message accepted for sending, in bytes (16 MiB). Allowed: from 1 B to 1 GiB. Default:
     #: 16 MiB.
     max_message_size: str | int
@@ -112,7 +128,7 @@ class Parameters(TypedDict, total=False):
     #: from 1 to 65535. Default: 2048.
     inbound_streams: int
     #: Initial slow start threshold in bytes; `off` is the peer's a_rwnd (RFC 9260 7.2.1). Allowed:
-    #: from 576 B to 4294967295 B, or off. Default: off.
+    #: from 576 B to 4294967295 B, or off. Default: 1 GiB (RFC 9260: off).
     initial_ssthresh: str | int
     #: Initial congestion window in PMDCS; 0 is the formula of RFC 9260 7.2.1. Allowed: from 0 to
     #: 1024. Default: 10 (RFC 9260: 0).
@@ -222,6 +238,7 @@ NS2_ONLY: dict[str, bool | int | str] = {
     "hb_max_burst": 1,
     "first_sack_at_once": True,
     "srtt_heuristic": False,
+    "data_with_cookie": False,
     "partial_reliability": False,
     "interleaving": False,
     "nr_sack": False,

@@ -65,6 +65,8 @@ pub(crate) struct Connection {
     certificate: Vec<u8>,
     /// Packets that wait for the handshake, each with the expected certificate if one is known.
     waiting: Vec<(Option<Fingerprint>, Vec<u8>)>,
+    /// Bytes that may be sent to a client that has not proved its address; `None` once it has.
+    credit: Option<usize>,
     /// When `tick` must be called.
     pub(crate) timeout: Option<Time>,
     told: Time,
@@ -110,6 +112,7 @@ impl Connection {
             phase: Phase::Opening,
             certificate: Vec::new(),
             waiting: Vec::new(),
+            credit: None,
             timeout: None,
             told: Time::ZERO,
             used: now,
@@ -127,6 +130,22 @@ impl Connection {
 
     pub(crate) const fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
+    }
+
+    /// Whether this is the server of the client that has sent this random number.
+    pub(crate) fn began(&self, random: [u8; 32]) -> bool {
+        !self.client && self.random == Some(random)
+    }
+
+    /// Whether the client has not proved its address.
+    pub(crate) const fn is_unproven(&self) -> bool {
+        self.credit.is_some()
+    }
+
+    /// Accounts for a datagram of a client that has not proved its address. RFC 9000 8.1: "at most
+    /// three times the amount of data"; RFC 9147 5.1 has no number.
+    pub(crate) fn grant(&mut self, received: usize) {
+        self.credit = Some(self.credit.unwrap_or(0).saturating_add(3 * received));
     }
 
     /// The negotiated version, once it is known.
@@ -170,6 +189,9 @@ impl Connection {
                 self.phase = Phase::Over;
                 return Some(News::Refused(why));
             }
+        }
+        if self.is_unproven() {
+            self.grant(datagram.len());
         }
         if !self.is_open() || around.now.since(self.told) >= TICK {
             self.told = around.now;
@@ -275,10 +297,21 @@ impl Connection {
                     if self.client && self.random.is_none() {
                         self.random = ClientHello::parse(packet).map(|hello| hello.random);
                     }
+                    // A datagram beyond the credit is lost; timers send it again.
+                    let credit = self.credit.map(|credit| credit.checked_sub(packet.len()));
+                    match credit {
+                        Some(None) => continue,
+                        Some(left) => self.credit = left,
+                        None => {}
+                    }
                     around.outgoing.push(around.way, packet.to_vec());
                 }
                 Output::PeerCert(certificate) => self.certificate = certificate.to_vec(),
-                Output::Connected => news = Some(self.connected(around)),
+                Output::Connected => {
+                    // The client has received the server's flight at this address.
+                    self.credit = None;
+                    news = Some(self.connected(around));
+                }
                 Output::ApplicationData(packet) => {
                     if let Phase::Open(peer) = self.phase {
                         self.used = around.now;

@@ -68,6 +68,11 @@ pub struct Options {
     /// not use is closed to make room; if all are in use, handshakes started by peers are refused.
     /// Default: 4096.
     pub max_connections: usize,
+    /// Maximum number of handshakes of DTLS 1.3 that begin without a cookie, which saves the client
+    /// a round trip: while fewer clients than this have not proved their addresses (RFC 9147 5.1:
+    /// the cookie exchange is optional). Such a client gets at most three times the bytes that it
+    /// has sent. Default: 0, so that every client has to repeat a cookie.
+    pub unproven: usize,
     minimum: Version,
 }
 
@@ -97,6 +102,7 @@ impl Options {
             trust,
             rekey_after: 1 << 23,
             max_connections: 4096,
+            unproven: 0,
             minimum: Version::Dtls13,
         }
     }
@@ -142,6 +148,8 @@ pub struct Stats {
     pub failed: u64,
     /// First ClientHellos answered with a cookie.
     pub cookies: u64,
+    /// Handshakes begun without a cookie.
+    pub unproven: u64,
     /// ClientHellos whose cookie is not from this layer, expired, or for another address.
     pub bad_cookies: u64,
     /// Datagrams that belong to no connection, such as SCTP packets in clear.
@@ -167,6 +175,9 @@ pub struct Layer {
     minimum: Version,
     rekey_after: u64,
     max_connections: usize,
+    unproven: usize,
+    /// Like `config`, for servers that request no cookie.
+    without_cookie: Arc<Config>,
     fingerprint: Fingerprint,
     baker: Baker,
     /// [`Time::ZERO`] as an `Instant`, which is what `dimpl` takes.
@@ -199,19 +210,22 @@ impl Layer {
     /// computes with `Instant`s.
     pub fn new(options: Options, secret: &[u8; 32], origin: Instant) -> Self {
         let provider = Provider::new();
-        let mut config = Config::builder()
-            .with_crypto_provider(provider.for_dimpl())
-            .mtu(HANDSHAKE_DATAGRAM)
-            .flight_retries(RETRIES)
-            .handshake_timeout(HANDSHAKE)
-            .aead_encryption_limit(KEY_UPDATE);
-        if options.minimum == Version::Dtls13 {
-            config = config.dtls12_cipher_suites(&[]);
-        }
         // The configuration depends only on constants and the minimum version; the tests cover both
         // versions.
         #[expect(clippy::expect_used, reason = "all of it is constant")]
-        let config = Arc::new(config.build().expect("a provider that computes what it should"));
+        let [config, without_cookie] = [true, false].map(|cookie| {
+            let mut config = Config::builder()
+                .with_crypto_provider(provider.for_dimpl())
+                .mtu(HANDSHAKE_DATAGRAM)
+                .flight_retries(RETRIES)
+                .handshake_timeout(HANDSHAKE)
+                .aead_encryption_limit(KEY_UPDATE)
+                .use_server_cookie(cookie);
+            if options.minimum == Version::Dtls13 {
+                config = config.dtls12_cipher_suites(&[]);
+            }
+            Arc::new(config.build().expect("a provider that computes what it should"))
+        });
         let fingerprint = options.identity.fingerprint();
         let Identity { key, certificate } = options.identity;
         Self {
@@ -221,6 +235,8 @@ impl Layer {
             minimum: options.minimum,
             rekey_after: options.rekey_after,
             max_connections: options.max_connections,
+            unproven: options.unproven,
+            without_cookie,
             fingerprint,
             baker: Baker::new(secret),
             origin,
@@ -444,7 +460,26 @@ impl Layer {
             self.stats.outdated += 1;
             return self.answer(way, hello.refused(self.minimum));
         }
+        // A client that has not been asked for a cookie repeats its ClientHello without one.
+        let same = |connection: &Connection| {
+            connection.began(hello.random) && (hello.cookie().is_some() || connection.is_unproven())
+        };
+        let known = self.slots.get(&key);
+        if known.is_some_and(|slot| same(&slot.current) || slot.next.as_ref().is_some_and(same)) {
+            self.with_slot(now, key, |slot, around| {
+                let connection = match &mut slot.next {
+                    Some(next) if same(next) => next,
+                    _ => &mut slot.current,
+                };
+                let deliver = &mut |peer, packet: &[u8]| upper.deliver(peer, packet);
+                [connection.receive(around, datagram, deliver), None]
+            });
+            return;
+        }
         if hello.cookie().is_none() {
+            if self.trusts_address(key, hello) {
+                return self.accept_unproven(now, way, key, hello, datagram, upper);
+            }
             let recipe = self.baker.recipe(now, &way, hello);
             if self.outgoing.has_room_for_answer() {
                 let request = self.ask_again(now, &recipe, hello.version, datagram);
@@ -454,20 +489,6 @@ impl Layer {
             return;
         }
         if let Some(slot) = self.slots.get(&key) {
-            let same = |connection: &Connection| {
-                !connection.client && connection.random == Some(hello.random)
-            };
-            if same(&slot.current) || slot.next.as_ref().is_some_and(same) {
-                self.with_slot(now, key, |slot, around| {
-                    let connection = match &mut slot.next {
-                        Some(next) if same(next) => next,
-                        _ => &mut slot.current,
-                    };
-                    let deliver = &mut |peer, packet: &[u8]| upper.deliver(peer, packet);
-                    [connection.receive(around, datagram, deliver), None]
-                });
-                return;
-            }
             // Both sides have started a handshake: the one with the larger random number is the
             // client.
             if slot.attempt().is_some_and(|ours| ours.random > Some(hello.random)) {
@@ -484,6 +505,40 @@ impl Layer {
         };
         let mut connection = Connection::new(dtls, false, now);
         connection.random = Some(hello.random);
+        self.accept(now, way, key, connection, upper);
+    }
+
+    /// Whether a handshake may begin without a cookie: on a path without a connection, and while
+    /// few clients have not proved their addresses.
+    fn trusts_address(&self, key: Key, hello: &ClientHello<'_>) -> bool {
+        let unproven = || self.slots.iter().filter(|(_, slot)| slot.current.is_unproven()).count();
+        hello.version == Version::Dtls13
+            && self.slots.get(&key).is_none()
+            && self.unproven > 0
+            && unproven() < self.unproven
+    }
+
+    /// Begins the handshake of a client that has not proved its address.
+    fn accept_unproven(
+        &mut self,
+        now: Time,
+        way: FourTuple,
+        key: Key,
+        hello: &ClientHello<'_>,
+        datagram: &[u8],
+        upper: &dyn Upper,
+    ) {
+        let instant = self.origin + now.since(Time::ZERO);
+        let config = self.without_cookie.clone();
+        let mut dtls = Dtls::new_13(config, self.certificate.clone(), instant);
+        if dtls.handle_timeout(instant).and_then(|()| dtls.handle_packet(datagram)).is_err() {
+            self.stats.failed += 1;
+            return self.answer(way, hello.refused(self.minimum));
+        }
+        let mut connection = Connection::new(dtls, false, now);
+        connection.random = Some(hello.random);
+        connection.grant(datagram.len());
+        self.stats.unproven += 1;
         self.accept(now, way, key, connection, upper);
     }
 

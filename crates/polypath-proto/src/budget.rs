@@ -21,11 +21,11 @@ pub(crate) const EVENT: usize = 2 * size_of::<Event>();
 /// Maximum number of queued events among those that the peer can cause without limit.
 pub(crate) const MOST_EVENTS: usize = 256;
 
-/// Maximum memory of an association: twice its buffers and its largest message, the sequence
-/// numbers of its streams and one incomplete message on each, and 512 KiB for the parts of bounded
-/// size: the last datagram, queued control chunks and events, spare memory of queues.
-pub(crate) fn most_memory(config: &Config, largest_message: usize) -> usize {
-    let buffers = config.receive_buffer() as usize + config.send_buffer() as usize;
+/// Maximum memory of an association: twice its `buffers` (their current sizes) and its largest
+/// message, the sequence numbers of its streams and one incomplete message on each, and 512 KiB for
+/// the parts of bounded size: the last datagram, queued control chunks and events, spare memory of
+/// queues.
+pub(crate) fn most_memory(config: &Config, buffers: usize, largest_message: usize) -> usize {
     let streams = (160 + INCOMPLETE) * usize::from(config.inbound_streams())
         + 192 * usize::from(config.outbound_streams());
     2 * (buffers + largest_message) + streams + (512 << 10)

@@ -12,6 +12,7 @@ use crate::error::ConnectError;
 use crate::event::Event;
 use crate::ids::{AssociationId, Tsn, VerificationTag};
 use crate::init::{self, InitAck};
+use crate::pool::Pool;
 use crate::reply::{self, Reply};
 use crate::rng::{Secret, Seed};
 use crate::shared::{EndpointConfig, Quoted, Remote, Shared, Unreachable};
@@ -64,7 +65,8 @@ impl Endpoint {
     /// An endpoint that derives all its randomness from `seed` (RFC 9260 11.1.1, INITIALIZE).
     pub fn new(config: EndpointConfig, seed: Seed) -> Self {
         let mut secret = Secret::new(&seed, "polypath endpoint");
-        let shared = Shared { secret: secret.next_bytes(), config };
+        let pool = Pool::new(config.association.buffer_budget() as usize);
+        let shared = Shared { secret: secret.next_bytes(), config, pool };
         Self {
             listening: shared.config.listen,
             shared: Arc::new(shared),
@@ -90,6 +92,12 @@ impl Endpoint {
     /// Counters.
     pub const fn stats(&self) -> EndpointStats {
         self.stats
+    }
+
+    /// Bytes by which the buffers of all associations together may still grow
+    /// ([`Config::buffer_budget`]).
+    pub fn free_buffer_budget(&self) -> usize {
+        self.shared.pool.free()
     }
 
     /// Sets whether peers may open associations.
@@ -193,7 +201,7 @@ impl Endpoint {
     fn change_addresses(&mut self, now: Time, change: impl FnOnce(&mut EndpointConfig)) {
         let mut config = self.shared.config.clone();
         change(&mut config);
-        self.shared = Arc::new(Shared { config, secret: self.shared.secret });
+        self.shared = Arc::new(Shared { config, ..Shared::clone(&self.shared) });
         let ids: Vec<AssociationId> = self.entries.keys().copied().collect();
         for id in ids {
             if let Some(entry) = self.entries.get_mut(&id) {

@@ -307,7 +307,7 @@ impl InitAck<'_> {
         };
         let fields = InitFields {
             initiate_tag: self.local_tag,
-            a_rwnd: config.receive_buffer(),
+            a_rwnd: config.constants().first_receive_buffer(),
             outbound_streams: config.outbound_streams().min(self.init.inbound_streams),
             inbound_streams: config.inbound_streams(),
             initial_tsn: self.local_initial_tsn,

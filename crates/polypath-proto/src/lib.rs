@@ -81,6 +81,7 @@ mod outbox;
 mod path;
 mod paths;
 pub mod policy;
+mod pool;
 pub mod quantity;
 mod receive;
 mod reliability;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::auth::AuthKeys;
 use crate::config::Config;
 use crate::ids::VerificationTag;
+use crate::pool::Pool;
 use crate::routes::{PrefixRoutes, RouteTable};
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Checksum, CommonHeader, chunk_type};
 
@@ -124,9 +125,11 @@ impl Quoted {
 }
 
 /// Data shared by an endpoint and its associations.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) config: EndpointConfig,
     /// Derives the keys of state cookies (RFC 9260 5.1.3) and the Random parameters (RFC 4895 6.1).
     pub(crate) secret: [u8; 32],
+    /// The memory by which the buffers of all associations may grow.
+    pub(crate) pool: Arc<Pool>,
 }

@@ -188,7 +188,7 @@ impl Association {
         shared.with(|state| {
             let association = self.protocol(state);
             let received = take(association, now);
-            let update = association.config().receive_buffer() as usize / WINDOW_UPDATE_SHARE;
+            let update = association.receive_buffer() / WINDOW_UPDATE_SHARE;
             let entry = self.entry(state);
             match received {
                 Some(received) => {
@@ -427,7 +427,9 @@ impl Association {
         self.entry(&mut self.0.shared.lock()).closed.clone()
     }
 
-    pub(crate) async fn established(&self) -> Result<(), CloseReason> {
+    /// Waits until the association is established; an error if it ends before.
+    /// Cancellation-safe.
+    pub async fn established(&self) -> Result<(), CloseReason> {
         self.wait_state(|state, this| {
             let entry = this.entry(state);
             if entry.established {

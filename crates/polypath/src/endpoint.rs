@@ -17,6 +17,9 @@ use crate::secure::Secure;
 use crate::shared::{Entry, HandleState, Leaving, Shared};
 use crate::socket::{self, SocketStats};
 
+/// Handshakes of DTLS that may begin without a cookie at a time.
+const UNPROVEN: usize = 32;
+
 /// A set of local addresses with one SCTP port, which opens and accepts associations.
 ///
 /// Clones are handles of the same endpoint. When the last one is dropped, the endpoint accepts no
@@ -62,6 +65,7 @@ impl Endpoint {
                 };
                 let mut options =
                     dtls::Options::new(identity, encryption.trust).at_least(encryption.minimum);
+                options.unproven = UNPROVEN;
                 options.max_connections = encryption.max_connections;
                 Some(Layer::new(options, &random()?, origin))
             }
@@ -118,6 +122,14 @@ impl Endpoint {
             port,
             fingerprint,
         })))
+    }
+
+    /// Begins to open an association and returns at once. Messages given to
+    /// [`send`](Association::send) meanwhile are sent with the handshake, a round-trip time earlier
+    /// than after [`connect`](Self::connect); [`established`](Association::established) waits for
+    /// its end.
+    pub fn open(&self, options: &ConnectOptions) -> Result<Association, ConnectError> {
+        self.start(options)
     }
 
     /// Opens an association and waits until it is established.

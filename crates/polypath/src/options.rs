@@ -99,7 +99,7 @@ pub struct EndpointOptions {
     /// operating system may grant less (Linux: `net.core.rmem_max` and `wmem_max`, unless the
     /// process is privileged). Default: `None`, twice [`Config::receive_buffer`], but at least 4
     /// MiB: a full window must fit even while this side is busy, and some systems count up to twice
-    /// a datagram's bytes.
+    /// a datagram's bytes. At most 16 MiB with a receive buffer that grows.
     pub socket_buffer: Option<usize>,
     /// Shared keys that authenticate chunks ([`Config::authentication`]). Default: none; an
     /// attacker who has seen the handshake could then forge authenticated chunks.
@@ -144,8 +144,11 @@ impl EndpointOptions {
     /// The size of [`socket_buffer`](Self::socket_buffer) with its default applied.
     pub(crate) fn socket_bytes(&self) -> usize {
         const LEAST: usize = 4 << 20;
+        const MOST_IF_TUNED: usize = 16 << 20;
+        let grows = self.config.initial_receive_buffer().is_some();
+        let most = if grows { MOST_IF_TUNED } else { usize::MAX };
         let window = self.config.receive_buffer() as usize;
-        self.socket_buffer.unwrap_or_else(|| LEAST.max(2 * window))
+        self.socket_buffer.unwrap_or_else(|| (2 * window).clamp(LEAST, most))
     }
 }
 
@@ -192,10 +195,13 @@ mod tests {
     #[test]
     fn what_the_window_allows_fits_the_sockets() {
         let with = |receive_buffer, socket_buffer| {
-            let config = Config::builder().receive_buffer(receive_buffer).build().unwrap();
+            let config = Config::rfc9260().to_builder().receive_buffer(receive_buffer);
+            let config = config.build().unwrap();
             EndpointOptions { config, socket_buffer, ..EndpointOptions::default() }.socket_bytes()
         };
         assert_eq!([with(1 << 20, None), with(8 << 20, None)], [4 << 20, 16 << 20]);
         assert_eq!(with(8 << 20, Some(4096)), 4096, "as was asked for");
+        assert_eq!(with(32 << 20, None), 64 << 20);
+        assert_eq!(EndpointOptions::default().socket_bytes(), 16 << 20, "it may grow to 64 MiB");
     }
 }

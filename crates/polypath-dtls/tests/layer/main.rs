@@ -1,5 +1,6 @@
 //! Two layers and the network between them.
 
+mod first_byte;
 mod hostile;
 mod older;
 mod trust;

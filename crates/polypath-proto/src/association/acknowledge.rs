@@ -153,6 +153,7 @@ impl Association {
         }
         self.note_answers(now, &report);
         self.sending.sack.report = report;
+        self.tune_send_buffer();
         self.tell_if_writable();
         self.tell_if_drained(was_done);
     }
@@ -206,8 +207,20 @@ impl Association {
         p.drop_old_records(|tsn| flight.get(tsn).map(|chunk| chunk.sent));
     }
 
+    /// Adapts the size of the send buffer to the congestion windows: to all of them if data is sent
+    /// on several paths at a time.
+    fn tune_send_buffer(&mut self) {
+        if self.sending.tuning.is_fixed() {
+            return;
+        }
+        let active = self.paths.iter().filter(|p| p.state() == PathState::Active);
+        let windows = active.map(|p| p.window().cwnd as usize);
+        let concurrent = self.sending.is_concurrent();
+        self.sending.tune(if concurrent { windows.sum() } else { windows.max().unwrap_or(0) });
+    }
+
     pub(super) fn tell_if_writable(&mut self) {
-        if self.sending.starved && self.send_room() * 2 >= self.config.send_buffer() as usize {
+        if self.sending.starved && self.send_room() >= self.sending.writable_room() {
             self.sending.starved = false;
             self.events.push_always(Event::Writable);
         }

@@ -19,7 +19,7 @@ impl Association {
         let active = self.paths.iter().filter(|p| p.state() == PathState::Active).count();
         let paths = active.max(1) as u32;
         let sender = &self.sending;
-        let send = self.config.send_buffer() / paths;
+        let send = self.send_buffer() as u32 / paths;
         let receive = sender.peer_rwnd.saturating_add(sender.flight.bytes()) / paths;
         let share = match splitting {
             BufferSplitting::Off => u32::MAX,

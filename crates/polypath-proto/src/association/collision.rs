@@ -265,6 +265,8 @@ impl Association {
             self.stats.dropped += 1;
             return false;
         }
+        // It had another tag.
+        self.lose_data_with_cookie();
         self.handshake.peer_tag = cookie.peer_tag;
         self.agree_on(cookie.extensions, cookie.authentication.as_ref(), cookie.adaptation_layer);
         self.set_streams(cookie.outbound_streams, cookie.inbound_streams);

@@ -13,7 +13,9 @@ use crate::init::{self, InitError};
 use crate::outbox::{Control, OwnedCause};
 use crate::path::PathState;
 use crate::paths::HEARTBEAT_CHUNK_LEN;
+use crate::policy::retransmission::LossCause;
 use crate::reply::abort_packet;
+use crate::send::Fate;
 use crate::time::Time;
 use crate::transmit::FourTuple;
 use crate::wire::{CHUNK_HEADER_LEN, COMMON_HEADER_LEN, Init};
@@ -94,6 +96,42 @@ impl Association {
             // RFC 9260 5.1.2: bundled with the COOKIE ECHO.
             let raw = Bytes::from(parameters.unrecognized);
             self.outbox.push(path, Control::Error(OwnedCause::UnrecognizedParameters(raw)));
+        }
+    }
+
+    /// Whether data follows the COOKIE ECHO that is the next chunk for this path. RFC 9260 5.1 C:
+    /// the COOKIE ECHO "MAY be bundled with any pending outbound DATA chunks, but it MUST be the
+    /// first chunk in the packet and, until the COOKIE ACK chunk is returned, the sender MUST NOT
+    /// send any other packets to the peer". Not if chunks may have to be authenticated: the peer
+    /// has no key before it has processed the cookie.
+    pub(super) fn sends_with_cookie(&self, path: PathId) -> bool {
+        let State::CookieEchoed(echoed) = &self.state else { return false };
+        let first = echoed.retransmits == 0 && echoed.stale == 0;
+        let next = self
+            .outbox
+            .front()
+            .is_some_and(|(p, control)| *p == path && matches!(control, Control::CookieEcho));
+        first
+            && next
+            && self.config.data_with_cookie()
+            && !self.auth.are_agreed()
+            && path == self.paths.current()
+    }
+
+    /// Data sent with a COOKIE ECHO is lost, because that has not been answered in time: T1-cookie
+    /// takes the place of T3-rtx. It is retransmitted once the association is established.
+    pub(super) fn lose_data_with_cookie(&mut self) {
+        let flight = self.sending.flight.iter();
+        let sent = flight.filter(|(_, chunk)| chunk.fate == Fate::InFlight);
+        let sent: Vec<_> = sent.map(|(tsn, chunk)| (tsn, chunk.path, chunk.size())).collect();
+        for (tsn, path, size) in sent {
+            self.sending.flight.mark_lost(tsn, LossCause::FastRetransmit);
+            self.sending.peer_rwnd = self.sending.peer_rwnd.saturating_add(size);
+            let p = &mut self.paths[path];
+            p.data_lost(size);
+            p.drop_rtt_probe(tsn);
+            p.stop_t3();
+            self.grant_allowance(path);
         }
     }
 
@@ -179,14 +217,15 @@ impl Association {
         // "If the association is not in the COOKIE-ECHOED state, the ERROR chunk SHOULD be silently
         // discarded."
         let State::CookieEchoed(echoed) = &self.state else { return };
-        let (path, stale) = (echoed.path, echoed.stale + 1);
+        let (path, stale, since) = (echoed.path, echoed.stale + 1, echoed.since);
         if stale > self.config.max_init_retransmits() {
             return self.become_closed(CloseReason::NoAnswer);
         }
+        self.lose_data_with_cookie();
         // "SHOULD use the RTT information measured based on the previous COOKIE ECHO/ERROR chunk
         // exchange and SHOULD add no more than 1 second beyond the measured RTT". The staleness
         // that the peer reports is not used.
-        let increment = now.since(echoed.since) + Duration::from_secs(1);
+        let increment = now.since(since) + Duration::from_secs(1);
         let preservative = Some(u32::try_from(increment.as_millis()).unwrap_or(u32::MAX));
         let t1 = now + self.paths[path].rto();
         self.become_cookie_wait(CookieWait { t1, retransmits: 0, path, preservative, stale });
@@ -208,6 +247,7 @@ impl Association {
         // RFC 9260 6.3.3 (E2) applies to T1 too. The next attempt uses another address, because the
         // first may be unreachable, and the RTO of that address: 5.1, "there SHOULD be a T1-init
         // and T1-cookie timer for each address of the peer".
+        self.lose_data_with_cookie();
         self.paths[old].back_off(now);
         let next = self.next_remote(old);
         let rto = self.paths[next].rto();

@@ -1,5 +1,7 @@
 //! Received DATA, and the SACKs for it (RFC 9260 6.2, 6.5 to 6.9).
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::Association;
@@ -8,12 +10,15 @@ use crate::event::{CloseReason, Event, Received};
 use crate::extension::Extension;
 use crate::ids::{PathId, StreamId, Tsn};
 use crate::outbox::{Control, OwnedCause};
-use crate::path::Path;
+use crate::path::{Path, PathState};
 use crate::policy::ack::Arrival;
 use crate::receive::Outcome;
 use crate::time::Time;
 use crate::transmit::Ecn;
 use crate::wire::{Data, DoesNotFit, IData, PacketWriter, Sack, Timestamp};
+
+/// Round-trip time before the first sample.
+const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
 /// Summary of the DATA chunks of one packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,7 +98,13 @@ impl Association {
         Some(self.received(now, received))
     }
 
-    fn received(&mut self, _: Time, received: Received) -> Received {
+    fn received(&mut self, now: Time, received: Received) -> Received {
+        // The slowest path decides how long data may wait for earlier data.
+        let Self { receiving, paths, handshake, .. } = self;
+        receiving.tune(now, || {
+            let active = paths.iter().filter(|p| p.state() == PathState::Active);
+            active.filter_map(Path::srtt).max().or(handshake.round_trip).unwrap_or(UNKNOWN_RTT)
+        });
         self.stats.bytes_received += received.payload.len() as u64;
         self.stats.messages_received += u64::from(received.end);
         // RFC 9260 6.2: "an additional SACK chunk MAY be sent ... to update the a_rwnd".

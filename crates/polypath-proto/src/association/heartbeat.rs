@@ -137,7 +137,10 @@ impl Association {
         self.procedures.schedule_heartbeat(self, now, path);
         // Free spare receive memory here: rarely enough for an association that receives, and soon
         // enough for one that no longer does.
-        self.receiving.give_back();
+        self.receiving.give_back(now);
+        if idle {
+            self.sending.give_back();
+        }
     }
 
     /// Probes an unconfirmed path (RFC 9260 5.4), now or when HB.Max.Burst allows it, the one that

@@ -145,7 +145,11 @@ impl Association {
             memory: sent + received + self.events.memory() + self.outbox.memory(),
             sent,
             received,
-            most_memory: budget::most_memory(&self.config, self.sending.largest_message),
+            most_memory: budget::most_memory(
+                &self.config,
+                self.receiving.size() + self.sending.tuning.size(),
+                self.sending.largest_message,
+            ),
             operations: self.work(),
         }
     }

@@ -119,7 +119,7 @@ impl Association {
             stale: 0,
         };
         let procedures = config.procedures().sender().procedures;
-        let mut sending = Sending::new(tags.1, &config);
+        let mut sending = Sending::new(tags.1, &config, &shared.pool);
         sending.flight.count_padding(procedures.counts_padding());
         let key = secret.next_bytes();
         Self {
@@ -130,7 +130,7 @@ impl Association {
             handshake: Handshake::new(&config, tags, peer_port, key),
             paths: Paths::new(&config, key),
             sending,
-            receiving: Receiving::new(&config),
+            receiving: Receiving::new(&config, &shared.pool),
             outbox: Outbox::default(),
             events: Events::default(),
             stats: AssociationStats::default(),
@@ -277,7 +277,17 @@ impl Association {
     /// Payload bytes that the send buffer still accepts. Small messages take up more, because their
     /// bookkeeping is memory too, and so are events that wait to be polled.
     pub fn send_room(&self) -> usize {
-        self.sending.room(self.config.send_buffer() as usize).saturating_sub(self.events.memory())
+        self.sending.room().saturating_sub(self.events.memory())
+    }
+
+    /// Current size of the send buffer in bytes.
+    pub const fn send_buffer(&self) -> usize {
+        self.sending.tuning.size()
+    }
+
+    /// Current size of the receive buffer in bytes.
+    pub const fn receive_buffer(&self) -> usize {
+        self.receiving.size()
     }
 
     /// Puts a message into the send buffer (RFC 9260 11.1.5, SEND); its bytes are not copied. A

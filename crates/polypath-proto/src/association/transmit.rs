@@ -384,6 +384,7 @@ impl Association {
         let mut w = PacketWriter::new(&mut buf[..limit], header);
         let bundles = self.procedures.bundles();
         let mut answered = false;
+        let early = self.sends_with_cookie(path);
         if !self.outbox.is_empty() && (bundles || purpose == Purpose::Control) {
             answered = self.write_controls(path, &mut w);
         }
@@ -416,6 +417,11 @@ impl Association {
                 w.take_back(bare.0, bare.1);
             }
             self.settle_timestamp(now, stamp, &mut w);
+        }
+        if early && self.next_new_size().is_some() {
+            self.note_alone();
+            // One packet, whatever the window of the path, which the COOKIE ACK confirms.
+            self.write_new_data(now, path, Purpose::Probe(None), &mut w);
         }
         if matches!(purpose, Purpose::Retransmission(_) | Purpose::NewData(_)) {
             self.sending.burst.count();
@@ -552,7 +558,7 @@ impl Association {
     fn write_init(&self, path: PathId, w: &mut PacketWriter<'_>) -> Result<(), DoesNotFit> {
         let fields = InitFields {
             initiate_tag: self.handshake.local_tag,
-            a_rwnd: self.config.receive_buffer(),
+            a_rwnd: self.config.constants().first_receive_buffer(),
             outbound_streams: self.config.outbound_streams(),
             inbound_streams: self.config.inbound_streams(),
             initial_tsn: self.handshake.local_initial_tsn,

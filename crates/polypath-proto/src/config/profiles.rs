@@ -37,7 +37,7 @@ pub(super) static PROFILES: &[Profile] = &[
     Profile {
         name: DEFAULT_PROFILE,
         summary: "for today's links: losses by time (RACK-TLP, RFC 8985), BBR with pacing, ten packets \
-                  at first (RFC 6928), buffers of 8 MiB (default)",
+                  at first (RFC 6928), buffers that grow to 64 MiB (default)",
         make: Config::modern,
     },
     Profile {
@@ -69,9 +69,15 @@ impl Config {
                 // The probes of RACK-TLP precede T3-rtx, so that a short one does no harm.
                 rto_min: Duration::from_millis(200),
                 initial_cwnd: 10,
-                // Twice the bandwidth-delay product of 100 Mbit/s and 300 ms.
-                receive_buffer: 8 << 20,
-                send_buffer: 8 << 20,
+                data_with_cookie: true,
+                // Twice the bandwidth-delay product of 1 Gbit/s and 250 ms.
+                receive_buffer: 64 << 20,
+                send_buffer: 64 << 20,
+                initial_receive_buffer: Some(1 << 20),
+                initial_send_buffer: Some(1 << 20),
+                // RFC 9260 7.2.1: it "MAY be arbitrarily high"; the peer's first window is
+                // no measure of the network.
+                initial_ssthresh: Some(1 << 30),
                 ..Constants::rfc9260()
             },
             ..Self::rfc9260()

@@ -112,6 +112,10 @@ macro_rules! with_constants {
                 /// Missing reports that make a chunk lost (RFC 9260 7.2.4; 3).
                 fast_retransmit_reports: u32 = 3,
                     Count(1..=64);
+                /// The packet with the COOKIE ECHO also has data that waits to be sent, which
+                /// arrives a round-trip time earlier (RFC 9260 5.1 C permits it; off).
+                data_with_cookie: bool = false,
+                    Flag;
                 /// Offer partial reliability: if the peer offers it too, messages may be abandoned
                 /// according to their [`Reliability`](crate::Reliability) (RFC 3758; 4.2 of that
                 /// RFC: off by default).
@@ -130,13 +134,29 @@ macro_rules! with_constants {
                 /// share of them.
                 buffer_splitting: BufferSplitting = BufferSplitting::Off,
                     Choice(BufferSplitting::NAMES);
-                /// Receive buffer in bytes, announced as a_rwnd (RFC 9260 3.3.2: at least 1500; 1
-                /// MiB). Each chunk counts with its header of 16 bytes.
+                /// Largest size of the receive buffer in bytes, announced as a_rwnd (RFC 9260
+                /// 3.3.2: at least 1500; 1 MiB). Each chunk counts with its header of 16 bytes.
                 receive_buffer: u32 = 1 << 20,
                     Bytes(1500..=1 << 30);
-                /// Send buffer in bytes: messages not yet sent or not yet acknowledged (1 MiB).
+                /// Size of the receive buffer at first, if that is less than `receive_buffer`: it
+                /// grows to four times what the application reads in a round-trip time, and shrinks
+                /// again (Linux: `tcp_rcv_space_adjust`). `None` for a fixed size.
+                initial_receive_buffer: Option<u32> = None,
+                    Bytes(1500..=1 << 30);
+                /// Largest size of the send buffer in bytes: messages not yet sent or not yet
+                /// acknowledged (1 MiB).
                 send_buffer: u32 = 1 << 20,
                     Bytes(1..=1 << 30);
+                /// Size of the send buffer at first, if that is less than `send_buffer`: it grows
+                /// to two congestion windows beyond the data that was sent and waits for its
+                /// acknowledgement, and shrinks again. `None` for a fixed size.
+                initial_send_buffer: Option<u32> = None,
+                    Bytes(1..=1 << 30);
+                /// Bytes by which the buffers of all associations of an endpoint together may
+                /// exceed their first sizes (512 MiB). One buffer takes at most half of the rest.
+                /// The endpoint's configuration counts, not that of an association.
+                buffer_budget: u32 = 1 << 29,
+                    Bytes(0..=u32::MAX as u64);
                 /// Largest message accepted for sending, in bytes (16 MiB).
                 max_message_size: u32 = 1 << 24,
                     Bytes(1..=1 << 30);
@@ -283,6 +303,16 @@ impl Constants {
             potentially_failed_max_retrans: self.potentially_failed_max_retrans,
             change_primary: self.change_primary_threshold,
         }
+    }
+
+    /// Size of the receive buffer at first, in bytes.
+    pub(crate) fn first_receive_buffer(&self) -> u32 {
+        self.initial_receive_buffer.unwrap_or(u32::MAX).min(self.receive_buffer)
+    }
+
+    /// Size of the send buffer at first, in bytes.
+    pub(crate) fn first_send_buffer(&self) -> u32 {
+        self.initial_send_buffer.unwrap_or(u32::MAX).min(self.send_buffer)
     }
 
     pub(crate) const fn set_thresholds(&mut self, thresholds: Thresholds) {

@@ -1,12 +1,18 @@
 //! From DATA chunks to messages: TSNs, gaps, reassembly, streams, and the receive buffer.
 
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
 use crate::allocation::LEAST;
 use crate::config::Config;
 use crate::event::Received;
 use crate::extension::{Extension, Extensions};
 use crate::ids::{Mid, StreamId, Tsn};
 use crate::policy::AckPolicy;
+use crate::pool::Pool;
 use crate::streams::Streams;
+use crate::time::Time;
 use crate::wire::{DATA_HEADER_LEN, Data, IData};
 
 mod forward;
@@ -15,6 +21,7 @@ mod pending;
 mod reassembly;
 mod streams;
 mod tsns;
+mod tuning;
 
 pub(crate) use interleaved::INCOMPLETE;
 use interleaved::{FRAGMENT, FRAGMENTS, Interleaved};
@@ -22,6 +29,7 @@ pub(crate) use pending::PendingSack;
 use reassembly::{BLOCK, FragmentError, Joined, Piece, Reassembly};
 use streams::{EARLY, InStreams, Numbers};
 use tsns::{Arrived, GAP_RUN, TsnTracker};
+use tuning::Tuning;
 
 /// Result of processing a DATA or I-DATA chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +79,17 @@ pub(crate) struct Receiving {
     /// Used instead of `reassembly` if messages are interleaved.
     interleaved: Interleaved,
     streams: InStreams,
-    /// Bytes of payload and headers held. They exceed `limit` only for a single larger chunk, and
+    /// Bytes of payload and headers held. They exceed `backed` only for a single larger chunk, and
     /// for chunks missing below non-renegable ones.
     buffered: usize,
+    /// Size of the buffer in bytes, which the announced windows count from.
     limit: usize,
+    /// Bytes of the buffer for which there is memory: `limit`, except after a pause, in which other
+    /// associations may have claimed the rest.
+    backed: usize,
+    tuning: Tuning,
+    /// Bytes of payload and headers accepted since a window was announced last.
+    arrived: usize,
     /// Bytes of memory up to which chunks are accepted.
     most_memory: usize,
     /// The window announced last, in bytes.
@@ -91,8 +106,9 @@ const fn charge(payload: usize, chunks: u32) -> usize {
 }
 
 impl Receiving {
-    pub(crate) fn new(config: &Config) -> Self {
-        let (streams, limit) = (config.inbound_streams(), config.receive_buffer());
+    pub(crate) fn new(config: &Config, pool: &Arc<Pool>) -> Self {
+        let (streams, limit) =
+            (config.inbound_streams(), config.constants().first_receive_buffer());
         Self {
             ack: PendingSack::new(),
             ack_policy: config.ack().make(&config.setup()),
@@ -103,6 +119,9 @@ impl Receiving {
             streams: InStreams::new(streams),
             buffered: 0,
             limit: limit as usize,
+            backed: limit as usize,
+            tuning: Tuning::new(config, pool),
+            arrived: 0,
             most_memory: most_memory(limit as usize),
             announced: limit,
             kept: None,
@@ -120,6 +139,7 @@ impl Receiving {
         self.streams = InStreams::new(streams);
         self.buffered = 0;
         self.announced = self.limit as u32;
+        self.arrived = 0;
         self.kept = None;
         self.largest = 0;
         self.reneged = false;
@@ -182,9 +202,76 @@ impl Receiving {
         self.held_memory() + spare.saturating_sub(BLOCK)
     }
 
-    /// Frees the memory that is kept for later chunks.
-    pub(crate) fn give_back(&mut self) {
+    /// Current size of the buffer in bytes.
+    pub(crate) const fn size(&self) -> usize {
+        self.limit
+    }
+
+    /// Frees the memory that is kept for later chunks. After a pause, memory claimed for the buffer
+    /// is returned too; the window stays announced, and [`back`](Self::back) claims the memory
+    /// again when data arrives.
+    pub(crate) fn give_back(&mut self, now: Time) {
         self.reassembly.give_back();
+        if self.buffered == 0 && !self.tuning.is_fixed() && self.tuning.is_idle(now) {
+            self.tuning.give_back(0);
+            self.note_backed();
+        }
+    }
+
+    /// Adapts the size of the buffer to what the application has read. `rtt` measures the
+    /// round-trip time.
+    pub(crate) fn tune(&mut self, now: Time, rtt: impl FnOnce() -> Duration) {
+        if self.tuning.is_fixed() {
+            return;
+        }
+        let size = self.tuning.measure(now, rtt);
+        if size > self.limit {
+            self.grow(size);
+        } else if size < self.limit && !self.tsns.has_gap() {
+            self.shrink(size);
+        }
+    }
+
+    /// Enlarges the buffer to up to `size` bytes.
+    fn grow(&mut self, size: usize) {
+        self.tuning.back(size);
+        self.limit = self.limit.max(self.tuning.backed());
+        self.note_backed();
+    }
+
+    /// Reduces the buffer to `size` bytes, but leaves room for what the announced window allows the
+    /// peer to send: its right edge never moves to the left.
+    fn shrink(&mut self, size: usize) {
+        let promised = (self.announced as usize).saturating_sub(self.arrived);
+        let least = (self.buffered + promised).max(self.memory());
+        if least.max(size) < self.limit {
+            self.limit = least.max(size);
+            self.tuning.give_back(self.limit);
+            self.note_backed();
+        }
+    }
+
+    /// Claims memory for the whole buffer, which was returned in a pause.
+    #[cold]
+    fn back(&mut self) {
+        self.tuning.back(self.limit);
+        self.note_backed();
+    }
+
+    fn note_backed(&mut self) {
+        self.backed = self.limit.min(self.tuning.backed());
+        self.most_memory = most_memory(self.backed);
+    }
+
+    /// Enlarges the buffer for an incomplete message that takes more than half of it: false if it
+    /// cannot be enlarged.
+    #[cold]
+    fn grow_for_message(&mut self) -> bool {
+        let before = self.limit;
+        if !self.tuning.is_fixed() {
+            self.grow(self.tuning.size_for(before * 2));
+        }
+        self.limit > before
     }
 
     /// Clears the list of duplicates after a SACK: each is reported once.
@@ -278,10 +365,13 @@ impl Receiving {
         if tsn.offset_from(self.tsns.cumulative()) > most {
             return Err(Outcome::OutOfWindow);
         }
+        if self.backed < self.limit {
+            self.back();
+        }
         let place = self.tsns.place_of(tsn);
         let in_sequence = arrived == Arrived::InSequence;
         let gaps = self.tsns.memory();
-        if !in_sequence && gaps > most_gaps(self.limit) && !self.tsns.has(place - 1) {
+        if !in_sequence && gaps > most_gaps(self.backed) && !self.tsns.has(place - 1) {
             // Gaps take memory that the announced window does not cover.
             return Err(Outcome::NoBuffer);
         }
@@ -303,7 +393,7 @@ impl Receiving {
     /// Whether `size` bytes of payload and header fit the buffer, and `memory` bytes the memory
     /// limit.
     fn has_room(&self, size: usize, memory: usize) -> bool {
-        self.buffered + size <= self.limit && self.memory() + memory <= self.most_memory
+        self.buffered + size <= self.backed && self.memory() + memory <= self.most_memory
     }
 
     /// Accounts for a chunk that passed reassembly, and queues the message that it completes.
@@ -330,6 +420,7 @@ impl Receiving {
             }
         }
         self.tsns.note(tsn);
+        self.arrived += size;
         if self.buffered * 2 > self.limit {
             self.deliver_in_part();
         }
@@ -375,7 +466,16 @@ impl Receiving {
     /// messages, and [`make_room`](Self::make_room) by reneging.
     fn deliver_in_part(&mut self) {
         let limit = self.limit;
-        self.hand_over_part(|bytes, chunks| charge(bytes, chunks) * 2 > limit);
+        let large = |bytes, chunks| charge(bytes, chunks) * 2 > limit;
+        let found = Cell::new(false);
+        // Look first: a part that is delivered cannot be taken back.
+        self.hand_over_part(|bytes, chunks| {
+            found.set(large(bytes, chunks));
+            false
+        });
+        if found.get() && !self.grow_for_message() {
+            self.hand_over_part(large);
+        }
     }
 
     /// Delivers a part of a message that `large` selects; false if there is none.
@@ -419,7 +519,9 @@ impl Receiving {
     }
 
     fn hand_over(&mut self, piece: Piece) -> Received {
-        self.buffered -= charge(piece.payload.len(), piece.chunks);
+        let bytes = charge(piece.payload.len(), piece.chunks);
+        self.buffered -= bytes;
+        self.tuning.read(bytes);
         self.reassembly.release(&piece);
         Received {
             stream: piece.stream,
@@ -462,6 +564,7 @@ impl Receiving {
         let small = (self.limit / 2) as u32;
         let least = if max_chunk < small { max_chunk } else { small };
         self.announced = if window < least { 0 } else { window };
+        self.arrived = 0;
         self.announced
     }
 
@@ -492,6 +595,7 @@ impl Receiving {
         self.tsns = TsnTracker::new(initial);
         self.adopt(extensions);
         self.announced = self.window();
+        self.arrived = 0;
     }
 
     /// No further data will arrive: makes ordered messages that wait for earlier ones readable.

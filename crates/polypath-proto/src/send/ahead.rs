@@ -56,11 +56,12 @@ impl Sending {
 mod tests {
     use super::super::in_flight::MOST_TSNS;
     use super::*;
+    use crate::pool::Pool;
     use crate::{Config, Message, PathId, StreamId, Time};
 
     /// A sender with `messages` queued messages of 84 bytes, 100 with the header.
     fn sender(messages: u32) -> Sending {
-        let mut s = Sending::new(Tsn(u32::MAX - 1), &Config::rfc9260());
+        let mut s = Sending::new(Tsn(u32::MAX - 1), &Config::rfc9260(), &Pool::new(0));
         for _ in 0..messages {
             s.queue.push(Time::ZERO, Message::new(StreamId(0), vec![1; 84]));
         }

@@ -12,6 +12,9 @@ mod queue;
 mod queued;
 mod report;
 mod stamps;
+mod tuning;
+
+use std::sync::Arc;
 
 use crate::allocation::LEAST;
 use crate::config::Config;
@@ -21,6 +24,7 @@ use crate::policy::scheduler::NewData;
 use crate::policy::{
     CongestionController, CwndUpdate, LossDetector, RetransmissionPolicy, RttSampling, Scheduler,
 };
+use crate::pool::Pool;
 use crate::time::Time;
 pub(crate) use apply::Acknowledgement;
 use burst::Burst;
@@ -36,6 +40,7 @@ use queued::QUEUED;
 use report::SackMemory;
 pub(crate) use report::{PathReport, SackReport};
 pub(crate) use stamps::Stamps;
+use tuning::Tuning;
 
 /// Limit on the memory of data to send, up to which messages are accepted.
 const fn most_memory(send_buffer: usize) -> usize {
@@ -55,6 +60,8 @@ pub(crate) struct Sending {
     pub(crate) largest_window: u32,
     /// Payload bytes that the send buffer holds: queued, in flight or lost.
     pub(crate) buffered: usize,
+    /// Size of the send buffer.
+    pub(crate) tuning: Tuning,
     /// Payload bytes of the largest message ever accepted.
     pub(crate) largest_message: usize,
     /// Whether the send buffer rejected a message: the application waits for a writable event.
@@ -106,7 +113,7 @@ pub(crate) enum WindowProbe {
 }
 
 impl Sending {
-    pub(crate) fn new(initial: Tsn, config: &Config) -> Self {
+    pub(crate) fn new(initial: Tsn, config: &Config, pool: &Arc<Pool>) -> Self {
         let setup = &config.setup();
         let congestion = config.congestion().make(setup);
         Self {
@@ -116,6 +123,7 @@ impl Sending {
             announced: 0,
             largest_window: 0,
             buffered: 0,
+            tuning: Tuning::new(config, pool),
             largest_message: 0,
             starved: false,
             last_sack: None,
@@ -155,11 +163,33 @@ impl Sending {
         self.buffered + waiting * (QUEUED + partial) + outstanding * (OUTSTANDING + partial)
     }
 
-    /// Free bytes in a send buffer of `buffer` bytes. Payload counts; bookkeeping counts only where
-    /// it exceeds about half the buffer.
-    pub(crate) fn room(&self, buffer: usize) -> usize {
+    /// Free bytes in the send buffer. Payload counts; bookkeeping counts only where it exceeds
+    /// about half the buffer.
+    pub(crate) fn room(&self) -> usize {
+        let buffer = self.tuning.size();
         let memory = most_memory(buffer).saturating_sub(self.memory());
         buffer.saturating_sub(self.buffered).min(memory)
+    }
+
+    /// Room that makes the application write again, in bytes. With a size that follows the
+    /// congestion windows, more than a window of unsent data is left then; a fixed one is half
+    /// full.
+    pub(crate) const fn writable_room(&self) -> usize {
+        let size = self.tuning.size();
+        if self.tuning.is_fixed() { size.div_ceil(2) } else { size.div_ceil(8) }
+    }
+
+    /// Adapts the size of the send buffer to `windows` bytes of congestion windows.
+    pub(crate) fn tune(&mut self, windows: usize) {
+        let unsent = self.queue.bytes();
+        self.tuning.adapt(windows, self.buffered - unsent, unsent, self.starved);
+    }
+
+    /// Returns the memory of a buffer that has been idle.
+    pub(crate) fn give_back(&mut self) {
+        if self.buffered == 0 {
+            self.tuning.shrink_to(0);
+        }
     }
 
     /// What a scheduler sees of the data to send.

@@ -113,7 +113,8 @@ fn wrong_keys_get_one_line() {
           path_confirmation, cookie_life, association_max_retrans, path_max_retrans, potentially_failed_max_retrans, \
           potentially_failed_cwnd, change_primary_threshold, max_init_retransmits, heartbeat_interval, \
           hb_max_burst, sack_delay, sack_every, first_sack_at_once, srtt_heuristic, tie_seed, fast_retransmit_reports, \
-          partial_reliability, interleaving, nr_sack, buffer_splitting, receive_buffer, send_buffer, \
+          data_with_cookie, partial_reliability, interleaving, nr_sack, buffer_splitting, receive_buffer, \
+          initial_receive_buffer, send_buffer, initial_send_buffer, buffer_budget, \
           max_message_size, outbound_streams, inbound_streams, initial_ssthresh, initial_cwnd, cwnd_floor, path_mtu, \
           max_paths, authentication, authenticated_chunks, dynamic_addresses, unauthenticated_addresses, \
           adaptation_layer, stream_reconfiguration, path_mtu_discovery, ecn, full_mesh, sender, receiver",

@@ -11,7 +11,12 @@ const PAYLOAD: f64 = 1452.0 / 1500.0;
 type Link = (u32, u32, f64, f64);
 
 /// Payload delivered over a link in the first `secs` seconds.
-fn delivered((rate, rtt, loss, queue): Link, secs: u64) -> f64 {
+fn delivered(link: Link, secs: u64) -> f64 {
+    delivered_with(link, secs, "")
+}
+
+/// Likewise, with these constants.
+fn delivered_with((rate, rtt, loss, queue): Link, secs: u64, constants: &str) -> f64 {
     let queue = (f64::from(rate * 125 * rtt) * queue) as u64;
     let text = format!(
         r#"
@@ -19,6 +24,7 @@ fn delivered((rate, rtt, loss, queue): Link, secs: u64) -> f64 {
         path = [{{ rate = "{rate} Mbit/s", delay = "{} us", queue = "{} B", loss = "{loss} %" }}]
         [transport]
         profile = "modern"
+        {constants}
         [workload]
         kind = "bulk"
         size = "4 GB"
@@ -54,6 +60,20 @@ fn links_without_loss_are_filled() {
             assert!(overall >= 0.9 || rtt > 20, "{link:?}: {overall:.3}");
         }
     }
+}
+
+/// The buffers grow with the window: 25 MB are in flight, and slow start is as fast as with buffers
+/// that have their largest size from the beginning.
+#[test]
+fn a_long_fat_link_is_filled() {
+    let link = (1000, 200, 0.0, 1.0);
+    let fixed = "initial_receive_buffer = \"off\"\ninitial_send_buffer = \"off\"";
+    let at_first = delivered(link, 3);
+    let without_tuning = delivered_with(link, 3, fixed);
+    assert!(at_first >= 0.99 * without_tuning, "{at_first} instead of {without_tuning} bytes");
+    let full = f64::from(link.0) * 1e6 / 8.0 * PAYLOAD;
+    let share = (delivered(link, 5) - at_first) / 2.0 / full;
+    assert!(share >= 0.95, "{share:.3} after slow start");
 }
 
 #[test]

@@ -8,6 +8,7 @@ pub(super) fn refused(c: &Config) -> Option<ConfigError> {
     // The sender stores TSNs in its own structures and has its own rules for reneging; its windows
     // count packets of one size and are reduced by its own procedures; its set of paths is fixed.
     let excluded = [
+        ("data_with_cookie", c.data_with_cookie()),
         ("stream_reconfiguration", c.stream_reconfiguration()),
         ("partial_reliability", c.partial_reliability()),
         ("interleaving", c.interleaving()),
