@@ -1,25 +1,25 @@
-//! The cells that docs/multipath.md states: networks, and what is measured on them.
+//! The cells that docs/paths.md states: networks, and what is measured on them.
 
 use polypath_sim::scenario::CheckEvery;
 use polypath_sim::units::Span;
 use polypath_sim::{Outcome, RunOptions, Scenario};
 
 /// 1452 bytes of each packet of 1500 are payload.
-pub const PAYLOAD: f64 = 1452.0 / 1500.0;
+pub(crate) const PAYLOAD: f64 = 1452.0 / 1500.0;
 
 /// A path with a queue of one bandwidth-delay product, at least 10 packets.
 #[derive(Clone, Copy, Debug)]
-pub struct Path {
+pub(crate) struct Path {
     /// In Mbit/s.
-    pub rate: u32,
+    pub(crate) rate: u32,
     /// Round-trip time in milliseconds.
-    pub rtt: u32,
+    pub(crate) rtt: u32,
     /// Packets lost in each direction, in percent.
-    pub loss: f64,
+    pub(crate) loss: f64,
 }
 
 impl Path {
-    pub const fn new(rate: u32, rtt: u32) -> Self {
+    pub(crate) const fn new(rate: u32, rtt: u32) -> Self {
         Self { rate, rtt, loss: 0.0 }
     }
 
@@ -37,7 +37,7 @@ impl Path {
 
 /// What happens to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub(crate) enum Cut {
     /// Neither direction delivers anything any more.
     Both,
     /// The direction of the data.
@@ -49,7 +49,7 @@ pub enum Cut {
 }
 
 /// The scenario of a transfer that outlasts the run; `settings` are lines of TOML.
-pub fn scenario(paths: &[Path], settings: &str, extra: &str) -> Scenario {
+pub(crate) fn scenario(paths: &[Path], settings: &str, extra: &str) -> Scenario {
     let mut text = String::from("schema = 1\n");
     for (i, path) in paths.iter().enumerate() {
         text += &path.toml(i);
@@ -63,7 +63,7 @@ pub fn scenario(paths: &[Path], settings: &str, extra: &str) -> Scenario {
 }
 
 /// Runs it for `secs` seconds.
-pub fn run(mut scenario: Scenario, secs: f64, seed: u64) -> Outcome {
+pub(crate) fn run(mut scenario: Scenario, secs: f64, seed: u64) -> Outcome {
     scenario.run.limit = Span::millis((secs * 1e3) as u64);
     scenario.run.blackout = Span::millis(1);
     let options = RunOptions {
@@ -76,7 +76,7 @@ pub fn run(mut scenario: Scenario, secs: f64, seed: u64) -> Outcome {
 
 /// Longest time in milliseconds in which nothing is delivered, from the cut of a path after eight
 /// round trips and two seconds on.
-pub fn standstill(paths: &[Path], cut: usize, kind: Cut, settings: &str, seed: u64) -> f64 {
+pub(crate) fn standstill(paths: &[Path], cut: usize, kind: Cut, settings: &str, seed: u64) -> f64 {
     let longest = paths.iter().map(|p| p.rtt).max().unwrap_or_default();
     let at = 2000 + 8 * longest + 37 * seed as u32;
     let fault = match kind {
@@ -96,12 +96,12 @@ pub fn standstill(paths: &[Path], cut: usize, kind: Cut, settings: &str, seed: u
 }
 
 /// The bound of a standstill in milliseconds: two round-trip times of the longer path, and 10 ms.
-pub fn bound(paths: &[Path]) -> f64 {
+pub(crate) fn bound(paths: &[Path]) -> f64 {
     f64::from(2 * paths.iter().map(|p| p.rtt).max().unwrap_or_default() + 10)
 }
 
 /// The share of the sum of the paths that payload uses, from second `from` to `to`.
-pub fn filled(paths: &[Path], settings: &str, (from, to): (f64, f64), seed: u64) -> f64 {
+pub(crate) fn filled(paths: &[Path], settings: &str, (from, to): (f64, f64), seed: u64) -> f64 {
     let delivered = |secs| {
         let outcome = run(scenario(paths, settings, ""), secs, seed);
         outcome.associations[0].forward.bytes_delivered as f64
@@ -111,7 +111,7 @@ pub fn filled(paths: &[Path], settings: &str, (from, to): (f64, f64), seed: u64)
 }
 
 /// Goodput in Mbit/s over 20 s while the last path flaps, `half` ms on and `half` ms off.
-pub fn flapping(paths: &[Path], half: u32, settings: &str, seed: u64) -> f64 {
+pub(crate) fn flapping(paths: &[Path], half: u32, settings: &str, seed: u64) -> f64 {
     let mut faults = String::new();
     for at in (2 * half..22_000).step_by(2 * half as usize) {
         faults += &format!(
@@ -126,14 +126,14 @@ pub fn flapping(paths: &[Path], half: u32, settings: &str, seed: u64) -> f64 {
 /// Goodput in Mbit/s of a flow over two paths, and of a competitor on one, over a bottleneck that
 /// all share, in the second half of a minute. The competitor and, with `single`, the flow use one
 /// path.
-pub fn shared(rate: u32, rtt: u32, settings: &str, single: bool, seed: u64) -> (f64, f64) {
+pub(crate) fn shared(rate: u32, rtt: u32, settings: &str, single: bool, seed: u64) -> (f64, f64) {
     let mut text = format!("schema = 1\n{}", Path::new(rate, rtt).toml(0));
     text += "[[path]]\nname = \"p1\"\nshares = \"p0\"\n[[path]]\nname = \"p2\"\nshares = \"p0\"\n";
     let both = if single { "[\"p0\"]" } else { "[\"p0\", \"p1\"]" };
     for (name, paths, at) in [("flow", both, 0), ("competitor", "[\"p2\"]", seed * 137)] {
         text += &format!(
             "[[association]]\nname = \"{name}\"\nfrom = \"sender\"\nto = \"receiver\"\n\
-             start = \"{at} ms\"\npaths = {paths}\nworkload = {{ size = \"8 GB\" }}\n"
+             paths = {paths}\nworkload = {{ size = \"8 GB\", start = \"{at} ms\" }}\n"
         );
     }
     text += &format!(
