@@ -157,9 +157,37 @@ fn bottleneck(settings: &str, sample: Sample) {
     }
 }
 
+/// Prints the goodput in Mbit/s of each association of a scenario.
+fn goodput(file: &str) {
+    let scenario = polypath_sim::Scenario::from_file(file).expect("a scenario");
+    let outcome = scenario.run(&polypath_sim::RunOptions::default()).expect("the invariants hold");
+    for association in &outcome.associations {
+        let (flow, changes) = (&association.forward, &association.changes);
+        println!("{}: {:.2}", association.name, flow.goodput * 8.0 / 1e6);
+        for path in &association.sender.paths {
+            println!("  {} {} cwnd {} srtt {:?}", path.path, path.state, path.cwnd, path.srtt);
+        }
+        for gap in &flow.blackouts {
+            println!("  gap at {:.3} of {:.3}", gap.start, gap.length);
+        }
+        for change in changes {
+            println!("  {change:?}");
+        }
+    }
+    for series in outcome.series.iter().filter(|series| series.side == "sender") {
+        println!("{} path {}: data in flight", series.association, series.path);
+        for (time, bytes) in series.time.iter().zip(&series.in_flight) {
+            println!("  {time:.2} {bytes}");
+        }
+    }
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let what = args.next().unwrap_or_default();
+    if what.ends_with(".toml") {
+        return goodput(&what);
+    }
     let (mut policy, mut transport) = (String::new(), String::new());
     let mut sample = Sample { every: 1, seeds: 3 };
     for arg in args {

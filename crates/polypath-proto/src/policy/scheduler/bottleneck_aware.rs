@@ -7,16 +7,14 @@
 //! because a receiver that summarises delays cannot compare them sample by sample. A sender sees
 //! both paths' round-trip times at the same moments, and compares them directly:
 //!
-//! - At intervals of the longer smoothed round-trip time, the last round-trip times of two busy
-//!   paths are taken, [`SAMPLES`] pairs of them. If they change by the same queue, the variance of
-//!   their difference is small compared with the sum of their variances; if they are independent,
-//!   both are equal. The paths share a bottleneck if the ratio is below [`SAME`] (a correlation
-//!   above 0.7 of equal amplitudes).
+//! - Over intervals of the longer smoothed round-trip time, the means of the round-trip times of
+//!   two busy paths are taken, [`SAMPLES`] pairs of them. If they change by the same queue, the
+//!   variance of their difference is small compared with the sum of their variances; if they are
+//!   independent, both are equal. The paths share a bottleneck if the ratio is below [`SAME`] twice
+//!   in a row (a correlation above 0.6 of equal amplitudes).
 //! - Then the slower path rests: the faster one, with its own congestion controller, takes the
 //!   share of one flow, whatever the algorithm. The resting path is probed as any idle path, and
 //!   carries data at once when the other one is not active.
-//! - After [`PROOF`] the other path must have gained some of the rate of the resting one.
-//!   Otherwise the similarity was a coincidence: both are used again, and not compared for a time.
 //! - After [`REST`] both are used and compared again, since routes change; the time doubles, up to
 //!   eight times, whenever they share a bottleneck still.
 
@@ -47,10 +45,10 @@ fn make(setup: &Setup<'_>) -> Box<dyn Scheduler> {
     Box::new(BottleneckAware::default())
 }
 
-/// Pairs of round-trip times that are compared.
-const SAMPLES: u32 = 48;
+/// Pairs of mean round-trip times that are compared.
+const SAMPLES: u32 = 32;
 /// Largest ratio of the variance of differences to the sum of variances.
-const SAME: f64 = 0.3;
+const SAME: f64 = 0.4;
 /// Shortest interval between pairs.
 const LEAST_INTERVAL: Duration = Duration::from_millis(40);
 /// Round-trip times that vary by less, as a standard deviation in seconds, show no queue.
@@ -60,14 +58,9 @@ const LEAST_DEVIATION: f64 = 5e-4;
 const WARM_UP: Duration = Duration::from_secs(2);
 const WARM_UP_ROUNDS: u32 = 12;
 /// How long a path rests at first.
-const REST: Duration = Duration::from_secs(30);
+const REST: Duration = Duration::from_secs(20);
 /// Most doublings of that time.
 const MOST_DOUBLINGS: u32 = 3;
-/// When the rate of the other path is judged, plus [`WARM_UP_ROUNDS`] round trips: BBR probes for
-/// more bandwidth every two to three seconds.
-const PROOF: Duration = Duration::from_secs(6);
-/// Least growth of the other path's rate until then.
-const GROWTH: f64 = 1.05;
 
 #[derive(Debug, Default)]
 struct BottleneckAware {
@@ -82,10 +75,12 @@ struct BottleneckAware {
 struct Pair {
     ids: [PathId; 2],
     stage: Stage,
-    /// When the next pair of samples is taken, or the stage ends.
+    /// When the interval or the stage ends.
     at: Time,
     /// Rests in a row.
     doublings: u32,
+    /// Whether the paths looked the same in the last comparison.
+    looked_same: bool,
 }
 
 #[derive(Debug)]
@@ -93,13 +88,16 @@ enum Stage {
     /// Not compared yet.
     WarmUp,
     /// Samples are taken.
-    Comparing(Moments),
-    /// The second path rests.
-    Resting {
-        kept: PathId,
-        /// The rate that the kept path has to exceed when it is judged.
-        proof: Option<(Time, f64)>,
-    },
+    Comparing { interval: Interval, moments: Option<Moments> },
+    /// Only this path carries new data.
+    Resting { kept: PathId },
+}
+
+/// The sums of the round-trip times, in seconds, and their number in the current interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Interval {
+    sums: [f64; 2],
+    count: u32,
 }
 
 /// Sums over pairs of samples, in seconds, less the first pair.
@@ -137,67 +135,70 @@ impl Moments {
 
 impl Pair {
     fn new(now: Time, [a, b]: [&PathView; 2]) -> Self {
-        let mut pair = Self { ids: [a.id, b.id], stage: Stage::WarmUp, at: now, doublings: 0 };
+        let (ids, stage) = ([a.id, b.id], Stage::WarmUp);
+        let mut pair = Self { ids, stage, at: now, doublings: 0, looked_same: false };
         pair.warm_up(now, interval([a, b]));
         pair
     }
 
     fn warm_up(&mut self, now: Time, interval: Duration) {
         self.stage = Stage::WarmUp;
+        self.looked_same = false;
         self.at = now + WARM_UP + interval * WARM_UP_ROUNDS;
     }
 
     /// Whether `path` rests while the other one is among the `active` paths.
     fn rests(&self, path: PathId, active: &[PathView]) -> bool {
-        let Stage::Resting { kept, .. } = self.stage else { return false };
+        let Stage::Resting { kept } = self.stage else { return false };
         self.ids.contains(&path) && path != kept && active.iter().any(|p| p.id == kept)
     }
 
     fn watch(&mut self, now: Time, views: [&PathView; 2]) {
         let between = interval(views);
-        if let Stage::Resting { kept, ref mut proof } = self.stage {
-            let view = if views[0].id == kept { views[0] } else { views[1] };
-            if proof.is_some_and(|(at, _)| at <= now)
-                && let Some((_, least)) = proof.take()
-                && view.delivery_rate.unwrap_or(0.0) < least
-            {
-                // A coincidence.
-                self.warm_up(now, between);
-                self.at = self.at + REST * (1 << self.doublings);
-                self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
-            } else if self.at <= now {
+        if let Stage::Resting { .. } = self.stage {
+            if self.at <= now {
                 self.warm_up(now, between);
             }
             return;
         }
-        if self.at > now {
+        if self.at > now && matches!(self.stage, Stage::WarmUp) {
             return;
         }
-        // Only delays of full queues matter: an idle path measures none.
+        // Only delays of used paths matter: an idle path measures none.
         let busy = views.iter().all(|v| v.in_flight > v.max_chunk);
         let rtts = views.map(|v| v.last_rtt.map(|rtt| rtt.as_secs_f64()));
         let ([Some(a), Some(b)], true) = (rtts, busy) else {
             return self.warm_up(now, between);
         };
-        self.at = now + between;
-        let Stage::Comparing(moments) = &mut self.stage else {
-            self.stage = Stage::Comparing(Moments::new([a, b]));
+        let Stage::Comparing { interval, moments } = &mut self.stage else {
+            self.stage = Stage::Comparing { interval: Interval::default(), moments: None };
+            self.at = now + between;
             return;
         };
-        moments.add([a, b]);
+        interval.sums = [interval.sums[0] + a, interval.sums[1] + b];
+        interval.count += 1;
+        if self.at > now {
+            return;
+        }
+        self.at = now + between;
+        let Interval { sums, count } = std::mem::take(interval);
+        let means = sums.map(|sum| sum / f64::from(count));
+        let moments = moments.get_or_insert_with(|| Moments::new(means));
+        moments.add(means);
         if moments.count < SAMPLES {
             return;
         }
-        if !moments.are_same() {
-            self.doublings = self.doublings.saturating_sub(1);
-            self.stage = Stage::Comparing(Moments::new([a, b]));
+        let same = moments.are_same();
+        let before = std::mem::replace(&mut self.looked_same, same);
+        if !same || !before {
+            self.doublings = if same { self.doublings } else { self.doublings.saturating_sub(1) };
+            self.stage = Stage::Comparing { interval: Interval::default(), moments: None };
             return;
         }
         let rate = |v: &PathView| v.delivery_rate.unwrap_or(0.0);
         let kept = if rate(views[1]) > rate(views[0]) { views[1] } else { views[0] };
-        let judged = now + PROOF + between * WARM_UP_ROUNDS;
-        self.stage = Stage::Resting { kept: kept.id, proof: Some((judged, rate(kept) * GROWTH)) };
-        self.at = judged + REST * (1 << self.doublings);
+        self.stage = Stage::Resting { kept: kept.id };
+        self.at = now + REST * (1 << self.doublings);
         self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
     }
 }
