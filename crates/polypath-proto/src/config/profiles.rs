@@ -65,8 +65,8 @@ pub(super) static PROFILES: &[Profile] = &[
 ];
 
 impl Config {
-    /// The profile `modern`, for today's links: the default. It sends on all paths. docs/congestion.md
-    /// has measurements of one path, docs/paths.md of several.
+    /// The profile `modern`, for today's links: the default. It sends on all paths.
+    /// docs/congestion.md has measurements of one path, docs/paths.md of several.
     pub fn modern() -> Self {
         Self {
             scheduler: (&scheduler::BOTTLENECK_AWARE).into(),

@@ -146,13 +146,11 @@ fn bottleneck(settings: &str, sample: Sample) {
         .collect();
     for ((rate, rtt), means) in links.into_iter().zip(means.chunks(2)) {
         let (one, two) = (means[0], means[1]);
+        let ratio = two.0 / one.0;
+        let mark = if (0.8..=1.2).contains(&ratio) { "" } else { " !" };
         println!(
-            "| {rate}/{rtt} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
-            one.0,
-            one.1,
-            two.0,
-            two.1,
-            two.0 / one.0
+            "| {rate}/{rtt} | {:.2} | {:.2} | {:.2} | {:.2} | {ratio:.2}{mark} |",
+            one.0, one.1, two.0, two.1,
         );
     }
 }
