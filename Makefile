@@ -28,7 +28,7 @@ export HOME := $(shell getent passwd "$$(id -u)" | cut -d : -f 6)
 endif
 
 .PHONY: help build demo test quick check deny test-rust test-e2e test-python test-clock differential policies blackout \
-	interop fleet bench fuzz clean
+	interop fleet paths bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -179,6 +179,10 @@ interop: ## all of the tests with other SCTP stacks: fifteen minutes; writes doc
 fleet: ## random networks: CASES of them, from a number on that follows from the commit; failures go to the corpus, minimised
 	$(CARGO) run $(LOCKED) --profile fleet -p polypath-fleet -- $(if $(CASE),--replay $(CASE),\
 		$(if $(CASES),--cases $(CASES)) $(if $(FIRST),--first $(FIRST)) $(if $(NS2),--ns2) $(if $(WORKERS),--workers $(WORKERS)))
+
+paths: ## standstill, aggregation and shared bottlenecks of several paths in the simulator; writes docs/paths.md and docs/paths.tsv
+	$(CARGO) build --release $(LOCKED) -p polypath-sim --example multipath
+	scripts/paths.py $(PATHS)
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

@@ -29,10 +29,12 @@ def test_the_demo_survives_the_cut_and_its_capture_is_sound(processes, tmp_path,
     result = json.loads(ended.out.splitlines()[-1])
     sent, received = result["sent"], result["received"]
     assert result["sha256_sent"] == result["sha256_received"] == sent["sha256"] == received["sha256"]
-    assert changes(sent, 0)[:2] == ["inactive", "active"]
+    assert changes(sent, 0)[:2] == ["potentially_failed", "active"]
     assert sent["changes"][0]["at_s"] > result["cut_at_s"] - 0.5
     assert all(path["bytes"] > 500_000 for path in sent["paths"])
-    assert 0.2 < received["blackout_s"] < 5 + clock.late().seconds
+    # Two round trips of 90 ms and the queue of each path; the other path goes on meanwhile.
+    assert received["blackout_s"] < 0.5 + clock.late().seconds
+    assert result["before_cut_bit_per_s"] > 0.8 * result["links_bit_per_s"] or clock.late().seconds > 0.2
     capture.assert_sound(pcap, (9899, FRONT, BACK), at_least=5000)
 
 

@@ -88,9 +88,9 @@ def arrived(folder: Path) -> int:
 
 
 @pytest.mark.needs("namespaces")
-def test_two_uplinks_in_ten_minutes(processes, tmp_path):
+def test_two_emulated_paths(processes, tmp_path):
     """The tutorial's commands as written, with a smaller file, on a loopback interface of their own."""
-    page = (DOCS / "tutorial-two-uplinks.md").read_text()
+    page = (DOCS / "tutorial-emulator.md").read_text()
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", page, re.MULTILINE | re.DOTALL)
     lines = [shlex.split(line) for block in blocks for line in block.splitlines()]
     emulate, mkdir, recv, head, send, sim = lines

@@ -9,7 +9,8 @@ from support.program import BRISK, changes, make_file, sha256, wait_until
 
 SIZE = 9_000_000
 # A path fails after four consecutive timeouts, 2.4 s: a busy machine may delay a process by two of them.
-STEADY = [*BRISK, *program.tuning(path_max_retrans=3)]
+# One path at a time, as in RFC 9260.
+STEADY = ["--profile", "rfc9260", *BRISK, *program.tuning(path_max_retrans=3)]
 
 
 @pytest.mark.needs("namespaces", "tc", "ethtool")

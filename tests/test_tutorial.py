@@ -1,4 +1,4 @@
-"""Executes docs/two-uplinks.md, command by command, and compares the output."""
+"""Executes docs/tutorial-two-uplinks.md, command by command, and compares the output."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import pytest
 
 from support.program import BUSY, ROOT, binary
 
-PAGE = (ROOT / "docs" / "two-uplinks.md").read_text()
+PAGE = (ROOT / "docs" / "tutorial-two-uplinks.md").read_text()
 # A line of a shell: its host, the number of the terminal if it is not the first one, and the command.
 PROMPT = re.compile(r"^(?P<shell>(?P<host>\w+)(?: \d)?)\$ (?P<command>.*)$")
 PHRASE = "lusab-babad-gutih"

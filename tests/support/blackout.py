@@ -83,7 +83,8 @@ class Case:
     def tuning(self) -> list[str]:
         """Options for `polypath send` and `recv`."""
         own = dict(SETTINGS[self.setting])
-        return ["--policy", f"failover={own.pop('failover')}", *tuning(**self.constants.table(), **own)]
+        return ["--profile", "rfc9260", "--policy", f"failover={own.pop('failover')}",
+                *tuning(**self.constants.table(), **own)]
 
     def scenario(self, faults: bool) -> str:
         """The scenario for the simulator, and without the faults for the emulator."""
@@ -98,7 +99,7 @@ class Case:
             'schema = 1\nname = "blackout"\n'
             + "".join(f'[[path]]\nname = "{name}"\nrate = "{RATE} bit/s"\nqueue = "{QUEUE} B"\n'
                       for name in ("first", "second"))
-            + f'[transport]\nencapsulation = "udp"\n{constants}[policy]\nfailover = "{failover}"\n'
+            + f'[transport]\nprofile = "rfc9260"\nencapsulation = "udp"\n{constants}[policy]\nfailover = "{failover}"\n'
             # One message per packet, so that the gaps are those between packets.
             f'[workload]\nkind = "bulk"\nsize = "{SIZE} B"\nmessage_size = "1400 B"\n{fault}'
             f'[run]\nblackout = "{self.constants.rto_min / 2} s"\n'

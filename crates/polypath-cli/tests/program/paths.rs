@@ -62,13 +62,15 @@ fn the_primary_is_cut_half_way_and_mended() {
     let files = Files::new(8_000_000);
     let mut emulator = Emulator::new(1, 2);
     let out = files.text("out");
+    // One path at a time, as in RFC 9260.
+    let one_path = ["--profile", "rfc9260"];
     let mut args = vec!["recv", "--bind", emulator.receivers(), "-o", &out, "--json"];
-    args.extend(BRISK);
+    args.extend(one_path.iter().chain(BRISK));
     let mut recv = polypath(&args);
     recv.said("waiting on");
     let (file, first, second) = (files.text("file"), emulator.host(0), emulator.host(1));
     let mut args = vec!["send", &file, &first, "--via", &second, "--json"];
-    args.extend(BRISK);
+    args.extend(one_path.iter().chain(BRISK));
     let mut send = polypath(&args);
     files.wait_for(2_000_000);
     emulator.process.say("down p0");

@@ -8,8 +8,8 @@ use polypath_sim::scenario::Side;
 use super::{Dice, RFC9260};
 
 /// The case of a number with the profile `modern`, in half of the cases of the profile `rfc9260`:
-/// with its own timers and buffers or with random ones, and with one of its congestion controllers,
-/// and with the newer policies for acknowledgements, failover and retransmissions.
+/// with its own timers and buffers or with random ones, with one of its congestion controllers and
+/// policies for acknowledgements, and mostly with its own policies for several paths.
 pub(super) fn draw(recorded: &Scenario, number: u64) -> Option<Scenario> {
     let dice = &mut Dice(Random::named(number, "modern"));
     if recorded.transport.profile.as_deref() != Some(RFC9260) || !dice.one_in(2) {
@@ -31,12 +31,12 @@ pub(super) fn draw(recorded: &Scenario, number: u64) -> Option<Scenario> {
     policies.loss = None;
     policies.congestion = dice.one_in(4).then(|| "cubic".to_owned());
     policies.ack = dice.one_in(4).then(|| "rate".to_owned());
-    if dice.one_in(2) {
-        policies.failover = Some("suspect".to_owned());
+    if !dice.one_in(4) {
         constants.change_primary_threshold = None;
-    }
-    if dice.one_in(2) {
-        policies.retransmission = Some("earliest".to_owned());
+        policies.scheduler = None;
+        policies.failover = None;
+        policies.retransmission = None;
+        policies.cwnd_update = None;
     }
     // The combination may be refused: a model of the receive buffer needs another window.
     let allowed = [Side::Sender, Side::Receiver].map(|side| scenario.effective(side).is_ok());

@@ -36,15 +36,10 @@ pub(super) static PROFILES: &[Profile] = &[
     },
     Profile {
         name: DEFAULT_PROFILE,
-        summary: "for today's links: losses by time (RACK-TLP, RFC 8985), BBR with pacing, ten packets \
-                  at first (RFC 6928), buffers that grow to 64 MiB (default)",
+        summary: "for today's links, all paths at once: losses by time (RACK-TLP, RFC 8985), BBR with \
+                  pacing; a silent path is left after 1.5 round trips (RFC 7829, RFC 9002); ten \
+                  packets at first (RFC 6928), buffers that grow to 64 MiB (default)",
         make: Config::modern,
-    },
-    Profile {
-        name: "multipath",
-        summary: "modern over all paths at once: a silent path is left after 1.5 round trips \
-                  (RFC 7829, RFC 9002)",
-        make: multipath,
     },
     Profile {
         name: "cmt",
@@ -60,9 +55,14 @@ pub(super) static PROFILES: &[Profile] = &[
 ];
 
 impl Config {
-    /// The profile `modern`, for today's links: the default. docs/congestion.md has measurements.
+    /// The profile `modern`, for today's links: the default. It sends on all paths.
+    /// docs/congestion.md has measurements of one path, docs/paths.md of several.
     pub fn modern() -> Self {
         Self {
+            scheduler: (&scheduler::BOTTLENECK_AWARE).into(),
+            cwnd_update: (&cwnd_update::CUC_V2).into(),
+            failover: (&failover::SUSPECT).into(),
+            retransmission: (&retransmission::EARLIEST).into(),
             loss: (&loss::RACK).into(),
             congestion: (&congestion::BBR).into(),
             constants: Constants {
@@ -82,18 +82,6 @@ impl Config {
             },
             ..Self::rfc9260()
         }
-    }
-}
-
-/// What several paths of today's networks need beyond [`Config::modern`]; docs/multipath.md has
-/// measurements.
-fn multipath() -> Config {
-    Config {
-        scheduler: (&scheduler::DELAY_AWARE).into(),
-        cwnd_update: (&cwnd_update::CUC_V2).into(),
-        failover: (&failover::SUSPECT).into(),
-        retransmission: (&retransmission::EARLIEST).into(),
-        ..Config::modern()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The cells that docs/multipath.md states: networks, and what is measured on them.
+//! The cells that docs/paths.md states: networks, and what is measured on them.
 
 use polypath_sim::scenario::CheckEvery;
 use polypath_sim::units::Span;
@@ -128,12 +128,13 @@ pub(crate) fn flapping(paths: &[Path], half: u32, settings: &str, seed: u64) -> 
 /// path.
 pub(crate) fn shared(rate: u32, rtt: u32, settings: &str, single: bool, seed: u64) -> (f64, f64) {
     let mut text = format!("schema = 1\n{}", Path::new(rate, rtt).toml(0));
+    text += "edge = { rate = \"1 Gbit/s\", delay = \"10 us\" }\n";
     text += "[[path]]\nname = \"p1\"\nshares = \"p0\"\n[[path]]\nname = \"p2\"\nshares = \"p0\"\n";
     let both = if single { "[\"p0\"]" } else { "[\"p0\", \"p1\"]" };
     for (name, paths, at) in [("flow", both, 0), ("competitor", "[\"p2\"]", seed * 137)] {
         text += &format!(
             "[[association]]\nname = \"{name}\"\nfrom = \"sender\"\nto = \"receiver\"\n\
-             start = \"{at} ms\"\npaths = {paths}\nworkload = {{ size = \"8 GB\" }}\n"
+             paths = {paths}\nworkload = {{ size = \"8 GB\", start = \"{at} ms\" }}\n"
         );
     }
     text += &format!(

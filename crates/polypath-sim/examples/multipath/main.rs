@@ -1,5 +1,5 @@
 //! Measures several paths together: standstill after cuts, flapping paths, aggregation, a shared
-//! bottleneck. Prints the tables of docs/multipath.md.
+//! bottleneck. Prints the tables of docs/paths.md.
 //!
 //! ```sh
 //! cargo run --release -p polypath-sim --example multipath -- standstill
@@ -7,8 +7,10 @@
 //! ```
 
 mod cells;
+mod parallel;
 
 use cells::{Cut, Path, bound, filled, flapping, shared, standstill};
+use parallel::map;
 
 const CUTS: [Cut; 4] = [Cut::Both, Cut::Data, Cut::Acks, Cut::Half];
 
@@ -33,109 +35,176 @@ fn name(paths: &[Path]) -> String {
     paths.iter().map(|p| format!("{}/{}", p.rate, p.rtt)).collect::<Vec<_>>().join(" + ")
 }
 
-fn standstills(settings: &str) {
+/// Which cells to measure.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// One cell of this many.
+    every: usize,
+    /// Runs of each cell, with seeds from 1 on.
+    seeds: u64,
+}
+
+impl Sample {
+    fn of<T>(self, cells: Vec<T>) -> Vec<T> {
+        cells.into_iter().step_by(self.every).collect()
+    }
+}
+
+fn standstills(settings: &str, sample: Sample) {
     println!("| Mbit/s / ms | bound | cut path | both | data | acks | 50 % loss |");
     println!("|---|---|---|---|---|---|---|");
     let (mut good, mut all) = (0, 0);
-    for paths in sets() {
-        for cut in 0..paths.len() {
-            let mut row = format!("| {} | {:.0} | {cut} |", name(&paths), bound(&paths));
-            for kind in CUTS {
-                let runs = (1..=3).map(|seed| standstill(&paths, cut, kind, settings, seed));
-                let worst = runs.fold(0.0, f64::max);
-                let holds = worst < bound(&paths);
-                (good, all) = (good + u32::from(holds), all + 1);
-                row += &format!(" {worst:.0}{} |", if holds { "" } else { " !" });
-            }
-            println!("{row}");
+    let sets = sets();
+    let rows = sets.iter().flat_map(|paths| (0..paths.len()).map(move |cut| (paths, cut)));
+    let rows = sample.of(rows.collect());
+    let cells: Vec<_> = rows.iter().flat_map(|&row| CUTS.map(|kind| (row, kind))).collect();
+    let worst = map(&cells, |&((paths, cut), kind)| {
+        (1..=sample.seeds)
+            .map(|seed| standstill(paths, cut, kind, settings, seed))
+            .fold(0.0, f64::max)
+    });
+    for (&(paths, cut), worst) in rows.iter().zip(worst.chunks(CUTS.len())) {
+        let mut row = format!("| {} | {:.0} | {cut} |", name(paths), bound(paths));
+        for &worst in worst {
+            let holds = worst < bound(paths);
+            (good, all) = (good + u32::from(holds), all + 1);
+            row += &format!(" {worst:.0}{} |", if holds { "" } else { " !" });
         }
+        println!("{row}");
     }
     println!("\n{good} of {all} hold");
 }
 
-fn flaps(settings: &str) {
+fn flaps(settings: &str, sample: Sample) {
     println!("| steady + flapping, Mbit/s / ms | steady alone | both |");
     println!("|---|---|---|");
-    for (a, b) in [(20, 20), (20, 100), (100, 20), (100, 100), (40, 300)] {
-        for half in [1000, 300, 3000] {
-            let paths = [Path::new(20, a), Path::new(20, b)];
-            let alone = flapping(&[paths[0], Path::new(20, b)][..1], 1 << 20, settings, 1);
-            let both = flapping(&paths, half, settings, 1);
-            println!("| {}, {half} ms | {alone:.1} | {both:.1} |", name(&paths));
-        }
+    let pairs = [(20, 20), (20, 100), (100, 20), (100, 100), (40, 300)];
+    let paths = |(a, b)| [Path::new(20, a), Path::new(20, b)];
+    let cells = pairs.into_iter().flat_map(|p| [1000, 300, 3000].map(|half| (paths(p), half)));
+    let cells = sample.of(cells.collect());
+    let goodput = map(&cells, |(paths, half)| {
+        let alone = flapping(&paths[..1], 1 << 20, settings, 1);
+        (alone, flapping(paths, *half, settings, 1))
+    });
+    for ((paths, half), (alone, both)) in cells.iter().zip(goodput) {
+        let mark = if both < alone { " !" } else { "" };
+        println!("| {}, {half} ms | {alone:.1} | {both:.1}{mark} |", name(paths));
     }
 }
 
-fn aggregation(settings: &str, losses: &[f64]) {
+fn aggregation(settings: &str, losses: &[f64], sample: Sample) {
     println!("| paths, Mbit/s / ms | loss, % | share |");
     println!("|---|---|---|");
     let kinds: Vec<(u32, u32)> =
         [20, 50, 100].into_iter().flat_map(|r| [10, 40, 100, 200].map(|t| (r, t))).collect();
-    let mut low = 0;
-    let mut all = 0;
+    let mut cells = Vec::new();
     for (i, &(r1, t1)) in kinds.iter().enumerate() {
         for &(r2, t2) in &kinds[i..] {
             for &loss in losses {
-                let paths = [(r1, t1), (r2, t2)].map(|(r, t)| Path { loss, ..Path::new(r, t) });
-                let share = filled(&paths, settings, (4.0, 14.0), 1);
-                let equal = (r1, t1) == (r2, t2);
-                let least = if loss > 0.0 {
-                    0.85
-                } else if equal {
-                    0.97
-                } else {
-                    0.95
-                };
-                (low, all) = (low + u32::from(share < least), all + 1);
-                let mark = if share < least { " !" } else { "" };
-                println!("| {} | {loss} | {share:.3}{mark} |", name(&paths));
+                cells.push([(r1, t1), (r2, t2)].map(|(r, t)| Path { loss, ..Path::new(r, t) }));
             }
         }
+    }
+    let cells = sample.of(cells);
+    let shares = map(&cells, |paths| filled(paths, settings, (4.0, 14.0), 1));
+    let mut low = 0;
+    let all = cells.len();
+    for (paths, share) in cells.iter().zip(shares) {
+        let equal = (paths[0].rate, paths[0].rtt) == (paths[1].rate, paths[1].rtt);
+        let least = if paths[0].loss > 0.0 {
+            0.85
+        } else if equal {
+            0.97
+        } else {
+            0.95
+        };
+        low += u32::from(share < least);
+        let mark = if share < least { " !" } else { "" };
+        println!("| {} | {} | {share:.3}{mark} |", name(paths), paths[0].loss);
     }
     println!("\n{low} of {all} are too low");
 }
 
-fn bottleneck(settings: &str) {
+fn bottleneck(settings: &str, sample: Sample) {
     println!("| Mbit/s / ms | one path | competitor | two paths | competitor | ratio |");
     println!("|---|---|---|---|---|---|");
-    for (rate, rtt) in [(10, 90), (20, 40), (50, 20), (50, 100)] {
-        let mean = |single| {
-            let runs: Vec<_> =
-                (1..=4).map(|seed| shared(rate, rtt, settings, single, seed)).collect();
+    let links = sample.of(vec![(10, 90), (20, 40), (50, 20), (50, 100)]);
+    let cells: Vec<_> = links
+        .iter()
+        .flat_map(|&link| [true, false].map(|single| (link, single)))
+        .flat_map(|(link, single)| (1..=sample.seeds).map(move |seed| (link, single, seed)))
+        .collect();
+    let runs =
+        map(&cells, |&((rate, rtt), single, seed)| shared(rate, rtt, settings, single, seed));
+    let means: Vec<_> = runs
+        .chunks(sample.seeds as usize)
+        .map(|runs| {
             let n = runs.len() as f64;
-            (runs.iter().map(|r| r.0).sum::<f64>() / n, runs.iter().map(|r| r.1).sum::<f64>() / n)
-        };
-        let (one, two) = (mean(true), mean(false));
+            let mean = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / n;
+            (mean(|r| r.0), mean(|r| r.1))
+        })
+        .collect();
+    for ((rate, rtt), means) in links.into_iter().zip(means.chunks(2)) {
+        let (one, two) = (means[0], means[1]);
+        let ratio = two.0 / one.0;
+        let mark = if (0.8..=1.2).contains(&ratio) { "" } else { " !" };
         println!(
-            "| {rate}/{rtt} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
-            one.0,
-            one.1,
-            two.0,
-            two.1,
-            two.0 / one.0
+            "| {rate}/{rtt} | {:.2} | {:.2} | {:.2} | {:.2} | {ratio:.2}{mark} |",
+            one.0, one.1, two.0, two.1,
         );
+    }
+}
+
+/// Prints the goodput in Mbit/s of each association of a scenario.
+fn goodput(file: &str) {
+    let scenario = polypath_sim::Scenario::from_file(file).expect("a scenario");
+    let outcome = scenario.run(&polypath_sim::RunOptions::default()).expect("the invariants hold");
+    for association in &outcome.associations {
+        let (flow, changes) = (&association.forward, &association.changes);
+        println!("{}: {:.2}", association.name, flow.goodput * 8.0 / 1e6);
+        for path in &association.sender.paths {
+            println!("  {} {} cwnd {} srtt {:?}", path.path, path.state, path.cwnd, path.srtt);
+        }
+        for gap in &flow.blackouts {
+            println!("  gap at {:.3} of {:.3}", gap.start, gap.length);
+        }
+        for change in changes {
+            println!("  {change:?}");
+        }
+    }
+    for series in outcome.series.iter().filter(|series| series.side == "sender") {
+        println!("{} path {}: data in flight", series.association, series.path);
+        for (time, bytes) in series.time.iter().zip(&series.in_flight) {
+            println!("  {time:.2} {bytes}");
+        }
     }
 }
 
 fn main() {
     let mut args = std::env::args().skip(1);
     let what = args.next().unwrap_or_default();
-    let (mut policy, mut transport) = (String::new(), String::from("profile = \"multipath\"\n"));
+    if what.ends_with(".toml") {
+        return goodput(&what);
+    }
+    let (mut policy, mut transport) = (String::new(), String::new());
+    let mut sample = Sample { every: 1, seeds: 3 };
     for arg in args {
         let (key, value) = arg.split_once('=').expect("KEY=VALUE");
         match key.strip_prefix("transport.") {
-            Some("profile") => transport = format!("profile = \"{value}\"\n"),
+            Some("profile") => transport += &format!("profile = \"{value}\"\n"),
             Some(key) => transport += &format!("{key} = {value}\n"),
+            None if key == "every" => sample.every = value.parse().expect("a number"),
+            None if key == "seeds" => sample.seeds = value.parse().expect("a number"),
             None => policy += &format!("{key} = \"{value}\"\n"),
         }
     }
     let settings = format!("[transport]\n{transport}[policy]\n{policy}");
     match what.as_str() {
-        "standstill" => standstills(&settings),
-        "flapping" => flaps(&settings),
-        "aggregation" => aggregation(&settings, &[0.0]),
-        "lossy" => aggregation(&settings, &[0.1, 1.0, 3.0]),
-        "shared" => bottleneck(&settings),
+        "standstill" => standstills(&settings, sample),
+        "flapping" => flaps(&settings, sample),
+        "aggregation" => aggregation(&settings, &[0.0], sample),
+        "lossy" => aggregation(&settings, &[0.1, 1.0, 3.0], sample),
+        "shared" => bottleneck(&settings, sample),
         _ => println!("standstill, flapping, aggregation, lossy or shared"),
     }
 }

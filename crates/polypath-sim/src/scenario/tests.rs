@@ -178,7 +178,7 @@ fn wrong_transports_get_one_line() {
             edited("[workload]", "[transport]\nprofile = \"rfc9620\"\n[workload]"),
             "line 8: \
           transport.profile: no profile \"rfc9620\"; did you mean \"rfc9260\"? \
-          allowed: rfc9260, modern, multipath, cmt, cmt-pf, paper-2006, ns2-2.35",
+          allowed: rfc9260, modern, cmt, cmt-pf, paper-2006, ns2-2.35",
         ),
         (
             edited("[workload]", "[transport]\nrto_min = \"2 s\"\n[workload]"),

@@ -7,6 +7,7 @@ mod congestion;
 mod cross_traffic;
 mod modern;
 mod packets;
+mod paths;
 mod receive_buffer;
 mod recovery;
 mod retransmission;

@@ -29,9 +29,10 @@ fn delivery(path: &PathView, chunk: &LostChunk) -> Option<f64> {
     let srtt = path.srtt?.as_secs_f64();
     let (lost, sent) = path.loss.share();
     let mut loss = if sent == 0 { 0.0 } else { (f64::from(lost) / f64::from(sent)).min(0.9) };
-    // A chunk that this path has just lost to a timeout is likely to be lost again.
+    // A chunk that this path has just lost to a timeout is likely to be lost again, more so than on
+    // a path that nothing is known of.
     if path.id == chunk.last_path && chunk.cause == LossCause::Timeout {
-        loss = loss.max(0.5);
+        loss = loss.midpoint(1.0);
     }
     let waits = if path.has_room() || path.allowance { 0.0 } else { 0.5 };
     Some(srtt * (0.5 + waits + 1.25 * loss / (1.0 - loss)))

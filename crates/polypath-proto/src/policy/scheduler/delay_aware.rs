@@ -48,7 +48,7 @@ const UNEQUAL: f64 = 1.5;
 const LEAST_AHEAD: f64 = 2.0;
 
 #[derive(Debug, Default)]
-struct DelayAware {
+pub(super) struct DelayAware {
     /// The active paths, fastest first; a field only to reuse its memory.
     ready: Vec<Candidate>,
 }
@@ -101,17 +101,20 @@ fn most_pipes(paths: &[Candidate], window: f64) -> f64 {
     (SHARE * windows).max(PIPES.min(windows))
 }
 
-impl Scheduler for DelayAware {
-    fn next(
+impl DelayAware {
+    /// As [`Scheduler::next`], over those active paths that `may_use` allows.
+    pub(super) fn choose(
         &mut self,
         paths: PathsView<'_>,
         data: &NewData,
         has_room: &dyn Fn(PathId) -> bool,
+        may_use: impl Fn(PathId) -> bool,
     ) -> Option<Turn> {
         let ready = &mut self.ready;
         ready.clear();
         let candidate = |view| Candidate::new(view, data.now);
-        ready.extend(paths.iter().filter(|p| p.state == PathState::Active).map(candidate));
+        let usable = |p: &PathView| p.state == PathState::Active && may_use(p.id);
+        ready.extend(paths.iter().filter(usable).map(candidate));
         if ready.is_empty() {
             let alone = Some(paths.current()).filter(|path| has_room(*path));
             return alone.map(Turn::in_order);
@@ -140,5 +143,16 @@ impl Scheduler for DelayAware {
             }
         }
         None
+    }
+}
+
+impl Scheduler for DelayAware {
+    fn next(
+        &mut self,
+        paths: PathsView<'_>,
+        data: &NewData,
+        has_room: &dyn Fn(PathId) -> bool,
+    ) -> Option<Turn> {
+        self.choose(paths, data, has_room, |_| true)
     }
 }

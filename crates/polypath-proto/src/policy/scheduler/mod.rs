@@ -7,16 +7,19 @@ use crate::path::PathsView;
 use crate::policy::entry::Entry;
 use crate::time::Time;
 
+pub mod bottleneck_aware;
 pub mod concurrent;
 pub mod delay_aware;
 pub mod primary;
 
+pub use bottleneck_aware::BOTTLENECK_AWARE;
 pub use concurrent::CONCURRENT;
 pub use delay_aware::DELAY_AWARE;
 pub use primary::PRIMARY;
 
 /// Every policy.
-pub(crate) static ENTRIES: &[&Entry<dyn Scheduler>] = &[&PRIMARY, &CONCURRENT, &DELAY_AWARE];
+pub(crate) static ENTRIES: &[&Entry<dyn Scheduler>] =
+    &[&PRIMARY, &CONCURRENT, &DELAY_AWARE, &BOTTLENECK_AWARE];
 
 /// The inputs of a scheduling decision other than the paths; sizes in bytes, chunk headers
 /// included.
