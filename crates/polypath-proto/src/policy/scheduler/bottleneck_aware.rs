@@ -20,30 +20,20 @@
 
 use std::time::Duration;
 
-use super::concurrent::Concurrent;
 use super::delay_aware::DelayAware;
 use super::{NewData, Scheduler, Turn};
-use crate::constants::Procedures;
 use crate::ids::PathId;
 use crate::path::{PathState, PathView, PathsView};
-use crate::policy::entry::{Entry, Needs, Setup};
+use crate::policy::entry::{Entry, Needs};
 use crate::time::Time;
 
 /// See the [module](self).
 pub static BOTTLENECK_AWARE: Entry<dyn Scheduler> = Entry::<dyn Scheduler>::new(
     "bottleneck-aware",
     "delay-aware, but of paths that share a bottleneck one carries new data (after RFC 8382)",
-    make,
+    |_| Box::new(BottleneckAware::default()),
 )
 .with_needs(Needs::NONE.concurrency().delivery_rate());
-
-fn make(setup: &Setup<'_>) -> Box<dyn Scheduler> {
-    if setup.constants.procedures() == Procedures::Ns2 {
-        // ns-2's procedures send TSNs in order.
-        return Box::new(Concurrent::default());
-    }
-    Box::new(BottleneckAware::default())
-}
 
 /// Pairs of mean round-trip times that are compared.
 const SAMPLES: u32 = 32;

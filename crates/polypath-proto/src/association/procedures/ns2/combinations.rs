@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::constants::ConfigError;
+use crate::policy::scheduler::BOTTLENECK_AWARE;
 
 /// The reason to reject a configuration with these procedures, if there is one.
 pub(super) fn refused(c: &Config) -> Option<ConfigError> {
@@ -26,6 +27,11 @@ pub(super) fn refused(c: &Config) -> Option<ConfigError> {
     if c.congestion().needs.beyond_acknowledgements() {
         let allowed = "a controller without pacing, for ns-2's procedures have none".to_owned();
         return Some(ConfigError::new("congestion", c.congestion().name, allowed));
+    }
+    // It sends TSNs in order.
+    if c.scheduler().is(&BOTTLENECK_AWARE) {
+        let allowed = "a scheduler that sends in order, as ns-2's procedures do".to_owned();
+        return Some(ConfigError::new("scheduler", c.scheduler().name, allowed));
     }
     // It does not watch for silence either: its own tables have what is in flight on a path.
     if c.failover().needs.silence {
