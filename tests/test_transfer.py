@@ -153,10 +153,11 @@ def test_kill_9_of_either_side_at_random_moments(processes, tmp_path, out):
     assert 0 <= again <= 1 << 20, f"{again} of {total} bytes were sent again"
 
 
-def test_a_killed_sender_comes_back_at_once(processes, tmp_path, out):
+@pytest.mark.parametrize("words", [["--forever"], []], ids=["forever", "once"])
+def test_a_killed_sender_comes_back_at_once(processes, tmp_path, out, words):
     """The receiver runs on, and has not noticed that the first one has died."""
     make_file(tmp_path / "file", 60_000_000)
-    _, to = start_receiver(processes, out, "--forever")
+    _, to = start_receiver(processes, out, *words)
     first = processes.polypath("send", tmp_path / "file", to, "--limit", "30MB")
     wait_until(lambda: arrived(out) > 5_000_000, 20, lambda: first.err, alive=first.popen)
     first.popen.kill()
@@ -271,6 +272,15 @@ def test_many_senders_at_once(processes, tmp_path, out):
         assert ended.code == 0, ended.err
     assert len(list(out.iterdir())) == count
     assert receiver.popen.poll() is None
+
+
+def test_the_limit_of_open_files_is_raised(processes, out):
+    """Each sender needs some, and shells often set a limit of 1024."""
+    receiver = processes.start("sh", "-c", 'ulimit -Sn 100; exec "$@"', "sh", binary(), "recv", "--bind", LOCAL,
+                               "-u", "0", "-o", out, *consent("recv")).said("waiting on")
+    limits = Path(f"/proc/{receiver.popen.pid}/limits").read_text()
+    soft, hard = re.search(r"Max open files +(\S+) +(\S+)", limits).groups()
+    assert soft == hard != "100"
 
 
 def test_a_remembered_sender_needs_no_phrase(processes, tmp_path, out):

@@ -9,7 +9,7 @@ use polypath::{Association, Endpoint, Fingerprint};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 
-use crate::consent::{self, Consent, Door, Service, decline};
+use crate::consent::{self, Consent, Door, Service};
 use crate::error::Error;
 use crate::limits::{Slot, Slots};
 use crate::liveness;
@@ -68,9 +68,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Ends this peer's other associations if they prove silent within seconds: the peer may have
-    /// been killed, and be back before that was noticed.
-    pub(crate) async fn end_silent_ones(&self) {
+    /// Ends this peer's other associations if they prove silent within seconds, and waits until all
+    /// of them are over: the peer may have been killed, and be back before that was noticed.
+    pub async fn end_silent_ones(&self) {
         let key = key(&self.association, self.address);
         let open = self.accepted.peers().get(&key).cloned().unwrap_or_default();
         let mut watching = JoinSet::new();
@@ -85,11 +85,6 @@ impl Peer {
             });
         }
         while watching.join_next().await.is_some() {}
-    }
-
-    /// Turns the peer away, and reports the reason to it.
-    pub async fn refuse(self, reason: &str) {
-        decline(&self.association, &Error::Local(reason.to_owned())).await;
     }
 }
 

@@ -12,7 +12,7 @@ use polypath_apps::transfer::FILES;
 use polypath_apps::transfer::receive::Incoming;
 use polypath_apps::transfer::rules::{Output, Rules};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::failure::{Failure, one_line};
 use crate::interrupt::Interrupt;
@@ -76,6 +76,11 @@ struct Accepts {
 
 /// Interval of checks for refused senders while no association arrives.
 const GLANCE: Duration = Duration::from_millis(500);
+/// Time for the first connection of a sender to end when the same sender connects again.
+const TAKEOVER: Duration = Duration::from_secs(5);
+/// Reason for a second sender.
+const BUSY: &str = "this receiver accepts one transfer, which is running";
+
 pub(crate) async fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
     let config = args.tuning.config(registry)?;
     let mut interrupt = Interrupt::new()?;
@@ -158,17 +163,30 @@ impl Service {
 
     /// Starts a transfer.
     fn begin(&mut self, peer: Peer) -> Result<(), Failure> {
-        if !self.args.forever && !self.transfers.is_empty() {
-            tokio::spawn(peer.refuse("this receiver accepts one transfer, which is running"));
+        let busy = !self.args.forever && !self.transfers.is_empty();
+        let sender = peer.association.peer();
+        let same = |running: &Association| sender.is_some() && running.peer() == sender;
+        let comes_back = busy && self.associations.values().any(same);
+        let incoming = Incoming::new(peer);
+        if busy && !comes_back {
+            tokio::spawn(async move { incoming.refuse(BUSY).await });
             return Ok(());
         }
-        self.listener.accepted(&peer, self.args.forever)?;
-        let incoming = Incoming::new(peer);
+        self.listener.accepted(incoming.peer(), self.args.forever)?;
         let id = self.next;
         self.next += 1;
         self.associations.insert(id, incoming.peer().association.clone());
         let (args, endpoint) = (self.args.clone(), self.listener.endpoint.clone());
-        self.transfers.spawn(async move { (id, receive(&args, &endpoint, &incoming).await) });
+        self.transfers.spawn(async move {
+            // A sender that was killed may be back before its first connection proves silent.
+            let over = timeout(TAKEOVER, incoming.peer().end_silent_ones());
+            if comes_back && over.await.is_err() {
+                incoming.refuse(BUSY).await;
+                let peer = incoming.peer().address;
+                return (id, Ended::Nothing(Failure::new(format!("{peer} was refused: {BUSY}"))));
+            }
+            (id, receive(&args, &endpoint, &incoming).await)
+        });
         Ok(())
     }
 
@@ -197,6 +215,11 @@ impl Service {
                 Ok(false)
             }
             Ended::Failed(failure) | Ended::Lost(failure) if forever => {
+                eprintln!("{failure}");
+                Ok(false)
+            }
+            // The same sender has connected again.
+            Ended::Failed(failure) | Ended::Lost(failure) if !self.transfers.is_empty() => {
                 eprintln!("{failure}");
                 Ok(false)
             }

@@ -65,6 +65,11 @@ impl Incoming {
         }
     }
 
+    /// Refuses the transfer, and reports the reason to the sender.
+    pub async fn refuse(&self, reason: &str) {
+        report(&self.0.association, &Error::Local(reason.to_owned())).await;
+    }
+
     async fn failed<T>(&self, error: Error) -> Result<T, Error> {
         report(&self.0.association, &error).await;
         Err(error)
