@@ -14,7 +14,7 @@ from support.program import BUSY, CODE, binary, make_file, sha256, wait_until
 pytestmark = pytest.mark.needs("namespaces", "tc", "ethtool")
 # Data goes over both paths, and a path that falls silent is left at once.
 PROFILE = ("--profile", "multipath", "--code-file", str(CODE))
-# Seconds that a session may stand still when the path in use is cut, on an idle machine.
+# Seconds without progress of a session when the path in use is cut, on an idle machine.
 STANDSTILL = 1
 
 

@@ -274,6 +274,22 @@ def test_many_senders_at_once(processes, tmp_path, out):
     assert receiver.popen.poll() is None
 
 
+@pytest.mark.needs("namespaces")
+def test_a_disk_without_inodes(processes, tmp_path, out):
+    """Empty folders fill a disk too: one percent of its inodes is in reserve."""
+    for number in range(300):
+        (tmp_path / "folder" / str(number)).mkdir(parents=True)
+    small_disk = ('out=$1; shift; mount -t tmpfs -o size=80m,nr_inodes=200 none "$out" || exit; '
+                  '"$@"; code=$?; df --output=iavail "$out" | tail -n 1; exit $code')
+    receiver = processes.start("unshare", "-m", "sh", "-c", small_disk, "sh", out, binary(), "recv", "--bind", LOCAL,
+                               "-u", "0", "-o", out, *consent("recv")).said("waiting on")
+    to = f"{LOCAL}:" + re.search(r"UDP port (\d+)", receiver.err)[1]
+    processes.polypath("send", tmp_path / "folder", to).wait().complains("no space left on device")
+    ended = receiver.wait()
+    assert ended.code == 1 and "no space left on device" in ended.err, ended.err
+    assert int(ended.out) == 2, ended.out
+
+
 def test_the_limit_of_open_files_is_raised(processes, out):
     """Each sender needs some, and shells often set a limit of 1024."""
     receiver = processes.start("sh", "-c", 'ulimit -Sn 100; exec "$@"', "sh", binary(), "recv", "--bind", LOCAL,
