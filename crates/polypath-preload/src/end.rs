@@ -75,6 +75,7 @@ pub(crate) fn register(end: Arc<OwnedFd>) -> Errno<AsyncFd<Descriptor>> {
 }
 
 /// The engine's end of a pair.
+#[derive(Clone)]
 pub(crate) struct Descriptor(Arc<OwnedFd>);
 
 impl AsRawFd for Descriptor {

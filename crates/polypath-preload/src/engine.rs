@@ -179,14 +179,16 @@ impl Engine {
                     run(link, fd, association).await;
                 }
                 Err(error) => {
+                    // The program may connect again once it sees the failure: the runtime must not
+                    // wait for the descriptor any more.
+                    let end = fd.get_ref().clone();
+                    drop(fd);
                     link.fail(refusal(&error));
+                    link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
                     if close_on_failure {
-                        link.set_phase(Phase::Closed);
-                        fd.get_ref().shutdown();
-                    } else {
-                        link.set_phase(Phase::Idle);
+                        end.shutdown();
                     }
-                    let _ = fd.get_ref().receive(&mut [0; HEADER]);
+                    let _ = end.receive(&mut [0; HEADER]);
                 }
             }
             drop((endpoint, counted));
