@@ -94,6 +94,58 @@ def compiled(tmp_path: Path) -> Path:
     return out
 
 
+@pytest.mark.needs("netinet/sctp.h", "usrsctp.h")
+@pytest.mark.parametrize("connects", [True, False], ids=["connects", "listens"])
+def test_a_program_for_the_kernel_interoperates_with_usrsctp(hosts, processes, tmp_path, connects):
+    """The peer of the interoperability tests, built for the kernel's SCTP, against the one with usrsctp."""
+    words = {}
+    for name, options in (("kernel", ["-DKERNEL", "-lsctp"]), ("usrsctp", ["-lusrsctp"])):
+        command = ["gcc", "-O2", "-o", tmp_path / name, ROOT / "tests" / "interop" / "peer.c", *options]
+        done = subprocess.run([*command, "-lpthread"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        words[name] = [str(tmp_path / name)]
+    own, other = addresses(hosts)
+
+    def start(host, name, local, remote, role):
+        command = (run() if name == "kernel" else []) + words[name]
+        return processes.start(*command, role, local, 5000, remote, 9899, 9899, inside=host.inside,
+                               stdin=subprocess.PIPE)
+
+    roles = ("connect", "listen") if connects else ("listen", "connect")
+    order = ["usrsctp", "kernel"] if connects else ["kernel", "usrsctp"]
+    made = {}
+    for name in order:
+        host, local, remote, role = ((hosts.a, own, other, roles[0]) if name == "kernel" else
+                                     (hosts.b, other, own, roles[1]))
+        made[name] = start(host, name, local, remote, role)
+        if name == order[0]:
+            made[name].said("ready")
+    for process in made.values():
+        process.said("up")
+    for process in made.values():
+        process.say("send 40 1000 3 ordered")
+        process.say("send 10 60000 3 ordered")
+
+    def totals(process, kind):
+        found = re.findall(rf"^{kind} messages=(.*)$", process.out, re.MULTILINE)
+        return found[-1] if found else None
+
+    # Number of messages, bytes, and the digest of each stream's order.
+    kernel, usrsctp = made["kernel"], made["usrsctp"]
+
+    def arrived():
+        for process in made.values():
+            process.say("totals")
+        sent, received = totals(kernel, "sent"), totals(usrsctp, "received")
+        back, returned = totals(usrsctp, "sent"), totals(kernel, "received")
+        return sent and sent.startswith("50 ") and sent == received and back and back == returned
+
+    program.wait_until(arrived, 20, lambda: f"{kernel.out}{kernel.err}{usrsctp.out}")
+    kernel.say("shutdown")
+    for process in made.values():
+        process.said("end reason=graceful")
+
+
 @pytest.mark.needs("netinet/sctp.h")
 def test_the_socket_api_behaves_as_its_rfc_says(hosts, processes, tmp_path):
     """Each line of the program is a statement of RFC 6458 or of Linux's man pages; docs/run.md lists them."""

@@ -366,6 +366,8 @@ pub(crate) fn shutdown(fd: c_int, sock: &Sock, how: c_int) -> Errno<()> {
 }
 
 /// Closes a descriptor of an SCTP socket; `None` if it is none.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
 pub(crate) fn close(fd: c_int) -> Option<c_int> {
     let (sock, last) = socket::remove(fd)?;
     let (on, seconds) = lock(&sock.options).linger;

@@ -107,7 +107,7 @@ unsafe fn parts(message: &msghdr) -> &[iovec] {
         return &[];
     }
     // SAFETY: by the contract of this function.
-    unsafe { std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen as usize) }
+    unsafe { std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) }
 }
 
 /// The header that the control messages request, or else the socket's defaults.
@@ -123,7 +123,7 @@ unsafe fn requested(sock: &Sock, message: &msghdr) -> Errno<Header> {
         let mut next = libc::CMSG_FIRSTHDR(message);
         while !next.is_null() {
             let cmsghdr { cmsg_len, cmsg_level, cmsg_type, .. } = *next;
-            let length = (cmsg_len as usize).checked_sub(libc::CMSG_LEN(0) as usize);
+            let length = cmsg_len.checked_sub(libc::CMSG_LEN(0) as usize);
             let data =
                 std::slice::from_raw_parts(libc::CMSG_DATA(next), length.ok_or(libc::EINVAL)?);
             if cmsg_level == abi::IPPROTO_SCTP {
@@ -400,11 +400,11 @@ unsafe fn put(message: &mut msghdr, used: usize, kind: c_int, data: &[u8]) -> us
         let length = data.len() as u32;
         (libc::CMSG_SPACE(length) as usize, libc::CMSG_LEN(length) as usize)
     };
-    if message.msg_control.is_null() || used + length > message.msg_controllen as usize {
+    if message.msg_control.is_null() || used + length > message.msg_controllen {
         message.msg_flags |= libc::MSG_CTRUNC;
         return 0;
     }
-    let space = space.min(message.msg_controllen as usize - used);
+    let space = space.min(message.msg_controllen - used);
     // SAFETY: by the contract of this function, and there is room for the control message.
     unsafe {
         let at = message.msg_control.cast::<u8>().add(used);

@@ -89,6 +89,8 @@ fn restore_signals(old: &libc::sigset_t) {
 }
 
 /// Waits until all associations are over, at most this long.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
 pub(crate) fn wait_until_over(limit: Duration) {
     let start = std::time::Instant::now();
     while OPEN.load(Ordering::Acquire) > 0 && start.elapsed() < limit {
@@ -290,10 +292,8 @@ async fn outgoing(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: As
         let payload = &buffer[HEADER..size];
         match header.kind {
             Kind::Data => {
-                if association.send(message(&header, payload)).await.is_err() {
-                    // The other direction reports the end of the association.
-                    return;
-                }
+                // The other direction reports the end of the association.
+                let Ok(()) = association.send(message(&header, payload)).await else { return };
             }
             Kind::End if header.flags & abi::SCTP_ABORT != 0 => association.abort(payload),
             Kind::End => break,

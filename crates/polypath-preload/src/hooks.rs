@@ -435,8 +435,7 @@ fn duplicating(fd: c_int, command: c_int, real: impl FnOnce() -> c_int) -> c_int
     new
 }
 
-/// Replaces sendfile(2): not on SCTP sockets, as with Linux's SCTP for files it cannot map. Programs
-/// copy instead.
+/// Replaces sendfile(2): EINVAL on SCTP sockets, after which programs copy instead.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sendfile(
     out: c_int,

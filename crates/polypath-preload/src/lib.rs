@@ -26,6 +26,8 @@
 //! When the program ends, its sockets are closed, and the library waits up to five seconds until
 //! the peers have everything. A signal that kills the program prevents this.
 
+// Tests leave the functions out that replace the C library's.
+#![cfg_attr(test, allow(dead_code))]
 // The functions of the C library have raw pointers.
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
