@@ -10,6 +10,7 @@
 #include <linux/sctp.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,6 +289,40 @@ static void messages(void) {
     close(peer);
 }
 
+/* A child of fork has an engine of its own; its own child sees its end. */
+static void forks(void) {
+    int pipes[2], peer;
+    char byte = 0;
+    if (pipe(pipes) != 0)
+        exit(2);
+    pid_t child = fork();
+    if (child == 0) {
+        struct sockaddr_in server = loopback(5000);
+        int client = sctp_socket();
+        if (connect(client, (struct sockaddr *)&server, sizeof server) != 0)
+            _exit(1);
+        send(client, "child", 5, 0);
+        if (fork() == 0) {
+            byte = recv(client, &byte, 1, 0) == 0 ? 'y' : 'n';
+            (void)!write(pipes[1], &byte, 1);
+            _exit(0);
+        }
+        /* After the message has arrived. */
+        char go;
+        (void)!read(pipes[0], &go, 1);
+        kill(getpid(), SIGKILL);
+    }
+    peer = accept(listener, NULL, NULL);
+    char buffer[16];
+    check("fork: a child opens sockets of its own", recv(peer, buffer, sizeof buffer, 0) == 5);
+    (void)!write(pipes[1], "g", 1);
+    waitpid(child, NULL, 0);
+    check("fork: an inherited socket ends with the parent", read(pipes[0], &byte, 1) == 1 && byte == 'y');
+    struct linger linger = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(peer, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    close(peer);
+}
+
 static void ends(void) {
     int peer, client = connected(&peer);
     char buffer[64];
@@ -318,5 +353,6 @@ int main(void) {
     connecting();
     messages();
     ends();
+    forks();
     return failures != 0;
 }

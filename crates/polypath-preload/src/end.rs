@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::Interest;
@@ -13,8 +14,45 @@ use crate::errno::{self, Errno};
 use crate::frame::{HEADER, Header};
 use crate::{abi, real};
 
+/// The descriptor of the engine's end of a pair.
+pub(crate) struct End(OwnedFd);
+
+/// A bit for each descriptor: whether it is the engine's end of a pair.
+static ENDS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+
+impl End {
+    fn new(fd: OwnedFd) -> Self {
+        let number = fd.as_raw_fd() as usize;
+        if let Some(word) = ENDS.get(number / 64) {
+            word.fetch_or(1 << (number % 64), Ordering::AcqRel);
+        }
+        Self(fd)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let number = self.0.as_raw_fd() as usize;
+        if let Some(word) = ENDS.get(number / 64) {
+            word.fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
+        }
+    }
+}
+
+/// Closes the copies of the parent's engine's ends in a child of fork. Otherwise the child's ends
+/// would not report the end of the parent. The parent's engine keeps its own.
+pub(crate) fn close_all_in_child() {
+    for (at, word) in ENDS.iter().enumerate() {
+        let bits = word.swap(0, Ordering::AcqRel);
+        for bit in (0..64).filter(|bit| bits >> bit & 1 != 0) {
+            // SAFETY: the objects that own the descriptors are leaked in this process.
+            unsafe { real::close((at * 64 + bit) as c_int) };
+        }
+    }
+}
+
 /// A connected pair of local sockets: the program's end, and the engine's end.
-pub(crate) fn pair() -> Errno<(OwnedFd, OwnedFd)> {
+pub(crate) fn pair() -> Errno<(OwnedFd, End)> {
     let mut ends = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: `ends` has room for two descriptors.
@@ -33,7 +71,7 @@ pub(crate) fn pair() -> Errno<(OwnedFd, OwnedFd)> {
     }
     // SAFETY: fcntl with F_SETFL takes flags and no pointer.
     unsafe { libc::fcntl(engine.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-    Ok((program, engine))
+    Ok((program, End::new(engine)))
 }
 
 /// Sends a packet to the program; an error means that it has closed its end.
@@ -67,7 +105,7 @@ pub(crate) async fn fillers_only(fd: &AsyncFd<Descriptor>) {
 }
 
 /// Makes the runtime wait for the engine's end of a pair. Must be called in the runtime.
-pub(crate) fn register(end: Arc<OwnedFd>) -> Errno<AsyncFd<Descriptor>> {
+pub(crate) fn register(end: Arc<End>) -> Errno<AsyncFd<Descriptor>> {
     let interest = Interest::READABLE | Interest::WRITABLE;
     // SAFETY: the descriptor stays open while the `Descriptor` exists, and is always the same.
     let registered = unsafe { AsyncFd::register_with_interest(Descriptor(end), interest) };
@@ -76,11 +114,11 @@ pub(crate) fn register(end: Arc<OwnedFd>) -> Errno<AsyncFd<Descriptor>> {
 
 /// The engine's end of a pair.
 #[derive(Clone)]
-pub(crate) struct Descriptor(Arc<OwnedFd>);
+pub(crate) struct Descriptor(Arc<End>);
 
 impl AsRawFd for Descriptor {
     fn as_raw_fd(&self) -> c_int {
-        self.0.as_raw_fd()
+        self.0.0.as_raw_fd()
     }
 }
 

@@ -4,7 +4,6 @@
 use std::ffi::c_int;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +18,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 
 use crate::abi;
-use crate::end::{Descriptor, fillers_only, pair, register, send};
+use crate::end::{Descriptor, End, fillers_only, pair, register, send};
 use crate::errno::Errno;
 use crate::frame::{HEADER, Header, Kind, PAYLOAD};
 use crate::notify;
@@ -157,7 +156,7 @@ impl Engine {
     pub(crate) fn connect(
         &self,
         link: Arc<Link>,
-        end: Arc<OwnedFd>,
+        end: Arc<End>,
         endpoint: Endpoint,
         peers: &[SocketAddr],
         close_on_failure: bool,
@@ -202,7 +201,7 @@ impl Engine {
     pub(crate) fn listen(
         &self,
         listener: Arc<Link>,
-        end: Arc<OwnedFd>,
+        end: Arc<End>,
         endpoint: Endpoint,
     ) -> Errno<()> {
         let _runtime = self.runtime.enter();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::socket::Frozen;
-use crate::{calls, engine, real, report, socket};
+use crate::{calls, end, engine, real, report, socket};
 
 /// Time that the end of the program waits for its associations.
 const LINGER: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ pub(crate) fn register() {
     ONCE.call_once(|| {
         // SAFETY: the handlers are functions of this library, which is never unloaded.
         unsafe {
-            libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork));
+            libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
             libc::atexit(at_exit);
         }
     });
@@ -37,6 +37,11 @@ extern "C" fn before_fork() {
 
 extern "C" fn after_fork() {
     let _ = std::panic::catch_unwind(|| FROZEN.with(|frozen| frozen.borrow_mut().take()));
+}
+
+extern "C" fn in_child() {
+    after_fork();
+    let _ = std::panic::catch_unwind(end::close_all_in_child);
 }
 
 extern "C" fn at_exit() {

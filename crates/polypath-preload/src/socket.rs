@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polypath::{Association, Endpoint};
 
+use crate::end::End;
 use crate::errno::Errno;
 use crate::frame::Header;
 use crate::values::Options;
@@ -134,7 +135,7 @@ pub(crate) struct Sock {
     /// Protects reading, and holds the rest of a message.
     pub(crate) reading: Mutex<Option<Pending>>,
     /// The engine's end of the pair; `None` on a socket that accept has returned.
-    pub(crate) engine_end: Mutex<Option<Arc<std::os::fd::OwnedFd>>>,
+    pub(crate) engine_end: Mutex<Option<Arc<End>>>,
     /// Process in which the engine of this socket runs.
     pub(crate) process: u32,
 }
