@@ -87,8 +87,8 @@ pub(crate) unsafe fn read(address: *const sockaddr, length: socklen_t) -> Errno<
     parse(unsafe { std::slice::from_raw_parts(address.cast(), length as usize) })
 }
 
-/// Writes an address to the buffer that the caller passes, truncated to its size, and sets the length
-/// as accept(2) does. Does nothing if the caller passes none.
+/// Writes an address to the buffer that the caller passes, truncated to its size, and sets the
+/// length as accept(2) does. Does nothing if the caller passes none.
 ///
 /// # Safety
 ///
