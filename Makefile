@@ -36,7 +36,7 @@ help: ## this list
 
 build: ## the program, optimised: target/release/polypath
 	@scripts/setup.sh build
-	$(CARGO) build --release $(LOCKED) -p polypath-cli
+	$(CARGO) build --release $(LOCKED) -p polypath-cli -p polypath-preload
 
 demo: ## a file over two paths, the one in use cut half way; under a minute
 	@scripts/setup.sh build

@@ -24,6 +24,7 @@ WORKSPACE = {
     "polypath-dtls": {"polypath-proto"},
     "polypath": {"polypath-proto", "polypath-dtls"},
     "polypath-apps": {"polypath-proto", "polypath-dtls", "polypath"},
+    "polypath-preload": {"polypath-proto", "polypath-dtls", "polypath"},
     "polypath-cli": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
     "polypath-py": {"polypath-proto", "polypath-dtls", "polypath-sim", "polypath", "polypath-apps"},
     # An example.
@@ -88,8 +89,8 @@ def cargo(*words: str) -> str:
 
 
 # Crates of the workspace that each may name in its own manifest, where not all of the above are allowed:
-# the applications use the public interface of the sockets' crate alone.
-DIRECT = {"polypath-apps": {"polypath"}}
+# the applications and the preloaded library use the public interface of the sockets' crate alone.
+DIRECT = {"polypath-apps": {"polypath"}, "polypath-preload": {"polypath"}}
 
 
 def direct(crate: str) -> set[str]:

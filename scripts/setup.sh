@@ -48,6 +48,9 @@ needs() {
         echo "openssh-server|has sshd|tests of forwarding with ssh"
         echo "rsync|has rsync|tests of forwarding with rsync"
         echo "curl|has curl|tests of forwarding with curl"
+        echo "iperf3|has iperf3|tests of polypath run with iperf3"
+        echo "ncat|has ncat|tests of polypath run with ncat"
+        echo "socat|has socat|tests of polypath run with socat"
         echo "groff-base|has groff|tests of man pages"
     fi
     if [ "$purpose" = bench ]; then

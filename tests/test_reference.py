@@ -7,8 +7,8 @@ import pytest
 
 from support.program import binary
 
-COMMANDS = ["recv", "send", "forward", "serve", "perf", "doctor", "top", "sim", "emulate", "policies", "profiles",
-            "completions", "man"]
+COMMANDS = ["recv", "send", "forward", "serve", "perf", "doctor", "top", "run", "sim", "emulate", "policies",
+            "profiles", "completions", "man"]
 
 
 def run(*words: object, **kwargs) -> subprocess.CompletedProcess:

@@ -34,6 +34,8 @@ mod reason;
 mod recv;
 mod reference;
 mod role;
+#[cfg(target_os = "linux")]
+mod run;
 mod scenario;
 mod send;
 mod serve;
@@ -82,6 +84,9 @@ enum Command {
     Doctor(doctor::Args),
     /// Show the associations and paths of the commands that run on this host
     Top(top::Args),
+    /// Run a program with polypath instead of the kernel's SCTP
+    #[cfg(target_os = "linux")]
+    Run(run::Args),
     /// Run a scenario in the simulator
     Sim(sim::Args),
     /// Run a scenario's paths in real time between UDP sockets
@@ -154,6 +159,8 @@ fn run(cli: Cli, registry: &Registry) -> Result<(), Failure> {
         Command::Perf(args) => in_runtime(perf::run(args, registry)),
         Command::Doctor(args) => in_runtime(doctor::run(args)),
         Command::Top(args) => in_runtime(top::run(args)),
+        #[cfg(target_os = "linux")]
+        Command::Run(args) => run::run(&args),
         Command::Sim(args) => sim::run(&args, registry),
         Command::Emulate(args) => in_runtime(emulate::run(args, registry)),
         Command::Policies { json } => output::print(policies::policies(registry, json)),

@@ -242,6 +242,11 @@ impl Association {
         self.read(|association| association.local_auth_chunks().zip(association.peer_auth_chunks()))
     }
 
+    /// SCTP port of the peer.
+    pub fn peer_port(&self) -> u16 {
+        self.read(polypath_proto::Association::peer_port)
+    }
+
     /// Local addresses that the peer knows, or that are being announced to it.
     pub fn local_addresses(&self) -> Vec<IpAddr> {
         self.read(polypath_proto::Association::local_addresses)

@@ -360,7 +360,8 @@ impl Association {
         self.handshake.local_tag
     }
 
-    pub(crate) const fn peer_port(&self) -> u16 {
+    /// SCTP port of the peer.
+    pub const fn peer_port(&self) -> u16 {
         self.handshake.peer_port
     }
 

@@ -1,0 +1,140 @@
+//! Socket addresses in C's form.
+
+use std::ffi::c_int;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use libc::{AF_INET, AF_INET6, sockaddr, socklen_t};
+
+use crate::errno::Errno;
+
+/// Size of `sockaddr_storage`.
+pub(crate) const STORAGE: usize = 128;
+
+/// The address in a C structure.
+pub(crate) fn parse(bytes: &[u8]) -> Errno<SocketAddr> {
+    let family = bytes.first_chunk().map(|two| c_int::from(u16::from_ne_bytes(*two)));
+    match family {
+        Some(AF_INET) if bytes.len() >= 16 => {
+            let ip: [u8; 4] = bytes[4..8].try_into().expect("four bytes");
+            Ok((Ipv4Addr::from(ip), u16::from_be_bytes([bytes[2], bytes[3]])).into())
+        }
+        Some(AF_INET6) if bytes.len() >= 28 => {
+            let ip: [u8; 16] = bytes[8..24].try_into().expect("sixteen bytes");
+            let port = u16::from_be_bytes([bytes[2], bytes[3]]);
+            Ok((Ipv6Addr::from(ip).to_canonical(), port).into())
+        }
+        Some(AF_INET | AF_INET6) | None => Err(libc::EINVAL),
+        Some(_) => Err(libc::EAFNOSUPPORT),
+    }
+}
+
+/// The addresses in a packed array of C structures, as `sctp_bindx` and `sctp_connectx` pass them.
+pub(crate) fn parse_packed(mut bytes: &[u8]) -> Errno<Vec<SocketAddr>> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let address = parse(bytes)?;
+        let family = c_int::from(u16::from_ne_bytes([bytes[0], bytes[1]]));
+        bytes = &bytes[if family == AF_INET { 16 } else { 28 }..];
+        found.push(address);
+    }
+    if found.is_empty() { Err(libc::EINVAL) } else { Ok(found) }
+}
+
+/// The C structure of an address on a socket of this family. IPv4 addresses are mapped on IPv6
+/// sockets (RFC 6458 8.1.15).
+pub(crate) fn format(address: SocketAddr, family: c_int) -> Vec<u8> {
+    let port = address.port().to_be_bytes();
+    match address.ip() {
+        IpAddr::V4(ip) if family == AF_INET => {
+            let mut bytes = (AF_INET as u16).to_ne_bytes().to_vec();
+            bytes.extend(port);
+            bytes.extend(ip.octets());
+            bytes.resize(16, 0);
+            bytes
+        }
+        ip => {
+            let ip = match ip {
+                IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                IpAddr::V6(ip) => ip,
+            };
+            let mut bytes = (AF_INET6 as u16).to_ne_bytes().to_vec();
+            bytes.extend(port);
+            bytes.extend([0; 4]);
+            bytes.extend(ip.octets());
+            bytes.resize(28, 0);
+            bytes
+        }
+    }
+}
+
+/// The same in a `sockaddr_storage`.
+pub(crate) fn storage(address: SocketAddr, family: c_int) -> Vec<u8> {
+    let mut bytes = format(address, family);
+    bytes.resize(STORAGE, 0);
+    bytes
+}
+
+/// Reads the address that a caller passes.
+///
+/// # Safety
+///
+/// `address` is null or points to `length` readable bytes.
+pub(crate) unsafe fn read(address: *const sockaddr, length: socklen_t) -> Errno<SocketAddr> {
+    if address.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: by the contract of this function.
+    parse(unsafe { std::slice::from_raw_parts(address.cast(), length as usize) })
+}
+
+/// Writes an address to the buffer that the caller passes, truncated to its size, and sets the
+/// length as accept(2) does. Does nothing if the caller passes none.
+///
+/// # Safety
+///
+/// Each pointer is null, or `length` points to the number of writable bytes at `address`.
+pub(crate) unsafe fn write(bytes: &[u8], address: *mut sockaddr, length: *mut socklen_t) {
+    if address.is_null() || length.is_null() {
+        return;
+    }
+    // SAFETY: by the contract of this function; at most `*length` bytes are written.
+    unsafe {
+        let count = bytes.len().min(*length as usize);
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), address.cast(), count);
+        *length = bytes.len() as socklen_t;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_survive_the_c_structures() {
+        for text in ["10.1.0.1:7", "[fd00::1]:65535"] {
+            let address: SocketAddr = text.parse().unwrap();
+            assert_eq!(parse(&format(address, AF_INET6)), Ok(address), "{text}");
+        }
+        let v4 = "10.1.0.1:7".parse().unwrap();
+        assert_eq!(format(v4, AF_INET)[..8], [2, 0, 0, 7, 10, 1, 0, 1]);
+        assert_eq!(parse(&format(v4, AF_INET)), Ok(v4));
+    }
+
+    #[test]
+    fn packed_addresses_have_their_own_sizes() {
+        let addresses: Vec<SocketAddr> =
+            ["10.1.0.1:7", "[fd00::1]:7"].iter().map(|text| text.parse().unwrap()).collect();
+        let packed = [format(addresses[0], AF_INET), format(addresses[1], AF_INET6)].concat();
+        assert_eq!(packed.len(), 44);
+        assert_eq!(parse_packed(&packed), Ok(addresses));
+        assert_eq!(parse_packed(&packed[..43]), Err(libc::EINVAL));
+        assert_eq!(parse_packed(&[]), Err(libc::EINVAL));
+    }
+
+    #[test]
+    fn other_families_are_refused() {
+        assert_eq!(parse(&[1, 0, 0, 0]), Err(libc::EAFNOSUPPORT));
+        assert_eq!(parse(&[2, 0, 0, 0]), Err(libc::EINVAL));
+        assert_eq!(parse(&[]), Err(libc::EINVAL));
+    }
+}

@@ -1,0 +1,453 @@
+//! Calls on SCTP sockets other than those that move data or options.
+
+use std::ffi::c_int;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use libc::{iovec, msghdr};
+use polypath::Endpoint;
+
+use crate::bytes::Reader;
+use crate::end::pair;
+use crate::engine::{self, engine};
+use crate::errno::{self, Errno};
+use crate::frame::{HEADER, Header, Kind, PAYLOAD};
+use crate::socket::{self, Link, Names, Phase, Sock, is_nonblocking, lock};
+use crate::{address, real, report};
+
+/// Opens a socket.
+pub(crate) fn open(family: c_int, kind: c_int) -> Errno<c_int> {
+    if kind & 0xf != libc::SOCK_STREAM {
+        report::missed("one-to-many sockets (SOCK_SEQPACKET)");
+        return Err(libc::ESOCKTNOSUPPORT);
+    }
+    engine()?;
+    let (program, end) = pair()?;
+    let sock = Sock {
+        family,
+        link: Arc::new(Link::new(0)),
+        names: Mutex::default(),
+        options: Mutex::default(),
+        reading: Mutex::default(),
+        engine_end: Mutex::new(Some(Arc::new(end))),
+        process: std::process::id(),
+    };
+    publish(program, sock, kind)
+}
+
+/// Gives the program a descriptor, with the flags of socket(2) and accept4(2).
+fn publish(program: OwnedFd, sock: Sock, flags: c_int) -> Errno<c_int> {
+    let fd = program.as_raw_fd();
+    // SAFETY: these commands take flags and no pointer.
+    unsafe {
+        if flags & libc::SOCK_CLOEXEC == 0 {
+            real::fcntl(fd, libc::F_SETFD, 0);
+        }
+        if flags & libc::SOCK_NONBLOCK != 0 {
+            real::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK as usize);
+        }
+    }
+    if !socket::insert(fd, Arc::new(sock)) {
+        return Err(libc::EMFILE);
+    }
+    Ok(program.into_raw_fd())
+}
+
+/// Refuses calls that need the engine on sockets that belong to the parent's engine.
+fn local(sock: &Sock) -> Errno<()> {
+    if sock.is_local() {
+        return Ok(());
+    }
+    report::missed("bind, listen or connect on a socket from before fork");
+    Err(libc::EOPNOTSUPP)
+}
+
+pub(crate) fn bind(sock: &Sock, to: SocketAddr) -> Errno<()> {
+    local(sock)?;
+    let mut names = lock(&sock.names);
+    if names.bound || sock.link.phase() != Phase::Idle {
+        return Err(libc::EINVAL);
+    }
+    let ip = usable(sock, to.ip())?;
+    if to.port() != 0 && to.port() < 1024 && !may_use_low_ports() {
+        return Err(libc::EACCES);
+    }
+    names.addresses = ip.into_iter().collect();
+    names.port = if to.port() == 0 { ephemeral_port() } else { to.port() };
+    names.bound = true;
+    Ok(())
+}
+
+/// The address, or `None` for the wildcard address; an error if the host does not have it.
+fn usable(sock: &Sock, ip: IpAddr) -> Errno<Option<IpAddr>> {
+    if sock.family == libc::AF_INET && ip.is_ipv6() {
+        return Err(libc::EAFNOSUPPORT);
+    }
+    if ip.is_unspecified() {
+        return Ok(None);
+    }
+    UdpSocket::bind((ip, 0)).map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL))?;
+    Ok(Some(ip))
+}
+
+/// Whether the process may bind ports below 1024. CAP_NET_BIND_SERVICE is not looked up: a process
+/// without it is refused as a process that is not root.
+fn may_use_low_ports() -> bool {
+    // SAFETY: the call takes no argument.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// A port of Linux's default range (net.ipv4.ip_local_port_range).
+fn ephemeral_port() -> u16 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    // A new hasher has random keys.
+    let random = RandomState::new().build_hasher().finish();
+    32_768 + (random % 28_232) as u16
+}
+
+/// `sctp_bindx`.
+pub(crate) fn bindx(sock: &Sock, addresses: &[SocketAddr], add: bool) -> Errno<()> {
+    local(sock)?;
+    let mut names = lock(&sock.names);
+    let port = addresses[0].port();
+    if add && !names.bound {
+        names.port = if port == 0 { ephemeral_port() } else { port };
+    } else if port != 0 && port != names.port {
+        return Err(libc::EINVAL);
+    }
+    for one in addresses {
+        let ip = usable(sock, one.ip())?;
+        match (ip, &names.endpoint) {
+            (Some(ip), None) if add => {
+                if !names.addresses.contains(&ip) {
+                    names.addresses.push(ip);
+                }
+            }
+            (None, None) if add => names.addresses.clear(),
+            (Some(ip), Some(endpoint)) if add => {
+                endpoint.add_local_address(ip).map_err(|_| libc::EADDRNOTAVAIL)?;
+                names.addresses.push(ip);
+            }
+            (Some(ip), endpoint) if !add => {
+                // The last address stays.
+                if !names.addresses.contains(&ip) {
+                    return Err(libc::EADDRNOTAVAIL);
+                }
+                if names.addresses.len() == 1 {
+                    return Err(libc::EBUSY);
+                }
+                if let Some(endpoint) = endpoint {
+                    endpoint.remove_local_address(ip);
+                }
+                names.addresses.retain(|kept| *kept != ip);
+            }
+            _ => return Err(libc::EINVAL),
+        }
+    }
+    names.bound |= add;
+    Ok(())
+}
+
+/// The endpoint of a socket, opened now if it has none.
+fn endpoint(sock: &Sock, listens: bool) -> Errno<Endpoint> {
+    let mut names = lock(&sock.names);
+    if let Some(endpoint) = &names.endpoint {
+        return Ok(endpoint.clone());
+    }
+    let Names { addresses, port, bound, .. } = &mut *names;
+    if !*bound && listens {
+        // As bind does with port 0.
+        *port = ephemeral_port();
+    }
+    let options = *lock(&sock.options);
+    let endpoint = engine()?.endpoint(sock.family, addresses, *port, listens, &options)?;
+    *port = endpoint.port();
+    *bound = true;
+    names.endpoint = Some(endpoint.clone());
+    Ok(endpoint)
+}
+
+pub(crate) fn listen(sock: &Sock, backlog: c_int) -> Errno<()> {
+    local(sock)?;
+    match sock.link.phase() {
+        Phase::Idle => {}
+        Phase::Listening => {
+            if let Some(endpoint) = &lock(&sock.names).endpoint {
+                endpoint.set_listening(backlog != 0);
+            }
+            return Ok(());
+        }
+        _ => return Err(libc::EINVAL),
+    }
+    let endpoint = endpoint(sock, true)?;
+    let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
+    engine()?.listen(sock.link.clone(), end, endpoint)?;
+    sock.link.set_phase(Phase::Listening);
+    Ok(())
+}
+
+/// Connects to a peer that has these addresses, and waits unless `background`.
+pub(crate) fn connect_to(
+    fd: c_int,
+    sock: &Sock,
+    peers: &[SocketAddr],
+    background: bool,
+) -> Errno<()> {
+    local(sock)?;
+    let link = &sock.link;
+    match link.phase() {
+        Phase::Idle => {}
+        Phase::Connecting => return Err(libc::EALREADY),
+        Phase::Connected => return Err(libc::EISCONN),
+        Phase::Listening | Phase::Closed => return Err(libc::EISCONN),
+    }
+    let port = peers[0].port();
+    if port == 0 || peers.iter().any(|peer| peer.port() != port) {
+        return Err(libc::EINVAL);
+    }
+    if sock.family == libc::AF_INET && peers.iter().any(SocketAddr::is_ipv6) {
+        return Err(libc::EINVAL);
+    }
+    // To the unspecified address: this host.
+    let peers: Vec<SocketAddr> = peers
+        .iter()
+        .map(|peer| match peer.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, port).into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, port).into(),
+            _ => *peer,
+        })
+        .collect();
+    let endpoint = endpoint(sock, false)?;
+    let end = lock(&sock.engine_end).clone().ok_or(libc::EINVAL)?;
+    if !link.change_phase(Phase::Idle, Phase::Connecting) {
+        return Err(libc::EALREADY);
+    }
+    *lock(&link.peer) = Some(peers[0]);
+    link.take_error();
+    fill(fd);
+    if let Err(error) = engine()?.connect(link.clone(), end, endpoint, &peers, background) {
+        link.set_phase(Phase::Idle);
+        return Err(error);
+    }
+    if background { Err(libc::EINPROGRESS) } else { wait_connected(fd, sock) }
+}
+
+/// Makes the descriptor unwritable until the engine takes the filler. An AF_UNIX socket is writable
+/// while its messages use at most a quarter of SO_SNDBUF.
+fn fill(fd: c_int) {
+    let filler = vec![0; PAYLOAD];
+    let header = Header::new(Kind::Filler).write();
+    let mut parts = [
+        iovec { iov_base: header.as_ptr().cast_mut().cast(), iov_len: HEADER },
+        iovec { iov_base: filler.as_ptr().cast_mut().cast(), iov_len: filler.len() },
+    ];
+    // SAFETY: all-zero bytes are a valid `msghdr`; the parts are valid during the call.
+    unsafe {
+        let mut message: msghdr = std::mem::zeroed();
+        message.msg_iov = parts.as_mut_ptr();
+        message.msg_iovlen = 2;
+        real::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
+    }
+}
+
+/// Waits until a connection in progress succeeds or fails.
+pub(crate) fn wait_connected(fd: c_int, sock: &Sock) -> Errno<()> {
+    loop {
+        match sock.link.phase() {
+            Phase::Connecting => {}
+            Phase::Connected => return Ok(()),
+            _ => {
+                let error = sock.link.take_error();
+                return Err(if error == 0 { libc::ECONNREFUSED } else { error });
+            }
+        }
+        let mut poll = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+        // SAFETY: `poll` is one valid entry. The limit covers a failure that leaves the filler.
+        errno::check(unsafe { libc::poll(&raw mut poll, 1, 200) } as isize)?;
+    }
+}
+
+/// `sctp_connectx` of today's libsctp: `struct sctp_getaddrs_old`. The value is the id of the new
+/// association.
+pub(crate) fn connectx3(fd: c_int, sock: &Sock, request: Reader<'_>) -> Errno<Vec<u8>> {
+    let (size, at) = (request.i32(4), request.0.get(8..16).ok_or(libc::EINVAL)?);
+    let at = usize::from_ne_bytes(at.try_into().map_err(|_| libc::EINVAL)?) as *const u8;
+    let size = usize::try_from(size).map_err(|_| libc::EINVAL)?;
+    if at.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: the program passes an array of addresses of this size.
+    let peers = address::parse_packed(unsafe { std::slice::from_raw_parts(at, size) })?;
+    connect_to(fd, sock, &peers, is_nonblocking(fd, 0))?;
+    Ok(sock.link.id.to_ne_bytes().to_vec())
+}
+
+/// Takes the next association of a listening socket, and its peer's address.
+pub(crate) fn accept(fd: c_int, sock: &Sock, flags: c_int) -> Errno<(c_int, Vec<u8>)> {
+    if sock.link.phase() != Phase::Listening {
+        return Err(libc::EINVAL);
+    }
+    if flags & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) != 0 {
+        return Err(libc::EINVAL);
+    }
+    let mut packet = [0u8; HEADER + 28];
+    let mut control = [0u64; 4];
+    let mut part = iovec { iov_base: packet.as_mut_ptr().cast(), iov_len: packet.len() };
+    // SAFETY: all-zero bytes are a valid `msghdr`; the buffers are valid during the call, and the
+    // kernel has written the control message that is read.
+    let (size, program) = unsafe {
+        let mut message: msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let size = errno::check(real::recvmsg(fd, &raw mut message, libc::MSG_CMSG_CLOEXEC))?;
+        let attached = libc::CMSG_FIRSTHDR(&raw const message);
+        if attached.is_null() {
+            return Err(if message.msg_flags & libc::MSG_CTRUNC == 0 {
+                libc::EINVAL
+            } else {
+                libc::EMFILE
+            });
+        }
+        let number = libc::CMSG_DATA(attached).cast::<c_int>().read_unaligned();
+        (size, OwnedFd::from_raw_fd(number))
+    };
+    let header = Header::read(&packet[..size]).ok_or(libc::EINVAL)?;
+    let peer = address::parse(&packet[HEADER..size]).ok();
+    let link = {
+        let mut arrived = lock(&engine::ARRIVED);
+        let at = arrived.iter().position(|link| link.id == header.association);
+        at.map(|at| arrived.swap_remove(at))
+    };
+    // After fork, the parent's engine has the association, and this process only the socket.
+    let process = if link.is_some() { std::process::id() } else { 0 };
+    let link = link.unwrap_or_else(|| {
+        let link = Link::new(sock.link.events.load(Ordering::Acquire));
+        link.set_phase(Phase::Connected);
+        *lock(&link.peer) = peer;
+        Arc::new(link)
+    });
+    let names = lock(&sock.names);
+    let accepted = Sock {
+        family: sock.family,
+        link,
+        names: Mutex::new(Names {
+            addresses: names.addresses.clone(),
+            port: names.port,
+            bound: true,
+            endpoint: None,
+        }),
+        options: Mutex::new(*lock(&sock.options)),
+        reading: Mutex::default(),
+        engine_end: Mutex::default(),
+        process,
+    };
+    drop(names);
+    let new = publish(program, accepted, flags)?;
+    Ok((new, peer.map(|peer| address::format(peer, sock.family)).unwrap_or_default()))
+}
+
+/// shutdown(2). SCTP has no half-closed state: SHUT_WR begins the graceful shutdown (RFC 6458
+/// 4.1.7).
+pub(crate) fn shutdown(fd: c_int, sock: &Sock, how: c_int) -> Errno<()> {
+    match (sock.link.phase(), how) {
+        (_, libc::SHUT_RD) => Ok(()),
+        (Phase::Connected | Phase::Closed, libc::SHUT_WR | libc::SHUT_RDWR) => {
+            // SAFETY: the call takes no pointer.
+            errno::check(unsafe { real::shutdown(fd, libc::SHUT_WR) } as isize).map(drop)
+        }
+        (_, libc::SHUT_WR | libc::SHUT_RDWR) => Err(libc::ENOTCONN),
+        _ => Err(libc::EINVAL),
+    }
+}
+
+/// Closes a descriptor of an SCTP socket; `None` if it is none.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
+pub(crate) fn close(fd: c_int) -> Option<c_int> {
+    let (sock, last) = socket::remove(fd)?;
+    let (on, seconds) = lock(&sock.options).linger;
+    if last && on && seconds == 0 {
+        sock.link.abort.store(true, Ordering::Release);
+    }
+    // SAFETY: the caller closes this descriptor, which is valid as long as it is in the table.
+    let closed = unsafe { real::close(fd) };
+    if last && on && seconds > 0 && sock.is_local() {
+        let start = std::time::Instant::now();
+        let limit = Duration::from_secs(seconds.unsigned_abs().into());
+        while sock.link.phase() == Phase::Connected && start.elapsed() < limit {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    socket::release(sock);
+    Some(closed)
+}
+
+/// Adds a duplicate to the table.
+pub(crate) fn duplicated(sock: Option<Arc<Sock>>, new: c_int) {
+    if let Some(sock) = sock.filter(|_| new >= 0) {
+        socket::insert(new, sock);
+    }
+}
+
+/// The address that getsockname returns.
+pub(crate) fn local_name(sock: &Sock) -> Vec<u8> {
+    let port = lock(&sock.names).port;
+    let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+    let first = locals(sock).into_iter().next().unwrap_or(any);
+    match first.ip() {
+        // Not mapped: `::`.
+        ip if ip.is_unspecified() && sock.family == libc::AF_INET6 => {
+            address::format((Ipv6Addr::UNSPECIFIED, port).into(), sock.family)
+        }
+        _ => address::format(first, sock.family),
+    }
+}
+
+/// The local addresses, with the SCTP port.
+pub(crate) fn locals(sock: &Sock) -> Vec<SocketAddr> {
+    let known = sock.is_local().then(|| sock.link.association()).flatten();
+    let mut found: Vec<IpAddr> = known
+        .map(|association| association.paths().iter().map(|path| path.view.local).collect())
+        .unwrap_or_default();
+    let names = lock(&sock.names);
+    found.extend(&names.addresses);
+    let mut addresses = Vec::new();
+    for ip in found.into_iter().filter(|ip| !ip.is_unspecified()) {
+        let address = SocketAddr::new(ip, names.port);
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() && names.bound {
+        addresses.push(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), names.port));
+    }
+    addresses
+}
+
+/// The peer's addresses: `sctp_getpaddrs`.
+pub(crate) fn peers(sock: &Sock) -> Errno<Vec<SocketAddr>> {
+    let association = sock.association()?;
+    let port = association.peer_port();
+    let mut found = Vec::new();
+    for path in association.paths() {
+        let peer = SocketAddr::new(path.view.remote, port);
+        if !found.contains(&peer) {
+            found.push(peer);
+        }
+    }
+    Ok(found)
+}
+
+/// The address that getpeername returns.
+pub(crate) fn peer_name(sock: &Sock) -> Errno<Vec<u8>> {
+    let peer = *lock(&sock.link.peer);
+    match (sock.link.phase(), peer) {
+        (Phase::Connected, Some(peer)) => Ok(address::format(peer, sock.family)),
+        _ => Err(libc::ENOTCONN),
+    }
+}

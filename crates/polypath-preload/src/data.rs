@@ -1,0 +1,420 @@
+//! Sending and receiving.
+
+use std::ffi::{c_int, c_void};
+use std::net::SocketAddr;
+
+use libc::{cmsghdr, iovec, msghdr};
+
+use crate::bytes::{Reader, Writer};
+use crate::errno::{self, Errno};
+use crate::frame::{HEADER, Header, Kind, PAYLOAD};
+use crate::socket::{Pending, Phase, Sock, is_nonblocking, lock};
+use crate::{abi, address, calls, real};
+
+/// Parts of a message that one call may have.
+const MOST_PARTS: usize = 1023;
+
+/// Sends a message: the parts, the control messages and the address of a `msghdr`.
+///
+/// # Safety
+///
+/// The message is valid as sendmsg(2) requires.
+pub(crate) unsafe fn send(fd: c_int, sock: &Sock, message: &msghdr, flags: c_int) -> Errno<usize> {
+    // SAFETY: by the contract of this function.
+    let (parts, to, header) = unsafe {
+        let to = match message.msg_name.is_null() || message.msg_namelen == 0 {
+            true => None,
+            false => Some(address::read(message.msg_name.cast(), message.msg_namelen)?),
+        };
+        (parts(message), to, requested(sock, message)?)
+    };
+    let size: usize = parts.iter().map(|part| part.iov_len).sum();
+    ready(fd, sock, to, flags)?;
+    let error = sock.link.take_error();
+    if error != 0 {
+        return Err(error);
+    }
+    let ends = header.flags & (abi::SCTP_EOF | abi::SCTP_ABORT) != 0;
+    if size == 0 && !ends {
+        return Err(libc::EINVAL);
+    }
+    if size > PAYLOAD || parts.len() > MOST_PARTS {
+        return Err(libc::EMSGSIZE);
+    }
+    let streams = sock.link.streams.load(std::sync::atomic::Ordering::Acquire);
+    if streams != 0 && u32::from(header.stream) >= streams {
+        return Err(libc::EINVAL);
+    }
+    if size > 0 && header.flags & abi::SCTP_ABORT == 0 {
+        write(fd, &header, parts, flags)?;
+    }
+    if ends {
+        let reason = if header.flags & abi::SCTP_ABORT != 0 { parts } else { &[] };
+        write(fd, &Header { kind: Kind::End, ..header }, reason, flags)?;
+    }
+    Ok(size)
+}
+
+/// Waits until the socket is connected, or returns the error of a socket that is not.
+fn ready(fd: c_int, sock: &Sock, to: Option<SocketAddr>, flags: c_int) -> Errno<()> {
+    match sock.link.phase() {
+        Phase::Connected | Phase::Closed => Ok(()),
+        Phase::Connecting if is_nonblocking(fd, flags) => Err(libc::EAGAIN),
+        Phase::Connecting => calls::wait_connected(fd, sock),
+        // Linux connects a one-to-one socket to the destination of its first message.
+        Phase::Idle => match to {
+            Some(to) => calls::connect_to(fd, sock, &[to], false),
+            None => Err(broken(flags)),
+        },
+        Phase::Listening => Err(broken(flags)),
+    }
+}
+
+/// EPIPE, with its signal.
+fn broken(flags: c_int) -> c_int {
+    if flags & libc::MSG_NOSIGNAL == 0 {
+        // SAFETY: the call takes no pointer.
+        unsafe { libc::raise(libc::SIGPIPE) };
+    }
+    libc::EPIPE
+}
+
+/// Sends a packet to the engine.
+fn write(fd: c_int, header: &Header, parts: &[iovec], flags: c_int) -> Errno<()> {
+    let header = header.write();
+    let first = iovec { iov_base: header.as_ptr().cast_mut().cast(), iov_len: HEADER };
+    let mut all = Vec::with_capacity(parts.len() + 1);
+    all.push(first);
+    all.extend_from_slice(parts);
+    // SAFETY: all-zero bytes are a valid `msghdr`; the parts are valid during the call.
+    let sent = unsafe {
+        let mut message: msghdr = std::mem::zeroed();
+        message.msg_iov = all.as_mut_ptr();
+        message.msg_iovlen = all.len() as _;
+        let known = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        real::sendmsg(fd, &raw const message, flags & known)
+    };
+    errno::check(sent).map(drop)
+}
+
+/// The parts of a message.
+///
+/// # Safety
+///
+/// The pointer and the number of parts are valid.
+unsafe fn parts(message: &msghdr) -> &[iovec] {
+    if message.msg_iov.is_null() {
+        return &[];
+    }
+    // SAFETY: by the contract of this function.
+    unsafe { std::slice::from_raw_parts(message.msg_iov, message.msg_iovlen) }
+}
+
+/// The header that the control messages request, or else the socket's defaults.
+///
+/// # Safety
+///
+/// The control buffer is valid.
+unsafe fn requested(sock: &Sock, message: &msghdr) -> Errno<Header> {
+    let mut header = lock(&sock.options).send;
+    header.kind = Kind::Data;
+    // SAFETY: by the contract of this function; the macros stay within the control buffer.
+    unsafe {
+        let mut next = libc::CMSG_FIRSTHDR(message);
+        while !next.is_null() {
+            let cmsghdr { cmsg_len, cmsg_level, cmsg_type, .. } = *next;
+            let length = cmsg_len.checked_sub(libc::CMSG_LEN(0) as usize);
+            let data =
+                std::slice::from_raw_parts(libc::CMSG_DATA(next), length.ok_or(libc::EINVAL)?);
+            if cmsg_level == abi::IPPROTO_SCTP {
+                apply(&mut header, cmsg_type, data)?;
+            }
+            next = libc::CMSG_NXTHDR(message, next);
+        }
+    }
+    Ok(header)
+}
+
+/// Applies a control message to a header.
+fn apply(header: &mut Header, kind: c_int, data: &[u8]) -> Errno<()> {
+    let reader = Reader(data);
+    match kind {
+        abi::CMSG_SNDRCV if data.len() >= 32 => *header = sndrcv(reader),
+        abi::CMSG_SNDINFO if data.len() >= 16 => sndinfo(header, reader),
+        abi::CMSG_PRINFO if data.len() >= 8 => {
+            header.pr_policy = reader.u16(0);
+            header.pr_value = reader.u32(4);
+        }
+        abi::CMSG_SNDRCV | abi::CMSG_SNDINFO | abi::CMSG_PRINFO => return Err(libc::EINVAL),
+        other => {
+            crate::report::missed(format!("sendmsg with control message {other}"));
+            return Err(libc::EINVAL);
+        }
+    }
+    let known = abi::SCTP_UNORDERED
+        | abi::SCTP_ADDR_OVER
+        | abi::SCTP_ABORT
+        | abi::SCTP_SACK_IMMEDIATELY
+        | abi::SCTP_PR_SCTP_PRIO
+        | abi::SCTP_EOF;
+    if header.flags & abi::SCTP_ADDR_OVER != 0 {
+        crate::report::missed("SCTP_ADDR_OVER (sent on the path in use)");
+    }
+    if header.flags & !known != 0 { Err(libc::EINVAL) } else { Ok(()) }
+}
+
+/// `sctp_sndrcvinfo`; a lifetime is a policy of partial reliability (RFC 3758 4.1).
+pub(crate) fn sndrcv(reader: Reader<'_>) -> Header {
+    let flags = reader.u16(4);
+    let value = reader.u32(16);
+    let policy = match flags & abi::SCTP_PR_SCTP_PRIO {
+        0 if value > 0 => abi::SCTP_PR_SCTP_TTL,
+        policy => policy,
+    };
+    Header {
+        stream: reader.u16(0),
+        flags,
+        ppid: reader.u32(8),
+        context: reader.u32(12),
+        pr_policy: policy,
+        pr_value: value,
+        ..Header::new(Kind::Data)
+    }
+}
+
+/// `sctp_sndinfo`, which leaves the policy of partial reliability as it is.
+pub(crate) fn sndinfo(header: &mut Header, reader: Reader<'_>) {
+    header.stream = reader.u16(0);
+    header.flags = reader.u16(2);
+    header.ppid = reader.u32(4);
+    header.context = reader.u32(8);
+}
+
+/// Receives a message.
+///
+/// # Safety
+///
+/// The message is valid as recvmsg(2) requires.
+pub(crate) unsafe fn receive(
+    fd: c_int,
+    sock: &Sock,
+    message: &mut msghdr,
+    flags: c_int,
+) -> Errno<usize> {
+    match sock.link.phase() {
+        Phase::Connected | Phase::Closed => {}
+        _ => {
+            let error = sock.link.take_error();
+            return Err(if error == 0 { libc::ENOTCONN } else { error });
+        }
+    }
+    // SAFETY: by the contract of this function.
+    let parts = unsafe { parts(message) };
+    loop {
+        match take(fd, sock, parts, flags & libc::MSG_PEEK != 0)? {
+            Taken::Bytes { header, size, end } => {
+                // SAFETY: by the contract of this function.
+                unsafe { describe(sock, message, &header, end) };
+                return Ok(size);
+            }
+            Taken::Over => return over(sock, message),
+            Taken::Nothing => {}
+        }
+        if is_nonblocking(fd, flags) {
+            return Err(libc::EAGAIN);
+        }
+        let mut byte = 0u8;
+        // SAFETY: the buffer has room for one byte.
+        let seen = unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_PEEK) };
+        match errno::check(seen) {
+            Ok(1..) => {}
+            Ok(0) | Err(libc::ECONNRESET) => return over(sock, message),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The end of the association: its error once, then 0.
+fn over(sock: &Sock, message: &mut msghdr) -> Errno<usize> {
+    message.msg_namelen = 0;
+    message.msg_controllen = 0;
+    message.msg_flags = 0;
+    match sock.link.take_error() {
+        0 => Ok(0),
+        error => Err(error),
+    }
+}
+
+/// Result of [`take`].
+enum Taken {
+    /// Bytes of a message: their number, and whether the message ends with them.
+    Bytes { header: Header, size: usize, end: bool },
+    /// No message has arrived.
+    Nothing,
+    /// The association is over.
+    Over,
+}
+
+/// Takes bytes of the next message without waiting: its header, their number, and whether the
+/// message ends with them. The packet stays in the pair until the program has read all of it, so
+/// that the descriptor stays readable.
+fn take(fd: c_int, sock: &Sock, parts: &[iovec], peek: bool) -> Errno<Taken> {
+    let mut pending = lock(&sock.reading);
+    let room: usize = parts.iter().map(|part| part.iov_len).sum();
+    if let Some(rest) = pending.as_mut() {
+        let left = &rest.bytes[rest.read..];
+        let size = left.len().min(room);
+        scatter(parts, &left[..size]);
+        let (header, end) = (rest.header, rest.header.end && size == left.len());
+        if !peek {
+            rest.read += size;
+            if rest.read == rest.bytes.len() {
+                *pending = None;
+                drop_packet(fd);
+            }
+        }
+        return Ok(Taken::Bytes { header, size, end });
+    }
+    let mut header = [0; HEADER];
+    let mut spill: Vec<u8> = Vec::new();
+    let first = |header: &mut [u8; HEADER]| iovec {
+        iov_base: header.as_mut_ptr().cast::<c_void>(),
+        iov_len: HEADER,
+    };
+    let mut all = Vec::with_capacity(parts.len() + 2);
+    all.push(first(&mut header));
+    all.extend_from_slice(parts);
+    if room < PAYLOAD {
+        // The rest of a message that is larger than the program's buffer.
+        spill.reserve_exact(PAYLOAD - room);
+        let iov_base = spill.as_mut_ptr().cast();
+        all.push(iovec { iov_base, iov_len: PAYLOAD - room });
+    }
+    // SAFETY: all-zero bytes are a valid `msghdr`; all parts are writable during the call.
+    let seen = unsafe {
+        let mut message: msghdr = std::mem::zeroed();
+        message.msg_iov = all.as_mut_ptr();
+        message.msg_iovlen = all.len() as _;
+        real::recvmsg(fd, &raw mut message, libc::MSG_PEEK | libc::MSG_DONTWAIT)
+    };
+    let seen = match errno::check(seen) {
+        Ok(0) | Err(libc::ECONNRESET) => return Ok(Taken::Over),
+        Err(libc::EAGAIN) => return Ok(Taken::Nothing),
+        Ok(seen) => seen,
+        Err(error) => return Err(error),
+    };
+    let Some(header) = Header::read(&header).filter(|_| seen >= HEADER) else {
+        drop_packet(fd);
+        return Err(libc::EIO);
+    };
+    let size = (seen - HEADER).min(room);
+    let left = seen - HEADER - size;
+    if peek {
+    } else if left == 0 {
+        drop_packet(fd);
+    } else {
+        // SAFETY: the call has written `left` bytes to the spill, which has room for them.
+        unsafe { spill.set_len(left) };
+        spill.shrink_to_fit();
+        *pending = Some(Pending { header, bytes: spill, read: 0 });
+    }
+    Ok(Taken::Bytes { header, size, end: header.end && left == 0 })
+}
+
+/// Removes the packet at the head of the pair.
+fn drop_packet(fd: c_int) {
+    let mut byte = 0u8;
+    // SAFETY: the buffer has room for one byte; the kernel drops the rest of the packet.
+    unsafe { real::recv(fd, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) };
+}
+
+/// Copies bytes into the program's parts, which have room for them.
+fn scatter(parts: &[iovec], mut bytes: &[u8]) {
+    for part in parts {
+        let size = part.iov_len.min(bytes.len());
+        // SAFETY: the program passes parts that are writable for their lengths.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), part.iov_base.cast(), size) };
+        bytes = &bytes[size..];
+    }
+}
+
+/// Fills in the address, the control messages and the flags of a received message.
+///
+/// # Safety
+///
+/// The pointers of the message are valid for their lengths.
+unsafe fn describe(sock: &Sock, message: &mut msghdr, header: &Header, end: bool) {
+    let peer = *lock(&sock.link.peer);
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match peer {
+            Some(peer) if !message.msg_name.is_null() => {
+                let bytes = address::format(peer, sock.family);
+                let name = message.msg_name.cast();
+                address::write(&bytes, name, &raw mut message.msg_namelen);
+            }
+            _ => message.msg_namelen = 0,
+        }
+    }
+    message.msg_flags = if end { libc::MSG_EOR } else { 0 };
+    let mut used = 0;
+    if header.kind == Kind::Notification {
+        message.msg_flags |= abi::MSG_NOTIFICATION;
+    } else {
+        let events = sock.link.events.load(std::sync::atomic::Ordering::Acquire);
+        let rcvinfo = lock(&sock.options).recvrcvinfo;
+        if rcvinfo {
+            // SAFETY: by the contract of this function.
+            used += unsafe { put(message, used, abi::CMSG_RCVINFO, &rcvinfo_of(header, sock)) };
+        }
+        if events & 1 != 0 {
+            // SAFETY: by the contract of this function.
+            used += unsafe { put(message, used, abi::CMSG_SNDRCV, &sndrcv_of(header, sock)) };
+        }
+    }
+    message.msg_controllen = used as _;
+}
+
+/// `sctp_rcvinfo` of a received message. TSNs are unknown to the application's side: 0.
+fn rcvinfo_of(header: &Header, sock: &Sock) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.u16(header.stream).u16(header.ssn).u16(header.flags).u16(0).u32(header.ppid);
+    writer.u32(0).u32(0).u32(lock(&sock.options).context).i32(sock.link.id).done()
+}
+
+/// `sctp_sndrcvinfo` of a received message.
+fn sndrcv_of(header: &Header, sock: &Sock) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.u16(header.stream).u16(header.ssn).u16(header.flags).u16(0).u32(header.ppid);
+    writer.u32(lock(&sock.options).context).u32(0).u32(0).u32(0).i32(sock.link.id).done()
+}
+
+/// Appends a control message; returns its size. Sets MSG_CTRUNC if there is no room.
+///
+/// # Safety
+///
+/// The control buffer is valid for `msg_controllen`, and its first `used` bytes are in use.
+unsafe fn put(message: &mut msghdr, used: usize, kind: c_int, data: &[u8]) -> usize {
+    // SAFETY: the macro computes a size.
+    let (space, length) = unsafe {
+        let length = data.len() as u32;
+        (libc::CMSG_SPACE(length) as usize, libc::CMSG_LEN(length) as usize)
+    };
+    if message.msg_control.is_null() || used + length > message.msg_controllen {
+        message.msg_flags |= libc::MSG_CTRUNC;
+        return 0;
+    }
+    let space = space.min(message.msg_controllen - used);
+    // SAFETY: by the contract of this function, and there is room for the control message.
+    unsafe {
+        let at = message.msg_control.cast::<u8>().add(used);
+        let mut header: cmsghdr = std::mem::zeroed();
+        header.cmsg_len = length as _;
+        header.cmsg_level = abi::IPPROTO_SCTP;
+        header.cmsg_type = kind;
+        at.cast::<cmsghdr>().write_unaligned(header);
+        let to = at.add(libc::CMSG_LEN(0) as usize);
+        std::ptr::copy_nonoverlapping(data.as_ptr(), to, data.len());
+    }
+    space
+}

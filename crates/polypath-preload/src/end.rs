@@ -1,0 +1,183 @@
+//! Socket pairs, and the engine's end of each.
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::errno::{self, Errno};
+use crate::frame::{HEADER, Header};
+use crate::{abi, real};
+
+/// The descriptor of the engine's end of a pair.
+pub(crate) struct End(OwnedFd);
+
+/// A bit for each descriptor: whether it is the engine's end of a pair.
+static ENDS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+
+impl End {
+    fn new(fd: OwnedFd) -> Self {
+        let number = fd.as_raw_fd() as usize;
+        if let Some(word) = ENDS.get(number / 64) {
+            word.fetch_or(1 << (number % 64), Ordering::AcqRel);
+        }
+        Self(fd)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let number = self.0.as_raw_fd() as usize;
+        if let Some(word) = ENDS.get(number / 64) {
+            word.fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
+        }
+    }
+}
+
+/// Closes the copies of the parent's engine's ends in a child of fork. Otherwise the child's ends
+/// would not report the end of the parent. The parent's engine keeps its own.
+pub(crate) fn close_all_in_child() {
+    for (at, word) in ENDS.iter().enumerate() {
+        let bits = word.swap(0, Ordering::AcqRel);
+        for bit in (0..64).filter(|bit| bits >> bit & 1 != 0) {
+            // SAFETY: the objects that own the descriptors are leaked in this process.
+            unsafe { real::close((at * 64 + bit) as c_int) };
+        }
+    }
+}
+
+/// A connected pair of local sockets: the program's end, and the engine's end.
+pub(crate) fn pair() -> Errno<(OwnedFd, End)> {
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: `ends` has room for two descriptors.
+    let made = unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) };
+    errno::check(made as isize)?;
+    // SAFETY: the call has made both descriptors, and nothing else owns them.
+    let (program, engine) =
+        unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
+    let size = abi::BUFFER;
+    for end in [&program, &engine] {
+        // SAFETY: the value is an int that lives during the call.
+        unsafe {
+            let value = (&raw const size).cast::<c_void>();
+            libc::setsockopt(end.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, value, 4);
+        }
+    }
+    // SAFETY: fcntl with F_SETFL takes flags and no pointer.
+    unsafe { libc::fcntl(engine.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    Ok((program, End::new(engine)))
+}
+
+/// Sends a packet to the program; an error means that it has closed its end.
+pub(crate) async fn send(fd: &AsyncFd<Descriptor>, header: &Header, payload: &[u8]) {
+    let _ = fd.async_io(Interest::WRITABLE, |fd| fd.send(header, payload, None)).await;
+}
+
+/// Waits until the program has closed its end, while it sends nothing but fillers.
+pub(crate) async fn fillers_only(fd: &AsyncFd<Descriptor>) {
+    loop {
+        let Ok(mut ready) = fd.readable().await else { return };
+        let mut byte = [0];
+        // SAFETY: the buffer has room for one byte.
+        let seen = unsafe {
+            let buffer = byte.as_mut_ptr().cast();
+            libc::recv(fd.as_raw_fd(), buffer, 1, libc::MSG_PEEK | libc::MSG_DONTWAIT)
+        };
+        match seen {
+            0 => return,
+            1.. => {
+                // The filler stays: wait for the end by polling for a hang-up.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                if fd.get_ref().hung_up() {
+                    return;
+                }
+            }
+            _ if errno::get() == libc::EAGAIN => ready.clear_ready(),
+            _ => return,
+        }
+    }
+}
+
+/// Makes the runtime wait for the engine's end of a pair. Must be called in the runtime.
+pub(crate) fn register(end: Arc<End>) -> Errno<AsyncFd<Descriptor>> {
+    let interest = Interest::READABLE | Interest::WRITABLE;
+    // SAFETY: the descriptor stays open while the `Descriptor` exists, and is always the same.
+    let registered = unsafe { AsyncFd::register_with_interest(Descriptor(end), interest) };
+    registered.map_err(|error| io::Error::from(error).raw_os_error().unwrap_or(libc::ENOMEM))
+}
+
+/// The engine's end of a pair.
+#[derive(Clone)]
+pub(crate) struct Descriptor(Arc<End>);
+
+impl AsRawFd for Descriptor {
+    fn as_raw_fd(&self) -> c_int {
+        self.0.0.as_raw_fd()
+    }
+}
+
+impl Descriptor {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the buffer is valid for its length.
+        let size = unsafe {
+            let data = buffer.as_mut_ptr().cast();
+            real::recv(self.as_raw_fd(), data, buffer.len(), libc::MSG_DONTWAIT)
+        };
+        usize::try_from(size).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Sends a packet, with a descriptor if there is one.
+    pub(crate) fn send(
+        &self,
+        header: &Header,
+        payload: &[u8],
+        attached: Option<&OwnedFd>,
+    ) -> io::Result<()> {
+        let header = header.write();
+        let mut parts = [
+            libc::iovec { iov_base: header.as_ptr().cast_mut().cast(), iov_len: HEADER },
+            libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() },
+        ];
+        // Aligned as a control message must be.
+        let mut control = [0u64; 4];
+        // SAFETY: all-zero bytes are a valid `msghdr`. The pointers are valid during the call, the
+        // parts are only read, and the control buffer has room for one descriptor.
+        let sent = unsafe {
+            let mut message: libc::msghdr = std::mem::zeroed();
+            message.msg_iov = parts.as_mut_ptr();
+            message.msg_iovlen = 2;
+            if let Some(attached) = attached {
+                message.msg_control = control.as_mut_ptr().cast();
+                message.msg_controllen = libc::CMSG_SPACE(4) as usize;
+                let part = libc::CMSG_FIRSTHDR(&raw const message);
+                (*part).cmsg_level = libc::SOL_SOCKET;
+                (*part).cmsg_type = libc::SCM_RIGHTS;
+                (*part).cmsg_len = libc::CMSG_LEN(4) as usize;
+                libc::CMSG_DATA(part).cast::<c_int>().write_unaligned(attached.as_raw_fd());
+            }
+            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+            real::sendmsg(self.as_raw_fd(), &raw const message, flags)
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Makes the program's end report the end; it can still read what was sent.
+    pub(crate) fn shutdown(&self) {
+        // SAFETY: the call takes no pointer.
+        unsafe { real::shutdown(self.as_raw_fd(), libc::SHUT_RDWR) };
+    }
+
+    /// Whether the program has closed its end.
+    fn hung_up(&self) -> bool {
+        let mut poll = libc::pollfd { fd: self.as_raw_fd(), events: 0, revents: 0 };
+        // SAFETY: `poll` is one valid entry.
+        unsafe { libc::poll(&raw mut poll, 1, 0) };
+        poll.revents & libc::POLLHUP != 0
+    }
+}

@@ -1,0 +1,401 @@
+//! The engine: a thread with a tokio runtime that runs polypath's endpoints, and moves messages
+//! between associations and the socket pairs.
+
+use std::ffi::c_int;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use polypath::{
+    Association, BindError, CloseReason, ConnectError, ConnectOptions, Encryption, Endpoint,
+    EndpointOptions, Message, Ppid, Received, Reliability, StreamId,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
+
+use crate::abi;
+use crate::end::{Descriptor, End, fillers_only, pair, register, send};
+use crate::errno::Errno;
+use crate::frame::{HEADER, Header, Kind, PAYLOAD};
+use crate::notify;
+use crate::settings::Settings;
+use crate::socket::{Link, Phase, lock};
+use crate::values::Options;
+
+/// The engine of this process.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    pub(crate) runtime: Handle,
+    pub(crate) settings: Arc<Settings>,
+    process: u32,
+}
+
+static ENGINE: Mutex<Option<Engine>> = Mutex::new(None);
+
+/// Associations that are not over.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// The engine of this process, started by the first SCTP socket. A child of fork starts its own.
+pub(crate) fn engine() -> Errno<Engine> {
+    let mut engine = lock(&ENGINE);
+    if let Some(engine) = engine.as_ref().filter(|one| one.process == std::process::id()) {
+        return Ok(engine.clone());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.raw_os_error().unwrap_or(libc::ENOMEM))?;
+    let new = Engine {
+        runtime: runtime.handle().clone(),
+        settings: Arc::new(Settings::from_environment()),
+        process: std::process::id(),
+    };
+    // The program's signals are handled on its own threads: the new thread inherits this mask.
+    let old = block_signals();
+    let thread = std::thread::Builder::new()
+        .name("polypath".to_owned())
+        .spawn(move || runtime.block_on(std::future::pending::<()>()));
+    restore_signals(&old);
+    thread.map_err(|_| libc::EAGAIN)?;
+    OPEN.store(0, Ordering::Release);
+    // The engine of the parent is leaked: its threads do not exist in this process.
+    std::mem::forget(engine.replace(new.clone()));
+    Ok(new)
+}
+
+/// Whether an engine runs in this process.
+pub(crate) fn is_running() -> bool {
+    ENGINE
+        .try_lock()
+        .is_ok_and(|engine| engine.as_ref().is_some_and(|one| one.process == std::process::id()))
+}
+
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: the sets are valid for the calls, and all-zero bytes are a valid `sigset_t`.
+    unsafe {
+        let (mut all, mut old) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old);
+        old
+    }
+}
+
+fn restore_signals(old: &libc::sigset_t) {
+    // SAFETY: `old` was filled in by `block_signals`.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old, std::ptr::null_mut()) };
+}
+
+/// Waits until all associations are over, at most this long.
+// A thread of the program waits, not one of the runtime.
+#[allow(clippy::disallowed_methods)]
+pub(crate) fn wait_until_over(limit: Duration) {
+    let start = std::time::Instant::now();
+    while OPEN.load(Ordering::Acquire) > 0 && start.elapsed() < limit {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Counts an association as open while it exists.
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        OPEN.fetch_add(1, Ordering::AcqRel);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Engine {
+    /// Opens an endpoint for a socket.
+    pub(crate) fn endpoint(
+        &self,
+        family: c_int,
+        addresses: &[IpAddr],
+        port: u16,
+        listens: bool,
+        options: &Options,
+    ) -> Errno<Endpoint> {
+        let settings = &self.settings;
+        let addresses = match (addresses, &settings.bind[..]) {
+            ([], []) if family == libc::AF_INET => vec![Ipv4Addr::UNSPECIFIED.into()],
+            ([], []) if options.only_v6 => vec![Ipv6Addr::UNSPECIFIED.into()],
+            ([], []) => vec![Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()],
+            ([], bind) => bind.to_vec(),
+            (addresses, _) => addresses.to_vec(),
+        };
+        let _runtime = self.runtime.enter();
+        Endpoint::bind(EndpointOptions {
+            addresses,
+            port,
+            encapsulation: settings.encapsulation(listens),
+            listen: listens,
+            max_associations: 1 << 16,
+            config: options.config(&settings.config)?,
+            encryption: settings.encrypt.then(Encryption::default),
+            ..EndpointOptions::default()
+        })
+        .map_err(|error| match error {
+            BindError::InUse { .. } | BindError::NoCommonPort => libc::EADDRINUSE,
+            BindError::NotLocal { .. } => libc::EADDRNOTAVAIL,
+            BindError::RawNotPermitted => libc::EACCES,
+            BindError::Socket { source, .. } => source.raw_os_error().unwrap_or(libc::EINVAL),
+            _ => libc::EINVAL,
+        })
+    }
+
+    /// Connects in the background. Takes the fillers from the pair once it has succeeded, so that
+    /// the program's end becomes writable.
+    pub(crate) fn connect(
+        &self,
+        link: Arc<Link>,
+        end: Arc<End>,
+        endpoint: Endpoint,
+        peers: &[SocketAddr],
+        close_on_failure: bool,
+    ) -> Errno<()> {
+        let port = peers[0].port();
+        let udp = |peer: &SocketAddr| SocketAddr::new(peer.ip(), self.settings.peer_port);
+        let options = ConnectOptions::new(port, peers.iter().map(udp));
+        let _runtime = self.runtime.enter();
+        let fd = Arc::new(register(end)?);
+        let counted = Counted::new();
+        self.runtime.spawn(async move {
+            let connected = tokio::select! {
+                connected = endpoint.connect(options) => connected,
+                // The program has closed the socket.
+                () = fillers_only(&fd) => return,
+            };
+            match connected {
+                Ok(association) => {
+                    link.set_association(Some(association.clone()));
+                    link.set_phase(Phase::Connected);
+                    run(link, fd, association).await;
+                }
+                Err(error) => {
+                    // The program may connect again once it sees the failure: the runtime must not
+                    // wait for the descriptor any more.
+                    let end = fd.get_ref().clone();
+                    drop(fd);
+                    link.fail(refusal(&error));
+                    link.set_phase(if close_on_failure { Phase::Closed } else { Phase::Idle });
+                    if close_on_failure {
+                        end.shutdown();
+                    }
+                    let _ = end.receive(&mut [0; HEADER]);
+                }
+            }
+            drop((endpoint, counted));
+        });
+        Ok(())
+    }
+
+    /// Passes new associations to the program's end of the listening socket's pair.
+    pub(crate) fn listen(
+        &self,
+        listener: Arc<Link>,
+        end: Arc<End>,
+        endpoint: Endpoint,
+    ) -> Errno<()> {
+        let _runtime = self.runtime.enter();
+        let fd = register(end)?;
+        self.runtime.spawn(async move {
+            loop {
+                let association = tokio::select! {
+                    next = endpoint.accept() => next,
+                    () = fillers_only(&fd) => None,
+                };
+                let Some(association) = association else { return };
+                if let Err(error) = hand_over(&listener, &fd, association).await {
+                    // The program's limit of descriptors, for example: the association is aborted.
+                    crate::report::missed(format!("accept: {error}"));
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Associations that accept has not returned yet, by their numbers.
+pub(crate) static ARRIVED: Mutex<Vec<Arc<Link>>> = Mutex::new(Vec::new());
+
+/// Sends a new association's socket to the program's end of the listening socket.
+async fn hand_over(
+    listener: &Link,
+    fd: &AsyncFd<Descriptor>,
+    association: Association,
+) -> io::Result<()> {
+    let (program, end) = pair().map_err(io::Error::from_raw_os_error)?;
+    let link = Arc::new(Link::new(listener.events.load(Ordering::Acquire)));
+    let peer = peer(&association);
+    *lock(&link.peer) = peer;
+    link.set_association(Some(association.clone()));
+    link.set_phase(Phase::Connected);
+    let end = Arc::new(register(Arc::new(end)).map_err(io::Error::from_raw_os_error)?);
+    lock(&ARRIVED).push(link.clone());
+    let header = Header { association: link.id, ..Header::new(Kind::Accept) };
+    let payload = peer.map(|peer| crate::address::format(peer, libc::AF_INET6));
+    fd.async_io(Interest::WRITABLE, |fd| {
+        fd.send(&header, payload.as_deref().unwrap_or_default(), Some(&program))
+    })
+    .await?;
+    let counted = Counted::new();
+    tokio::spawn(async move {
+        run(link, end, association).await;
+        drop(counted);
+    });
+    Ok(())
+}
+
+/// Address and SCTP port of the peer: the primary path's.
+fn peer(association: &Association) -> Option<SocketAddr> {
+    let paths = association.paths();
+    let primary = association.primary();
+    let path = paths.iter().find(|path| path.view.id == primary).or_else(|| paths.first())?;
+    Some(SocketAddr::new(path.view.remote.to_canonical(), association.peer_port()))
+}
+
+/// Runs an association to its end.
+async fn run(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: Association) {
+    let out = tokio::spawn(outgoing(link.clone(), fd.clone(), association.clone()));
+    incoming(&link, &fd, &association).await;
+    link.set_phase(Phase::Closed);
+    link.set_association(None);
+    fd.get_ref().shutdown();
+    out.abort();
+}
+
+/// Sends the program's messages.
+async fn outgoing(link: Arc<Link>, fd: Arc<AsyncFd<Descriptor>>, association: Association) {
+    let mut buffer = vec![0; HEADER + abi::BUFFER as usize];
+    loop {
+        let received = fd.async_io(Interest::READABLE, |fd| fd.receive(&mut buffer)).await;
+        let size = match received {
+            // The program has called close or shutdown, or has ended.
+            Ok(0) => break,
+            Ok(size) => size,
+            Err(_) => {
+                // It has closed the socket with unread messages: Linux aborts then.
+                link.abort.store(true, Ordering::Release);
+                break;
+            }
+        };
+        let Some(header) = Header::read(&buffer[..size]) else { continue };
+        let payload = &buffer[HEADER..size];
+        match header.kind {
+            Kind::Data => {
+                // The other direction reports the end of the association.
+                let Ok(()) = association.send(message(&header, payload)).await else { return };
+            }
+            Kind::End if header.flags & abi::SCTP_ABORT != 0 => association.abort(payload),
+            Kind::End => break,
+            _ => {}
+        }
+    }
+    if link.abort.load(Ordering::Acquire) {
+        association.abort("");
+    } else {
+        let _ = association.shutdown().await;
+    }
+}
+
+fn message(header: &Header, payload: &[u8]) -> Message {
+    let reliability = match header.pr_policy {
+        abi::SCTP_PR_SCTP_TTL if header.pr_value > 0 => {
+            Reliability::Lifetime(Duration::from_millis(header.pr_value.into()))
+        }
+        abi::SCTP_PR_SCTP_RTX => Reliability::Retransmissions(header.pr_value),
+        abi::SCTP_PR_SCTP_PRIO => Reliability::Priority(header.pr_value),
+        _ => Reliability::Reliable,
+    };
+    Message {
+        ppid: Ppid(u32::from_be(header.ppid)),
+        unordered: header.flags & abi::SCTP_UNORDERED != 0,
+        reliability,
+        context: header.context,
+        sack_immediately: header.flags & abi::SCTP_SACK_IMMEDIATELY != 0,
+        ..Message::new(StreamId(header.stream), Bytes::copy_from_slice(payload))
+    }
+}
+
+/// Passes the association's messages and notifications to the program until it is over.
+async fn incoming(link: &Link, fd: &AsyncFd<Descriptor>, association: &Association) {
+    let mut events = association.events();
+    notify::established(link, fd, association).await;
+    let mut listening = true;
+    loop {
+        tokio::select! {
+            biased;
+            event = events.next(), if listening => match event {
+                Ok(event) => {
+                    if notify::follows_data(&event) {
+                        while let Some(received) = association.try_recv() {
+                            deliver(fd, &received).await;
+                        }
+                    }
+                    notify::event(link, fd, association, &event).await;
+                }
+                Err(polypath::EventsError::Lagged { .. }) => {}
+                Err(_) => listening = false,
+            },
+            received = association.recv() => match received {
+                Ok(Some(received)) => deliver(fd, &received).await,
+                Ok(None) => break,
+                Err(closed) => {
+                    link.fail(closed_errno(&closed.0));
+                    break;
+                }
+            },
+        }
+    }
+    notify::ended(link, fd, association).await;
+}
+
+/// Passes a message to the program. Drops it if the program has closed the socket.
+async fn deliver(fd: &AsyncFd<Descriptor>, received: &Received) {
+    let unordered = if received.unordered { abi::SCTP_UNORDERED } else { 0 };
+    let pieces = received.payload.chunks(PAYLOAD);
+    let last = pieces.len().saturating_sub(1);
+    for (at, piece) in pieces.enumerate() {
+        let header = Header {
+            flags: unordered,
+            stream: received.stream.0,
+            ssn: received.mid.0 as u16,
+            ppid: received.ppid.0.to_be(),
+            end: received.end && at == last,
+            ..Header::new(Kind::Data)
+        };
+        send(fd, &header, piece).await;
+    }
+}
+
+/// The error of a program's call after the association has ended like this.
+fn closed_errno(reason: &CloseReason) -> c_int {
+    match reason {
+        CloseReason::PeerAbort { .. } => libc::ECONNRESET,
+        CloseReason::NoAnswer | CloseReason::PeerUnreachable | CloseReason::ShutdownTimeout => {
+            libc::ETIMEDOUT
+        }
+        CloseReason::ProtocolViolation { .. } => libc::EPROTO,
+        CloseReason::Unreachable { .. } => libc::EHOSTUNREACH,
+        _ => libc::ECONNABORTED,
+    }
+}
+
+fn refusal(error: &ConnectError) -> c_int {
+    match error {
+        ConnectError::Closed(CloseReason::PeerAbort { .. } | CloseReason::Unreachable { .. }) => {
+            libc::ECONNREFUSED
+        }
+        ConnectError::Closed(reason) => closed_errno(reason),
+        ConnectError::Start(_) => libc::ENETUNREACH,
+        _ => libc::ECONNREFUSED,
+    }
+}

@@ -1,0 +1,540 @@
+//! The functions of the C library that this library replaces. Each passes calls on other
+//! descriptors on, and returns EIO instead of unwinding into the program.
+
+// They are public to the dynamic linker.
+#![allow(unreachable_pub)]
+
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use libc::{iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec};
+
+use crate::errno::{self, Errno};
+use crate::socket::{self, Sock};
+use crate::{abi, address, calls, data, options, process, real};
+
+/// Runs a call on an SCTP socket, and converts its result to C's. errno keeps its value if the call
+/// succeeds.
+fn call(work: impl FnOnce() -> Errno<isize>) -> isize {
+    let before = errno::get();
+    let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(libc::EIO));
+    match result {
+        Ok(value) => {
+            errno::set(before);
+            value
+        }
+        Err(number) => {
+            errno::set(number);
+            -1
+        }
+    }
+}
+
+/// The SCTP socket of a descriptor.
+fn find(fd: c_int) -> Option<Arc<Sock>> {
+    if !socket::is_ours(fd) {
+        return None;
+    }
+    catch_unwind(|| socket::find(fd)).ok().flatten()
+}
+
+/// Runs `work` with the SCTP socket of a descriptor, and `other` if it is none.
+fn on(
+    fd: c_int,
+    other: impl FnOnce() -> isize,
+    work: impl FnOnce(&Arc<Sock>) -> Errno<isize>,
+) -> isize {
+    match find(fd) {
+        Some(sock) => {
+            let result = call(|| work(&sock));
+            socket::release(sock);
+            result
+        }
+        None => other(),
+    }
+}
+
+fn done(result: Errno<()>) -> Errno<isize> {
+    result.map(|()| 0)
+}
+
+/// Defines functions of the C library. Each body is run for an SCTP socket, the first argument.
+macro_rules! hooks {
+    ($($name:ident($fd:ident: c_int $(, $arg:ident: $ty:ty)*) -> $ret:ty, $sock:ident => $body:expr;)*) => { $(
+        /// Replaces the C library's function.
+        ///
+        /// # Safety
+        ///
+        /// As for that function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($fd: c_int $(, $arg: $ty)*) -> $ret {
+            on(
+                $fd,
+                // SAFETY: the caller fulfils the contract of the C library's function.
+                || unsafe { real::$name($fd $(, $arg)*) as isize },
+                // SAFETY: as above.
+                |$sock| {
+                    #[allow(unused_unsafe)]
+                    unsafe { $body }
+                },
+            ) as $ret
+        }
+    )* };
+}
+
+hooks! {
+    bind(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
+        done(address::read(to, length).and_then(|to| calls::bind(sock, to)))
+    };
+    listen(fd: c_int, backlog: c_int) -> c_int, sock => done(calls::listen(sock, backlog));
+    accept(fd: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
+        accepted(fd, sock, from, length, 0)
+    };
+    accept4(fd: c_int, from: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int,
+    sock => accepted(fd, sock, from, length, flags);
+    connect(fd: c_int, to: *const sockaddr, length: socklen_t) -> c_int, sock => {
+        done(address::read(to, length).and_then(|to| {
+            calls::connect_to(fd, sock, &[to], socket::is_nonblocking(fd, 0))
+        }))
+    };
+    shutdown(fd: c_int, how: c_int) -> c_int, sock => done(calls::shutdown(fd, sock, how));
+    getsockname(fd: c_int, to: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
+        address::write(&calls::local_name(sock), to, length);
+        Ok(0)
+    };
+    getpeername(fd: c_int, to: *mut sockaddr, length: *mut socklen_t) -> c_int, sock => {
+        calls::peer_name(sock).map(|name| {
+            address::write(&name, to, length);
+            0
+        })
+    };
+    getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t)
+        -> c_int, sock => get_option(fd, sock, level, name, value, length);
+    setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, length: socklen_t)
+        -> c_int, sock => set_option(fd, sock, level, name, value, length);
+    read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t, sock => {
+        let part = iovec { iov_base: buffer, iov_len: count };
+        receive(fd, sock, &part, 1, 0, std::ptr::null_mut(), std::ptr::null_mut())
+    };
+    readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t, sock => {
+        receive(fd, sock, parts, count, 0, std::ptr::null_mut(), std::ptr::null_mut())
+    };
+    recv(fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int) -> ssize_t, sock => {
+        let part = iovec { iov_base: buffer, iov_len: count };
+        receive(fd, sock, &part, 1, flags, std::ptr::null_mut(), std::ptr::null_mut())
+    };
+    recvfrom(fd: c_int, buffer: *mut c_void, count: size_t, flags: c_int, from: *mut sockaddr,
+        length: *mut socklen_t) -> ssize_t, sock => {
+        let part = iovec { iov_base: buffer, iov_len: count };
+        receive(fd, sock, &part, 1, flags, from, length)
+    };
+    recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t, sock => {
+        data::receive(fd, sock, &mut *message, flags).map(|size| size as isize)
+    };
+    write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t, sock => {
+        let part = iovec { iov_base: buffer.cast_mut(), iov_len: count };
+        send_parts(fd, sock, &part, 1, 0, std::ptr::null(), 0)
+    };
+    writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t, sock => {
+        send_parts(fd, sock, parts, count, 0, std::ptr::null(), 0)
+    };
+    send(fd: c_int, buffer: *const c_void, count: size_t, flags: c_int) -> ssize_t, sock => {
+        let part = iovec { iov_base: buffer.cast_mut(), iov_len: count };
+        send_parts(fd, sock, &part, 1, flags, std::ptr::null(), 0)
+    };
+    sendto(fd: c_int, buffer: *const c_void, count: size_t, flags: c_int, to: *const sockaddr,
+        length: socklen_t) -> ssize_t, sock => {
+        let part = iovec { iov_base: buffer.cast_mut(), iov_len: count };
+        send_parts(fd, sock, &part, 1, flags, to, length)
+    };
+    sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t, sock => {
+        data::send(fd, sock, &*message, flags).map(|size| size as isize)
+    };
+    sendmmsg(fd: c_int, messages: *mut mmsghdr, count: u32, flags: c_int) -> c_int, sock => {
+        each(messages, count, |one| {
+            data::send(fd, sock, &one.msg_hdr, flags)
+        })
+    };
+    recvmmsg(fd: c_int, messages: *mut mmsghdr, count: u32, flags: c_int,
+        _timeout: *mut timespec) -> c_int, sock => {
+        let mut flags = flags;
+        each(messages, count, |one| {
+            let size = data::receive(fd, sock, &mut one.msg_hdr, flags & !libc::MSG_WAITFORONE)?;
+            if flags & libc::MSG_WAITFORONE != 0 {
+                flags |= libc::MSG_DONTWAIT;
+            }
+            if size == 0 { Err(0) } else { Ok(size) }
+        })
+    };
+}
+
+/// Runs `work` for each message until one fails; the result is the number of messages, or the error
+/// of the first one.
+///
+/// # Safety
+///
+/// `messages` points to `count` messages.
+unsafe fn each(
+    messages: *mut mmsghdr,
+    count: u32,
+    mut work: impl FnMut(&mut mmsghdr) -> Errno<usize>,
+) -> Errno<isize> {
+    let mut finished = 0;
+    for at in 0..count as usize {
+        // SAFETY: by the contract of this function.
+        let one = unsafe { &mut *messages.add(at) };
+        match work(one) {
+            Ok(size) => one.msg_len = size as u32,
+            Err(error) if finished == 0 && error != 0 => return Err(error),
+            Err(_) => break,
+        }
+        finished += 1;
+    }
+    Ok(finished)
+}
+
+/// # Safety
+///
+/// The pointers are null or valid, as for accept(2).
+unsafe fn accepted(
+    fd: c_int,
+    sock: &Sock,
+    from: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> Errno<isize> {
+    let (new, peer) = calls::accept(fd, sock, flags)?;
+    // SAFETY: by the contract of this function.
+    unsafe { address::write(&peer, from, length) };
+    Ok(new as isize)
+}
+
+/// # Safety
+///
+/// The parts and the address are valid, as for recvmsg(2).
+unsafe fn receive(
+    fd: c_int,
+    sock: &Sock,
+    parts: *const iovec,
+    count: c_int,
+    flags: c_int,
+    from: *mut sockaddr,
+    length: *mut socklen_t,
+) -> Errno<isize> {
+    // SAFETY: all-zero bytes are a valid `msghdr`, and by the contract of this function.
+    unsafe {
+        let mut message: msghdr = std::mem::zeroed();
+        message.msg_iov = parts.cast_mut();
+        message.msg_iovlen = usize::try_from(count).map_err(|_| libc::EINVAL)? as _;
+        if !from.is_null() && !length.is_null() {
+            message.msg_name = from.cast();
+            message.msg_namelen = *length;
+        }
+        let size = data::receive(fd, sock, &mut message, flags)?;
+        if !from.is_null() && !length.is_null() {
+            *length = message.msg_namelen;
+        }
+        Ok(size as isize)
+    }
+}
+
+/// # Safety
+///
+/// The parts and the address are valid, as for sendmsg(2).
+unsafe fn send_parts(
+    fd: c_int,
+    sock: &Sock,
+    parts: *const iovec,
+    count: c_int,
+    flags: c_int,
+    to: *const sockaddr,
+    length: socklen_t,
+) -> Errno<isize> {
+    // SAFETY: all-zero bytes are a valid `msghdr`, and by the contract of this function.
+    unsafe {
+        let mut message: msghdr = std::mem::zeroed();
+        message.msg_iov = parts.cast_mut();
+        message.msg_iovlen = usize::try_from(count).map_err(|_| libc::EINVAL)? as _;
+        message.msg_name = to.cast_mut().cast();
+        message.msg_namelen = length;
+        data::send(fd, sock, &message, flags).map(|size| size as isize)
+    }
+}
+
+/// # Safety
+///
+/// The pointers are valid, as for getsockopt(2).
+unsafe fn get_option(
+    fd: c_int,
+    sock: &Sock,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    length: *mut socklen_t,
+) -> Errno<isize> {
+    if value.is_null() || length.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: by the contract of this function. Options with input read what the program has
+    // written there.
+    let found = unsafe {
+        if level == abi::IPPROTO_SCTP {
+            let request = std::slice::from_raw_parts(value.cast::<u8>(), *length as usize);
+            options::get(fd, sock, name, request)
+        } else {
+            match options::get_socket(sock, level, name) {
+                Some(found) => found,
+                None => {
+                    let result = real::getsockopt(fd, level, name, value, length);
+                    return errno::check(result as isize).map(|_| 0);
+                }
+            }
+        }
+    }?;
+    // SAFETY: at most `*length` bytes are written.
+    unsafe {
+        let count = found.len().min(*length as usize);
+        std::ptr::copy_nonoverlapping(found.as_ptr(), value.cast(), count);
+        *length = count as socklen_t;
+    }
+    Ok(0)
+}
+
+/// # Safety
+///
+/// The pointers are valid, as for setsockopt(2).
+unsafe fn set_option(
+    fd: c_int,
+    sock: &Sock,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    length: socklen_t,
+) -> Errno<isize> {
+    if value.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: by the contract of this function.
+    let bytes = unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length as usize) };
+    if level == abi::IPPROTO_SCTP {
+        return done(options::set(fd, sock, name, bytes));
+    }
+    match options::set_socket(sock, level, name, bytes) {
+        Some(result) => done(result),
+        // SAFETY: by the contract of this function.
+        None => errno::check(unsafe { real::setsockopt(fd, level, name, value, length) } as isize)
+            .map(|_| 0),
+    }
+}
+
+/// Replaces socket(2): one of SCTP becomes polypath's.
+#[unsafe(no_mangle)]
+pub extern "C" fn socket(family: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let internet = family == libc::AF_INET || family == libc::AF_INET6;
+    let ours = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&(kind & 0xf));
+    if internet && ours && protocol == abi::IPPROTO_SCTP {
+        return call(|| {
+            process::register();
+            calls::open(family, kind).map(|fd| fd as isize)
+        }) as c_int;
+    }
+    // SAFETY: the function takes no pointer.
+    unsafe { real::socket(family, kind, protocol) }
+}
+
+/// Replaces close(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn close(fd: c_int) -> c_int {
+    if socket::is_ours(fd)
+        && let Ok(Some(closed)) = catch_unwind(|| calls::close(fd))
+    {
+        return closed;
+    }
+    // SAFETY: the caller owns the descriptor.
+    unsafe { real::close(fd) }
+}
+
+/// Replaces close_range(2): SCTP sockets in the range are closed first.
+#[unsafe(no_mangle)]
+pub extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    const CLOSE_RANGE_CLOEXEC: c_int = 4;
+    if flags & CLOSE_RANGE_CLOEXEC == 0 {
+        let _ = catch_unwind(|| {
+            let inside = |fd: &c_int| (i64::from(first)..=i64::from(last)).contains(&(*fd).into());
+            socket::descriptors().into_iter().filter(inside).for_each(|fd| {
+                calls::close(fd);
+            });
+        });
+    }
+    // SAFETY: the caller owns the descriptors.
+    unsafe { real::close_range(first, last, flags) }
+}
+
+/// Replaces dup(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup(fd: c_int) -> c_int {
+    let sock = find(fd);
+    // SAFETY: the function takes no pointer.
+    let new = unsafe { real::dup(fd) };
+    let _ = catch_unwind(AssertUnwindSafe(|| calls::duplicated(sock, new)));
+    new
+}
+
+/// Replaces dup2(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
+    // SAFETY: the function takes no pointer.
+    replace(from, to, || unsafe { real::dup2(from, to) })
+}
+
+/// Replaces dup3(2).
+#[unsafe(no_mangle)]
+pub extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
+    // SAFETY: the function takes no pointer.
+    replace(from, to, || unsafe { real::dup3(from, to, flags) })
+}
+
+fn replace(from: c_int, to: c_int, real: impl FnOnce() -> c_int) -> c_int {
+    let sock = find(from);
+    let new = real();
+    if new >= 0 && from != to {
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            // The call has closed the descriptor's old socket.
+            if let Some((old, _)) = socket::remove(to) {
+                socket::release(old);
+            }
+            calls::duplicated(sock, new);
+        }));
+    }
+    new
+}
+
+/// Replaces fcntl(2), which is variadic: on Linux's 64-bit ABIs the third argument of a variadic
+/// call is passed as that of any other call, and an absent one is not looked at.
+#[unsafe(no_mangle)]
+pub extern "C" fn fcntl(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the caller fulfils the contract of the command.
+    duplicating(fd, command, || unsafe { real::fcntl(fd, command, argument) })
+}
+
+/// As [`fcntl`].
+#[unsafe(no_mangle)]
+pub extern "C" fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int {
+    // SAFETY: the caller fulfils the contract of the command.
+    duplicating(fd, command, || unsafe { real::fcntl64(fd, command, argument) })
+}
+
+fn duplicating(fd: c_int, command: c_int, real: impl FnOnce() -> c_int) -> c_int {
+    if command != libc::F_DUPFD && command != libc::F_DUPFD_CLOEXEC {
+        return real();
+    }
+    let sock = find(fd);
+    let new = real();
+    let _ = catch_unwind(AssertUnwindSafe(|| calls::duplicated(sock, new)));
+    new
+}
+
+/// Replaces sendfile(2): EINVAL on SCTP sockets, after which programs copy instead.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    count: size_t,
+) -> ssize_t {
+    if socket::is_ours(out) {
+        return call(|| Err(libc::EINVAL));
+    }
+    // SAFETY: the caller fulfils the contract of the C library's function.
+    unsafe { real::sendfile(out, from, offset, count) }
+}
+
+/// As [`sendfile`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile64(
+    out: c_int,
+    from: c_int,
+    offset: *mut off_t,
+    count: size_t,
+) -> ssize_t {
+    if socket::is_ours(out) {
+        return call(|| Err(libc::EINVAL));
+    }
+    // SAFETY: the caller fulfils the contract of the C library's function.
+    unsafe { real::sendfile64(out, from, offset, count) }
+}
+
+/// Replaces splice(2): not on SCTP sockets.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn splice(
+    from: c_int,
+    from_offset: *mut i64,
+    to: c_int,
+    to_offset: *mut i64,
+    count: size_t,
+    flags: u32,
+) -> ssize_t {
+    if socket::is_ours(from) || socket::is_ours(to) {
+        return call(|| Err(libc::EINVAL));
+    }
+    // SAFETY: the caller fulfils the contract of the C library's function.
+    unsafe { real::splice(from, from_offset, to, to_offset, count, flags) }
+}
+
+/// The fortified read(2) of programs built with _FORTIFY_SOURCE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __read_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    count: size_t,
+    size: size_t,
+) -> ssize_t {
+    // SAFETY: the caller passes a buffer of `size` bytes.
+    if count > size { abort() } else { unsafe { read(fd, buffer, count) } }
+}
+
+/// The fortified recv(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __recv_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    count: size_t,
+    size: size_t,
+    flags: c_int,
+) -> ssize_t {
+    // SAFETY: the caller passes a buffer of `size` bytes.
+    if count > size { abort() } else { unsafe { recv(fd, buffer, count, flags) } }
+}
+
+/// The fortified recvfrom(2).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __recvfrom_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    count: size_t,
+    size: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    length: *mut socklen_t,
+) -> ssize_t {
+    if count > size {
+        abort()
+    }
+    // SAFETY: the caller passes a buffer of `size` bytes.
+    unsafe { recvfrom(fd, buffer, count, flags, from, length) }
+}
+
+/// Ends a program that would overflow its buffer, as the C library's fortified functions do.
+fn abort() -> ! {
+    std::process::abort()
+}
+
+/// Replaces _exit(2): the peers receive what the program has sent.
+#[unsafe(no_mangle)]
+pub extern "C" fn _exit(status: c_int) -> ! {
+    let _ = catch_unwind(process::finish);
+    // SAFETY: the function takes no pointer.
+    unsafe { real::_exit(status) };
+    abort()
+}

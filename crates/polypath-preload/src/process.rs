@@ -1,0 +1,67 @@
+//! The process: fork and exit.
+
+use std::cell::RefCell;
+use std::os::fd::AsRawFd;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::socket::Frozen;
+use crate::{calls, end, engine, real, report, socket};
+
+/// Time that the end of the program waits for its associations.
+const LINGER: Duration = Duration::from_secs(5);
+
+thread_local! {
+    /// Locks held during a fork, by the thread that forks.
+    static FROZEN: RefCell<Option<Frozen>> = const { RefCell::new(None) };
+}
+
+/// Registers the handlers; called by the first SCTP socket.
+pub(crate) fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handlers are functions of this library, which is never unloaded.
+        unsafe {
+            libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child));
+            libc::atexit(at_exit);
+        }
+    });
+}
+
+extern "C" fn before_fork() {
+    let _ = std::panic::catch_unwind(|| {
+        FROZEN.with(|frozen| *frozen.borrow_mut() = Some(socket::freeze()));
+    });
+}
+
+extern "C" fn after_fork() {
+    let _ = std::panic::catch_unwind(|| FROZEN.with(|frozen| frozen.borrow_mut().take()));
+}
+
+extern "C" fn in_child() {
+    after_fork();
+    let _ = std::panic::catch_unwind(end::close_all_in_child);
+}
+
+extern "C" fn at_exit() {
+    let _ = std::panic::catch_unwind(finish);
+}
+
+/// Closes the sockets, waits until their associations are over, and prints the report.
+pub(crate) fn finish() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.swap(true, Ordering::AcqRel) || !engine::is_running() {
+        return;
+    }
+    for fd in socket::descriptors() {
+        calls::close(fd);
+    }
+    engine::wait_until_over(LINGER);
+    if engine::engine().is_ok_and(|engine| engine.settings.report) {
+        let text = report::text();
+        let error = std::io::stderr();
+        // SAFETY: the text is valid for its length.
+        unsafe { real::write(error.as_raw_fd(), text.as_ptr().cast(), text.len()) };
+    }
+}

@@ -1,0 +1,161 @@
+"""`polypath run`: unmodified programs of the distribution with polypath instead of the kernel's SCTP."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import program
+from support.program import ROOT, make_file, sha256
+
+pytestmark = pytest.mark.needs("namespaces")
+
+
+def run(*options: object) -> list[str]:
+    """The command line up to the program's own."""
+    return [program.binary(), "run", *map(str, options), "--"]
+
+
+def addresses(hosts) -> tuple[str, str]:
+    """The first address of each host."""
+    return "10.81.0.1", "10.81.0.2"
+
+
+@pytest.mark.needs("iperf3")
+# Version 3.12 takes the number of streams for the bit rate, too: --bitrate 0 undoes that.
+@pytest.mark.parametrize("options", [["-P", 2], ["--reverse"], ["--nstreams", 4, "--bitrate", 0]], ids=str)
+def test_iperf3_measures_over_sctp(hosts, processes, options):
+    server = processes.start(*run(), "iperf3", "--server", "--one-off", "--forceflush", inside=hosts.b.inside)
+    server.said("listening")
+    client = processes.start(*run("--doctor"), "iperf3", "--sctp", "--client", addresses(hosts)[1], "--time", 1,
+                             "--json", *options, inside=hosts.a.inside)
+    ended = client.wait()
+    report = json.loads(ended.out)
+    assert "error" not in report, report["error"]
+    assert ended.code == 0, ended.err
+    assert report["start"]["test_start"]["protocol"] == "SCTP"
+    # All of it arrived: the server counts too.
+    assert report["end"]["sum_received"]["bytes"] > 100_000, report["end"]
+    assert server.wait().code == 0, server.err
+
+
+@pytest.mark.needs("ncat")
+def test_ncat_transfers_a_file(hosts, processes, tmp_path):
+    expected = make_file(tmp_path / "file", 300_000)
+    # ncat ends an SCTP connection when its standard input ends: the server's stays open.
+    server = processes.start(*run(), "ncat", "--sctp", "--verbose", "--listen", 7000, "--recv-only",
+                             inside=hosts.b.inside, stdin=subprocess.PIPE)
+    server.said("Listening on 0.0.0.0")
+    with (tmp_path / "file").open("rb") as file:
+        client = processes.start(*run(), "ncat", "--sctp", "--send-only", addresses(hosts)[1], 7000,
+                                 inside=hosts.a.inside, stdin=file)
+    assert client.wait().code == 0, client.err
+    assert server.wait().code == 0, server.err
+    assert sha256(server.out_path) == expected
+    assert f"Connection from {addresses(hosts)[0]}" in server.err
+
+
+@pytest.mark.needs("socat")
+def test_socat_serves_each_connection_in_a_child(hosts, processes, tmp_path):
+    """The child of fork reads and writes the socket that its parent has accepted, then exits. SCTP has no
+    half-closed state, so the client does not shut down after its line."""
+    server = processes.start(*run(), "socat", "-d", "-d", "SCTP4-LISTEN:7000,fork", "SYSTEM:head -n 1 | rev",
+                             inside=hosts.b.inside)
+    server.said("listening on")
+    for word in ("polypath", "multihoming"):
+        (tmp_path / word).write_text(word + "\n")
+        with (tmp_path / word).open("rb") as file:
+            client = processes.start(*run(), "socat", "-t", 60, "-", f"SCTP4:{addresses(hosts)[1]}:7000,shut-none",
+                                     inside=hosts.a.inside, stdin=file)
+        ended = client.wait()
+        assert (ended.code, ended.out) == (0, word[::-1] + "\n"), ended.err + server.err
+
+
+@pytest.mark.needs("ncat")
+def test_a_refused_connection_is_refused(hosts, processes):
+    """A host without the port answers the INIT with ABORT (RFC 9260 8.4): ECONNREFUSED, as in Linux."""
+    other = processes.start(*run(), "ncat", "--sctp", "--verbose", "--listen", 7000, inside=hosts.b.inside)
+    other.said("Listening on 0.0.0.0")
+    client = processes.start(*run(), "ncat", "--sctp", addresses(hosts)[1], 7001, inside=hosts.a.inside)
+    ended = client.wait()
+    assert ended.code == 1
+    assert "Connection refused" in ended.err
+
+
+def compiled(tmp_path: Path) -> Path:
+    """The conformance program."""
+    out = tmp_path / "run-api"
+    source = ROOT / "tests" / "run-api.c"
+    done = subprocess.run(["gcc", "-Wall", "-O2", "-o", out, source, "-lsctp"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.mark.needs("netinet/sctp.h", "usrsctp.h")
+@pytest.mark.parametrize("connects", [True, False], ids=["connects", "listens"])
+def test_a_program_for_the_kernel_interoperates_with_usrsctp(hosts, processes, tmp_path, connects):
+    """The peer of the interoperability tests, built for the kernel's SCTP, against the one with usrsctp."""
+    words = {}
+    for name, options in (("kernel", ["-DKERNEL", "-lsctp"]), ("usrsctp", ["-lusrsctp"])):
+        command = ["gcc", "-O2", "-o", tmp_path / name, ROOT / "tests" / "interop" / "peer.c", *options]
+        done = subprocess.run([*command, "-lpthread"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        words[name] = [str(tmp_path / name)]
+    own, other = addresses(hosts)
+
+    def start(host, name, local, remote, role):
+        command = (run() if name == "kernel" else []) + words[name]
+        return processes.start(*command, role, local, 5000, remote, 9899, 9899, inside=host.inside,
+                               stdin=subprocess.PIPE)
+
+    roles = ("connect", "listen") if connects else ("listen", "connect")
+    order = ["usrsctp", "kernel"] if connects else ["kernel", "usrsctp"]
+    made = {}
+    for name in order:
+        host, local, remote, role = ((hosts.a, own, other, roles[0]) if name == "kernel" else
+                                     (hosts.b, other, own, roles[1]))
+        made[name] = start(host, name, local, remote, role)
+        if name == order[0]:
+            made[name].said("ready")
+    for process in made.values():
+        process.said("up")
+    for process in made.values():
+        process.say("send 40 1000 3 ordered")
+        process.say("send 10 60000 3 ordered")
+
+    def totals(process, kind):
+        found = re.findall(rf"^{kind} messages=(.*)$", process.out, re.MULTILINE)
+        return found[-1] if found else None
+
+    # Number of messages, bytes, and the digest of each stream's order.
+    kernel, usrsctp = made["kernel"], made["usrsctp"]
+
+    def arrived():
+        for process in made.values():
+            process.say("totals")
+        sent, received = totals(kernel, "sent"), totals(usrsctp, "received")
+        back, returned = totals(usrsctp, "sent"), totals(kernel, "received")
+        return sent and sent.startswith("50 ") and sent == received and back and back == returned
+
+    program.wait_until(arrived, 20, lambda: f"{kernel.out}{kernel.err}{usrsctp.out}")
+    kernel.say("shutdown")
+    for process in made.values():
+        process.said("end reason=graceful")
+
+
+@pytest.mark.needs("netinet/sctp.h")
+def test_the_socket_api_behaves_as_its_rfc_says(hosts, processes, tmp_path):
+    """Each line of the program is a statement of RFC 6458 or of Linux's man pages; docs/run.md lists them."""
+    binary = compiled(tmp_path)
+    ended = processes.start(*run("--doctor"), binary, inside=hosts.a.inside).wait()
+    failed = [line for line in ended.out.splitlines() if not line.startswith("ok ")]
+    assert not failed and ended.code == 0, f"{ended.code}: {failed} {ended.err}"
+    checked = {line.removeprefix("ok ") for line in ended.out.splitlines()}
+    table = (ROOT / "docs" / "run.md").read_text().partition("## What is supported")[2]
+    listed = set(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE))
+    assert listed == {name.split(":")[0] for name in checked}
+    # The report lists what the program asked for in vain.
+    assert "not supported: one-to-many sockets (SOCK_SEQPACKET) (1 times)" in ended.err
