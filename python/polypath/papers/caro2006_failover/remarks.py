@@ -56,7 +56,8 @@ REMARKS = {
     ),
     "F18": (
         "At 1 % loss of the alternate path CPT 0 is 19.8 % ± 0.6 quicker than CPT 5 (60 "
-        "transfers); the paper's 23 % are from an unknown number of runs. At both points of the statement "
+        "transfers); the paper's 23 % are from an unknown number of runs. At both points of the "
+        "statement "
         "polypath equals ns-2 with the papers' constants."
     ),
     "F20": (
