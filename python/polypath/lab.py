@@ -14,7 +14,6 @@ import pandas as pd
 
 import polypath
 from polypath import lab_compare
-from polypath.command import MODULE
 from polypath.lab_options import (
     UsageError,
     add_scenario,
@@ -54,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"polypath-lab, engine {polypath.engine_version}"
     )
     parser.add_argument(
-        MODULE,
+        "--module",
         metavar="NAME",
         help="first import this module, with policies of your own (docs/own-policy.md); "
         "in front of all other words",

@@ -268,7 +268,7 @@ def test_a_run_can_be_drawn(failing: Scenario, tmp_path: Path) -> None:
         figure = result.plot()
         goodput, windows, times = figure.axes
         assert len(windows.get_lines()) >= 2
-        names = [text.get_text() for text in goodput.get_legend().get_texts()]
+        names = goodput.get_legend_handles_labels()[1]
         assert names == list(result.path_names.values())
         assert goodput.get_ylabel() == "goodput [Mbit/s]"
         assert windows.get_ylabel() == "congestion window [kB]"

@@ -57,7 +57,7 @@ def equality(
 ) -> Equality | None:
     """Compares the points of a statement; None if ns-2's results have none of them.
 
-    They are equal if the 90 % interval of their mean difference lies within 5 %, and no point is
+    They are equal if the 90 % interval of their mean difference is within 5 %, and no point is
     surely outside; they differ if a point is, at the level of all points together, or the mean.
     The half-width is the mean of those of the points, as if these had the same losses: with
     different ones it would be smaller. `full` is the recorded comparison of the papers' own grids,

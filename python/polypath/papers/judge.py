@@ -39,7 +39,7 @@ class Judged:
     def in_ns2(self) -> Verdict | None:
         """The verdict of ns-2's results, those with the paper's constants first; None without.
 
-        Results that stand for another point do not count.
+        Results of another point in place of the statement's do not count.
         """
         for title, finding in self.ns2.items():
             judges = finding and (title == AS_DEBIAN_SHIPS_IT or not finding.notes)

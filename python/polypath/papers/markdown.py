@@ -83,7 +83,7 @@ def _verdicts(one: Judged) -> list[str]:
     row = one.row
     full = f"**{one.full.verdict}**" if one.full else ""
     statement = f"{row.setup}: {row.statement}"
-    fails = Verdict.FAILS in (one.verdict, one.decided)
+    fails = one.decided is Verdict.FAILS
     return [
         row.id,
         row.place,

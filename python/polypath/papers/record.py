@@ -80,6 +80,8 @@ def _check(row: dict[Any, Any]) -> Check:
     exact = bool(row["exact"])
     # Older tables lack these columns: their ranges are those of older judgements.
     stated, of, runs = float(row.get("stated", math.nan)), row.get("of", 1), row.get("runs", 0)
+    # The same object as the default, so that equal checks compare as equal.
+    stated = math.nan if math.isnan(stated) else stated
     of, runs = (0 if math.isnan(float(one)) else int(one) for one in (of, runs))
     return Check(str(row["label"]), measured, low, high, unit, exact, stated, max(of, 1), runs)
 

@@ -96,7 +96,7 @@ def _drawing(chart: Chart) -> str:
 
 
 def _fails(one: Judged) -> bool:
-    return Verdict.FAILS in (one.verdict, one.decided)
+    return one.decided is Verdict.FAILS
 
 
 def _judged_by(paper: Reproduced, shown: Shown) -> list[str]:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 LESS_THAN_ONE = 0.01
 #: Share of transfers that a statement without a number calls none, nearly none, or robust.
 FEW = 0.10
-#: Share of transfers that may exceed what the paper says of "no transfers": its CDFs aggregate 60
-#: transfers at each of eleven losses of the alternate path, and one of those would show.
+#: Largest share of transfers for which the paper's CDF shows none: one in 60, the number of
+#: independent transfers that it is taken to have (``stated.csv``).
 NONE = 1 / 60
 #: Share that the paper calls more than a few: "more than 25 % of the transfers".
 MANY = 0.25

@@ -344,7 +344,7 @@ figure_3 = Figure(
 
 
 def _r01(source: Source) -> Finding:
-    """The paper is 90 % confident that the mean lies between 34.3 and 35.1 s."""
+    """The paper's 90 % interval is from 34.3 to 35.1 s."""
     group = _group(observed(source), "AllRtxSame", 3).interval()
     return Finding((number("AllRtxSame, primary 3 %", group, 34.7, 0.4),))
 
