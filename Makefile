@@ -28,7 +28,7 @@ export HOME := $(shell getent passwd "$$(id -u)" | cut -d : -f 6)
 endif
 
 .PHONY: help build demo test quick check deny test-rust test-e2e test-python test-clock differential policies blackout \
-	interop fleet paths bench fuzz clean
+	interop fleet paths links bench fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -183,6 +183,10 @@ fleet: ## random networks: CASES of them, from a number on that follows from the
 paths: ## standstill, aggregation and shared bottlenecks of several paths in the simulator; writes docs/paths.md and docs/paths.tsv
 	$(CARGO) build --release $(LOCKED) -p polypath-sim --example multipath
 	scripts/paths.py $(PATHS)
+
+links: ## goodput, queues, retransmissions over a table of links in the simulator: all processors for some minutes; writes docs/links.md
+	@scripts/setup.sh build
+	benches/links.py
 
 bench: ## speed beside ns-2, usrsctp and plain UDP; writes docs/performance.md
 	@scripts/setup.sh bench

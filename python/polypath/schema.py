@@ -48,6 +48,13 @@ class LossScript(TypedDict, total=False):
     asconf_ack: list[int]
 
 
+class Policer(TypedDict):
+    """A token bucket that drops packets beyond its rate."""
+
+    rate: str
+    burst: str
+
+
 class Reordering(TypedDict):
     """Some packets take longer, by a time uniform from 0 to `delay`."""
 
@@ -70,6 +77,7 @@ class Link(TypedDict, total=False):
     queue: str
     mtu: str
     mark_at: int
+    policer: Policer
     loss: Loss
     reorder: Reordering
     duplicate: str | float

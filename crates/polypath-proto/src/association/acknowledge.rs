@@ -27,6 +27,10 @@ impl Association {
             self.stats.dropped += 1;
             return false;
         }
+        if self.is_overtaken(now, path, sack) {
+            self.stats.dropped += 1;
+            return false;
+        }
         if self.sending.acknowledges_unsent(sack) {
             if self.is_renumbered() {
                 // It may have been sent before the reset, and be late.
@@ -55,6 +59,19 @@ impl Association {
         self.repeat_forward(now);
         self.advance_shutdown(now);
         !self.is_closed()
+    }
+
+    /// Whether a SACK with the same cumulative TSN ack has overtaken this one, which would look as
+    /// if the receiver had reneged (RFC 9260 6.2.1 D iii): what it leaves out would be found lost
+    /// by time at once, and count as delivered again with the next SACK. After a round trip without
+    /// SACKs none can be that late. A receiver that does renege shows it with the next SACK that
+    /// acknowledges more.
+    fn is_overtaken(&self, now: Time, path: PathId, sack: &Sack<'_>) -> bool {
+        self.sending.loss.watches_time()
+            && self.paths[path].srtt().zip(self.sending.last_sack).is_some_and(|(srtt, last)| {
+                let (cumulative, gaps) = (sack.cumulative_tsn_ack, sack.all_gaps());
+                now < last + srtt && self.sending.flight.knows_more_than(cumulative, gaps)
+            })
     }
 
     /// Retransmits a window probe once the window has opened, which had no room for it: waiting for

@@ -10,6 +10,10 @@ use crate::policy::rtt_sampling::AckedChunk;
 use crate::time::Time;
 use crate::wire::{COMMON_HEADER_LEN, GapBlock, Sack};
 
+/// A SACK that is at most this many bytes shorter than a packet may have had no room for another
+/// gap ack block: chunks of other extensions, and a layer below SCTP, take some.
+const FULL_SLACK: usize = 100;
+
 /// The acknowledgements of a SACK or of a SHUTDOWN.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acknowledgement<'a> {
@@ -97,9 +101,14 @@ impl Sending {
         paths: &mut Paths,
         report: &mut SackReport,
     ) {
+        // RFC 9260 6.2: "as many Gap Ack Blocks as can fit in a single SACK chunk": one that fills
+        // a packet shows nothing about chunks above its last block.
+        let most = paths.iter().map(|p| p.max_packet()).min().unwrap_or_default();
+        let sack_is_full = self.loss.watches_time() && sack.chunk_len() + FULL_SLACK >= most;
         let SackReport { paths: tally, acked, reneged, highest_by_gaps, .. } = report;
         self.flight.ack_gaps(
             sack.all_gaps(),
+            !sack_is_full,
             |tsn, chunk, fate| {
                 if fate != Fate::Abandoned {
                     *highest_by_gaps = Some(tsn);

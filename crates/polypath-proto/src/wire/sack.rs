@@ -144,6 +144,11 @@ impl<'a> Sack<'a> {
         self.gaps.iter().map(|&block| GapBlock::from_bytes(block))
     }
 
+    /// Bytes of the chunk, NR gap ack blocks included, as it is without duplicates.
+    pub(crate) const fn chunk_len(&self) -> usize {
+        SACK_HEADER_LEN + 4 * (self.gaps.len() + self.nr_gaps.len())
+    }
+
     /// TSNs received more than once since the last SACK, in the order of the chunk; a TSN received
     /// three times is listed twice.
     #[inline]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::loss::LossModel;
-use crate::units::{Probability, QueueLimit, Rate, Span};
+use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
 /// Initial configuration of a one-directional link.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +21,9 @@ pub struct LinkConfig {
     /// Queue length in packets from which ECN-capable packets are marked with congestion
     /// experienced (RFC 3168); `None` never marks.
     pub mark_at: Option<u32>,
+    /// Token bucket that drops packets beyond its rate instead of delaying them. It applies before
+    /// the queue and after the loss model.
+    pub policer: Option<Policer>,
     /// Loss model. It applies before the queue, as ns-2's error model before a link: a lost packet
     /// takes no room in the queue.
     pub loss: LossModel,
@@ -31,6 +34,17 @@ pub struct LinkConfig {
     pub duplicate: Probability,
     /// Probability that one bit of the SCTP packet arrives inverted.
     pub corrupt: Probability,
+}
+
+/// A token bucket: a packet passes if the bucket holds as many bytes as the packet has, and takes
+/// them out; otherwise it is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policer {
+    /// Rate at which the bucket fills, of whole packets.
+    pub rate: Rate,
+    /// Size of the bucket, which is full at first.
+    pub burst: Size,
 }
 
 /// Delays some packets, so that later ones overtake them.

@@ -10,6 +10,7 @@
 mod config;
 mod counters;
 mod loss;
+mod policer;
 mod script;
 
 use std::collections::VecDeque;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use polypath_proto::Time;
 
-pub use config::{LinkConfig, Reordering};
+pub use config::{LinkConfig, Policer, Reordering};
 pub use counters::LinkCounters;
 pub use loss::LossModel;
 pub use script::{LossScript, PacketKind};
@@ -77,6 +78,8 @@ pub enum DropReason {
     Loss,
     /// The queue is full.
     Queue,
+    /// The policer's bucket is empty.
+    Policer,
 }
 
 impl DropReason {
@@ -87,6 +90,7 @@ impl DropReason {
             Self::Mtu => "dropped: larger than the MTU",
             Self::Loss => "dropped: lost",
             Self::Queue => "dropped: queue full",
+            Self::Policer => "dropped: beyond the policer's rate",
         }
     }
 }
@@ -119,6 +123,7 @@ struct Dice {
 pub struct Link {
     config: LinkConfig,
     loss: loss::LossProcess,
+    bucket: policer::Bucket,
     dice: Dice,
     up: bool,
     /// Increases with every outage: packets of an earlier epoch are lost.
@@ -139,6 +144,7 @@ impl Link {
         let dice = |what: &str| Random::named(seed, &format!("link:{name}/{what}"));
         Self {
             loss: loss::LossProcess::new(config.loss.clone()),
+            bucket: policer::Bucket::default(),
             dice: Dice {
                 loss: dice("loss"),
                 reorder: dice("reorder"),
@@ -185,6 +191,10 @@ impl Link {
         if lost {
             self.counters.lost += 1;
             return Verdict::Drop(DropReason::Loss);
+        }
+        if self.config.policer.is_some_and(|policer| !self.bucket.takes(now, size, &policer)) {
+            self.counters.dropped_queue += 1;
+            return Verdict::Drop(DropReason::Policer);
         }
         let marked = allows.mark && self.is_congested(now);
         let Some(sent) = self.enqueue(now, size) else {

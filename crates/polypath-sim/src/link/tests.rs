@@ -161,6 +161,7 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
             queue,
             mtu: Some(1400),
             mark_at: None,
+            policer: None,
             loss: LossModel::bernoulli(loss),
             reorder: Some(Reordering { probability: reorder, delay: Span::millis(50) }),
             duplicate,

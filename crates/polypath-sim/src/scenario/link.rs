@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::cross_traffic::CrossTraffic;
-use crate::link::{LinkConfig, LossModel, Reordering};
+use crate::link::{LinkConfig, LossModel, Policer, Reordering};
 use crate::units::{Probability, QueueLimit, Rate, Size, Span};
 
 /// Declares a struct with the parameters of a link: for paths, for links, and for the overrides of
@@ -32,6 +32,9 @@ macro_rules! with_link_parameters {
             /// Queue length in packets from which ECN-capable packets are marked; never by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub mark_at: Option<u32>,
+            /// Token bucket that drops packets beyond its rate; none by default.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub policer: Option<Policer>,
             /// Loss model; no loss by default.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub loss: Option<LossModel>,
@@ -83,6 +86,7 @@ macro_rules! with_link_parameters {
                 self.queue = self.queue.or(base.queue);
                 self.mtu = self.mtu.or(base.mtu);
                 self.mark_at = self.mark_at.or(base.mark_at);
+                self.policer = self.policer.or(base.policer);
                 self.loss = self.loss.take().or_else(|| base.loss.clone());
                 self.reorder = self.reorder.or(base.reorder);
                 self.duplicate = self.duplicate.or(base.duplicate);
@@ -98,6 +102,7 @@ macro_rules! with_link_parameters {
                     queue: over.queue.or(self.queue).unwrap_or_default(),
                     mtu: mtu.map(|size| u32::try_from(size.0).unwrap_or(u32::MAX)),
                     mark_at: over.mark_at.or(self.mark_at),
+                    policer: over.policer.or(self.policer),
                     loss: over.loss.clone().or_else(|| self.loss.clone()).unwrap_or_default(),
                     reorder: over.reorder.or(self.reorder),
                     duplicate: over.duplicate.or(self.duplicate).unwrap_or_default(),
@@ -194,6 +199,7 @@ impl PathSpec {
             queue,
             mtu,
             mark_at,
+            policer,
             loss,
             reorder,
             duplicate,
@@ -205,6 +211,7 @@ impl PathSpec {
             ("queue", queue.is_some()),
             ("mtu", mtu.is_some()),
             ("mark_at", mark_at.is_some()),
+            ("policer", policer.is_some()),
             ("loss", loss.is_some()),
             ("reorder", reorder.is_some()),
             ("duplicate", duplicate.is_some()),

@@ -96,7 +96,7 @@ fn wrong_keys_get_one_line() {
         (
             edited("delay =", "dealy ="),
             "line 6: path[0].dealy: no such key; did you mean \"delay\"? \
-          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, delay, queue, mtu, mark_at, loss, reorder, \
+          allowed: name, addresses, forward, back, edge, shares, cross_traffic, rate, delay, queue, mtu, mark_at, policer, loss, reorder, \
           duplicate, corrupt",
         ),
         (
@@ -673,6 +673,7 @@ fn link_spec() -> impl Strategy<Value = LinkSpec> {
             queue,
             mtu,
             mark_at: None,
+            policer: None,
             loss,
             reorder,
             duplicate,

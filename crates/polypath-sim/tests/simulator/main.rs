@@ -8,6 +8,7 @@ mod cross_traffic;
 mod modern;
 mod packets;
 mod paths;
+mod rack;
 mod receive_buffer;
 mod recovery;
 mod retransmission;

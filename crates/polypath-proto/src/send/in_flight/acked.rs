@@ -1,7 +1,7 @@
 //! Chunks that a SACK acknowledges or leaves missing.
 
 use super::outstanding::{Fate, Outstanding};
-use super::spans::{difference, intersection, spans_of, union};
+use super::spans::{Span, covers, difference, intersection, spans_of, union};
 use super::{InFlight, SPARE_CHUNKS};
 use crate::ids::Tsn;
 use crate::wire::{GapBlock, Sack};
@@ -55,10 +55,11 @@ impl InFlight {
     /// Processes the gap blocks of a SACK whose cumulative TSN ack is the ack point. Calls `acked`
     /// with each chunk that they newly acknowledge and its former fate, and `reneged` with each
     /// chunk that an earlier SACK acknowledged and this one does not. Blocks that do not ascend are
-    /// ignored.
+    /// ignored. If the SACK is not `complete`, chunks above its last block stay as they are.
     pub(crate) fn ack_gaps(
         &mut self,
         gaps: impl Iterator<Item = GapBlock>,
+        complete: bool,
         mut acked: impl FnMut(Tsn, &mut Outstanding, Fate),
         mut reneged: impl FnMut(Tsn, &mut Outstanding),
     ) {
@@ -68,6 +69,11 @@ impl InFlight {
             new = union(&new, &self.kept);
         }
         let old = std::mem::take(&mut self.acked);
+        if !complete && let Some(&(_, last)) = new.last() {
+            let above = old.iter().filter(|s| s.1 > last);
+            let above: Vec<Span> = above.map(|s| (s.0.max(last + 1), s.1)).collect();
+            new = union(&new, &above);
+        }
         let mut looked = (old.len() + self.kept.len()) as u64;
         difference(&new, &old, |place| {
             let offset = (place - self.first_place) as usize;
@@ -135,6 +141,21 @@ impl InFlight {
         let mut more = false;
         difference(&self.kept, &named, |_| more = true);
         more
+    }
+
+    /// Whether these acknowledgements of a SACK are nothing new, and leave out chunks that an
+    /// earlier SACK acknowledged: the earlier one has overtaken it, or the receiver has reneged.
+    pub(crate) fn knows_more_than(
+        &self,
+        cumulative: Tsn,
+        gaps: impl Iterator<Item = GapBlock>,
+    ) -> bool {
+        if cumulative != self.ack_point() || self.acked.is_empty() {
+            return false;
+        }
+        let mut named = Vec::new();
+        spans_of(self.first_place, gaps, &mut named);
+        covers(&self.acked, &named) && !covers(&named, &self.acked)
     }
 
     /// The highest TSN that gap blocks acknowledge, or the ack point.

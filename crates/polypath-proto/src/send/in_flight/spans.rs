@@ -55,6 +55,15 @@ pub(super) fn intersection(a: &[Span], b: &[Span]) -> Vec<Span> {
     spans
 }
 
+/// Whether every place in `b` is in `a`; both ascend, and neither has adjacent runs.
+pub(super) fn covers(a: &[Span], b: &[Span]) -> bool {
+    let mut a = a.iter().peekable();
+    b.iter().all(|run| {
+        while a.next_if(|s| s.1 < run.0).is_some() {}
+        a.peek().is_some_and(|s| s.0 <= run.0 && run.1 <= s.1)
+    })
+}
+
 /// Calls `each` with every place in `a` that is not in `b`; both ascend.
 pub(super) fn difference(a: &[Span], b: &[Span], mut each: impl FnMut(u64)) {
     let mut b = b.iter().peekable();

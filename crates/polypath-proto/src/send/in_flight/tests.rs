@@ -32,6 +32,7 @@ fn gaps_come_and_go() {
     let (mut acked, mut reneged) = (vec![], vec![]);
     f.ack_gaps(
         [gap(2, 3), gap(5, 5)].into_iter(),
+        true,
         |t, _, _| acked.push(t.0),
         |t, _| reneged.push(t.0),
     );
@@ -41,13 +42,46 @@ fn gaps_come_and_go() {
     f.for_each_missing(f.highest_acked(), false, |t, _| missing.push(t.0));
     assert_eq!(missing, [u32::MAX - 1, 1]);
     acked.clear();
-    f.ack_gaps([gap(3, 4)].into_iter(), |t, _, _| acked.push(t.0), |t, _| reneged.push(t.0));
+    f.ack_gaps([gap(3, 4)].into_iter(), true, |t, _, _| acked.push(t.0), |t, _| reneged.push(t.0));
     assert_eq!((&acked[..], &reneged[..]), (&[1][..], &[u32::MAX, 2][..]));
     f.check().unwrap();
     let mut gone = 0;
     f.ack_cumulative(Tsn(1), |_, _, _| gone += 1);
     assert_eq!((gone, f.ack_point(), f.highest()), (4, Tsn(1), Tsn(3)));
     f.check().unwrap();
+}
+
+/// A SACK without room for more blocks leaves the chunks above its last block as they are.
+#[test]
+fn a_full_sack_reneges_nothing_above_its_last_block() {
+    let mut f = InFlight::new(Tsn(0));
+    for _ in 0..12 {
+        f.push(chunk(), PathId(0));
+    }
+    let gap = |start, end| GapBlock { start, end };
+    f.ack_gaps([gap(3, 3), gap(6, 9)].into_iter(), true, |_, _, _| {}, |_, _| {});
+    let (mut acked, mut reneged) = (vec![], vec![]);
+    f.ack_gaps([gap(5, 7)].into_iter(), false, |t, _, _| acked.push(t.0), |t, _| reneged.push(t.0));
+    assert_eq!((&acked[..], &reneged[..]), (&[4][..], &[2][..]));
+    assert_eq!(f.highest_acked(), Tsn(8));
+    f.check().unwrap();
+}
+
+#[test]
+fn an_overtaken_sack_leaves_out_what_is_acknowledged() {
+    let mut f = InFlight::new(Tsn(0));
+    for _ in 0..12 {
+        f.push(chunk(), PathId(0));
+    }
+    let gap = |start, end| GapBlock { start, end };
+    f.ack_gaps([gap(3, 5), gap(8, 9)].into_iter(), true, |_, _, _| {}, |_, _| {});
+    let known = |cumulative, gaps: &[GapBlock]| f.knows_more_than(cumulative, gaps.iter().copied());
+    assert!(!known(f.ack_point(), &[gap(3, 5), gap(8, 9)]), "a copy");
+    assert!(!known(f.ack_point(), &[gap(3, 6)]), "it acknowledges one more");
+    assert!(!known(Tsn(0), &[]), "it advances the ack point");
+    for gaps in [&[gap(3, 4)][..], &[gap(8, 9)], &[]] {
+        assert!(known(f.ack_point(), gaps), "{gaps:?}");
+    }
 }
 
 proptest! {
@@ -79,7 +113,7 @@ proptest! {
                     let set: Vec<u32> = (first + 1..next).filter(|k| bits >> ((k - first) % 32) & 1 == 1).collect();
                     let gaps = set.iter().map(|k| { let o = (k - first + 1) as u16; GapBlock { start: o, end: o } });
                     let (mut acked, mut reneged) = (vec![], vec![]);
-                    f.ack_gaps(gaps, |t, _, fate| acked.push((t.offset_from(Tsn(start)), fate)), |t, _| reneged.push(t.offset_from(Tsn(start))));
+                    f.ack_gaps(gaps, true, |t, _, fate| acked.push((t.offset_from(Tsn(start)), fate)), |t, _| reneged.push(t.offset_from(Tsn(start))));
                     let mut expected = (vec![], vec![]);
                     for (k, fate) in &mut model {
                         let now = set.contains(k);

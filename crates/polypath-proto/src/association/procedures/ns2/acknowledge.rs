@@ -219,6 +219,7 @@ impl Association {
             let sides = side.paths_of(paths.len());
             flight.ack_gaps(
                 sack.all_gaps(),
+                true,
                 |tsn, chunk, fate| {
                     if first[chunk.path.index()] == Some(tsn) {
                         stops_t3.push(chunk.path);

@@ -66,7 +66,9 @@ impl Model {
         if self.inflight_shortterm == INFINITY {
             self.inflight_shortterm = cwnd;
         }
-        self.bw_shortterm = self.bw_latest.max(scale(self.bw_shortterm, BETA));
+        // A sender at the rate of the path delivers that rate without the path's own losses.
+        let latest = scale(self.bw_latest, 1.0 / (1.0 - self.ambient.share(self.smss)));
+        self.bw_shortterm = latest.max(scale(self.bw_shortterm, BETA)).min(self.bw_shortterm);
         self.inflight_shortterm = self.inflight_latest.max(scale(self.inflight_shortterm, BETA));
     }
 

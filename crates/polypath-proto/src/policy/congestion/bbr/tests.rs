@@ -355,6 +355,41 @@ fn the_round_trip_time_is_probed_every_five_seconds() {
     assert!(link.model().min_rtt >= Some(MS(21)));
 }
 
+/// Samples that show the shortest round-trip time again need no ProbeRTT.
+#[test]
+fn an_empty_queue_postpones_the_probe() {
+    let mut link = link_in(State::Cruise);
+    let end = link.drill.now() + SECS(30);
+    assert!(!link.run_until(end, |link| link.model().state == State::ProbeRtt));
+    assert!(link.model().min_rtt <= Some(MS(20) + MS(1)));
+}
+
+/// A link that loses 3 % at random: chance exceeds the mean now and then, which lowers the
+/// bandwidth by no more than what was lost beyond it.
+#[test]
+fn the_paths_own_losses_do_not_lower_the_bandwidth() {
+    let mut m = model(1_000_000, MS(20));
+    m.state = State::Cruise;
+    for _ in 0..20 {
+        m.ambient.note_lost(3000);
+        m.ambient.note_acked(97_000, Some(MS(20)));
+        m.ambient.end_round(Some(MS(20)), 1000);
+    }
+    (m.is_loss_in_round, m.loss_round_delivered) = (true, 0);
+    m.bw_latest = 970_000;
+    m.update_congestion_signals(&Ack { rate: 970_000, ..ack(Time::from_secs(2)) });
+    m.loss_round_start = true;
+    m.is_loss_in_round = true;
+    m.update_congestion_signals(&Ack { rate: 970_000, ..ack(Time::from_secs(2)) });
+    assert!(within(m.bw_shortterm, 1_000_000, 1), "{}", m.bw_shortterm);
+    // Twice as much was lost: 3 % less is delivered.
+    m.bw_latest = 940_000;
+    m.loss_round_start = true;
+    m.is_loss_in_round = true;
+    m.update_congestion_signals(&Ack { rate: 940_000, ..ack(Time::from_secs(3)) });
+    assert!(within(m.bw_shortterm, 969_000, 1), "{}", m.bw_shortterm);
+}
+
 /// Appendix: "Skipping PROBE_RTT Due to Application-Limited Sending".
 #[test]
 fn an_idle_path_needs_no_probe() {
