@@ -12,6 +12,10 @@
 //!   variance of their difference is small compared with the sum of their variances; if they are
 //!   independent, both are equal. The paths share a bottleneck if the ratio is below [`SAME`] twice
 //!   in a row (a correlation above 0.6 of equal amplitudes).
+//! - Both have to wait in a queue for a [`QUEUED`] part of the shortest round-trip time on average.
+//!   Where BBR has a link for itself its queue is mostly empty, and two such paths that began
+//!   together also probe together, which looks like one bottleneck. Where others compete, a queue
+//!   remains.
 //! - Then the slower path rests: the faster one, with its own congestion controller, takes the
 //!   share of one flow, whatever the algorithm. The resting path is probed as any idle path, and
 //!   carries data at once when the other one is not active.
@@ -39,6 +43,8 @@ pub static BOTTLENECK_AWARE: Entry<dyn Scheduler> = Entry::<dyn Scheduler>::new(
 const SAMPLES: u32 = 32;
 /// Largest ratio of the variance of differences to the sum of variances.
 const SAME: f64 = 0.4;
+/// Least mean time in the queue, as a part of the shortest round-trip time.
+const QUEUED: f64 = 0.25;
 /// Shortest interval between pairs.
 const LEAST_INTERVAL: Duration = Duration::from_millis(40);
 /// Round-trip times that vary by less, as a standard deviation in seconds, show no queue.
@@ -113,6 +119,12 @@ impl Moments {
         self.products += a * b;
     }
 
+    /// The mean round-trip time of each path, in seconds.
+    fn means(&self) -> [f64; 2] {
+        let n = f64::from(self.count);
+        [self.first[0] + self.sums[0] / n, self.first[1] + self.sums[1] / n]
+    }
+
     /// Whether both paths' delays change by the same queue.
     fn are_same(&self) -> bool {
         let n = f64::from(self.count);
@@ -178,7 +190,11 @@ impl Pair {
         if moments.count < SAMPLES {
             return;
         }
-        let same = moments.are_same();
+        let queued = views.iter().zip(moments.means()).all(|(v, mean)| {
+            let shortest = v.rtt_range.map(|range| range.min.as_secs_f64());
+            shortest.is_some_and(|shortest| mean > (1.0 + QUEUED) * shortest)
+        });
+        let same = queued && moments.are_same();
         let before = std::mem::replace(&mut self.looked_same, same);
         if !same || !before {
             self.doublings = if same { self.doublings } else { self.doublings.saturating_sub(1) };
