@@ -124,7 +124,12 @@ impl Engine {
         options: &Options,
     ) -> Errno<Endpoint> {
         let settings = &self.settings;
-        let addresses = match (addresses, &settings.bind[..]) {
+        let fits = |ip: &&IpAddr| match family {
+            libc::AF_INET => ip.is_ipv4(),
+            _ => ip.is_ipv6() || !options.only_v6,
+        };
+        let bind: Vec<IpAddr> = settings.bind.iter().filter(fits).copied().collect();
+        let addresses = match (addresses, &bind[..]) {
             ([], []) if family == libc::AF_INET => vec![Ipv4Addr::UNSPECIFIED.into()],
             ([], []) if options.only_v6 => vec![Ipv6Addr::UNSPECIFIED.into()],
             ([], []) => vec![Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()],
